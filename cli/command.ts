@@ -1,0 +1,96 @@
+import type { Connection } from '../src/client/connection.ts';
+
+/** How a flag is parsed; the literals are those of the compatible tool (`true`/`t`/`1`, `0x10`, `5s`). */
+export type Flag = {
+  summary: string;
+  /** One letter. */
+  short?: string;
+  hidden?: boolean;
+  /** Hidden names with the same meaning. */
+  aliases?: readonly string[];
+} & (
+  | { type: 'boolean' }
+  | { type: 'integer' }
+  /** Milliseconds; written `300ms`, `10m`, `1h30m`. */
+  | { type: 'duration' }
+  | { type: 'string'; values?: readonly string[]; placeholder?: string }
+  /** Repeatable. */
+  | { type: 'strings'; placeholder?: string }
+);
+export type FlagTable = Readonly<Record<string, Flag>>;
+
+/** The value type that a flag declaration infers. Keys are flag names without dashes: `out-file`. */
+export type FlagValues<T extends FlagTable> = {
+  [K in keyof T]?: T[K]['type'] extends 'boolean'
+    ? boolean
+    : T[K]['type'] extends 'integer' | 'duration'
+      ? number
+      : T[K]['type'] extends 'strings'
+        ? string[]
+        : string;
+};
+
+/** One flag as it was typed, in command-line order. `name` is canonical, `typed` the alias that was used. */
+export interface GivenFlag {
+  name: string;
+  typed: string;
+  value: boolean | number | string;
+}
+
+/** The streams and facts of the surrounding terminal; replaced in tests. Only `cli/main.ts` touches `process`. */
+export interface Io {
+  out(text: string): void;
+  err(text: string): void;
+  readStdin(): Promise<Buffer>;
+  /** A person is there to answer: stdin and stderr are terminals. */
+  interactive: boolean;
+  /** stderr is a terminal: progress may be drawn. */
+  progress: boolean;
+  /** Colour on stdout and stderr; false with `NO_COLOR`. */
+  colour: boolean;
+  env: Readonly<Record<string, string | undefined>>;
+  cwd: string;
+  platform: NodeJS.Platform;
+  /** Aborted by SIGINT or SIGTERM. */
+  signal: AbortSignal;
+}
+
+/** Global flags, accepted before or after the subcommand. */
+export interface GlobalFlags {
+  'config-path'?: string;
+  host?: string;
+  port?: number;
+  user?: string;
+  password?: string;
+  'password-file'?: string;
+  verbose?: boolean;
+}
+
+export interface Invocation<T extends FlagTable = FlagTable> {
+  flags: FlagValues<T>;
+  given: readonly GivenFlag[];
+  args: readonly string[];
+  globals: GlobalFlags;
+  io: Io;
+  /** Resolves the connection as the globals and the environment say; throws `ERR_NOT_RUNNING` or `ERR_CONNECTION_SETTINGS`. */
+  connect(): Promise<Connection>;
+}
+
+/** A subcommand is a value. `run` returns the exit code; what it throws is printed by `main` alone. */
+export interface Command<T extends FlagTable = FlagTable> {
+  name: string;
+  summary: string;
+  /** Argument part of the usage line: `[-f FILE]... [PLAN]`. */
+  usage: string;
+  /** Shown by `--help` below the summary: behaviour, exit codes, examples. */
+  description: string;
+  flags: T;
+  /** Classic commands exit 1 on every failure and print `Error: …`; the new ones use the table of exit codes. */
+  classic: boolean;
+  run(invocation: Invocation<T>): Promise<number>;
+}
+
+/** Infers the flag table. */
+export function defineCommand<const T extends FlagTable>(command: Command<T>): Command<T> {
+  return command;
+}

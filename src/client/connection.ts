@@ -1,0 +1,11 @@
+/** Where a service listens, and who we are there. */
+export interface Connection {
+  host: string;
+  port: number;
+  user: string;
+  password: string;
+  /** The file that it came from; absent when flags gave everything. */
+  file?: string;
+  /** Found in the compatible application's directory, not in ours. */
+  foreign: boolean;
+}

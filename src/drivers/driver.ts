@@ -1,0 +1,151 @@
+import type { SettingPath } from '../settings/settings.gen.ts';
+
+/**
+ * What the service may ask of any backend. Only plain data crosses this interface. A driver is a machine with the engines
+ * and, where it has one, the cluster that run in it. `observe` looks at the world each time and never reports from memory;
+ * `perform` must tolerate repetition, because a crash can land between the work and the next observation.
+ */
+export type DriverName = 'simulated' | 'host' | 'qemu';
+export type EngineName = 'moby' | 'containerd';
+
+/** The machine's part of the desired state. Sizes in GiB and bytes. */
+export interface MachineSpec {
+  memoryGiB: number;
+  cpus: number;
+  diskBytes: number;
+  type: string;
+  useRosetta: boolean;
+  mount: { type: string; securityModel: string; protocolVersion: string; msizeInKib: number; cacheMode: string };
+  sshPortForwarder: boolean;
+  adminAccess: boolean;
+}
+
+/** The engine's part of the desired state. */
+export interface EngineSpec {
+  name: EngineName;
+  storageDriver: 'classic' | 'snapshotter' | 'auto';
+  webAssembly: boolean;
+  allowedImages: { enabled: boolean; patterns: readonly string[] };
+}
+
+/** The cluster's part of the desired state. `version` is `''` while the service may choose. */
+export interface ClusterSpec {
+  version: string;
+  port: number;
+  traefik: boolean;
+  flannel: boolean;
+  spinkube: boolean;
+  localhostOnly: boolean;
+  engine: EngineName;
+}
+
+/** `spec` is what the running thing was started with; it may lag behind the desired spec. */
+export type MachineStatus =
+  | { state: 'absent' }
+  | { state: 'off' }
+  | { state: 'on'; spec: MachineSpec }
+  | { state: 'broken'; reason: string; message: string };
+
+export type EngineStatus =
+  | { state: 'stopped' }
+  | {
+      state: 'running';
+      spec: EngineSpec;
+      /** How a client reaches it, e.g. `unix:///path/docker.sock`. */
+      endpoint: string;
+      version: string;
+      workload: Workload;
+    }
+  /** The process is there but does not answer, or half of it is. `stop` must clear it. */
+  | { state: 'unresponsive'; message: string };
+
+export type ClusterStatus =
+  | { state: 'absent' }
+  | { state: 'stopped'; installedVersion: string }
+  | { state: 'running'; installedVersion: string; spec: ClusterSpec; ready: boolean; kubeconfig?: string }
+  | { state: 'unresponsive'; installedVersion: string; message: string };
+
+/** What a stop would interrupt and a switch would hide; counts are absent when they could not be read. */
+export interface Workload {
+  runningContainers?: number;
+  containers?: number;
+  images?: number;
+}
+
+export type MachineStep =
+  | { do: 'start'; spec: MachineSpec }
+  | { do: 'stop' }
+  /** Apply to the running machine what `liveFields` says can be applied without a restart. */
+  | { do: 'adjust'; spec: MachineSpec };
+export type EngineStep = { do: 'start'; spec: EngineSpec } | { do: 'stop' } | { do: 'adjust'; spec: EngineSpec };
+export type ClusterStep =
+  | { do: 'start'; spec: ClusterSpec }
+  | { do: 'stop' }
+  /** Deletes the cluster's workloads and state; images and containers stay. */
+  | { do: 'reset' };
+
+export interface MachineDriver {
+  observe(signal: AbortSignal): Promise<MachineStatus>;
+  perform(step: MachineStep, signal: AbortSignal): Promise<void>;
+}
+export interface EngineDriver {
+  observe(signal: AbortSignal): Promise<EngineStatus>;
+  perform(step: EngineStep, signal: AbortSignal): Promise<void>;
+}
+export interface ClusterDriver {
+  /** Exact versions that can be installed, newest first; the first is chosen for `''`. */
+  versions(signal: AbortSignal): Promise<readonly string[]>;
+  observe(signal: AbortSignal): Promise<ClusterStatus>;
+  perform(step: ClusterStep, signal: AbortSignal): Promise<void>;
+}
+
+/**
+ * What a driver does with a setting. `enforced`: a change takes effect on what runs. `stored`: kept, with no effect in this
+ * driver. `unsupported`: an explicit change is refused, except to a value in `accepts` (a value that asks for nothing).
+ */
+export type Support =
+  | { level: 'enforced' }
+  | { level: 'stored'; reason?: string }
+  | { level: 'unsupported'; reason: string; accepts?: readonly (boolean | number | string)[] };
+export type SupportMatrix = Readonly<Record<SettingPath, Support>>;
+
+/** What is known about a driver without starting anything. */
+export interface DriverInfo {
+  readonly name: DriverName;
+  readonly simulated: boolean;
+  /** One sentence for `info`, plans and docs. */
+  readonly summary: string;
+  readonly support: SupportMatrix;
+  /** Settings that the driver applies to a running backend where the schema's default effect says `restart`. */
+  readonly liveFields: readonly SettingPath[];
+  readonly hasCluster: boolean;
+}
+
+/** An opened driver. */
+export interface Driver extends DriverInfo {
+  readonly machine: MachineDriver;
+  readonly engines: Readonly<Record<EngineName, EngineDriver>>;
+  readonly cluster?: ClusterDriver;
+}
+
+/** Why a driver can or cannot run here. */
+export type Probe = { usable: true; detail: string } | { usable: false; reason: string; fix: string };
+
+/** What a driver gets from the composition root. */
+export interface DriverContext {
+  /** Private directory of this driver in the state directory; exists. */
+  directory: string;
+  /** Directory for engine logs; exists. */
+  logs: string;
+  log: (level: 'debug' | 'info' | 'warn', message: string, values?: Record<string, unknown>) => void;
+  now: () => number;
+  env: Readonly<Record<string, string | undefined>>;
+}
+
+/** One line of the driver list in `index.ts`. */
+export interface DriverFactory extends DriverInfo {
+  /** Chosen by itself when usable? Never true for the simulated driver. */
+  readonly automatic: boolean;
+  probe(env: DriverContext['env']): Promise<Probe>;
+  open(context: DriverContext): Promise<Driver>;
+}

@@ -1,0 +1,62 @@
+/**
+ * Each expected failure is one row: `status` is what the API answers, `exit` what the new commands exit with (design:
+ * "Command conventions"; classic commands exit 1), `retry` tells the reconcile loop whether trying again can help.
+ */
+export const ERRORS = {
+  ERR_USAGE: { status: 400, exit: 1, retry: false },
+  ERR_INTERNAL: { status: 500, exit: 1, retry: false },
+  ERR_IO: { status: 500, exit: 1, retry: true },
+  ERR_PROFILE_INVALID: { status: 400, exit: 3, retry: false },
+  ERR_SETTINGS_INVALID: { status: 400, exit: 3, retry: false },
+  ERR_SETTINGS_FILE: { status: 500, exit: 1, retry: false },
+  ERR_SETTING_LOCKED: { status: 400, exit: 3, retry: false },
+  ERR_SETTING_UNSUPPORTED: { status: 400, exit: 3, retry: false },
+  ERR_BODY_INVALID: { status: 400, exit: 1, retry: false },
+  ERR_BODY_TOO_LARGE: { status: 413, exit: 1, retry: false },
+  ERR_PRECONDITION_FAILED: { status: 412, exit: 6, retry: false },
+  ERR_PLAN_STALE: { status: 409, exit: 6, retry: false },
+  ERR_PLAN_INVALID: { status: 400, exit: 3, retry: false },
+  ERR_CONSENT_NEEDED: { status: 409, exit: 5, retry: false },
+  ERR_WRONG_TARGET: { status: 409, exit: 3, retry: false },
+  ERR_UNAUTHORIZED: { status: 401, exit: 1, retry: false },
+  ERR_FORBIDDEN: { status: 403, exit: 1, retry: false },
+  ERR_NOT_FOUND: { status: 404, exit: 1, retry: false },
+  ERR_NOT_READY: { status: 503, exit: 1, retry: true },
+  ERR_NOT_RUNNING: { status: 503, exit: 1, retry: false },
+  ERR_CONNECTION: { status: 502, exit: 1, retry: true },
+  ERR_CONNECTION_SETTINGS: { status: 400, exit: 1, retry: false },
+  ERR_ALREADY_RUNNING: { status: 409, exit: 1, retry: false },
+  ERR_PORT_IN_USE: { status: 409, exit: 1, retry: false },
+  ERR_NO_DRIVER: { status: 503, exit: 1, retry: false },
+  ERR_DRIVER_FAILED: { status: 502, exit: 1, retry: true },
+  ERR_DRIVER_TERMINAL: { status: 502, exit: 1, retry: false },
+  ERR_CONVERGE_FAILED: { status: 502, exit: 1, retry: false },
+  ERR_DEADLINE: { status: 504, exit: 4, retry: false },
+  ERR_CANCELLED: { status: 499, exit: 1, retry: false },
+} as const;
+
+/** A code of the catalogue. */
+export type ErrorCode = keyof typeof ERRORS;
+
+/** What an expected failure carries beside its sentence. */
+export interface RdErrorOptions extends ErrorOptions {
+  /** What to do next, as one sentence; printed after the message. */
+  advice?: string;
+  /** Further lines, each a finding with its place (`file:line:column: …`). */
+  details?: readonly string[];
+}
+
+/** An expected failure. `message` is one sentence: what happened and where. A bug stays a plain `Error` with a stack. */
+export class RdError extends Error {
+  readonly code: ErrorCode;
+  readonly advice: string | undefined;
+  readonly details: readonly string[];
+
+  constructor(code: ErrorCode, message: string, options: RdErrorOptions = {}) {
+    super(message, options);
+    this.name = 'RdError';
+    this.code = code;
+    this.advice = options.advice;
+    this.details = options.details ?? [];
+  }
+}

@@ -1,0 +1,84 @@
+import type { JsonValue } from '../json.ts';
+
+/** What a change costs: only stored; applied to what runs; restarts the backend; destroys cluster data. In that order. */
+export type Severity = 'none' | 'live' | 'restart' | 'reset';
+export const SEVERITIES: readonly Severity[] = ['none', 'live', 'restart', 'reset'];
+
+/** Shown as `+ ~ ± -`; a no-op is never listed. */
+export type Action = 'create' | 'update' | 'replace' | 'delete' | 'no-op';
+
+/** Stands in a plan for a value that must not be shown. */
+export interface Sensitive {
+  sensitive: true;
+}
+
+/** One setting (or map entry, or the power state) with what it is and what it would be. */
+export interface Change {
+  /** Dotted setting path; `state` for the power state. */
+  path: string;
+  /** Key of the entry where the setting is a map. */
+  key?: string;
+  action: Action;
+  /** Absent for `create`. */
+  before?: JsonValue | Sensitive;
+  /** Absent for `delete`. */
+  after?: JsonValue | Sensitive;
+  severity: Severity;
+  /** Why it costs that, as a clause: `the engine is another program`. */
+  reason: string;
+  /** Set when the change cannot be made; the sentence names the lock or the driver's reason. */
+  blocked?: { by: 'lock' | 'unsupported'; message: string };
+}
+
+/** Something a plan interrupts, hides or destroys. `lost` is true only for what cannot be had back. */
+export interface BlastItem {
+  what: string;
+  lost: boolean;
+}
+
+/** Who would be changed. */
+export interface Target {
+  product: string;
+  /** Directory of the service's state; absent for a foreign application. */
+  home?: string;
+  driver: string;
+  simulated: boolean;
+}
+
+export interface PlanSummary {
+  changes: number;
+  /** Highest severity of the changes that are not blocked; `none` for an empty plan. */
+  severity: Severity;
+  restarts: number;
+  resets: number;
+  blocked: number;
+  /** True when nothing in the blast radius is lost. */
+  nothingLost: boolean;
+  /** `3 changes, 1 restart, nothing is lost`. */
+  text: string;
+}
+
+/** The document of `schemas/plan.json`. */
+export interface Plan {
+  kind: 'Plan';
+  formatVersion: 1;
+  target: Target;
+  /** Where severities come from: the service being talked to, or schema facts alone. */
+  basis: 'service' | 'estimated';
+  generation: number;
+  changes: Change[];
+  blastRadius: BlastItem[];
+  /** Reasons of a restart that is already due, before any change of this plan. */
+  pendingRestart: string[];
+  warnings: string[];
+  summary: PlanSummary;
+}
+
+/** What `POST /v2/plan` takes: the managed part of a desired state. */
+export interface PlanRequest {
+  /** Partial settings at the current version; `null` removes a map entry. */
+  settings: { [key: string]: JsonValue };
+  state: 'started' | 'stopped' | 'unmanaged';
+  /** Dotted paths of maps that are exclusive: entries not listed in `settings` are removed. */
+  prune: string[];
+}

@@ -1,0 +1,23 @@
+import type { Settings } from '../settings/settings.gen.ts';
+import type { LoopStatus, Power } from './status.ts';
+
+/** What the controllers work toward. `generation` grows by one with every accepted change. */
+export interface Desired {
+  settings: Settings;
+  power: Power;
+  generation: number;
+}
+
+/** The running controllers as the rest of the service sees them. */
+export interface Controllers {
+  /** Replaces the desired state and wakes the loop; never waits. Readiness in `status()` is false from here on if work is due. */
+  desire(next: Desired): void;
+  /** The last observation, with conditions for the generation they speak for. */
+  status(): LoopStatus;
+  /** Resolves when the loop has converged or reached a terminal error for the present generation, or the signal aborts. */
+  quiesce(signal: AbortSignal): Promise<LoopStatus>;
+  /** Calls back after every pass that changed the status. Returns the function that ends it. */
+  onChange(listener: (status: LoopStatus) => void): () => void;
+  /** Ends the loop and waits for the step under way. Leaves the backend as it is. */
+  close(): Promise<void>;
+}

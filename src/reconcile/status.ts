@@ -1,0 +1,49 @@
+import type { ClusterStatus, EngineName, EngineStatus, MachineStatus } from '../drivers/driver.ts';
+
+/** Desired power of the backend. */
+export type Power = 'started' | 'stopped';
+
+/** The six values of `GET /v1/backend_state` (api facts, 12.2). */
+export type BackendState = 'STOPPED' | 'STARTING' | 'STARTED' | 'STOPPING' | 'ERROR' | 'DISABLED';
+
+export type ConditionType = 'MachineReady' | 'EngineReady' | 'ClusterReady' | 'Converged';
+
+/** A named fact. `observedGeneration` is the version of the desired state that the fact speaks for. */
+export interface Condition {
+  type: ConditionType;
+  status: 'True' | 'False' | 'Unknown';
+  /** CamelCase word for programs. */
+  reason: string;
+  /** A sentence for people: what is, and on failure what to do next. */
+  message: string;
+  observedGeneration: number;
+  /** RFC 3339. */
+  lastTransitionTime: string;
+}
+
+/** One thing done on the way to convergence; `ms` is absent while it runs. */
+export interface Phase {
+  /** `machine start`, `engine stop`, … */
+  name: string;
+  startedAt: string;
+  ms?: number;
+  outcome?: 'done' | 'failed';
+}
+
+/** What the loop reports; the API adds who is speaking and serves it as `GET /v2/status`. */
+export interface LoopStatus {
+  power: Power;
+  /** Version of the desired state, and the version that the controllers have last acted on to the end. */
+  generation: number;
+  observedGeneration: number;
+  converged: boolean;
+  backendState: BackendState;
+  conditions: Condition[];
+  machine: MachineStatus;
+  engines: Record<EngineName, EngineStatus>;
+  cluster: ClusterStatus | { state: 'unsupported' };
+  /** Since the last change of the desired state. */
+  phases: Phase[];
+  /** Since the service started. */
+  counters: { steps: number; restarts: number; resets: number; failures: number };
+}

@@ -1,0 +1,133 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { expect, test } from 'vitest';
+
+interface Rule {
+  /** Prefix of the importing files. The longest prefix that matches decides. */
+  module: string;
+  /** Prefixes that may be imported. */
+  may: readonly string[];
+  /** Prefixes of which only types may be imported. */
+  types?: readonly string[];
+  because: string;
+}
+
+const OPEN = ['src/json.ts', 'src/product.ts', 'src/errors.ts'];
+
+/** Which way imports point. `ARCHITECTURE.md` shows the same as a picture. */
+const TABLE: readonly Rule[] = [
+  { module: 'src/json.ts', may: [], because: 'it is open to all' },
+  { module: 'src/product.ts', may: [], because: 'it is open to all' },
+  { module: 'src/errors.ts', may: [], because: 'it is open to all' },
+  { module: 'src/settings/', may: ['src/settings/'], because: 'pure code is where hard tests are cheap' },
+  {
+    module: 'src/plan/',
+    may: ['src/plan/', 'src/settings/'],
+    types: ['src/drivers/driver.ts'],
+    because: 'a plan is a function of settings, driver capabilities and what was observed, and does nothing',
+  },
+  {
+    module: 'src/reconcile/',
+    may: ['src/reconcile/', 'src/plan/', 'src/settings/'],
+    types: ['src/drivers/driver.ts'],
+    because: 'the loop must not know which machine it drives',
+  },
+  { module: 'src/process/', may: ['src/process/'], because: 'spawning programs is one small concern' },
+  { module: 'src/storage/', may: ['src/storage/', 'src/settings/'], because: 'files know nothing of what runs' },
+  { module: 'src/drivers/driver.ts', may: [], types: ['src/settings/'], because: 'only plain data crosses the interface' },
+  {
+    module: 'src/drivers/machines/simulated/',
+    may: ['src/drivers/machines/simulated/', 'src/settings/'],
+    types: ['src/drivers/driver.ts'],
+    because: 'a driver is removed by deleting its folder',
+  },
+  {
+    module: 'src/drivers/machines/host/',
+    may: ['src/drivers/machines/host/', 'src/drivers/shell.ts', 'src/process/', 'src/storage/', 'src/settings/'],
+    types: ['src/drivers/driver.ts'],
+    because: 'a driver is removed by deleting its folder',
+  },
+  {
+    module: 'src/drivers/engines/',
+    may: ['src/drivers/engines/', 'src/drivers/shell.ts', 'src/process/', 'src/storage/', 'src/settings/'],
+    types: ['src/drivers/driver.ts'],
+    because: 'an engine runs inside a machine and knows nothing about which one',
+  },
+  { module: 'src/drivers/', may: ['src/drivers/', 'src/settings/', 'src/process/'], because: 'the list of drivers knows them all' },
+  {
+    module: 'src/api/',
+    may: ['src/api/', 'src/reconcile/', 'src/plan/', 'src/settings/'],
+    types: ['src/drivers/driver.ts'],
+    because: 'routes translate; they do not decide, and they know no concrete driver',
+  },
+  {
+    module: 'src/client/',
+    may: ['src/client/', 'src/plan/', 'src/settings/', 'src/storage/'],
+    types: ['src/reconcile/', 'src/drivers/driver.ts'],
+    because: 'the client loop reaches the system only by the API',
+  },
+  {
+    module: 'src/service.ts',
+    may: ['src/'],
+    because: 'it is the one composition root',
+  },
+  { module: 'profiles/', may: ['profiles/', 'src/settings/'], because: 'profiles work with no service running' },
+  {
+    module: 'cli/commands/serve.ts',
+    may: ['cli/', 'src/client/', 'src/settings/', 'src/storage/', 'src/service.ts'],
+    types: ['src/plan/', 'src/reconcile/'],
+    because: 'the one command that is the service; it loads it lazily',
+  },
+  {
+    module: 'cli/',
+    may: ['cli/', 'src/client/', 'src/settings/', 'src/storage/', 'src/process/', 'profiles/'],
+    types: ['src/plan/', 'src/reconcile/', 'src/drivers/driver.ts'],
+    because: 'the tool reaches the system only by the API',
+  },
+];
+
+const IMPORT = /(?:^|\n)\s*(import|export)\s+(type\s)?[^'";]*?from\s*['"](\.[^'"]+)['"]|import\(\s*['"](\.[^'"]+)['"]\s*\)/g;
+
+function files(folder: string): string[] {
+  return readdirSync(folder).flatMap((name) => {
+    const path = join(folder, name);
+    if (statSync(path).isDirectory()) return files(path);
+    return path.endsWith('.ts') ? [path] : [];
+  });
+}
+
+function violations(file: string, text: string): string[] {
+  const rule = TABLE.filter((row) => file.startsWith(row.module)).sort((a, b) => b.module.length - a.module.length)[0];
+  if (!rule) return [`${file}: no row of the import table covers it`];
+  const found: string[] = [];
+  for (const match of text.matchAll(IMPORT)) {
+    const specifier = match[3] ?? match[4] ?? '';
+    const target = relative(process.cwd(), resolve(dirname(file), specifier)).replaceAll('\\', '/');
+    const allowed = [...OPEN, ...rule.may, ...(match[2] ? (rule.types ?? []) : [])];
+    if (!allowed.some((prefix) => target.startsWith(prefix))) {
+      found.push(`${file} imports ${match[2] ? 'types of ' : ''}${target}: not allowed, because ${rule.because}`);
+    }
+  }
+  return found;
+}
+
+test('imports point one way', () => {
+  const all = ['src', 'cli', 'profiles'].flatMap(files).map((path) => path.replaceAll('\\', '/'));
+  expect(all.length).toBeGreaterThan(10);
+  expect(all.flatMap((file) => violations(file, readFileSync(file, 'utf8')))).toEqual([]);
+});
+
+test('the check sees a forbidden import, also a lazy one', () => {
+  expect(violations('cli/x.ts', "import { a } from '../src/api/app.ts';")).toHaveLength(1);
+  expect(violations('cli/x.ts', "const a = await import('../src/api/app.ts');")).toHaveLength(1);
+  expect(violations('cli/x.ts', "import type { Plan } from '../src/plan/change.ts';")).toEqual([]);
+  expect(violations('cli/x.ts', "import { makePlan } from '../src/plan/plan.ts';")).toHaveLength(1);
+});
+
+test('only one folder spawns programs', () => {
+  const spawning = ['src', 'cli', 'profiles']
+    .flatMap(files)
+    .filter((file) => /from 'node:child_process'/.test(readFileSync(file, 'utf8')))
+    .filter((file) => !file.startsWith('src/process/'));
+  expect(spawning).toEqual([]);
+});
