@@ -1,0 +1,207 @@
+import type { ErrorCode } from '../errors.ts';
+import { ERRORS, RdError } from '../errors.ts';
+import type { JsonObject } from '../json.ts';
+import { isObject } from '../json.ts';
+import type { Plan, PlanRequest } from '../plan/change.ts';
+import type { BackendState } from '../reconcile/status.ts';
+import type { StatusDocument } from '../reconcile/status-document.ts';
+import type { Connection } from './connection.ts';
+import type { HttpRequest, HttpResponse, Transport } from './http.ts';
+import { httpTransport, notOurService } from './http.ts';
+
+/** Settings as they were read. `etag` is absent when the server sends none. */
+export interface SettingsReply {
+  settings: JsonObject;
+  /** The body as sent, for printing. */
+  text: string;
+  etag?: string;
+}
+
+/** Answer to an accepted write. */
+export interface WriteReply {
+  /** One of the sentences that scripts match. */
+  text: string;
+  /** Version of the desired state after the write; absent on servers that do not tell. */
+  generation?: number;
+  etag?: string;
+  /** Keys of the body that the server does not know and did not store. */
+  ignoredKeys: string[];
+}
+
+/** What would restart, keyed by dotted setting path. */
+export type Proposal = Record<string, { current?: unknown; desired?: unknown; severity: 'restart' | 'reset' }>;
+
+export interface BackendStateReply {
+  vmState: BackendState;
+  locked: boolean;
+}
+
+/** The API, typed. Every method throws `RdError`: `request` for failures of the transport only, the others also for answers. */
+export interface Client {
+  readonly connection: Connection;
+  request(request: HttpRequest): Promise<HttpResponse>;
+  settings(options?: CallOptions): Promise<SettingsReply>;
+  locked(options?: CallOptions): Promise<JsonObject>;
+  putSettings(body: JsonObject, options?: CallOptions & { ifMatch?: string }): Promise<WriteReply>;
+  proposal(body: JsonObject, options?: CallOptions): Promise<Proposal>;
+  backendState(options?: CallOptions): Promise<BackendStateReply>;
+  setBackendState(state: 'STARTED' | 'STOPPED', options?: CallOptions): Promise<WriteReply>;
+  /** Returns the server's sentence: `Shutting down.` */
+  shutdown(options?: CallOptions): Promise<string>;
+  plan(request: PlanRequest, options?: CallOptions): Promise<Plan>;
+  status(options?: CallOptions): Promise<StatusDocument>;
+}
+
+export interface CallOptions {
+  timeoutMs?: number;
+  signal?: AbortSignal;
+}
+
+/** A client of the service at `connection`. */
+export function createClient(connection: Connection, transport: Transport = httpTransport): Client {
+  async function call(request: HttpRequest): Promise<HttpResponse> {
+    const response = await transport(connection, request);
+    if (response.status >= 200 && response.status < 300) return response;
+    throw refusal(connection, request, response);
+  }
+  async function object(request: HttpRequest): Promise<{ value: JsonObject; response: HttpResponse }> {
+    const response = await call(request);
+    return { value: parseObject(connection, request, response), response };
+  }
+  return {
+    connection,
+    request: (request) => transport(connection, request),
+    async settings(options) {
+      const { value, response } = await object({ method: 'GET', path: '/v1/settings', ...options });
+      if (typeof value.version !== 'number') throw notOurService(connection, '/v1/settings has no settings in it');
+      const { etag } = response.headers;
+      return { settings: value, text: response.body.toString(), ...(etag === undefined ? {} : { etag }) };
+    },
+    async locked(options) {
+      return (await object({ method: 'GET', path: '/v1/settings/locked', ...options })).value;
+    },
+    async putSettings(body, { ifMatch, ...options } = {}) {
+      const headers = ifMatch === undefined ? {} : { headers: { 'If-Match': ifMatch } };
+      return written(
+        await call({ method: 'PUT', path: '/v1/settings', body: JSON.stringify(body), ...headers, ...options }),
+      );
+    },
+    async proposal(body, options) {
+      const path = '/v1/propose_settings';
+      const { value } = await object({ method: 'PUT', path, body: JSON.stringify(body), ...options });
+      return value as unknown as Proposal;
+    },
+    async backendState(options) {
+      const { value } = await object({ method: 'GET', path: '/v1/backend_state', ...options });
+      if (typeof value.vmState !== 'string') throw notOurService(connection, '/v1/backend_state has no state in it');
+      return value as unknown as BackendStateReply;
+    },
+    async setBackendState(state, options) {
+      const body = JSON.stringify({ vmState: state });
+      return written(await call({ method: 'PUT', path: '/v1/backend_state', body, ...options }));
+    },
+    async shutdown(options) {
+      return (await call({ method: 'PUT', path: '/v1/shutdown', ...options })).body.toString();
+    },
+    async plan(request, options) {
+      const { value } = await object({ method: 'POST', path: '/v2/plan', body: JSON.stringify(request), ...options });
+      if (value.kind !== 'Plan') throw notOurService(connection, '/v2/plan has no plan in it');
+      return value as unknown as Plan;
+    },
+    async status(options) {
+      const { value } = await object({ method: 'GET', path: '/v2/status', ...options });
+      if (value.kind !== 'Status') throw notOurService(connection, '/v2/status has no status in it');
+      return value as unknown as StatusDocument;
+    },
+  };
+}
+
+function written(response: HttpResponse): WriteReply {
+  const { etag } = response.headers;
+  const generation = Number(response.headers['rdctl-generation'] ?? Number.NaN);
+  const ignored = response.headers['rdctl-ignored-keys'];
+  return {
+    text: response.body.toString(),
+    ...(Number.isInteger(generation) ? { generation } : {}),
+    ...(etag === undefined ? {} : { etag }),
+    ignoredKeys: typeof ignored === 'string' && ignored !== '' ? ignored.split(', ').map(decodeURIComponent) : [],
+  };
+}
+
+function parseObject(connection: Connection, request: HttpRequest, response: HttpResponse): JsonObject {
+  let value: unknown;
+  try {
+    value = JSON.parse(response.body.toString());
+  } catch (cause) {
+    throw notOurService(connection, `the answer to ${request.method} ${request.path} is not JSON`, cause);
+  }
+  if (!isObject(value))
+    throw notOurService(connection, `the answer to ${request.method} ${request.path} is not an object`);
+  return value;
+}
+
+/** What a status other than 2xx means to the caller. The texts of 401 and 500 are those of the compatible tool. */
+function refusal(connection: Connection, request: HttpRequest, response: HttpResponse): RdError {
+  const text = response.body.toString().trim();
+  const structured = structuredError(response);
+  if (structured) return structured;
+  switch (response.status) {
+    case 400:
+      return answered(request.path.endsWith('settings') ? 'ERR_SETTINGS_INVALID' : 'ERR_BODY_INVALID', text);
+    case 401:
+      if (text !== 'Unauthorized') return notOurService(connection, 'it wants credentials of another kind');
+      return new RdError('ERR_UNAUTHORIZED', '401 Unauthorized: user/password not accepted', {
+        advice: `Check ${connection.file ?? '--user and --password-file'}; it may be of another service, or of an earlier run.`,
+      });
+    case 403:
+      return answered('ERR_FORBIDDEN', text);
+    case 404:
+      return text.startsWith('Unknown command: ')
+        ? new RdError('ERR_NOT_FOUND', `the service has no ${request.method} ${request.path}`, {
+            advice: 'It may be the compatible application or an older release; `rdctl api /` lists what it has.',
+          })
+        : notOurService(connection, `it has no ${request.path}`);
+    case 412:
+      return answered('ERR_PRECONDITION_FAILED', text);
+    case 413:
+      return answered('ERR_BODY_TOO_LARGE', text);
+    case 500:
+      return text === '' || text === 'Internal Server Error' || text === 'internal error'
+        ? new RdError(
+            'ERR_INTERNAL',
+            '500 Internal Server Error: server-side problem: please consult the server logs for more information',
+          )
+        : answered('ERR_INTERNAL', text);
+    case 503:
+      return answered('ERR_NOT_READY', text);
+    default:
+      return new RdError('ERR_CONNECTION', `${response.status} ${response.statusText} (unexpected server error)`);
+  }
+}
+
+function answered(code: ErrorCode, text: string): RdError {
+  const [first = '', ...details] = text.split('\n');
+  return new RdError(code, details.length === 0 ? first : text, {});
+}
+
+/** The error document of our own part of the API (`schemas/error.json`). */
+function structuredError(response: HttpResponse): RdError | undefined {
+  if (!String(response.headers['content-type'] ?? '').startsWith('application/json')) return undefined;
+  let value: unknown;
+  try {
+    value = JSON.parse(response.body.toString());
+  } catch {
+    return undefined;
+  }
+  if (!isObject(value) || typeof value.code !== 'string' || typeof value.message !== 'string') return undefined;
+  const { code, advice, details } = value;
+  const lines = Array.isArray(details) ? details.filter((line) => typeof line === 'string') : [];
+  return new RdError(isCode(code) ? code : 'ERR_INTERNAL', value.message, {
+    details: lines,
+    ...(typeof advice === 'string' ? { advice } : {}),
+  });
+}
+
+function isCode(code: string): code is ErrorCode {
+  return Object.hasOwn(ERRORS, code);
+}

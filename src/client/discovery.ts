@@ -1,0 +1,193 @@
+import { lstat, readFile } from 'node:fs/promises';
+import { homedir as systemHome } from 'node:os';
+import { basename, posix } from 'node:path';
+import { RdError } from '../errors.ts';
+import { isObject } from '../json.ts';
+import { COMPATIBLE } from '../product.ts';
+import type { Platform } from '../settings/field.ts';
+import { systemCode } from '../storage/io-error.ts';
+import type { Environment, Places } from '../storage/places.ts';
+import { places } from '../storage/places.ts';
+import type { Connection } from './connection.ts';
+
+/** The global flags that say where the service is; an empty string and port 0 count as not given. */
+export interface ConnectionFlags {
+  'config-path'?: string;
+  host?: string;
+  port?: number;
+  user?: string;
+  password?: string;
+  'password-file'?: string;
+}
+
+export interface DiscoveryOptions {
+  homedir?: string;
+  /**
+   * Inside WSL: the Windows user's local data directory as a path of this side. Called only there, and only when no
+   * connection file of ours exists.
+   */
+  windowsDataDirectory?: () => Promise<string | undefined>;
+}
+
+interface ConnectionFile {
+  path: string;
+  foreign: boolean;
+  user: string;
+  password: string;
+  port: number;
+  host: string;
+}
+
+const PREFIX = 'failed to get connection info: ';
+
+/**
+ * Finds the service: flags first, then the environment (`RDCTL_CONFIG_PATH`, `RDCTL_PASSWORD`), then a connection file, ours
+ * before the compatible application's.
+ * @throws RdError `ERR_NOT_RUNNING` when there is no file and the flags are not enough; `ERR_CONNECTION_SETTINGS` when a file
+ * cannot be used.
+ */
+export async function discover(
+  flags: ConnectionFlags,
+  env: Environment,
+  platform: Platform,
+  options: DiscoveryOptions = {},
+): Promise<Connection> {
+  const here = places(env, platform, options.homedir ?? systemHome());
+  const explicit = flags['config-path'] || env.RDCTL_CONFIG_PATH || undefined;
+  const file =
+    explicit === undefined || explicit === here.connectionFile
+      ? await defaultFile(here, env, platform, options)
+      : await explicitFile(explicit);
+  const given = {
+    user: flags.user || undefined,
+    port: flags.port || undefined,
+    password: await givenPassword(flags, env),
+  };
+  if (!file && (given.user === undefined || given.port === undefined || given.password === undefined)) {
+    throw new RdError('ERR_NOT_RUNNING', `${PREFIX}open ${here.connectionFile}: ${missing(platform)}`, {
+      advice: 'No service is running. Start one with `rdctl start`, or with `rdctl serve` in the foreground.',
+    });
+  }
+  const user = given.user ?? file?.user ?? '';
+  const password = given.password ?? file?.password ?? '';
+  const port = given.port ?? file?.port ?? 0;
+  if (user === '' || password === '' || port === 0) {
+    throw new RdError(
+      'ERR_CONNECTION_SETTINGS',
+      `${PREFIX}insufficient connection settings (missing one or more of: port, user, and password)`,
+      { advice: `Give --port, --user and --password-file, or correct ${file?.path ?? here.connectionFile}.` },
+    );
+  }
+  return {
+    host: flags.host || file?.host || '127.0.0.1',
+    port,
+    user,
+    password,
+    ...(file ? { file: file.path } : {}),
+    foreign: file?.foreign ?? false,
+  };
+}
+
+async function defaultFile(
+  here: Places,
+  env: Environment,
+  platform: Platform,
+  options: DiscoveryOptions,
+): Promise<ConnectionFile | undefined> {
+  const own = await readConnectionFile(here.connectionFile, false);
+  if (own || here.foreignConnectionFile === undefined) return own;
+  if (options.windowsDataDirectory && platform === 'linux' && (await insideWsl(env))) {
+    const directory = await options.windowsDataDirectory();
+    const path = directory && posix.join(directory, COMPATIBLE.directory, COMPATIBLE.connectionFile);
+    const windows = path ? await readConnectionFile(path, true) : undefined;
+    if (windows) return windows;
+  }
+  return readConnectionFile(here.foreignConnectionFile, true);
+}
+
+async function explicitFile(path: string): Promise<ConnectionFile> {
+  const file = await readConnectionFile(path, basename(path) === COMPATIBLE.connectionFile);
+  if (file) return file;
+  throw new RdError('ERR_CONNECTION_SETTINGS', `${PREFIX}open ${path}: no such file or directory`, {
+    advice: 'Check --config-path or RDCTL_CONFIG_PATH; the file exists only while its service runs.',
+  });
+}
+
+/** Absent fields come back empty; a missing file is `undefined`. */
+async function readConnectionFile(path: string, foreign: boolean): Promise<ConnectionFile | undefined> {
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (cause) {
+    const code = systemCode(cause);
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
+    const reason = code === 'EACCES' ? 'permission denied' : code === 'EISDIR' ? 'is a directory' : String(code);
+    throw new RdError('ERR_CONNECTION_SETTINGS', `${PREFIX}open ${path}: ${reason}`, {
+      cause,
+      advice: 'The file belongs to the user that runs the service; call as that user.',
+    });
+  }
+  return { path, foreign, ...fieldsOf(path, parse(path, text)) };
+}
+
+function parse(path: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    // The message of the parser quotes the text, which holds the password.
+    throw unusable(path, 'it is not JSON', cause instanceof SyntaxError ? undefined : cause);
+  }
+}
+
+function fieldsOf(path: string, value: unknown): Pick<ConnectionFile, 'user' | 'password' | 'port' | 'host'> {
+  if (!isObject(value)) throw unusable(path, 'it is not a JSON object');
+  // Readers of this file match names without regard to case.
+  const fields = new Map(Object.entries(value).map(([name, each]) => [name.toLowerCase(), each]));
+  const text = (name: string): string => {
+    const field = fields.get(name) ?? '';
+    if (typeof field !== 'string') throw unusable(path, `"${name}" is not a string`);
+    return field;
+  };
+  const port = fields.get('port') ?? 0;
+  if (typeof port !== 'number' || !Number.isInteger(port)) throw unusable(path, '"port" is not an integer');
+  if (port < 0 || port > 65_535) throw unusable(path, '"port" is not between 1 and 65535');
+  return { user: text('user'), password: text('password'), host: text('host'), port };
+}
+
+function unusable(path: string, reason: string, cause?: unknown): RdError {
+  return new RdError('ERR_CONNECTION_SETTINGS', `${PREFIX}error parsing config file "${path}": ${reason}`, {
+    ...(cause === undefined ? {} : { cause }),
+    advice: 'A running service writes this file anew at its next start; remove it if none runs.',
+  });
+}
+
+async function givenPassword(flags: ConnectionFlags, env: Environment): Promise<string | undefined> {
+  if (flags.password) return flags.password;
+  const path = flags['password-file'];
+  if (!path) return env.RDCTL_PASSWORD || undefined;
+  try {
+    return (await readFile(path, 'utf8')).replace(/\r?\n$/, '');
+  } catch (cause) {
+    throw new RdError(
+      'ERR_CONNECTION_SETTINGS',
+      `could not read the password file ${path}: ${systemCode(cause) ?? ''}`,
+      {
+        cause,
+        advice: 'Check --password-file.',
+      },
+    );
+  }
+}
+
+function missing(platform: Platform): string {
+  return platform === 'win32' ? 'The system cannot find the file specified' : 'no such file or directory';
+}
+
+async function insideWsl(env: Environment): Promise<boolean> {
+  if (env.WSL_DISTRO_NAME === undefined && env.WSL_INTEROP === undefined && env.WSLENV === undefined) return false;
+  try {
+    return (await lstat('/bin/wslpath')).isSymbolicLink();
+  } catch {
+    return false;
+  }
+}

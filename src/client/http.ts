@@ -1,0 +1,131 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { request as send } from 'node:http';
+import { RdError } from '../errors.ts';
+import type { Connection } from './connection.ts';
+
+/** One request. `path` is sent as it is; `body` is sent byte for byte as JSON. */
+export interface HttpRequest {
+  method: string;
+  path: string;
+  body?: string | Buffer;
+  headers?: Readonly<Record<string, string>>;
+  /** Milliseconds until the answer must have begun and between its parts; no limit unless told. */
+  timeoutMs?: number;
+  signal?: AbortSignal;
+}
+
+/** An answer of any status. Header names are in lower case. */
+export interface HttpResponse {
+  status: number;
+  /** Reason phrase: `Bad Request`. */
+  statusText: string;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+}
+
+/** Carries one request to a service; tests put an in-process one here. */
+export type Transport = (connection: Connection, request: HttpRequest) => Promise<HttpResponse>;
+
+/** Larger answers are refused: nothing of the API comes near this. */
+const ANSWER_LIMIT = 64 * 1024 * 1024;
+
+/**
+ * Sends over HTTP, always directly: an agent of our own per request ignores proxy variables, which must not get to see the
+ * password.
+ * @throws RdError `ERR_NOT_RUNNING` when nothing listens, `ERR_DEADLINE` after `timeoutMs`, `ERR_CANCELLED` by the signal,
+ * `ERR_CONNECTION` for every other failure of the transport.
+ */
+export const httpTransport: Transport = (connection, request) =>
+  new Promise((resolve, reject) => {
+    const fail = (cause: unknown) => reject(transportError(connection, request, cause));
+    try {
+      const outgoing = send(
+        {
+          host: connection.host,
+          port: connection.port,
+          method: request.method,
+          path: request.path,
+          headers: requestHeaders(connection, request),
+          agent: false,
+          ...(request.signal ? { signal: request.signal } : {}),
+        },
+        (incoming) => {
+          const parts: Buffer[] = [];
+          let size = 0;
+          incoming.on('data', (part: Buffer) => {
+            size += part.length;
+            if (size > ANSWER_LIMIT) incoming.destroy(new Error(`the answer exceeds ${ANSWER_LIMIT} bytes`));
+            else parts.push(part);
+          });
+          incoming.on('error', fail);
+          incoming.on('end', () =>
+            resolve({
+              status: incoming.statusCode ?? 0,
+              statusText: incoming.statusMessage ?? '',
+              headers: incoming.headers,
+              body: Buffer.concat(parts),
+            }),
+          );
+        },
+      );
+      // After an early answer (a body that is too large) the rest of the writing may fail; the answer counts then.
+      outgoing.on('error', fail);
+      if (request.timeoutMs !== undefined) {
+        outgoing.setTimeout(request.timeoutMs, () => outgoing.destroy(new TimeoutError()));
+      }
+      outgoing.end(request.body);
+    } catch (cause) {
+      // Characters that a path or header cannot hold, a port out of range.
+      fail(cause);
+    }
+  });
+
+class TimeoutError extends Error {}
+
+/** The headers of the compatible tool, which some services look at. */
+export function requestHeaders(connection: Connection, request: HttpRequest): Record<string, string | number> {
+  const credentials = Buffer.from(`${connection.user}:${connection.password}`).toString('base64');
+  return {
+    Authorization: `Basic ${credentials}`,
+    'Content-Type': request.body === undefined ? 'text/plain' : 'application/json',
+    ...(request.body === undefined ? {} : { 'Content-Length': Buffer.byteLength(request.body) }),
+    ...request.headers,
+  };
+}
+
+function transportError(connection: Connection, request: HttpRequest, cause: unknown): RdError {
+  const where = `${connection.host}:${connection.port}`;
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  if (request.signal?.aborted) return new RdError('ERR_CANCELLED', 'the request was cancelled', { cause });
+  if (cause instanceof TimeoutError) {
+    return new RdError('ERR_DEADLINE', `${where} did not answer within ${request.timeoutMs} ms`, {
+      cause,
+      advice: 'Look whether the service is busy: `rdctl status`.',
+    });
+  }
+  if (code === 'ECONNREFUSED') {
+    return new RdError('ERR_NOT_RUNNING', `connection refused: no service listens on ${where}`, {
+      cause,
+      advice: 'Start it with `rdctl start`.',
+    });
+  }
+  if (code.startsWith('HPE_')) return notOurService(connection, 'its answer is not HTTP', cause);
+  const detail = cause instanceof Error ? cause.message : String(cause);
+  return new RdError('ERR_CONNECTION', `${request.method} http://${where}${request.path} failed: ${detail}`, {
+    cause,
+    advice: 'Check --host and --port, and that the service is running.',
+  });
+}
+
+/** Something answers on the port, and it is not a service that we can talk to. */
+export function notOurService(connection: Connection, detail: string, cause?: unknown): RdError {
+  const from = connection.file === undefined ? 'the connection flags' : connection.file;
+  return new RdError(
+    'ERR_CONNECTION',
+    `another program answers on ${connection.host}:${connection.port}, the address in ${from}: ${detail}`,
+    {
+      ...(cause === undefined ? {} : { cause }),
+      advice: 'If the service is not running, start it with `rdctl start`; it takes the next free port.',
+    },
+  );
+}

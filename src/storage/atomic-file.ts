@@ -1,0 +1,111 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir, open, readdir, readFile, rename, unlink } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { ioError, systemCode } from './io-error.ts';
+
+/** The file operations of an atomic write, one durable effect each; tests replace them to stop in between. */
+export interface FileOperations {
+  mkdir(directory: string): Promise<void>;
+  /** Creates the file (fails if it exists), writes all of it and flushes it to the disk. */
+  writeNew(path: string, data: string, mode: number): Promise<void>;
+  rename(from: string, to: string): Promise<void>;
+  /** Makes a rename in this directory survive a power failure. */
+  syncDirectory(directory: string): Promise<void>;
+  unlink(path: string): Promise<void>;
+}
+
+/** The real file system. */
+export const fileOperations: FileOperations = {
+  async mkdir(directory) {
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+  },
+  async writeNew(path, data, mode) {
+    const handle = await open(path, 'wx', mode);
+    try {
+      await handle.writeFile(data);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+  },
+  rename,
+  async syncDirectory(directory) {
+    // Windows cannot open a directory for this, and flushes the rename with the file.
+    if (process.platform === 'win32') return;
+    const handle = await open(directory, 'r');
+    try {
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+  },
+  unlink,
+};
+
+export interface AtomicWriteOptions {
+  /** Permission bits of the new file; 0600 unless told. */
+  mode?: number;
+  /** Where the content before this write is kept, written the same way. */
+  previous?: string;
+  operations?: FileOperations;
+}
+
+/**
+ * Replaces a file so that at every instant, and after a crash at any instant, it holds the old or the new content.
+ * Creates the directory (0700) if it is missing.
+ * @throws RdError `ERR_IO` naming the file and what to do; the old content is then still in place.
+ */
+export async function writeFileAtomic(path: string, data: string, options: AtomicWriteOptions = {}): Promise<void> {
+  const { operations = fileOperations, mode = 0o600, previous } = options;
+  try {
+    await operations.mkdir(dirname(path));
+    const before = previous === undefined ? undefined : await readIfThere(path);
+    if (previous !== undefined && before !== undefined) await replace(previous, before, mode, operations);
+    await replace(path, data, mode, operations);
+  } catch (cause) {
+    throw ioError('write', path, cause);
+  }
+}
+
+async function replace(path: string, data: string, mode: number, operations: FileOperations): Promise<void> {
+  const directory = dirname(path);
+  const temporary = join(directory, `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`);
+  try {
+    await operations.writeNew(temporary, data, mode);
+    await operations.rename(temporary, path);
+  } catch (error) {
+    // The write has failed already; a leftover is removed at the next start.
+    await operations.unlink(temporary).catch(() => undefined);
+    throw error;
+  }
+  await operations.syncDirectory(directory);
+}
+
+/** Removes temporary files that a killed writer of `path` left. Call it only while nobody else may write `path`. */
+export async function removeLeftovers(path: string, operations: FileOperations = fileOperations): Promise<string[]> {
+  const directory = dirname(path);
+  const names = await readdir(directory).catch((error: unknown) => {
+    if (systemCode(error) === 'ENOENT') return [];
+    throw ioError('read', directory, error);
+  });
+  const prefix = `.${basename(path)}.`;
+  const leftovers = names.filter(
+    (name) => name.startsWith(prefix) && /^[0-9a-f]{12}\.tmp$/.test(name.slice(prefix.length)),
+  );
+  for (const name of leftovers) {
+    await operations.unlink(join(directory, name)).catch((error: unknown) => {
+      if (systemCode(error) !== 'ENOENT') throw ioError('remove', join(directory, name), error);
+    });
+  }
+  return leftovers;
+}
+
+/** The text of a file, or `undefined` when there is none. Other failures are thrown as they come. */
+export async function readIfThere(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}

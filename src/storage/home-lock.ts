@@ -1,0 +1,200 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir, readdir, readFile, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { RdError } from '../errors.ts';
+import { isObject } from '../json.ts';
+import { fileOperations } from './atomic-file.ts';
+import { ioError, systemCode } from './io-error.ts';
+import type { ProcessIdentity, ProcessTable } from './process-identity.ts';
+import { processTable } from './process-identity.ts';
+
+/** Who holds a lock, as its file says. */
+export interface Holder extends ProcessIdentity {
+  /** RFC 3339. */
+  since: string;
+  /** Port of a service, once it listens. */
+  port?: number;
+}
+
+export interface Lock {
+  /** Adds what became known after the lock was taken. */
+  update(facts: { port: number }): Promise<void>;
+  /** Ends the hold; calling it again does nothing. */
+  release(): Promise<void>;
+}
+
+/** Time and processes, replaced in tests. */
+export interface LockSurroundings {
+  processes: ProcessTable;
+  now(): number;
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+}
+
+const REAL: LockSurroundings = {
+  processes: processTable,
+  now: Date.now,
+  async sleep(ms, signal) {
+    await delay(ms, undefined, signal ? { signal } : {});
+  },
+};
+
+const POLL_MS = 100;
+/** Rounds in which two that try at the same instant make way for each other. */
+const ROUNDS = 50;
+
+interface Entry extends Holder {
+  name: string;
+  held: boolean;
+}
+
+/**
+ * Takes the lock that one service per home holds for life.
+ * @throws RdError `ERR_ALREADY_RUNNING` naming pid and port of the one that holds it.
+ */
+export async function lockHome(directory: string, home: string, around: LockSurroundings = REAL): Promise<Lock> {
+  const outcome = await take(directory, around);
+  if ('lock' in outcome) return outcome.lock;
+  const { pid, port } = outcome.holder;
+  const where = port === undefined ? `pid ${pid}` : `pid ${pid}, port ${port}`;
+  throw new RdError('ERR_ALREADY_RUNNING', `a service for ${home} is already running (${where})`, {
+    advice: 'Use it, stop it with `rdctl shutdown`, or set RDCTL_HOME to another directory for a second one.',
+  });
+}
+
+export interface WaitOptions {
+  timeoutMs: number;
+  /** Called once, when there is somebody to wait for. */
+  onWait?: (holder: Holder) => void;
+  signal?: AbortSignal;
+}
+
+/**
+ * Takes the lock that one `apply` holds at a time, waiting for the one that has it.
+ * @throws RdError `ERR_DEADLINE` naming the holder when the time is over.
+ */
+export async function lockApply(
+  directory: string,
+  options: WaitOptions,
+  around: LockSurroundings = REAL,
+): Promise<Lock> {
+  const deadline = around.now() + options.timeoutMs;
+  let told = false;
+  for (;;) {
+    const outcome = await take(directory, around);
+    if ('lock' in outcome) return outcome.lock;
+    const left = deadline - around.now();
+    if (left <= 0) {
+      const { pid, since } = outcome.holder;
+      throw new RdError('ERR_DEADLINE', `another apply (pid ${pid}, since ${since}) did not finish in time`, {
+        advice: 'Wait for it, or give more time with --timeout.',
+      });
+    }
+    if (!told) options.onWait?.(outcome.holder);
+    told = true;
+    await around.sleep(Math.min(POLL_MS, left), options.signal);
+  }
+}
+
+/**
+ * The lock is a directory with one file per process that holds or wants it, and it is held by who finds no other living one
+ * after its own file is in place. Names are never used twice, so that removing the file of a dead process can never hit that
+ * of a living one; a single lock file could not be taken over without that race.
+ */
+async function take(directory: string, around: LockSurroundings): Promise<{ lock: Lock } | { holder: Holder }> {
+  const self = await around.processes.self();
+  const base = { ...self, since: new Date(around.now()).toISOString() };
+  for (let round = 0; ; round += 1) {
+    const name = `${self.pid}-${randomBytes(8).toString('hex')}.json`;
+    const path = join(directory, name);
+    await announce(directory, path, { ...base, held: false });
+    const others = (await living(directory, around)).filter((entry) => entry.name !== name);
+    if (others.length === 0) {
+      await announce(directory, path, { ...base, held: true });
+      return { lock: lockOf(directory, path, base) };
+    }
+    await remove(path);
+    const holder = others.find((entry) => entry.held) ?? (round >= ROUNDS ? others[0] : undefined);
+    if (holder) return { holder };
+    // Only others that are also trying: step back for a while of another length than theirs.
+    await around.sleep(1 + (randomBytes(1)[0] ?? 0) / 4);
+  }
+}
+
+function lockOf(directory: string, path: string, base: Holder): Lock {
+  let released = false;
+  return {
+    async update(facts) {
+      await announce(directory, path, { ...base, ...facts, held: true });
+    },
+    async release() {
+      if (released) return;
+      released = true;
+      await remove(path);
+    },
+  };
+}
+
+async function announce(directory: string, path: string, content: Omit<Entry, 'name'>): Promise<void> {
+  const temporary = `${path}.${randomBytes(4).toString('hex')}`;
+  try {
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    await fileOperations.writeNew(temporary, `${JSON.stringify(content)}\n`, 0o600);
+    await fileOperations.rename(temporary, path);
+  } catch (cause) {
+    await unlink(temporary).catch(() => undefined);
+    throw ioError('create the lock', path, cause);
+  }
+}
+
+async function remove(path: string): Promise<void> {
+  await unlink(path).catch((error: unknown) => {
+    if (systemCode(error) !== 'ENOENT') throw ioError('remove the lock', path, error);
+  });
+}
+
+/** The entries of living processes. Files of dead ones are removed on the way. */
+async function living(directory: string, around: LockSurroundings): Promise<Entry[]> {
+  const names = await readdir(directory);
+  const entries: Entry[] = [];
+  for (const name of names.filter((each) => each.endsWith('.json'))) {
+    const entry = await read(directory, name);
+    if (!entry) continue;
+    if (await around.processes.isAlive(entry)) entries.push(entry);
+    else await remove(join(directory, name));
+  }
+  return entries;
+}
+
+async function read(directory: string, name: string): Promise<Entry | undefined> {
+  const path = join(directory, name);
+  let value: unknown;
+  try {
+    value = JSON.parse(await readFile(path, 'utf8'));
+  } catch (error) {
+    // Gone in the meantime. Content is renamed into place whole, so anything else was not written by us.
+    if (systemCode(error) === 'ENOENT') return undefined;
+    throw ioError('read the lock', path, error);
+  }
+  if (!isObject(value) || typeof value.pid !== 'number' || typeof value.since !== 'string') {
+    throw new RdError('ERR_IO', `the lock file ${path} is not one of ours`, { advice: 'Remove it and try again.' });
+  }
+  return {
+    name,
+    pid: value.pid,
+    since: value.since,
+    held: value.held === true,
+    ...(typeof value.started === 'string' ? { started: value.started } : {}),
+    ...(typeof value.port === 'number' ? { port: value.port } : {}),
+  };
+}
+
+/** Who holds the lock now; for messages only, because it may change at once. */
+export async function holderOf(directory: string, around: LockSurroundings = REAL): Promise<Holder | undefined> {
+  try {
+    return (await living(directory, around)).find((entry) => entry.held);
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}

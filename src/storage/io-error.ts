@@ -1,0 +1,40 @@
+import type { ErrorCode } from '../errors.ts';
+import { RdError } from '../errors.ts';
+
+const REASONS: Readonly<Record<string, { reason: string; advice: string }>> = {
+  EACCES: {
+    reason: 'permission denied',
+    advice: 'Give your user access to it, or set RDCTL_HOME to a directory of your own.',
+  },
+  EPERM: {
+    reason: 'operation not permitted',
+    advice: 'Give your user access to it, or set RDCTL_HOME to a directory of your own.',
+  },
+  EROFS: {
+    reason: 'the file system is read-only',
+    advice: 'Make it writable, or set RDCTL_HOME to a directory on another one.',
+  },
+  ENOSPC: { reason: 'no space left on the device', advice: 'Free some space there and try again.' },
+  EDQUOT: { reason: 'the disk quota is used up', advice: 'Free some space there and try again.' },
+  EISDIR: { reason: 'it is a directory', advice: 'Move the directory away: a file is expected there.' },
+  ENOTDIR: { reason: 'a part of the path is a file', advice: 'Move that file away: a directory is expected there.' },
+  ENOENT: { reason: 'no such file or directory', advice: 'Check the path.' },
+  ENAMETOOLONG: { reason: 'the path is too long', advice: 'Set RDCTL_HOME to a shorter path.' },
+  EMFILE: { reason: 'too many open files', advice: 'Raise the limit on open files (ulimit -n) and try again.' },
+};
+
+/** The `code` of a system error: `ENOENT`, `EACCES`, …; absent for anything else. */
+export function systemCode(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !('code' in error)) return undefined;
+  return typeof error.code === 'string' ? error.code : undefined;
+}
+
+/** One sentence for a failed file operation. `deed` is an infinitive: `write`, `read`, `create`. */
+export function ioError(deed: string, path: string, cause: unknown, code: ErrorCode = 'ERR_IO'): RdError {
+  const known = REASONS[systemCode(cause) ?? ''];
+  const reason = known?.reason ?? (cause instanceof Error ? cause.message : String(cause));
+  return new RdError(code, `could not ${deed} ${path}: ${reason}`, {
+    cause,
+    ...(known ? { advice: known.advice } : {}),
+  });
+}

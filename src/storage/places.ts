@@ -1,0 +1,157 @@
+import { posix, win32 } from 'node:path';
+import { RdError } from '../errors.ts';
+import { COMPATIBLE, PRODUCT } from '../product.ts';
+import type { Platform } from '../settings/field.ts';
+
+/** Environment variables as a plain record. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Where everything of one installation lives. All paths are absolute. */
+export interface Places {
+  /** Value of `RDCTL_HOME`; absent when the places of the operating system are used. */
+  home?: string;
+  data: string;
+  config: string;
+  logs: string;
+  state: string;
+  cache: string;
+  /** Written while a service runs: user, password, port, pid. */
+  connectionFile: string;
+  settingsFile: string;
+  /** The settings as they were before the last change. */
+  previousSettingsFile: string;
+  /** Driver, desired power, generation. */
+  stateFile: string;
+  /** Directory of the lock that a service holds for life. */
+  serviceLock: string;
+  /** Directory of the lock that an `apply` holds while it works. */
+  applyLock: string;
+  /** Exists while the backend must stay stopped (api facts, 12.4). */
+  backendLock: string;
+  /** The compatible application's connection file; absent with `RDCTL_HOME`, where only our own is read. */
+  foreignConnectionFile?: string;
+}
+
+interface Bases {
+  data: string;
+  config: string;
+  logs: string;
+  state: string;
+  cache: string;
+  foreignData?: string;
+}
+
+/**
+ * The directories of this product for one user. `RDCTL_HOME`, when set and not empty, moves all of them below one directory.
+ * @throws RdError `ERR_USAGE` when `RDCTL_HOME` is relative or no home directory is known.
+ */
+export function places(env: Environment, platform: Platform, homedir: string): Places {
+  const { join } = platform === 'win32' ? win32 : posix;
+  const home = ownHome(env, platform);
+  const bases = home === undefined ? systemBases(env, platform, homedir) : basesBelow(home, platform);
+  return {
+    ...(home === undefined ? {} : { home }),
+    data: bases.data,
+    config: bases.config,
+    logs: bases.logs,
+    state: bases.state,
+    cache: bases.cache,
+    connectionFile: join(bases.data, PRODUCT.connectionFile),
+    settingsFile: join(bases.config, 'settings.json'),
+    previousSettingsFile: join(bases.config, 'settings.previous.json'),
+    stateFile: join(bases.state, 'state.json'),
+    serviceLock: join(bases.state, 'service.lock'),
+    applyLock: join(bases.state, 'apply.lock'),
+    backendLock: join(bases.data, 'backend.lock'),
+    ...(bases.foreignData === undefined
+      ? {}
+      : { foreignConnectionFile: join(bases.foreignData, COMPATIBLE.connectionFile) }),
+  };
+}
+
+function ownHome(env: Environment, platform: Platform): string | undefined {
+  const value = env.RDCTL_HOME;
+  if (value === undefined || value === '') return undefined;
+  const { isAbsolute, normalize } = platform === 'win32' ? win32 : posix;
+  if (!isAbsolute(value)) {
+    throw new RdError('ERR_USAGE', `RDCTL_HOME is ${JSON.stringify(value)}, which is not an absolute path`, {
+      advice: 'Give RDCTL_HOME a full path, so that every command means the same directory.',
+    });
+  }
+  const normal = normalize(value);
+  return normal.length > 1 ? normal.replace(/[/\\]$/, '') : normal;
+}
+
+function basesBelow(home: string, platform: Platform): Bases {
+  const { join } = platform === 'win32' ? win32 : posix;
+  return {
+    data: home,
+    config: join(home, 'config'),
+    logs: join(home, 'logs'),
+    state: join(home, 'state'),
+    cache: join(home, 'cache'),
+  };
+}
+
+function systemBases(env: Environment, platform: Platform, homedir: string): Bases {
+  switch (platform) {
+    case 'linux':
+      return linuxBases(env, homedir);
+    case 'darwin':
+      return darwinBases(homedir);
+    case 'win32':
+      return windowsBases(env, homedir);
+  }
+}
+
+function linuxBases(env: Environment, homedir: string): Bases {
+  // The XDG rules: an empty or relative value counts as unset.
+  const base = (name: string, ...fallback: string[]): string => {
+    const value = env[name];
+    return value !== undefined && posix.isAbsolute(value) ? value : posix.join(known(homedir), ...fallback);
+  };
+  const data = base('XDG_DATA_HOME', '.local', 'share');
+  const state = posix.join(base('XDG_STATE_HOME', '.local', 'state'), PRODUCT.name);
+  return {
+    data: posix.join(data, PRODUCT.name),
+    config: posix.join(base('XDG_CONFIG_HOME', '.config'), PRODUCT.name),
+    logs: posix.join(state, 'logs'),
+    state,
+    cache: posix.join(base('XDG_CACHE_HOME', '.cache'), PRODUCT.name),
+    foreignData: posix.join(data, COMPATIBLE.directory),
+  };
+}
+
+function darwinBases(homedir: string): Bases {
+  const library = posix.join(known(homedir), 'Library');
+  const data = posix.join(library, 'Application Support', PRODUCT.name);
+  return {
+    data,
+    config: posix.join(library, 'Preferences', PRODUCT.name),
+    logs: posix.join(library, 'Logs', PRODUCT.name),
+    state: posix.join(data, 'state'),
+    cache: posix.join(library, 'Caches', PRODUCT.name),
+    foreignData: posix.join(library, 'Application Support', COMPATIBLE.directory),
+  };
+}
+
+function windowsBases(env: Environment, homedir: string): Bases {
+  const value = env.LOCALAPPDATA;
+  const local = value !== undefined && win32.isAbsolute(value) ? value : win32.join(known(homedir), 'AppData', 'Local');
+  const data = win32.join(local, PRODUCT.name);
+  return {
+    data,
+    config: data,
+    logs: win32.join(data, 'logs'),
+    state: win32.join(data, 'state'),
+    cache: win32.join(data, 'cache'),
+    foreignData: win32.join(local, COMPATIBLE.directory),
+  };
+}
+
+function known(homedir: string): string {
+  if (homedir !== '') return homedir;
+  throw new RdError('ERR_USAGE', 'the home directory of the user is not known', {
+    advice: 'Set HOME (USERPROFILE on Windows), or RDCTL_HOME to a full path.',
+  });
+}
