@@ -1,0 +1,72 @@
+import type { Action, Change, Plan, Severity, Target } from '../../src/plan/change.ts';
+import type { Style } from './style.ts';
+import { pathText, valueText } from './value.ts';
+
+const SIGNS: Record<Action, string> = { create: '+', update: '~', replace: '±', delete: '-', 'no-op': ' ' };
+
+const COSTS: Record<Severity, string> = {
+  none: 'stored',
+  live: 'live',
+  restart: 'restart',
+  reset: 'RESET',
+};
+
+/** The plan for people: target first, then changes, what cannot be done, what it costs, and one line that sums up. */
+export function planText(plan: Plan, paint: Style): string {
+  const possible = plan.changes.filter((change) => !change.blocked);
+  const blocked = plan.changes.filter((change) => change.blocked);
+  const sections = [
+    targetText(plan.target, plan.basis, paint),
+    possible.flatMap((change) => changeLines(change, paint)).join('\n'),
+    listText('Cannot be changed:', blocked.flatMap((change) => blockedLines(change, paint))),
+    listText(
+      'This will:',
+      plan.blastRadius.map((item) => `  * ${item.what}${item.lost ? paint.bad(' (cannot be had back)') : ''}`),
+    ),
+    listText('A restart is already due:', plan.pendingRestart.map((reason) => `  * ${reason}`)),
+    plan.warnings.map((warning) => `${paint.warn('warning:')} ${warning}`).join('\n'),
+    paint.bold(plan.summary.text),
+  ];
+  return `${sections.filter((section) => section !== '').join('\n\n')}\n`;
+}
+
+/** `Target: rdctl at /home/x/.local/share/rdctl`, and the driver; a simulated one is named so that nobody overlooks it. */
+export function targetText(target: Target, basis: Plan['basis'], paint: Style): string {
+  const lines = [`Target: ${target.product}${target.home === undefined ? '' : ` at ${target.home}`}`];
+  if (target.simulated) lines.push(`Driver: ${paint.warn(`${target.driver} (SIMULATED: a model, nothing real is touched)`)}`);
+  else lines.push(`Driver: ${target.driver}`);
+  if (basis === 'estimated') {
+    lines.push(paint.warn('Estimated: no service is running, so costs come from the schema alone.'));
+  }
+  return lines.join('\n');
+}
+
+function changeLines(change: Change, paint: Style): string[] {
+  return [
+    `  ${SIGNS[change.action]} ${pathText(change)}: ${transition(change)}`,
+    `      ${costText(change.severity, paint)}: ${change.reason}`,
+  ];
+}
+
+/** `old → new`; an entry that appears or goes has one side only. */
+export function transition(change: Pick<Change, 'action' | 'before' | 'after'>): string {
+  if (change.action === 'create') return valueText(change.after);
+  if (change.action === 'delete') return `${valueText(change.before)} → (removed)`;
+  return `${valueText(change.before)} → ${valueText(change.after)}`;
+}
+
+function costText(severity: Severity, paint: Style): string {
+  if (severity === 'reset') return paint.bad(COSTS.reset);
+  return severity === 'restart' ? paint.warn(COSTS.restart) : COSTS[severity];
+}
+
+function blockedLines(change: Change, paint: Style): string[] {
+  return [
+    `  ! ${pathText(change)}: ${transition(change)}`,
+    `      ${paint.bad(change.blocked?.by ?? '')}: ${change.blocked?.message ?? ''}`,
+  ];
+}
+
+function listText(title: string, lines: readonly string[]): string {
+  return lines.length === 0 ? '' : [title, ...lines].join('\n');
+}

@@ -1,0 +1,17 @@
+import { styleText } from 'node:util';
+
+/** Emphasis for a terminal. Words and signs carry the meaning; without colour each function returns its text unchanged. */
+export interface Style {
+  bold(text: string): string;
+  dim(text: string): string;
+  good(text: string): string;
+  warn(text: string): string;
+  bad(text: string): string;
+}
+
+type Format = Parameters<typeof styleText>[0];
+
+export function style(colour: boolean): Style {
+  const paint = (format: Format) => (text: string) => (colour ? styleText(format, text, { validateStream: false }) : text);
+  return { bold: paint('bold'), dim: paint('dim'), good: paint('green'), warn: paint('yellow'), bad: paint('red') };
+}

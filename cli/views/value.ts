@@ -1,0 +1,40 @@
+import type { JsonValue } from '../../src/json.ts';
+import type { Change, Sensitive } from '../../src/plan/change.ts';
+
+const PLAIN = /^[\w./:@*+-]+$/;
+const NOT_WORDS = /^(?:true|false|null|-?\d+(?:\.\d+)?)$/;
+
+/** A setting's value on one line: plain words bare, everything else as JSON, so control characters never reach a terminal. */
+export function valueText(value: JsonValue | Sensitive | undefined): string {
+  if (value === undefined) return '(nothing)';
+  if (isSensitive(value)) return '(sensitive)';
+  if (typeof value === 'string') return PLAIN.test(value) && !NOT_WORDS.test(value) ? value : JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(valueText).join(', ')}]`;
+  if (typeof value === 'object' && value !== null) {
+    const entries = Object.entries(value).map(([key, inner]) => `${valueText(key)}: ${valueText(inner)}`);
+    return entries.length === 0 ? '{}' : `{ ${entries.join(', ')} }`;
+  }
+  return JSON.stringify(value);
+}
+
+/** `application.extensions.installed[example/ext]` */
+export function pathText(change: Pick<Change, 'path' | 'key'>): string {
+  return change.key === undefined ? change.path : `${change.path}[${valueText(change.key)}]`;
+}
+
+/** Milliseconds as a person reads them: `240 ms`, `1.4 s`, `2 min 5 s`. */
+export function durationText(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1000);
+  return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}
+
+/** `1 change`, `2 changes`. */
+export function count(n: number, word: string): string {
+  return `${n} ${word}${n === 1 ? '' : 's'}`;
+}
+
+function isSensitive(value: JsonValue | Sensitive): value is Sensitive {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && value.sensitive === true;
+}

@@ -1,0 +1,51 @@
+import type { JsonValue } from '../src/json.ts';
+import { nearest } from '../src/settings/fields.ts';
+import type { Finding, ParsedDocument } from '../src/settings/parse.ts';
+
+/** Adds a finding at a JSON pointer of one document. */
+export type Report = (pointer: string, message: string, extra?: { expected?: string; suggestion?: string }) => void;
+
+/** A `Report` that looks up line and column of the pointer, or of its nearest parent that has a place in the text. */
+export function reporter(parsed: ParsedDocument, findings: Finding[]): Report {
+  return (pointer, message, extra = {}) => {
+    findings.push({ file: parsed.file, ...placeOf(parsed, pointer), pointer, message, ...extra });
+  };
+}
+
+function placeOf(parsed: ParsedDocument, pointer: string): { line?: number; column?: number } {
+  for (let at = pointer; ; at = at.slice(0, at.lastIndexOf('/'))) {
+    const place = parsed.position(at);
+    if (place) return place;
+    if (at === '') return {};
+  }
+}
+
+/** One more step of an RFC 6901 pointer. */
+export function child(pointer: string, key: string | number): string {
+  return `${pointer}/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`;
+}
+
+/** A value outside a closed list. */
+export function reportValue(pointer: string, value: JsonValue, allowed: readonly string[], report: Report): void {
+  const suggestion = typeof value === 'string' ? nearest(value, allowed) : undefined;
+  const where = pointer.slice(pointer.lastIndexOf('/') + 1);
+  report(pointer, `${describe(value)} is not a value of ${/^\d+$/.test(where) ? pointer.split('/')[1] : where}`, {
+    expected: allowed.length === 1 ? `${allowed[0]}` : `one of ${allowed.join(', ')}`,
+    ...(suggestion === undefined ? {} : { suggestion }),
+  });
+}
+
+/** A key that nothing reads. */
+export function reportUnknown(pointer: string, key: string, known: readonly string[], report: Report): void {
+  const suggestion = nearest(key, known);
+  report(pointer, `unknown key ${JSON.stringify(key)}`, suggestion === undefined ? {} : { suggestion });
+}
+
+/** A short name of a value for messages: the value itself where it is short. */
+export function describe(value: JsonValue): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'a list';
+  if (typeof value === 'object') return 'a mapping';
+  const text = JSON.stringify(value);
+  return text.length <= 60 ? text : `${text.slice(0, 57)}…`;
+}

@@ -1,0 +1,94 @@
+import { readFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import { isObject, type JsonObject, type JsonValue } from '../src/json.ts';
+import { FIELDS } from '../src/settings/fields.gen.ts';
+import { child, type Report } from './report.ts';
+import type { Source } from './source.ts';
+
+/** Where a secret value of the document came from. */
+export type SecretOrigin = { env: string } | { file: string } | { literal: true };
+
+export interface SecretsContext {
+  env: Readonly<Record<string, string | undefined>>;
+  cwd: string;
+}
+
+/** Settings with every secret reference replaced by its value, and where each came from, by setting path. */
+export interface ResolvedSecrets {
+  settings: JsonObject;
+  origins: Record<string, SecretOrigin>;
+  warnings: string[];
+}
+
+const SENSITIVE: readonly string[] = FIELDS.filter((field) => field.sensitive).map((field) => field.path);
+
+/**
+ * Replaces `{ fromEnv: NAME }` and `{ fromFile: PATH }`. A relative path starts at the document's directory. One line end at
+ * the end of the file is not part of the secret. What cannot be resolved is a finding and leaves no value behind.
+ */
+export async function resolveSecrets(
+  settings: JsonObject,
+  at: string,
+  source: Source,
+  context: SecretsContext,
+  report: Report,
+): Promise<ResolvedSecrets> {
+  const origins: Record<string, SecretOrigin> = {};
+  const warnings: string[] = [];
+
+  async function walk(value: JsonObject, prefix: string, pointer: string): Promise<JsonObject> {
+    const result: JsonObject = {};
+    for (const [key, inner] of Object.entries(value)) {
+      const path = prefix === '' ? key : `${prefix}.${key}`;
+      const here = child(pointer, key);
+      if (isReference(inner)) {
+        const secret = SENSITIVE.includes(path) ? await resolveOne(inner, path, here) : refuse(path, here);
+        if (secret !== undefined) result[key] = secret;
+      } else if (isObject(inner)) {
+        result[key] = await walk(inner, path, here);
+      } else {
+        if (SENSITIVE.includes(path) && typeof inner === 'string' && inner !== '') {
+          origins[path] = { literal: true };
+          warnings.push(`${source.label}: ${path} is written in plain text; use { fromEnv: NAME } or { fromFile: PATH }`);
+        }
+        result[key] = inner;
+      }
+    }
+    return result;
+  }
+
+  function refuse(path: string, pointer: string): undefined {
+    report(pointer, `fromEnv and fromFile are for secrets, and ${path} is not one`, {
+      expected: `a plain value; secrets are ${SENSITIVE.join(', ')}`,
+    });
+    return undefined;
+  }
+
+  async function resolveOne(reference: JsonObject, path: string, pointer: string): Promise<string | undefined> {
+    const { fromEnv, fromFile } = reference;
+    if (Object.keys(reference).length > 1 || typeof (fromEnv ?? fromFile) !== 'string') {
+      report(pointer, 'a secret has exactly one source', { expected: '{ fromEnv: NAME } or { fromFile: PATH }' });
+    } else if (typeof fromEnv === 'string') {
+      const found = context.env[fromEnv];
+      origins[path] = { env: fromEnv };
+      if (found !== undefined) return found;
+      report(child(pointer, 'fromEnv'), `the environment variable ${fromEnv} is not set`);
+    } else if (typeof fromFile === 'string') {
+      const file = resolve(source.path ? dirname(source.path) : context.cwd, fromFile);
+      origins[path] = { file };
+      try {
+        return (await readFile(file, 'utf8')).replace(/\r?\n$/, '');
+      } catch (cause) {
+        const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause);
+        report(child(pointer, 'fromFile'), `the secret file ${file} could not be read (${reason})`);
+      }
+    }
+    return undefined;
+  }
+
+  return { settings: await walk(settings, '', at), origins, warnings };
+}
+
+function isReference(value: JsonValue): value is JsonObject {
+  return isObject(value) && ('fromEnv' in value || 'fromFile' in value);
+}

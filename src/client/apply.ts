@@ -1,0 +1,190 @@
+import { RdError } from '../errors.ts';
+import type { JsonObject } from '../json.ts';
+import { type Change, type Plan, type PlanRequest, SEVERITIES } from '../plan/change.ts';
+import { patchOf } from '../plan/patch.ts';
+import type { Clock } from '../reconcile/clock.ts';
+import type { Client, LiveSettings, StatusDocument } from './client.ts';
+import { hasConverged, waitConverged } from './converge.ts';
+import { withoutLocked } from './skip-locked.ts';
+
+/** How often a plan is made again because somebody else changed the settings in between. */
+const MOST_PLANS = 5;
+
+/** What happens on the way, in order; a view shows it. */
+export type ApplyEvent =
+  | { type: 'planned'; plan: Plan }
+  /** Left out because of a lock (`skipLocked`). */
+  | { type: 'skipped'; changes: readonly Change[] }
+  /** The settings changed between plan and write; the plan is made again. */
+  | { type: 'moved' }
+  | { type: 'sent'; what: 'settings' | 'power'; answer: string }
+  | { type: 'progress'; status: StatusDocument };
+
+export interface ApplyInput {
+  client: Client;
+  request: PlanRequest;
+  /** Do what locks allow and list the rest, instead of refusing. */
+  skipLocked: boolean;
+  /** Wait until the service has converged. */
+  wait: boolean;
+  /** For the waiting. */
+  timeoutMs: number;
+  clock: Clock;
+  signal: AbortSignal;
+  /** Asked before anything is destroyed, and again only about a plan that became worse. */
+  consent(plan: Plan): Promise<boolean>;
+  /** Last look at plan and live settings before the first write; may throw to stop. Also called when nothing will be written. */
+  inspect?(plan: Plan, live: LiveSettings): Promise<void>;
+  onEvent(event: ApplyEvent): void;
+  /** A saved plan is obeyed exactly: what moved is an error (`ERR_PLAN_STALE`), never a new plan. */
+  exact?: boolean;
+}
+
+/** What an apply did. `outcome` is `unchanged` when nothing was sent. */
+export interface ApplyOutcome {
+  outcome: 'unchanged' | 'applied' | 'sent';
+  plan: Plan;
+  skipped: readonly Change[];
+  /** Writes that reached the service. */
+  writes: number;
+  status: StatusDocument;
+  /** Milliseconds from the first plan to the end. */
+  ms: number;
+}
+
+/**
+ * The client loop (design, section 2): plan, at most one `PUT /v1/settings` with only what differs, the power state if it
+ * differs, then wait. Throws `ERR_SETTING_LOCKED`, `ERR_SETTING_UNSUPPORTED`, `ERR_CONSENT_NEEDED`, `ERR_PLAN_STALE` before
+ * anything is written, and what `waitConverged` throws afterwards.
+ */
+export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
+  const { client, clock, onEvent } = input;
+  const start = clock.now();
+  let approved: Plan | undefined;
+  for (let attempt = 1; attempt <= MOST_PLANS; attempt += 1) {
+    if (input.signal.aborted) throw new RdError('ERR_CANCELLED', 'Interrupted before anything was changed.');
+    const { plan, live, request, skipped } = await makePlan(input);
+    onEvent({ type: 'planned', plan });
+    if (skipped.length > 0) onEvent({ type: 'skipped', changes: skipped });
+    refuseBlocked(plan);
+    if (needsConsent(plan) && (!approved || isWorse(plan, approved)) && !(await input.consent(plan))) {
+      throw consentNeeded(plan);
+    }
+    approved = plan;
+    await input.inspect?.(plan, live);
+    const writes = await write(input, plan, request, live);
+    if (writes === 'moved') continue;
+    const status = await finish(input, writes);
+    const outcome = writes === 0 ? 'unchanged' : input.wait ? 'applied' : 'sent';
+    return { outcome, plan, skipped, writes, status, ms: clock.now() - start };
+  }
+  throw new RdError('ERR_PLAN_STALE', `The settings changed under each of ${MOST_PLANS} plans; nothing was applied.`, {
+    advice: 'See who else changes them, and apply again.',
+  });
+}
+
+/** True when a plan destroys something that cannot be had back. */
+export function needsConsent(plan: Plan): boolean {
+  return plan.summary.resets > 0 || !plan.summary.nothingLost;
+}
+
+/** True when a plan costs more than the one that was agreed to. */
+export function isWorse(plan: Plan, agreed: Plan): boolean {
+  const rank = (one: Plan) => SEVERITIES.indexOf(one.summary.severity);
+  const lost = (one: Plan) => one.blastRadius.filter((item) => item.lost).map((item) => item.what);
+  const known = lost(agreed);
+  return (
+    rank(plan) > rank(agreed) ||
+    plan.summary.resets > agreed.summary.resets ||
+    lost(plan).some((what) => !known.includes(what))
+  );
+}
+
+async function makePlan(input: ApplyInput): Promise<{
+  plan: Plan;
+  live: LiveSettings;
+  request: PlanRequest;
+  skipped: readonly Change[];
+}> {
+  // Settings first: if they change before the plan is made, the write fails on the older tag and the plan is made again.
+  const live = await input.client.settings();
+  const plan = await input.client.plan(input.request);
+  const locked = plan.changes.filter((change) => change.blocked?.by === 'lock');
+  if (!input.skipLocked || locked.length === 0) return { plan, live, request: input.request, skipped: [] };
+  const request = withoutLocked(input.request, locked);
+  return { plan: await input.client.plan(request), live, request, skipped: locked };
+}
+
+function refuseBlocked(plan: Plan): void {
+  const blocked = plan.changes.filter((change) => change.blocked);
+  const first = blocked[0];
+  if (!first?.blocked) return;
+  const lock = first.blocked.by === 'lock';
+  throw new RdError(
+    lock ? 'ERR_SETTING_LOCKED' : 'ERR_SETTING_UNSUPPORTED',
+    `${blocked.length === 1 ? 'A change' : `${blocked.length} changes`} cannot be made, so nothing was changed.`,
+    {
+      details: blocked.map((change) => `${change.path}: ${change.blocked?.message ?? ''}`),
+      advice: lock
+        ? 'Take these fields out of the profile, or add --skip-locked to apply the rest.'
+        : 'Take these fields out of the profile, or use a driver that supports them.',
+    },
+  );
+}
+
+function consentNeeded(plan: Plan): RdError {
+  return new RdError('ERR_CONSENT_NEEDED', 'This plan destroys data, and nobody agreed to that; nothing was changed.', {
+    details: plan.blastRadius.filter((item) => item.lost).map((item) => item.what),
+    advice: 'Look at it with `rdctl plan`, then apply with --allow-reset.',
+  });
+}
+
+/** The writes that were made, or `moved` when the settings are no longer those of the plan. */
+async function write(
+  input: ApplyInput,
+  plan: Plan,
+  request: PlanRequest,
+  live: LiveSettings,
+): Promise<number | 'moved'> {
+  const { client, onEvent } = input;
+  let writes = 0;
+  const patch: JsonObject | undefined = patchOf(plan, request, live.settings);
+  if (patch) {
+    try {
+      const answer = await client.putSettings(patch, live.etag === undefined ? {} : { ifMatch: live.etag });
+      writes += 1;
+      onEvent({ type: 'sent', what: 'settings', answer });
+    } catch (error) {
+      if (!(error instanceof RdError) || error.code !== 'ERR_PRECONDITION_FAILED') throw error;
+      if (input.exact) {
+        throw new RdError('ERR_PLAN_STALE', 'The settings changed since the plan was checked; nothing was changed.', {
+          cause: error,
+          advice: 'Make a new plan.',
+        });
+      }
+      onEvent({ type: 'moved' });
+      return 'moved';
+    }
+  }
+  const power = plan.changes.find((change) => change.path === 'state');
+  if (power && request.state !== 'unmanaged') {
+    const answer = await client.setBackendState(request.state === 'started' ? 'STARTED' : 'STOPPED');
+    writes += 1;
+    onEvent({ type: 'sent', what: 'power', answer });
+  }
+  return writes;
+}
+
+async function finish(input: ApplyInput, writes: number): Promise<StatusDocument> {
+  const { client, onEvent } = input;
+  const status = await client.status();
+  if (!input.wait || (writes === 0 && hasConverged(status, status.generation))) return status;
+  return waitConverged({
+    read: () => client.status(),
+    generation: status.generation,
+    timeoutMs: input.timeoutMs,
+    clock: input.clock,
+    signal: input.signal,
+    onStatus: (next) => onEvent({ type: 'progress', status: next }),
+  });
+}

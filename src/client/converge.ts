@@ -1,0 +1,111 @@
+import { RdError } from '../errors.ts';
+import type { Clock } from '../reconcile/clock.ts';
+import type { Condition, LoopStatus } from '../reconcile/status.ts';
+
+/** Milliseconds: the first pause between two looks, and the longest. */
+const FIRST_PAUSE = 50;
+const LONGEST_PAUSE = 1000;
+/** A service that restarts is away for a moment; one that is gone stays away. */
+const AWAY_LIMIT = 3000;
+
+export interface WaitInput<S extends LoopStatus> {
+  /** `GET /v2/status`. */
+  read(): Promise<S>;
+  /** The version of the desired state that must be reached, or a later one. */
+  generation: number;
+  timeoutMs: number;
+  clock: Clock;
+  signal: AbortSignal;
+  /** Called with every status that differs from the one before in phases or conditions. */
+  onStatus?(status: S): void;
+}
+
+/**
+ * Looks until the service has converged for the generation. Throws `ERR_CONVERGE_FAILED` with the condition that failed,
+ * `ERR_DEADLINE` naming what was still missing, `ERR_CANCELLED`, or the connection error of a service that went away.
+ */
+export async function waitConverged<S extends LoopStatus>(input: WaitInput<S>): Promise<S> {
+  const { clock, signal, timeoutMs } = input;
+  const start = clock.now();
+  let pause = FIRST_PAUSE;
+  let seen = '';
+  let last: S | undefined;
+  let awaySince: number | undefined;
+  for (;;) {
+    if (signal.aborted) throw cancelled();
+    try {
+      last = await input.read();
+      awaySince = undefined;
+    } catch (error) {
+      awaySince ??= clock.now();
+      if (!isConnectionError(error) || clock.now() - awaySince >= AWAY_LIMIT) throw error;
+    }
+    if (last && awaySince === undefined) {
+      const now = fingerprint(last);
+      if (now !== seen) {
+        seen = now;
+        pause = FIRST_PAUSE;
+        input.onStatus?.(last);
+      }
+      if (hasConverged(last, input.generation)) return last;
+      if (hasFailed(last, input.generation)) throw convergeFailed(last);
+    }
+    const left = start + timeoutMs - clock.now();
+    if (left <= 0) throw deadline(timeoutMs, last);
+    await clock.sleep(Math.min(pause, left), signal).catch(() => undefined);
+    pause = Math.min(pause * 1.5, LONGEST_PAUSE);
+  }
+}
+
+/** True when the status speaks for the generation, or a later one, and says that nothing is left to do. */
+export function hasConverged(status: LoopStatus, generation: number): boolean {
+  return status.converged && status.observedGeneration >= generation;
+}
+
+function hasFailed(status: LoopStatus, generation: number): boolean {
+  return status.backendState === 'ERROR' && status.observedGeneration >= generation;
+}
+
+/** The condition that explains why a status is not converged: the most specific one that is false. */
+export function blame(status: LoopStatus): Condition | undefined {
+  const open = status.conditions.filter((condition) => condition.status !== 'True');
+  const failing = open.filter((condition) => condition.status === 'False' && condition.reason !== 'NotSupportedByDriver');
+  return (
+    failing.find((condition) => condition.type !== 'Converged') ??
+    failing[0] ??
+    open.find((condition) => condition.type !== 'Converged') ??
+    open[0]
+  );
+}
+
+function convergeFailed(status: LoopStatus): RdError {
+  const condition = blame(status);
+  return new RdError(
+    'ERR_CONVERGE_FAILED',
+    condition
+      ? `The backend did not reach the desired state: ${condition.message} (${condition.type}: ${condition.reason}).`
+      : 'The backend is in the state ERROR.',
+  );
+}
+
+function deadline(timeoutMs: number, last: LoopStatus | undefined): RdError {
+  const condition = last && blame(last);
+  const missing = condition ? `; still open is ${condition.type}: ${condition.message || condition.reason}` : '';
+  return new RdError('ERR_DEADLINE', `The backend has not converged within ${timeoutMs / 1000} s${missing}.`, {
+    advice: 'The service goes on working; look with `rdctl status`, or apply again with a longer --timeout.',
+  });
+}
+
+function cancelled(): RdError {
+  return new RdError('ERR_CANCELLED', 'Interrupted while waiting for the backend.', {
+    advice: 'What was sent stays in force and the service goes on; look with `rdctl status`.',
+  });
+}
+
+function isConnectionError(error: unknown): boolean {
+  return error instanceof RdError && (error.code === 'ERR_CONNECTION' || error.code === 'ERR_NOT_RUNNING');
+}
+
+function fingerprint(status: LoopStatus): string {
+  return JSON.stringify([status.generation, status.backendState, status.phases, status.conditions]);
+}

@@ -1,0 +1,184 @@
+import { RdError } from '../errors.ts';
+import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import type { Plan, PlanRequest, Target } from '../plan/change.ts';
+import { FIELDS } from '../settings/fields.gen.ts';
+import { leafAt, leaves, setLeaf } from '../settings/leaf-paths.ts';
+import { canonicalJson, digestOf } from './digest.ts';
+
+/** Where the live side stands when a plan is saved or used. */
+export interface LiveState {
+  settings: JsonObject;
+  locks: JsonObject;
+  power: string;
+}
+
+/** What makes a plan document replayable (`saved` in `schemas/plan.json`). */
+export interface SavedPart {
+  createdAt: string;
+  /** SHA-256 of canonical JSON. Secret values are left out of each, so none can be guessed from a digest. */
+  digests: { live: string; locks: string; schema: string; profile: string };
+  /** Absolute paths of the profile's files, `-` for standard input. */
+  files: string[];
+  /** What was asked for, secret values replaced by `{ sensitive: true }`. */
+  request: PlanRequest;
+}
+
+/** A saved plan as it was read back; the changes are only compared, never interpreted. */
+export interface SavedPlan {
+  target: Target;
+  changes: JsonValue;
+  lost: number;
+  saved: SavedPart;
+}
+
+const SENSITIVE = FIELDS.filter((field) => field.sensitive).map((field) => field.path);
+const MASK = { sensitive: true };
+
+/** The document that `plan --out-file` writes. */
+export function savePlan(plan: Plan, request: PlanRequest, live: LiveState, files: string[], now: Date): Plan & { saved: SavedPart } {
+  const masked = maskRequest(request);
+  const saved: SavedPart = {
+    createdAt: now.toISOString(),
+    digests: {
+      live: liveDigest(masked, live),
+      locks: digestOf(live.locks),
+      schema: schemaDigest(),
+      profile: profileDigest(request),
+    },
+    files,
+    request: masked,
+  };
+  return { ...plan, saved };
+}
+
+/** Reads a saved plan. Throws `ERR_PLAN_INVALID` naming the first thing that does not fit. */
+export function readSavedPlan(text: string, label: string): SavedPlan {
+  const invalid = (what: string, cause?: unknown) =>
+    new RdError('ERR_PLAN_INVALID', `${label} is not a saved plan: ${what}.`, {
+      cause,
+      advice: 'Make one with `rdctl plan -f FILE --out-file PLAN`; a profile is applied with `rdctl apply -f FILE`.',
+    });
+  let document: JsonValue;
+  try {
+    document = JSON.parse(text);
+  } catch (cause) {
+    throw invalid('it is not JSON', cause);
+  }
+  if (!isObject(document) || document.kind !== 'Plan') throw invalid('its kind is not Plan');
+  if (document.formatVersion !== 1) throw invalid(`format version ${JSON.stringify(document.formatVersion)} is unknown, 1 is`);
+  const { target, changes, saved, blastRadius } = document;
+  if (!isTarget(target)) throw invalid('its target is incomplete');
+  if (!isSavedPart(saved)) throw invalid('the part named saved is missing or incomplete, so it was not written by --out-file');
+  if (!Array.isArray(changes) || !Array.isArray(blastRadius)) throw invalid('its changes are missing');
+  const lost = blastRadius.filter((item) => isObject(item) && item.lost === true).length;
+  return { target, changes, lost, saved };
+}
+
+/**
+ * The request to replay. Secrets the plan does not change are left out; one that it changes must come from the profile, given
+ * again. Throws `ERR_PLAN_INVALID` without it and `ERR_PLAN_STALE` when the profile is no longer the one that was planned.
+ */
+export function replayRequest(plan: SavedPlan, profile: PlanRequest | undefined): PlanRequest {
+  if (profile) {
+    if (profileDigest(profile) !== plan.saved.digests.profile) throw stale('the profile has changed');
+    return profile;
+  }
+  const touched = Array.isArray(plan.changes) ? plan.changes.filter(isObject).map((change) => change.path) : [];
+  const secret = SENSITIVE.find((path) => touched.includes(path));
+  if (secret !== undefined) {
+    throw new RdError('ERR_PLAN_INVALID', `The plan sets ${secret}, and a saved plan holds no secrets.`, {
+      advice: `Give the profile again: rdctl apply PLAN ${plan.saved.files.map((file) => `-f ${file}`).join(' ')}`,
+    });
+  }
+  return { ...plan.saved.request, settings: withoutSecrets(plan.saved.request.settings) };
+}
+
+/** Refuses a plan made for somebody else: throws `ERR_WRONG_TARGET`. */
+export function checkTarget(plan: SavedPlan, target: Target): void {
+  const name = (one: Target) => `${one.product} ${one.home === undefined ? '' : `at ${one.home} `}with driver ${one.driver}`;
+  if (['product', 'home', 'driver'].every((key) => Reflect.get(plan.target, key) === Reflect.get(target, key))) return;
+  throw new RdError('ERR_WRONG_TARGET', `The plan was made for ${name(plan.target)}, and this is ${name(target)}.`, {
+    advice: 'Make a plan for this target, or connect to the one the plan names.',
+  });
+}
+
+/** Refuses a plan that the world has overtaken: throws `ERR_PLAN_STALE` saying what moved. */
+export function checkFresh(plan: SavedPlan, fresh: Plan, live: LiveState): void {
+  const { digests, request } = plan.saved;
+  if (schemaDigest() !== digests.schema) throw stale('this version knows other settings than the one that made the plan');
+  if (digestOf(live.locks) !== digests.locks) throw stale('the locks have changed');
+  if (liveDigest(request, live) !== digests.live) throw stale('a setting that the plan manages has changed');
+  if (canonicalJson(toJson(fresh.changes)) !== canonicalJson(plan.changes)) throw stale('the same changes now cost something else');
+  if (fresh.blastRadius.filter((item) => item.lost).length > plan.lost) throw stale('more would be lost than the plan says');
+}
+
+function stale(what: string): RdError {
+  return new RdError('ERR_PLAN_STALE', `The saved plan no longer holds: ${what}. Nothing was changed.`, {
+    advice: 'Make a new plan with `rdctl plan -f FILE --out-file PLAN` and look at it again.',
+  });
+}
+
+/** The live values of the fields that a request manages, and the power if it manages that. */
+function liveDigest(request: PlanRequest, live: LiveState): string {
+  const paths = new Set<string>([...leaves(request.settings).map(([path]) => path), ...request.prune]);
+  const managed: JsonObject = {};
+  for (const path of paths) {
+    if (!SENSITIVE.some((secret) => secret === path)) managed[path] = leafAt(live.settings, path) ?? null;
+  }
+  return digestOf({ managed, power: request.state === 'unmanaged' ? null : live.power });
+}
+
+function profileDigest(request: PlanRequest): string {
+  return digestOf(toJson(maskRequest(request)));
+}
+
+function schemaDigest(): string {
+  return digestOf(toJson(FIELDS));
+}
+
+function maskRequest(request: PlanRequest): PlanRequest {
+  return replaceSecrets(request, (settings, path) => setLeaf(settings, path, { ...MASK }));
+}
+
+function withoutSecrets(settings: JsonObject): JsonObject {
+  const copy = structuredClone(settings);
+  for (const path of SENSITIVE) {
+    const keys = path.split('.');
+    const last = keys.pop() ?? '';
+    let at: JsonValue | undefined = copy;
+    for (const key of keys) at = isObject(at) ? at[key] : undefined;
+    if (isObject(at)) delete at[last];
+  }
+  return copy;
+}
+
+function replaceSecrets(request: PlanRequest, replace: (settings: JsonObject, path: string) => void): PlanRequest {
+  const settings = structuredClone(request.settings);
+  for (const path of SENSITIVE) if (leafAt(settings, path) !== undefined) replace(settings, path);
+  return { settings, state: request.state, prune: [...request.prune] };
+}
+
+/** Drops members that are `undefined`, as writing to a file does. */
+function toJson(value: unknown): JsonValue {
+  return JSON.parse(JSON.stringify(value));
+}
+
+function isTarget(value: JsonValue | undefined): value is JsonObject & Target {
+  if (!isObject(value)) return false;
+  const { product, driver, simulated, home } = value;
+  const texts = typeof product === 'string' && typeof driver === 'string' && (home === undefined || typeof home === 'string');
+  return texts && typeof simulated === 'boolean';
+}
+
+function isSavedPart(value: JsonValue | undefined): value is JsonObject & SavedPart {
+  if (!isObject(value)) return false;
+  const { createdAt, digests, files, request } = value;
+  if (typeof createdAt !== 'string' || !isObject(digests) || !isObject(request) || !isTextList(files)) return false;
+  const complete = ['live', 'locks', 'schema', 'profile'].every((key) => typeof digests[key] === 'string');
+  const state = ['started', 'stopped', 'unmanaged'].some((word) => word === request.state);
+  return complete && state && isObject(request.settings) && isTextList(request.prune);
+}
+
+function isTextList(value: JsonValue | undefined): value is string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string');
+}
