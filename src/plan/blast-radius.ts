@@ -1,0 +1,85 @@
+import type { ClusterStatus, DriverInfo, EngineName, EngineStatus } from '../drivers/driver.ts';
+import type { BlastItem } from './change.ts';
+import { clusterMustReset, clusterMustStop, engineMustStop } from './consequences.ts';
+import { ENGINE_NAMES, installedVersion, type Observed } from './observed.ts';
+import type { Goal } from './spec.ts';
+
+/** What the settings-to-be do to what is there. */
+export interface BlastInput {
+  goal: Goal;
+  observed: Observed;
+  driver: DriverInfo;
+  /** The plan asks for a cluster version lower than the installed one, whether or not the cluster is to run now. */
+  downgrade: boolean;
+}
+
+type Running = Extract<EngineStatus, { state: 'running' }>;
+
+/** Everything that carrying out a plan interrupts, hides or destroys; worst last. Empty: nothing that runs notices. */
+export function blastRadius({ goal, observed, driver, downgrade }: BlastInput): BlastItem[] {
+  const engines = ENGINE_NAMES.flatMap((name) => {
+    const engine = observed.engines[name];
+    if (engine.state !== 'running' || !engineMustStop(name, goal, observed, driver)) return [];
+    return [stopped(name, engine), ...hidden(name, engine, goal)];
+  });
+  return [...engines.filter((item) => item !== undefined), ...clusterItems({ goal, observed, driver, downgrade })];
+}
+
+function stopped(name: EngineName, { workload }: Running): BlastItem | undefined {
+  const count = workload.runningContainers;
+  if (count === 0) return undefined;
+  const what =
+    count === undefined ? `stops the containers in ${name} (not counted)` : `stops ${plural(count, 'container')}`;
+  return { what, lost: false };
+}
+
+function hidden(name: EngineName, { workload, spec }: Running, goal: Goal): BlastItem[] {
+  const things = inventory(workload);
+  if (!goal.on || things === '') return [];
+  if (goal.engine.name !== name) {
+    const what = `${things} ${one(things) ? 'stays' : 'stay'} with ${name} and ${one(things) ? 'is' : 'are'} not visible in ${goal.engine.name}`;
+    return [{ what, lost: false }];
+  }
+  if (name === 'moby' && spec.storageDriver !== goal.engine.storageDriver) {
+    const what = `${things} may be invisible with storage driver ${goal.engine.storageDriver}, until ${spec.storageDriver} is back`;
+    return [{ what, lost: false }];
+  }
+  return [];
+}
+
+function clusterItems({ goal, observed, driver, downgrade }: BlastInput): BlastItem[] {
+  const items: BlastItem[] = [];
+  const { cluster } = observed;
+  if (cluster.state === 'running' && clusterMustStop(goal, observed, driver)) {
+    items.push({ what: interrupted(goal, cluster), lost: false });
+  }
+  const installed = installedVersion(observed);
+  if (installed === undefined) return items;
+  if (clusterMustReset(goal, observed)) {
+    items.push({ what: `deletes the workloads and the data of the cluster (version ${installed})`, lost: true });
+  } else if (downgrade) {
+    const what = `deletes the workloads and the data of the cluster (version ${installed}) when it next starts`;
+    items.push({ what, lost: true });
+  }
+  return items;
+}
+
+function interrupted(goal: Goal, cluster: ClusterStatus): string {
+  const back = goal.on && goal.cluster !== undefined && cluster.state === 'running';
+  return back ? 'interrupts the workloads of the cluster while it restarts' : 'stops the workloads of the cluster';
+}
+
+function inventory({ images, containers }: Running['workload']): string {
+  const parts = [plural(images, 'image'), plural(containers, 'container')].filter((part) => part !== '');
+  return parts.join(' and ');
+}
+
+/** `1 image`, `2 images`; empty for none and for an unknown number. */
+function plural(count: number | undefined, noun: string): string {
+  if (!count) return '';
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+function one(things: string): boolean {
+  return /^1 \w+$/.test(things);
+}

@@ -1,0 +1,33 @@
+import type { DriverInfo } from '../drivers/driver.ts';
+import type { JsonObject } from '../json.ts';
+import { isLocked } from '../settings/locks.ts';
+import type { Change } from './change.ts';
+import { type Difference, EXTENSIONS } from './diff.ts';
+
+/** Who may refuse a change. `lockedBy` names the file or policy that the locks came from. */
+export interface Gatekeepers {
+  locks: JsonObject;
+  lockedBy?: string;
+  driver: DriverInfo;
+}
+
+/** Why a change cannot be made; undefined when it can. A lock speaks first, because no other driver would help. */
+export function blockOf(difference: Difference, { locks, lockedBy, driver }: Gatekeepers): Change['blocked'] {
+  const { path, after } = difference;
+  if (isLocked(locks, path)) {
+    return { by: 'lock', message: `"${path}" is locked by ${lockedBy ?? 'a deployment profile'}.` };
+  }
+  if (path === EXTENSIONS) {
+    return {
+      by: 'unsupported',
+      message: `"${path}" is changed by installing and uninstalling extensions, which this service cannot do.`,
+    };
+  }
+  const support = driver.support[path];
+  if (support.level !== 'unsupported') return undefined;
+  if (support.accepts?.some((value) => value === after)) return undefined;
+  return {
+    by: 'unsupported',
+    message: `"${path}" cannot be changed with the ${driver.name} driver: ${support.reason}.`,
+  };
+}

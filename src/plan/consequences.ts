@@ -1,0 +1,38 @@
+import type { DriverInfo, EngineName } from '../drivers/driver.ts';
+import { clusterDrift, engineDrift, machineDrift } from './drift.ts';
+import { isDowngrade } from './kubernetes-order.ts';
+import { installedVersion, type Observed } from './observed.ts';
+import type { Goal } from './spec.ts';
+
+/**
+ * What a goal demands of things that run. The plan counts these consequences and the reconcilers carry them out, so the two
+ * cannot disagree.
+ */
+export function machineMustStop(goal: Goal, seen: Observed, driver: DriverInfo): boolean {
+  if (seen.machine.state === 'broken') return true;
+  if (seen.machine.state !== 'on') return false;
+  return !goal.on || machineDrift(seen.machine.spec, goal.machine, driver).restart.length > 0;
+}
+
+export function engineMustStop(name: EngineName, goal: Goal, seen: Observed, driver: DriverInfo): boolean {
+  const engine = seen.engines[name];
+  if (engine.state === 'stopped') return false;
+  if (engine.state === 'unresponsive' || !goal.on || name !== goal.engine.name || seen.machine.state !== 'on')
+    return true;
+  return machineMustStop(goal, seen, driver) || engineDrift(engine.spec, goal.engine, driver).restart.length > 0;
+}
+
+/** A cluster never runs without the engine that it was started on. */
+export function clusterMustStop(goal: Goal, seen: Observed, driver: DriverInfo): boolean {
+  if (seen.cluster.state === 'unresponsive') return true;
+  if (seen.cluster.state !== 'running') return false;
+  if (!goal.on || !goal.cluster) return true;
+  const { spec } = seen.cluster;
+  if (seen.engines[spec.engine].state !== 'running' || engineMustStop(spec.engine, goal, seen, driver)) return true;
+  return clusterMustReset(goal, seen) || clusterDrift(spec, goal.cluster, driver).restart.length > 0;
+}
+
+/** The installed cluster is newer than the one that is to run. */
+export function clusterMustReset(goal: Goal, seen: Observed): boolean {
+  return goal.on && goal.cluster !== undefined && isDowngrade(installedVersion(seen), goal.cluster.version);
+}

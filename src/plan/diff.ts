@@ -1,0 +1,111 @@
+import { RdError } from '../errors.ts';
+import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import { sameValue } from '../settings/canonical.ts';
+import { FIELDS } from '../settings/fields.gen.ts';
+import { fieldAt } from '../settings/fields.ts';
+import { leafAt, leaves, setLeaf } from '../settings/leaf-paths.ts';
+import { mergeSettings } from '../settings/merge.ts';
+import { SCHEMA_VERSION, type SettingPath, type Settings } from '../settings/settings.gen.ts';
+import type { PlanRequest } from './change.ts';
+
+/** One setting, or one entry of a map, that is not as requested. */
+export interface Difference {
+  path: SettingPath;
+  key?: string;
+  action: 'create' | 'update' | 'delete';
+  before?: JsonValue;
+  after?: JsonValue;
+}
+
+const FIELD_ORDER: ReadonlyMap<string, number> = new Map(FIELDS.map((field, index) => [field.path, index]));
+
+/** This map is changed by installing and uninstalling, never by a write of settings. */
+export const EXTENSIONS: SettingPath = 'application.extensions.installed';
+
+/**
+ * What the request asks for and the live settings are not, in schema order. Values are compared in canonical form. Arrays are
+ * whole values; maps are compared entry by entry, and an entry that is not mentioned stays unless its map is pruned.
+ * Throws `ERR_SETTINGS_INVALID` for a null outside a map.
+ */
+export function differences(live: Settings, request: Pick<PlanRequest, 'settings' | 'prune'>): Difference[] {
+  const requested = new Map(leaves(request.settings));
+  const paths = [...new Set([...requested.keys(), ...request.prune.filter(isMap)])];
+  return inSchemaOrder(paths).flatMap((path) => {
+    if (path === 'version') return [];
+    const before = leafAt(live, path);
+    const after = requested.get(path);
+    if (isMap(path)) return entryDifferences(path, before, after, request.prune.includes(path));
+    if (after === undefined) return [];
+    if (after === null) throw nullOutsideMap(path);
+    // An empty version leaves the choice to the service: whatever it chose satisfies that.
+    if (path === 'kubernetes.version' && after === '') return [];
+    if (before !== undefined && sameValue(path, before, after)) return [];
+    return [before === undefined ? { path, action: 'create', after } : { path, action: 'update', before, after }];
+  });
+}
+
+/**
+ * The settings document that makes these differences go away: only what differs, boolean maps whole (a map on the wire names
+ * every entry, and null removes one). Undefined when there is nothing to write.
+ */
+export function payloadOf(wanted: readonly Difference[], live: Settings): JsonObject | undefined {
+  const payload: JsonObject = {};
+  for (const { path, key, after } of wanted) {
+    if (path === EXTENSIONS) continue;
+    if (key === undefined) {
+      if (after !== undefined) setLeaf(payload, path, after);
+      continue;
+    }
+    const map = leafAt(payload, path) ?? leafAt(live, path);
+    setLeaf(payload, path, { ...(isObject(map) ? map : {}), [key]: after ?? null });
+  }
+  return Object.keys(payload).length === 0 ? undefined : { version: SCHEMA_VERSION, ...payload };
+}
+
+/** The settings as they are once these differences are gone. */
+export function settled(live: Settings, wanted: readonly Difference[]): Settings {
+  const payload = payloadOf(wanted, live);
+  return payload ? mergeSettings(live, payload) : live;
+}
+
+function entryDifferences(
+  path: SettingPath,
+  before: JsonValue | undefined,
+  after: JsonValue | undefined,
+  prune: boolean,
+) {
+  const present = isObject(before) ? before : {};
+  const wanted = isObject(after) ? after : {};
+  const removed = prune ? Object.keys(present).filter((key) => !Object.hasOwn(wanted, key)) : [];
+  const found: Difference[] = [];
+  for (const key of [...Object.keys(wanted), ...removed]) {
+    const old = Object.hasOwn(present, key) ? present[key] : undefined;
+    const value = Object.hasOwn(wanted, key) ? wanted[key] : null;
+    if (value === undefined || value === null) {
+      if (old !== undefined) found.push({ path, key, action: 'delete', before: old });
+    } else if (old === undefined) {
+      found.push({ path, key, action: 'create', after: value });
+    } else if (old !== value) {
+      found.push({ path, key, action: 'update', before: old, after: value });
+    }
+  }
+  return found;
+}
+
+function inSchemaOrder(paths: readonly SettingPath[]): SettingPath[] {
+  return [...paths].sort((a, b) => position(a) - position(b));
+}
+
+function position(path: SettingPath): number {
+  return FIELD_ORDER.get(path) ?? FIELD_ORDER.size;
+}
+
+function isMap(path: string): path is SettingPath {
+  return fieldAt(path)?.type.startsWith('map<') === true;
+}
+
+function nullOutsideMap(path: SettingPath): RdError {
+  return new RdError('ERR_SETTINGS_INVALID', `"${path}" cannot be null: only an entry of a map can be removed.`, {
+    advice: 'Leave the field out to leave it alone, or write the value that it should have.',
+  });
+}

@@ -1,0 +1,104 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { ClusterSpec, DriverInfo, EngineSpec, MachineSpec } from '../drivers/driver.ts';
+import type { JsonValue } from '../json.ts';
+import { sameValue } from '../settings/canonical.ts';
+import { fieldAt } from '../settings/fields.ts';
+import type { SettingPath } from '../settings/settings.gen.ts';
+
+/** Where a member of a spec comes from. */
+export interface Member<S> {
+  path: SettingPath;
+  value(spec: S): JsonValue;
+  /** False where the desired spec makes no use of the member, so that a difference costs nothing. */
+  matters?(desired: S): boolean;
+}
+
+export const MACHINE_MEMBERS: readonly Member<MachineSpec>[] = [
+  { path: 'experimental.virtualMachine.mount.9p.cacheMode', value: (spec) => spec.mount.cacheMode },
+  { path: 'experimental.virtualMachine.mount.9p.msizeInKib', value: (spec) => spec.mount.msizeInKib },
+  { path: 'experimental.virtualMachine.mount.9p.protocolVersion', value: (spec) => spec.mount.protocolVersion },
+  { path: 'experimental.virtualMachine.mount.9p.securityModel', value: (spec) => spec.mount.securityModel },
+  { path: 'experimental.virtualMachine.sshPortForwarder', value: (spec) => spec.sshPortForwarder },
+  { path: 'virtualMachine.mount.type', value: (spec) => spec.mount.type },
+  { path: 'virtualMachine.type', value: (spec) => spec.type },
+  { path: 'virtualMachine.useRosetta', value: (spec) => spec.useRosetta },
+  { path: 'application.adminAccess', value: (spec) => spec.adminAccess },
+  { path: 'experimental.virtualMachine.diskSize', value: (spec) => spec.diskBytes },
+  { path: 'virtualMachine.memoryInGB', value: (spec) => spec.memoryGiB },
+  { path: 'virtualMachine.numberCPUs', value: (spec) => spec.cpus },
+];
+
+export const ENGINE_MEMBERS: readonly Member<EngineSpec>[] = [
+  {
+    path: 'containerEngine.mobyStorageDriver',
+    value: (spec) => spec.storageDriver,
+    matters: (desired) => desired.name === 'moby',
+  },
+  { path: 'containerEngine.allowedImages.enabled', value: (spec) => spec.allowedImages.enabled },
+  { path: 'containerEngine.name', value: (spec) => spec.name },
+  { path: 'experimental.containerEngine.webAssembly.enabled', value: (spec) => spec.webAssembly },
+  {
+    path: 'containerEngine.allowedImages.patterns',
+    value: (spec) => [...spec.allowedImages.patterns],
+    matters: (desired) => desired.allowedImages.enabled,
+  },
+];
+
+/** A desired version of `''` leaves the choice to the service, so any running version will do. */
+export const CLUSTER_MEMBERS: readonly Member<ClusterSpec>[] = [
+  { path: 'kubernetes.version', value: (spec) => spec.version, matters: (desired) => desired.version !== '' },
+  { path: 'containerEngine.name', value: (spec) => spec.engine },
+  { path: 'experimental.kubernetes.options.spinkube', value: (spec) => spec.spinkube },
+  { path: 'kubernetes.options.flannel', value: (spec) => spec.flannel },
+  { path: 'kubernetes.options.traefik', value: (spec) => spec.traefik },
+  { path: 'kubernetes.port', value: (spec) => spec.port },
+  { path: 'kubernetes.ingress.localhostOnly', value: (spec) => spec.localhostOnly },
+];
+
+/** How a running part differs from its desired spec, as the settings that say so. */
+export interface Drift {
+  /** Can be applied to what runs. */
+  live: SettingPath[];
+  /** Needs a stop and a start. */
+  restart: SettingPath[];
+}
+
+/** Settings that the driver does not enforce never count: nothing that runs depends on them. */
+export function isEnforced(path: SettingPath, driver: DriverInfo): boolean {
+  return driver.support[path].level === 'enforced';
+}
+
+/** True where a running backend takes the new value: by the schema's facts, or because this driver can. */
+export function isLive(path: SettingPath, driver: DriverInfo): boolean {
+  const effect = fieldAt(path)?.effect;
+  return driver.liveFields.includes(path) || effect?.lima === 'live' || effect?.wsl === 'live';
+}
+
+export function machineDrift(running: MachineSpec, desired: MachineSpec, driver: DriverInfo): Drift {
+  return driftOf(MACHINE_MEMBERS, running, desired, driver);
+}
+
+export function engineDrift(running: EngineSpec, desired: EngineSpec, driver: DriverInfo): Drift {
+  return driftOf(ENGINE_MEMBERS, running, desired, driver);
+}
+
+/** A cluster takes nothing while it runs, so every difference is a restart. */
+export function clusterDrift(running: ClusterSpec, desired: ClusterSpec, driver: DriverInfo): Drift {
+  const { live, restart } = driftOf(CLUSTER_MEMBERS, running, desired, driver);
+  return { live: [], restart: [...restart, ...live] };
+}
+
+function driftOf<S>(members: readonly Member<S>[], running: S, desired: S, driver: DriverInfo): Drift {
+  const drift: Drift = { live: [], restart: [] };
+  for (const { path, value, matters } of members) {
+    if (!isEnforced(path, driver) || matters?.(desired) === false) continue;
+    if (same(path, value(running), value(desired))) continue;
+    (isLive(path, driver) ? drift.live : drift.restart).push(path);
+  }
+  return drift;
+}
+
+/** Specs hold values in one form already, except that a running version may carry a build suffix. */
+function same(path: SettingPath, running: JsonValue, desired: JsonValue): boolean {
+  return path === 'kubernetes.version' ? sameValue(path, running, desired) : isDeepStrictEqual(running, desired);
+}

@@ -1,0 +1,82 @@
+import type { JsonObject } from '../json.ts';
+import { fieldAt } from '../settings/fields.ts';
+import { isLocked } from '../settings/locks.ts';
+import type { SettingPath, Settings } from '../settings/settings.gen.ts';
+import type { Plan, PlanRequest, Target } from './change.ts';
+import { differences, settled } from './diff.ts';
+import { isDowngrade } from './kubernetes-order.ts';
+import { changeOf } from './plan.ts';
+import type { Cost } from './severity.ts';
+import { summarise } from './summary.ts';
+
+export interface EstimateInput {
+  request: PlanRequest;
+  /** What to compare with: the defaults, or settings read from somewhere. */
+  base: Settings;
+  locks?: JsonObject;
+  lockedBy?: string;
+  target: Target;
+}
+
+/**
+ * A plan from schema facts alone, marked `estimated`. It assumes that everything in `base` is running, does not know what the
+ * service's driver supports, and cannot know what would be interrupted. Power is left out: nobody knows what it is.
+ */
+export function estimatePlan({ request, base, locks = {}, lockedBy, target }: EstimateInput): Plan {
+  const judged = differences(base, request).map((difference) => ({
+    difference,
+    locked: isLocked(locks, difference.path),
+  }));
+  const open = judged.filter(({ locked }) => !locked).map(({ difference }) => difference);
+  const desired = settled(base, open);
+  const changes = judged.map(({ difference, locked }) => {
+    const change = changeOf(difference, locked ? BLOCKED : estimate(difference.path, base, desired));
+    const message = `"${difference.path}" is locked by ${lockedBy ?? 'a deployment profile'}.`;
+    return locked ? { ...change, blocked: { by: 'lock' as const, message } } : change;
+  });
+  const restart = changes.some(({ severity, blocked }) => !blocked && (severity === 'restart' || severity === 'reset'));
+  const lost = changes.some(({ severity }) => severity === 'reset');
+  const blastRadius = lost ? [{ what: 'deletes the workloads and the data of the cluster', lost: true }] : [];
+  const summary = summarise({ changes, blastRadius, restart, pending: false });
+  return {
+    kind: 'Plan',
+    formatVersion: 1,
+    target,
+    basis: 'estimated',
+    generation: 0,
+    changes,
+    blastRadius,
+    pendingRestart: [],
+    warnings: ['No service was asked: what each change costs is an estimate, and what it interrupts is unknown.'],
+    // Nobody looked at what runs, so nothing may be promised.
+    summary: { ...summary, text: summary.text.replace(', nothing is lost', ', estimated') },
+  };
+}
+
+const BLOCKED: Cost = { severity: 'none', reason: 'it cannot be made' };
+
+function estimate(path: SettingPath, base: Settings, desired: Settings): Cost {
+  const effect = fieldAt(path)?.effect;
+  const levels = [effect?.lima, effect?.wsl];
+  if (levels.includes('restart-or-reset')) return clusterVersion(base, desired);
+  if (levels.includes('restart')) return conditional(path, desired);
+  if (levels.includes('live')) return { severity: 'live', reason: 'a running backend takes it' };
+  return { severity: 'none', reason: 'it is only stored' };
+}
+
+function clusterVersion(base: Settings, desired: Settings): Cost {
+  if (isDowngrade(base.kubernetes.version, desired.kubernetes.version)) {
+    return { severity: 'reset', reason: 'a lower version deletes the data of the cluster' };
+  }
+  if (!desired.kubernetes.enabled) return { severity: 'none', reason: 'the cluster is off' };
+  return { severity: 'restart', reason: 'the cluster restarts; a newer one that is installed would lose its data' };
+}
+
+function conditional(path: SettingPath, desired: Settings): Cost {
+  const ofCluster = path.startsWith('kubernetes.') && path !== 'kubernetes.enabled';
+  if (ofCluster && !desired.kubernetes.enabled) return { severity: 'none', reason: 'the cluster is off' };
+  if (path === 'containerEngine.mobyStorageDriver' && desired.containerEngine.name !== 'moby') {
+    return { severity: 'none', reason: 'only moby uses it' };
+  }
+  return { severity: 'restart', reason: 'the backend takes it by a restart' };
+}

@@ -1,0 +1,115 @@
+import type { DriverInfo } from '../drivers/driver.ts';
+import type { JsonObject, JsonValue } from '../json.ts';
+import { fieldAt } from '../settings/fields.ts';
+import type { Settings } from '../settings/settings.gen.ts';
+import { blastRadius } from './blast-radius.ts';
+import { blockOf } from './blocks.ts';
+import type { Change, Plan, PlanRequest, Sensitive, Target } from './change.ts';
+import { clusterMustReset, clusterMustStop, engineMustStop, machineMustStop } from './consequences.ts';
+import { type Difference, differences, settled } from './diff.ts';
+import { isDowngrade } from './kubernetes-order.ts';
+import { ENGINE_NAMES, installedVersion, isUp, type Observed } from './observed.ts';
+import { pendingRestart } from './pending.ts';
+import { powerChange } from './power-change.ts';
+import { type Circumstances, type Cost, costOf } from './severity.ts';
+import { type Goal, goalOf } from './spec.ts';
+import { summarise } from './summary.ts';
+
+export type { Observed } from './observed.ts';
+
+export interface PlanInput {
+  request: PlanRequest;
+  /** The settings in force. */
+  live: Settings;
+  /** Desired power in force. */
+  power: 'started' | 'stopped';
+  /** Record of locked fields; `lockedBy` names where it came from, for the sentence. */
+  locks: JsonObject;
+  lockedBy?: string;
+  driver: DriverInfo;
+  observed: Observed;
+  target: Target;
+  generation: number;
+}
+
+/**
+ * What carrying out a request would change and cost on this service, now. Pure. Severities assume that every change that is
+ * not blocked is made. Throws `ERR_SETTINGS_INVALID` for a null outside a map.
+ */
+export function makePlan(input: PlanInput): Plan {
+  const { request, live, power, driver, observed, target, generation } = input;
+  const judged = differences(live, request).map((difference) => ({ difference, blocked: blockOf(difference, input) }));
+  const open = judged.filter(({ blocked }) => !blocked).map(({ difference }) => difference);
+  const desired = settled(live, open);
+  const powerAfter = request.state === 'unmanaged' ? power : request.state;
+  const goal = goalOf(desired, powerAfter, driver);
+  const at: Circumstances = { driver, observed, desired, power: powerAfter };
+  const changes = judged.map(({ difference, blocked }) =>
+    blocked
+      ? { ...changeOf(difference, { severity: 'none', reason: 'it cannot be made' }), blocked }
+      : changeOf(difference, costOf(difference.path, at)),
+  );
+  const state = powerChange(power, goal, observed);
+  if (state) changes.push(state);
+  const touched = changes.some((change) => !change.blocked);
+  const radius = touched ? blastRadius({ goal, observed, driver, downgrade: lowersVersion(open, at) }) : [];
+  const pending = power === 'started' ? pendingRestart(live, observed, driver) : [];
+  const restart = touched && power === 'started' && goal.on && restarts(changes, goal, observed, driver);
+  return {
+    kind: 'Plan',
+    formatVersion: 1,
+    target,
+    basis: 'service',
+    generation,
+    changes,
+    blastRadius: radius,
+    pendingRestart: pending,
+    warnings: warnings(open, driver),
+    summary: summarise({ changes, blastRadius: radius, restart, pending: pending.length > 0 }),
+  };
+}
+
+/** A difference with its cost; secrets are masked, and what is destroyed and made anew is a replacement. */
+export function changeOf(difference: Difference, cost: Cost): Change {
+  const { path, key, action, before, after } = difference;
+  const mask = fieldAt(path)?.sensitive === true;
+  const replaced = cost.severity === 'reset' || (path === 'containerEngine.name' && cost.severity === 'restart');
+  return {
+    path,
+    ...(key === undefined ? {} : { key }),
+    action: action === 'update' && replaced ? 'replace' : action,
+    ...(before === undefined ? {} : { before: shown(before, mask) }),
+    ...(after === undefined ? {} : { after: shown(after, mask) }),
+    ...cost,
+  };
+}
+
+function shown(value: JsonValue, mask: boolean): JsonValue | Sensitive {
+  return mask ? { sensitive: true } : value;
+}
+
+/** A reset costs a restart only where something runs now; otherwise it happens at the next start. */
+function restarts(changes: readonly Change[], goal: Goal, observed: Observed, driver: DriverInfo): boolean {
+  const open = changes.filter((change) => !change.blocked);
+  if (open.some((change) => change.severity === 'restart')) return true;
+  if (!open.some((change) => change.severity === 'reset') || !isUp(observed)) return false;
+  return (
+    clusterMustReset(goal, observed) ||
+    clusterMustStop(goal, observed, driver) ||
+    machineMustStop(goal, observed, driver) ||
+    ENGINE_NAMES.some((name) => engineMustStop(name, goal, observed, driver))
+  );
+}
+
+function lowersVersion(open: readonly Difference[], { desired, observed, driver }: Circumstances): boolean {
+  const asked = open.some(({ path }) => path === 'kubernetes.version');
+  return asked && driver.hasCluster && isDowngrade(installedVersion(observed), desired.kubernetes.version);
+}
+
+function warnings(open: readonly Difference[], driver: DriverInfo): string[] {
+  return [...new Set(open.map(({ path }) => path))].flatMap((path) => {
+    const support = driver.support[path];
+    if (support.level !== 'stored' || support.reason === undefined) return [];
+    return [`"${path}" is stored and has no effect with the ${driver.name} driver: ${support.reason}.`];
+  });
+}

@@ -1,0 +1,131 @@
+import type { DriverInfo } from '../drivers/driver.ts';
+import { fieldAt } from '../settings/fields.ts';
+import type { SettingPath, Settings } from '../settings/settings.gen.ts';
+import type { Severity } from './change.ts';
+import { isEnforced, isLive } from './drift.ts';
+import { isDowngrade } from './kubernetes-order.ts';
+import { busyEngines, clusterHasProcess, installedVersion, isUp, type Observed } from './observed.ts';
+import { ownerOf, runningDrift } from './running.ts';
+
+/** What the cost of a change depends on beside the setting itself. */
+export interface Circumstances {
+  driver: DriverInfo;
+  observed: Observed;
+  /** The settings once every change that is not blocked has been made. */
+  desired: Settings;
+  /** Power once the plan has been carried out. */
+  power: 'started' | 'stopped';
+}
+
+/** What a change costs, and why, as a clause. */
+export interface Cost {
+  severity: Severity;
+  reason: string;
+}
+
+/**
+ * What changing a setting costs. The schema's effect is the default; a function in `EXCEPTIONS` decides where the cost depends
+ * on direction, on other settings or on what runs. Changes that the driver only stores, and changes while nothing runs or
+ * everything is going off, cost nothing, with one exception: a lower cluster version, which deletes data later.
+ */
+export function costOf(path: SettingPath, at: Circumstances): Cost {
+  if (!isEnforced(path, at.driver)) return free(storedReason(path, at.driver));
+  return EXCEPTIONS[path]?.(at) ?? quiet(at) ?? defaultCost(path, at);
+}
+
+const EXCEPTIONS: Partial<Record<SettingPath, (at: Circumstances) => Cost | undefined>> = {
+  'kubernetes.version': clusterVersion,
+  'kubernetes.enabled': clusterSwitch,
+  'kubernetes.port': clusterOption,
+  'kubernetes.options.traefik': clusterOption,
+  'kubernetes.options.flannel': clusterOption,
+  'kubernetes.ingress.localhostOnly': clusterOption,
+  'experimental.kubernetes.options.spinkube': clusterOption,
+  'containerEngine.name': engineName,
+  'containerEngine.mobyStorageDriver': mobyStorageDriver,
+  'containerEngine.allowedImages.patterns': imagePatterns,
+};
+
+/**
+ * The installed version decides, not the running one: the data is on the disk while the cluster is off, and a lower version
+ * deletes it as soon as the cluster starts.
+ */
+function clusterVersion(at: Circumstances): Cost | undefined {
+  const installed = installedVersion(at.observed);
+  const { version } = at.desired.kubernetes;
+  if (isDowngrade(installed, version)) return reset(installed ?? '');
+  return clusterOption(at);
+}
+
+function clusterSwitch(at: Circumstances): Cost | undefined {
+  const { enabled, version } = at.desired.kubernetes;
+  const installed = installedVersion(at.observed);
+  if (enabled && at.power === 'started' && isDowngrade(installed, version)) return reset(installed ?? '');
+  const silent = quiet(at);
+  if (silent) return silent;
+  if (enabled === clusterHasProcess(at.observed)) return free(`the cluster is ${enabled ? 'running' : 'off'} already`);
+  return { severity: 'restart', reason: enabled ? 'the cluster is started' : 'the cluster is stopped' };
+}
+
+/** Options of the cluster cost nothing while it is off and stays off. */
+function clusterOption(at: Circumstances): Cost | undefined {
+  return quiet(at) ?? (at.desired.kubernetes.enabled ? undefined : free('the cluster is off'));
+}
+
+function engineName(at: Circumstances): Cost | undefined {
+  const silent = quiet(at);
+  if (silent) return silent;
+  const { name } = at.desired.containerEngine;
+  const others = busyEngines(at.observed).filter((running) => running !== name);
+  if (others.length === 0) return free(`${name} is running already`);
+  return { severity: 'restart', reason: `${others.join(' and ')} is stopped and ${name} is started` };
+}
+
+function mobyStorageDriver(at: Circumstances): Cost | undefined {
+  return at.desired.containerEngine.name === 'moby'
+    ? undefined
+    : free('only moby uses it, and the engine is containerd');
+}
+
+function imagePatterns(at: Circumstances): Cost | undefined {
+  return at.desired.containerEngine.allowedImages.enabled
+    ? undefined
+    : free('the list of allowed images is switched off');
+}
+
+function quiet({ observed, power }: Circumstances): Cost | undefined {
+  if (power === 'stopped') return free('the backend is off; it is used at the next start');
+  return isUp(observed) || observed.machine.state === 'on'
+    ? undefined
+    : free('nothing runs yet; it is used at the start');
+}
+
+function defaultCost(path: SettingPath, at: Circumstances): Cost {
+  const effect = fieldAt(path)?.effect;
+  const owner = ownerOf(path);
+  if (effect === undefined || (effect.lima === 'none' && effect.wsl === 'none')) return free('it is only stored');
+  if (owner === undefined) return free('nothing that runs depends on it');
+  const drift = runningDrift(owner, at.desired, at.observed, at.driver);
+  if (drift && ![...drift.live, ...drift.restart].includes(path)) return free('what runs has this value already');
+  if (!isLive(path, at.driver)) return { severity: 'restart', reason: `the ${owner} takes it by a restart` };
+  return drift
+    ? { severity: 'live', reason: `the running ${owner} takes it` }
+    : free(`it is used when the ${owner} starts`);
+}
+
+function reset(installed: string): Cost {
+  return {
+    severity: 'reset',
+    reason: `a cluster of version ${installed} is installed, and a lower version deletes its data`,
+  };
+}
+
+function free(reason: string): Cost {
+  return { severity: 'none', reason };
+}
+
+function storedReason(path: SettingPath, driver: DriverInfo): string {
+  const support = driver.support[path];
+  if (support.level === 'enforced') return 'it is only stored';
+  return support.reason ?? 'it is only stored';
+}

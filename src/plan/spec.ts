@@ -1,0 +1,66 @@
+import type { ClusterSpec, DriverInfo, EngineSpec, MachineSpec } from '../drivers/driver.ts';
+import { RdError } from '../errors.ts';
+import { parseByteSize } from '../settings/byte-size.ts';
+import type { Settings } from '../settings/settings.gen.ts';
+
+/** The part of the settings that concerns the machine. Throws `ERR_SETTINGS_INVALID` for a disk size that is no size. */
+export function machineSpec(settings: Settings): MachineSpec {
+  const { virtualMachine, experimental, application } = settings;
+  const diskSize = experimental.virtualMachine.diskSize;
+  const diskBytes = parseByteSize(diskSize);
+  if (diskBytes === undefined) {
+    throw new RdError('ERR_SETTINGS_INVALID', `experimental.virtualMachine.diskSize "${diskSize}" is not a size.`, {
+      advice: 'Write a number with a unit, such as 100GiB.',
+    });
+  }
+  return {
+    memoryGiB: virtualMachine.memoryInGB,
+    cpus: virtualMachine.numberCPUs,
+    diskBytes,
+    type: virtualMachine.type,
+    useRosetta: virtualMachine.useRosetta,
+    mount: { type: virtualMachine.mount.type, ...experimental.virtualMachine.mount['9p'] },
+    sshPortForwarder: experimental.virtualMachine.sshPortForwarder,
+    adminAccess: application.adminAccess,
+  };
+}
+
+/** The part of the settings that concerns the container engine. */
+export function engineSpec(settings: Settings): EngineSpec {
+  const { name, mobyStorageDriver, allowedImages } = settings.containerEngine;
+  return {
+    name,
+    storageDriver: mobyStorageDriver,
+    webAssembly: settings.experimental.containerEngine.webAssembly.enabled,
+    allowedImages: { enabled: allowedImages.enabled, patterns: [...allowedImages.patterns] },
+  };
+}
+
+/** The part of the settings that concerns the cluster, whether or not it is switched on. */
+export function clusterSpec(settings: Settings): ClusterSpec {
+  const { version, port, options, ingress } = settings.kubernetes;
+  return {
+    version,
+    port,
+    traefik: options.traefik,
+    flannel: options.flannel,
+    spinkube: settings.experimental.kubernetes.options.spinkube,
+    localhostOnly: ingress.localhostOnly,
+    engine: settings.containerEngine.name,
+  };
+}
+
+/** What the machine, the engine and the cluster should be. */
+export interface Goal {
+  on: boolean;
+  machine: MachineSpec;
+  engine: EngineSpec;
+  /** Absent where the cluster is switched off or the driver has none. */
+  cluster?: ClusterSpec;
+}
+
+/** The goal that settings and power describe on this driver. */
+export function goalOf(settings: Settings, power: 'started' | 'stopped', driver: DriverInfo): Goal {
+  const goal: Goal = { on: power === 'started', machine: machineSpec(settings), engine: engineSpec(settings) };
+  return driver.hasCluster && settings.kubernetes.enabled ? { ...goal, cluster: clusterSpec(settings) } : goal;
+}

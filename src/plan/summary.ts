@@ -1,0 +1,63 @@
+import { type BlastItem, type Change, type PlanSummary, SEVERITIES, type Severity } from './change.ts';
+
+export interface SummaryInput {
+  changes: readonly Change[];
+  blastRadius: readonly BlastItem[];
+  /** The backend runs before and after, and a part of it is stopped or started in between. */
+  restart: boolean;
+  /** A restart is due even without the plan. */
+  pending: boolean;
+}
+
+/**
+ * The totals of a plan and their one line. A plan costs one restart at most, whatever the number of changes that need it.
+ * "nothing is lost" is said only where nothing that runs is touched either; "no data is deleted" where something is.
+ */
+export function summarise({ changes, blastRadius, restart, pending }: SummaryInput): PlanSummary {
+  const open = changes.filter((change) => !change.blocked);
+  const resets = open.some((change) => change.severity === 'reset') ? 1 : 0;
+  const restarts = restart ? 1 : 0;
+  const blocked = changes.length - open.length;
+  const nothingLost = blastRadius.every((item) => !item.lost);
+  const totals = {
+    changes: changes.length,
+    severity: highest(open.map((change) => change.severity)),
+    restarts,
+    resets,
+    blocked,
+    nothingLost,
+  };
+  if (changes.length === 0) {
+    return { ...totals, text: pending ? 'nothing to change, a restart is already due' : 'nothing to change' };
+  }
+  const parts = [
+    counted(changes.length, 'change'),
+    ...(blocked > 0 ? [`${blocked} blocked`] : []),
+    ...costs(open, restarts, resets),
+    loss(blastRadius),
+  ];
+  return { ...totals, text: parts.join(', ') };
+}
+
+/** The highest of these; `none` for none. */
+export function highest(severities: readonly Severity[]): Severity {
+  return SEVERITIES.findLast((severity) => severities.includes(severity)) ?? 'none';
+}
+
+function costs(open: readonly Change[], restarts: number, resets: number): string[] {
+  const power = open.find((change) => change.path === 'state');
+  const found = [];
+  if (power) found.push(power.after === 'started' ? 'starts the backend' : 'stops the backend');
+  if (restarts > 0) found.push(counted(restarts, 'restart'));
+  if (resets > 0) found.push(counted(resets, 'reset'));
+  return found.length > 0 ? found : ['no restart'];
+}
+
+function loss(blastRadius: readonly BlastItem[]): string {
+  if (blastRadius.some((item) => item.lost)) return 'cluster data is lost';
+  return blastRadius.length > 0 ? 'no data is deleted' : 'nothing is lost';
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
