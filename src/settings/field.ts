@@ -29,6 +29,8 @@ export interface Field {
   /** The default on every platform, unless `defaultByPlatform` has an entry. */
   default: JsonValue;
   defaultByPlatform?: Readonly<Partial<Record<Platform, JsonValue>>>;
+  /** Major kernel release from which the platform's own default holds; `default` before. Darwin 23 is macOS 14. */
+  defaultFromKernel?: Readonly<Partial<Record<Platform, number>>>;
   enum?: readonly string[];
   /** Accepted spellings that are rewritten before anything else looks at the value. */
   synonyms?: Readonly<Record<string, string>>;

@@ -1,0 +1,112 @@
+import type { JsonValue } from '../../src/json.ts';
+import { type Effect, type Field, PLATFORMS, type Platform } from '../../src/settings/field.ts';
+import type { Declared } from './declaration.ts';
+
+const PLATFORM_NAMES: Readonly<Record<Platform, string>> = { darwin: 'macOS', linux: 'Linux', win32: 'Windows' };
+const EFFECTS: Readonly<Record<Effect, string>> = {
+  none: 'stored',
+  live: 'applied to what runs',
+  restart: 'restarts the backend',
+  'restart-or-reset': 'restarts the backend; a lower version resets the cluster',
+};
+
+/** The reference page of all settings. */
+export function render(declared: readonly Declared[]): string {
+  const parts = [
+    `# Settings
+
+Every setting of schema version 19. This page is generated from \`schemas/settings/v19.json\`.
+
+*Effect* is what a change costs by default; a plan tells what it costs for a given service and driver. *Platforms* are
+those on which a change is accepted: elsewhere the setting exists and keeps its value.
+`,
+    ...declared.filter(({ field }) => field.path !== 'version').map(section),
+  ];
+  return parts.join('\n');
+}
+
+function section({ field, formerly, requires }: Declared): string {
+  const rows: [string, string][] = [
+    ['Type', typeText(field)],
+    ['Default', defaultText(field)],
+    ['Platforms', platformsText(field.platforms)],
+    ['Effect', effectText(field)],
+    ['Flag', flagText(field)],
+    ['Lockable', field.lockable ? 'yes' : 'no'],
+    ['Since version', String(field.since)],
+  ];
+  if (formerly.length > 0) rows.push(['Formerly', formerly.map(code).join(', ')]);
+  if (field.sensitive) rows.push(['Secret', 'masked in plans, diffs, logs and exports']);
+  const table = rows.map(([name, text]) => `| ${name} | ${text} |`).join('\n');
+  const rules = requires.length > 0 ? `\n${requires.map((rule) => `- ${rule}`).join('\n')}\n` : '';
+  return `## ${code(field.path)}
+
+${field.description}
+
+| | |
+| --- | --- |
+${table}
+${rules}`;
+}
+
+function typeText(field: Field): string {
+  if (field.enum) {
+    const synonyms = Object.entries(field.synonyms ?? {}).map(
+      ([from, to]) => `; ${code(from)} is stored as ${code(to)}`,
+    );
+    return `one of ${field.enum.map(code).join(', ')}${synonyms.join('')}`;
+  }
+  const names = {
+    boolean: 'boolean',
+    integer: 'integer',
+    string: 'string',
+    'string[]': 'list of strings',
+    'map<string,boolean>': 'map of name to boolean; `null` removes an entry',
+    'map<string,string>': 'map of name to string',
+  };
+  const range =
+    field.min !== undefined && field.max !== undefined
+      ? `, ${field.min} to ${field.max}`
+      : field.min !== undefined
+        ? `, at least ${field.min}`
+        : '';
+  const format = field.format ? ` (${field.format.replaceAll('-', ' ')})` : '';
+  return `${names[field.type]}${range}${field.unit ? ` (${field.unit})` : ''}${format}`;
+}
+
+function defaultText(field: Field): string {
+  const others = PLATFORMS.flatMap((platform) => {
+    const value = field.defaultByPlatform?.[platform];
+    if (value === undefined) return [];
+    const kernel = field.defaultFromKernel?.[platform];
+    return [
+      `${valueText(value)} on ${PLATFORM_NAMES[platform]}${kernel ? ` from kernel ${kernel} on (macOS ${kernel - 9})` : ''}`,
+    ];
+  });
+  return [valueText(field.default), ...others].join('; ');
+}
+
+function effectText(field: Field): string {
+  const { lima, wsl } = field.effect;
+  return lima === wsl ? EFFECTS[lima] : `macOS, Linux: ${EFFECTS[lima]}; Windows: ${EFFECTS[wsl]}`;
+}
+
+function flagText({ flag, platforms }: Field): string {
+  if (!flag || flag.hidden) return 'none';
+  const same = flag.platforms.join() === platforms.join();
+  return `${code(`--${flag.name}`)}${same ? '' : ` (${platformsText(flag.platforms)})`}`;
+}
+
+function platformsText(platforms: readonly Platform[]): string {
+  return platforms.length === PLATFORMS.length
+    ? 'all'
+    : platforms.map((platform) => PLATFORM_NAMES[platform]).join(', ');
+}
+
+function valueText(value: JsonValue): string {
+  return code(JSON.stringify(value));
+}
+
+function code(text: string): string {
+  return `\`${text}\``;
+}

@@ -1,0 +1,55 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { bundled } from './bundled.ts';
+import { DECLARATION, declaredSettings, readSchema } from './declaration.ts';
+import { fieldsSource } from './fields.ts';
+import { profileSchema } from './profile.ts';
+import { settingsTypes } from './types.ts';
+import { validatorName, validatorSource, validatorTypes } from './validators.ts';
+
+const VALIDATORS = 'src/settings/validators';
+
+/** Writes everything that follows from the schemas. Each file is rewritten only when its text changes. */
+async function generate(): Promise<void> {
+  const schema = readSchema(DECLARATION);
+  const declared = declaredSettings(schema);
+  write('src/settings/settings.gen.ts', await settingsTypes(schema, declared));
+  write('src/settings/fields.gen.ts', fieldsSource(declared));
+  write('schemas/profile.json', `${JSON.stringify(profileSchema(schema), null, 2)}\n`);
+  await generateValidators();
+  // In a bundle of its own, made after the files above: drivers are built on them.
+  write('docs/settings.md', await bundled('schemas/gen/docs.ts', declared));
+}
+
+async function generateValidators(): Promise<void> {
+  const files = ['schemas/settings', 'schemas']
+    .flatMap((folder) => readdirSync(folder).map((name) => join(folder, name).replaceAll('\\', '/')))
+    .filter((file) => file.endsWith('.json'));
+  const schemas = files.map(readSchema);
+  const expected = new Set(['check.ts']);
+  for (const [index, file] of files.entries()) {
+    const name = validatorName(file);
+    const schema = schemas[index];
+    if (!schema) continue;
+    write(`${VALIDATORS}/${name}.gen.js`, await validatorSource(schema, schemas));
+    write(
+      `${VALIDATORS}/${name}.gen.d.ts`,
+      validatorTypes(
+        file === DECLARATION
+          ? { name: 'Settings', from: '../settings.gen.ts' }
+          : { name: 'JsonObject', from: '../../json.ts' },
+      ),
+    );
+    expected.add(`${name}.gen.js`).add(`${name}.gen.d.ts`);
+  }
+  for (const name of readdirSync(VALIDATORS)) if (!expected.has(name)) rmSync(join(VALIDATORS, name));
+}
+
+function write(file: string, text: string): void {
+  mkdirSync(dirname(file), { recursive: true });
+  if (existsSync(file) && readFileSync(file, 'utf8') === text) return;
+  writeFileSync(file, text);
+  console.log(`wrote ${file}`);
+}
+
+await generate();

@@ -1,0 +1,73 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import standalone from 'ajv/dist/standalone/index.js';
+import addFormats from 'ajv-formats';
+import { build } from 'esbuild';
+import type { JsonObject } from '../../src/json.ts';
+import { WORDS } from './declaration.ts';
+import { BANNER } from './types.ts';
+
+/**
+ * Source of a validator for one schema: one ES module without imports, so that a caller loads that validator alone and no
+ * schema is compiled when a command starts. `siblings` are the schemas that it may refer to by `$id`.
+ */
+export async function validatorSource(schema: JsonObject, siblings: readonly JsonObject[]): Promise<string> {
+  const ajv = new Ajv2020({
+    allErrors: true,
+    messages: false,
+    strict: true,
+    code: { source: true, esm: true, lines: true },
+  });
+  addFormats.default(ajv);
+  for (const word of WORDS) ajv.addKeyword({ keyword: word });
+  for (const sibling of siblings) if (sibling.$id !== schema.$id) ajv.addSchema(sibling);
+  return selfContained(standalone(ajv, ajv.compile(schema)));
+}
+
+/** `settings/v19.json` → `settings-v19`. */
+export function validatorName(file: string): string {
+  return file
+    .replace(/^schemas\//, '')
+    .replace(/\.json$/, '')
+    .replaceAll('/', '-');
+}
+
+export function validatorTypes(type: { name: string; from: string }): string {
+  return `${BANNER}import type { ShapeCheck } from './check.ts';
+${type.from ? `import type { ${type.name} } from '${type.from}';\n` : ''}
+export const validate: ShapeCheck<${type.name}>;
+`;
+}
+
+/** Bundles ajv's helpers in: its ES output refers to them by `require`. */
+async function selfContained(code: string): Promise<string> {
+  const folder = mkdtempSync(join(resolve('node_modules'), '.gen-'));
+  try {
+    const entry = join(folder, 'validator.js');
+    writeFileSync(entry, code);
+    const result = await build({
+      entryPoints: [entry],
+      absWorkingDir: folder,
+      bundle: true,
+      write: false,
+      format: 'esm',
+      platform: 'neutral',
+      mainFields: ['main'],
+      target: 'node20',
+      minifySyntax: true,
+      minifyWhitespace: true,
+      minifyIdentifiers: true,
+      legalComments: 'none',
+      lineLimit: 160,
+      logLevel: 'warning',
+    });
+    const text = result.outputFiles[0]?.text ?? '';
+    if (text.includes(basename(folder)) || /\brequire\(|\bnew Function\b|\beval\(/.test(text)) {
+      throw new Error('validator: not self-contained');
+    }
+    return BANNER + text;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
