@@ -48,8 +48,7 @@ export function profileSchema(declaration: JsonObject): JsonObject {
       prune: {
         description: 'Maps that are exclusive: entries that are not listed under settings are removed.',
         type: 'array',
-        uniqueItems: true,
-        items: { enum: mapPaths(declaration, '') },
+        items: { type: 'string', enum: mapPaths(declaration, '') },
       },
       locked: {
         description: 'Which of the settings an exported policy locks; the others become its defaults.',
@@ -61,18 +60,19 @@ export function profileSchema(declaration: JsonObject): JsonObject {
         default: 'started',
       },
       portForwards: {
-        description: 'Services of the cluster that answer on a port of this machine. Checked, but not applied by this version.',
+        description:
+          'Services of the cluster that answer on a port of this machine. Checked, but not applied by this version.',
         type: 'array',
         items: {
           type: 'object',
           additionalProperties: false,
           required: ['namespace', 'service', 'k8sPort', 'hostPort'],
           properties: {
-            namespace: { type: 'string', minLength: 1 },
-            service: { type: 'string', minLength: 1 },
+            namespace: { type: 'string', pattern: '.' },
+            service: { type: 'string', pattern: '.' },
             k8sPort: {
               description: 'Number or name of the port of the service.',
-              anyOf: [{ $ref: '#/$defs/port' }, { type: 'string', minLength: 1 }],
+              anyOf: [{ $ref: '#/$defs/port' }, { type: 'string', pattern: '.' }],
             },
             hostPort: { $ref: '#/$defs/port' },
           },
@@ -84,8 +84,18 @@ export function profileSchema(declaration: JsonObject): JsonObject {
       secret: {
         description: 'Where a secret comes from.',
         anyOf: [
-          { type: 'object', additionalProperties: false, required: ['fromEnv'], properties: { fromEnv: { type: 'string' } } },
-          { type: 'object', additionalProperties: false, required: ['fromFile'], properties: { fromFile: { type: 'string' } } },
+          {
+            type: 'object',
+            additionalProperties: false,
+            required: ['fromEnv'],
+            properties: { fromEnv: { type: 'string' } },
+          },
+          {
+            type: 'object',
+            additionalProperties: false,
+            required: ['fromFile'],
+            properties: { fromFile: { type: 'string' } },
+          },
         ],
       },
       settings: partial(declaration),

@@ -1,0 +1,56 @@
+import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import { parseByteSize } from './byte-size.ts';
+import type { Field } from './field.ts';
+import { fieldAt, type SchemaNode, schemaTree } from './fields.ts';
+import { canonicalKubernetesVersion } from './kubernetes-version.ts';
+import { copyOf, equal, own } from './own.ts';
+import type { SettingPath } from './settings.gen.ts';
+
+/**
+ * A copy of a partial settings object in the spelling that is stored: synonyms replaced, cluster versions plain, and texts
+ * such as `"true"` or `"6443"` made the boolean or number that the setting wants. What cannot be rewritten stays as it is
+ * for validation to name, and so do unknown members.
+ */
+export function canonicalise(payload: JsonObject): JsonObject {
+  return canonicalMembers(payload, schemaTree());
+}
+
+/**
+ * The form in which two values of a setting are compared: as stored, and a size in bytes. Not a form to store.
+ */
+export function canonicalValue(path: SettingPath, value: JsonValue): JsonValue {
+  const field = fieldAt(path);
+  if (!field) return value;
+  const stored = storedValue(field, value);
+  if (field.format === 'byte-size' && typeof stored === 'string') return parseByteSize(stored) ?? stored;
+  return stored;
+}
+
+/** True when both values mean the same for this setting. An absent value is only the same as an absent one. */
+export function sameValue(path: SettingPath, a: JsonValue | undefined, b: JsonValue | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  return equal(canonicalValue(path, a), canonicalValue(path, b));
+}
+
+function canonicalMembers(object: JsonObject, members: ReadonlyMap<string, SchemaNode>): JsonObject {
+  const entries = Object.keys(object).map((name): [string, JsonValue] => {
+    const value = own(object, name) ?? null;
+    const node = members.get(name);
+    if (node && 'field' in node) return [name, storedValue(node.field, copyOf(value))];
+    if (node && isObject(value)) return [name, canonicalMembers(value, node.section)];
+    return [name, copyOf(value)];
+  });
+  return Object.fromEntries(entries);
+}
+
+function storedValue(field: Field, value: JsonValue): JsonValue {
+  if (typeof value !== 'string') return value;
+  if (field.type === 'boolean') return value === 'true' ? true : value === 'false' ? false : value;
+  if (field.type === 'integer') {
+    const number = Number(value);
+    return value.trim() !== '' && Number.isFinite(number) ? number : value;
+  }
+  if (field.format === 'kubernetes-version') return canonicalKubernetesVersion(value);
+  const synonyms = field.synonyms ?? {};
+  return Object.hasOwn(synonyms, value) ? (synonyms[value] ?? value) : value;
+}

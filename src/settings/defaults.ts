@@ -1,0 +1,83 @@
+import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import type { Field, Platform } from './field.ts';
+import { objectOf } from './fields.ts';
+import { leafAt } from './leaf-paths.ts';
+import { copyOf, copyOfObject } from './own.ts';
+import type { Settings } from './settings.gen.ts';
+
+/** What defaults depend on. */
+export interface Host {
+  platform: Platform;
+  /** `process.arch`. */
+  arch: string;
+  /** Kernel release, such as `23.1.0`; without it the newest defaults hold. */
+  osRelease?: string;
+  /** Memory of the computer in bytes, for the first run. */
+  memoryBytes?: number;
+}
+
+const GIB = 1024 ** 3;
+const MOST_MEMORY_GIB = 6;
+
+/**
+ * The settings of a first run: a quarter of the computer's memory, at least 1 and at most 6 GiB, goes to the virtual
+ * machine where `memoryBytes` is known and the platform has one; everything else as the schema says.
+ */
+export function defaultSettings(host: Host): Settings {
+  return objectOf((field) => firstRunValue(field, host)) as Settings;
+}
+
+/**
+ * Full settings from stored ones: what is missing comes from the schema, a list is one value and is never filled up, and
+ * unknown members are dropped. Values are not judged here. Where only one of the type of the virtual machine and its mount
+ * type is stored, the other becomes one that goes with it.
+ */
+export function fillDefaults(partial: JsonObject, host: Omit<Host, 'memoryBytes'>): Settings {
+  const filled = objectOf((field) => {
+    const stored = field.path === 'version' ? undefined : leafAt(partial, field.path);
+    if (stored === undefined) return companionValue(field, partial, host) ?? defaultValue(field, host);
+    return isObject(stored) ? withoutNulls(stored) : copyOf(stored);
+  });
+  return filled as Settings;
+}
+
+/** The default of one setting on a computer. */
+export function defaultValue(field: Field, host: Omit<Host, 'memoryBytes'>): JsonValue {
+  const own = field.defaultByPlatform?.[host.platform];
+  const since = field.defaultFromKernel?.[host.platform];
+  if (own === undefined || (since !== undefined && kernelOf(host) < since)) return copyOf(field.default);
+  return copyOf(own);
+}
+
+function firstRunValue(field: Field, host: Host): JsonValue {
+  if (
+    field.path === 'virtualMachine.memoryInGB' &&
+    host.memoryBytes !== undefined &&
+    field.platforms.includes(host.platform)
+  ) {
+    return Math.min(MOST_MEMORY_GIB, Math.max(field.min ?? 1, Math.round(host.memoryBytes / GIB / 4)));
+  }
+  return defaultValue(field, host);
+}
+
+/** The defaults of macOS 14 are a pair; half of it beside a stored value of the other half would be refused. */
+function companionValue(field: Field, partial: JsonObject, host: Omit<Host, 'memoryBytes'>): JsonValue | undefined {
+  if (host.platform !== 'darwin') return undefined;
+  if (field.path === 'virtualMachine.mount.type' && leafAt(partial, 'virtualMachine.type') === 'qemu')
+    return 'reverse-sshfs';
+  if (field.path === 'virtualMachine.type') {
+    const mount = leafAt(partial, 'virtualMachine.mount.type');
+    if (mount === '9p') return 'qemu';
+    if (mount === 'virtiofs') return 'vz';
+  }
+  return undefined;
+}
+
+function kernelOf({ osRelease }: Omit<Host, 'memoryBytes'>): number {
+  const major = Number.parseInt(osRelease ?? '', 10);
+  return Number.isNaN(major) ? Number.POSITIVE_INFINITY : major;
+}
+
+function withoutNulls(map: JsonObject): JsonObject {
+  return copyOfObject(Object.fromEntries(Object.entries(map).filter(([, value]) => value !== null)));
+}

@@ -1,0 +1,39 @@
+/** Something wrong in a document, with its place. Line and column count from 1. */
+export interface Finding {
+  file?: string;
+  line?: number;
+  column?: number;
+  /** RFC 6901; empty for the whole document. */
+  pointer: string;
+  message: string;
+  /** What would be right, as a phrase: `an integer from 1 to 65535`. */
+  expected?: string;
+  /** The name or value that was probably meant. */
+  suggestion?: string;
+}
+
+/** One line that editors can jump to: `file:line:column: message (/pointer); expected …; did you mean …?`. */
+export function formatFinding(finding: Finding): string {
+  const position = finding.line === undefined ? [] : [String(finding.line), String(finding.column ?? 1)];
+  const place = [...(finding.file === undefined ? [] : [finding.file]), ...position].join(':');
+  const parts = [
+    `${finding.message}${finding.pointer === '' ? '' : ` (${finding.pointer})`}`,
+    ...(finding.expected === undefined ? [] : [`expected ${finding.expected}`]),
+    ...(finding.suggestion === undefined ? [] : [`did you mean ${finding.suggestion}?`]),
+  ];
+  return oneLine(`${place === '' ? '' : `${place}: `}${parts.join('; ')}`);
+}
+
+/** Names and values come from documents: none of them may break the line or reach the terminal as a control sequence. */
+function oneLine(text: string): string {
+  return Array.from(text, (sign) => (isControl(sign) ? escaped(sign) : sign)).join('');
+}
+
+function escaped(sign: string): string {
+  return `\\u${(sign.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`;
+}
+
+function isControl(sign: string): boolean {
+  const code = sign.codePointAt(0) ?? 0;
+  return code < 0x20 || (code >= 0x7f && code < 0xa0) || code === 0x2028 || code === 0x2029;
+}

@@ -1,0 +1,58 @@
+import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import { FIELDS } from './fields.gen.ts';
+import { own, put } from './own.ts';
+import type { SettingPath } from './settings.gen.ts';
+
+/** The value at a dotted path, also at paths of older shapes; `undefined` where an object on the way is missing. */
+export function leafAt(object: JsonObject, path: string): JsonValue | undefined {
+  let value: JsonValue | undefined = object;
+  for (const name of path.split('.')) {
+    if (!isObject(value)) return undefined;
+    value = own(value, name);
+  }
+  return value;
+}
+
+/** Sets the value at a dotted path in place; missing sections are made, and a section that is no object is replaced. */
+export function setLeaf(object: JsonObject, path: string, value: JsonValue): void {
+  const names = path.split('.');
+  const last = names.pop() ?? '';
+  let section = object;
+  for (const name of names) {
+    const known = own(section, name);
+    if (isObject(known)) {
+      section = known;
+    } else {
+      const made: JsonObject = {};
+      put(section, name, made);
+      section = made;
+    }
+  }
+  put(section, last, value);
+}
+
+/** The known settings that are present in a partial object, in schema order. */
+export function leaves(partial: JsonObject): [SettingPath, JsonValue][] {
+  return FIELDS.flatMap(({ path }) => {
+    const value = leafAt(partial, path);
+    return value === undefined ? [] : [[path, value] satisfies [SettingPath, JsonValue]];
+  });
+}
+
+/** RFC 6901 pointer of a dotted path. No setting has a dot in its name; for map entries use `pointerTo`. */
+export function pointerOf(path: string): string {
+  return path === '' ? '' : pointerTo(path.split('.'));
+}
+
+/** RFC 6901 pointer of a list of names. */
+export function pointerTo(names: readonly string[]): string {
+  return names.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
+}
+
+/** The names that an RFC 6901 pointer consists of. */
+export function pointerNames(pointer: string): string[] {
+  return pointer
+    .split('/')
+    .slice(1)
+    .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'));
+}

@@ -1,0 +1,43 @@
+import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import { sameValue } from './canonical.ts';
+import type { Field } from './field.ts';
+import { FIELDS } from './fields.gen.ts';
+import { objectOf } from './fields.ts';
+import { leafAt } from './leaf-paths.ts';
+import { copyOf, copyOfObject } from './own.ts';
+import type { SettingPath, Settings } from './settings.gen.ts';
+
+/**
+ * The settings after an update: a list replaces the list, a map is merged entry by entry and `null` removes an entry,
+ * everything not mentioned stays, unknown members are dropped. `version` is never changed. The payload must be valid
+ * (`validate`); a `null` where no map is has no meaning and is passed over.
+ */
+export function mergeSettings(current: Settings, payload: JsonObject): Settings {
+  const merged = objectOf((field) => {
+    const before = leafAt(current, field.path) ?? copyOf(field.default);
+    const desired = field.path === 'version' ? undefined : leafAt(payload, field.path);
+    return desired === undefined ? copyOf(before) : mergeValue(field, before, desired);
+  });
+  // Built from the schema of which `Settings` is the type, out of settings and a valid payload.
+  return merged as Settings;
+}
+
+/** The value of one setting after an update that names it. */
+export function mergeValue(field: Field, before: JsonValue, desired: JsonValue): JsonValue {
+  if (desired === null) return copyOf(before);
+  if (!field.type.startsWith('map') || !isObject(desired)) return copyOf(desired);
+  const kept = isObject(before) ? copyOfObject(before) : {};
+  const entries = new Map(Object.entries(kept));
+  for (const [key, value] of Object.entries(desired)) {
+    if (value === null) entries.delete(key);
+    else entries.set(key, copyOf(value));
+  }
+  return Object.fromEntries(entries);
+}
+
+/** The settings whose values differ, in schema order; another spelling of the same value is no difference. */
+export function changedPaths(before: JsonObject, after: JsonObject): SettingPath[] {
+  return FIELDS.filter(
+    ({ path }) => path !== 'version' && !sameValue(path, leafAt(before, path), leafAt(after, path)),
+  ).map(({ path }) => path);
+}

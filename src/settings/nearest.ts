@@ -1,0 +1,42 @@
+const LONGEST = 80;
+
+/**
+ * The candidate that `name` was most likely meant to be, or nothing when none is near. Letter case does not count; an
+ * exchange of two neighbours is one mistake, as a missing, an extra and a wrong letter are.
+ */
+export function nearest(name: string, candidates: Iterable<string>): string | undefined {
+  if (name.length > LONGEST) return undefined;
+  const wanted = name.toLowerCase();
+  let best: string | undefined;
+  let least = Math.max(2, Math.floor(name.length / 3)) + 1;
+  for (const candidate of candidates) {
+    if (candidate.length > LONGEST || Math.abs(candidate.length - name.length) >= least) continue;
+    const mistakes = distance(wanted, candidate.toLowerCase());
+    // A short word is near to everything: at least half of it must be right.
+    if (mistakes < least && mistakes * 2 <= Math.max(name.length, candidate.length)) {
+      best = candidate;
+      least = mistakes;
+    }
+  }
+  return best;
+}
+
+/** Optimal string alignment distance. */
+function distance(a: string, b: string): number {
+  let beforeLast: number[] = [];
+  let last = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const same = a[i - 1] === b[j - 1];
+      let cost = Math.min((row[j - 1] ?? 0) + 1, (last[j] ?? 0) + 1, (last[j - 1] ?? 0) + (same ? 0 : 1));
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) {
+        cost = Math.min(cost, (beforeLast[j - 2] ?? 0) + 1);
+      }
+      row.push(cost);
+    }
+    beforeLast = last;
+    last = row;
+  }
+  return last[b.length] ?? 0;
+}

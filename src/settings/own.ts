@@ -1,0 +1,40 @@
+import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+
+/**
+ * Access to the own members of an object. Documents come from outside: a member called `constructor` or `__proto__` must
+ * neither be found where the document has none nor reach the prototype when it is written.
+ */
+export function own(object: JsonObject, name: string): JsonValue | undefined {
+  return Object.hasOwn(object, name) ? object[name] : undefined;
+}
+
+/** Sets an own member, also one called `__proto__`. */
+export function put(object: JsonObject, name: string, value: JsonValue): void {
+  Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true });
+}
+
+/** A deep copy. */
+export function copyOf(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return value.map(copyOf);
+  if (isObject(value)) return copyOfObject(value);
+  return value;
+}
+
+export function copyOfObject(object: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(object).map(([name, value]) => [name, copyOf(value)]));
+}
+
+/** Deep equality of JSON values; the order of members does not count. */
+export function equal(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
+  if (a === b) return true;
+  if (Array.isArray(a) || Array.isArray(b)) {
+    return (
+      Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.every((item, index) => equal(item, b[index]))
+    );
+  }
+  if (!isObject(a) || !isObject(b)) return false;
+  const names = Object.keys(a);
+  return (
+    names.length === Object.keys(b).length && names.every((name) => Object.hasOwn(b, name) && equal(a[name], b[name]))
+  );
+}
