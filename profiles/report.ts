@@ -1,6 +1,7 @@
 import type { JsonValue } from '../src/json.ts';
 import { nearest } from '../src/settings/fields.ts';
-import type { Finding, ParsedDocument } from '../src/settings/parse.ts';
+import type { Finding } from '../src/settings/finding.ts';
+import type { ParsedDocument } from '../src/settings/parse.ts';
 
 /** Adds a finding at a JSON pointer of one document. */
 export type Report = (pointer: string, message: string, extra?: { expected?: string; suggestion?: string }) => void;

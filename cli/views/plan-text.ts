@@ -1,6 +1,6 @@
 import type { Action, Change, Plan, Severity, Target } from '../../src/plan/change.ts';
 import type { Style } from './style.ts';
-import { pathText, valueText } from './value.ts';
+import { pathText, plainText, valueText } from './value.ts';
 
 const SIGNS: Record<Action, string> = { create: '+', update: '~', replace: '±', delete: '-', 'no-op': ' ' };
 
@@ -18,13 +18,21 @@ export function planText(plan: Plan, paint: Style): string {
   const sections = [
     targetText(plan.target, plan.basis, paint),
     possible.flatMap((change) => changeLines(change, paint)).join('\n'),
-    listText('Cannot be changed:', blocked.flatMap((change) => blockedLines(change, paint))),
     listText(
-      'This will:',
-      plan.blastRadius.map((item) => `  * ${item.what}${item.lost ? paint.bad(' (cannot be had back)') : ''}`),
+      'Cannot be changed:',
+      blocked.flatMap((change) => blockedLines(change, paint)),
     ),
-    listText('A restart is already due:', plan.pendingRestart.map((reason) => `  * ${reason}`)),
-    plan.warnings.map((warning) => `${paint.warn('warning:')} ${warning}`).join('\n'),
+    listText(
+      'Blast radius:',
+      plan.blastRadius.map(
+        (item) => `  * ${plainText(item.what)}${item.lost ? paint.bad(' (cannot be had back)') : ''}`,
+      ),
+    ),
+    listText(
+      'A restart is already due:',
+      plan.pendingRestart.map((reason) => `  * ${plainText(reason)}`),
+    ),
+    plan.warnings.map((warning) => `${paint.warn('warning:')} ${plainText(warning)}`).join('\n'),
     paint.bold(plan.summary.text),
   ];
   return `${sections.filter((section) => section !== '').join('\n\n')}\n`;
@@ -33,18 +41,17 @@ export function planText(plan: Plan, paint: Style): string {
 /** `Target: rdctl at /home/x/.local/share/rdctl`, and the driver; a simulated one is named so that nobody overlooks it. */
 export function targetText(target: Target, basis: Plan['basis'], paint: Style): string {
   const lines = [`Target: ${target.product}${target.home === undefined ? '' : ` at ${target.home}`}`];
-  if (target.simulated) lines.push(`Driver: ${paint.warn(`${target.driver} (SIMULATED: a model, nothing real is touched)`)}`);
+  if (target.simulated)
+    lines.push(`Driver: ${paint.warn(`${target.driver} (SIMULATED: a model, nothing real is touched)`)}`);
   else lines.push(`Driver: ${target.driver}`);
-  if (basis === 'estimated') {
-    lines.push(paint.warn('Estimated: no service is running, so costs come from the schema alone.'));
-  }
+  if (basis === 'estimated') lines.push('Basis:  estimated, no service was asked');
   return lines.join('\n');
 }
 
 function changeLines(change: Change, paint: Style): string[] {
   return [
     `  ${SIGNS[change.action]} ${pathText(change)}: ${transition(change)}`,
-    `      ${costText(change.severity, paint)}: ${change.reason}`,
+    `      ${costText(change.severity, paint)}: ${plainText(change.reason)}`,
   ];
 }
 
@@ -63,7 +70,7 @@ function costText(severity: Severity, paint: Style): string {
 function blockedLines(change: Change, paint: Style): string[] {
   return [
     `  ! ${pathText(change)}: ${transition(change)}`,
-    `      ${paint.bad(change.blocked?.by ?? '')}: ${change.blocked?.message ?? ''}`,
+    `      ${paint.bad(change.blocked?.by ?? '')}: ${plainText(change.blocked?.message ?? '')}`,
   ];
 }
 

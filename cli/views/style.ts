@@ -12,6 +12,7 @@ export interface Style {
 type Format = Parameters<typeof styleText>[0];
 
 export function style(colour: boolean): Style {
-  const paint = (format: Format) => (text: string) => (colour ? styleText(format, text, { validateStream: false }) : text);
+  const paint = (format: Format) => (text: string) =>
+    colour ? styleText(format, text, { validateStream: false }) : text;
   return { bold: paint('bold'), dim: paint('dim'), good: paint('green'), warn: paint('yellow'), bad: paint('red') };
 }

@@ -22,6 +22,11 @@ export function pathText(change: Pick<Change, 'path' | 'key'>): string {
   return change.key === undefined ? change.path : `${change.path}[${valueText(change.key)}]`;
 }
 
+/** Text of others for a terminal: control characters, which could move the cursor or rewrite lines, become spaces. */
+export function plainText(text: string): string {
+  return text.replace(/[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]+/gu, ' ');
+}
+
 /** Milliseconds as a person reads them: `240 ms`, `1.4 s`, `2 min 5 s`. */
 export function durationText(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`;

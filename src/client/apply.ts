@@ -1,10 +1,12 @@
 import { RdError } from '../errors.ts';
-import type { JsonObject } from '../json.ts';
 import { type Change, type Plan, type PlanRequest, SEVERITIES } from '../plan/change.ts';
 import { patchOf } from '../plan/patch.ts';
 import type { Clock } from '../reconcile/clock.ts';
-import type { Client, LiveSettings, StatusDocument } from './client.ts';
+import { fillDefaults } from '../settings/defaults.ts';
+import type { StatusDocument } from '../reconcile/status-document.ts';
+import type { Client, SettingsReply, WriteReply } from './client.ts';
 import { hasConverged, waitConverged } from './converge.ts';
+import { ANY_HOST } from './offline.ts';
 import { withoutLocked } from './skip-locked.ts';
 
 /** How often a plan is made again because somebody else changed the settings in between. */
@@ -17,7 +19,7 @@ export type ApplyEvent =
   | { type: 'skipped'; changes: readonly Change[] }
   /** The settings changed between plan and write; the plan is made again. */
   | { type: 'moved' }
-  | { type: 'sent'; what: 'settings' | 'power'; answer: string }
+  | { type: 'sent'; what: 'settings' | 'power'; answer: string; ignoredKeys: readonly string[] }
   | { type: 'progress'; status: StatusDocument };
 
 export interface ApplyInput {
@@ -34,7 +36,7 @@ export interface ApplyInput {
   /** Asked before anything is destroyed, and again only about a plan that became worse. */
   consent(plan: Plan): Promise<boolean>;
   /** Last look at plan and live settings before the first write; may throw to stop. Also called when nothing will be written. */
-  inspect?(plan: Plan, live: LiveSettings): Promise<void>;
+  inspect?(plan: Plan, live: SettingsReply): Promise<void>;
   onEvent(event: ApplyEvent): void;
   /** A saved plan is obeyed exactly: what moved is an error (`ERR_PLAN_STALE`), never a new plan. */
   exact?: boolean;
@@ -75,8 +77,8 @@ export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
     const writes = await write(input, plan, request, live);
     if (writes === 'moved') continue;
     const status = await finish(input, writes);
-    const outcome = writes === 0 ? 'unchanged' : input.wait ? 'applied' : 'sent';
-    return { outcome, plan, skipped, writes, status, ms: clock.now() - start };
+    const outcome = writes.count === 0 ? 'unchanged' : input.wait ? 'applied' : 'sent';
+    return { outcome, plan, skipped, writes: writes.count, status, ms: clock.now() - start };
   }
   throw new RdError('ERR_PLAN_STALE', `The settings changed under each of ${MOST_PLANS} plans; nothing was applied.`, {
     advice: 'See who else changes them, and apply again.',
@@ -102,7 +104,7 @@ export function isWorse(plan: Plan, agreed: Plan): boolean {
 
 async function makePlan(input: ApplyInput): Promise<{
   plan: Plan;
-  live: LiveSettings;
+  live: SettingsReply;
   request: PlanRequest;
   skipped: readonly Change[];
 }> {
@@ -139,21 +141,31 @@ function consentNeeded(plan: Plan): RdError {
   });
 }
 
+/** What was sent. `generation` is the version of the desired state after it, 0 when the service did not tell. */
+interface Writes {
+  count: number;
+  generation: number;
+}
+
 /** The writes that were made, or `moved` when the settings are no longer those of the plan. */
 async function write(
   input: ApplyInput,
   plan: Plan,
   request: PlanRequest,
-  live: LiveSettings,
-): Promise<number | 'moved'> {
-  const { client, onEvent } = input;
-  let writes = 0;
-  const patch: JsonObject | undefined = patchOf(plan, request, live.settings);
+  live: SettingsReply,
+): Promise<Writes | 'moved'> {
+  const { client, signal, onEvent } = input;
+  let count = 0;
+  let generation = 0;
+  const sent = (what: 'settings' | 'power', reply: WriteReply) => {
+    count += 1;
+    generation = Math.max(generation, reply.generation ?? 0);
+    onEvent({ type: 'sent', what, answer: reply.text, ignoredKeys: reply.ignoredKeys });
+  };
+  const patch = patchOf(plan, request, fillDefaults(live.settings, ANY_HOST));
   if (patch) {
     try {
-      const answer = await client.putSettings(patch, live.etag === undefined ? {} : { ifMatch: live.etag });
-      writes += 1;
-      onEvent({ type: 'sent', what: 'settings', answer });
+      sent('settings', await client.putSettings(patch, { signal, ...(live.etag === undefined ? {} : { ifMatch: live.etag }) }));
     } catch (error) {
       if (!(error instanceof RdError) || error.code !== 'ERR_PRECONDITION_FAILED') throw error;
       if (input.exact) {
@@ -168,20 +180,19 @@ async function write(
   }
   const power = plan.changes.find((change) => change.path === 'state');
   if (power && request.state !== 'unmanaged') {
-    const answer = await client.setBackendState(request.state === 'started' ? 'STARTED' : 'STOPPED');
-    writes += 1;
-    onEvent({ type: 'sent', what: 'power', answer });
+    sent('power', await client.setBackendState(request.state === 'started' ? 'STARTED' : 'STOPPED', { signal }));
   }
-  return writes;
+  return { count, generation };
 }
 
-async function finish(input: ApplyInput, writes: number): Promise<StatusDocument> {
+async function finish(input: ApplyInput, writes: Writes): Promise<StatusDocument> {
   const { client, onEvent } = input;
   const status = await client.status();
-  if (!input.wait || (writes === 0 && hasConverged(status, status.generation))) return status;
+  const generation = Math.max(status.generation, writes.generation);
+  if (!input.wait || hasConverged(status, generation)) return status;
   return waitConverged({
     read: () => client.status(),
-    generation: status.generation,
+    generation,
     timeoutMs: input.timeoutMs,
     clock: input.clock,
     signal: input.signal,

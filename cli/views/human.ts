@@ -1,0 +1,92 @@
+import type { ApplyEvent, ApplyOutcome } from '../../src/client/apply.ts';
+import type { Plan } from '../../src/plan/change.ts';
+import { formatFinding } from '../../src/settings/finding.ts';
+import type { Io } from '../command.ts';
+import { planText, targetText, transition } from './plan-text.ts';
+import { type Progress, progress } from './progress.ts';
+import { phasesText, statusText } from './status-text.ts';
+import { type Style, style } from './style.ts';
+import { count, durationText, pathText, plainText } from './value.ts';
+import type { SurroundingEvent, ValidationReport, View } from './view.ts';
+
+/** Text for people. */
+export function humanView(io: Io): View {
+  const paint = style(io.colour);
+  const steps = progress(io, paint);
+  return {
+    plan: (plan) => io.out(planText(plan, paint)),
+    diff: (plan) => io.out(diffText(plan, paint)),
+    status: (status) => io.out(statusText(status, paint)),
+    validation: (report) => printValidation(io, report),
+    event: (event) => printEvent(io, paint, steps, event),
+    applied: (outcome) => {
+      steps.end();
+      io.out(appliedText(outcome, paint));
+    },
+    warnings: (warnings) => {
+      for (const warning of warnings) io.err(`${paint.warn('warning:')} ${plainText(warning)}\n`);
+    },
+  };
+}
+
+function diffText(plan: Plan, paint: Style): string {
+  const head = targetText(plan.target, plan.basis, paint);
+  if (plan.changes.length === 0) return `${head}\n\nNo differences.\n`;
+  const lines = plan.changes.map((change) => `  ${pathText(change)}: ${transition(change)}`);
+  return `${head}\n\nlive → profile\n${lines.join('\n')}\n\n${count(plan.changes.length, 'difference')}\n`;
+}
+
+function printValidation(io: Io, { files, findings }: ValidationReport): void {
+  for (const finding of findings) io.out(`${formatFinding(finding)}\n`);
+  if (findings.length === 0) io.err(`${files.join(', ')}: valid\n`);
+  else io.err(`${count(findings.length, 'error')}\n`);
+}
+
+function printEvent(io: Io, paint: Style, steps: Progress, event: ApplyEvent | SurroundingEvent): void {
+  switch (event.type) {
+    case 'lock-held':
+      io.err(`Waiting for another apply (pid ${event.pid}, since ${event.since}).\n`);
+      return;
+    case 'starting':
+      io.err(`No service is running; starting one${event.driver ? ` with driver ${event.driver}` : ''}.\n`);
+      return;
+    case 'started':
+      io.err(
+        `The service runs${event.target.simulated ? ` (driver ${event.target.driver}, SIMULATED)` : ` (driver ${event.target.driver})`}.\n`,
+      );
+      return;
+    case 'planned':
+      if (event.plan.changes.length > 0) io.err(planText(event.plan, paint));
+      else io.err(`${targetText(event.plan.target, event.plan.basis, paint)}\n`);
+      return;
+    case 'skipped':
+      io.err(`Skipped because of locks:\n`);
+      for (const change of event.changes)
+        io.err(`  ! ${pathText(change)}: ${plainText(change.blocked?.message ?? '')}\n`);
+      return;
+    case 'moved':
+      io.err('The settings changed in the meantime; planning again.\n');
+      return;
+    case 'sent':
+      io.err(`Sent ${event.what === 'settings' ? 'the settings' : 'the power state'}: ${plainText(event.answer)}\n`);
+      if (event.ignoredKeys.length > 0) io.err(`The service ignored: ${plainText(event.ignoredKeys.join(', '))}\n`);
+      return;
+    case 'progress':
+      steps.show(event.status);
+  }
+}
+
+function appliedText({ outcome, skipped, status, ms }: ApplyOutcome, paint: Style): string {
+  const rest = skipped.length === 0 ? '' : ` ${count(skipped.length, 'locked change')} skipped.`;
+  const where = status.engine.endpoint === undefined ? '' : `Engine: ${plainText(status.engine.endpoint)}\n`;
+  switch (outcome) {
+    case 'unchanged':
+      return `${paint.good('Nothing to change.')}${rest}\n${where}`;
+    case 'sent':
+      return `Sent; not waiting.${rest} Follow it with \`rdctl status\`.\n`;
+    case 'applied': {
+      const phases = phasesText(status.phases);
+      return `${phases === '' ? '' : `${phases}\n`}${paint.good('Converged')} in ${durationText(ms)}.${rest}\n${where}`;
+    }
+  }
+}

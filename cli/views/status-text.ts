@@ -1,0 +1,79 @@
+import type { Condition, Phase } from '../../src/reconcile/status.ts';
+import type { StatusDocument } from '../../src/reconcile/status-document.ts';
+import type { Style } from './style.ts';
+import { count, durationText, plainText } from './value.ts';
+
+/** The status for people: who, how it stands, each part, and what is missing. */
+export function statusText(status: StatusDocument, paint: Style): string {
+  const { driver, engine } = status;
+  const rows: [string, string][] = [
+    ['Service', `${status.product} ${status.version}, pid ${status.pid}, ${status.home}`],
+    [
+      'Driver',
+      driver.simulated ? paint.warn(`${driver.name} (SIMULATED: a model, nothing real is touched)`) : driver.name,
+    ],
+    ['State', stateText(status, paint)],
+    ['Machine', machineText(status)],
+    ['Engine', engineText(engine)],
+    ...(engine.endpoint === undefined ? [] : [['Endpoint', plainText(engine.endpoint)] satisfies [string, string]]),
+    ['Cluster', clusterText(status)],
+  ];
+  const width = Math.max(...rows.map(([name]) => name.length));
+  const sections = [
+    rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join('\n'),
+    status.conditions
+      .filter((condition) => condition.status !== 'True')
+      .map((condition) => conditionText(condition, paint))
+      .join('\n'),
+    phasesText(status.phases),
+    status.notices.map((notice) => `${paint.warn('notice:')} ${plainText(notice)}`).join('\n'),
+  ];
+  return `${sections.filter((section) => section !== '').join('\n\n')}\n`;
+}
+
+function stateText(status: StatusDocument, paint: Style): string {
+  const wanted = `wanted ${status.power}, generation ${status.generation}`;
+  if (status.converged) return `${status.backendState}, ${paint.good('converged')} (${wanted})`;
+  const word = status.backendState === 'ERROR' ? paint.bad('not converged') : paint.warn('not converged yet');
+  return `${status.backendState}, ${word} (${wanted})`;
+}
+
+function machineText({ machine }: StatusDocument): string {
+  return machine.state === 'broken' ? `broken: ${plainText(machine.message)}` : machine.state;
+}
+
+function engineText(engine: StatusDocument['engine']): string {
+  const version = engine.version ? ` ${plainText(engine.version)}` : '';
+  const running = engine.workload?.runningContainers;
+  const images = engine.workload?.images;
+  const parts = [
+    ...(running === undefined ? [] : [count(running, 'running container')]),
+    ...(images === undefined ? [] : [count(images, 'image')]),
+  ];
+  return `${engine.name}${version}, ${engine.state}${parts.length === 0 ? '' : ` (${parts.join(', ')})`}`;
+}
+
+function clusterText({ cluster }: StatusDocument): string {
+  if (cluster.state === 'unsupported') return 'none with this driver';
+  if (cluster.state === 'absent') return 'not installed';
+  const version = `version ${plainText(cluster.installedVersion)}`;
+  if (cluster.state === 'running') return `${cluster.ready ? 'ready' : 'running, not ready yet'}, ${version}`;
+  return `${cluster.state}, ${version}`;
+}
+
+function conditionText(condition: Condition, paint: Style): string {
+  const mark = condition.status === 'False' ? paint.warn('!') : paint.dim('?');
+  return `${mark} ${condition.type}: ${plainText(condition.message || condition.reason)} (${condition.reason})`;
+}
+
+/** One line per phase that is over or under way, durations aligned. */
+export function phasesText(phases: readonly Phase[]): string {
+  if (phases.length === 0) return '';
+  const width = Math.max(...phases.map((phase) => phase.name.length));
+  return phases
+    .map((phase) => {
+      const took = phase.ms === undefined ? 'running' : durationText(phase.ms);
+      return `  ${phase.name.padEnd(width)}  ${took}${phase.outcome === 'failed' ? '  failed' : ''}`;
+    })
+    .join('\n');
+}
