@@ -6,6 +6,8 @@ export type Flag = {
   /** One letter. */
   short?: string;
   hidden?: boolean;
+  /** Operating systems on whose help it is; absent: all. It parses on the others too, and the command refuses it. */
+  platforms?: readonly NodeJS.Platform[];
   /** Hidden names with the same meaning. */
   aliases?: readonly string[];
 } & (
@@ -19,16 +21,16 @@ export type Flag = {
 );
 export type FlagTable = Readonly<Record<string, Flag>>;
 
+type ValueOf<Type extends Flag['type']> = Type extends 'boolean'
+  ? boolean
+  : Type extends 'integer' | 'duration'
+    ? number
+    : Type extends 'strings'
+      ? string[]
+      : string;
+
 /** The value type that a flag declaration infers. Keys are flag names without dashes: `out-file`. */
-export type FlagValues<T extends FlagTable> = {
-  [K in keyof T]?: T[K]['type'] extends 'boolean'
-    ? boolean
-    : T[K]['type'] extends 'integer' | 'duration'
-      ? number
-      : T[K]['type'] extends 'strings'
-        ? string[]
-        : string;
-};
+export type FlagValues<T extends FlagTable> = { [K in keyof T]?: ValueOf<T[K]['type']> };
 
 /** One flag as it was typed, in command-line order. `name` is canonical, `typed` the alias that was used. */
 export interface GivenFlag {
@@ -51,6 +53,8 @@ export interface Io {
   env: Readonly<Record<string, string | undefined>>;
   cwd: string;
   platform: NodeJS.Platform;
+  /** Program and first arguments that start this tool again: `[node, script]`. */
+  self: readonly string[];
   /** Aborted by SIGINT or SIGTERM. */
   signal: AbortSignal;
 }

@@ -5,6 +5,8 @@
 export const PRODUCT = {
   /** Directory name, service name and command of this product. */
   name: 'rdctl',
+  /** Release; a test holds it equal to that in `package.json`. */
+  version: '0.1.0',
   /** Connection file in our data directory. */
   connectionFile: 'app-engine.json',
   /** First port that the service tries. */

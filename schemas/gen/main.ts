@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { bundled } from './bundled.ts';
 import { DECLARATION, declaredSettings, readSchema } from './declaration.ts';
 import { fieldsSource } from './fields.ts';
+import { flagsSource } from './flags.ts';
 import { profileSchema } from './profile.ts';
 import { settingsTypes } from './types.ts';
 import { validatorName, validatorSource, validatorTypes } from './validators.ts';
@@ -15,6 +16,7 @@ async function generate(): Promise<void> {
   const declared = declaredSettings(schema);
   write('src/settings/settings.gen.ts', await settingsTypes(schema, declared));
   write('src/settings/fields.gen.ts', fieldsSource(declared));
+  write('cli/flags.gen.ts', flagsSource(declared));
   write('schemas/profile.json', `${JSON.stringify(profileSchema(schema), null, 2)}\n`);
   await generateValidators();
   // In a bundle of its own, made after the files above: drivers are built on them.

@@ -1,0 +1,105 @@
+import type { Command } from './command.ts';
+
+export type Group = 'declare' | 'control' | 'other';
+
+/** One line of the root help, with the loader of the rest. */
+export interface CommandEntry {
+  name: string;
+  summary: string;
+  group: Group;
+  load(): Promise<Command>;
+}
+
+/** Every command. The summaries are repeated here so that the root help loads none; a test holds them equal. */
+export const COMMANDS: readonly CommandEntry[] = [
+  {
+    name: 'init',
+    summary: 'Write a profile from the settings that are in force',
+    group: 'declare',
+    load: async () => (await import('./commands/init.ts')).init,
+  },
+  {
+    name: 'plan',
+    summary: 'Show what apply would change, and what that costs',
+    group: 'declare',
+    load: async () => (await import('./commands/plan.ts')).plan,
+  },
+  {
+    name: 'diff',
+    summary: 'Show where the desktop differs from a profile',
+    group: 'declare',
+    load: async () => (await import('./commands/diff.ts')).diff,
+  },
+  {
+    name: 'apply',
+    summary: 'Make the desktop match a profile, and wait until it does',
+    group: 'declare',
+    load: async () => (await import('./commands/apply.ts')).apply,
+  },
+  {
+    name: 'validate',
+    summary: 'Check a profile without touching anything',
+    group: 'declare',
+    load: async () => (await import('./commands/validate.ts')).validate,
+  },
+  {
+    name: 'status',
+    summary: 'Show what runs, and whether it is what was asked for',
+    group: 'declare',
+    load: async () => (await import('./commands/status.ts')).status,
+  },
+  {
+    name: 'start',
+    summary: 'Start the service in the background, or act as set when it runs',
+    group: 'control',
+    load: async () => (await import('./commands/start.ts')).start,
+  },
+  {
+    name: 'serve',
+    summary: 'Run the service in the foreground',
+    group: 'control',
+    load: async () => (await import('./commands/serve.ts')).serve,
+  },
+  {
+    name: 'shutdown',
+    summary: 'Stop the backend and the service',
+    group: 'control',
+    load: async () => (await import('./commands/shutdown.ts')).shutdown,
+  },
+  {
+    name: 'list-settings',
+    summary: 'Print the settings that are in force as JSON',
+    group: 'control',
+    load: async () => (await import('./commands/list-settings.ts')).listSettings,
+  },
+  {
+    name: 'set',
+    summary: 'Change single settings',
+    group: 'control',
+    load: async () => (await import('./commands/set.ts')).set,
+  },
+  {
+    name: 'api',
+    summary: 'Call an endpoint of the API',
+    group: 'control',
+    load: async () => (await import('./commands/api.ts')).api,
+  },
+  {
+    name: 'info',
+    summary: 'Show the version and the address of the machine',
+    group: 'other',
+    load: async () => (await import('./commands/info.ts')).info,
+  },
+  {
+    name: 'version',
+    summary: 'Show the version of this tool and of the API it speaks',
+    group: 'other',
+    load: async () => (await import('./commands/version.ts')).version,
+  },
+  {
+    name: 'help',
+    summary: 'Show the help of a command',
+    group: 'other',
+    load: async () => (await import('./commands/help.ts')).help,
+  },
+];

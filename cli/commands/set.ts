@@ -1,0 +1,24 @@
+import { createClient } from '../../src/client/client.ts';
+import { noArguments, usage } from '../arguments.ts';
+import { defineCommand } from '../command.ts';
+import { platformName } from '../platform-name.ts';
+import { givenSettings, SETTING_FLAG_TABLE } from '../setting-flags.ts';
+import { writeSettings } from '../setting-write.ts';
+
+export const set = defineCommand({
+  name: 'set',
+  summary: 'Change single settings',
+  usage: '',
+  description: `Sends only the settings that are named, in one request. Booleans take their value after
+an equals sign: \`--kubernetes.enabled=false\`. Lists and maps are set with \`apply\`.`,
+  flags: SETTING_FLAG_TABLE,
+  classic: true,
+  async run({ args, given, io, connect }) {
+    noArguments(args, 'set');
+    const settings = givenSettings(given, platformName(io.platform));
+    const client = createClient(await connect());
+    if (settings.length === 0) throw usage('set command: no settings to change were given');
+    await writeSettings(client, settings, io);
+    return 0;
+  },
+});

@@ -1,0 +1,22 @@
+import { PRODUCT } from '../../src/product.ts';
+import { noArguments } from '../arguments.ts';
+import { defineCommand } from '../command.ts';
+
+export const version = defineCommand({
+  name: 'version',
+  summary: 'Show the version of this tool and of the API it speaks',
+  usage: '',
+  description: 'Asks nobody: it works with no service running.',
+  flags: { output: { type: 'string', short: 'o', summary: 'Format', values: ['text', 'json'] } },
+  classic: true,
+  async run({ flags, args, io }) {
+    noArguments(args, 'version');
+    const client = `v${PRODUCT.version}`;
+    if (flags.output === 'json') {
+      io.out(`${JSON.stringify({ version: client, apiVersion: PRODUCT.apiVersion }, null, 2)}\n`);
+    } else {
+      io.out(`rdctl client version: ${client}, targeting server version: ${PRODUCT.apiVersion}\n`);
+    }
+    return 0;
+  },
+});

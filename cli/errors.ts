@@ -1,0 +1,68 @@
+import { ERRORS, type ErrorCode, RdError } from '../src/errors.ts';
+import type { Command, Io } from './command.ts';
+import { usageBlock } from './help.ts';
+
+/** Conventional exit codes of a program that a signal ended. */
+const SIGNAL_EXIT: Readonly<Record<string, number>> = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 };
+
+export interface Failure {
+  error: unknown;
+  /** Absent while no command is known. */
+  command: Command | undefined;
+  verbose: boolean;
+}
+
+/** Prints what went wrong on stderr and returns the exit code. The only place that does either. */
+export function reportFailure({ error, command, verbose }: Failure, io: Io): number {
+  const aborted = io.signal.aborted;
+  if (!(error instanceof RdError)) {
+    if (aborted && (error === io.signal.reason || isAbort(error))) return cancelled(io);
+    io.err(`Error: ${unexpected(error)}\n`);
+    io.err(
+      verbose ? `${trace(error)}\n` : 'This is a defect of rdctl. Run again with --verbose to see where it happened.\n',
+    );
+    return 1;
+  }
+  if (error.code === 'ERR_CANCELLED' && aborted && error.advice === undefined) return cancelled(io);
+  io.err(`Error: ${error.message}\n`);
+  for (const line of error.details) io.err(`${line}\n`);
+  if (error.advice !== undefined) io.err(`${error.advice}\n`);
+  if (verbose) io.err(`${trace(error)}\n`);
+  if (error.code === 'ERR_USAGE') io.err(usageBlock(command));
+  if (error.code === 'ERR_CANCELLED' && aborted) return signalExit(io);
+  return exitCode(error.code, command);
+}
+
+/** Classic commands know 0 and 1, except where refusing a wrong target has no counterpart in the compatible tool. */
+function exitCode(code: ErrorCode, command: Command | undefined): number {
+  if (command && !command.classic) return ERRORS[code].exit;
+  return code === 'ERR_WRONG_TARGET' ? ERRORS[code].exit : 1;
+}
+
+function cancelled(io: Io): number {
+  io.err('Interrupted.\n');
+  return signalExit(io);
+}
+
+function signalExit(io: Io): number {
+  const reason: unknown = io.signal.reason;
+  return (typeof reason === 'string' ? SIGNAL_EXIT[reason] : undefined) ?? 130;
+}
+
+function isAbort(error: unknown): boolean {
+  return error instanceof Error && (error.name === 'AbortError' || ('code' in error && error.code === 'ABORT_ERR'));
+}
+
+function unexpected(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return text === '' ? 'something unexpected happened' : text.split('\n', 1).join('');
+}
+
+function trace(error: unknown): string {
+  const lines: string[] = [];
+  for (let each: unknown = error; each !== undefined; each = each instanceof Error ? each.cause : undefined) {
+    const text = each instanceof Error ? (each.stack ?? each.message) : String(each);
+    lines.push(lines.length === 0 ? text : `caused by: ${text}`);
+  }
+  return lines.join('\n');
+}

@@ -1,0 +1,106 @@
+import { GLOBAL_FLAGS } from './arguments.ts';
+import type { Command, Flag, FlagTable } from './command.ts';
+import type { CommandEntry, Group } from './commands.ts';
+
+const WIDTH = 80;
+
+const GROUPS: readonly (readonly [Group, string])[] = [
+  ['declare', 'Describe the desktop and make it so:'],
+  ['control', 'Control the service directly:'],
+  ['other', 'Other:'],
+];
+
+/** What `rdctl`, `rdctl help` and `rdctl --help` print. */
+export function rootHelp(commands: readonly CommandEntry[]): string {
+  const label = Math.max(...commands.map(({ name }) => name.length));
+  const groups = GROUPS.map(([group, title]) => {
+    const lines = commands
+      .filter((entry) => entry.group === group)
+      .map(({ name, summary }) => `  ${name.padEnd(label)}  ${summary}`);
+    return `${title}\n${lines.join('\n')}\n`;
+  });
+  return [
+    'rdctl turns a desired-state file into a running container desktop.\n',
+    'Usage:\n  rdctl COMMAND [flags]\n',
+    ...groups,
+    `Flags of every command:\n${flagLines(GLOBAL_FLAGS)}`,
+    "Run 'rdctl COMMAND --help' for more about a command.\n",
+  ].join('\n');
+}
+
+/** What `rdctl COMMAND --help` prints. Flags are in alphabetical order; hidden ones are left out. */
+export function commandHelp(command: Command, platform: NodeJS.Platform): string {
+  const own = flagLines(command.flags, [], platform);
+  const description = command.description.trim();
+  return [
+    `${command.summary}\n`,
+    `Usage:\n  ${usageLine(command)}\n`,
+    ...(description === '' ? [] : [`${description}\n`]),
+    ...(own === '' ? [] : [`Flags:\n${own}`]),
+    `Flags of every command:\n${flagLines(GLOBAL_FLAGS, Object.keys(command.flags))}`,
+  ].join('\n');
+}
+
+/** What follows an error on stderr while the mistake is one of usage; ends with an empty line. */
+export function usageBlock(command: Command | undefined): string {
+  if (!command) return "Usage:\n  rdctl COMMAND [flags]\n\nRun 'rdctl --help' for the commands.\n\n";
+  return `Usage:\n  ${usageLine(command)}\n\nRun 'rdctl ${command.name} --help' for its flags.\n\n`;
+}
+
+function usageLine({ name, usage, flags }: Command): string {
+  const placeholder = Object.keys(flags).length > 0 && !usage.includes('[flags]') ? '[flags]' : '';
+  return ['rdctl', name, usage, placeholder].filter((part) => part !== '').join(' ');
+}
+
+function flagLines(table: FlagTable, except: readonly string[] = [], platform?: NodeJS.Platform): string {
+  const rows = Object.entries(table)
+    .filter(([name, flag]) => !flag.hidden && !except.includes(name) && shownOn(flag, platform))
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, flag]) => [label(name, flag), flag.summary] as const);
+  if (rows.length === 0) return '';
+  // Labels beyond this put their summary on a line of its own.
+  const column = Math.min(32, Math.max(...rows.map(([text]) => text.length)) + 2);
+  return rows.map(([text, summary]) => row(text, summary, column)).join('');
+}
+
+function shownOn(flag: Flag, platform: NodeJS.Platform | undefined): boolean {
+  return platform === undefined || (flag.platforms?.includes(platform) ?? true);
+}
+
+function label(name: string, flag: Flag): string {
+  const short = flag.short === undefined ? '    ' : `-${flag.short}, `;
+  const value = valueLabel(flag);
+  return `  ${short}--${name}${value === '' ? '' : ` ${value}`}`;
+}
+
+function valueLabel(flag: Flag): string {
+  switch (flag.type) {
+    case 'boolean':
+      return '';
+    case 'integer':
+      return 'INT';
+    case 'duration':
+      return 'DURATION';
+    case 'strings':
+      return flag.placeholder ?? 'TEXT';
+    case 'string':
+      return flag.values?.join('|') ?? flag.placeholder ?? 'TEXT';
+  }
+}
+
+function row(text: string, summary: string, column: number): string {
+  const lines = wrap(summary, WIDTH - column);
+  const indent = ' '.repeat(column);
+  const first = text.length + 2 <= column ? `${text.padEnd(column)}${lines.shift() ?? ''}` : text;
+  return [first, ...lines.map((line) => indent + line)].map((line) => `${line.trimEnd()}\n`).join('');
+}
+
+function wrap(text: string, width: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1);
+    if (last === undefined || last.length + 1 + word.length > width) lines.push(word);
+    else lines[lines.length - 1] = `${last} ${word}`;
+  }
+  return lines;
+}

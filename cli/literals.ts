@@ -1,0 +1,91 @@
+/**
+ * The literals of the compatible tool (cli facts, 1.1). Failures are thrown as plain sentences: the texts are wire facts that scripts match,
+ * and the caller puts the flag's name in front.
+ */
+export class LiteralError extends Error {}
+
+const TRUE = new Set(['1', 't', 'T', 'true', 'True', 'TRUE']);
+const FALSE = new Set(['0', 'f', 'F', 'false', 'False', 'FALSE']);
+
+export function parseBoolean(text: string): boolean {
+  if (TRUE.has(text)) return true;
+  if (FALSE.has(text)) return false;
+  throw new LiteralError(`strconv.ParseBool: parsing ${quote(text)}: invalid syntax`);
+}
+
+// An underscore may follow a base prefix or stand between digits. Leading zeros are decimal here: nobody means octal by `010`.
+const INTEGER =
+  /^([+-]?)(?:0[xX](_?[0-9a-fA-F]+(?:_[0-9a-fA-F]+)*)|0[oO](_?[0-7]+(?:_[0-7]+)*)|0[bB](_?[01]+(?:_[01]+)*)|([0-9]+(?:_[0-9]+)*))$/;
+
+/** Decimal, `0x`, `0o`, `0b`, with `_` between digits; what a JSON number cannot hold exactly is out of range. */
+export function parseInteger(text: string): number {
+  const match = INTEGER.exec(text);
+  if (!match) throw new LiteralError(`strconv.ParseInt: parsing ${quote(text)}: invalid syntax`);
+  const [, sign, hex, octal, binary, decimal] = match;
+  const digits =
+    hex !== undefined
+      ? `0x${hex}`
+      : octal !== undefined
+        ? `0o${octal}`
+        : binary !== undefined
+          ? `0b${binary}`
+          : (decimal ?? '');
+  const size = Number(digits.replaceAll('_', ''));
+  if (!Number.isSafeInteger(size)) {
+    throw new LiteralError(`strconv.ParseInt: parsing ${quote(text)}: value out of range`);
+  }
+  return sign === '-' && size !== 0 ? -size : size;
+}
+
+const UNITS: Readonly<Record<string, number>> = {
+  ns: 1e-6,
+  us: 1e-3,
+  µs: 1e-3,
+  μs: 1e-3,
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+};
+
+/** Milliseconds of `300ms`, `1.5s`, `1h30m`; a bare `0` needs no unit. */
+export function parseDuration(text: string): number {
+  const sign = text.startsWith('-') ? -1 : 1;
+  let rest = text.replace(/^[+-]/, '');
+  if (rest === '0') return 0;
+  if (rest === '') throw new LiteralError(`time: invalid duration ${quote(text)}`);
+  let total = 0;
+  while (rest !== '') {
+    const amount = /^(?:[0-9]+\.?[0-9]*|\.[0-9]+)/.exec(rest)?.[0];
+    if (amount === undefined) throw new LiteralError(`time: invalid duration ${quote(text)}`);
+    const unit = /^[^0-9.]*/.exec(rest.slice(amount.length))?.[0] ?? '';
+    if (unit === '') throw new LiteralError(`time: missing unit in duration ${quote(text)}`);
+    const factor = Object.hasOwn(UNITS, unit) ? UNITS[unit] : undefined;
+    if (factor === undefined) {
+      throw new LiteralError(`time: unknown unit ${quote(unit)} in duration ${quote(text)}`);
+    }
+    total += Number(amount) * factor;
+    rest = rest.slice(amount.length + unit.length);
+  }
+  // 64-bit nanoseconds, as the compatible tool counts.
+  if (total > 9_223_372_036_854) throw new LiteralError(`time: invalid duration ${quote(text)}`);
+  return sign * total;
+}
+
+/** Milliseconds as `10m0s`, `5s`, `300ms`: the form in which messages name a duration. */
+export function formatDuration(ms: number): string {
+  if (ms === 0) return '0s';
+  if (Math.abs(ms) < 1000) return `${ms}ms`;
+  const sign = ms < 0 ? '-' : '';
+  const seconds = Math.abs(ms) / 1000;
+  const hours = Math.floor(seconds / 3600);
+  const minutes = Math.floor((seconds % 3600) / 60);
+  const rest = Number((seconds % 60).toFixed(3));
+  if (hours > 0) return `${sign}${hours}h${minutes}m${rest}s`;
+  return minutes > 0 ? `${sign}${minutes}m${rest}s` : `${sign}${rest}s`;
+}
+
+/** A string in double quotes with control characters escaped. */
+export function quote(text: string): string {
+  return JSON.stringify(text);
+}

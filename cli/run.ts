@@ -1,0 +1,59 @@
+import type { Connection } from '../src/client/connection.ts';
+import { nearest } from '../src/settings/nearest.ts';
+import { commandIndex, parseArguments } from './arguments.ts';
+import type { Command, GlobalFlags, Io } from './command.ts';
+import { COMMANDS, type CommandEntry } from './commands.ts';
+import { reportFailure } from './errors.ts';
+import { commandHelp, rootHelp } from './help.ts';
+import { quote } from './literals.ts';
+import { supportedPlatform } from './platform.ts';
+
+/** Runs one command line and returns the exit code. Never throws: whatever happens is printed. */
+export async function run(
+  argv: readonly string[],
+  io: Io,
+  commands: readonly CommandEntry[] = COMMANDS,
+): Promise<number> {
+  let command: Command | undefined;
+  let verbose = argv.includes('--verbose');
+  try {
+    const at = commandIndex(argv);
+    if (at === undefined) return rootCommand(argv, io, commands);
+    const name = argv[at] ?? '';
+    const entry = commands.find((each) => each.name === name);
+    if (!entry) return unknownCommand(name, io, commands);
+    command = await entry.load();
+    const parsed = parseArguments([...argv.slice(0, at), ...argv.slice(at + 1)], command.flags);
+    verbose = parsed.globals.verbose ?? false;
+    if (parsed.help) {
+      io.out(commandHelp(command, io.platform));
+      return 0;
+    }
+    const { flags, given, args, globals } = parsed;
+    return await command.run({ flags, given, args, globals, io, connect: () => connect(globals, io) });
+  } catch (error) {
+    return reportFailure({ error, command, verbose }, io);
+  }
+}
+
+function rootCommand(argv: readonly string[], io: Io, commands: readonly CommandEntry[]): number {
+  const [word] = parseArguments(argv, {}).args;
+  if (word !== undefined) return unknownCommand(word, io, commands);
+  io.out(rootHelp(commands));
+  return 0;
+}
+
+function unknownCommand(name: string, io: Io, commands: readonly CommandEntry[]): number {
+  const close = nearest(
+    name,
+    commands.map((entry) => entry.name),
+  );
+  const hint = close === undefined ? '' : `\nDid you mean this?\n\t${close}\n\n`;
+  io.err(`Error: unknown command ${quote(name)} for "rdctl"\n${hint}Run 'rdctl --help' for usage.\n`);
+  return 1;
+}
+
+async function connect(globals: GlobalFlags, io: Io): Promise<Connection> {
+  const { discover } = await import('../src/client/discovery.ts');
+  return discover(globals, io.env, supportedPlatform(io.platform));
+}
