@@ -1,3 +1,4 @@
+import type { Observed } from '../plan/observed.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 import type { LoopStatus, Power } from './status.ts';
 
@@ -14,6 +15,8 @@ export interface Controllers {
   desire(next: Desired): void;
   /** The last observation, with conditions for the generation they speak for. */
   status(): LoopStatus;
+  /** What a plan has to reckon with: the last observation, with a start that is under way counted as done. */
+  observed(): Observed;
   /** Resolves when the loop has converged or reached a terminal error for the present generation, or the signal aborts. */
   quiesce(signal: AbortSignal): Promise<LoopStatus>;
   /** Calls back after every pass that changed the status. Returns the function that ends it. */

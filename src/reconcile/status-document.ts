@@ -18,7 +18,7 @@ export interface StatusDocument extends Omit<LoopStatus, 'counters'> {
   /** The engine that the settings ask for. */
   engine: { name: EngineName; state: string; endpoint?: string; version?: string; workload?: Workload };
   counters: LoopStatus['counters'] & {
-    /** Accepted `PUT /v1/settings`, with or without an effect. */
+    /** `PUT /v1/settings` that arrived, whatever became of them. */
     settingsPuts: number;
     /** Those of them that changed something. */
     settingsWrites: number;

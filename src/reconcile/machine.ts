@@ -1,0 +1,24 @@
+import type { Driver, DriverInfo, MachineStep } from '../drivers/driver.ts';
+import { machineMustStop } from '../plan/consequences.ts';
+import { machineDrift } from '../plan/drift.ts';
+import { isUp, type Observed } from '../plan/observed.ts';
+import type { Goal } from '../plan/spec.ts';
+
+/**
+ * Pure. The machine stops after, and starts before, everything in it. A broken machine is stopped at once: nothing in it can be
+ * asked to stop.
+ */
+export function nextMachineStep(goal: Goal, seen: Observed, driver: DriverInfo): MachineStep | undefined {
+  if (seen.machine.state === 'broken') return { do: 'stop' };
+  if (seen.machine.state === 'on') {
+    if (machineMustStop(goal, seen, driver)) return isUp(seen) ? undefined : { do: 'stop' };
+    const { live } = machineDrift(seen.machine.spec, goal.machine, driver);
+    return live.length > 0 ? { do: 'adjust', spec: goal.machine } : undefined;
+  }
+  // What claims to run in a machine that does not is cleared away first.
+  return goal.on && !isUp(seen) ? { do: 'start', spec: goal.machine } : undefined;
+}
+
+export async function performMachine(step: MachineStep, driver: Driver, signal: AbortSignal): Promise<void> {
+  await driver.machine.perform(step, signal);
+}

@@ -1,0 +1,43 @@
+import type { ClusterStep, DriverInfo, EngineName, EngineStep, MachineStep } from '../drivers/driver.ts';
+import type { Observed } from '../plan/observed.ts';
+import type { Goal } from '../plan/spec.ts';
+import { nextClusterStep } from './cluster.ts';
+import { nextEngineStep } from './engine.ts';
+import { nextMachineStep } from './machine.ts';
+
+/** The one thing to do now, and to whom. */
+export type Step =
+  | { part: 'machine'; step: MachineStep }
+  | { part: 'engine'; engine: EngineName; step: EngineStep }
+  | { part: 'cluster'; step: ClusterStep };
+
+/**
+ * Pure: the one thing to do now, or nothing. Each part waits for the others by itself: going up the machine comes first and the
+ * cluster last, going down the other way round, so at most one engine ever runs and a cluster never without its engine.
+ *
+ * ```
+ * up:    machine start ▸ engine start ▸ cluster (reset ▸) start
+ * down:  cluster stop  ▸ engine stop  ▸ machine stop
+ * switch of engine: cluster stop ▸ old engine stop ▸ new engine start ▸ cluster start
+ * ```
+ */
+export function nextStep(goal: Goal, seen: Observed, driver: DriverInfo): Step | undefined {
+  const machine = nextMachineStep(goal, seen, driver);
+  if (machine) return { part: 'machine', step: machine };
+  const engine = nextEngineStep(goal, seen, driver);
+  if (engine) return { part: 'engine', ...engine };
+  const cluster = nextClusterStep(goal, seen, driver);
+  return cluster && { part: 'cluster', step: cluster };
+}
+
+/** True when everything that should run does, and a cluster answers; nothing may be left to do besides. */
+export function isReady(goal: Goal, seen: Observed): boolean {
+  if (!goal.on) return true;
+  if (seen.machine.state !== 'on' || seen.engines[goal.engine.name].state !== 'running') return false;
+  return !goal.cluster || (seen.cluster.state === 'running' && seen.cluster.ready);
+}
+
+/** `engine start`: the name of a step in phases, messages and logs. */
+export function stepName({ part, step }: Step): string {
+  return `${part} ${step.do}`;
+}
