@@ -1,0 +1,87 @@
+import type { IncomingMessage, Server } from 'node:http';
+import type { FastifyHttpOptions, FastifyInstance, FastifyRequest } from 'fastify';
+import fastify from 'fastify';
+import { RdError } from '../errors.ts';
+import { collectBody } from './body.ts';
+import type { ApiContext } from './context.ts';
+import { createErrorHandler, pathOf } from './error-handler.ts';
+import { createGuard } from './guard.ts';
+import { aboutRoutes } from './routes/about.ts';
+import { backendStateRoutes } from './routes/backend-state.ts';
+import { listingRoutes } from './routes/listings.ts';
+import { notReadyRoutes } from './routes/not-ready.ts';
+import { olderVersionRoutes } from './routes/older-version.ts';
+import { planRoutes } from './routes/plan.ts';
+import { proposalRoutes } from './routes/proposal.ts';
+import { settingsRoutes } from './routes/settings.ts';
+import { shutdownRoutes } from './routes/shutdown.ts';
+import { statusRoutes } from './routes/status.ts';
+import { BODY_LIMIT } from './wire-texts.ts';
+
+/** No route has such a path, and no client can ask for it without an escape. */
+const ESCAPED = '/ escaped';
+
+/**
+ * The whole API. It never listens: it answers the requests of `server`, which does, or those that are injected.
+ * `ready()` must have resolved before the first of them.
+ */
+export function createApp(context: ApiContext, server?: Server): FastifyInstance {
+  const options: FastifyHttpOptions<Server> = {
+    // Fastify's request log makes a child logger per request; writes and failures are logged where they happen.
+    logger: false,
+    bodyLimit: BODY_LIMIT,
+    ...(server ? { serverFactory: (handler) => server.on('request', handler) } : {}),
+    exposeHeadRoutes: true,
+    // Fastify would decode escapes and then match; the interface compares the path as it was sent.
+    rewriteUrl: (raw) => (raw.url?.split('?', 1)[0]?.includes('%') ? ESCAPED : (raw.url ?? '/')),
+    routerOptions: { caseSensitive: false, ignoreTrailingSlash: true },
+    // Its defaults would turn "8" into 8, drop unknown keys and add defaults.
+    ajv: { customOptions: { removeAdditional: false, useDefaults: false, coerceTypes: false, allErrors: true } },
+  };
+  const app = fastify(options);
+  const guard = createGuard({ ...context.credentials, allowHosts: context.allowHosts });
+
+  app.addHook('onRequest', (request, reply, done) => {
+    const { raw } = request;
+    if (raw.method === 'OPTIONS') {
+      reply.code(204).send();
+      return;
+    }
+    // Any media type is accepted, also one that cannot be parsed: the bytes are what counts.
+    if (raw.method !== 'GET') raw.headers['content-type'] = 'application/octet-stream';
+    done(guard(request));
+  });
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('*', (_request: FastifyRequest, payload: IncomingMessage) => collectBody(payload));
+
+  const handleError = createErrorHandler(context.log);
+  app.setErrorHandler(handleError);
+  app.setNotFoundHandler((request, reply) =>
+    handleError(unknownCommand(request.method, pathOf(request)), request, reply),
+  );
+
+  listingRoutes(app);
+  aboutRoutes(app);
+  settingsRoutes(app, context);
+  proposalRoutes(app, context);
+  backendStateRoutes(app, context);
+  shutdownRoutes(app, context);
+  notReadyRoutes(app);
+  olderVersionRoutes(app);
+  statusRoutes(app, context);
+  // In a scope of its own: there, bodies are parsed and checked against a schema.
+  app.register((scope, _options, done) => {
+    planRoutes(scope, context);
+    done();
+  });
+  return app;
+}
+
+function unknownCommand(method: string, path: string): RdError {
+  try {
+    decodeURIComponent(path);
+  } catch (cause) {
+    return new RdError('ERR_BODY_INVALID', `Malformed escape in the path: ${path}`, { cause });
+  }
+  return new RdError('ERR_NOT_FOUND', `Unknown command: ${method} ${path}`);
+}

@@ -1,0 +1,46 @@
+import type { FastifyRequest } from 'fastify';
+import { RdError } from '../errors.ts';
+import type { JsonObject, JsonValue } from '../json.ts';
+import { isObject } from '../json.ts';
+import { BODY_LIMIT, TEXTS } from './wire-texts.ts';
+
+/** A client that is still sending reads the refusal only when it is done; beyond this we do not wait for it. */
+const DRAIN_LIMIT = 16 * BODY_LIMIT;
+
+/** Reads a whole body as bytes. Too much is read on to the end and thrown away, so that the client gets the answer. */
+export async function collectBody(stream: AsyncIterable<Buffer>): Promise<Buffer> {
+  let parts: Buffer[] = [];
+  let size = 0;
+  for await (const part of stream) {
+    size += part.length;
+    if (size > DRAIN_LIMIT) break;
+    if (size > BODY_LIMIT) parts = [];
+    else parts.push(part);
+  }
+  if (size > BODY_LIMIT) {
+    throw new RdError('ERR_BODY_TOO_LARGE', `request body is too long, request body size exceeds ${BODY_LIMIT}`);
+  }
+  return Buffer.concat(parts);
+}
+
+/** The bytes of the request; empty when it had no body. */
+export function bytesOf(request: FastifyRequest): Buffer {
+  return Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+}
+
+/** @throws RdError `ERR_BODY_INVALID` for what is not UTF-8 or not JSON. */
+export function parseJson(bytes: Buffer): JsonValue {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
+  } catch (cause) {
+    throw new RdError('ERR_BODY_INVALID', TEXTS.notJson, { cause });
+  }
+}
+
+/** The object in a settings body; `null` counts as `{}` (api facts, 8). */
+export function settingsPayload(bytes: Buffer): JsonObject {
+  if (bytes.length === 0) throw new RdError('ERR_BODY_INVALID', TEXTS.noSettings);
+  const value = parseJson(bytes) ?? {};
+  if (!isObject(value)) throw new RdError('ERR_BODY_INVALID', TEXTS.notAnObject);
+  return value;
+}

@@ -1,0 +1,50 @@
+import type { DriverInfo } from '../drivers/driver.ts';
+import type { Controllers } from '../reconcile/contract.ts';
+import type { Platform } from '../settings/field.ts';
+import type { DesiredStore } from './desired-store.ts';
+
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
+/** Constant message, variable values. */
+export type Log = (level: LogLevel, message: string, values?: Record<string, unknown>) => void;
+
+/** Everything that the routes may touch, given by the composition root. */
+export interface ApiContext {
+  credentials: { user: string; password: string };
+  /** Names beside `localhost` and IP literals that the Host header may hold. */
+  allowHosts: readonly string[];
+  store: DesiredStore;
+  controllers: Controllers;
+  driver: DriverInfo;
+  host: { platform: Platform; arch: string; osVersion?: string };
+  /** Exact versions that the cluster driver offers; `undefined` while they are not known, or there is no cluster. */
+  kubernetesVersions(): readonly string[] | undefined;
+  /** True while the lock file of a snapshot operation exists. */
+  isBackendLocked(): Promise<boolean>;
+  /** Begins the orderly stop; returns at once. */
+  requestStop(reason: string): void;
+  log: Log;
+  about: ServiceFacts;
+  counters: WriteCounters;
+}
+
+/** Counted since the service started; a client that has nothing to change leaves them alone. */
+export interface WriteCounters {
+  /** `PUT /v1/settings` that arrived, whatever became of them. */
+  settingsPuts: number;
+  /** Those that changed something. */
+  settingsWrites: number;
+}
+
+/** What does not change while the service runs. */
+export interface ServiceFacts {
+  version: string;
+  pid: number;
+  home: string;
+  /** RFC 3339. */
+  startedAt: string;
+  /** Why the driver was chosen. */
+  driverReason: string;
+  notices: readonly string[];
+  /** The file that the locks came from. */
+  lockedBy?: string;
+}

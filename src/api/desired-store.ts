@@ -1,0 +1,89 @@
+import { createHash } from 'node:crypto';
+import type { JsonObject } from '../json.ts';
+import type { Desired } from '../reconcile/contract.ts';
+
+/** The desired state with its serialised forms, kept ready because reads outnumber writes by far. */
+export interface DesiredSnapshot {
+  desired: Desired;
+  /** Body of `GET /v1/settings`: indented JSON with a final newline. */
+  settingsBody: Buffer;
+  /** Strong entity tag, in quotes, of settings and locks. */
+  etag: string;
+}
+
+/** What a turn in the write queue does: a next state to keep, or nothing, and an answer either way. */
+export interface Turn<T> {
+  next?: Omit<Desired, 'generation'>;
+  answer: T;
+}
+
+/** Holds the one desired state. Writes take turns; a reader never sees half of one. */
+export interface DesiredStore {
+  snapshot(): DesiredSnapshot;
+  readonly locks: JsonObject;
+  /** Body of `GET /v1/settings/locked`. */
+  readonly lockedBody: Buffer;
+  /**
+   * Runs `decide` when all writes before it are done. A `next` is made durable first and becomes visible after that, with the
+   * generation grown by one; when that fails the error is thrown and nothing has changed.
+   */
+  write<T>(decide: (now: DesiredSnapshot) => Turn<T>): Promise<{ answer: T; now: DesiredSnapshot }>;
+  /** Resolves when the writes under way are done. */
+  idle(): Promise<void>;
+}
+
+export interface DesiredStoreInput {
+  initial: Desired;
+  locks: JsonObject;
+  /** Makes the state durable, or throws and leaves the old one in place. */
+  persist(next: Desired, before: Desired): Promise<void>;
+  /** Hears of every new state, before the writer gets its answer. */
+  onChange(next: Desired): void;
+}
+
+export function createDesiredStore(input: DesiredStoreInput): DesiredStore {
+  const { locks, persist, onChange } = input;
+  let snapshot = snapshotOf(input.initial, locks);
+  let queue: Promise<unknown> = Promise.resolve();
+
+  async function turn<T>(decide: (now: DesiredSnapshot) => Turn<T>): Promise<{ answer: T; now: DesiredSnapshot }> {
+    const { next, answer } = decide(snapshot);
+    if (next) {
+      const before = snapshot.desired;
+      const after: Desired = { ...next, generation: before.generation + 1 };
+      await persist(after, before);
+      snapshot = snapshotOf(after, locks);
+      onChange(after);
+    }
+    return { answer, now: snapshot };
+  }
+
+  return {
+    snapshot: () => snapshot,
+    locks,
+    lockedBody: indented(locks),
+    write(decide) {
+      const result = queue.then(() => turn(decide));
+      // The next writer does not care how this one ended.
+      queue = result.catch(() => undefined);
+      return result;
+    },
+    async idle() {
+      await queue;
+    },
+  };
+}
+
+function snapshotOf(desired: Desired, locks: JsonObject): DesiredSnapshot {
+  const settingsBody = indented(desired.settings);
+  const digest = createHash('sha256')
+    .update(settingsBody)
+    .update('\0')
+    .update(JSON.stringify(locks))
+    .digest('base64url');
+  return { desired, settingsBody, etag: `"${digest}"` };
+}
+
+function indented(value: object): Buffer {
+  return Buffer.from(`${JSON.stringify(value, null, 2)}\n`);
+}

@@ -1,0 +1,33 @@
+import type { FastifyInstance } from 'fastify';
+import { RdError } from '../../errors.ts';
+import { ENDPOINTS } from '../endpoints.ts';
+import { TEXTS } from '../wire-texts.ts';
+
+/** Parts of the interface that this release does not have, by the first word of their endpoints. */
+const PARTS: Readonly<Record<string, string>> = {
+  diagnostic_categories: 'Diagnostics are not ready yet.',
+  diagnostic_checks: 'Diagnostics are not ready yet.',
+  diagnostic_ids: 'Diagnostics are not ready yet.',
+  extensions: TEXTS.extensionsNotReady,
+  factory_reset: 'Factory reset is not ready yet.',
+  k8s_reset: 'Cluster reset is not ready yet.',
+  port_forwarding: 'Port forwarding is not ready yet.',
+  snapshot: 'Snapshots are not ready yet.',
+  snapshots: 'Snapshots are not ready yet.',
+  transient_settings: 'Transient settings are not ready yet.',
+};
+
+/** Answers 503 with a sentence: such an endpoint is known, and nothing was done. */
+export function notReadyRoutes(app: FastifyInstance): void {
+  for (const { method, name } of ENDPOINTS) {
+    const sentence = PARTS[name.split('/', 1)[0] ?? ''];
+    if (sentence === undefined) continue;
+    app.route({
+      method,
+      url: `/v1/${name}`,
+      handler: () => {
+        throw new RdError('ERR_NOT_READY', sentence);
+      },
+    });
+  }
+}

@@ -1,0 +1,67 @@
+import type { IncomingMessage } from 'node:http';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { RdError } from '../../errors.ts';
+import type { PlanRequest } from '../../plan/change.ts';
+import { makePlan } from '../../plan/plan.ts';
+import { PRODUCT } from '../../product.ts';
+import { canonicalise } from '../../settings/canonical.ts';
+import type { Settings } from '../../settings/settings.gen.ts';
+import { unknownKeys, validate } from '../../settings/validate.ts';
+import { collectBody, parseJson } from '../body.ts';
+import type { ApiContext } from '../context.ts';
+import { validateContext } from '../settings-update.ts';
+import { JSON_TYPE } from '../wire-texts.ts';
+
+const BODY = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['settings', 'state', 'prune'],
+  properties: {
+    settings: { type: 'object' },
+    state: { enum: ['started', 'stopped', 'unmanaged'] },
+    prune: { type: 'array', items: { type: 'string' } },
+  },
+} as const;
+
+/** `POST /v2/plan`: what a desired state would change here, at what cost. Changes nothing. */
+export function planRoutes(app: FastifyInstance, context: ApiContext): void {
+  const { controllers, store, driver, about } = context;
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('*', async (_request: FastifyRequest, payload: IncomingMessage) =>
+    parseJson(await collectBody(payload)),
+  );
+  app.post<{ Body: PlanRequest }>('/v2/plan', { schema: { body: BODY } }, ({ body }, reply) => {
+    const request = { ...body, settings: canonicalise(body.settings) };
+    const { desired } = store.snapshot();
+    checkSettings(request, desired.settings, context);
+    const { machine, engines, cluster } = controllers.status();
+    const plan = makePlan({
+      request,
+      live: desired.settings,
+      power: desired.power,
+      locks: store.locks,
+      ...(about.lockedBy === undefined ? {} : { lockedBy: about.lockedBy }),
+      driver,
+      observed: { machine, engines, cluster },
+      target: { product: PRODUCT.name, home: about.home, driver: driver.name, simulated: driver.simulated },
+      generation: desired.generation,
+    });
+    reply.type(JSON_TYPE).send(`${JSON.stringify(plan, null, 2)}\n`);
+  });
+}
+
+/** All problems of the document itself. Locks and refusals of the driver are part of a plan, not errors. */
+function checkSettings({ settings }: PlanRequest, current: Settings, context: ApiContext): void {
+  const { driver, host, kubernetesVersions } = context;
+  const unlocked = validateContext(current, { driver, host, kubernetesVersions });
+  const details = [
+    ...validate(settings, unlocked).map(({ pointer, message }) => `${message} (${pointer})`),
+    ...unknownKeys(settings).map(({ pointer, path, suggestion }) =>
+      suggestion === undefined
+        ? `"${path}" is not a setting (${pointer})`
+        : `"${path}" is not a setting; did you mean "${suggestion}"? (${pointer})`,
+    ),
+  ];
+  if (details.length === 0) return;
+  throw new RdError('ERR_SETTINGS_INVALID', 'the requested settings are not valid', { details });
+}

@@ -1,0 +1,82 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { RdError } from '../../errors.ts';
+import { restartReasons } from '../../plan/restart-reasons.ts';
+import type { BackendState } from '../../reconcile/status.ts';
+import { bytesOf, settingsPayload } from '../body.ts';
+import type { ApiContext } from '../context.ts';
+import type { DesiredSnapshot, Turn } from '../desired-store.ts';
+import { decideUpdate } from '../settings-update.ts';
+import { TEXT_TYPE, TEXTS } from '../wire-texts.ts';
+
+interface Outcome {
+  text: string;
+  ignored: readonly string[];
+  paths: readonly string[];
+}
+
+/** The settings as a document. Both forms are text, as in the compatible interface, and never answer 304. */
+export function settingsRoutes(app: FastifyInstance, context: ApiContext): void {
+  const { store } = context;
+  for (const url of ['/v1/settings', '/v0/settings']) {
+    app.get(url, (_request, reply) => {
+      const { settingsBody, etag } = store.snapshot();
+      reply.header('content-type', TEXT_TYPE).header('etag', etag).send(settingsBody);
+    });
+    app.put(url, (request, reply) => putSettings(request, reply, context));
+  }
+  app.get('/v1/settings/locked', (_request, reply) => {
+    reply.type(TEXT_TYPE).send(store.lockedBody);
+  });
+}
+
+async function putSettings(request: FastifyRequest, reply: FastifyReply, context: ApiContext): Promise<FastifyReply> {
+  const { store, counters, log } = context;
+  counters.settingsPuts += 1;
+  const payload = settingsPayload(bytesOf(request));
+  const condition = request.headers['if-match'];
+
+  const { answer, now } = await store.write((before): Turn<Outcome> => {
+    checkCondition(condition, before);
+    const { desired } = before;
+    const update = decideUpdate(payload, desired.settings, { ...context, locks: store.locks });
+    if (update.kind === 'refused') throw new RdError('ERR_SETTINGS_INVALID', update.message);
+    const { ignored } = update;
+    if (update.kind === 'unchanged') return { answer: { text: TEXTS.noChange, ignored, paths: [] } };
+    const { settings, paths } = update;
+    // Looked at before the change is handed on: the answer tells what this change sets off.
+    const status = context.controllers.status();
+    const reasons = Object.keys(restartReasons(settings, status, context.driver, desired.settings));
+    const text =
+      desired.power === 'stopped' || reasons.length === 0 ? TEXTS.noRestart : restartText(status.backendState);
+    return { next: { settings, power: desired.power }, answer: { text, ignored, paths } };
+  });
+
+  const { ignored, paths, text } = answer;
+  if (paths.length > 0) {
+    counters.settingsWrites += 1;
+    log('info', 'settings changed', { paths, generation: now.desired.generation, answer: text });
+  }
+  if (ignored.length > 0) {
+    log('warn', 'settings ignored: no such keys', { keys: ignored });
+    reply.header('Rdctl-Ignored-Keys', ignored.map(encodeURIComponent).join(', '));
+  }
+  return reply
+    .code(202)
+    .header('ETag', now.etag)
+    .header('Rdctl-Generation', String(now.desired.generation))
+    .type(TEXT_TYPE)
+    .send(text);
+}
+
+function restartText(state: BackendState): string {
+  return state === 'STARTING' || state === 'STOPPING' ? TEXTS.busy : TEXTS.reconfiguring;
+}
+
+/** `If-Match` of RFC 9110: a list of strong tags, or `*`. Checked in the write queue, where nothing can come between. */
+function checkCondition(header: string | undefined, { etag }: DesiredSnapshot): void {
+  if (header === undefined || header.trim() === '*') return;
+  if (header.split(',').some((tag) => tag.trim() === etag)) return;
+  throw new RdError('ERR_PRECONDITION_FAILED', 'the settings have changed since they were read', {
+    advice: 'Read them again and decide anew.',
+  });
+}

@@ -1,0 +1,38 @@
+import type { FastifyInstance } from 'fastify';
+import { PRODUCT } from '../../product.ts';
+import type { StatusDocument } from '../../reconcile/status-document.ts';
+import type { ApiContext } from '../context.ts';
+import { JSON_TYPE } from '../wire-texts.ts';
+
+/** `GET /v2/status`: the document of `schemas/status.json`. */
+export function statusRoutes(app: FastifyInstance, context: ApiContext): void {
+  app.get('/v2/status', (_request, reply) => {
+    reply.type(JSON_TYPE).send(`${JSON.stringify(statusDocument(context), null, 2)}\n`);
+  });
+}
+
+export function statusDocument({ about, driver, controllers, store, counters }: ApiContext): StatusDocument {
+  const loop = controllers.status();
+  const { name } = store.snapshot().desired.settings.containerEngine;
+  const wanted = loop.engines[name];
+  return {
+    kind: 'Status',
+    formatVersion: 1,
+    product: PRODUCT.name,
+    version: about.version,
+    pid: about.pid,
+    home: about.home,
+    startedAt: about.startedAt,
+    driver: { name: driver.name, simulated: driver.simulated, reason: about.driverReason },
+    ...loop,
+    engine: {
+      name,
+      state: wanted.state,
+      ...(wanted.state === 'running'
+        ? { endpoint: wanted.endpoint, version: wanted.version, workload: wanted.workload }
+        : {}),
+    },
+    counters: { ...loop.counters, ...counters },
+    notices: [...about.notices],
+  };
+}

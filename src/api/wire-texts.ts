@@ -1,0 +1,27 @@
+import { COMPATIBLE } from '../product.ts';
+
+/** Sentences that scripts and the compatible tool match on (api facts, 8, 10.3, 11, 12.3, 15.4). */
+export const TEXTS = {
+  about:
+    'This is version 1 of the management API. It is internal and experimental, and it may change at any time without notice.',
+  unauthorized: 'Unauthorized',
+  internal: 'Internal Server Error',
+  noSettings: 'no settings specified in the request',
+  notJson: 'error processing JSON request block',
+  notAnObject: 'settings payload is not an object',
+  noChange: 'no changes necessary',
+  noRestart: 'settings updated; no restart required',
+  reconfiguring: `reconfiguring ${COMPATIBLE.productName} to apply changes (this may take a while)`,
+  busy: 'UI is currently busy, but will eventually be reconfigured to apply requested changes',
+  updateErrors: 'errors in attempt to update settings:',
+  proposalErrors: 'Errors in proposed settings:',
+  backendState: 'received backend state',
+  shutdown: 'Shutting down.',
+  extensionsNotReady: 'Extension manager is not ready yet.',
+} as const;
+
+export const TEXT_TYPE = 'text/plain; charset=utf-8';
+export const JSON_TYPE = 'application/json; charset=utf-8';
+
+/** Bytes that a request body may have; exactly this many are accepted. */
+export const BODY_LIMIT = 4 * 1024 * 1024;

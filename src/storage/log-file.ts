@@ -1,0 +1,59 @@
+import { mkdir } from 'node:fs/promises';
+import { pino } from 'pino';
+import { createStream } from 'rotating-file-stream';
+import { ioError } from './io-error.ts';
+
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
+
+export interface LogFile {
+  write(level: LogLevel, message: string, values?: Record<string, unknown>): void;
+  setLevel(level: LogLevel): void;
+  /** Writes what is pending. */
+  close(): Promise<void>;
+}
+
+const NAME = 'service';
+const SIZE = '5M';
+/** Full files kept beside the one being written. */
+const KEPT = 2;
+
+/** Never written out, wherever they stand in the values of a line. */
+const SECRETS = ['password', 'authorization', 'Authorization', 'RDCTL_PASSWORD'];
+const REDACTED = SECRETS.flatMap((name) => [name, `*.${name}`, `*.*.${name}`, `*.*.*.${name}`, `*.*.*.*.${name}`]);
+
+/**
+ * The log of the service: JSON lines in `<directory>/service.log`, 0600, three files of 5 MB at most.
+ * @param onTrouble hears once when lines can no longer be written; the service goes on without them.
+ */
+export async function openLog(directory: string, level: LogLevel, onTrouble: (error: Error) => void): Promise<LogFile> {
+  try {
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+  } catch (cause) {
+    throw ioError('create the log directory', directory, cause);
+  }
+  const stream = createStream((index) => (index === null ? `${NAME}.log` : `${NAME}.${Number(index)}.log`), {
+    path: directory,
+    size: SIZE,
+    rotate: KEPT,
+    mode: 0o600,
+  });
+  stream.once('error', onTrouble);
+  stream.on('error', () => undefined);
+  const logger = pino(
+    {
+      level,
+      base: { pid: process.pid },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      redact: { paths: REDACTED, censor: '[hidden]' },
+      serializers: { error: pino.stdSerializers.errWithCause },
+    },
+    stream,
+  );
+  return {
+    write: (at, message, values = {}) => logger[at](values, message),
+    setLevel(next) {
+      logger.level = next;
+    },
+    close: () => new Promise((resolve) => stream.end(() => resolve())),
+  };
+}

@@ -1,0 +1,53 @@
+import { isObject } from '../json.ts';
+import type { FileOperations } from './atomic-file.ts';
+import { readIfThere, writeFileAtomic } from './atomic-file.ts';
+import { ioError } from './io-error.ts';
+import { setAside } from './set-aside.ts';
+
+/** What a service must remember beside the settings. */
+export interface ServiceState {
+  /** Chosen at the first start; it never changes by itself. */
+  driver: string;
+  power: 'started' | 'stopped';
+  /** Version of the desired state; grows with every change and every start, and never falls. */
+  generation: number;
+}
+
+export type LoadedState =
+  | { kind: 'missing' }
+  | { kind: 'loaded'; state: ServiceState }
+  | { kind: 'set-aside'; movedTo: string };
+
+const FORMAT = 1;
+
+/** Reads the state file; what cannot be used is set aside. @throws RdError `ERR_IO` when it cannot be read at all. */
+export async function loadState(path: string, now: number): Promise<LoadedState> {
+  let text: string | undefined;
+  try {
+    text = await readIfThere(path);
+  } catch (cause) {
+    throw ioError('read', path, cause);
+  }
+  if (text === undefined) return { kind: 'missing' };
+  const state = interpret(text);
+  return state ? { kind: 'loaded', state } : { kind: 'set-aside', movedTo: await setAside(path, now) };
+}
+
+export async function saveState(path: string, state: ServiceState, operations?: FileOperations): Promise<void> {
+  const text = `${JSON.stringify({ format: FORMAT, ...state }, null, 2)}\n`;
+  await writeFileAtomic(path, text, operations ? { operations } : {});
+}
+
+function interpret(text: string): ServiceState | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (!isObject(value) || value.format !== FORMAT) return undefined;
+  const { driver, power, generation } = value;
+  if (typeof driver !== 'string' || (power !== 'started' && power !== 'stopped')) return undefined;
+  if (typeof generation !== 'number' || !Number.isSafeInteger(generation) || generation < 0) return undefined;
+  return { driver, power, generation };
+}
