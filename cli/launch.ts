@@ -1,76 +1,104 @@
-import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { createClient } from '../src/client/client.ts';
 import type { Connection } from '../src/client/connection.ts';
 import { discover } from '../src/client/discovery.ts';
 import { RdError } from '../src/errors.ts';
-import { detach } from '../src/process/detach.ts';
+import type { JsonObject, JsonObject } from '../src/json.ts';
+import { type Detached, detach } from '../src/process/detach.ts';
+import { type Pace, realPace } from '../src/process/pace.ts';
 import { places } from '../src/storage/places.ts';
-import type { Io } from './command.ts';
+import type { GlobalFlags, Io } from './command.ts';
+import { formatDuration } from './literals.ts';
 import { supportedPlatform } from './platform.ts';
 
-export interface LaunchOptions {
+export interface LaunchInput {
   io: Io;
-  /** Recorded by the service at its first start. */
-  driver?: string;
-  /** Desired power of the backend; `keep` is what it was, and started the first time. */
+  globals: GlobalFlags;
+  /** Desired power that the service begins with; `keep`: what it was. */
   power: 'keep' | 'started' | 'stopped';
-  /** Further arguments of `serve`, flags of settings for example. */
-  args?: readonly string[];
-  /** How long the API may take to answer, in milliseconds. */
+  driver?: string;
+  /** Partial settings that the service takes before it starts anything. */
+  settings?: JsonObject;
+  /** Another executable of this tool than the one that runs; `.cjs`, `.mjs` and `.js` run with the present Node. */
+  path?: string;
+  pace?: Pace;
+  /** Milliseconds until the API must answer; 60,000 unless told. */
   timeoutMs?: number;
 }
 
-const POLL_MS = 50;
-const LINES = 12;
+const POLL_MS = 40;
+/** One look at the API; a service that is busy starting may be slow, and is asked again. */
+const LOOK_MS = 2000;
 
 /**
- * Starts our service in the background and returns when its API answers. It holds none of the caller's pipes.
- * @throws RdError with the code of the service's own failure lost and its words kept as details: `ERR_NOT_RUNNING` when it
- * ended at once, `ERR_DEADLINE` when it does not answer in time.
+ * Starts the service in the background and returns once its API answers. The service holds none of our streams.
+ * @throws RdError with the service's own sentence when it ended instead; `ERR_DEADLINE` when it stays silent.
  */
-export async function launchService({ io, driver, power, args = [], timeoutMs = 30_000 }: LaunchOptions): Promise<Connection> {
-  const platform = supportedPlatform(io.platform);
-  const output = join(places(io.env, platform, homedir()).logs, 'service-output.log');
-  const serve = ['serve', `--power=${power}`, ...(driver === undefined ? [] : [`--driver=${driver}`]), ...args];
-  const child = await detach([...io.self, ...serve], { env: io.env, cwd: io.cwd, output });
-  const deadline = Date.now() + timeoutMs;
+export async function launchService(input: LaunchInput): Promise<Connection> {
+  const { io, pace = realPace, timeoutMs = 60_000 } = input;
+  const here = places(io.env, supportedPlatform(io.platform), homedir());
+  const child = await detach({
+    argv: [...program(input), ...serveArguments(input)],
+    env: io.env,
+    logFile: join(here.logs, 'service-output.log'),
+    ...(input.settings ? { input: JSON.stringify(input.settings) } : {}),
+  });
+  const deadline = pace.now() + timeoutMs;
   for (;;) {
-    const connection = await answering(io, platform);
-    if (connection) return connection;
+    // Order matters: what has ended by now may have given way to a service that another command started.
     const ended = child.ended();
-    if (ended !== undefined) throw await endedAtOnce(ended, output);
+    const connection = await answering(io);
+    if (connection) return connection;
+    if (ended) throw await endedEarly(child);
     if (io.signal.aborted) throw new RdError('ERR_CANCELLED', 'Interrupted while the service was starting.');
-    if (Date.now() >= deadline) {
-      throw new RdError('ERR_DEADLINE', `The service (pid ${child.pid}) does not answer after ${timeoutMs / 1000} s.`, {
-        advice: `See ${output}.`,
+    if (pace.now() >= deadline) {
+      throw new RdError('ERR_DEADLINE', `the service (pid ${child.pid}) did not answer within ${formatDuration(timeoutMs)}`, {
+        advice: `Look into ${here.logs}, or run \`rdctl serve\` in the foreground.`,
       });
     }
-    await delay(POLL_MS, undefined, { signal: io.signal }).catch(() => undefined);
+    await pace.sleep(POLL_MS, io.signal);
   }
 }
 
-/** Our service, if it has written its connection file and answers there. */
-async function answering(io: Io, platform: ReturnType<typeof supportedPlatform>): Promise<Connection | undefined> {
+/** Program and first arguments of the service. */
+function program({ io, path }: LaunchInput): readonly string[] {
+  if (path === undefined) return io.self;
+  const [node = ''] = io.self;
+  return /\.[cm]?js$/.test(path) ? [node, path] : [path];
+}
+
+function serveArguments({ power, driver, globals, settings }: LaunchInput): string[] {
+  return [
+    'serve',
+    `--power=${power}`,
+    ...(driver === undefined ? [] : [`--driver=${driver}`]),
+    ...(globals.port ? [`--port=${globals.port}`] : []),
+    ...(settings ? ['--settings=-'] : []),
+  ];
+}
+
+/** Our own service, when it answers as one. A stale connection file leads to nobody, or to another program. */
+async function answering(io: Io): Promise<Connection | undefined> {
   try {
-    const connection = await discover({}, io.env, platform);
+    const connection = await discover({}, io.env, supportedPlatform(io.platform));
     if (connection.foreign) return undefined;
-    const { status } = await createClient(connection).request({ method: 'GET', path: '/v1', timeoutMs: 2000 });
+    const { status } = await createClient(connection).request({ method: 'GET', path: '/', timeoutMs: LOOK_MS, signal: io.signal });
     return status === 200 ? connection : undefined;
   } catch (error) {
-    // No file yet, or that of an earlier run.
     if (error instanceof RdError) return undefined;
     throw error;
   }
 }
 
-async function endedAtOnce(how: number | string, output: string): Promise<RdError> {
-  const text = await readFile(output, 'utf8').catch(() => '');
-  const lines = text.split('\n').filter((line) => line.trim() !== '').slice(-LINES);
-  return new RdError('ERR_NOT_RUNNING', `The service could not be started (${typeof how === 'number' ? `exit status ${how}` : how}).`, {
-    details: lines,
-    ...(lines.length === 0 ? { advice: 'Run `rdctl serve` to see what happens.' } : {}),
+/** The sentence that the service printed before it ended, as an error of ours. */
+async function endedEarly(child: Detached): Promise<RdError> {
+  const output = await child.output();
+  const [message, ...rest] = output.slice(Math.max(0, output.lastIndexOf('Error: '))).trimEnd().split('\n');
+  const details = rest.slice(0, -1);
+  const advice = rest.at(-1);
+  return new RdError('ERR_NOT_READY', message?.replace(/^Error: /, '') || 'the service ended before it answered', {
+    details,
+    ...(advice === undefined ? {} : { advice }),
   });
 }

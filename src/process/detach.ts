@@ -1,48 +1,97 @@
 import { spawn } from 'node:child_process';
-import { closeSync, mkdirSync, openSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { once } from 'node:events';
+import { mkdtemp, open, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { RdError } from '../errors.ts';
+import { openLog } from './log-file.ts';
 
-/** A program that lives on when this one ends. */
-export interface Detached {
-  pid: number;
-  /** Exit status or the signal's name, once the program has ended; `undefined` while it runs. */
-  ended(): number | string | undefined;
+/** A program that goes on after this process. */
+export interface DetachSpec {
+  argv: readonly string[];
+  env: Readonly<Record<string, string | undefined>>;
+  /** What its standard input holds; never visible to others. */
+  input?: string;
+  /** Gets its standard error, appended and bounded. */
+  logFile: string;
 }
 
+export interface Detached {
+  pid: number;
+  /** True once it has ended. */
+  ended(): boolean;
+  /** What it has written to its standard error since it was started. */
+  output(): Promise<string>;
+}
+
+const MOST_OUTPUT = 64 * 1024;
+
 /**
- * Starts a program in a session of its own. It holds none of our pipes: what it prints goes to `output`, which is emptied first
- * (mode 0600). Throws `ERR_IO` when it cannot be started.
+ * Spawns a program in a session of its own that holds no stream of this process, so that whoever reads our output sees its
+ * end. Resolves once it has been spawned.
+ * @throws RdError `ERR_IO` when it cannot be started.
  */
-export async function detach(
-  argv: readonly string[],
-  options: { env: Readonly<Record<string, string | undefined>>; cwd: string; output: string },
-): Promise<Detached> {
-  const [program = '', ...args] = argv;
-  mkdirSync(dirname(options.output), { recursive: true, mode: 0o700 });
-  const output = openSync(options.output, 'w', 0o600);
-  let end: number | string | undefined;
+export async function detach(spec: DetachSpec): Promise<Detached> {
+  const [program = '', ...args] = spec.argv;
+  const log = await openLog(spec.logFile);
+  const from = (await log.stat()).size;
+  const input = spec.input === undefined ? undefined : await inputFile(spec.input);
   try {
     const child = spawn(program, args, {
-      cwd: options.cwd,
-      env: { ...options.env },
       detached: true,
-      stdio: ['ignore', output, output],
       windowsHide: true,
+      env: { ...spec.env },
+      stdio: [input?.fd ?? 'ignore', 'ignore', log.fd],
     });
-    child.once('exit', (code, signal) => {
-      end = code ?? signal ?? 'unknown';
+    await once(child, 'spawn');
+    let ended = false;
+    child.on('error', () => undefined);
+    child.once('exit', () => {
+      ended = true;
     });
-    await new Promise<void>((resolve, reject) => {
-      child.once('spawn', resolve);
-      child.once('error', reject);
-    });
+    // It may end without reading; what it printed tells why.
+    child.stdin?.on('error', () => undefined);
+    child.stdin?.end(options.input);
     child.unref();
-    return { pid: child.pid ?? 0, ended: () => end };
+    return { pid: child.pid ?? 0, ended: () => ended, output: () => readFrom(spec.logFile, from) };
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new RdError('ERR_IO', `${program} could not be started: ${reason}`, { cause });
+    const reason =
+      cause instanceof Error && 'code' in cause && cause.code === 'ENOENT'
+        ? 'no such file or directory'
+        : String(cause);
+    throw new RdError('ERR_IO', `fork/exec ${program}: ${reason}`, {
+      cause,
+      advice: 'Check the path and that it is executable.',
+    });
   } finally {
-    closeSync(output);
+    await log.close();
+    await input?.close();
+  }
+}
+
+/** A file without a name that is open for reading: a pipe would be held, an argument or a variable would be seen. */
+async function inputFile(text: string) {
+  const folder = await mkdtemp(join(tmpdir(), 'rdctl-'));
+  try {
+    const path = join(folder, 'input');
+    await writeFile(path, text, { mode: 0o600 });
+    return await open(path, 'r');
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function readFrom(file: string, from: number): Promise<string> {
+  const handle = await open(file, 'r');
+  try {
+    const size = (await handle.stat()).size;
+    // A log that was rotated in between starts again.
+    const start = from <= size ? from : 0;
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(Math.min(size - start, MOST_OUTPUT)), {
+      position: start,
+    });
+    return buffer.toString('utf8', 0, bytesRead);
+  } finally {
+    await handle.close();
   }
 }
