@@ -4,7 +4,7 @@ import { createClient } from '../src/client/client.ts';
 import type { Connection } from '../src/client/connection.ts';
 import { discover } from '../src/client/discovery.ts';
 import { RdError } from '../src/errors.ts';
-import type { JsonObject, JsonObject } from '../src/json.ts';
+import type { JsonObject } from '../src/json.ts';
 import { type Detached, detach } from '../src/process/detach.ts';
 import { type Pace, realPace } from '../src/process/pace.ts';
 import { places } from '../src/storage/places.ts';

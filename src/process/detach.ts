@@ -49,9 +49,6 @@ export async function detach(spec: DetachSpec): Promise<Detached> {
     child.once('exit', () => {
       ended = true;
     });
-    // It may end without reading; what it printed tells why.
-    child.stdin?.on('error', () => undefined);
-    child.stdin?.end(options.input);
     child.unref();
     return { pid: child.pid ?? 0, ended: () => ended, output: () => readFrom(spec.logFile, from) };
   } catch (cause) {
