@@ -1,0 +1,119 @@
+import { Composer, type CST, type Document, Lexer, type ParsedNode, Parser } from 'yaml';
+import type { JsonValue } from '../json.ts';
+import type { Finding } from './finding.ts';
+import { lineLookup, readSource } from './source-text.ts';
+import { tooDeep } from './yaml-depth.ts';
+import { type Conversion, jsonOf } from './yaml-value.ts';
+
+export { type Finding, formatFinding } from './finding.ts';
+
+type ParsedYaml = Document.Parsed<ParsedNode>;
+
+/** A document as it was read. */
+export interface ParsedDocument {
+  file: string;
+  /** Absent when the text could not be read as one document. With findings it is what could be understood. */
+  value: JsonValue | undefined;
+  findings: Finding[];
+  /** Where the value at an RFC 6901 pointer begins, or its key; `undefined` where the text has no such value. From 1. */
+  position(pointer: string, part?: 'key' | 'value'): { line: number; column: number } | undefined;
+  /** The value at a pointer as it is written. */
+  sourceText(pointer: string): string | undefined;
+}
+
+/** Lexical parts of a document that are looked at: 16,000 keys have some 112,000. */
+const MOST_LEXEMES = 250_000;
+const MOST_FINDINGS = 100;
+
+/** Reads YAML 1.2 or JSON. Never throws for what a document contains: everything wrong is a finding with its position. */
+export function parseDocument(source: string | Uint8Array, file: string): ParsedDocument {
+  const read = readSource(source);
+  if ('problem' in read) return unreadable(file, read.text, [{ offset: read.offset, message: read.problem }]);
+  const { text } = read;
+  const lexemes = [...new Lexer().lex(text)];
+  if (lexemes.length > MOST_LEXEMES)
+    return unreadable(file, text, [{ offset: 0, message: 'the document has too many parts' }]);
+  const deep = tooDeep(lexemes);
+  if (deep !== undefined)
+    return unreadable(file, text, [{ offset: deep, message: 'the document is nested too deeply' }]);
+
+  const [document, second] = compose(lexemes);
+  if (!document) return unreadable(file, text, [{ offset: 0, message: 'the document is empty' }]);
+  const problems = [...document.errors, ...document.warnings];
+  if (problems.length > 0) {
+    return unreadable(
+      file,
+      text,
+      problems.map(({ pos, message }) => ({ offset: pos[0], message: lowerFirst(message) })),
+    );
+  }
+  if (document.contents === null) return unreadable(file, text, [{ offset: 0, message: 'the document is empty' }]);
+  if (second) {
+    const offset = second.range?.[0] ?? 0;
+    return unreadable(file, text, [{ offset, message: 'a second document begins here; a file holds one' }]);
+  }
+  if (document.directives?.yaml.version !== '1.2') {
+    return unreadable(file, text, [{ offset: 0, message: 'the document says that it is not YAML 1.2' }]);
+  }
+  return readable(file, text, jsonOf(document.contents));
+}
+
+/** The first two documents. */
+function compose(lexemes: readonly string[]): ParsedYaml[] {
+  // The composer's own search for duplicate keys is quadratic; the conversion does it with a set.
+  const composer = new Composer({ uniqueKeys: false, logLevel: 'silent' });
+  const documents: ParsedYaml[] = [];
+  for (const document of composer.compose(tokens(lexemes))) {
+    documents.push(document);
+    if (documents.length === 2) break;
+  }
+  return documents;
+}
+
+function* tokens(lexemes: readonly string[]): Generator<CST.Token, void> {
+  const parser = new Parser();
+  for (const lexeme of lexemes) yield* parser.next(lexeme);
+  yield* parser.end();
+}
+
+function readable(file: string, text: string, { value, places, problems }: Conversion): ParsedDocument {
+  const lookup = lineLookup(text);
+  return {
+    file,
+    value,
+    findings: atMost(problems).map(({ offset, pointer, message }) => ({ file, ...lookup(offset), pointer, message })),
+    position(pointer, part = 'value') {
+      const place = places.get(pointer);
+      if (!place) return undefined;
+      return lookup(part === 'key' ? (place.key ?? place.start) : place.start);
+    },
+    sourceText(pointer) {
+      const place = places.get(pointer);
+      return place && text.slice(place.start, place.end).trimEnd();
+    },
+  };
+}
+
+function unreadable(
+  file: string,
+  text: string,
+  problems: readonly { offset: number; message: string }[],
+): ParsedDocument {
+  const lookup = lineLookup(text);
+  return {
+    file,
+    value: undefined,
+    findings: atMost(problems).map(({ offset, message }) => ({ file, ...lookup(offset), pointer: '', message })),
+    position: () => undefined,
+    sourceText: () => undefined,
+  };
+}
+
+function atMost<T>(problems: readonly T[]): readonly T[] {
+  return problems.slice(0, MOST_FINDINGS);
+}
+
+/** The parser's messages begin with a capital; ours follow a colon. */
+function lowerFirst(message: string): string {
+  return message.charAt(0).toLowerCase() + message.slice(1);
+}

@@ -1,0 +1,78 @@
+/** Largest document that is read, in bytes. */
+export const SIZE_LIMIT = 1024 * 1024;
+
+/** A text that could be read, or why not and where (offset in UTF-16 units of `text`, which holds what precedes it). */
+export type SourceText = { text: string } | { problem: string; text: string; offset: number };
+
+/** Decodes a document: at most 1 MiB of UTF-8 without control characters. */
+export function readSource(source: string | Uint8Array): SourceText {
+  const size = typeof source === 'string' ? Buffer.byteLength(source) : source.byteLength;
+  if (size > SIZE_LIMIT) {
+    const mebibytes = (size / SIZE_LIMIT).toFixed(1);
+    return { problem: `the document has ${mebibytes} MiB; at most 1 MiB is read`, text: '', offset: 0 };
+  }
+  const decoded = typeof source === 'string' ? { text: source } : decode(source);
+  if ('problem' in decoded) return decoded;
+  const text = decoded.text.startsWith('\ufeff') ? decoded.text.slice(1) : decoded.text;
+  const offset = controlCharacter(text);
+  if (offset === -1) return { text };
+  const code = text.charCodeAt(offset).toString(16).padStart(4, '0').toUpperCase();
+  return { problem: `the document contains the control character U+${code}`, text, offset };
+}
+
+/** Turns offsets into lines and columns, both from 1. The list of lines is made at the first question. */
+export function lineLookup(text: string): (offset: number) => { line: number; column: number } {
+  let starts: number[] | undefined;
+  return (offset) => {
+    starts ??= lineStarts(text);
+    let low = 0;
+    let high = starts.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if ((starts[middle] ?? 0) <= offset) low = middle;
+      else high = middle - 1;
+    }
+    return { line: low + 1, column: offset - (starts[low] ?? 0) + 1 };
+  };
+}
+
+function decode(bytes: Uint8Array): SourceText {
+  try {
+    return { text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) };
+  } catch {
+    const text = new TextDecoder('utf-8').decode(bytes);
+    const wide = (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff);
+    return {
+      problem: `the document is not UTF-8${wide ? ' but UTF-16' : ''}`,
+      text,
+      offset: firstDifference(bytes, text),
+    };
+  }
+}
+
+/** Where the lenient decoding had to replace something. The text itself may contain U+FFFD, so the bytes are compared. */
+function firstDifference(bytes: Uint8Array, text: string): number {
+  let position = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
+  let offset = 0;
+  for (const sign of text) {
+    const expected = Buffer.from(sign);
+    if (!expected.every((byte, index) => bytes[position + index] === byte)) break;
+    position += expected.length;
+    offset += sign.length;
+  }
+  return offset;
+}
+
+function controlCharacter(text: string): number {
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index);
+    if (code === 0x7f || (code < 0x20 && code !== 0x09 && code !== 0x0a && code !== 0x0d)) return index;
+  }
+  return -1;
+}
+
+function lineStarts(text: string): number[] {
+  const starts = [0];
+  for (let index = text.indexOf('\n'); index !== -1; index = text.indexOf('\n', index + 1)) starts.push(index + 1);
+  return starts;
+}

@@ -1,0 +1,127 @@
+import { isAlias, isMap, isScalar, isSeq, type Pair, type YAMLMap, type YAMLSeq } from 'yaml';
+import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import { pointerTo } from './leaf-paths.ts';
+import { copyOf, put } from './own.ts';
+
+/** Where a value is in the text: offsets of its key, where it has one, and of the value itself. */
+export interface Place {
+  key?: number;
+  start: number;
+  end: number;
+}
+
+/** What a composed YAML document means as JSON. */
+export interface Conversion {
+  value: JsonValue;
+  places: ReadonlyMap<string, Place>;
+  problems: readonly { offset: number; pointer: string; message: string; expected?: string }[];
+}
+
+/** Values that all aliases of a document may stand for together. */
+const ALIAS_BUDGET = 10_000;
+const FORBIDDEN = new Set(['__proto__', 'constructor', 'prototype']);
+
+interface State {
+  places: Map<string, Place>;
+  problems: { offset: number; pointer: string; message: string; expected?: string }[];
+  /** Complete values by anchor name; an anchor is absent while its own value is being read. */
+  anchors: Map<string, JsonValue>;
+  expanded: number;
+}
+
+/**
+ * The plain value of a composed node. Duplicate keys, keys that are no names, keys that would reach a prototype, values
+ * that JSON lacks and aliases that multiply without measure are problems; everything else is converted all the same.
+ */
+export function jsonOf(root: unknown): Conversion {
+  const state: State = { places: new Map(), problems: [], anchors: new Map(), expanded: 0 };
+  return { value: convert(root, '', undefined, state), places: state.places, problems: state.problems };
+}
+
+function convert(node: unknown, pointer: string, key: number | undefined, state: State): JsonValue {
+  const [start, end] = rangeOf(node, key ?? 0);
+  state.places.set(pointer, { ...(key === undefined ? {} : { key }), start, end });
+  const value = plain(node, pointer, start, state);
+  if ((isScalar(node) || isMap(node) || isSeq(node)) && node.anchor) state.anchors.set(node.anchor, value);
+  return value;
+}
+
+function plain(node: unknown, pointer: string, start: number, state: State): JsonValue {
+  if (isMap(node)) return members(node, pointer, state);
+  if (isSeq(node)) return items(node, pointer, state);
+  if (isAlias(node)) return aliased(node.source, pointer, start, state);
+  const value: unknown = isScalar(node) ? node.value : null;
+  if (value === null || typeof value === 'boolean' || typeof value === 'string') return value;
+  if (typeof value === 'number' && Number.isFinite(value)) return value;
+  state.problems.push({ offset: start, pointer, message: 'this value has no meaning in JSON' });
+  return null;
+}
+
+function items(node: YAMLSeq, pointer: string, state: State): JsonValue {
+  return node.items.map((item, index) => convert(item, `${pointer}/${index}`, undefined, state));
+}
+
+function members(node: YAMLMap, pointer: string, state: State): JsonObject {
+  const result: JsonObject = {};
+  const seen = new Set<string>();
+  for (const pair of node.items) {
+    const [offset] = rangeOf(pair.key, rangeOf(node, 0)[0]);
+    const name = nameOf(pair);
+    if (name === undefined) {
+      state.problems.push({ offset, pointer, message: 'a key must be a name' });
+      continue;
+    }
+    const at = `${pointer}${pointerTo([name])}`;
+    if (FORBIDDEN.has(name)) {
+      state.problems.push({ offset, pointer: at, message: `the key "${name}" is not allowed` });
+    } else if (seen.has(name)) {
+      state.problems.push({ offset, pointer: at, message: `the key "${name}" appears twice` });
+    } else {
+      seen.add(name);
+      put(result, name, convert(pair.value, at, offset, state));
+    }
+  }
+  return result;
+}
+
+/** Keys are names as they are written: `1.30: x` has the key `1.30`. */
+function nameOf({ key }: Pair): string | undefined {
+  if (!isScalar(key)) return undefined;
+  if (typeof key.value === 'string') return key.value;
+  return key.value === null ? undefined : (key.source ?? String(key.value));
+}
+
+function aliased(name: string, pointer: string, start: number, state: State): JsonValue {
+  const value = state.anchors.get(name);
+  if (value === undefined) {
+    state.problems.push({
+      offset: start,
+      pointer,
+      message: `the alias *${name} stands for nothing that is complete before it`,
+    });
+    return null;
+  }
+  if (state.expanded > ALIAS_BUDGET) return null;
+  state.expanded += sizeOf(value, ALIAS_BUDGET);
+  if (state.expanded > ALIAS_BUDGET) {
+    state.problems.push({ offset: start, pointer, message: `the aliases stand for more than ${ALIAS_BUDGET} values` });
+    return null;
+  }
+  return copyOf(value);
+}
+
+/** Number of values in a value, counted no further than the limit. */
+function sizeOf(value: JsonValue, limit: number): number {
+  const parts = Array.isArray(value) ? value : isObject(value) ? Object.values(value) : [];
+  let size = 1;
+  for (const part of parts) {
+    if (size > limit) break;
+    size += sizeOf(part, limit - size);
+  }
+  return size;
+}
+
+function rangeOf(node: unknown, otherwise: number): [number, number] {
+  const range = isScalar(node) || isMap(node) || isSeq(node) || isAlias(node) ? node.range : undefined;
+  return range ? [range[0], range[1]] : [otherwise, otherwise];
+}
