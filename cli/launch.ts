@@ -53,9 +53,13 @@ export async function launchService(input: LaunchInput): Promise<Connection> {
     if (ended) throw await endedEarly(child);
     if (io.signal.aborted) throw new RdError('ERR_CANCELLED', 'Interrupted while the service was starting.');
     if (pace.now() >= deadline) {
-      throw new RdError('ERR_DEADLINE', `the service (pid ${child.pid}) did not answer within ${formatDuration(timeoutMs)}`, {
-        advice: `Look into ${here.logs}, or run \`rdctl serve\` in the foreground.`,
-      });
+      throw new RdError(
+        'ERR_DEADLINE',
+        `the service (pid ${child.pid}) did not answer within ${formatDuration(timeoutMs)}`,
+        {
+          advice: `Look into ${here.logs}, or run \`rdctl serve\` in the foreground.`,
+        },
+      );
     }
     await pace.sleep(POLL_MS, io.signal);
   }
@@ -83,7 +87,12 @@ async function answering(io: Io): Promise<Connection | undefined> {
   try {
     const connection = await discover({}, io.env, supportedPlatform(io.platform));
     if (connection.foreign) return undefined;
-    const { status } = await createClient(connection).request({ method: 'GET', path: '/', timeoutMs: LOOK_MS, signal: io.signal });
+    const { status } = await createClient(connection).request({
+      method: 'GET',
+      path: '/',
+      timeoutMs: LOOK_MS,
+      signal: io.signal,
+    });
     return status === 200 ? connection : undefined;
   } catch (error) {
     if (error instanceof RdError) return undefined;
@@ -94,7 +103,10 @@ async function answering(io: Io): Promise<Connection | undefined> {
 /** The sentence that the service printed before it ended, as an error of ours. */
 async function endedEarly(child: Detached): Promise<RdError> {
   const output = await child.output();
-  const [message, ...rest] = output.slice(Math.max(0, output.lastIndexOf('Error: '))).trimEnd().split('\n');
+  const [message, ...rest] = output
+    .slice(Math.max(0, output.lastIndexOf('Error: ')))
+    .trimEnd()
+    .split('\n');
   const details = rest.slice(0, -1);
   const advice = rest.at(-1);
   return new RdError('ERR_NOT_READY', message?.replace(/^Error: /, '') || 'the service ended before it answered', {

@@ -1,0 +1,74 @@
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { createClient } from '../../src/client/client.ts';
+import { RdError } from '../../src/errors.ts';
+import { usage } from '../arguments.ts';
+import { defineCommand, type Io } from '../command.ts';
+import { quote } from '../literals.ts';
+
+export const api = defineCommand({
+  name: 'api',
+  summary: 'Call an endpoint of the API',
+  usage: 'ENDPOINT',
+  description: `\`rdctl api /\` lists the endpoints. One that does not name a version is taken from /v1:
+\`rdctl api settings\`. With a body the method is PUT, else GET. The answer goes to stdout; when
+it is not a success, a JSON object with the status goes there and the answer to stderr.`,
+  flags: {
+    method: { type: 'string', short: 'X', summary: 'Method, sent as it is typed', placeholder: 'METHOD' },
+    input: { type: 'string', summary: 'File with the body; `-` is standard input', placeholder: 'FILE' },
+    body: { type: 'string', short: 'b', summary: 'The body', placeholder: 'JSON' },
+  },
+  classic: true,
+  async run({ flags, args, io, connect }) {
+    const client = createClient(await connect());
+    const [endpoint, ...more] = args;
+    if (endpoint === undefined || endpoint === '') throw usage('api command: no endpoint specified');
+    if (more.length > 0) {
+      throw usage(`api command: too many endpoints specified ([${args.join(' ')}]); exactly one must be specified`);
+    }
+    if (flags.body && flags.input) throw usage('api command: --body and --input options cannot both be specified');
+    const method = flags.method || (flags.body || flags.input ? 'PUT' : 'GET');
+    if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(method)) {
+      throw new RdError('ERR_BODY_INVALID', `net/http: invalid method ${quote(method)}`);
+    }
+    const body = flags.input ? await readInput(flags.input, io) : flags.body || undefined;
+    const response = await client.request({
+      method,
+      path: apiPath(endpoint),
+      signal: io.signal,
+      ...(body === undefined ? {} : { body }),
+    });
+    const text = response.body.toString('utf8');
+    if (response.status >= 200 && response.status < 300) {
+      if (text !== '') io.out(`${text}\n`);
+      return 0;
+    }
+    io.out(`${JSON.stringify({ message: `${response.status} ${response.statusText}` })}\n`);
+    if (text !== '') io.err(`${text}\n`);
+    return 1;
+  },
+});
+
+/** `/` and what begins with a version go unchanged; the rest gets `/v1/` in front. Characters that a URL cannot hold are escaped. */
+export function apiPath(endpoint: string): string {
+  const path = endpoint === '/' || /^\/v\d+(?:\/|$)/.test(endpoint) ? endpoint : `/v1/${endpoint.replace(/^\//, '')}`;
+  return path.replace(/[^!#$%&'()*+,\-./0-9:;=?@A-Z[\]_a-z~]/gu, encodeURIComponent);
+}
+
+async function readInput(file: string, io: Io): Promise<Buffer> {
+  if (file === '-') return io.readStdin();
+  try {
+    return await readFile(resolve(io.cwd, file));
+  } catch (cause) {
+    const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
+    const reason =
+      code === 'ENOENT'
+        ? 'no such file or directory'
+        : code === 'EACCES'
+          ? 'permission denied'
+          : code === 'EISDIR'
+            ? 'is a directory'
+            : String(code);
+    throw new RdError('ERR_IO', `open ${file}: ${reason}`, { cause });
+  }
+}

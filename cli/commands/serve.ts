@@ -1,0 +1,75 @@
+import { RdError } from '../../src/errors.ts';
+import { isObject, type JsonObject } from '../../src/json.ts';
+import { noArguments } from '../arguments.ts';
+import { defineCommand, type Io } from '../command.ts';
+import { supportedPlatform } from '../platform.ts';
+
+const POWERS = ['keep', 'started', 'stopped'] as const;
+
+export const serve = defineCommand({
+  name: 'serve',
+  summary: 'Run the service in the foreground',
+  usage: '',
+  description: `Listens on 127.0.0.1, writes the connection file that the other commands read, and keeps
+machine, engine and cluster in line with the settings. Ctrl-C, SIGTERM and \`rdctl shutdown\` stop
+all of it; the settings stay. --port chooses the port, else the first free one from 6107 up.
+
+The driver is chosen at the first start and then stays: --driver, RDCTL_DRIVER, or the first
+real one that can run here. \`simulated\` runs nothing and is never chosen by itself.`,
+  flags: {
+    driver: { type: 'string', summary: 'What carries the desktop', placeholder: 'NAME' },
+    'allow-host': {
+      type: 'strings',
+      summary: 'Further host name that callers may use, beside localhost; repeatable',
+      placeholder: 'NAME',
+    },
+    power: { type: 'string', summary: 'Desired power to begin with', values: POWERS, hidden: true },
+    settings: {
+      type: 'string',
+      summary: 'Partial settings to begin with: `-` reads them',
+      values: ['-'],
+      hidden: true,
+    },
+  },
+  classic: true,
+  async run({ flags, args, globals, io }) {
+    noArguments(args, 'serve');
+    const settings = flags.settings === undefined ? undefined : await readSettings(io);
+    const { runService } = await import('../../src/service.ts');
+    const service = await runService({
+      env: io.env,
+      platform: supportedPlatform(io.platform),
+      power: POWERS.find((power) => power === flags.power) ?? 'keep',
+      allowHosts: flags['allow-host'] ?? [],
+      ...(flags.driver === undefined ? {} : { driver: flags.driver }),
+      ...(globals.port ? { port: globals.port } : {}),
+      ...(settings === undefined ? {} : { settings }),
+    });
+    io.err(`rdctl listens on http://127.0.0.1:${service.port}\n`);
+    await Promise.race([service.stopped, aborted(io.signal)]);
+    if (io.signal.aborted) await service.stop(String(io.signal.reason));
+    await service.stopped;
+    return 0;
+  },
+});
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
+async function readSettings(io: Io): Promise<JsonObject> {
+  const text = (await io.readStdin()).toString('utf8');
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // The parser's message quotes the text, which may hold a password.
+    value = undefined;
+  }
+  if (!isObject(value))
+    throw new RdError('ERR_SETTINGS_INVALID', 'the settings on standard input are not a JSON object');
+  return value;
+}

@@ -1,0 +1,114 @@
+import { type Client, createClient } from '../../src/client/client.ts';
+import { RdError } from '../../src/errors.ts';
+import { COMPATIBLE } from '../../src/product.ts';
+import { noArguments, usage } from '../arguments.ts';
+import { defineCommand, type GlobalFlags, type Io } from '../command.ts';
+import { launchService } from '../launch.ts';
+import { quote } from '../literals.ts';
+import { platformName } from '../platform-name.ts';
+import { givenSettings, SETTING_FLAG_TABLE, settingsPayload } from '../setting-flags.ts';
+import { writeSettings } from '../setting-write.ts';
+import { waitStarted } from '../wait-started.ts';
+
+const TEN_MINUTES = 600_000;
+
+export const start = defineCommand({
+  name: 'start',
+  summary: 'Start the service in the background, or act as set when it runs',
+  usage: '',
+  description: `Returns when the API answers; with --wait when everything that was asked for runs.
+The settings that are named are in force before anything is started. On a running service they
+are changed as \`set\` does, and a stopped backend is started.`,
+  flags: {
+    ...SETTING_FLAG_TABLE,
+    driver: { type: 'string', summary: 'What carries the desktop, at the first start', placeholder: 'NAME' },
+    path: {
+      type: 'string',
+      short: 'p',
+      summary: 'Executable of rdctl to run as the service, instead of this one',
+      placeholder: 'FILE',
+    },
+    'no-modal-dialogs': { type: 'boolean', summary: 'Accepted for scripts; there are no dialogs' },
+    wait: { type: 'boolean', summary: 'Return only when the backend is ready' },
+    'wait-timeout': { type: 'duration', summary: 'Limit for --wait (default 10m0s)' },
+  },
+  classic: true,
+  async run({ args, given, flags, globals, io, connect }) {
+    noArguments(args, 'start');
+    const settings = givenSettings(given, platformName(io.platform));
+    const path = text(flags.path);
+    const driver = text(flags.driver);
+    const running = await runningService(connect, globals, io);
+    let client: Client;
+    let generation: number | undefined;
+    if (running) {
+      if (path !== undefined) {
+        throw usage(`--path ${quote(path)} specified but ${COMPATIBLE.productName} is already running`);
+      }
+      client = running;
+      await sameDriver(client, driver, io);
+      if (settings.length > 0) generation = await writeSettings(client, settings, io);
+      generation = (await startBackend(client, io)) ?? generation;
+    } else {
+      const connection = await launchService({
+        io,
+        globals,
+        power: 'started',
+        ...(driver === undefined ? {} : { driver }),
+        ...(path === undefined ? {} : { path }),
+        ...(settings.length === 0 ? {} : { settings: settingsPayload(settings) }),
+      });
+      client = createClient(connection);
+    }
+    if (flags.wait === true) {
+      const timeoutMs = typeof flags['wait-timeout'] === 'number' ? flags['wait-timeout'] : TEN_MINUTES;
+      await waitStarted({ client, generation, settings: settingsPayload(settings), timeoutMs, io });
+    }
+    return 0;
+  },
+});
+
+function text(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+/**
+ * The service that answers, or nothing when a local one may be launched. Only a missing connection file and a refused
+ * connection mean that: a service that answers 401 or 500 runs, and a second one would not help.
+ */
+async function runningService(
+  connect: () => Promise<Client['connection']>,
+  globals: GlobalFlags,
+  io: Io,
+): Promise<Client | undefined> {
+  try {
+    const client = createClient(await connect());
+    await client.settings({ signal: io.signal });
+    return client;
+  } catch (error) {
+    if (!(error instanceof RdError) || error.code !== 'ERR_NOT_RUNNING' || namesAService(globals, io)) throw error;
+    return undefined;
+  }
+}
+
+/** A service that was named, and is not there, is not replaced by another one here. */
+function namesAService(globals: GlobalFlags, io: Io): boolean {
+  return Boolean(globals['config-path'] || globals.host || globals.user || io.env.RDCTL_CONFIG_PATH);
+}
+
+/** The driver of existing state never changes by a start. */
+async function sameDriver(client: Client, driver: string | undefined, io: Io): Promise<void> {
+  if (driver === undefined || client.connection.foreign) return;
+  const status = await client.status({ signal: io.signal });
+  if (status.driver.name === driver) return;
+  throw new RdError('ERR_WRONG_TARGET', `the running service uses the driver ${status.driver.name}, not ${driver}`, {
+    advice: 'Leave --driver out, or use another home: RDCTL_HOME.',
+  });
+}
+
+/** Returns the version of the desired state when the backend had to be asked to start. */
+async function startBackend(client: Client, io: Io): Promise<number | undefined> {
+  const { vmState } = await client.backendState({ signal: io.signal });
+  if (vmState !== 'STOPPED' && vmState !== 'STOPPING') return undefined;
+  return (await client.setBackendState('STARTED', { signal: io.signal })).generation;
+}

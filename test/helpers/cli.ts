@@ -1,0 +1,85 @@
+import { spawn } from 'node:child_process';
+import { resolve } from 'node:path';
+import type { Io } from '../../cli/command.ts';
+import { COMMANDS, type CommandEntry } from '../../cli/commands.ts';
+import { run } from '../../cli/run.ts';
+
+/** What a command line left behind. */
+export interface Outcome {
+  exit: number;
+  out: string;
+  err: string;
+}
+
+export interface Stage {
+  env?: Record<string, string | undefined>;
+  stdin?: string | Buffer;
+  platform?: NodeJS.Platform;
+  cwd?: string;
+  interactive?: boolean;
+  progress?: boolean;
+  signal?: AbortSignal;
+  /** Other commands than ours. */
+  commands?: readonly CommandEntry[];
+}
+
+/** Streams that keep what is written. Nothing of the real process is visible, the environment included. */
+export function fakeIo(stage: Stage = {}): Io & { text: { out: string; err: string } } {
+  const text = { out: '', err: '' };
+  return {
+    text,
+    out: (part) => {
+      text.out += part;
+    },
+    err: (part) => {
+      text.err += part;
+    },
+    readStdin: async () => Buffer.from(stage.stdin ?? ''),
+    interactive: stage.interactive ?? false,
+    progress: stage.progress ?? false,
+    colour: false,
+    env: stage.env ?? {},
+    cwd: stage.cwd ?? process.cwd(),
+    platform: stage.platform ?? 'linux',
+    self: [process.execPath, resolve('dist/rdctl.cjs')],
+    signal: stage.signal ?? new AbortController().signal,
+  };
+}
+
+/** Runs the tool from its source in this process. */
+export async function rdctl(argv: readonly string[], stage: Stage = {}): Promise<Outcome> {
+  const io = fakeIo(stage);
+  const exit = await run(argv, io, stage.commands ?? COMMANDS);
+  return { exit, ...io.text };
+}
+
+export interface ChildOptions {
+  env?: Record<string, string | undefined>;
+  stdin?: string | Buffer;
+  /** Called with the running child: to send signals, to close its output. */
+  onSpawn?: (child: ReturnType<typeof spawn>) => void;
+  /** Instead of `dist/rdctl.cjs`. */
+  entry?: string;
+}
+
+/** Runs the built tool as a program. `exit` is -1 when a signal ended it. */
+export function rdctlProgram(argv: readonly string[], options: ChildOptions = {}): Promise<Outcome> {
+  return new Promise((done, fail) => {
+    const child = spawn(process.execPath, [options.entry ?? resolve('dist/rdctl.cjs'), ...argv], {
+      env: { PATH: process.env.PATH, ...options.env },
+      stdio: ['pipe', 'pipe', 'pipe'],
+    });
+    const text = { out: '', err: '' };
+    child.stdout.on('data', (part: Buffer) => {
+      text.out += part.toString();
+    });
+    child.stderr.on('data', (part: Buffer) => {
+      text.err += part.toString();
+    });
+    child.stdin.on('error', () => undefined);
+    child.stdin.end(options.stdin ?? '');
+    child.once('error', fail);
+    child.once('close', (exit) => done({ exit: exit ?? -1, ...text }));
+    options.onSpawn?.(child);
+  });
+}
