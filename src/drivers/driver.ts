@@ -100,11 +100,12 @@ export interface ClusterDriver {
 }
 
 /**
- * What a driver does with a setting. `enforced`: a change takes effect on what runs. `stored`: kept, with no effect in this
- * driver. `unsupported`: an explicit change is refused, except to a value in `accepts` (a value that asks for nothing).
+ * What a driver does with a setting. `enforced`: a change takes effect on what runs; values in `except` are refused, and
+ * `reason` says why. `stored`: kept, with no effect in this driver. `unsupported`: an explicit change is refused, except to
+ * a value in `accepts` (a value that asks for nothing).
  */
 export type Support =
-  | { level: 'enforced' }
+  | { level: 'enforced'; except?: readonly string[]; reason?: string }
   | { level: 'stored'; reason?: string }
   | { level: 'unsupported'; reason: string; accepts?: readonly (boolean | number | string)[] };
 export type SupportMatrix = Readonly<Record<SettingPath, Support>>;

@@ -1,5 +1,5 @@
-import type { DriverInfo } from '../drivers/driver.ts';
-import type { JsonObject } from '../json.ts';
+import type { DriverInfo, Support } from '../drivers/driver.ts';
+import type { JsonObject, JsonValue } from '../json.ts';
 import { isLocked } from '../settings/locks.ts';
 import type { Change } from './change.ts';
 import { type Difference, EXTENSIONS } from './diff.ts';
@@ -24,10 +24,15 @@ export function blockOf(difference: Difference, { locks, lockedBy, driver }: Gat
     };
   }
   const support = driver.support[path];
-  if (support.level !== 'unsupported') return undefined;
-  if (support.accepts?.some((value) => value === after)) return undefined;
+  if (!refuses(support, after)) return undefined;
   return {
     by: 'unsupported',
-    message: `"${path}" cannot be changed with the ${driver.name} driver: ${support.reason}.`,
+    message: `"${path}" cannot be changed with the ${driver.name} driver: ${support.reason ?? 'it refuses this value'}.`,
   };
+}
+
+/** A value that a driver cannot bring about, though it may do others of the same setting. */
+function refuses(support: Support, value: JsonValue | undefined): boolean {
+  if (support.level === 'enforced') return support.except?.some((excepted) => excepted === value) ?? false;
+  return support.level === 'unsupported' && !support.accepts?.some((accepted) => accepted === value);
 }

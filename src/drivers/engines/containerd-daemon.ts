@@ -1,0 +1,56 @@
+import { RdError } from '../../errors.ts';
+import type { Program, Shell } from '../shell.ts';
+import type { ContainerdPlaces } from './containerd-config.ts';
+import { containerdConfig, containerdSockets } from './containerd-config.ts';
+import { untilReady } from './ready.ts';
+
+const READY_MS = 60_000;
+
+/** The private containerd of an engine: moby runs its containers with one, and it is an engine by itself. */
+export interface ContainerdDaemon {
+  readonly program: Program;
+  /** Writes its configuration, starts it and waits until it answers. Harmless while it runs. */
+  start(signal: AbortSignal): Promise<void>;
+  /** Its version, or undefined when it does not answer. */
+  version(signal: AbortSignal): Promise<string | undefined>;
+  /** Runs `ctr` against it. Errors as `run`. */
+  ctr(args: readonly string[], signal: AbortSignal): Promise<string>;
+}
+
+/** `name` is the program's name on its machine; it appears in logs and messages. */
+export function containerdDaemon(shell: Shell, places: ContainerdPlaces, name: string): ContainerdDaemon {
+  const program: Program = { name, argv: ['containerd', '--config', places.config] };
+
+  async function ctr(args: readonly string[], signal: AbortSignal): Promise<string> {
+    const argv = ['ctr', '--address', places.socket, '--connect-timeout', '5s', '--timeout', '20s', ...args];
+    return (await shell.run(argv, { signal, timeoutMs: 30_000 })).stdout;
+  }
+
+  async function version(signal: AbortSignal): Promise<string | undefined> {
+    try {
+      const text = await ctr(['version'], signal);
+      return /Server:\s+Version:\s+v?(\S+)/.exec(text)?.[1] ?? 'unknown';
+    } catch (error) {
+      // Only silence is an answer here: a missing program or a cancelled wait is not.
+      if (error instanceof RdError && error.code === 'ERR_DRIVER_FAILED') return undefined;
+      throw error;
+    }
+  }
+
+  return {
+    program,
+    ctr,
+    version,
+    async start(signal) {
+      if ((await shell.find(name)).state !== 'running') {
+        for (const socket of containerdSockets(places)) await shell.remove(socket);
+        await shell.makeDirectory(places.root);
+        await shell.makeDirectory(places.state);
+        await shell.write(places.config, containerdConfig(places));
+        await shell.start(program);
+      }
+      // Before its socket exists, asking only costs a process each time.
+      await untilReady(shell, program, async () => (await version(signal)) !== undefined, READY_MS, signal);
+    },
+  };
+}

@@ -1,0 +1,77 @@
+import { join } from 'node:path';
+import type { EngineSpec } from '../driver.ts';
+import type { EngineNetwork, ShellPlaces } from '../shell.ts';
+import type { ContainerdPlaces } from './containerd-config.ts';
+import { containerdPlaces } from './containerd-config.ts';
+
+/** Paths of one private dockerd. */
+export interface MobyPlaces {
+  /** Everything below is about what runs and goes when it stops. */
+  run: string;
+  data: string;
+  exec: string;
+  config: string;
+  socket: string;
+  pidFile: string;
+  containerd: ContainerdPlaces;
+}
+
+export function mobyPlaces({ data, run }: ShellPlaces): MobyPlaces {
+  const own = join(run, 'moby');
+  return {
+    run: own,
+    data: join(data, 'moby'),
+    exec: join(own, 'exec'),
+    config: join(own, 'daemon.json'),
+    socket: join(own, 'docker.sock'),
+    pidFile: join(own, 'docker.pid'),
+    containerd: containerdPlaces(join(data, 'moby-containerd'), join(own, 'c')),
+  };
+}
+
+/** Containers have this long to end when the engine stops; then dockerd kills them. */
+export const SHUTDOWN_SECONDS = 20;
+
+/** Size of each network that is cut from the pool. */
+const NETWORK_PREFIX = 24;
+
+/** The content of `daemon.json`. */
+export function mobyConfig(spec: EngineSpec, places: MobyPlaces, network: EngineNetwork, cgroup: string) {
+  return {
+    'data-root': places.data,
+    'exec-root': places.exec,
+    pidfile: places.pidFile,
+    hosts: [`unix://${places.socket}`],
+    // The default group would let members of the system's `docker` group in.
+    group: 'root',
+    // Without this, dockerd joins a containerd of the system when it finds one.
+    containerd: places.containerd.socket,
+    bridge: network.bridge,
+    'default-address-pools': [{ base: network.pool, size: NETWORK_PREFIX }],
+    // The machine owns the packet filter: two engines that both write there undo each other's rules.
+    iptables: false,
+    ip6tables: false,
+    'ip-masq': false,
+    'ip-forward': false,
+    'userland-proxy': true,
+    'live-restore': false,
+    'shutdown-timeout': SHUTDOWN_SECONDS,
+    'exec-opts': ['native.cgroupdriver=cgroupfs'],
+    'cgroup-parent': cgroup,
+    // Newer engines keep the images of a fresh data root in containerd unless told; older ones ignore the word.
+    ...(spec.storageDriver === 'classic' ? { features: { 'containerd-snapshotter': false } } : {}),
+  };
+}
+
+/** The namespaces have no working key in `daemon.json` of release 20.10, so they are arguments. */
+export function mobyArguments(places: MobyPlaces): string[] {
+  return [
+    'dockerd',
+    '--config-file',
+    places.config,
+    '--containerd-namespace',
+    'moby',
+    '--containerd-plugins-namespace',
+    'plugins.moby',
+  ];
+}

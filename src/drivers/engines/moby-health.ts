@@ -1,0 +1,53 @@
+import { RdError } from '../../errors.ts';
+import { isObject } from '../../json.ts';
+import type { Workload } from '../driver.ts';
+import { getOverSocket } from './engine-socket.ts';
+
+/** A loaded engine can be slow; taking it for dead would end its containers. */
+const PING_MS = 10_000;
+const INFO_MS = 10_000;
+
+export interface MobyFacts {
+  version: string;
+  workload: Workload;
+}
+
+/** True when dockerd answers its health check. */
+export async function answersPing(socket: string, signal: AbortSignal, timeoutMs = PING_MS): Promise<boolean> {
+  try {
+    const { status, body } = await getOverSocket(socket, '/_ping', { timeoutMs, signal });
+    return status === 200 && body.trim() === 'OK';
+  } catch (error) {
+    if (error instanceof RdError && error.code === 'ERR_CONNECTION') return false;
+    throw error;
+  }
+}
+
+/** Version and counts. What cannot be read is left out: an engine that answers `/_ping` is not to be called dead. */
+export async function mobyFacts(socket: string, signal: AbortSignal): Promise<MobyFacts> {
+  const answer = await getOverSocket(socket, '/info', { timeoutMs: INFO_MS, signal }).catch((error: unknown) => {
+    if (error instanceof RdError && error.code === 'ERR_CONNECTION') return undefined;
+    throw error;
+  });
+  return parseInfo(answer?.status === 200 ? answer.body : '');
+}
+
+/** Reads the body of `GET /info`; members that are missing or of another type are left out. */
+export function parseInfo(body: string): MobyFacts {
+  let info: unknown;
+  try {
+    info = JSON.parse(body);
+  } catch {
+    info = undefined;
+  }
+  if (!isObject(info)) return { version: 'unknown', workload: {} };
+  const { ServerVersion, ContainersRunning, Containers, Images } = info;
+  return {
+    version: typeof ServerVersion === 'string' ? ServerVersion : 'unknown',
+    workload: {
+      ...(typeof ContainersRunning === 'number' ? { runningContainers: ContainersRunning } : {}),
+      ...(typeof Containers === 'number' ? { containers: Containers } : {}),
+      ...(typeof Images === 'number' ? { images: Images } : {}),
+    },
+  };
+}

@@ -1,0 +1,87 @@
+import { RdError } from '../errors.ts';
+import type { DriverContext, DriverFactory, DriverName } from './driver.ts';
+import { containerdEngine } from './engines/containerd.ts';
+import { mobyEngine } from './engines/moby.ts';
+import { hostFactory } from './machines/host/index.ts';
+
+/** The host with the engines that run on it. */
+export const host: DriverFactory = hostFactory((shell, cgroup) => ({
+  moby: mobyEngine(shell, cgroup),
+  containerd: containerdEngine(shell),
+}));
+
+/** Every driver, in the order in which they are tried when none was asked for. A new driver is a folder and a line here. */
+export const DRIVERS: readonly DriverFactory[] = [host];
+
+export interface DriverChoice {
+  /** `--driver` or `RDCTL_DRIVER`. */
+  requested?: string;
+  /** The driver that the existing state belongs to. */
+  recorded?: string;
+  env: DriverContext['env'];
+  /** All drivers unless told. */
+  drivers?: readonly DriverFactory[];
+}
+
+/**
+ * Chooses the driver: the recorded one, else the requested one, else the first that may be chosen by itself and can run.
+ * `reason` is a clause: `it was asked for`.
+ * @throws RdError `ERR_USAGE` for an unknown name, `ERR_WRONG_TARGET` when the state belongs to another driver than the one
+ * asked for, `ERR_NO_DRIVER` with a line per driver when none can run.
+ */
+export async function chooseDriver(choice: DriverChoice): Promise<{ factory: DriverFactory; reason: string }> {
+  const { requested, recorded, env, drivers = DRIVERS } = choice;
+  const wanted = requested === undefined || requested === '' ? undefined : named(requested, drivers);
+  if (recorded !== undefined) {
+    if (wanted && wanted.name !== recorded) throw otherDriver(wanted.name, recorded);
+    return { factory: await runnable(named(recorded, drivers), env), reason: 'the existing state belongs to it' };
+  }
+  if (wanted) return { factory: await runnable(wanted, env), reason: 'it was asked for' };
+  return firstUsable(drivers, env);
+}
+
+function named(name: string, drivers: readonly DriverFactory[]): DriverFactory {
+  const found = drivers.find((factory) => factory.name === name);
+  if (found) return found;
+  throw new RdError('ERR_USAGE', `there is no driver "${name}"`, {
+    advice: `Drivers are: ${drivers.map((factory) => factory.name).join(', ')}.`,
+  });
+}
+
+async function runnable(factory: DriverFactory, env: DriverContext['env']): Promise<DriverFactory> {
+  const probe = await factory.probe(env);
+  if (probe.usable) return factory;
+  throw new RdError('ERR_NO_DRIVER', `the driver ${factory.name} cannot run here: ${probe.reason}`, {
+    advice: `Fix: ${probe.fix}`,
+    details: [`${factory.name}: ${probe.reason}; fix: ${probe.fix}`],
+  });
+}
+
+async function firstUsable(drivers: readonly DriverFactory[], env: DriverContext['env']) {
+  const details: string[] = [];
+  for (const factory of drivers) {
+    if (!factory.automatic) continue;
+    const probe = await factory.probe(env);
+    if (probe.usable) return { factory, reason: `it is the first that can run here (${probe.detail})` };
+    details.push(`${factory.name}: ${probe.reason}; fix: ${probe.fix}`);
+  }
+  const trial = drivers.find((factory) => factory.simulated);
+  if (trial)
+    details.push(`${trial.name}: never chosen by itself; for a trial without a real engine: --driver ${trial.name}`);
+  throw new RdError('ERR_NO_DRIVER', 'no driver can run here', {
+    advice: trial
+      ? `Fix one of the reasons, or try things out with --driver ${trial.name}.`
+      : 'Fix one of the reasons.',
+    details,
+  });
+}
+
+function otherDriver(wanted: DriverName, recorded: string): RdError {
+  return new RdError(
+    'ERR_WRONG_TARGET',
+    `the state here belongs to the driver ${recorded}, and ${wanted} would start without its images, volumes and cluster`,
+    {
+      advice: `Leave out --driver (and RDCTL_DRIVER) to go on with ${recorded}, or set RDCTL_HOME to another directory for ${wanted}.`,
+    },
+  );
+}

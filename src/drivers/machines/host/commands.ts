@@ -1,0 +1,29 @@
+import type { RunOptions, RunResult } from '../../../process/run.ts';
+
+/** Runs a program of the host with a clean environment. */
+export type Run = (argv: readonly string[], options?: Omit<RunOptions, 'env' | 'cwd'>) => Promise<RunResult>;
+
+/** What programs of the host may know of this process's environment: where programs are, and the way out. */
+const PASSED = [
+  'HOME',
+  'LANG',
+  'TMPDIR',
+  'HTTP_PROXY',
+  'HTTPS_PROXY',
+  'NO_PROXY',
+  'http_proxy',
+  'https_proxy',
+  'no_proxy',
+];
+
+/**
+ * The environment of programs: nothing that would redirect them (`DOCKER_HOST`, `CONTAINERD_ADDRESS`), no secret of ours, no
+ * socket of a service manager.
+ */
+export function programEnvironment(
+  env: Readonly<Record<string, string | undefined>>,
+  path: string,
+): Record<string, string> {
+  const kept = PASSED.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const]));
+  return { ...Object.fromEntries(kept), PATH: path, LC_ALL: 'C' };
+}

@@ -1,0 +1,124 @@
+import type { Run } from './commands.ts';
+
+/** What the rules are about. */
+export interface FirewallPlan {
+  chain: string;
+  tag: string;
+  /** Range of all networks of the instance. */
+  pool: string;
+  /** Bridges of other engines: what runs there stays out of reach, as their owners arranged it. */
+  otherBridges: readonly string[];
+}
+
+/** One table's own chain and the place that it is entered from. */
+interface Hook {
+  table: 'filter' | 'nat';
+  from: string;
+}
+const HOOKS: readonly Hook[] = [
+  { table: 'filter', from: 'FORWARD' },
+  { table: 'nat', from: 'POSTROUTING' },
+];
+
+const WAIT = ['--wait', '10'];
+
+/**
+ * The rules of the two chains, as arguments without the comment. Containers reach outwards; answers come back; nothing
+ * from outside reaches a container by its address (published ports are served by a program on the host); networks of the
+ * instance do not reach each other.
+ */
+export function firewallRules({ pool, otherBridges }: FirewallPlan): Record<Hook['table'], readonly string[][]> {
+  const inside = ['-s', pool, '-d', pool];
+  return {
+    filter: [
+      [...inside, '-m', 'physdev', '--physdev-is-bridged', '-j', 'ACCEPT'],
+      ['-d', pool, '-m', 'conntrack', '--ctstate', 'RELATED,ESTABLISHED', '-j', 'ACCEPT'],
+      ['-d', pool, '-j', 'DROP'],
+      ...otherBridges.map((bridge) => ['-s', pool, '-o', bridge, '-j', 'DROP']),
+      ['-s', pool, '-j', 'ACCEPT'],
+    ],
+    nat: [['-s', pool, '!', '-d', pool, '-j', 'MASQUERADE']],
+  };
+}
+
+/** Input of `iptables-restore --noflush`: it replaces both chains at once and leaves everything else alone. */
+export function restoreInput(plan: FirewallPlan): string {
+  const rules = firewallRules(plan);
+  const tables = HOOKS.map(({ table }) => [
+    `*${table}`,
+    `:${plan.chain} - [0:0]`,
+    ...rules[table].map((rule) => `-A ${plan.chain} -m comment --comment ${plan.tag} ${rule.join(' ')}`),
+    'COMMIT',
+  ]);
+  return `${tables.flat().join('\n')}\n`;
+}
+
+/** What of an instance is in the packet filter, from the output of `iptables-save`. */
+export interface FirewallTraces {
+  /** Tables that have the chain. */
+  chains: string[];
+  /** How often each table's hook enters the chain. */
+  jumps: Record<Hook['table'], number>;
+  /** Rules inside the chain. */
+  rules: Record<Hook['table'], number>;
+}
+
+export function parseTraces(saved: string, chain: string): FirewallTraces {
+  const traces: FirewallTraces = { chains: [], jumps: { filter: 0, nat: 0 }, rules: { filter: 0, nat: 0 } };
+  let hook: Hook | undefined;
+  for (const line of saved.split('\n')) {
+    if (line.startsWith('*')) hook = HOOKS.find(({ table }) => line === `*${table}`);
+    if (!hook) continue;
+    if (line.startsWith(`:${chain} `)) traces.chains.push(hook.table);
+    if (line.startsWith(`-A ${chain} `)) traces.rules[hook.table] += 1;
+    if (line.startsWith(`-A ${hook.from} `) && line.endsWith(` -j ${chain}`)) traces.jumps[hook.table] += 1;
+  }
+  return traces;
+}
+
+export async function readTraces(run: Run, chain: string): Promise<FirewallTraces> {
+  return parseTraces((await run(['iptables-save'], { maxOutput: 64 * 1024 * 1024 })).stdout, chain);
+}
+
+/** `none`, `whole` as the plan says, or `part` of it. The bridges of others may have changed since and do not count. */
+export function completeness(traces: FirewallTraces): 'none' | 'whole' | 'part' {
+  const bare = firewallRules({ chain: '', tag: '', pool: '0.0.0.0/0', otherBridges: [] });
+  const nothing = traces.chains.length === 0 && HOOKS.every(({ table }) => traces.jumps[table] === 0);
+  if (nothing) return 'none';
+  const whole = HOOKS.every(({ table }) => traces.jumps[table] === 1 && traces.rules[table] >= bare[table].length);
+  return whole ? 'whole' : 'part';
+}
+
+function jump({ chain, tag }: Pick<FirewallPlan, 'chain' | 'tag'>): string[] {
+  return ['-m', 'comment', '--comment', tag, '-j', chain];
+}
+
+/** Brings the rules in; harmless when they are there. */
+export async function ensureFirewall(run: Run, plan: FirewallPlan, signal: AbortSignal): Promise<void> {
+  await run(['iptables-restore', '--noflush', ...WAIT], { input: restoreInput(plan), signal });
+  const { jumps } = await readTraces(run, plan.chain);
+  for (const { table, from } of HOOKS) {
+    // First in line: a rule set that ends with a refusal for everything else comes after.
+    if (jumps[table] === 0) await run(['iptables', ...WAIT, '-t', table, '-I', from, '1', ...jump(plan)], { signal });
+  }
+}
+
+/** Takes out every rule and chain of the instance and nothing else; harmless when none is there. */
+export async function removeFirewall(run: Run, plan: Pick<FirewallPlan, 'chain' | 'tag'>, signal: AbortSignal) {
+  const traces = await readTraces(run, plan.chain);
+  for (const { table, from } of HOOKS) {
+    const iptables = (args: string[]) => run(['iptables', ...WAIT, '-t', table, ...args], { signal });
+    for (let left = traces.jumps[table]; left > 0; left -= 1) await iptables(['-D', from, ...jump(plan)]);
+    if (!traces.chains.includes(table)) continue;
+    await iptables(['-F', plan.chain]);
+    await iptables(['-X', plan.chain]);
+  }
+}
+
+/** True when another rule set translates addresses, which only makes sense with forwarding. */
+export async function othersTranslate(run: Run, chain: string): Promise<boolean> {
+  const { stdout } = await run(['iptables-save', '-t', 'nat'], { maxOutput: 64 * 1024 * 1024 });
+  return stdout
+    .split('\n')
+    .some((line) => line.startsWith('-A ') && !line.includes(chain) && /-j (MASQUERADE|SNAT|DNAT|RDCTL-)/.test(line));
+}

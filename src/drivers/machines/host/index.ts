@@ -1,0 +1,47 @@
+import { realPace } from '../../../process/pace.ts';
+import { programPath } from '../../../process/program.ts';
+import { run as runProgram } from '../../../process/run.ts';
+import type { Driver, DriverContext, DriverFactory, DriverInfo } from '../../driver.ts';
+import type { Shell } from '../../shell.ts';
+import type { Run } from './commands.ts';
+import { programEnvironment } from './commands.ts';
+import { hostForwarding } from './forwarding.ts';
+import { hostMachine } from './machine.ts';
+import { hostPlaces } from './places.ts';
+import { hostFacts, judge } from './probe.ts';
+import { makeRuntime } from './runtime.ts';
+import { hostShell } from './shell.ts';
+import { HOST_SUPPORT } from './support.ts';
+
+const INFO: DriverInfo = {
+  name: 'host',
+  simulated: false,
+  summary: 'private dockerd and containerd on this Linux host, beside whatever else runs here',
+  support: HOST_SUPPORT,
+  liveFields: [],
+  hasCluster: false,
+};
+
+/** The engines that run in a machine; handed in because a machine knows no engine. */
+export type EnginesOf = (shell: Shell, cgroup: string) => Driver['engines'];
+
+/** The host as a machine, for engines that are built on its shell. */
+export function hostFactory(enginesOf: EnginesOf): DriverFactory {
+  return {
+    ...INFO,
+    automatic: true,
+    probe: async (env) => judge(await hostFacts(env)),
+    open: async (context) => openHost(context, enginesOf),
+  };
+}
+
+async function openHost(context: DriverContext, enginesOf: EnginesOf): Promise<Driver> {
+  const places = hostPlaces(context.directory);
+  const environment = programEnvironment(context.env, programPath(context.env.PATH));
+  const run: Run = (argv, options) => runProgram(argv, { ...options, env: environment });
+  await makeRuntime(places);
+  const machine = hostMachine({ places, run, forwarding: hostForwarding, log: context.log });
+  const { network } = machine;
+  const shell = hostShell({ places, logs: context.logs, run, environment, pace: realPace, network });
+  return { ...INFO, machine, engines: enginesOf(shell, places.cgroup) };
+}

@@ -1,0 +1,123 @@
+import { readdir, readFile, rm } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { RdError } from '../../../errors.ts';
+import type { Pace } from '../../../process/pace.ts';
+import type { ProcessEntry } from '../../../process/proc.ts';
+import { isAlive, readProcesses, signalProcess } from '../../../process/proc.ts';
+import type { EngineArea } from '../../shell.ts';
+import type { Run } from './commands.ts';
+import { removeControlGroup } from './runtime.ts';
+
+const POLL_MS = 50;
+const END_MS = 15_000;
+
+/** One line of `/proc/PID/mountinfo`, as far as it tells whose a mount is. */
+export interface Mount {
+  point: string;
+  /** Root of the mount inside its file system and the options of that, where overlay names its directories. */
+  root: string;
+  options: string;
+}
+
+/** The kernel writes blanks, tabs, line ends and backslashes of paths as three octal digits. */
+export function parseMounts(text: string): Mount[] {
+  const plain = (field: string) =>
+    field.replace(/\\([0-7]{3})/g, (_, digits) => String.fromCharCode(Number.parseInt(digits, 8)));
+  return text.split('\n').flatMap((line) => {
+    const [first = '', second = ''] = line.split(' - ');
+    const [, , , root, point] = first.split(' ');
+    if (root === undefined || point === undefined) return [];
+    return [{ root: plain(root), point: plain(point), options: plain(second) }];
+  });
+}
+
+/** True for a directory itself and what is below it. */
+export function isWithin(path: string, directories: readonly string[]): boolean {
+  return directories.some((directory) => path === directory || path.startsWith(`${directory}/`));
+}
+
+/** Whether the root directory of a process with these mounts is made of files below the directories. */
+export function rootIsWithin(mounts: readonly Mount[], directories: readonly string[]): boolean {
+  const root = mounts.find(({ point }) => point === '/');
+  if (!root) return false;
+  const upper = /(?:^|,)upperdir=([^,]*)/.exec(root.options)?.[1];
+  return isWithin(root.root, directories) || (upper !== undefined && isWithin(upper, directories));
+}
+
+/** A shim reports to the socket it was given; that makes it the engine's. */
+export function isShim(argv: readonly string[], socket: string): boolean {
+  const at = argv.indexOf('-address');
+  return basename(argv[0] ?? '').startsWith('containerd-shim') && at > 0 && argv[at + 1] === socket;
+}
+
+/** Shims of the engine, everything below them, and containers whose shim is gone. */
+export async function processesOf(area: EngineArea): Promise<ProcessEntry[]> {
+  const all = await readProcesses();
+  const mine = new Set(all.filter(({ argv }) => isShim(argv, area.containerd)).map(({ pid }) => pid));
+  for (const { pid } of all) {
+    if (mine.has(pid)) continue;
+    const mounts = await readFile(`/proc/${pid}/mountinfo`, 'utf8').catch(() => '');
+    if (rootIsWithin(parseMounts(mounts), area.directories)) mine.add(pid);
+  }
+  for (let grown = true; grown; ) {
+    const children = all.filter(({ pid, parent }) => mine.has(parent) && !mine.has(pid));
+    for (const { pid } of children) mine.add(pid);
+    grown = children.length > 0;
+  }
+  return all.filter(({ pid }) => mine.has(pid));
+}
+
+/** Mount points below the directories, innermost and latest first. */
+export async function mountsOf(area: EngineArea): Promise<string[]> {
+  const mounts = parseMounts(await readFile('/proc/self/mountinfo', 'utf8'));
+  return mounts.flatMap(({ point }) => (isWithin(point, area.directories) ? [point] : [])).reverse();
+}
+
+/** One word for each thing that is there. */
+export async function findLeftovers(area: EngineArea): Promise<string[]> {
+  const [processes, mounts] = await Promise.all([processesOf(area), mountsOf(area)]);
+  return [
+    ...processes.map(({ pid, argv }) => `process ${pid} (${argv[0] ?? '?'})`),
+    ...mounts.map((point) => `mount ${point}`),
+  ];
+}
+
+/**
+ * Kills the processes, unmounts, and removes the sockets of shims and the control group. The caller has made sure that the
+ * engine's own programs have ended.
+ * @throws RdError `ERR_DRIVER_FAILED` naming what stays.
+ */
+export async function clearLeftovers(area: EngineArea, run: Run, pace: Pace): Promise<void> {
+  const deadline = pace.now() + END_MS;
+  for (;;) {
+    const processes = await processesOf(area);
+    if (processes.length === 0) break;
+    for (const entry of processes) await signalProcess(entry, 'SIGKILL');
+    if (pace.now() >= deadline) {
+      throw new RdError(
+        'ERR_DRIVER_FAILED',
+        `processes of containers cannot be ended: pid ${processes.map(({ pid }) => pid).join(', ')}`,
+      );
+    }
+    if (await isAlive(processes[0] as ProcessEntry)) await pace.sleep(POLL_MS);
+  }
+  for (const point of await mountsOf(area)) {
+    const { exitCode } = await run(['umount', point], { accept: [0, 1, 32] });
+    // Busy: somebody looks at it from outside. It goes when they leave.
+    if (exitCode !== 0) await run(['umount', '--lazy', point], { accept: [0, 1, 32] });
+  }
+  const left = await mountsOf(area);
+  if (left.length > 0) throw new RdError('ERR_DRIVER_FAILED', `could not unmount ${left.join(', ')}`);
+  await removeShimSockets(area.state);
+  if (area.cgroup !== undefined) await removeControlGroup(area.cgroup);
+}
+
+/** Shims listen in a directory that all containerds of a host share; a killed one leaves its socket there. */
+async function removeShimSockets(state: string): Promise<void> {
+  const files = await readdir(state, { recursive: true }).catch(() => []);
+  for (const file of files.filter((name) => basename(name) === 'address')) {
+    const address = await readFile(join(state, file), 'utf8').catch(() => '');
+    const socket = /^unix:\/\/(\/run\/containerd\/s\/[0-9a-f]{64})$/.exec(address.trim())?.[1];
+    if (socket) await rm(socket, { force: true });
+  }
+}

@@ -1,0 +1,68 @@
+import type { JsonObject, JsonValue } from '../../../json.ts';
+import { isObject } from '../../../json.ts';
+import type { Run } from './commands.ts';
+import type { Range } from './subnet.ts';
+import { overlaps, parseRange } from './subnet.ts';
+
+/** A network link of the host. */
+export interface Link {
+  name: string;
+  up: boolean;
+  bridge: boolean;
+  /** IPv4 addresses with their network's prefix. */
+  addresses: readonly string[];
+}
+
+/** All links, in the kernel's order. */
+export async function readLinks(run: Run): Promise<Link[]> {
+  return parseLinks((await run(['ip', '-json', '-details', 'address', 'show'])).stdout);
+}
+
+/** Reads the output of `ip -json -details address show`. */
+export function parseLinks(output: string): Link[] {
+  return rows(output).flatMap((row) => {
+    const { ifname, flags, linkinfo, addr_info: info } = row;
+    if (typeof ifname !== 'string') return [];
+    const addresses = (Array.isArray(info) ? info : []).flatMap((entry) => {
+      if (!isObject(entry) || entry.family !== 'inet') return [];
+      return typeof entry.local === 'string' ? [`${entry.local}/${String(entry.prefixlen)}`] : [];
+    });
+    return [
+      {
+        name: ifname,
+        up: Array.isArray(flags) && flags.includes('UP'),
+        bridge: isObject(linkinfo) && linkinfo.info_kind === 'bridge',
+        addresses,
+      },
+    ];
+  });
+}
+
+/** Destinations of all IPv4 routes except the default one, from every table. */
+export async function readRoutes(run: Run): Promise<Range[]> {
+  return parseRoutes((await run(['ip', '-json', '-4', 'route', 'show', 'table', 'all'])).stdout);
+}
+
+/** Reads the output of `ip -json -4 route show table all`. */
+export function parseRoutes(output: string): Range[] {
+  return rows(output).flatMap(({ dst }) => {
+    const range = typeof dst === 'string' ? parseRange(dst) : undefined;
+    return range && range.prefix > 0 ? [range] : [];
+  });
+}
+
+/** Links whose own network lies in the range. */
+export function linksWithin(links: readonly Link[], pool: Range): Link[] {
+  return links.filter(({ addresses }) =>
+    addresses.some((address) => {
+      const range = parseRange(address);
+      return range !== undefined && overlaps(range, pool);
+    }),
+  );
+}
+
+function rows(output: string): JsonObject[] {
+  // Some releases print nothing at all for an empty list.
+  const value: JsonValue = output.trim() === '' ? [] : JSON.parse(output);
+  return Array.isArray(value) ? value.filter(isObject) : [];
+}

@@ -1,0 +1,66 @@
+import type { JsonObject, JsonValue } from '../../../json.ts';
+import { isObject } from '../../../json.ts';
+import { readIfThere, writeFileAtomic } from '../../../storage/atomic-file.ts';
+import type { MachineSpec } from '../../driver.ts';
+
+/** What is written about the machine: before anything is made, and after everything is taken away. */
+export interface MachineRecord {
+  power: 'on' | 'off';
+  spec: MachineSpec;
+  /** IPv4 range that this instance uses for its containers. */
+  pool: string;
+  /** Boot in which we turned forwarding on; absent when it was on already. */
+  forwardingBoot?: string;
+}
+
+/** Undefined when there is none; `damaged` when it cannot be understood. */
+export async function readMachineRecord(file: string): Promise<MachineRecord | 'damaged' | undefined> {
+  const text = await readIfThere(file);
+  if (text === undefined) return undefined;
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return 'damaged';
+  }
+  return parse(value) ?? 'damaged';
+}
+
+export async function writeMachineRecord(file: string, record: MachineRecord): Promise<void> {
+  await writeFileAtomic(file, `${JSON.stringify(record, null, 2)}\n`);
+}
+
+function parse(value: unknown): MachineRecord | undefined {
+  if (!isObject(value) || !isObject(value.spec) || !isObject(value.spec.mount)) return undefined;
+  const { power, pool, forwardingBoot } = value;
+  if ((power !== 'on' && power !== 'off') || typeof pool !== 'string') return undefined;
+  const spec = parseSpec(value.spec, value.spec.mount);
+  return { power, pool, spec, ...(typeof forwardingBoot === 'string' ? { forwardingBoot } : {}) };
+}
+
+function parseSpec(spec: JsonObject, mount: JsonObject): MachineSpec {
+  return {
+    memoryGiB: number(spec.memoryGiB),
+    cpus: number(spec.cpus),
+    diskBytes: number(spec.diskBytes),
+    type: text(spec.type),
+    useRosetta: spec.useRosetta === true,
+    mount: {
+      type: text(mount.type),
+      securityModel: text(mount.securityModel),
+      protocolVersion: text(mount.protocolVersion),
+      msizeInKib: number(mount.msizeInKib),
+      cacheMode: text(mount.cacheMode),
+    },
+    sshPortForwarder: spec.sshPortForwarder === true,
+    adminAccess: spec.adminAccess === true,
+  };
+}
+
+function number(value: JsonValue | undefined): number {
+  return typeof value === 'number' ? value : 0;
+}
+
+function text(value: JsonValue | undefined): string {
+  return typeof value === 'string' ? value : '';
+}

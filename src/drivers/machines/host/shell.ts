@@ -1,0 +1,53 @@
+import { chmod, mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { findDaemon, startDaemon, stopDaemon } from '../../../process/daemon.ts';
+import { boundLog, tailOf } from '../../../process/log-file.ts';
+import type { Pace } from '../../../process/pace.ts';
+import { readIfThere, writeFileAtomic } from '../../../storage/atomic-file.ts';
+import type { EngineNetwork, Shell } from '../../shell.ts';
+import type { Run } from './commands.ts';
+import { clearLeftovers, findLeftovers } from './leftovers.ts';
+import type { HostPlaces } from './places.ts';
+
+export interface HostShellParts {
+  places: HostPlaces;
+  logs: string;
+  run: Run;
+  environment: Readonly<Record<string, string>>;
+  pace: Pace;
+  network: () => Promise<EngineNetwork>;
+}
+
+/** This host as engines see it. */
+export function hostShell({ places, logs, run, environment, pace, network }: HostShellParts): Shell {
+  const recordOf = (name: string) => join(places.run, `${name}.pid.json`);
+  const logOf = (name: string) => join(logs, `${name}.log`);
+
+  return {
+    places,
+    pace,
+    run,
+    network,
+    async start({ name, argv }) {
+      await startDaemon({ argv, recordFile: recordOf(name), logFile: logOf(name), env: environment });
+    },
+    async find(name) {
+      await boundLog(logOf(name));
+      return findDaemon(recordOf(name));
+    },
+    async stop(name, graceMs, signal) {
+      await stopDaemon(recordOf(name), { graceMs, pace, signal });
+    },
+    tail: (name) => tailOf(logOf(name)),
+    read: readIfThere,
+    write: (path, text) => writeFileAtomic(path, text),
+    remove: (path) => rm(path, { recursive: true, force: true }),
+    async makeDirectory(path) {
+      await mkdir(path, { recursive: true, mode: 0o700 });
+      await chmod(path, 0o700);
+    },
+    localSocket: async (path) => path,
+    leftovers: findLeftovers,
+    clear: (area) => clearLeftovers(area, run, pace),
+  };
+}

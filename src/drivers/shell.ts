@@ -1,0 +1,69 @@
+import type { DaemonState } from '../process/daemon.ts';
+import type { Pace } from '../process/pace.ts';
+import type { RunOptions, RunResult } from '../process/run.ts';
+
+/**
+ * What an engine needs of the machine it runs in, and all that it knows about it. Paths are paths inside the machine. A
+ * machine that is this host hands over its own programs and files; one behind a connection does the same through it.
+ */
+export interface Shell {
+  readonly places: ShellPlaces;
+  readonly pace: Pace;
+  /** See `src/process/run.ts`, also for the errors. Programs are found by name. */
+  run(argv: readonly string[], options?: Omit<RunOptions, 'env' | 'cwd'>): Promise<RunResult>;
+  /** Starts a long-lived program under a name, unless it runs already. */
+  start(program: Program): Promise<void>;
+  /** Looks for the program of that name, also one that an earlier service started. */
+  find(name: string): Promise<DaemonState>;
+  /** Asks it to end, kills it after the grace, and forgets it. Harmless when nothing runs. */
+  stop(name: string, graceMs: number, signal: AbortSignal): Promise<void>;
+  /** Last lines that the program of that name printed. */
+  tail(name: string): Promise<string[]>;
+  /** Undefined when there is no such file. */
+  read(path: string): Promise<string | undefined>;
+  /** Atomic, mode 0600; creates the directory (0700). */
+  write(path: string, text: string): Promise<void>;
+  /** A file or a whole tree; harmless when missing. */
+  remove(path: string): Promise<void>;
+  makeDirectory(path: string): Promise<void>;
+  /** A socket on this host that leads to that socket in the machine. */
+  localSocket(path: string): Promise<string>;
+  /** The network that containers are to use. Throws `ERR_DRIVER_FAILED` while the machine is off. */
+  network(): Promise<EngineNetwork>;
+  /** Processes and mounts of an engine that its programs did not take with them when they ended. */
+  leftovers(area: EngineArea): Promise<string[]>;
+  /** Ends and unmounts them. Only for an engine whose programs have ended. */
+  clear(area: EngineArea): Promise<void>;
+}
+
+export interface ShellPlaces {
+  /** Survives everything: images, volumes. */
+  data: string;
+  /** Sockets and records; short enough for every socket below it. */
+  run: string;
+}
+
+export interface Program {
+  /** Its name among the machine's programs, also of its log. */
+  name: string;
+  argv: readonly string[];
+}
+
+/** The machine made the bridge and its rules; an engine keeps its hands off the packet filter. */
+export interface EngineNetwork {
+  bridge: string;
+  /** IPv4 range in CIDR form that every network of the engine is cut from and that is routed outwards. */
+  pool: string;
+}
+
+/** All that says whose a process or mount is. */
+export interface EngineArea {
+  /** Socket of the containerd that the shims report to. */
+  containerd: string;
+  /** Its state directory. */
+  state: string;
+  /** Everything below these directories belongs to the engine. */
+  directories: readonly string[];
+  /** Control group that holds its containers, below the root of the hierarchy. */
+  cgroup?: string;
+}

@@ -1,0 +1,139 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { RdError } from '../errors.ts';
+import { readRecord, removeRecord, writeRecord } from './daemon-record.ts';
+import { openLog } from './log-file.ts';
+import type { Pace } from './pace.ts';
+import type { ProcessEntry } from './proc.ts';
+import { readProcess, readProcesses, signalProcess } from './proc.ts';
+import { installAdvice } from './program.ts';
+
+/** A long-lived program that outlives this process. Its arguments must name a path of its own: they identify it. */
+export interface DaemonSpec {
+  argv: readonly string[];
+  /** Where it is recorded. */
+  recordFile: string;
+  /** Gets its output, appended and bounded. */
+  logFile: string;
+  env: Readonly<Record<string, string | undefined>>;
+  maxLogBytes?: number;
+}
+
+/** `ended`: it was started and not stopped, and its process is gone. */
+export type DaemonState = { state: 'none' } | { state: 'running'; pid: number } | { state: 'ended' };
+
+/**
+ * Spawns the program in a session of its own, unless it runs already. Resolves when it has been spawned, which says nothing
+ * about its health.
+ * @throws RdError `ERR_DRIVER_TERMINAL` when it is missing, with the way to install it.
+ */
+export async function startDaemon(spec: DaemonSpec): Promise<number> {
+  const [program = '', ...args] = spec.argv;
+  const found = await findDaemon(spec.recordFile);
+  if (found.state === 'running') return found.pid;
+
+  // First the intent: a kill of this process after the spawn must leave a trace that the program can be found by.
+  await writeRecord(spec.recordFile, { argv: spec.argv });
+  const log = await openLog(spec.logFile, spec.maxLogBytes);
+  try {
+    const child = spawn(program, args, {
+      detached: true,
+      cwd: '/',
+      env: { ...spec.env },
+      stdio: ['ignore', log.fd, log.fd],
+    });
+    await once(child, 'spawn');
+    // Without a listener a late error, such as a failed signal, would end this process.
+    child.on('error', () => undefined);
+    child.unref();
+    const pid = child.pid ?? 0;
+    const entry = await readProcess(pid);
+    // One that ended at once keeps the record of the intent, so that it is found as ended.
+    if (entry) await writeRecord(spec.recordFile, { argv: spec.argv, process: { pid, started: entry.started } });
+    return pid;
+  } catch (cause) {
+    await removeRecord(spec.recordFile);
+    const missing = cause instanceof Error && 'code' in cause && cause.code === 'ENOENT';
+    throw new RdError(missing ? 'ERR_DRIVER_TERMINAL' : 'ERR_DRIVER_FAILED', `${program} could not be started`, {
+      cause,
+      ...(missing ? { advice: installAdvice(program) } : {}),
+    });
+  } finally {
+    await log.close();
+  }
+}
+
+/** Looks for the recorded program. A process that only has its pid is not it. */
+export async function findDaemon(recordFile: string): Promise<DaemonState> {
+  const record = await readRecord(recordFile);
+  if (!record) return { state: 'none' };
+  const entry = await processOf(record);
+  return entry ? { state: 'running', pid: entry.pid } : { state: 'ended' };
+}
+
+async function processOf(record: { argv: readonly string[]; process?: { pid: number; started: string } }) {
+  if (record.process) {
+    const entry = await readProcess(record.process.pid);
+    return entry?.started === record.process.started && isProgram(entry, record.argv) ? entry : undefined;
+  }
+  return (await readProcesses()).find((entry) => isProgram(entry, record.argv));
+}
+
+/** The program itself may appear as an interpreter and a path; the arguments stay as they were given. */
+function isProgram(entry: ProcessEntry, argv: readonly string[]): boolean {
+  const args = argv.slice(1);
+  const tail = entry.argv.slice(-args.length);
+  return args.length > 0 && tail.length === args.length && args.every((arg, index) => arg === tail[index]);
+}
+
+export interface StopOptions {
+  /** Time that the program has after SIGTERM before it is killed. */
+  graceMs: number;
+  pace: Pace;
+  signal?: AbortSignal;
+}
+
+const POLL_MS = 50;
+/** A killed process goes at once, unless the kernel holds it (a dead network file system). */
+const KILL_MS = 15_000;
+
+/**
+ * SIGTERM, SIGKILL after the grace, and the record removed once the process is gone. Harmless when nothing runs.
+ * @returns how it ended.
+ * @throws RdError `ERR_DRIVER_FAILED` when even a killed process stays; `ERR_CANCELLED` when the signal aborts.
+ */
+export async function stopDaemon(recordFile: string, options: StopOptions): Promise<'none' | 'stopped' | 'killed'> {
+  const record = await readRecord(recordFile);
+  const entry = record && (await processOf(record));
+  let how: 'none' | 'stopped' | 'killed' = 'none';
+  if (entry) {
+    how = 'stopped';
+    await signalProcess(entry, 'SIGTERM');
+    if (!(await gone(entry, options.graceMs, options))) {
+      how = 'killed';
+      await signalProcess(entry, 'SIGKILL');
+      if (!(await gone(entry, KILL_MS, options))) {
+        throw new RdError(
+          'ERR_DRIVER_FAILED',
+          `${record?.argv[0] ?? 'the program'} (pid ${entry.pid}) cannot be ended`,
+          {
+            advice:
+              'The kernel holds it, most likely in a file system that does not answer; restart the machine if it stays.',
+          },
+        );
+      }
+    }
+  }
+  await removeRecord(recordFile);
+  return how;
+}
+
+async function gone(entry: ProcessEntry, limitMs: number, { pace, signal }: StopOptions): Promise<boolean> {
+  const deadline = pace.now() + limitMs;
+  for (;;) {
+    if ((await readProcess(entry.pid))?.started !== entry.started) return true;
+    if (pace.now() >= deadline) return false;
+    if (signal?.aborted) throw new RdError('ERR_CANCELLED', `waiting for pid ${entry.pid} to end was cancelled`);
+    await pace.sleep(POLL_MS, signal);
+  }
+}

@@ -1,0 +1,44 @@
+import { copyFile, mkdir, open, rename, stat, truncate } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { lastLines } from './run.ts';
+
+/** A log grows to about this before its older half moves to `FILE.1`. */
+export const MAX_LOG_BYTES = 10 * 1024 * 1024;
+
+async function sizeOf(file: string): Promise<number> {
+  return stat(file).then(
+    (facts) => facts.size,
+    () => 0,
+  );
+}
+
+/** Opens a log for appending (0600); one that is too large becomes `FILE.1` first, in place of the one before. */
+export async function openLog(file: string, maxBytes = MAX_LOG_BYTES) {
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  if ((await sizeOf(file)) > maxBytes) await rename(file, `${file}.1`);
+  return open(file, 'a', 0o600);
+}
+
+/**
+ * Bounds the log of a running program, which holds the file open for appending: the content moves to `FILE.1` and the
+ * file starts again. Lines written in between are lost. Does nothing for a small or missing file.
+ */
+export async function boundLog(file: string, maxBytes = MAX_LOG_BYTES): Promise<void> {
+  if ((await sizeOf(file)) <= maxBytes) return;
+  await copyFile(file, `${file}.1`);
+  await truncate(file, 0);
+}
+
+/** The last lines of a log, for the details of an error; empty when it cannot be read. */
+export async function tailOf(file: string, lines = 8): Promise<string[]> {
+  const handle = await open(file, 'r').catch(() => undefined);
+  if (!handle) return [];
+  try {
+    const { size } = await handle.stat();
+    const length = Math.min(size, 16 * 1024);
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, size - length);
+    return lastLines(buffer.subarray(0, bytesRead).toString('utf8'), lines);
+  } finally {
+    await handle.close();
+  }
+}

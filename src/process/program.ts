@@ -1,0 +1,45 @@
+import { constants } from 'node:fs';
+import { access } from 'node:fs/promises';
+import { delimiter, join } from 'node:path';
+
+/** Debian package of each program that is called by name. */
+const PACKAGES: Readonly<Record<string, string>> = {
+  dockerd: 'docker.io',
+  'docker-proxy': 'docker.io',
+  containerd: 'containerd',
+  ctr: 'containerd',
+  runc: 'runc',
+  ip: 'iproute2',
+  iptables: 'iptables',
+  'iptables-save': 'iptables',
+  'iptables-restore': 'iptables',
+  umount: 'mount',
+};
+
+/** Sentence that tells how to get a program, as advice of an error. */
+export function installAdvice(program: string): string {
+  const name = PACKAGES[program];
+  return name
+    ? `Install it: apt-get install --no-install-recommends ${name}`
+    : `Install ${program}, or add its directory to PATH.`;
+}
+
+/** The search path with the administrator's directories, which a plain `su` leaves out. */
+export function programPath(path: string | undefined): string {
+  const wanted = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
+  const given = (path ?? '').split(delimiter).filter((entry) => entry !== '');
+  return [...given, ...wanted.filter((entry) => !given.includes(entry))].join(delimiter);
+}
+
+/** Absolute path of the executable that `name` means on a search path; undefined when there is none. */
+export async function findProgram(name: string, path: string): Promise<string | undefined> {
+  for (const directory of path.split(delimiter)) {
+    const candidate = join(directory, name);
+    const found = await access(candidate, constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+    if (found) return candidate;
+  }
+  return undefined;
+}

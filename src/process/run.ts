@@ -1,0 +1,134 @@
+import { spawn } from 'node:child_process';
+import { RdError } from '../errors.ts';
+import { installAdvice } from './program.ts';
+
+export interface RunOptions {
+  signal?: AbortSignal;
+  /** The program is ended after this time; 30,000 unless told. */
+  timeoutMs?: number;
+  /** Written to its standard input, which is empty otherwise. */
+  input?: string | Uint8Array;
+  /** The whole environment; that of this process unless told. */
+  env?: Readonly<Record<string, string | undefined>>;
+  cwd?: string;
+  /** Bytes accepted on each output stream; 1 MiB unless told. More is an error. */
+  maxOutput?: number;
+  /** Exit statuses that are answers rather than failures; `[0]` unless told. */
+  accept?: readonly number[];
+}
+
+export interface RunResult {
+  exitCode: number;
+  stdout: string;
+  stderr: string;
+}
+
+const MEBIBYTE = 1024 * 1024;
+const KILL_AFTER_MS = 2_000;
+
+/**
+ * Runs a program to its end, without a shell.
+ * @throws RdError `ERR_DRIVER_FAILED` naming the program and its exit status, with the last lines of its standard error as
+ * details; `ERR_DRIVER_TERMINAL` with the way to install it when it is missing; `ERR_CANCELLED` when the signal aborts.
+ */
+export async function run(argv: readonly string[], options: RunOptions = {}): Promise<RunResult> {
+  const [program = '', ...args] = argv;
+  const { signal, timeoutMs = 30_000, accept = [0], maxOutput = MEBIBYTE } = options;
+  if (signal?.aborted) throw cancelled(program);
+
+  const child = spawn(program, args, {
+    stdio: ['pipe', 'pipe', 'pipe'],
+    ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
+    ...(options.env === undefined ? {} : { env: { ...options.env } }),
+  });
+  let ended: RdError | undefined;
+  let killer: NodeJS.Timeout | undefined;
+  const end = (reason: RdError) => {
+    if (ended) return;
+    ended = reason;
+    child.kill('SIGTERM');
+    killer = setTimeout(() => child.kill('SIGKILL'), KILL_AFTER_MS);
+  };
+
+  const stdout = collect(child.stdout, maxOutput, () => end(tooMuch(program, maxOutput)));
+  const stderr = collect(child.stderr, maxOutput, () => end(tooMuch(program, maxOutput)));
+  const timer = setTimeout(() => end(timedOut(program, timeoutMs)), timeoutMs);
+  const onAbort = () => end(cancelled(program));
+  signal?.addEventListener('abort', onAbort, { once: true });
+  // A program may end without reading its input; its exit status tells what that means.
+  child.stdin.on('error', () => undefined);
+  child.stdin.end(options.input);
+
+  try {
+    const { code, by } = await exitOf(child, () => ended !== undefined);
+    if (ended) throw ended;
+    const result = { exitCode: code ?? -1, stdout: stdout(), stderr: stderr() };
+    if (code === null || !accept.includes(code)) throw failed(program, code, by, result.stderr);
+    return result;
+  } catch (error) {
+    if (error instanceof RdError) throw error;
+    throw notStarted(program, error);
+  } finally {
+    clearTimeout(timer);
+    clearTimeout(killer);
+    signal?.removeEventListener('abort', onAbort);
+  }
+}
+
+type Child = ReturnType<typeof spawn>;
+
+function exitOf(child: Child, wasEnded: () => boolean): Promise<{ code: number | null; by: NodeJS.Signals | null }> {
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', () => {
+      // A grandchild may hold the pipes open for ever; after an end by us nobody wants the rest.
+      if (wasEnded()) for (const stream of child.stdio) stream?.destroy();
+    });
+    child.once('close', (code, by) => resolve({ code, by }));
+  });
+}
+
+function collect(stream: NodeJS.ReadableStream, limit: number, overflow: () => void): () => string {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  stream.on('data', (chunk: Buffer) => {
+    size += chunk.length;
+    if (size > limit) overflow();
+    else chunks.push(chunk);
+  });
+  return () => Buffer.concat(chunks).toString('utf8');
+}
+
+/** The last lines that say something, for the details of an error. */
+export function lastLines(text: string, count = 8): string[] {
+  const lines = text.split('\n').map((line) => line.trimEnd());
+  return lines.filter((line) => line !== '').slice(-count);
+}
+
+function failed(program: string, code: number | null, by: NodeJS.Signals | null, stderr: string): RdError {
+  const how = code === null ? `was ended by ${by ?? 'a signal'}` : `failed with exit status ${code}`;
+  const details = lastLines(stderr);
+  const last = details.at(-1);
+  return new RdError('ERR_DRIVER_FAILED', `${program} ${how}${last ? `: ${last}` : ''}`, { details });
+}
+
+function notStarted(program: string, cause: unknown): RdError {
+  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
+  if (code === 'ENOENT') {
+    return new RdError('ERR_DRIVER_TERMINAL', `${program} was not found`, { cause, advice: installAdvice(program) });
+  }
+  const text = cause instanceof Error ? cause.message : String(cause);
+  return new RdError('ERR_DRIVER_FAILED', `${program} could not be run: ${text}`, { cause });
+}
+
+function timedOut(program: string, timeoutMs: number): RdError {
+  return new RdError('ERR_DRIVER_FAILED', `${program} did not end within ${timeoutMs / 1000} s and was stopped`);
+}
+
+function tooMuch(program: string, limit: number): RdError {
+  return new RdError('ERR_DRIVER_FAILED', `${program} printed more than ${limit} bytes and was stopped`);
+}
+
+function cancelled(program: string): RdError {
+  return new RdError('ERR_CANCELLED', `${program} was stopped because the work was cancelled`);
+}
