@@ -1,0 +1,143 @@
+import { RdError } from '../../../errors.ts';
+import type {
+  ClusterDriver,
+  ClusterStatus,
+  Driver,
+  DriverInfo,
+  EngineDriver,
+  EngineName,
+  EngineStatus,
+  MachineDriver,
+} from '../../driver.ts';
+import type { FaultSource } from './faults.ts';
+import { type Model, noted, type StepRecord, workloadOf } from './model.ts';
+import type { ModelStore } from './store.ts';
+import { clusterAfter, engineAfter, type FirstWorkload, machineAfter } from './transitions.ts';
+import { SIMULATED_VERSIONS } from './versions.ts';
+
+/** What a simulation is made of; everything that a test wants to hold in its hand is injected. */
+export interface Simulation {
+  info: DriverInfo;
+  store: ModelStore;
+  now: () => number;
+  /** Rejects when the signal aborts. */
+  sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+  latency: (part: StepRecord['part'], step: string) => number;
+  faults: FaultSource;
+  firstWorkload: FirstWorkload;
+  /** Milliseconds between the end of the cluster's start and its first answer. */
+  clusterReadyMs: number;
+}
+
+/** A driver over a model. Each step takes its time, may go wrong, and then changes the model at one stroke. */
+export function simulatedDriver(simulation: Simulation): Driver {
+  const { info, store, now } = simulation;
+  const machine: MachineDriver = {
+    observe: (signal) => look('machine', signal, ({ machine }) => machine),
+    perform: (step, signal) => act('machine', step.do, signal, (model) => machineAfter(model, step)),
+  };
+  const engine = (name: EngineName): EngineDriver => ({
+    observe: (signal) => look(name, signal, (model) => engineStatus(name, model)),
+    perform: (step, signal) =>
+      act(name, step.do, signal, (model) => engineAfter(model, name, step, simulation.firstWorkload)),
+  });
+  const cluster: ClusterDriver = {
+    versions: async () => SIMULATED_VERSIONS,
+    observe: (signal) => look('cluster', signal, (model) => clusterStatus(model, now())),
+    perform: (step, signal) =>
+      act('cluster', step.do, signal, (model) => clusterAfter(model, step, now() + simulation.clusterReadyMs)),
+  };
+  return {
+    ...info,
+    machine,
+    engines: { moby: engine('moby'), containerd: engine('containerd') },
+    ...(info.hasCluster ? { cluster } : {}),
+  };
+
+  async function look<T>(part: StepRecord['part'], signal: AbortSignal, see: (model: Model) => T): Promise<T> {
+    await misfortune(part, 'observe', 'before', simulation.faults(part, 'observe'), signal);
+    return see(store.load());
+  }
+
+  async function act(
+    part: StepRecord['part'],
+    step: string,
+    signal: AbortSignal,
+    change: (model: Model) => Model,
+  ): Promise<void> {
+    const fault = simulation.faults(part, step);
+    try {
+      await misfortune(part, step, 'before', fault, signal);
+      const ms = simulation.latency(part, step);
+      if (ms > 0) await simulation.sleep(ms, signal);
+      if (signal.aborted) throw calledOff(part, step);
+      store.save(change(store.load()));
+      await misfortune(part, step, 'after', fault, signal);
+    } catch (error) {
+      note(part, step, 'failed');
+      throw signal.aborted ? calledOff(part, step) : error;
+    }
+    note(part, step, 'done');
+  }
+
+  function note(part: StepRecord['part'], step: string, outcome: StepRecord['outcome']): void {
+    store.save(noted(store.load(), { at: now(), part, do: step, outcome }));
+  }
+}
+
+async function misfortune(
+  part: string,
+  step: string,
+  when: 'before' | 'after',
+  fault: ReturnType<FaultSource>,
+  signal: AbortSignal,
+): Promise<void> {
+  if (fault?.kind === 'error' && fault.when === when) throw fault.error;
+  if (fault?.kind !== 'hang' || when !== 'before') return;
+  await new Promise<never>((_resolve, reject) => {
+    const give = () => reject(calledOff(part, step));
+    if (signal.aborted) give();
+    else signal.addEventListener('abort', give, { once: true });
+  });
+}
+
+function calledOff(part: string, step: string): RdError {
+  return new RdError('ERR_CANCELLED', `${part} ${step} was called off.`);
+}
+
+function engineStatus(name: EngineName, { engines }: Model): EngineStatus {
+  const { process } = engines[name];
+  switch (process.state) {
+    case 'stopped':
+      return { state: 'stopped' };
+    case 'hung':
+      return { state: 'unresponsive', message: `the simulated ${name} does not answer` };
+    case 'running':
+      return {
+        state: 'running',
+        spec: process.spec,
+        endpoint: `simulated:${name}`,
+        version: 'simulated',
+        workload: workloadOf(engines[name]),
+      };
+  }
+}
+
+function clusterStatus({ cluster }: Model, now: number): ClusterStatus {
+  switch (cluster.state) {
+    case 'absent':
+      return { state: 'absent' };
+    case 'stopped':
+      return { state: 'stopped', installedVersion: cluster.installedVersion };
+    case 'hung':
+      return {
+        state: 'unresponsive',
+        installedVersion: cluster.installedVersion,
+        message: 'the simulated cluster does not answer',
+      };
+    case 'running': {
+      const { installedVersion, spec, readyAt } = cluster;
+      return { state: 'running', installedVersion, spec, ready: now >= readyAt, kubeconfig: 'simulated:kubeconfig' };
+    }
+  }
+}

@@ -1,0 +1,39 @@
+import type { Driver, DriverInfo } from '../../driver.ts';
+import { type Simulation, simulatedDriver } from './driver.ts';
+import { SIMULATED_INFO } from './info.ts';
+import { emptyModel, type Model, type StepRecord } from './model.ts';
+import { memoryStore } from './store.ts';
+
+/** A simulation in memory, with a handle on the model behind it. */
+export interface MemorySimulation {
+  driver: Driver;
+  model(): Model;
+  /** Changes the world behind the driver's back. */
+  meddle(change: (model: Model) => Model): void;
+  log(): readonly StepRecord[];
+}
+
+/** For tests: no file, no latency and no faults unless given. */
+export function memorySimulation(
+  options: Partial<Omit<Simulation, 'store' | 'info'>> & { model?: Model; info?: Partial<DriverInfo> } = {},
+): MemorySimulation {
+  const { model = emptyModel(), info, ...rest } = options;
+  const store = memoryStore(model);
+  const driver = simulatedDriver({
+    now: () => 0,
+    sleep: () => Promise.resolve(),
+    latency: () => 0,
+    faults: () => undefined,
+    firstWorkload: { images: 0, containers: 0 },
+    clusterReadyMs: 0,
+    ...rest,
+    info: { ...SIMULATED_INFO, ...info },
+    store,
+  });
+  return {
+    driver,
+    model: store.load,
+    meddle: (change) => store.save(change(store.load())),
+    log: () => store.load().log,
+  };
+}

@@ -1,0 +1,78 @@
+import type { ClusterSpec, EngineName, EngineSpec, MachineSpec, Workload } from '../../driver.ts';
+
+/** Everything that a simulated desktop consists of. Plain data: it is kept in a file between runs. */
+export interface Model {
+  format: 1;
+  machine:
+    | { state: 'absent' }
+    | { state: 'off' }
+    | { state: 'on'; spec: MachineSpec }
+    | { state: 'broken'; reason: string; message: string };
+  engines: Record<EngineName, EngineModel>;
+  cluster: ClusterModel;
+  /** The newest steps, oldest first. */
+  log: StepRecord[];
+}
+
+export interface EngineModel {
+  process: { state: 'stopped' } | { state: 'running'; spec: EngineSpec } | { state: 'hung' };
+  /** Each engine has its own; they survive a stop and a switch. */
+  images: string[];
+  containers: { name: string; running: boolean }[];
+  volumes: string[];
+  /** It has been started before, so its first workload is there. */
+  used: boolean;
+}
+
+export type ClusterModel =
+  | { state: 'absent' }
+  | { state: 'stopped' | 'hung'; installedVersion: string; workloads: string[] }
+  | {
+      state: 'running';
+      installedVersion: string;
+      workloads: string[];
+      spec: ClusterSpec;
+      /** Milliseconds since the epoch from which on it answers. */
+      readyAt: number;
+    };
+
+/** One step that was asked for, in the order of asking. */
+export interface StepRecord {
+  at: number;
+  part: 'machine' | EngineName | 'cluster';
+  do: string;
+  outcome: 'done' | 'failed';
+}
+
+/** How many steps are remembered. */
+const LOG_LENGTH = 500;
+
+/** Nothing has ever been started. */
+export function emptyModel(): Model {
+  const engine = (): EngineModel => ({
+    process: { state: 'stopped' },
+    images: [],
+    containers: [],
+    volumes: [],
+    used: false,
+  });
+  return {
+    format: 1,
+    machine: { state: 'absent' },
+    engines: { moby: engine(), containerd: engine() },
+    cluster: { state: 'absent' },
+    log: [],
+  };
+}
+
+export function workloadOf({ containers, images }: EngineModel): Workload {
+  return {
+    runningContainers: containers.filter((container) => container.running).length,
+    containers: containers.length,
+    images: images.length,
+  };
+}
+
+export function noted(model: Model, record: StepRecord): Model {
+  return { ...model, log: [...model.log, record].slice(-LOG_LENGTH) };
+}

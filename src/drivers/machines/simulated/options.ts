@@ -1,0 +1,83 @@
+import { RdError } from '../../../errors.ts';
+import type { FirstWorkload } from './transitions.ts';
+
+export type Env = Readonly<Record<string, string | undefined>>;
+export type FaultPart = 'machine' | 'engine' | 'moby' | 'containerd' | 'cluster';
+
+/** How one kind of step goes wrong: so many times and then no more, for good, or by never ending. */
+export interface FaultRule {
+  part: FaultPart;
+  /** Name of a step, or `observe`. */
+  step: string;
+  effect: { times: number } | 'terminal' | 'hang';
+}
+
+/** What the environment says about the simulation. */
+export interface SimulationOptions {
+  /** Milliseconds for every step; undefined: each kind of step has its own. */
+  latencyMs: number | undefined;
+  faults: readonly FaultRule[];
+  firstWorkload: FirstWorkload;
+}
+
+const PARTS: readonly string[] = ['machine', 'engine', 'moby', 'containerd', 'cluster'] satisfies FaultPart[];
+const STEPS: readonly string[] = ['start', 'stop', 'adjust', 'reset', 'observe'];
+const FAULT = /^([a-z]+)\.([a-z]+):(\d{1,6}|terminal|hang)$/;
+
+/**
+ * Reads
+ * - `RDCTL_SIMULATED_LATENCY_MS`: `0` to `3600000`;
+ * - `RDCTL_SIMULATED_FAULTS`: `engine.start:2,machine.stop:terminal,cluster.start:hang`;
+ * - `RDCTL_SIMULATED_WORKLOAD`: `containers=2,images=5`, what an engine holds after its first start.
+ * Throws `ERR_USAGE` naming the variable.
+ */
+export function simulationOptions(env: Env): SimulationOptions {
+  return {
+    latencyMs: latency(env.RDCTL_SIMULATED_LATENCY_MS),
+    faults: items(env.RDCTL_SIMULATED_FAULTS).map(fault),
+    firstWorkload: workload(items(env.RDCTL_SIMULATED_WORKLOAD)),
+  };
+}
+
+function items(text: string | undefined): string[] {
+  return (text ?? '').split(',').flatMap((item) => (item.trim() === '' ? [] : [item.trim()]));
+}
+
+function latency(text: string | undefined): number | undefined {
+  if (text === undefined || text === '') return undefined;
+  const value = /^\d{1,7}$/.test(text) ? Number(text) : Number.NaN;
+  if (value >= 0 && value <= 3_600_000) return value;
+  throw wrong('RDCTL_SIMULATED_LATENCY_MS', text, 'Write milliseconds between 0 and 3600000.');
+}
+
+function fault(item: string): FaultRule {
+  const [, part = '', step = '', effect = ''] = FAULT.exec(item) ?? [];
+  if (!isPart(part) || !STEPS.includes(step)) {
+    throw wrong(
+      'RDCTL_SIMULATED_FAULTS',
+      item,
+      'Write PART.STEP:EFFECT, such as engine.start:2 or machine.start:terminal.',
+    );
+  }
+  return { part, step, effect: effect === 'terminal' || effect === 'hang' ? effect : { times: Number(effect) } };
+}
+
+function workload(parts: readonly string[]): FirstWorkload {
+  const found: FirstWorkload = { images: 0, containers: 0 };
+  for (const part of parts) {
+    const [, what, count] = /^(images|containers)=(\d{1,5})$/.exec(part) ?? [];
+    if (what !== 'images' && what !== 'containers') {
+      throw wrong('RDCTL_SIMULATED_WORKLOAD', part, 'Write containers=NUMBER,images=NUMBER.');
+    }
+    found[what] = Number(count);
+  }
+  return found;
+}
+
+function isPart(text: string): text is FaultPart {
+  return PARTS.includes(text);
+}
+
+function wrong(variable: string, text: string, advice: string): RdError {
+  return new RdError('ERR_USAGE', `${variable} has a part that is not understood: "${text}".`, { advice });
+}

@@ -1,0 +1,93 @@
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { RdError } from '../../../errors.ts';
+import { isObject } from '../../../json.ts';
+import { emptyModel, type Model } from './model.ts';
+
+/** Where a model lives between two looks at it. Synchronous, so that a change is one indivisible act. */
+export interface ModelStore {
+  load(): Model;
+  save(model: Model): void;
+}
+
+/** Keeps the model for as long as the process lives. */
+export function memoryStore(model: Model = emptyModel()): ModelStore {
+  let kept = structuredClone(model);
+  return {
+    load: () => structuredClone(kept),
+    save(next) {
+      kept = structuredClone(next);
+    },
+  };
+}
+
+/**
+ * Keeps the model in `machine.json` of a directory, written whole or not at all, so that the machine outlives the service however
+ * that ends. `load` throws `ERR_DRIVER_TERMINAL` for a file that is no model.
+ */
+export function fileStore(directory: string): ModelStore {
+  const file = join(directory, 'machine.json');
+  return {
+    load() {
+      const text = readIfPresent(file);
+      return text === undefined ? emptyModel() : parse(text, file);
+    },
+    save(model) {
+      const temporary = `${file}.${process.pid}.tmp`;
+      const handle = openSync(temporary, 'w', 0o600);
+      try {
+        writeFileSync(handle, `${JSON.stringify(model, undefined, 2)}\n`);
+        fsyncSync(handle);
+      } finally {
+        closeSync(handle);
+      }
+      renameSync(temporary, file);
+    },
+  };
+}
+
+function readIfPresent(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw new RdError('ERR_IO', `The state of the simulated machine cannot be read from ${file}.`, { cause: error });
+  }
+}
+
+function parse(text: string, file: string): Model {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (isModel(value)) return value;
+  } catch (cause) {
+    throw unreadable(file, cause);
+  }
+  throw unreadable(file);
+}
+
+/** Looks at everything that the driver branches on. */
+function isModel(value: unknown): value is Model {
+  if (!isObject(value) || value.format !== 1 || !Array.isArray(value.log)) return false;
+  const { machine, engines, cluster } = value;
+  if (!isObject(machine) || !isObject(engines) || !isObject(cluster)) return false;
+  const machineFits = isOneOf(machine.state, ['absent', 'off', 'broken']) || isObject(machine.spec);
+  const clusterFits = cluster.state === 'absent' || typeof cluster.installedVersion === 'string';
+  return machineFits && clusterFits && [engines.moby, engines.containerd].every(isEngine);
+}
+
+function isEngine(value: unknown): boolean {
+  if (!isObject(value) || !Array.isArray(value.images) || !Array.isArray(value.containers)) return false;
+  const process = value.process;
+  return isObject(process) && (isOneOf(process.state, ['stopped', 'hung']) || isObject(process.spec));
+}
+
+function isOneOf(value: unknown, words: readonly string[]): boolean {
+  return typeof value === 'string' && words.includes(value);
+}
+
+function unreadable(file: string, cause?: unknown): RdError {
+  return new RdError('ERR_DRIVER_TERMINAL', `The state of the simulated machine in ${file} is damaged.`, {
+    cause,
+    advice: 'Delete the file; the simulated machine, its images and its cluster are then gone.',
+  });
+}

@@ -1,0 +1,18 @@
+/**
+ * Cluster versions that the simulation offers, newest first. A fixed list of this driver: it says nothing about which versions
+ * have been released.
+ */
+export const SIMULATED_VERSIONS: readonly string[] = [
+  '1.33.4',
+  '1.33.3',
+  '1.32.8',
+  '1.32.7',
+  '1.31.12',
+  '1.31.2',
+  '1.30.14',
+  '1.30.2',
+  '1.30.1',
+  '1.29.15',
+  '1.29.4',
+  '1.28.15',
+];
