@@ -1,0 +1,151 @@
+import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import { leafAt, setLeaf } from './leaf-paths.ts';
+import type { MigrateOptions } from './migrate.ts';
+import { own, put } from './own.ts';
+
+/** What a step works on. `document` is changed in place. */
+export interface MigrationContext {
+  document: JsonObject;
+  options: MigrateOptions;
+  moved: (from: string, to: string) => void;
+}
+type Step = (context: MigrationContext) => void;
+
+const VM = 'experimental.virtualMachine';
+
+/**
+ * Keyed by the version that a step starts from. A version without a step has nothing to do: fields that were only added come
+ * from the defaults. A move acts only when the old path exists; then the old value wins over one at the new path.
+ */
+export const MIGRATION_STEPS: Readonly<Record<number, Step>> = {
+  1: (context) => remove(context, 'kubernetes.rancherMode'),
+  4: fromFlatShape,
+  5: fromTopLevelWindow,
+  6: extensionsByName,
+  7: withoutNotset,
+  8: (context) => move(context, 'extensions', 'application.extensions.installed'),
+  9: trimNoproxy,
+  10: freezeWebAssembly,
+  11: (context) => {
+    remove(context, `${VM}.socketVMNet`);
+    removeIfEmpty(context, VM);
+  },
+  12: (context) => {
+    // The value is taken away again two steps later; what remains is the section, which a partial document did not ask for.
+    if (!context.options.partial) setLeaf(context.document, `${VM}.networkingTunnel`, true);
+  },
+  13: (context) => {
+    remove(context, 'virtualMachine.hostResolver');
+    remove(context, `${VM}.networkingTunnel`);
+  },
+  14: (context) => {
+    move(context, `${VM}.type`, 'virtualMachine.type');
+    move(context, `${VM}.useRosetta`, 'virtualMachine.useRosetta');
+    removeIfEmpty(context, VM);
+  },
+  15: (context) => move(context, `${VM}.mount.type`, 'virtualMachine.mount.type'),
+  16: addStorageDriver,
+};
+
+function fromFlatShape(context: MigrationContext): void {
+  move(context, 'kubernetes.suppressSudo', 'application.adminAccess', opposite);
+  move(context, 'debug', 'application.debug');
+  move(context, 'pathManagementStrategy', 'application.pathManagementStrategy');
+  move(context, 'telemetry', 'application.telemetry.enabled');
+  move(context, 'updater', 'application.updater.enabled');
+  move(context, 'kubernetes.containerEngine', 'containerEngine.name');
+  move(context, 'kubernetes.experimental.socketVMNet', `${VM}.socketVMNet`);
+  move(context, 'kubernetes.hostResolver', 'virtualMachine.hostResolver');
+  move(context, 'kubernetes.memoryInGB', 'virtualMachine.memoryInGB');
+  move(context, 'kubernetes.numberCPUs', 'virtualMachine.numberCPUs');
+  move(context, 'kubernetes.WSLIntegrations', 'WSL.integrations');
+  remove(context, 'kubernetes.checkForExistingKimBuilder');
+  remove(context, 'kubernetes.experimental');
+}
+
+function fromTopLevelWindow(context: MigrationContext): void {
+  for (const name of ['autoStart', 'hideNotificationIcon', 'startInBackground', 'window']) {
+    move(context, name, `application.${name}`);
+  }
+  move(context, 'containerEngine.imageAllowList', 'containerEngine.allowedImages');
+  move(context, 'virtualMachine.experimental.socketVMNet', `${VM}.socketVMNet`);
+  removeIfEmpty(context, 'virtualMachine.experimental');
+}
+
+/** `{ 'name:tag': true }` becomes `{ name: 'tag' }`. What is no map is left for validation to name. */
+function extensionsByName({ document }: MigrationContext): void {
+  const before = own(document, 'extensions');
+  if (!isObject(before)) return;
+  const after: JsonObject = {};
+  for (const [reference, wanted] of Object.entries(before)) {
+    if (!wanted) continue;
+    const colon = reference.lastIndexOf(':');
+    // A colon before the last slash belongs to the port of a registry.
+    const tagged = colon > reference.lastIndexOf('/');
+    put(after, tagged ? reference.slice(0, colon) : reference, tagged ? reference.slice(colon + 1) : 'latest');
+  }
+  put(document, 'extensions', after);
+}
+
+function withoutNotset({ document, options }: MigrationContext): void {
+  const path = 'application.pathManagementStrategy';
+  if (leafAt(document, path) === 'notset') setLeaf(document, path, options.platform === 'win32' ? 'manual' : 'rcfiles');
+}
+
+function trimNoproxy({ document }: MigrationContext): void {
+  const path = `${VM}.proxy.noproxy`;
+  const list = leafAt(document, path);
+  if (!Array.isArray(list)) return;
+  setLeaf(
+    document,
+    path,
+    list.map((entry) => (typeof entry === 'string' ? entry.trim() : entry)).filter((entry) => entry !== ''),
+  );
+}
+
+/** WebAssembly was new in version 11: a locked profile that could not know it does not let it be turned on. */
+function freezeWebAssembly({ document, options }: MigrationContext): void {
+  const path = 'experimental.containerEngine.webAssembly.enabled';
+  if (options.locked && leafAt(document, path) === undefined) setLeaf(document, path, false);
+}
+
+function addStorageDriver({ document, options }: MigrationContext): void {
+  const path = 'containerEngine.mobyStorageDriver';
+  if (!options.locked && !options.partial && leafAt(document, path) === undefined) setLeaf(document, path, 'auto');
+}
+
+function move(
+  { document, moved }: MigrationContext,
+  from: string,
+  to: string,
+  change = (value: JsonValue) => value,
+): void {
+  const value = leafAt(document, from);
+  if (value === undefined) return;
+  take(document, from);
+  setLeaf(document, to, change(value));
+  moved(from, to);
+}
+
+function remove({ document }: MigrationContext, path: string): void {
+  take(document, path);
+}
+
+function removeIfEmpty({ document }: MigrationContext, path: string): void {
+  const value = leafAt(document, path);
+  if (isObject(value) && Object.keys(value).length === 0) take(document, path);
+}
+
+function take(document: JsonObject, path: string): void {
+  const dot = path.lastIndexOf('.');
+  const section = dot === -1 ? document : leafAt(document, path.slice(0, dot));
+  if (isObject(section)) delete section[path.slice(dot + 1)];
+}
+
+/** The logical opposite, also of a text that stands for a boolean; anything else stays for validation to name. */
+function opposite(value: JsonValue): JsonValue {
+  if (typeof value === 'boolean') return !value;
+  if (value === 'true') return false;
+  if (value === 'false') return true;
+  return value;
+}
