@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, type JsonValue } from '../src/json.ts';
-import { fieldAt, isSection, nearest } from '../src/settings/fields.ts';
 import { FIELDS } from '../src/settings/fields.gen.ts';
+import { fieldAt, isSection, nearest } from '../src/settings/fields.ts';
 import { child, type Report } from './report.ts';
 
 /** Checks `locked`: settings names all the way down, and `true` or `false` at each setting or whole section. */

@@ -26,7 +26,9 @@ export function readPortForwards(value: JsonValue, report: Report): PortForward[
 
 function readForward(entry: JsonValue, pointer: string, report: Report): PortForward | undefined {
   if (!isObject(entry)) {
-    report(pointer, `a port forward is a mapping, not ${describe(entry)}`, { expected: `object with ${KEYS.join(', ')}` });
+    report(pointer, `a port forward is a mapping, not ${describe(entry)}`, {
+      expected: `object with ${KEYS.join(', ')}`,
+    });
     return undefined;
   }
   for (const key of Object.keys(entry)) {

@@ -49,7 +49,9 @@ export async function resolveSecrets(
       } else {
         if (SENSITIVE.includes(path) && typeof inner === 'string' && inner !== '') {
           origins[path] = { literal: true };
-          warnings.push(`${source.label}: ${path} is written in plain text; use { fromEnv: NAME } or { fromFile: PATH }`);
+          warnings.push(
+            `${source.label}: ${path} is written in plain text; use { fromEnv: NAME } or { fromFile: PATH }`,
+          );
         }
         result[key] = inner;
       }

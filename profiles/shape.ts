@@ -53,7 +53,8 @@ function readProfile(value: JsonObject, report: Report): Shape {
     metadata: readMetadata(value.metadata, report),
   };
   if (isObject(value.settings)) shape.settings = value.settings;
-  else if (value.settings === undefined) report('', 'settings is missing', { expected: 'settings: { version: 19, … }' });
+  else if (value.settings === undefined)
+    report('', 'settings is missing', { expected: 'settings: { version: 19, … }' });
   else report('/settings', `settings must be a mapping, not ${describe(value.settings)}`, { expected: 'object' });
   if (value.state !== undefined) {
     const state = STATES.find((word) => word === value.state);

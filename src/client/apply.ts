@@ -2,11 +2,12 @@ import { RdError } from '../errors.ts';
 import { type Change, type Plan, type PlanRequest, SEVERITIES } from '../plan/change.ts';
 import { patchOf } from '../plan/patch.ts';
 import type { Clock } from '../reconcile/clock.ts';
-import { fillDefaults } from '../settings/defaults.ts';
 import type { StatusDocument } from '../reconcile/status-document.ts';
+import { fillDefaults } from '../settings/defaults.ts';
 import type { Client, SettingsReply, WriteReply } from './client.ts';
 import { hasConverged, waitConverged } from './converge.ts';
 import { ANY_HOST } from './offline.ts';
+import { type WantedForward, withPortForwards } from './port-forwards.ts';
 import { withoutLocked } from './skip-locked.ts';
 
 /** How often a plan is made again because somebody else changed the settings in between. */
@@ -25,6 +26,8 @@ export type ApplyEvent =
 export interface ApplyInput {
   client: Client;
   request: PlanRequest;
+  /** Port forwards of the profile, which this version refuses. */
+  portForwards: readonly WantedForward[];
   /** Do what locks allow and list the rest, instead of refusing. */
   skipLocked: boolean;
   /** Wait until the service has converged. */
@@ -60,7 +63,7 @@ export interface ApplyOutcome {
  * anything is written, and what `waitConverged` throws afterwards.
  */
 export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
-  const { client, clock, onEvent } = input;
+  const { clock, onEvent } = input;
   const start = clock.now();
   let approved: Plan | undefined;
   for (let attempt = 1; attempt <= MOST_PLANS; attempt += 1) {
@@ -110,11 +113,16 @@ async function makePlan(input: ApplyInput): Promise<{
 }> {
   // Settings first: if they change before the plan is made, the write fails on the older tag and the plan is made again.
   const live = await input.client.settings();
-  const plan = await input.client.plan(input.request);
+  const plan = withPortForwards(await input.client.plan(input.request), input.portForwards);
   const locked = plan.changes.filter((change) => change.blocked?.by === 'lock');
   if (!input.skipLocked || locked.length === 0) return { plan, live, request: input.request, skipped: [] };
   const request = withoutLocked(input.request, locked);
-  return { plan: await input.client.plan(request), live, request, skipped: locked };
+  return {
+    plan: withPortForwards(await input.client.plan(request), input.portForwards),
+    live,
+    request,
+    skipped: locked,
+  };
 }
 
 function refuseBlocked(plan: Plan): void {
@@ -165,7 +173,10 @@ async function write(
   const patch = patchOf(plan, request, fillDefaults(live.settings, ANY_HOST));
   if (patch) {
     try {
-      sent('settings', await client.putSettings(patch, { signal, ...(live.etag === undefined ? {} : { ifMatch: live.etag }) }));
+      sent(
+        'settings',
+        await client.putSettings(patch, { signal, ...(live.etag === undefined ? {} : { ifMatch: live.etag }) }),
+      );
     } catch (error) {
       if (!(error instanceof RdError) || error.code !== 'ERR_PRECONDITION_FAILED') throw error;
       if (input.exact) {

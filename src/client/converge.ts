@@ -52,7 +52,7 @@ export async function waitConverged<S extends LoopStatus>(input: WaitInput<S>): 
     }
     const left = start + timeoutMs - clock.now();
     if (left <= 0) throw deadline(timeoutMs, last);
-    await clock.sleep(Math.min(pause, left), signal).catch(() => undefined);
+    await clock.sleep(Math.min(pause, left), signal);
     pause = Math.min(pause * 1.5, LONGEST_PAUSE);
   }
 }
@@ -69,7 +69,9 @@ function hasFailed(status: LoopStatus, generation: number): boolean {
 /** The condition that explains why a status is not converged: the most specific one that is false. */
 export function blame(status: LoopStatus): Condition | undefined {
   const open = status.conditions.filter((condition) => condition.status !== 'True');
-  const failing = open.filter((condition) => condition.status === 'False' && condition.reason !== 'NotSupportedByDriver');
+  const failing = open.filter(
+    (condition) => condition.status === 'False' && condition.reason !== 'NotSupportedByDriver',
+  );
   return (
     failing.find((condition) => condition.type !== 'Converged') ??
     failing[0] ??

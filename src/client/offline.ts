@@ -18,21 +18,45 @@ export const ANY_HOST: Omit<Host, 'memoryBytes'> = { platform: 'linux', arch: 'x
 export interface StoredSettings {
   settings: Settings;
   from: 'file' | 'defaults';
+  /** Driver that a service of this home has used; absent before the first start. */
+  driver?: string;
 }
 
 /** Reads the stored settings, or gives the defaults where nothing is stored. Throws `ERR_SETTINGS_FILE` for a corrupt file. */
-export async function storedSettings(where: Places, platform: Platform, host: Omit<Host, 'platform'>): Promise<StoredSettings> {
+export async function storedSettings(
+  where: Places,
+  platform: Platform,
+  host: Omit<Host, 'platform'>,
+): Promise<StoredSettings> {
   const facts = { ...host, platform };
   const text = await readIfThere(where.settingsFile).catch((cause: unknown) => {
     throw ioError('read', where.settingsFile, cause);
   });
-  if (text === undefined) return { settings: fillDefaults({}, facts), from: 'defaults' };
-  return { settings: fillDefaults(migrate(parse(text, where.settingsFile), { platform }), facts), from: 'file' };
+  const driver = await recordedDriver(where);
+  const rest = driver === undefined ? {} : { driver };
+  if (text === undefined) return { settings: fillDefaults({}, facts), from: 'defaults', ...rest };
+  const settings = fillDefaults(migrate(parse(text, where.settingsFile), { platform }), facts);
+  return { settings, from: 'file', ...rest };
+}
+
+/** For the sentence that names the target; the service alone judges that file. */
+async function recordedDriver({ stateFile }: Places): Promise<string | undefined> {
+  try {
+    const value: unknown = JSON.parse((await readIfThere(stateFile)) ?? '{}');
+    return isObject(value) && typeof value.driver === 'string' ? value.driver : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** The plan that can be made while no service runs. */
 export function offlinePlan(request: PlanRequest, stored: StoredSettings, where: Places): Plan {
-  const target = { product: PRODUCT.name, home: where.data, driver: 'unknown', simulated: false };
+  const target = {
+    product: PRODUCT.name,
+    home: where.data,
+    driver: stored.driver ?? 'not chosen yet',
+    simulated: stored.driver === 'simulated',
+  };
   const plan = estimatePlan({ request, base: stored.settings, target });
   const note =
     stored.from === 'file'

@@ -15,15 +15,17 @@ export interface WantedForward {
  */
 export function withPortForwards(plan: Plan, forwards: readonly WantedForward[]): Plan {
   if (forwards.length === 0) return plan;
-  const blocked = forwards.map(({ namespace, service, k8sPort, hostPort }): Change => ({
-    path: 'portForwards',
-    key: `${namespace}/${service}:${k8sPort}`,
-    action: 'create',
-    after: hostPort,
-    severity: 'none',
-    reason: 'it cannot be made',
-    blocked: { by: 'unsupported', message: 'Port forwards are checked but cannot be made by this version.' },
-  }));
+  const blocked = forwards.map(
+    ({ namespace, service, k8sPort, hostPort }): Change => ({
+      path: 'portForwards',
+      key: `${namespace}/${service}:${k8sPort}`,
+      action: 'create',
+      after: hostPort,
+      severity: 'none',
+      reason: 'it cannot be made',
+      blocked: { by: 'unsupported', message: 'Port forwards are checked but cannot be made by this version.' },
+    }),
+  );
   const changes = [...plan.changes, ...blocked];
   const summary = summarise({
     changes,

@@ -35,7 +35,13 @@ const SENSITIVE = FIELDS.filter((field) => field.sensitive).map((field) => field
 const MASK = { sensitive: true };
 
 /** The document that `plan --out-file` writes. */
-export function savePlan(plan: Plan, request: PlanRequest, live: LiveState, files: string[], now: Date): Plan & { saved: SavedPart } {
+export function savePlan(
+  plan: Plan,
+  request: PlanRequest,
+  live: LiveState,
+  files: string[],
+  now: Date,
+): Plan & { saved: SavedPart } {
   const masked = maskRequest(request);
   const saved: SavedPart = {
     createdAt: now.toISOString(),
@@ -65,10 +71,12 @@ export function readSavedPlan(text: string, label: string): SavedPlan {
     throw invalid('it is not JSON', cause);
   }
   if (!isObject(document) || document.kind !== 'Plan') throw invalid('its kind is not Plan');
-  if (document.formatVersion !== 1) throw invalid(`format version ${JSON.stringify(document.formatVersion)} is unknown, 1 is`);
+  if (document.formatVersion !== 1)
+    throw invalid(`format version ${JSON.stringify(document.formatVersion)} is unknown, 1 is`);
   const { target, changes, saved, blastRadius } = document;
   if (!isTarget(target)) throw invalid('its target is incomplete');
-  if (!isSavedPart(saved)) throw invalid('the part named saved is missing or incomplete, so it was not written by --out-file');
+  if (!isSavedPart(saved))
+    throw invalid('the part named saved is missing or incomplete, so it was not written by --out-file');
   if (!Array.isArray(changes) || !Array.isArray(blastRadius)) throw invalid('its changes are missing');
   const lost = blastRadius.filter((item) => isObject(item) && item.lost === true).length;
   return { target, changes, lost, saved };
@@ -95,7 +103,8 @@ export function replayRequest(plan: SavedPlan, profile: PlanRequest | undefined)
 
 /** Refuses a plan made for somebody else: throws `ERR_WRONG_TARGET`. */
 export function checkTarget(plan: SavedPlan, target: Target): void {
-  const name = (one: Target) => `${one.product} ${one.home === undefined ? '' : `at ${one.home} `}with driver ${one.driver}`;
+  const name = (one: Target) =>
+    `${one.product} ${one.home === undefined ? '' : `at ${one.home} `}with driver ${one.driver}`;
   if (['product', 'home', 'driver'].every((key) => Reflect.get(plan.target, key) === Reflect.get(target, key))) return;
   throw new RdError('ERR_WRONG_TARGET', `The plan was made for ${name(plan.target)}, and this is ${name(target)}.`, {
     advice: 'Make a plan for this target, or connect to the one the plan names.',
@@ -105,11 +114,14 @@ export function checkTarget(plan: SavedPlan, target: Target): void {
 /** Refuses a plan that the world has overtaken: throws `ERR_PLAN_STALE` saying what moved. */
 export function checkFresh(plan: SavedPlan, fresh: Plan, live: LiveState): void {
   const { digests, request } = plan.saved;
-  if (schemaDigest() !== digests.schema) throw stale('this version knows other settings than the one that made the plan');
+  if (schemaDigest() !== digests.schema)
+    throw stale('this version knows other settings than the one that made the plan');
   if (digestOf(live.locks) !== digests.locks) throw stale('the locks have changed');
   if (liveDigest(request, live) !== digests.live) throw stale('a setting that the plan manages has changed');
-  if (canonicalJson(toJson(fresh.changes)) !== canonicalJson(plan.changes)) throw stale('the same changes now cost something else');
-  if (fresh.blastRadius.filter((item) => item.lost).length > plan.lost) throw stale('more would be lost than the plan says');
+  if (canonicalJson(toJson(fresh.changes)) !== canonicalJson(plan.changes))
+    throw stale('the same changes now cost something else');
+  if (fresh.blastRadius.filter((item) => item.lost).length > plan.lost)
+    throw stale('more would be lost than the plan says');
 }
 
 function stale(what: string): RdError {
@@ -166,7 +178,8 @@ function toJson(value: unknown): JsonValue {
 function isTarget(value: JsonValue | undefined): value is JsonObject & Target {
   if (!isObject(value)) return false;
   const { product, driver, simulated, home } = value;
-  const texts = typeof product === 'string' && typeof driver === 'string' && (home === undefined || typeof home === 'string');
+  const texts =
+    typeof product === 'string' && typeof driver === 'string' && (home === undefined || typeof home === 'string');
   return texts && typeof simulated === 'boolean';
 }
 

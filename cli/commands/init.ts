@@ -1,0 +1,85 @@
+import { arch, homedir, release } from 'node:os';
+import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
+import { profileText } from '../../profiles/write.ts';
+import { storedSettings } from '../../src/client/offline.ts';
+import { RdError } from '../../src/errors.ts';
+import { defaultSettings, fillDefaults, type Host } from '../../src/settings/defaults.ts';
+import type { Settings } from '../../src/settings/settings.gen.ts';
+import { places } from '../../src/storage/places.ts';
+import { noArguments } from '../arguments.ts';
+import { defineCommand, type Invocation, type Io } from '../command.ts';
+import { packageRoot } from '../package-root.ts';
+import { supportedPlatform } from '../platform.ts';
+import { runningService } from '../service.ts';
+
+/** Settings to write down, and what to say about them. */
+interface Found {
+  settings: Settings;
+  state: 'started' | 'stopped';
+  origin: string;
+}
+
+export const init = defineCommand({
+  name: 'init',
+  summary: 'Write a profile from the settings that are in force',
+  usage: '',
+  description: `Only what differs from the defaults is written, unless --all is given. Applied where it was made it
+changes nothing. With no service running it describes the stored settings, or the defaults. Secrets are left out.
+The first line tells editors where the schema is: they complete names and show mistakes.`,
+  flags: {
+    'out-file': { type: 'string', summary: 'Write to this file instead of standard output', placeholder: 'FILE' },
+    force: { type: 'boolean', summary: 'Overwrite the file if it exists' },
+    all: { type: 'boolean', summary: 'Write every setting' },
+    schema: { type: 'string', summary: 'Address of the schema for the first line', placeholder: 'PATH' },
+  },
+  classic: false,
+  async run(invocation) {
+    const { flags, args, io } = invocation;
+    noArguments(args, 'init');
+    const platform = supportedPlatform(io.platform);
+    const host: Host = { platform, arch: arch(), osRelease: release() };
+    const path = flags['out-file'] ? resolve(io.cwd, flags['out-file']) : undefined;
+    const found = await find(invocation, host);
+    const text = profileText({
+      ...found,
+      defaults: defaultSettings(host),
+      all: flags.all ?? false,
+      schema: flags.schema ?? schemaAddress(io, path),
+    });
+    if (path === undefined) io.out(text);
+    else await write(path, text, flags.force ?? false);
+    if (path !== undefined) io.err(`Wrote ${flags['out-file']}. Check it with: rdctl plan -f ${flags['out-file']}\n`);
+    return 0;
+  },
+});
+
+async function find(invocation: Pick<Invocation, 'connect' | 'globals' | 'io'>, host: Host): Promise<Found> {
+  const service = await runningService(invocation);
+  if (service) {
+    const { settings } = await service.client.settings({ signal: invocation.io.signal });
+    return { settings: fillDefaults(settings, host), state: service.status.power, origin: 'the running service' };
+  }
+  const where = places(invocation.io.env, host.platform, homedir());
+  const { settings, from } = await storedSettings(where, host.platform, host);
+  return { settings, state: 'started', origin: from === 'file' ? 'the stored settings' : 'the defaults' };
+}
+
+/** Relative where the file lies below the package's directory or beside it, so that a checkout can be moved. */
+function schemaAddress(io: Io, path: string | undefined): string {
+  const root = packageRoot(io);
+  if (root === undefined) return 'schemas/profile.json';
+  const schema = join(root, 'schemas', 'profile.json');
+  const way = path === undefined ? schema : relative(dirname(path), schema);
+  return isAbsolute(way) || way.startsWith('../..') ? schema : way;
+}
+
+async function write(path: string, text: string, force: boolean): Promise<void> {
+  const { writeFile } = await import('node:fs/promises');
+  try {
+    await writeFile(path, text, { flag: force ? 'w' : 'wx' });
+  } catch (cause) {
+    const { ioError, systemCode } = await import('../../src/storage/io-error.ts');
+    if (systemCode(cause) !== 'EEXIST') throw ioError('write', path, cause);
+    throw new RdError('ERR_IO', `${path} exists already`, { cause, advice: 'Choose another name, or add --force.' });
+  }
+}

@@ -1,0 +1,61 @@
+import { resolve } from 'node:path';
+import type { DesiredDocument } from '../../profiles/document.ts';
+import { RdError } from '../../src/errors.ts';
+import type { Plan } from '../../src/plan/change.ts';
+import { noArguments } from '../arguments.ts';
+import { defineCommand } from '../command.ts';
+import { desiredOf } from '../desired.ts';
+import { planFor } from '../planning.ts';
+import { runningService, type Service } from '../service.ts';
+import { OUTPUT_FLAG, viewFor } from '../views/choose.ts';
+
+export const plan = defineCommand({
+  name: 'plan',
+  summary: 'Show what apply would change, and what that costs',
+  usage: '-f FILE...',
+  description: `Names the target, each change with its cost and the reason, what would be interrupted or lost, and a total.
+Asks the running service; with none running it compares with the stored settings and says that costs are estimated.
+\`rdctl apply PLAN\` carries out a plan saved with --out-file: exactly that one, or nothing.
+Exit codes: 0 done; with --detailed-exitcode 2 when there are changes; 3 the profile is invalid or the target is not ours;
+1 a file could not be read.`,
+  flags: {
+    file: {
+      type: 'strings',
+      short: 'f',
+      summary: 'Profile or settings file, - for standard input; later files win',
+      placeholder: 'FILE',
+    },
+    'out-file': { type: 'string', summary: 'Save the plan for `rdctl apply PLAN`', placeholder: 'PLAN' },
+    'detailed-exitcode': { type: 'boolean', summary: 'Exit with 2 when there are changes' },
+    output: OUTPUT_FLAG,
+  },
+  classic: false,
+  async run(invocation) {
+    const { flags, args, io } = invocation;
+    noArguments(args, 'plan');
+    const view = viewFor(flags.output, io);
+    const desired = await desiredOf(flags.file, io, view);
+    const service = await runningService(invocation);
+    const made = await planFor(desired, service, io);
+    if (flags['out-file']) await save(resolve(io.cwd, flags['out-file']), made, desired, service);
+    view.plan(made);
+    return flags['detailed-exitcode'] && made.changes.length > 0 ? 2 : 0;
+  },
+});
+
+async function save(path: string, made: Plan, desired: DesiredDocument, service: Service | undefined): Promise<void> {
+  if (!service) {
+    throw new RdError('ERR_NOT_RUNNING', 'A plan is saved for a service, and none is running.', {
+      advice: 'Start one with `rdctl start`; without --out-file the estimated plan is shown.',
+    });
+  }
+  const [{ savePlan }, { writeFileAtomic }] = await Promise.all([
+    import('../../src/client/saved-plan.ts'),
+    import('../../src/storage/atomic-file.ts'),
+  ]);
+  const { client, status } = service;
+  const { settings } = await client.settings();
+  const live = { settings, locks: await client.locked(), power: status.power };
+  const document = savePlan(made, desired.request, live, desired.files, new Date());
+  await writeFileAtomic(path, `${JSON.stringify(document, null, 2)}\n`);
+}

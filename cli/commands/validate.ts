@@ -1,0 +1,32 @@
+import { noArguments } from '../arguments.ts';
+import { defineCommand } from '../command.ts';
+import { loadFiles } from '../desired.ts';
+import { OUTPUT_FLAG, viewFor } from '../views/choose.ts';
+
+export const validate = defineCommand({
+  name: 'validate',
+  summary: 'Check a profile without touching anything',
+  usage: '-f FILE...',
+  description: `Finds all mistakes at once and prints each as \`file:line:column: message\`, which editors can jump to.
+Works with nothing running; whether the driver supports a setting is known to \`rdctl plan\` only.
+Several files are checked one by one and then together, later files over earlier ones.
+Exit codes: 0 valid; 3 not valid; 1 a file could not be read.`,
+  flags: {
+    file: {
+      type: 'strings',
+      short: 'f',
+      summary: 'Profile or settings file, - for standard input',
+      placeholder: 'FILE',
+    },
+    output: OUTPUT_FLAG,
+  },
+  classic: false,
+  async run({ flags, args, io }) {
+    noArguments(args, 'validate');
+    const { findings, warnings, sources } = await loadFiles(flags.file, io);
+    const view = viewFor(flags.output, io);
+    view.warnings(warnings);
+    view.validation({ files: sources, findings, warnings });
+    return findings.length === 0 ? 0 : 3;
+  },
+});

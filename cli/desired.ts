@@ -1,0 +1,39 @@
+import { arch, release } from 'node:os';
+import { type DesiredDocument, type LoadedDocument, loadDesired } from '../profiles/document.ts';
+import { RdError } from '../src/errors.ts';
+import { formatFinding } from '../src/settings/finding.ts';
+import type { Io } from './command.ts';
+import { supportedPlatform } from './platform.ts';
+import type { View } from './views/view.ts';
+
+/** Loads the `-f` sources of a command. Throws `ERR_USAGE` without any and `ERR_IO` for one that cannot be read. */
+export async function loadFiles(files: readonly string[] | undefined, io: Io): Promise<LoadedDocument> {
+  if (files === undefined || files.length === 0) {
+    throw new RdError('ERR_USAGE', 'no profile was given', {
+      advice: 'Give one with -f FILE, or -f - for standard input.',
+    });
+  }
+  return loadDesired(files, {
+    cwd: io.cwd,
+    env: io.env,
+    platform: supportedPlatform(io.platform),
+    arch: arch(),
+    osVersion: release(),
+    readStdin: () => io.readStdin(),
+  });
+}
+
+/** The desired state of a command. Shows warnings; throws `ERR_PROFILE_INVALID` with every finding. */
+export async function desiredOf(files: readonly string[] | undefined, io: Io, view: View): Promise<DesiredDocument> {
+  const { desired, findings, warnings, sources } = await loadFiles(files, io);
+  view.warnings(warnings);
+  if (desired) return desired;
+  const n = findings.length;
+  throw new RdError(
+    'ERR_PROFILE_INVALID',
+    `${n} error${n === 1 ? '' : 's'} in ${sources.join(', ')}; nothing was sent.`,
+    {
+      details: findings.map(formatFinding),
+    },
+  );
+}

@@ -1,0 +1,88 @@
+import { RdError } from '../src/errors.ts';
+import type { JsonObject } from '../src/json.ts';
+import type { Finding } from '../src/settings/finding.ts';
+import { SCHEMA_VERSION } from '../src/settings/settings.gen.ts';
+import { layOver } from './combine.ts';
+import type { PortForward } from './port-forwards.ts';
+import type { SecretOrigin, SecretsContext } from './secrets.ts';
+import { checkTogether, type HostFacts, type Part, readPart } from './settings-part.ts';
+import type { DesiredState } from './shape.ts';
+import { readSource, type Source, type SourceContext } from './source.ts';
+
+/** What a service is asked for: settings at the newest version, canonical, secrets resolved. */
+export interface DesiredRequest {
+  settings: JsonObject;
+  state: DesiredState;
+  prune: string[];
+}
+
+/** One or several documents laid over each other. */
+export interface DesiredDocument {
+  request: DesiredRequest;
+  /** Where each secret came from, by setting path. */
+  secrets: Record<string, SecretOrigin>;
+  /** Which fields an exported policy locks; absent when no document says so. */
+  locked?: JsonObject;
+  portForwards: PortForward[];
+  metadata: { name?: string; description?: string };
+  /** Absolute path of each document in order; `-` for standard input. */
+  files: string[];
+}
+
+/** `desired` is there when nothing is wrong. `sources` are labels for messages. */
+export interface LoadedDocument {
+  desired?: DesiredDocument;
+  sources: string[];
+  /** Everything that is wrong, document by document in the order of the text. */
+  findings: Finding[];
+  warnings: string[];
+}
+
+export type LoadContext = SourceContext & SecretsContext & HostFacts;
+
+/**
+ * Reads documents of both forms and lays later ones over earlier ones: settings field by field, maps key by key, lists as a
+ * whole. Throws `ERR_IO` for a source that cannot be read and `ERR_USAGE` when standard input is named twice; everything that
+ * is wrong inside a document is a finding.
+ */
+export async function loadDesired(names: readonly string[], context: LoadContext): Promise<LoadedDocument> {
+  if (names.filter((name) => name === '-').length > 1) {
+    throw new RdError('ERR_USAGE', 'standard input can be read once, and -f - was given twice');
+  }
+  const parts: Part[] = [];
+  for (const name of names) parts.push(await readPart(await readSource(name, context), context));
+  const findings = parts.flatMap((part) => inTextOrder(part.findings));
+  const warnings = parts.flatMap((part) => part.warnings);
+  const sources = parts.map((part) => part.source.label);
+  if (findings.length > 0) return { sources, findings, warnings };
+  const desired = combine(parts);
+  const together = checkTogether(desired.request.settings, parts, context);
+  return together.length > 0 ? { sources, findings: together, warnings } : { desired, sources, findings, warnings };
+}
+
+function combine(parts: readonly Part[]): DesiredDocument {
+  const profiles = parts.filter((part) => part.shape.form === 'profile');
+  const written = parts.flatMap((part) => part.shape.state ?? []).at(-1);
+  const locked = parts.flatMap((part) => part.shape.locked ?? []);
+  return {
+    request: {
+      settings: { ...parts.map((part) => part.settings).reduce(layOver, {}), version: SCHEMA_VERSION },
+      // Bare settings say nothing about power; a profile that says nothing means started.
+      state: written ?? (profiles.length > 0 ? 'started' : 'unmanaged'),
+      prune: parts.flatMap((part) => (part.shape.prune ? [part.shape.prune] : [])).at(-1) ?? [],
+    },
+    secrets: Object.assign({}, ...parts.map((part) => part.secrets)),
+    ...(locked.length === 0 ? {} : { locked: locked.reduce(layOver) }),
+    portForwards: parts.flatMap((part) => (part.shape.portForwards ? [part.shape.portForwards] : [])).at(-1) ?? [],
+    metadata: Object.assign({}, ...parts.map((part) => part.shape.metadata)),
+    files: parts.map((part) => fileOf(part.source)),
+  };
+}
+
+function fileOf(source: Source): string {
+  return source.path ?? '-';
+}
+
+function inTextOrder(findings: readonly Finding[]): Finding[] {
+  return [...findings].sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0));
+}
