@@ -1,0 +1,147 @@
+// Builds dist/: a small entry and one file per lazy import of it, everything bundled, so that it runs without packages.
+// Usage: node build.mjs [--out-dir DIR] [--no-cache]
+import { execFile, spawn } from 'node:child_process';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join, relative, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { build } from 'esbuild';
+
+const { outDir, cache } = options(process.argv.slice(2));
+const ERRORS = resolve('src/errors.ts');
+const LOADER = resolve('cli/code-cache.ts');
+/** Files whose lazy imports become files of their own. */
+const SPLITTING = [resolve('cli/commands.ts'), resolve('cli/run.ts')];
+
+/** @type {import('esbuild').BuildOptions} */
+const COMMON = {
+  bundle: true,
+  platform: 'node',
+  format: 'cjs',
+  target: 'node20',
+  minify: true,
+  // Stack traces of --verbose and of bug reports name functions.
+  keepNames: false,
+  minifyIdentifiers: false,
+  supported: { 'dynamic-import': false },
+  legalComments: 'external',
+  logLevel: 'warning',
+  absWorkingDir: process.cwd(),
+};
+
+const chunks = new Map();
+
+/** Turns `import('./commands/plan.ts')` into a call of the loader, and notes the file. */
+const splitting = {
+  name: 'split lazy imports',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^\./ }, ({ kind, path, importer, resolveDir }) => {
+      if (kind !== 'dynamic-import' || !SPLITTING.includes(importer)) return undefined;
+      const file = resolve(resolveDir, path);
+      const name = basename(file, '.ts');
+      if ((chunks.get(name) ?? file) !== file) throw new Error(`two lazy imports are called ${name}`);
+      chunks.set(name, file);
+      return { path: name, namespace: 'chunk' };
+    });
+    onLoad({ filter: /.*/, namespace: 'chunk' }, ({ path }) => ({
+      contents: `module.exports = require(${JSON.stringify(LOADER)}).loadChunk(__dirname, ${JSON.stringify(path)}, require);`,
+      resolveDir: process.cwd(),
+    }));
+  },
+};
+
+/** Chunks use the error catalogue of the entry. */
+const sharedErrors = {
+  name: 'share the error catalogue',
+  setup({ onResolve }) {
+    onResolve({ filter: /errors\.ts$/ }, ({ path, resolveDir }) =>
+      resolve(resolveDir, path) === ERRORS ? { path: 'rdctl:errors', external: true } : undefined,
+    );
+  },
+};
+
+rmSync(outDir, { recursive: true, force: true });
+const entry = join(outDir, 'rdctl.cjs');
+await build({ ...COMMON, entryPoints: ['cli/main.ts'], outfile: entry, plugins: [splitting] });
+chmodSync(entry, 0o755);
+await build({
+  ...COMMON,
+  entryPoints: Object.fromEntries(chunks),
+  outdir: outDir,
+  outExtension: { '.js': '.cjs' },
+  plugins: [splitting, sharedErrors],
+});
+for (const name of chunks.keys()) checkAscii(join(outDir, `${name}.cjs`));
+if (cache) await warm();
+
+function options(argv) {
+  const at = argv.indexOf('--out-dir');
+  return { outDir: resolve(at < 0 ? 'dist' : argv[at + 1]), cache: !argv.includes('--no-cache') };
+}
+
+/** The loader reads one byte per character. */
+function checkAscii(file) {
+  if (/[^\x00-\x7f]/.test(readFileSync(file, 'latin1'))) throw new Error(`${relative('.', file)} is not ASCII`);
+}
+
+/** Runs the commands once against a simulated desktop, so that each leaves its compiled code beside it. */
+async function warm() {
+  const home = mkdtempSync(join(tmpdir(), 'rdctl-build-'));
+  const { NODE_OPTIONS: _options, ...rest } = process.env;
+  const env = { ...rest, RDCTL_HOME: home, RDCTL_DRIVER: 'simulated' };
+  const profile = 'examples/moby.yaml';
+  const lines = [
+    ['version'],
+    ['help'],
+    ['list-settings'],
+    ['status'],
+    ['info'],
+    ['api', '/'],
+    ['set', '--containers.show-all=true'],
+    ['init'],
+    ...(existsSync(profile) ? ['validate', 'plan', 'diff', 'apply', 'apply'].map((name) => [name, '-f', profile]) : []),
+    ['start'],
+    ['shutdown'],
+  ];
+  try {
+    const service = spawn(process.execPath, [entry, 'serve', '--power=started'], { env, stdio: ['ignore', 'ignore', 'pipe'] });
+    const closed = new Promise((done) => service.once('close', done));
+    try {
+      await listening(service);
+      for (const line of lines) await finish(line, env);
+      await closed;
+    } finally {
+      service.kill();
+    }
+  } catch (error) {
+    process.stderr.write(`The code cache was not made (start-up will be slower at first): ${error.message}\n`);
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+  }
+}
+
+/** Resolves with the first line that the service prints, which it does when it listens. */
+function listening(service) {
+  return new Promise((done, fail) => {
+    let text = '';
+    const timer = setTimeout(() => fail(new Error('the service does not listen')), 30_000);
+    service.stderr.on('data', (part) => {
+      text += part;
+      if (text.includes('listens on')) {
+        clearTimeout(timer);
+        done();
+      }
+    });
+    service.once('close', () => {
+      clearTimeout(timer);
+      fail(new Error(text.trim() || 'the service ended'));
+    });
+  });
+}
+
+async function finish(line, env) {
+  // What a command answers does not matter here: plan and diff have exit codes that mean something.
+  await promisify(execFile)(process.execPath, [entry, ...line], { env, timeout: 60_000 }).catch((error) => {
+    if (error.killed) throw error;
+  });
+}
