@@ -1,0 +1,41 @@
+import { parseByteSize } from '../byte-size.ts';
+import { conflict, type Rule, type RuleInput } from './rule.ts';
+
+const WEB_ASSEMBLY = 'experimental.containerEngine.webAssembly.enabled';
+
+/** A disk grows or stays; a stored size that cannot be read forbids nothing. */
+export const diskSize: Rule = ({ field, desired, current, changed }) => {
+  if (!changed || typeof desired !== 'string') return [];
+  const bytes = parseByteSize(desired);
+  if (bytes === undefined) {
+    const message = `Invalid value for "${field.path}": <${JSON.stringify(desired)}>`;
+    return [{ code: 'format', message, fatal: false, expected: 'a size such as "100GiB"' }];
+  }
+  const before = typeof current === 'string' ? parseByteSize(current) : undefined;
+  if (before === undefined || bytes >= before) return [];
+  const message = `Cannot decrease "${field.path}" from ${current} to ${desired}`;
+  return [{ code: 'decrease', message, fatal: false, expected: `at least "${current}"` }];
+};
+
+/** The classic store of moby holds no WebAssembly images. Each of the three settings has its own line. */
+export function classicStore(message: string): Rule {
+  return (input) => (input.changed && isClassicWithWebAssembly(input) ? conflict(message) : []);
+}
+
+/** The Spin operator runs WebAssembly. */
+export const spinOperator: Rule = ({ field, desired, changes, result }) => {
+  const takesPart = changes(field.path) || changes('kubernetes.enabled') || changes(WEB_ASSEMBLY);
+  if (desired !== true || !takesPart || result('kubernetes.enabled') !== true || result(WEB_ASSEMBLY) === true)
+    return [];
+  return conflict(
+    `Setting ${field.path} can only be set when experimental.container-engine.web-assembly.enabled is set as well.`,
+  );
+};
+
+function isClassicWithWebAssembly({ result }: RuleInput): boolean {
+  return (
+    result('containerEngine.name') === 'moby' &&
+    result(WEB_ASSEMBLY) === true &&
+    result('containerEngine.mobyStorageDriver') === 'classic'
+  );
+}

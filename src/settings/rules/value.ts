@@ -1,0 +1,111 @@
+import { isObject, type JsonObject, type JsonValue } from '../../json.ts';
+import type { Field } from '../field.ts';
+import type { Problem } from '../issue.ts';
+import { own } from '../own.ts';
+
+/** What is wrong with a value of a setting, whatever the other settings are. */
+export function valueProblems(field: Field, value: JsonValue): Problem[] {
+  switch (field.type) {
+    case 'boolean':
+      return typeof value === 'boolean' ? [] : [wrongType(field, value)];
+    case 'integer':
+      return integerProblems(field, value);
+    case 'string':
+      return stringProblems(field, value);
+    case 'string[]':
+      return listProblems(field, value);
+    case 'map<string,boolean>':
+    case 'map<string,string>':
+      return mapProblems(field, value);
+  }
+}
+
+/** What a setting takes, as a phrase for findings. */
+export function expectedValue(field: Field): string {
+  if (field.enum) return `one of ${field.enum.map((value) => `"${value}"`).join(', ')}`;
+  switch (field.type) {
+    case 'boolean':
+      return 'true or false';
+    case 'integer':
+      return `an integer${rangeText(field)}`;
+    case 'string':
+      return field.format === 'byte-size' ? 'a size such as "100GiB"' : 'a text';
+    case 'string[]':
+      return 'a list of texts';
+    case 'map<string,boolean>':
+      return 'a map of names to true, false or null';
+    case 'map<string,string>':
+      return 'a map of names to texts';
+  }
+}
+
+export function wrongType(field: Field, value: JsonValue): Problem {
+  return invalid(field, field.path, value, 'type');
+}
+
+function integerProblems(field: Field, value: JsonValue): Problem[] {
+  if (typeof value !== 'number' || !Number.isSafeInteger(value)) return [wrongType(field, value)];
+  const inRange = value >= (field.min ?? value) && value <= (field.max ?? value);
+  return inRange ? [] : [invalid(field, field.path, value, 'range')];
+}
+
+function stringProblems(field: Field, value: JsonValue): Problem[] {
+  if (typeof value !== 'string') return [wrongType(field, value)];
+  if (!field.enum || field.enum.includes(value)) return [];
+  const accepted = [...field.enum, ...Object.keys(field.synonyms ?? {})];
+  const message = `Invalid value for "${field.path}": <${JSON.stringify(value)}>; must be one of ${JSON.stringify(accepted)}`;
+  return [{ code: 'enum', message, fatal: true, expected: expectedValue(field) }];
+}
+
+function listProblems(field: Field, value: JsonValue): Problem[] {
+  if (!Array.isArray(value) || !value.every((item) => typeof item === 'string')) return [wrongType(field, value)];
+  const repeated = duplicates(value);
+  if (repeated.length === 0) return [];
+  const named = repeated.map((item) => JSON.stringify(item)).join(', ');
+  const message = `field "${field.path}" has duplicate entries: ${named}`;
+  return [{ code: 'duplicates', message, fatal: false, expected: 'a list without duplicates' }];
+}
+
+function mapProblems(field: Field, value: JsonValue): Problem[] {
+  if (field.type === 'map<string,string>') return [];
+  if (!isObject(value)) {
+    const got = typeof value === 'string' ? value : JSON.stringify(value);
+    const message = `Proposed field "${field.path}" should be an object, got <${got}>.`;
+    return [{ code: 'type', message, fatal: false, expected: expectedValue(field) }];
+  }
+  return badEntries(value).map((key) => ({
+    ...invalid(field, `${field.path}.${key}`, own(value, key) ?? null, 'type'),
+    expected: 'true, false or null',
+    entry: key,
+  }));
+}
+
+function badEntries(map: JsonObject): string[] {
+  return Object.keys(map).filter((key) => {
+    const value = own(map, key);
+    return typeof value !== 'boolean' && value !== null;
+  });
+}
+
+/** Sorted. Blank entries count as duplicates of each other. */
+function duplicates(list: readonly string[]): string[] {
+  const blank = list.filter((item) => item.trim() === '');
+  const seen = new Set<string>();
+  const repeated = new Set(blank.length > 1 ? blank : []);
+  for (const item of list) {
+    if (item.trim() !== '' && seen.has(item)) repeated.add(item);
+    seen.add(item);
+  }
+  return [...repeated].sort();
+}
+
+function invalid(field: Field, name: string, value: JsonValue, code: 'type' | 'range'): Problem {
+  const message = `Invalid value for "${name}": <${JSON.stringify(value)}>`;
+  return { code, message, fatal: false, expected: expectedValue(field) };
+}
+
+function rangeText({ min, max, unit }: Field): string {
+  const range =
+    min !== undefined && max !== undefined ? ` from ${min} to ${max}` : min !== undefined ? ` of at least ${min}` : '';
+  return `${range}${unit ? ` (${unit})` : ''}`;
+}

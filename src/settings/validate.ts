@@ -1,0 +1,108 @@
+import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import { sameValue } from './canonical.ts';
+import type { Field } from './field.ts';
+import { fieldAt, type SchemaNode, schemaTree } from './fields.ts';
+import type { Issue, Problem, ValidateContext } from './issue.ts';
+import { leafAt, pointerTo } from './leaf-paths.ts';
+import { isLocked } from './locks.ts';
+import { equal, own } from './own.ts';
+import { RULES } from './rules/index.ts';
+import { ninePOption } from './rules/machine.ts';
+import type { RuleInput } from './rules/rule.ts';
+import { valueProblems } from './rules/value.ts';
+import type { SettingPath } from './settings.gen.ts';
+
+export type { Issue, IssueCode, ValidateContext } from './issue.ts';
+export { type UnknownKey, unknownKeys } from './unknown-keys.ts';
+
+/**
+ * Everything that is wrong with a payload, in the order of its members. The payload must be migrated and canonical.
+ * Unknown members are passed over (`unknownKeys` names them), and so is the rule of a value that does not change, unless
+ * it has to go together with one that does.
+ */
+export function validate(payload: JsonObject, context: ValidateContext): Issue[] {
+  const walk: Walk = { payload, context, issues: [] };
+  checkMembers(payload, schemaTree(), [], walk);
+  return walk.issues;
+}
+
+/** True when merging `desired` would change the setting: entries of a map that are not mentioned stay as they are. */
+export function isChange(field: Field, current: JsonValue | undefined, desired: JsonValue): boolean {
+  if (!field.type.startsWith('map') || !isObject(desired)) return !sameValue(field.path, current, desired);
+  const stored = isObject(current) ? current : {};
+  return Object.keys(desired).some((key) => {
+    const value = own(desired, key);
+    return value === null ? Object.hasOwn(stored, key) : !equal(value, own(stored, key));
+  });
+}
+
+interface Walk {
+  payload: JsonObject;
+  context: ValidateContext;
+  issues: Issue[];
+}
+
+function checkMembers(
+  object: JsonObject,
+  members: ReadonlyMap<string, SchemaNode>,
+  above: readonly string[],
+  walk: Walk,
+): void {
+  for (const name of Object.keys(object)) {
+    const node = members.get(name);
+    if (!node) continue;
+    const names = [...above, name];
+    const value = own(object, name) ?? null;
+    if ('field' in node) report(names, node.field.path, leafProblems(node.field, value, walk), walk);
+    else if (isObject(value)) checkMembers(value, node.section, names, walk);
+    else report(names, names.join('.'), [noSection(names.join('.'), value)], walk);
+  }
+}
+
+function leafProblems(field: Field, desired: JsonValue, { payload, context }: Walk): Problem[] {
+  const unsupported = `Changing field "${field.path}" via the API isn't supported.`;
+  const current = leafAt(context.current, field.path) ?? null;
+  const changed = isChange(field, current, desired);
+  if (field.path === 'version') return changed ? [{ code: 'version', message: unsupported, fatal: false }] : [];
+  if (changed && !field.platforms.includes(context.platform)) {
+    return [{ code: 'platform', message: unsupported, fatal: true }];
+  }
+  const input: RuleInput = {
+    field,
+    desired,
+    current,
+    changed,
+    changes: (path) => changesSetting(payload, path, context),
+    result: (path) => leafAt(payload, path) ?? leafAt(context.current, path),
+    context,
+  };
+  const problems = ruleProblems(input);
+  if (problems.length > 0 || !changed || !isLocked(context.locked ?? {}, field.path)) return problems;
+  return [{ code: 'locked', message: `field "${field.path}" is locked`, fatal: true }];
+}
+
+function ruleProblems(input: RuleInput): Problem[] {
+  const { field, desired, changed } = input;
+  const frozen = field.path.startsWith('experimental.virtualMachine.mount.9p.') ? ninePOption(input) : [];
+  if (frozen.length > 0) return frozen;
+  const problems = changed ? valueProblems(field, desired) : [];
+  return problems.length > 0 ? problems : (RULES[field.path]?.(input) ?? []);
+}
+
+function changesSetting(payload: JsonObject, path: SettingPath, { current }: ValidateContext): boolean {
+  const field = fieldAt(path);
+  const desired = leafAt(payload, path);
+  return field !== undefined && desired !== undefined && isChange(field, leafAt(current, path), desired);
+}
+
+function noSection(path: string, value: JsonValue): Problem {
+  const got = typeof value === 'string' ? value : JSON.stringify(value);
+  const message = `Setting "${path}" should wrap an inner object, but got <${got}>.`;
+  return { code: 'section', message, fatal: false, expected: 'an object with settings' };
+}
+
+function report(names: readonly string[], path: string, problems: readonly Problem[], { issues }: Walk): void {
+  for (const { entry, ...problem } of problems) {
+    issues.push({ ...problem, path, pointer: pointerTo(entry === undefined ? names : [...names, entry]) });
+  }
+}
