@@ -1,13 +1,14 @@
 import type { JsonObject } from '../json.ts';
 import { blockOf } from '../plan/blocks.ts';
-import { canonicalise, sameValue } from '../settings/canonical.ts';
+import { canonicalise } from '../settings/canonical.ts';
+import { fieldAt } from '../settings/fields.ts';
 import { leafAt, leaves } from '../settings/leaf-paths.ts';
 import { changedPaths, mergeSettings } from '../settings/merge.ts';
 import { migrate, versionProblem } from '../settings/migrate.ts';
 import type { SettingPath, Settings } from '../settings/settings.gen.ts';
 import { SCHEMA_VERSION } from '../settings/settings.gen.ts';
 import type { ValidateContext } from '../settings/validate.ts';
-import { unknownKeys, validate } from '../settings/validate.ts';
+import { isChange, unknownKeys, validate } from '../settings/validate.ts';
 import type { ApiContext } from './context.ts';
 import { TEXTS } from './wire-texts.ts';
 
@@ -67,8 +68,8 @@ export function validateContext(current: Settings, around: UpdateSurroundings): 
 /** Fields whose new value the driver cannot give effect to; the present value is always welcome. */
 function refusals(payload: JsonObject, current: Settings, { driver }: UpdateSurroundings): string[] {
   return leaves(payload).flatMap(([path, after]) => {
-    const before = leafAt(current, path);
-    if (path === 'version' || (before !== undefined && sameValue(path, before, after))) return [];
+    const field = fieldAt(path);
+    if (path === 'version' || !field || !isChange(field, leafAt(current, path), after)) return [];
     const blocked = blockOf({ path, action: 'update', after }, { locks: {}, driver });
     return blocked ? [blocked.message] : [];
   });

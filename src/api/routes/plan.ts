@@ -34,7 +34,6 @@ export function planRoutes(app: FastifyInstance, context: ApiContext): void {
     const request = { ...body, settings: canonicalise(body.settings) };
     const { desired } = store.snapshot();
     checkSettings(request, desired.settings, context);
-    const { machine, engines, cluster } = controllers.status();
     const plan = makePlan({
       request,
       live: desired.settings,
@@ -42,7 +41,7 @@ export function planRoutes(app: FastifyInstance, context: ApiContext): void {
       locks: store.locks,
       ...(about.lockedBy === undefined ? {} : { lockedBy: about.lockedBy }),
       driver,
-      observed: { machine, engines, cluster },
+      observed: controllers.observed(),
       target: { product: PRODUCT.name, home: about.home, driver: driver.name, simulated: driver.simulated },
       generation: desired.generation,
     });

@@ -17,7 +17,7 @@ export function proposalRoutes(app: FastifyInstance, context: ApiContext): void 
     if (update.kind === 'refused') throw new RdError('ERR_SETTINGS_INVALID', update.message);
     const settings = update.kind === 'changed' ? update.settings : current;
     const named = new Set<string>(leaves(payload).map(([path]) => path));
-    const reasons = Object.entries(restartReasons(settings, controllers.status(), driver, current));
+    const reasons = Object.entries(restartReasons(settings, controllers.observed(), driver, current));
     reply.type(JSON_TYPE).send(JSON.stringify(Object.fromEntries(reasons.filter(([path]) => named.has(path)))));
   });
 }

@@ -44,10 +44,10 @@ async function putSettings(request: FastifyRequest, reply: FastifyReply, context
     if (update.kind === 'unchanged') return { answer: { text: TEXTS.noChange, ignored, paths: [] } };
     const { settings, paths } = update;
     // Looked at before the change is handed on: the answer tells what this change sets off.
-    const status = context.controllers.status();
-    const reasons = Object.keys(restartReasons(settings, status, context.driver, desired.settings));
-    const text =
-      desired.power === 'stopped' || reasons.length === 0 ? TEXTS.noRestart : restartText(status.backendState);
+    const { controllers, driver } = context;
+    const reasons = Object.keys(restartReasons(settings, controllers.observed(), driver, desired.settings));
+    const restarts = desired.power === 'started' && reasons.length > 0;
+    const text = restarts ? restartText(controllers.status().backendState) : TEXTS.noRestart;
     return { next: { settings, power: desired.power }, answer: { text, ignored, paths } };
   });
 

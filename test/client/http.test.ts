@@ -1,0 +1,140 @@
+import { createServer } from 'node:http';
+import type { Server } from 'node:net';
+import { createServer as createTcpServer } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { createClient } from '../../src/client/client.ts';
+import type { Connection } from '../../src/client/connection.ts';
+import { httpTransport } from '../../src/client/http.ts';
+
+async function listening(server: Server): Promise<Connection> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return {
+    host: '127.0.0.1',
+    port: address.port,
+    user: 'user',
+    password: 'pa:ss wörd',
+    foreign: false,
+    file: '/f.json',
+  };
+}
+
+const answering = (status: number, body: string, headers: Record<string, string> = {}) =>
+  listening(createServer((_request, response) => response.writeHead(status, headers).end(body)));
+
+test('sends the body byte for byte, with credentials and length', async () => {
+  const connection = await listening(
+    createServer((request, response) => {
+      const parts: Buffer[] = [];
+      request.on('data', (part: Buffer) => parts.push(part));
+      request.on('end', () =>
+        response.end(JSON.stringify({ headers: request.headers, body: Buffer.concat(parts).toString() })),
+      );
+    }),
+  );
+  const answer = await httpTransport(connection, { method: 'PUT', path: '/x?a=%C3%A4', body: '{"a":"ü"}' });
+  const { headers, body } = JSON.parse(answer.body.toString());
+  expect(body).toBe('{"a":"ü"}');
+  expect(headers).toMatchObject({ 'content-type': 'application/json', 'content-length': '10', connection: 'close' });
+  expect(Buffer.from(headers.authorization.slice(6), 'base64').toString()).toBe('user:pa:ss wörd');
+});
+
+test('is never proxied', async () => {
+  const connection = await answering(200, 'direct');
+  process.env.HTTP_PROXY = 'http://127.0.0.1:1';
+  process.env.NODE_USE_ENV_PROXY = '1';
+  onTestFinished(() => {
+    delete process.env.HTTP_PROXY;
+    delete process.env.NODE_USE_ENV_PROXY;
+  });
+  expect((await httpTransport(connection, { method: 'GET', path: '/' })).body.toString()).toBe('direct');
+});
+
+test('nothing listens: says so and what to do', async () => {
+  const connection = await answering(200, '');
+  const closed = { ...connection, port: 1 };
+  await expect(httpTransport(closed, { method: 'GET', path: '/' })).rejects.toMatchObject({
+    code: 'ERR_NOT_RUNNING',
+    message: 'connection refused: no service listens on 127.0.0.1:1',
+    advice: 'Start it with `rdctl start`.',
+  });
+});
+
+test('no answer in time, a cancelled call, a host that does not exist', async () => {
+  const silent = await listening(createServer(() => undefined));
+  await expect(httpTransport(silent, { method: 'GET', path: '/', timeoutMs: 20 })).rejects.toMatchObject({
+    code: 'ERR_DEADLINE',
+  });
+  await expect(httpTransport(silent, { method: 'GET', path: '/', signal: AbortSignal.abort() })).rejects.toMatchObject({
+    code: 'ERR_CANCELLED',
+  });
+  await expect(
+    httpTransport({ ...silent, host: 'nowhere.invalid' }, { method: 'GET', path: '/x' }),
+  ).rejects.toMatchObject({ code: 'ERR_CONNECTION', message: expect.stringContaining('GET http://nowhere.invalid') });
+  await expect(httpTransport(silent, { method: 'GET', path: '/a b' })).rejects.toMatchObject({
+    code: 'ERR_CONNECTION',
+  });
+});
+
+test('another program on the port is recognised by what it answers', async () => {
+  const notHttp = await listening(createTcpServer((socket) => socket.end('220 mail ready\r\n')));
+  await expect(createClient(notHttp).settings()).rejects.toThrow(
+    /another program answers on .* \/f\.json: its answer is not HTTP/,
+  );
+  for (const [status, body] of [
+    [200, '<html>'],
+    [200, '[]'],
+    [200, '{"hello":1}'],
+    [404, 'Cannot GET /v1/settings'],
+    [401, 'log in please'],
+  ] as const) {
+    const connection = await answering(status, body);
+    await expect(createClient(connection).settings()).rejects.toMatchObject({
+      code: 'ERR_CONNECTION',
+      message: expect.stringMatching(/^another program answers on 127\.0\.0\.1:\d+, the address in \/f\.json: /),
+    });
+  }
+});
+
+test.each([
+  [
+    400,
+    'errors in attempt to update settings:\na\nb',
+    {},
+    'ERR_SETTINGS_INVALID',
+    'errors in attempt to update settings:\na\nb',
+  ],
+  [401, 'Unauthorized', {}, 'ERR_UNAUTHORIZED', '401 Unauthorized: user/password not accepted'],
+  [403, 'no such host here', {}, 'ERR_FORBIDDEN', 'no such host here'],
+  [404, 'Unknown command: PUT /v1/settings', {}, 'ERR_NOT_FOUND', 'the service has no PUT /v1/settings'],
+  [412, 'moved', {}, 'ERR_PRECONDITION_FAILED', 'moved'],
+  [413, 'too long', {}, 'ERR_BODY_TOO_LARGE', 'too long'],
+  [
+    500,
+    'Internal Server Error',
+    {},
+    'ERR_INTERNAL',
+    '500 Internal Server Error: server-side problem: please consult the server logs for more information',
+  ],
+  [500, 'could not write x', {}, 'ERR_INTERNAL', 'could not write x'],
+  [503, 'not ready', {}, 'ERR_NOT_READY', 'not ready'],
+  [418, 'x', {}, 'ERR_CONNECTION', "418 I'm a Teapot (unexpected server error)"],
+  [
+    400,
+    '{"code":"ERR_PLAN_INVALID","message":"m","advice":"a","details":["d"]}',
+    { 'content-type': 'application/json; charset=utf-8' },
+    'ERR_PLAN_INVALID',
+    'm',
+  ],
+])('%i %j becomes a typed error', async (status, body, headers, code, message) => {
+  const connection = await answering(status, body, headers);
+  await expect(createClient(connection).putSettings({ version: 19 })).rejects.toMatchObject({ code, message });
+});
+
+test('large answers arrive whole', async () => {
+  const big = JSON.stringify({ version: 19, text: 'x'.repeat(3_000_000) });
+  const { text } = await createClient(await answering(200, big)).settings();
+  expect(text).toBe(big);
+});

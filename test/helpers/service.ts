@@ -1,0 +1,66 @@
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import type { Client } from '../../src/client/client.ts';
+import { createClient } from '../../src/client/client.ts';
+import { waitConverged } from '../../src/client/converge.ts';
+import { systemClock } from '../../src/reconcile/clock.ts';
+import type { StatusDocument } from '../../src/reconcile/status-document.ts';
+import type { RunningService, ServiceOptions } from '../../src/service.ts';
+import { runService } from '../../src/service.ts';
+import type { Places } from '../../src/storage/places.ts';
+import { places } from '../../src/storage/places.ts';
+import { temporaryDirectory } from './temp-home.ts';
+
+export interface TestService {
+  service: RunningService;
+  client: Client;
+  home: string;
+  here: Places;
+  /** The environment that it runs in; a command with the same one finds it. */
+  env: Record<string, string>;
+  /** Waits until the present desired state (or a given generation) has converged. */
+  converged(generation?: number): Promise<StatusDocument>;
+}
+
+export type TestServiceOptions = Partial<Omit<ServiceOptions, 'env' | 'policyDirectories'>> & {
+  /** An existing home, for a second service on it; otherwise an empty temporary one. */
+  home?: string;
+  /** Added to `RDCTL_HOME` and a simulation without delays. */
+  env?: Record<string, string>;
+  policies?: { defaults?: string; locked?: string };
+};
+
+/** A service in this process with the simulated driver, on a port of its own; stopped when the test ends. */
+export async function startService(options: TestServiceOptions = {}): Promise<TestService> {
+  const { home = temporaryDirectory(), policies, env: extra, ...rest } = options;
+  const env = { RDCTL_HOME: home, RDCTL_SIMULATED_LATENCY_MS: '0', ...extra };
+  const nowhere = join(home, 'no-policy');
+  const service = await runService({
+    platform: 'linux',
+    driver: 'simulated',
+    power: 'keep',
+    port: 0,
+    allowHosts: [],
+    policyDirectories: [{ defaults: policies?.defaults ?? nowhere, locked: policies?.locked ?? nowhere }],
+    ...rest,
+    env,
+  });
+  onTestFinished(() => service.stop('the test is over'));
+  const client = createClient(service.connection);
+  return {
+    service,
+    client,
+    home,
+    here: places(env, 'linux', ''),
+    env,
+    async converged(generation) {
+      return waitConverged({
+        read: () => client.status(),
+        generation: generation ?? (await client.status()).generation,
+        timeoutMs: 15_000,
+        clock: systemClock,
+        signal: new AbortController().signal,
+      });
+    },
+  };
+}

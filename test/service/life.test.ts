@@ -1,0 +1,27 @@
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { startService } from '../helpers/service.ts';
+
+test('from nothing to a converged desktop, and a write brings it to another', async () => {
+  const { client, converged } = await startService({ power: 'started' });
+  const first = await converged();
+  expect(first).toMatchObject({ backendState: 'STARTED', driver: { name: 'simulated', simulated: true } });
+
+  const { text, generation } = await client.putSettings({ version: 19, containerEngine: { name: 'containerd' } });
+  expect(text).toBe('reconfiguring Rancher Desktop to apply changes (this may take a while)');
+  const second = await converged(generation);
+  expect(second.engine).toMatchObject({ name: 'containerd', state: 'running' });
+  expect(second.engines.moby.state).toBe('stopped');
+  expect(second.counters).toMatchObject({ settingsPuts: 1, settingsWrites: 1 });
+});
+
+test('the connection file is there while it runs, for its user alone', async () => {
+  const { service, here } = await startService({ power: 'stopped' });
+  const text = readFileSync(here.connectionFile, 'utf8');
+  const { port, password } = service.connection;
+  expect(text).toBe(`${JSON.stringify({ user: 'user', password, port, pid: process.pid }, null, 2)}\n`);
+  expect(Buffer.from(password, 'base64url')).toHaveLength(32);
+  expect(statSync(here.connectionFile).mode & 0o777).toBe(0o600);
+  await service.stop('enough');
+  expect(existsSync(here.connectionFile)).toBe(false);
+});

@@ -1,0 +1,114 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { LockSurroundings } from '../../src/storage/home-lock.ts';
+import { holderOf, lockApply, lockHome } from '../../src/storage/home-lock.ts';
+import { processTable } from '../../src/storage/process-identity.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+/** A world in which the process with this pid asks, and `alive` says who lives. Time passes by sleeping alone. */
+function world(pid: number, alive: Set<number>): LockSurroundings {
+  let now = Date.parse('2030-01-01T00:00:00Z');
+  return {
+    processes: {
+      self: async () => ({ pid, started: `s${pid}` }),
+      isAlive: async (identity) => alive.has(identity.pid) && identity.started === `s${identity.pid}`,
+    },
+    now: () => now,
+    async sleep(ms) {
+      now += ms;
+      await new Promise((resolve) => setImmediate(resolve));
+    },
+  };
+}
+
+test('the second service names the first by pid and port', async () => {
+  const directory = join(temporaryDirectory(), 'service.lock');
+  const alive = new Set([1, 2]);
+  const first = await lockHome(directory, '/home', world(1, alive));
+  await expect(lockHome(directory, '/home', world(2, alive))).rejects.toMatchObject({
+    code: 'ERR_ALREADY_RUNNING',
+    message: 'a service for /home is already running (pid 1)',
+  });
+  await first.update({ port: 6107 });
+  await expect(lockHome(directory, '/home', world(2, alive))).rejects.toThrow('(pid 1, port 6107)');
+  expect(await holderOf(directory, world(2, alive))).toMatchObject({ pid: 1, port: 6107 });
+  await first.release();
+  const second = await lockHome(directory, '/home', world(2, alive));
+  await second.release();
+  expect(readdirSync(directory)).toEqual([]);
+});
+
+test('the lock of a dead process, and of one whose pid was used again, is taken over', async () => {
+  const directory = join(temporaryDirectory(), 'service.lock');
+  mkdirSync(directory);
+  const entry = { since: '2029-01-01T00:00:00.000Z', held: true };
+  writeFileSync(join(directory, '7-dead.json'), JSON.stringify({ pid: 7, started: 's7', ...entry }));
+  writeFileSync(join(directory, '2-reused.json'), JSON.stringify({ pid: 2, started: 'long ago', ...entry }));
+  const lock = await lockHome(directory, '/home', world(1, new Set([1, 2])));
+  expect(readdirSync(directory)).toHaveLength(1);
+  await lock.release();
+});
+
+test('of many that try at the same instant exactly one gets the lock', async () => {
+  for (let round = 0; round < 20; round += 1) {
+    const directory = join(temporaryDirectory(), 'service.lock');
+    const pids = [1, 2, 3, 4, 5];
+    const alive = new Set(pids);
+    const outcomes = await Promise.allSettled(pids.map((pid) => lockHome(directory, '/home', world(pid, alive))));
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+  }
+});
+
+test('one process cannot hold the lock twice', async () => {
+  const directory = join(temporaryDirectory(), 'service.lock');
+  const lock = await lockHome(directory, '/home');
+  await expect(lockHome(directory, '/home')).rejects.toThrow(`pid ${process.pid}`);
+  await lock.release();
+  await lock.release();
+});
+
+test('an apply waits for the one before it, and names it when time is over', async () => {
+  const directory = join(temporaryDirectory(), 'apply.lock');
+  const alive = new Set([1, 2]);
+  const first = await lockApply(directory, { timeoutMs: 0 }, world(1, alive));
+  const waited: number[] = [];
+  const onWait = ({ pid }: { pid: number }) => waited.push(pid);
+  await expect(lockApply(directory, { timeoutMs: 5000, onWait }, world(2, alive))).rejects.toMatchObject({
+    code: 'ERR_DEADLINE',
+    message: 'another apply (pid 1, since 2030-01-01T00:00:00.000Z) did not finish in time',
+  });
+  expect(waited).toEqual([1]);
+
+  const pending = lockApply(directory, { timeoutMs: 600_000, onWait: () => void first.release() }, world(2, alive));
+  const second = await pending;
+  await second.release();
+});
+
+test('a strange file in the lock is an error with its path, not a silent pass', async () => {
+  const directory = join(temporaryDirectory(), 'service.lock');
+  mkdirSync(directory);
+  writeFileSync(join(directory, 'x.json'), '{}');
+  await expect(lockHome(directory, '/home')).rejects.toThrow(join(directory, 'x.json'));
+});
+
+test('processes are told apart by their start, not by pid alone', async () => {
+  const self = await processTable.self();
+  expect(self.pid).toBe(process.pid);
+  expect(await processTable.isAlive(self)).toBe(true);
+  expect(await processTable.isAlive({ pid: 2 ** 22 + 1 })).toBe(false);
+  if (self.started !== undefined) expect(await processTable.isAlive({ ...self, started: 'another' })).toBe(false);
+});
+
+test('the file of a lock is readable by its user alone and holds no secret', async () => {
+  const directory = join(temporaryDirectory(), 'service.lock');
+  const lock = await lockHome(directory, '/home', world(1, new Set([1])));
+  const [name = ''] = readdirSync(directory);
+  expect(JSON.parse(readFileSync(join(directory, name), 'utf8'))).toEqual({
+    pid: 1,
+    started: 's1',
+    since: '2030-01-01T00:00:00.000Z',
+    held: true,
+  });
+  await lock.release();
+});
