@@ -43,7 +43,9 @@ export interface ClusterSpec {
 export type MachineStatus =
   | { state: 'absent' }
   | { state: 'off' }
-  | { state: 'on'; spec: MachineSpec }
+  /** `repair` names what is missing and comes back by `adjust`, without a stop. */
+  | { state: 'on'; spec: MachineSpec; repair?: string }
+  /** Nothing in it can be relied on; `stop` must clear it. */
   | { state: 'broken'; reason: string; message: string };
 
 export type EngineStatus =

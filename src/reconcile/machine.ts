@@ -13,7 +13,8 @@ export function nextMachineStep(goal: Goal, seen: Observed, driver: DriverInfo):
   if (seen.machine.state === 'on') {
     if (machineMustStop(goal, seen, driver)) return isUp(seen) ? undefined : { do: 'stop' };
     const { live } = machineDrift(seen.machine.spec, goal.machine, driver);
-    return live.length > 0 ? { do: 'adjust', spec: goal.machine } : undefined;
+    const adjust = live.length > 0 || seen.machine.repair !== undefined;
+    return adjust ? { do: 'adjust', spec: goal.machine } : undefined;
   }
   // What claims to run in a machine that does not is cleared away first.
   return goal.on && !isUp(seen) ? { do: 'start', spec: goal.machine } : undefined;

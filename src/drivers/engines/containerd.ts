@@ -4,6 +4,7 @@ import type { EngineArea, Shell } from '../shell.ts';
 import { containerdPlaces } from './containerd-config.ts';
 import { containerdDaemon } from './containerd-daemon.ts';
 import { containerdWorkload, endTasks } from './containerd-tasks.ts';
+import { endedPrograms } from './ended.ts';
 import { engineRecord, sameSpec } from './engine-record.ts';
 import { refuseUnsupported } from './refusal.ts';
 
@@ -23,9 +24,8 @@ export function containerdEngine(shell: Shell): EngineDriver {
   async function observe(signal: AbortSignal): Promise<EngineStatus> {
     const spec = await record.read();
     if (spec === undefined) return { state: 'stopped' };
-    if ((await shell.find('containerd')).state !== 'running') {
-      return { state: 'unresponsive', message: 'containerd is not running; see containerd.log' };
-    }
+    const ended = await endedPrograms(shell, [daemon.program], area);
+    if (ended) return ended;
     const version = await daemon.version(signal);
     if (version === undefined) {
       return { state: 'unresponsive', message: `containerd does not answer on ${places.socket}` };
@@ -41,7 +41,8 @@ export function containerdEngine(shell: Shell): EngineDriver {
     refuseUnsupported(spec);
     const found = await observe(signal);
     if (found.state === 'running' && sameSpec(found.spec, spec)) return;
-    if (found.state !== 'stopped') await stop(signal);
+    // Also where it is called stopped: a crash may have left a record and files of half an engine.
+    await stop(signal);
     await record.write(spec);
     await daemon.start(signal);
   }

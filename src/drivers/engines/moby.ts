@@ -1,6 +1,7 @@
 import type { EngineDriver, EngineSpec, EngineStatus } from '../driver.ts';
 import type { EngineArea, Program, Shell } from '../shell.ts';
 import { containerdDaemon } from './containerd-daemon.ts';
+import { endedPrograms } from './ended.ts';
 import { engineRecord, sameSpec } from './engine-record.ts';
 import { mobyArguments, mobyConfig, mobyPlaces, SHUTDOWN_SECONDS } from './moby-config.ts';
 import { answersPing, mobyFacts } from './moby-health.ts';
@@ -32,10 +33,8 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
   async function observe(signal: AbortSignal): Promise<EngineStatus> {
     const spec = await record.read();
     if (spec === undefined) return { state: 'stopped' };
-    for (const { name } of [containerd.program, dockerd]) {
-      const { state } = await shell.find(name);
-      if (state !== 'running') return { state: 'unresponsive', message: `${name} is not running; see ${name}.log` };
-    }
+    const ended = await endedPrograms(shell, [containerd.program, dockerd], area);
+    if (ended) return ended;
     const socket = await shell.localSocket(places.socket);
     if (!(await answersPing(socket, signal))) {
       return { state: 'unresponsive', message: `dockerd does not answer on ${socket}` };
@@ -49,7 +48,8 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     refuseUnsupported(spec);
     const found = await observe(signal);
     if (found.state === 'running' && sameSpec(found.spec, spec)) return;
-    if (found.state !== 'stopped') await stop(signal);
+    // Also where it is called stopped: a crash may have left a record and files of half an engine.
+    await stop(signal);
 
     const network = await shell.network();
     await record.write(spec);

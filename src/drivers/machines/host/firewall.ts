@@ -8,6 +8,11 @@ export interface FirewallPlan {
   pool: string;
   /** Bridges of other engines: what runs there stays out of reach, as their owners arranged it. */
   otherBridges: readonly string[];
+  /**
+   * Whether packets inside a bridge pass the filter here. Only then is there a rule for them, because its match switches
+   * that on for the whole host.
+   */
+  bridgeFilter: boolean;
 }
 
 /** One table's own chain and the place that it is entered from. */
@@ -27,11 +32,15 @@ const WAIT = ['--wait', '10'];
  * from outside reaches a container by its address (published ports are served by a program on the host); networks of the
  * instance do not reach each other.
  */
-export function firewallRules({ pool, otherBridges }: FirewallPlan): Record<Hook['table'], readonly string[][]> {
+export function firewallRules({
+  pool,
+  otherBridges,
+  bridgeFilter,
+}: FirewallPlan): Record<Hook['table'], readonly string[][]> {
   const inside = ['-s', pool, '-d', pool];
   return {
     filter: [
-      [...inside, '-m', 'physdev', '--physdev-is-bridged', '-j', 'ACCEPT'],
+      ...(bridgeFilter ? [[...inside, '-m', 'physdev', '--physdev-is-bridged', '-j', 'ACCEPT']] : []),
       ['-d', pool, '-m', 'conntrack', '--ctstate', 'RELATED,ESTABLISHED', '-j', 'ACCEPT'],
       ['-d', pool, '-j', 'DROP'],
       ...otherBridges.map((bridge) => ['-s', pool, '-o', bridge, '-j', 'DROP']),
@@ -61,16 +70,26 @@ export interface FirewallTraces {
   jumps: Record<Hook['table'], number>;
   /** Rules inside the chain. */
   rules: Record<Hook['table'], number>;
+  /** Whether packets inside a bridge have a rule. */
+  bridged: boolean;
 }
 
 export function parseTraces(saved: string, chain: string): FirewallTraces {
-  const traces: FirewallTraces = { chains: [], jumps: { filter: 0, nat: 0 }, rules: { filter: 0, nat: 0 } };
+  const traces: FirewallTraces = {
+    chains: [],
+    jumps: { filter: 0, nat: 0 },
+    rules: { filter: 0, nat: 0 },
+    bridged: false,
+  };
   let hook: Hook | undefined;
   for (const line of saved.split('\n')) {
     if (line.startsWith('*')) hook = HOOKS.find(({ table }) => line === `*${table}`);
     if (!hook) continue;
     if (line.startsWith(`:${chain} `)) traces.chains.push(hook.table);
-    if (line.startsWith(`-A ${chain} `)) traces.rules[hook.table] += 1;
+    if (line.startsWith(`-A ${chain} `)) {
+      traces.rules[hook.table] += 1;
+      traces.bridged ||= line.includes('--physdev-is-bridged');
+    }
     if (line.startsWith(`-A ${hook.from} `) && line.endsWith(` -j ${chain}`)) traces.jumps[hook.table] += 1;
   }
   return traces;
@@ -81,12 +100,12 @@ export async function readTraces(run: Run, chain: string): Promise<FirewallTrace
 }
 
 /** `none`, `whole` as the plan says, or `part` of it. The bridges of others may have changed since and do not count. */
-export function completeness(traces: FirewallTraces): 'none' | 'whole' | 'part' {
-  const bare = firewallRules({ chain: '', tag: '', pool: '0.0.0.0/0', otherBridges: [] });
+export function completeness(traces: FirewallTraces, bridgeFilter: boolean): 'none' | 'whole' | 'part' {
+  const bare = firewallRules({ chain: '', tag: '', pool: '0.0.0.0/0', otherBridges: [], bridgeFilter });
   const nothing = traces.chains.length === 0 && HOOKS.every(({ table }) => traces.jumps[table] === 0);
   if (nothing) return 'none';
   const whole = HOOKS.every(({ table }) => traces.jumps[table] === 1 && traces.rules[table] >= bare[table].length);
-  return whole ? 'whole' : 'part';
+  return whole && (traces.bridged || !bridgeFilter) ? 'whole' : 'part';
 }
 
 function jump({ chain, tag }: Pick<FirewallPlan, 'chain' | 'tag'>): string[] {

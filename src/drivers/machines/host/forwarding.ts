@@ -13,6 +13,12 @@ export const hostForwarding: Forwarding = {
   write: (on) => writeFile(FILE, on ? '1' : '0'),
 };
 
+/** Whether packets between two ports of one bridge pass the packet filter, which other engines switch on for the host. */
+export async function bridgesAreFiltered(): Promise<boolean> {
+  const text = await readFile('/proc/sys/net/bridge/bridge-nf-call-iptables', 'utf8').catch(() => '0');
+  return text.trim() === '1';
+}
+
 /** Facts that decide whether the switch may go back. */
 export interface ForwardingUse {
   /** This boot's switch was off until we turned it on. */

@@ -9,7 +9,6 @@ import { hostForwarding } from './forwarding.ts';
 import { hostMachine } from './machine.ts';
 import { hostPlaces } from './places.ts';
 import { hostFacts, judge } from './probe.ts';
-import { makeRuntime } from './runtime.ts';
 import { hostShell } from './shell.ts';
 import { HOST_SUPPORT } from './support.ts';
 
@@ -35,11 +34,10 @@ export function hostFactory(enginesOf: EnginesOf): DriverFactory {
   };
 }
 
-async function openHost(context: DriverContext, enginesOf: EnginesOf): Promise<Driver> {
+function openHost(context: DriverContext, enginesOf: EnginesOf): Driver {
   const places = hostPlaces(context.directory);
   const environment = programEnvironment(context.env, programPath(context.env.PATH));
   const run: Run = (argv, options) => runProgram(argv, { ...options, env: environment });
-  await makeRuntime(places);
   const machine = hostMachine({ places, run, forwarding: hostForwarding, log: context.log });
   const { network } = machine;
   const shell = hostShell({ places, logs: context.logs, run, environment, pace: realPace, network });

@@ -2,13 +2,15 @@ import type { JsonObject, JsonValue } from '../../../json.ts';
 import { isObject } from '../../../json.ts';
 import { readIfThere, writeFileAtomic } from '../../../storage/atomic-file.ts';
 import type { MachineSpec } from '../../driver.ts';
+import type { Range } from './subnet.ts';
+import { formatRange, parseRange } from './subnet.ts';
 
 /** What is written about the machine: before anything is made, and after everything is taken away. */
 export interface MachineRecord {
   power: 'on' | 'off';
   spec: MachineSpec;
   /** IPv4 range that this instance uses for its containers. */
-  pool: string;
+  pool: Range;
   /** Boot in which we turned forwarding on; absent when it was on already. */
   forwardingBoot?: string;
 }
@@ -27,13 +29,15 @@ export async function readMachineRecord(file: string): Promise<MachineRecord | '
 }
 
 export async function writeMachineRecord(file: string, record: MachineRecord): Promise<void> {
-  await writeFileAtomic(file, `${JSON.stringify(record, null, 2)}\n`);
+  const pool = formatRange(record.pool);
+  await writeFileAtomic(file, `${JSON.stringify({ ...record, pool }, null, 2)}\n`);
 }
 
 function parse(value: unknown): MachineRecord | undefined {
   if (!isObject(value) || !isObject(value.spec) || !isObject(value.spec.mount)) return undefined;
-  const { power, pool, forwardingBoot } = value;
-  if ((power !== 'on' && power !== 'off') || typeof pool !== 'string') return undefined;
+  const { power, forwardingBoot } = value;
+  const pool = parseRange(text(value.pool));
+  if ((power !== 'on' && power !== 'off') || !pool) return undefined;
   const spec = parseSpec(value.spec, value.spec.mount);
   return { power, pool, spec, ...(typeof forwardingBoot === 'string' ? { forwardingBoot } : {}) };
 }
