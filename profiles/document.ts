@@ -5,7 +5,7 @@ import { SCHEMA_VERSION } from '../src/settings/settings.gen.ts';
 import { layOver } from './combine.ts';
 import type { PortForward } from './port-forwards.ts';
 import type { SecretOrigin, SecretsContext } from './secrets.ts';
-import { checkTogether, type HostFacts, type Part, readPart } from './settings-part.ts';
+import { type HostFacts, type Part, readPart } from './settings-part.ts';
 import type { DesiredState } from './shape.ts';
 import { readSource, type Source, type SourceContext } from './source.ts';
 
@@ -55,26 +55,27 @@ export async function loadDesired(names: readonly string[], context: LoadContext
   const warnings = parts.flatMap((part) => part.warnings);
   const sources = parts.map((part) => part.source.label);
   if (findings.length > 0) return { sources, findings, warnings };
-  const desired = combine(parts);
-  const together = checkTogether(desired.request.settings, parts, context);
-  return together.length > 0 ? { sources, findings: together, warnings } : { desired, sources, findings, warnings };
+  return { desired: combine(parts), sources, findings, warnings };
 }
 
 function combine(parts: readonly Part[]): DesiredDocument {
   const profiles = parts.filter((part) => part.shape.form === 'profile');
   const written = parts.flatMap((part) => part.shape.state ?? []).at(-1);
-  const locked = parts.flatMap((part) => part.shape.locked ?? []);
+  const locked = parts.flatMap((part) => (part.shape.locked ? [part.shape.locked] : []));
   return {
     request: {
-      settings: { ...parts.map((part) => part.settings).reduce(layOver, {}), version: SCHEMA_VERSION },
+      settings: {
+        ...parts.map((part) => part.settings).reduce((earlier, later) => layOver(earlier, later), {}),
+        version: SCHEMA_VERSION,
+      },
       // Bare settings say nothing about power; a profile that says nothing means started.
       state: written ?? (profiles.length > 0 ? 'started' : 'unmanaged'),
       prune: parts.flatMap((part) => (part.shape.prune ? [part.shape.prune] : [])).at(-1) ?? [],
     },
-    secrets: Object.assign({}, ...parts.map((part) => part.secrets)),
-    ...(locked.length === 0 ? {} : { locked: locked.reduce(layOver) }),
+    secrets: Object.fromEntries(parts.flatMap((part) => Object.entries(part.secrets))),
+    ...(locked.length === 0 ? {} : { locked: locked.reduce((earlier, later) => layOver(earlier, later)) }),
     portForwards: parts.flatMap((part) => (part.shape.portForwards ? [part.shape.portForwards] : [])).at(-1) ?? [],
-    metadata: Object.assign({}, ...parts.map((part) => part.shape.metadata)),
+    metadata: Object.fromEntries(parts.flatMap((part) => Object.entries(part.shape.metadata))),
     files: parts.map((part) => fileOf(part.source)),
   };
 }

@@ -1,9 +1,8 @@
 import { open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { RdError } from '../src/errors.ts';
-
-/** Largest document that is read, in bytes. The check comes before anything looks at the content. */
-export const MAX_BYTES = 1024 * 1024;
+import { type ParsedDocument, parseDocument } from '../src/settings/parse.ts';
+import { SIZE_LIMIT } from '../src/settings/source-text.ts';
 
 /** What reading a source needs of its surroundings. */
 export interface SourceContext {
@@ -18,30 +17,45 @@ export interface Source {
   label: string;
   /** Absolute path; absent for standard input. */
   path?: string;
-  /** At most `MAX_BYTES` + 1 bytes: one more than allowed is enough to refuse it. */
+  /** At most one byte more than is accepted: that is enough to refuse it. */
   bytes: Uint8Array;
+  /** Size of the whole file in bytes. */
+  size: number;
 }
 
 /** Reads one `-f` source. Throws `ERR_IO` with the system's reason when it cannot be read. */
 export async function readSource(name: string, context: SourceContext): Promise<Source> {
-  if (name === '-') return { name, label: '<stdin>', bytes: await context.readStdin() };
+  if (name === '-') {
+    const bytes = await context.readStdin();
+    return { name, label: '<stdin>', bytes, size: bytes.length };
+  }
   const path = resolve(context.cwd, name);
-  return { name, label: name, path, bytes: await readBounded(path, name) };
+  return { name, label: name, path, ...(await readBounded(path, name)) };
 }
 
-async function readBounded(path: string, name: string): Promise<Uint8Array> {
+/** The document that stands for a file of which only the beginning was read, because it is too large. */
+export function oversized({ bytes, size, label }: Source): ParsedDocument | undefined {
+  if (size <= SIZE_LIMIT) return undefined;
+  const message = `the document has ${(size / SIZE_LIMIT).toFixed(1)} MiB; at most 1 MiB is read`;
+  const finding = { file: label, line: 1, column: 1, pointer: '', message };
+  return { ...parseDocument(bytes, label), value: undefined, findings: [finding] };
+}
+
+async function readBounded(path: string, name: string): Promise<Pick<Source, 'bytes' | 'size'>> {
   try {
     const file = await open(path, 'r');
     try {
-      if ((await file.stat()).isDirectory()) throw Object.assign(new Error('is a directory'), { code: 'EISDIR' });
-      const buffer = Buffer.alloc(MAX_BYTES + 1);
+      const stat = await file.stat();
+      if (stat.isDirectory()) throw Object.assign(new Error('is a directory'), { code: 'EISDIR' });
+      const buffer = Buffer.alloc(SIZE_LIMIT + 1);
       let length = 0;
       while (length < buffer.length) {
         const { bytesRead } = await file.read(buffer, length, buffer.length - length, null);
         if (bytesRead === 0) break;
         length += bytesRead;
       }
-      return buffer.subarray(0, length);
+      // A pipe has no size of its own.
+      return { bytes: buffer.subarray(0, length), size: Math.max(length, stat.size) };
     } finally {
       await file.close();
     }
