@@ -31,7 +31,7 @@ export function rootHelp(commands: readonly CommandEntry[]): string {
 /** What `rdctl COMMAND --help` prints. Flags are in alphabetical order; hidden ones are left out. */
 export function commandHelp(command: Command, platform: NodeJS.Platform): string {
   const own = flagLines(command.flags, [], platform);
-  const description = command.description.trim();
+  const description = flowed(command.description.trim());
   return [
     `${command.summary}\n`,
     `Usage:\n  ${usageLine(command)}\n`,
@@ -93,6 +93,20 @@ function row(text: string, summary: string, column: number): string {
   const indent = ' '.repeat(column);
   const first = text.length + 2 <= column ? `${text.padEnd(column)}${lines.shift() ?? ''}` : text;
   return [first, ...lines.map((line) => indent + line)].map((line) => `${line.trimEnd()}\n`).join('');
+}
+
+/** Paragraphs fill the width; indented lines, such as examples, stay as they are. Exit codes begin a paragraph. */
+function flowed(text: string): string {
+  const paragraphs = text.split(/\n{2,}|\n(?=Exit codes:)/).map((paragraph) => {
+    const lines: string[] = [];
+    for (const line of paragraph.split('\n')) {
+      const last = lines.at(-1);
+      if (last === undefined || /^\s/.test(line) || /^\s/.test(last)) lines.push(line);
+      else lines[lines.length - 1] = `${last} ${line}`;
+    }
+    return lines.flatMap((line) => (/^\s/.test(line) ? [line] : wrap(line, WIDTH))).join('\n');
+  });
+  return paragraphs.join('\n\n');
 }
 
 function wrap(text: string, width: number): string[] {

@@ -5,9 +5,9 @@ import { BANNER } from './types.ts';
 /** The text of `cli/flags.gen.ts`: what the tool needs to know of each setting that has a flag, and no more. */
 export function flagsSource(declared: readonly Declared[]): string {
   const lines = declared.flatMap(({ field }) => {
-    const { flag, path, type, since, description } = field;
+    const { flag, path, type, since, unit, description } = field;
     if (!flag) return [];
-    const row = { ...flag, path, type, since, summary: description };
+    const row = { ...flag, path, type, since, summary: unit ? `${description} In ${unit}.` : description };
     return [`  ${JSON.stringify(row)},`];
   });
   return `${BANNER}// From ${DECLARATION}.
