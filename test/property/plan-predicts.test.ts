@@ -1,0 +1,135 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
+import { memorySimulation } from '../../src/drivers/machines/simulated/memory.ts';
+import type { Plan, PlanRequest } from '../../src/plan/change.ts';
+import { patchOf } from '../../src/plan/patch.ts';
+import { makePlan } from '../../src/plan/plan.ts';
+import { restartReasons } from '../../src/plan/restart-reasons.ts';
+import { createControllers } from '../../src/reconcile/controllers.ts';
+import { leaves, setLeaf } from '../../src/settings/leaf-paths.ts';
+import { mergeSettings } from '../../src/settings/merge.ts';
+import type { Settings } from '../../src/settings/settings.gen.ts';
+import { createVirtualClock } from '../reconcile/virtual-clock.ts';
+import { powerArbitrary, settingsArbitrary } from '../reconcile/worlds.ts';
+
+const TARGET = { product: 'rdctl', driver: 'simulated', simulated: true };
+
+const requestArbitrary: fc.Arbitrary<PlanRequest> = fc
+  .record({
+    wanted: settingsArbitrary,
+    /** Which of the settings are managed. */
+    managed: fc.array(fc.boolean(), { minLength: 60, maxLength: 60 }),
+    state: fc.constantFrom('started' as const, 'stopped' as const, 'unmanaged' as const),
+    prune: fc.subarray(['diagnostics.mutedChecks', 'WSL.integrations']),
+  })
+  .map(({ wanted, managed, state, prune }) => {
+    const settings = { version: 19 };
+    for (const [index, [path, value]] of leaves(wanted).entries()) {
+      if (managed[index] && path !== 'application.extensions.installed') setLeaf(settings, path, value);
+    }
+    return { settings, state, prune };
+  });
+
+/** Runs a loop on a simulation until it is where `live` and `power` want it; then plans, applies, and looks at what happened. */
+async function planAndApply(live: Settings, power: 'started' | 'stopped', startedOnce: boolean, request: PlanRequest) {
+  const clock = createVirtualClock({ auto: true });
+  const simulation = memorySimulation({ now: clock.now, firstWorkload: { images: 3, containers: 2 } });
+  const desired = { settings: live, power: startedOnce ? ('started' as const) : power, generation: 1 };
+  const controllers = createControllers({
+    driver: simulation.driver,
+    desired,
+    clock,
+    random: () => 0,
+    log: () => undefined,
+  });
+  const quiet = () => controllers.quiesce(new AbortController().signal);
+  try {
+    await quiet();
+    controllers.desire({ ...desired, power, generation: 2 });
+    await quiet();
+    const plan = planOf(live, power);
+    const patch = patchOf(plan, request, live);
+    const after = patch ? mergeSettings(live, patch) : live;
+    const powerAfter = request.state === 'unmanaged' ? power : request.state;
+    const reasons = restartReasons(after, controllers.observed(), SIMULATED_INFO, live);
+    const before = simulation.log().length;
+    const running = Object.values(simulation.model().engines)
+      .flatMap((engine) => engine.containers)
+      .filter((container) => container.running).length;
+    const counted = { ...controllers.status().counters };
+    const states = new Set<string>();
+    const stop = controllers.onChange((status) => states.add(status.backendState));
+    const ready = controllers.status().backendState;
+    controllers.desire({ settings: after, power: powerAfter, generation: 3 });
+    const status = await quiet();
+    stop();
+    const steps = simulation
+      .log()
+      .slice(before)
+      .map((record) => ({ ...record, name: `${record.part} ${record.do}` }));
+    const second = planOf(after, powerAfter);
+    return { plan, patch, reasons, steps, states, ready, status, counted, second, powerAfter, running };
+  } finally {
+    await controllers.close();
+  }
+
+  function planOf(settings: Settings, now: 'started' | 'stopped'): Plan {
+    const observed = controllers.observed();
+    const at = { observed, driver: SIMULATED_INFO, locks: {}, target: TARGET, generation: 2 };
+    return makePlan({ ...at, request, live: settings, power: now });
+  }
+}
+
+test('a plan says what apply then does, and a second apply does nothing', async () => {
+  await fc.assert(
+    fc.asyncProperty(settingsArbitrary, powerArbitrary, fc.boolean(), requestArbitrary, async (...input) => {
+      const [live, power, startedOnce, request] = input;
+      const { plan, steps, states, ready, status, counted, second, reasons, patch, powerAfter, running } =
+        await planAndApply(live, power, startedOnce, request);
+      const { summary } = plan;
+      expect(status.converged).toBe(true);
+      expect(plan.pendingRestart).toEqual([]);
+      expect(summary.blocked).toBe(0);
+
+      const stayedOn = power === 'started' && powerAfter === 'started';
+      const adjusted = steps.some((step) => step.do === 'adjust');
+      const restarted = stayedOn && steps.some((step) => step.do !== 'adjust');
+      const reset = steps.some((step) => step.do === 'reset');
+
+      // A reset that is claimed and not seen is one that waits for the cluster to be started.
+      const deferred = plan.blastRadius.some((item) => item.what.endsWith('when it next starts'));
+      expect(summary.resets).toBe(reset || deferred ? 1 : 0);
+      expect(reset && deferred).toBe(false);
+      expect(plan.blastRadius.some((item) => item.lost)).toBe(reset || deferred);
+      expect(summary.restarts).toBe(restarted ? 1 : 0);
+      expect(status.counters.restarts - counted.restarts).toBe(restarted ? 1 : 0);
+      expect(Object.keys(reasons).length > 0 && stayedOn).toBe(restarted);
+      if (stayedOn && !restarted) {
+        expect(states.size === 0 || [...states].every((state) => state === ready)).toBe(true);
+        if (!deferred) expect(summary.severity).toBe(adjusted ? 'live' : 'none');
+      }
+      if (!stayedOn && powerAfter === power) expect(steps).toEqual([]);
+
+      // What runs is stopped, and what is there is hidden, exactly where the plan says so.
+      const stopped = steps.find((step) => step.do === 'stop' && isEngine(step.part));
+      const says = (pattern: RegExp) => plan.blastRadius.some((item) => pattern.test(item.what));
+      expect(says(/^stops \d+ containers?$/)).toBe(stopped !== undefined && running > 0);
+      expect(says(/not visible in/)).toBe(
+        steps.some((step) => isEngine(step.part) && step.part !== stopped?.part && !!stopped),
+      );
+      expect(says(/workloads of the cluster/)).toBe(
+        steps.some((step) => step.part === 'cluster' && step.do === 'stop'),
+      );
+
+      expect(second.changes).toEqual([]);
+      expect(second.summary.text).toBe('nothing to change');
+      if (plan.changes.every((change) => change.path === 'state')) expect(patch).toBeUndefined();
+    }),
+    { numRuns: 400 },
+  );
+});
+
+function isEngine(part: string): boolean {
+  return part === 'moby' || part === 'containerd';
+}
