@@ -18,7 +18,7 @@ function readLevel(value: JsonObject, prefix: string, pointer: string, report: R
     const field = fieldAt(path);
     if (!field && !isSection(path)) {
       const suggestion = nearest(path, candidates(prefix));
-      report(at, `${path} is not a setting`, suggestion === undefined ? {} : { suggestion });
+      report(at, `${path} is not a setting`, { part: 'key', ...(suggestion === undefined ? {} : { suggestion }) });
     } else if (typeof inner === 'boolean') {
       if (field && !field.lockable) report(at, `${path} cannot be locked`);
       else result[key] = inner;

@@ -4,18 +4,25 @@ import type { Finding } from '../src/settings/finding.ts';
 import type { ParsedDocument } from '../src/settings/parse.ts';
 
 /** Adds a finding at a JSON pointer of one document. */
-export type Report = (pointer: string, message: string, extra?: { expected?: string; suggestion?: string }) => void;
+export type Report = (pointer: string, message: string, extra?: ReportExtra) => void;
+
+export interface ReportExtra {
+  expected?: string;
+  suggestion?: string;
+  /** What the place is of; the value unless told. */
+  part?: 'key' | 'value';
+}
 
 /** A `Report` that looks up line and column of the pointer, or of its nearest parent that has a place in the text. */
 export function reporter(parsed: ParsedDocument, findings: Finding[]): Report {
-  return (pointer, message, extra = {}) => {
-    findings.push({ file: parsed.file, ...placeOf(parsed, pointer), pointer, message, ...extra });
+  return (pointer, message, { part, ...extra } = {}) => {
+    findings.push({ file: parsed.file, ...placeOf(parsed, pointer, part), pointer, message, ...extra });
   };
 }
 
-function placeOf(parsed: ParsedDocument, pointer: string): { line?: number; column?: number } {
+function placeOf(parsed: ParsedDocument, pointer: string, part?: 'key' | 'value'): { line?: number; column?: number } {
   for (let at = pointer; ; at = at.slice(0, at.lastIndexOf('/'))) {
-    const place = parsed.position(at);
+    const place = parsed.position(at, part);
     if (place) return place;
     if (at === '') return {};
   }
@@ -39,7 +46,10 @@ export function reportValue(pointer: string, value: JsonValue, allowed: readonly
 /** A key that nothing reads. */
 export function reportUnknown(pointer: string, key: string, known: readonly string[], report: Report): void {
   const suggestion = nearest(key, known);
-  report(pointer, `unknown key ${JSON.stringify(key)}`, suggestion === undefined ? {} : { suggestion });
+  report(pointer, `unknown key ${JSON.stringify(key)}`, {
+    part: 'key',
+    ...(suggestion === undefined ? {} : { suggestion }),
+  });
 }
 
 /** A short name of a value for messages: the value itself where it is short. */

@@ -56,7 +56,10 @@ export async function readPart(source: Source, context: HostFacts & SecretsConte
   reportCoerced(migration.document, part.settings, place, report);
   for (const { pointer, path, suggestion } of unknownKeys(part.settings)) {
     const from = pointerInText(pointer, path, place);
-    report(from, `unknown setting ${JSON.stringify(path)}`, suggestion === undefined ? {} : { suggestion });
+    report(from, `unknown setting ${JSON.stringify(path)}`, {
+      part: 'key',
+      ...(suggestion === undefined ? {} : { suggestion }),
+    });
   }
   for (const issue of issues) if (ALWAYS_WRONG.includes(issue.code)) reportIssue(issue, place, report);
   part.warnings.push(...conflicts(issues, place));
