@@ -1,0 +1,47 @@
+import { existsSync } from 'node:fs';
+import { documents } from './documents.ts';
+import type { Result } from './measure.ts';
+import { memory } from './memory.ts';
+import { planTime } from './plan-time.ts';
+import { startService, TOOL } from './service.ts';
+import { startUp } from './start-up.ts';
+import { throughput } from './throughput.ts';
+
+const PROFILE = 'examples/moby.yaml';
+
+/** `npm run bench [-- --json] [-- --quick]`: every ratio with its aim. Exits 0 also when an aim is missed: it measures. */
+async function main(args: readonly string[]): Promise<void> {
+  if (!existsSync(TOOL)) throw new Error('dist/ is missing: run npm run build first');
+  const quick = args.includes('--quick');
+  const rounds = (full: number) => (quick ? Math.max(2, Math.round(full / 10)) : full);
+  const results: Result[] = [];
+  const note = (lines: Result[]) => {
+    results.push(...lines);
+    for (const line of lines)
+      process.stderr.write(`${line.name}: ${line.ratio} (${line.aim.sign} ${line.aim.value})\n`);
+  };
+  {
+    await using service = await startService(PROFILE);
+    note(await startUp(service, PROFILE, rounds(40)));
+    note(await throughput(service, rounds(10)));
+  }
+  note(await documents(rounds(20)));
+  note(await planTime(rounds(40)));
+  note(await memory(PROFILE, rounds(10)));
+  if (args.includes('--json')) console.log(JSON.stringify(results, undefined, 2));
+  else print(results);
+}
+
+function print(results: readonly Result[]): void {
+  console.log('| what | compared | ratio | aim | met | subject | reference |');
+  console.log('| --- | --- | ---: | ---: | --- | ---: | ---: |');
+  for (const line of results) {
+    const aim = `${line.aim.sign} ${line.aim.value}`;
+    const figure = (value: number) => `${value >= 100 ? Math.round(value) : value.toFixed(1)} ${line.unit}`;
+    console.log(
+      `| ${line.name} | ${line.compared} | ${line.ratio} | ${aim} | ${line.met ? 'yes' : 'no'} | ${figure(line.subject)} | ${figure(line.reference)} |`,
+    );
+  }
+}
+
+await main(process.argv.slice(2));
