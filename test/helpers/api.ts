@@ -1,0 +1,151 @@
+import type { FastifyInstance } from 'fastify';
+import { createApp } from '../../src/api/app.ts';
+import type { ApiContext } from '../../src/api/context.ts';
+import type { DesiredStoreInput } from '../../src/api/desired-store.ts';
+import { createDesiredStore } from '../../src/api/desired-store.ts';
+import type { Client } from '../../src/client/client.ts';
+import { createClient } from '../../src/client/client.ts';
+import type { HttpResponse, Transport } from '../../src/client/http.ts';
+import { requestHeaders } from '../../src/client/http.ts';
+import type { DriverInfo } from '../../src/drivers/driver.ts';
+import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
+import type { JsonObject } from '../../src/json.ts';
+import type { Observed } from '../../src/plan/observed.ts';
+import { clusterSpec, engineSpec, machineSpec } from '../../src/plan/spec.ts';
+import type { Controllers, Desired } from '../../src/reconcile/contract.ts';
+import type { BackendState, Power } from '../../src/reconcile/status.ts';
+import { defaultSettings } from '../../src/settings/defaults.ts';
+import type { Platform } from '../../src/settings/field.ts';
+import type { Settings } from '../../src/settings/settings.gen.ts';
+
+/** What the scripted controllers report; a test sets it. */
+export interface Script {
+  backendState: BackendState;
+  observed: Observed;
+  /** Every desired state that was handed on. */
+  desired: Desired[];
+}
+
+export interface TestApi {
+  app: FastifyInstance;
+  client: Client;
+  script: Script;
+  context: ApiContext;
+  logged: { level: string; message: string; values?: Record<string, unknown> }[];
+  stops: string[];
+}
+
+export interface TestApiOptions {
+  settings?: Settings;
+  power?: Power;
+  locks?: JsonObject;
+  driver?: DriverInfo;
+  platform?: Platform;
+  allowHosts?: string[];
+  persist?: DesiredStoreInput['persist'];
+  versions?: readonly string[];
+  backendLocked?: boolean;
+}
+
+export const PASSWORD = 'a-password-of-the-test';
+
+/** Everything off, as before the first start. */
+export function nothingRuns(): Observed {
+  return {
+    machine: { state: 'off' },
+    engines: { moby: { state: 'stopped' }, containerd: { state: 'stopped' } },
+    cluster: { state: 'absent' },
+  };
+}
+
+/** The backend runs with exactly these settings. */
+export function runsWith(settings: Settings): Observed {
+  const engine = engineSpec(settings);
+  const up = { state: 'running', spec: engine, endpoint: 'unix:///e.sock', version: '1', workload: {} } as const;
+  return {
+    machine: { state: 'on', spec: machineSpec(settings) },
+    engines: { moby: { state: 'stopped' }, containerd: { state: 'stopped' }, [engine.name]: up },
+    cluster: settings.kubernetes.enabled
+      ? { state: 'running', installedVersion: settings.kubernetes.version, spec: clusterSpec(settings), ready: true }
+      : { state: 'absent' },
+  };
+}
+
+/** The real app with scripted controllers, and the real client that talks to it without a port. */
+export function startApi(options: TestApiOptions = {}): TestApi {
+  const { platform = 'linux', driver = SIMULATED_INFO, power = 'started' } = options;
+  const settings = options.settings ?? defaultSettings({ platform, arch: 'x64' });
+  const script: Script = { backendState: 'STOPPED', observed: nothingRuns(), desired: [] };
+  const initial: Desired = { settings, power, generation: 1 };
+  const store = createDesiredStore({
+    initial,
+    locks: options.locks ?? {},
+    persist: options.persist ?? (async () => undefined),
+    onChange: (next) => script.desired.push(next),
+  });
+  const logged: TestApi['logged'] = [];
+  const stops: string[] = [];
+  const context: ApiContext = {
+    credentials: { user: 'user', password: PASSWORD },
+    allowHosts: options.allowHosts ?? [],
+    store,
+    controllers: scripted(script, initial),
+    driver,
+    host: { platform, arch: 'x64' },
+    kubernetesVersions: () => options.versions,
+    isBackendLocked: async () => options.backendLocked ?? false,
+    requestStop: (reason) => stops.push(reason),
+    log: (level, message, values) => logged.push({ level, message, ...(values ? { values } : {}) }),
+    about: {
+      version: '1.2.3',
+      pid: 42,
+      home: '/home/of/the/test',
+      startedAt: '2030-01-01T00:00:00.000Z',
+      driverReason: 'it was asked for',
+      notices: [],
+    },
+    counters: { settingsPuts: 0, settingsWrites: 0 },
+  };
+  const app = createApp(context);
+  const connection = { host: '127.0.0.1', port: 6107, user: 'user', password: PASSWORD, foreign: false };
+  return { app, client: createClient(connection, injectTransport(app)), script, context, logged, stops };
+}
+
+function scripted(script: Script, initial: Desired): Controllers {
+  return {
+    desire: (next) => script.desired.push(next),
+    observed: () => script.observed,
+    status: () => ({
+      power: initial.power,
+      generation: initial.generation,
+      observedGeneration: initial.generation,
+      converged: true,
+      backendState: script.backendState,
+      conditions: [],
+      ...script.observed,
+      phases: [],
+      counters: { steps: 0, restarts: 0, resets: 0, failures: 0 },
+    }),
+    quiesce: () => Promise.reject(new Error('not in this script')),
+    onChange: () => () => undefined,
+    close: async () => undefined,
+  };
+}
+
+/** Carries the requests of a client into an app in this process. */
+export function injectTransport(app: FastifyInstance): Transport {
+  return async (connection, request): Promise<HttpResponse> => {
+    const response = await app.inject({
+      method: request.method as 'GET',
+      url: request.path,
+      headers: { Host: `${connection.host}:${connection.port}`, ...requestHeaders(connection, request) },
+      ...(request.body === undefined ? {} : { payload: request.body }),
+    });
+    return {
+      status: response.statusCode,
+      statusText: response.statusMessage,
+      headers: response.headers as HttpResponse['headers'],
+      body: response.rawPayload,
+    };
+  };
+}
