@@ -72,7 +72,10 @@ export async function applyNow(options: ApplyOptions): Promise<void> {
       },
       onEvent: (event) => view.event(event),
     };
-    view.applied(await applyDesired(input).catch((error: unknown) => withWayBack(error, service, where)));
+    const outcome = await applyDesired(input)
+      .catch((error: unknown) => withWayBack(error, service, where))
+      .finally(() => view.endEvents());
+    view.applied(outcome);
   } finally {
     await lock.release();
   }

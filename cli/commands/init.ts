@@ -1,4 +1,4 @@
-import { arch, homedir, release } from 'node:os';
+import { arch, homedir, release, totalmem } from 'node:os';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { profileText } from '../../profiles/write.ts';
 import { storedSettings } from '../../src/client/offline.ts';
@@ -37,7 +37,7 @@ The first line tells editors where the schema is: they complete names and show m
     const { flags, args, io } = invocation;
     noArguments(args, 'init');
     const platform = supportedPlatform(io.platform);
-    const host: Host = { platform, arch: arch(), osRelease: release() };
+    const host: Host = { platform, arch: arch(), osRelease: release(), memoryBytes: totalmem() };
     const path = flags['out-file'] ? resolve(io.cwd, flags['out-file']) : undefined;
     const found = await find(invocation, host);
     const text = profileText({

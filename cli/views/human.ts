@@ -19,10 +19,8 @@ export function humanView(io: Io): View {
     status: (status) => io.out(statusText(status, paint)),
     validation: (report) => printValidation(io, report),
     event: (event) => printEvent(io, paint, steps, event),
-    applied: (outcome) => {
-      steps.end();
-      io.out(appliedText(outcome, paint));
-    },
+    endEvents: () => steps.end(),
+    applied: (outcome) => io.out(appliedText(outcome, paint)),
     warnings: (warnings) => {
       for (const warning of warnings) io.err(`${paint.warn('warning:')} ${plainText(warning)}\n`);
     },
@@ -68,7 +66,7 @@ function printEvent(io: Io, paint: Style, steps: Progress, event: ApplyEvent | S
       io.err('The settings changed in the meantime; planning again.\n');
       return;
     case 'sent':
-      io.err(`Sent ${event.what === 'settings' ? 'the settings' : 'the power state'}: ${plainText(event.answer)}\n`);
+      io.err(`Sent the ${event.what === 'settings' ? 'settings' : 'power state'}.\n`);
       if (event.ignoredKeys.length > 0) io.err(`The service ignored: ${plainText(event.ignoredKeys.join(', '))}\n`);
       return;
     case 'progress':

@@ -12,6 +12,7 @@ export function jsonView(io: Io): View {
     status: print,
     validation: (report) => print(validationDocument(report)),
     event: () => undefined,
+    endEvents: () => undefined,
     applied: (outcome) => print(applyDocument(outcome)),
     warnings: (warnings) => {
       for (const warning of warnings) io.err(`warning: ${warning}\n`);

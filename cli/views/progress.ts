@@ -3,42 +3,42 @@ import type { Io } from '../command.ts';
 import type { Style } from './style.ts';
 import { durationText } from './value.ts';
 
-/** Shows phases as they begin and end. */
+/** Shows phases as they begin and end, on stderr. */
 export interface Progress {
   show(status: StatusDocument): void;
-  /** Nothing stays on an unfinished line. */
+  /** Nothing stays on an unfinished line. Called before anything else is written. */
   end(): void;
 }
 
-/** On a terminal one line per phase, finished in place; elsewhere a line when a phase ends. All on stderr. */
+const CLEAR_LINE = '\r\u001b[2K';
+
+/** On a terminal one line that names the present phase and goes away; elsewhere a line when a phase ends. */
 export function progress(io: Io, paint: Style): Progress {
   const finished = new Set<string>();
-  let open = '';
+  let shown = '';
 
-  function close(text: string): void {
-    io.err(`${open === '' ? '' : '\r\u001b[2K'}${text}\n`);
-    open = '';
+  function draw(text: string): void {
+    if (text === shown) return;
+    io.err(`${shown === '' ? '' : CLEAR_LINE}${text}`);
+    shown = text;
   }
 
   return {
-    show(status) {
-      for (const phase of status.phases) {
+    show({ phases }) {
+      if (io.progress) {
+        const present = phases.findLast((phase) => phase.ms === undefined);
+        draw(present ? paint.dim(`  ${present.name} …`) : shown);
+        return;
+      }
+      for (const phase of phases) {
         const id = `${phase.name} ${phase.startedAt}`;
-        if (finished.has(id)) continue;
-        if (phase.ms !== undefined) {
-          finished.add(id);
-          const mark = phase.outcome === 'failed' ? paint.bad('failed') : paint.good('done');
-          close(`  ${phase.name}: ${mark} (${durationText(phase.ms)})`);
-        } else if (io.progress && open !== id) {
-          if (open !== '') close('');
-          io.err(`  ${phase.name} …`);
-          open = id;
-        }
+        if (phase.ms === undefined || finished.has(id)) continue;
+        finished.add(id);
+        io.err(`  ${phase.name}: ${phase.outcome === 'failed' ? 'failed' : 'done'} (${durationText(phase.ms)})\n`);
       }
     },
     end() {
-      if (open !== '') io.err('\r\u001b[2K');
-      open = '';
+      draw('');
     },
   };
 }

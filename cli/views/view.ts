@@ -27,5 +27,7 @@ export interface View {
   validation(report: ValidationReport): void;
   event(event: ApplyEvent | SurroundingEvent): void;
   applied(outcome: ApplyOutcome): void;
+  /** Ends what events have drawn, also after a failure. */
+  endEvents(): void;
   warnings(warnings: readonly string[]): void;
 }
