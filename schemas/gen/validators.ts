@@ -17,6 +17,8 @@ export async function validatorSource(schema: JsonObject, siblings: readonly Jso
     allErrors: true,
     messages: false,
     strict: true,
+    strictRequired: false,
+    allowUnionTypes: true,
     code: { source: true, esm: true, lines: true },
   });
   addFormats.default(ajv);

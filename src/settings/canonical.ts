@@ -12,7 +12,12 @@ import type { SettingPath } from './settings.gen.ts';
  * for validation to name, and so do unknown members.
  */
 export function canonicalise(payload: JsonObject): JsonObject {
-  return canonicalMembers(payload, schemaTree());
+  return canonicalMembers(payload, schemaTree(), storedValue);
+}
+
+/** As `canonicalise`, but no text becomes a number or a boolean: in a document that a person wrote that is a mistake. */
+export function canonicaliseTexts(payload: JsonObject): JsonObject {
+  return canonicalMembers(payload, schemaTree(), storedText);
 }
 
 /**
@@ -32,12 +37,16 @@ export function sameValue(path: SettingPath, a: JsonValue | undefined, b: JsonVa
   return equal(canonicalValue(path, a), canonicalValue(path, b));
 }
 
-function canonicalMembers(object: JsonObject, members: ReadonlyMap<string, SchemaNode>): JsonObject {
+function canonicalMembers(
+  object: JsonObject,
+  members: ReadonlyMap<string, SchemaNode>,
+  stored: (field: Field, value: JsonValue) => JsonValue,
+): JsonObject {
   const entries = Object.keys(object).map((name): [string, JsonValue] => {
     const value = own(object, name) ?? null;
     const node = members.get(name);
-    if (node && 'field' in node) return [name, storedValue(node.field, copyOf(value))];
-    if (node && isObject(value)) return [name, canonicalMembers(value, node.section)];
+    if (node && 'field' in node) return [name, stored(node.field, copyOf(value))];
+    if (node && isObject(value)) return [name, canonicalMembers(value, node.section, stored)];
     return [name, copyOf(value)];
   });
   return Object.fromEntries(entries);
@@ -50,6 +59,11 @@ function storedValue(field: Field, value: JsonValue): JsonValue {
     const number = Number(value);
     return value.trim() !== '' && Number.isFinite(number) ? number : value;
   }
+  return storedText(field, value);
+}
+
+function storedText(field: Field, value: JsonValue): JsonValue {
+  if (typeof value !== 'string' || field.type !== 'string') return value;
   if (field.format === 'kubernetes-version') return canonicalKubernetesVersion(value);
   const synonyms = field.synonyms ?? {};
   return Object.hasOwn(synonyms, value) ? (synonyms[value] ?? value) : value;

@@ -100,8 +100,8 @@ function duplicates(list: readonly string[]): string[] {
 }
 
 function invalid(field: Field, name: string, value: JsonValue, code: 'type' | 'range'): Problem {
-  const message = `Invalid value for "${name}": <${JSON.stringify(value)}>`;
-  return { code, message, fatal: false, expected: expectedValue(field) };
+  const shown = field.sensitive ? '"***"' : JSON.stringify(value);
+  return { code, message: `Invalid value for "${name}": <${shown}>`, fatal: false, expected: expectedValue(field) };
 }
 
 function rangeText({ min, max, unit }: Field): string {

@@ -1,0 +1,16 @@
+import type { Finding } from './finding.ts';
+import type { ParsedDocument } from './parse.ts';
+
+/**
+ * The finding with file, line and column: of the value at its pointer, of that value's key for `key`, or of the nearest
+ * value around it where the document has none there.
+ */
+export function positioned(document: ParsedDocument, finding: Finding, part: 'key' | 'value' = 'value'): Finding {
+  let pointer = finding.pointer;
+  let place = document.position(pointer, part);
+  while (!place && pointer !== '') {
+    pointer = pointer.slice(0, pointer.lastIndexOf('/'));
+    place = document.position(pointer, 'key');
+  }
+  return { file: document.file, ...(place ?? {}), ...finding };
+}
