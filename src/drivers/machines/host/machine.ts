@@ -13,6 +13,7 @@ import type { MachineRecord } from './machine-record.ts';
 import { readMachineRecord, writeMachineRecord } from './machine-record.ts';
 import type { HostPlaces } from './places.ts';
 import { makeRuntime, removeRuntime } from './runtime.ts';
+import type { Range } from './subnet.ts';
 import { bridgeAddress, formatRange } from './subnet.ts';
 
 /** The machine that is this host: what it adds to it is a bridge, its rules and, where it was off, forwarding. */

@@ -1,0 +1,200 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type {
+  Driver,
+  DriverFactory,
+  EngineName,
+  EngineSpec,
+  EngineStatus,
+  MachineSpec,
+} from '../../src/drivers/driver.ts';
+
+/** A driver under the contract, with what the suite needs to look behind it. */
+export interface DriverSubject {
+  factory: DriverFactory;
+  env?: Record<string, string | undefined>;
+  /** Ends the engine as a crash would. */
+  crash(driver: Driver, engine: EngineName, directory: string): Promise<void>;
+  /** Things that live in an engine and must outlive its stops. */
+  data: {
+    put(driver: Driver, engine: EngineName, directory: string): Promise<void>;
+    has(driver: Driver, engine: EngineName, directory: string): Promise<boolean>;
+  };
+  /** What of the instance there is outside its directory: none after the machine's stop. */
+  traces(directory: string): Promise<string[]>;
+  /** Damages the running machine so that `adjust` can bring it back; absent where nothing of it can go missing. */
+  damage?(directory: string): Promise<void>;
+}
+
+export const MACHINE: MachineSpec = {
+  memoryGiB: 2,
+  cpus: 2,
+  diskBytes: 10 * 2 ** 30,
+  type: 'qemu',
+  useRosetta: false,
+  mount: {
+    type: 'reverse-sshfs',
+    securityModel: 'none',
+    protocolVersion: '9p2000.L',
+    msizeInKib: 128,
+    cacheMode: 'mmap',
+  },
+  sshPortForwarder: true,
+  adminAccess: false,
+};
+
+export function engineSpec(name: EngineName, storageDriver: EngineSpec['storageDriver'] = 'auto'): EngineSpec {
+  return { name, storageDriver, webAssembly: false, allowedImages: { enabled: false, patterns: [] } };
+}
+
+/** What `src/drivers/driver.ts` promises of every driver. */
+export function driverSuite(subject: DriverSubject): void {
+  const { factory } = subject;
+  const never = new AbortController().signal;
+  let directory: string;
+  let driver: Driver;
+
+  function open(): Promise<Driver> {
+    return factory.open({
+      directory: join(directory, 'd'),
+      logs: join(directory, 'logs'),
+      log: () => undefined,
+      now: () => Date.now(),
+      env: { ...process.env, ...subject.env },
+    });
+  }
+
+  const machine = (step: 'start' | 'stop' | 'adjust', signal = never) =>
+    driver.machine.perform(step === 'stop' ? { do: step } : { do: step, spec: MACHINE }, signal);
+  const start = (spec: EngineSpec, signal = never) => driver.engines[spec.name].perform({ do: 'start', spec }, signal);
+  const stop = (name: EngineName) => driver.engines[name].perform({ do: 'stop' }, never);
+  const engine = (name: EngineName): Promise<EngineStatus> => driver.engines[name].observe(never);
+
+  describe(`contract of the ${factory.name} driver`, () => {
+    beforeEach(async () => {
+      directory = mkdtempSync(join(tmpdir(), 'rd-'));
+      for (const name of ['d', 'logs']) mkdirSync(join(directory, name), { mode: 0o700 });
+      driver = await open();
+    });
+    afterEach(async () => {
+      for (const name of ['moby', 'containerd'] as const) await stop(name);
+      await machine('stop');
+      rmSync(directory, { recursive: true });
+    });
+
+    test('goes from nothing to a running engine and back, and leaves nothing outside its directory', async () => {
+      const before = await subject.traces(join(directory, 'd'));
+      expect(before).toEqual([]);
+      expect(await driver.machine.observe(never)).toEqual({ state: 'absent' });
+      expect(await engine('moby')).toEqual({ state: 'stopped' });
+
+      await machine('start');
+      expect(await driver.machine.observe(never)).toEqual({ state: 'on', spec: MACHINE });
+      await start(engineSpec('moby'));
+      const running = await engine('moby');
+      expect(running).toMatchObject({ state: 'running', spec: engineSpec('moby') });
+      if (running.state === 'running') {
+        expect(running.endpoint).not.toBe('');
+        expect(running.version).not.toBe('');
+      }
+      expect(await engine('containerd')).toEqual({ state: 'stopped' });
+
+      await stop('moby');
+      expect(await engine('moby')).toEqual({ state: 'stopped' });
+      await machine('stop');
+      expect(await driver.machine.observe(never)).toEqual({ state: 'off' });
+      expect(await subject.traces(join(directory, 'd'))).toEqual([]);
+    });
+
+    test('takes every step twice without harm', async () => {
+      await machine('stop');
+      await stop('moby');
+      for (let round = 0; round < 2; round += 1) await machine('start');
+      for (let round = 0; round < 2; round += 1) await machine('adjust');
+      for (let round = 0; round < 2; round += 1) await start(engineSpec('containerd'));
+      expect(await engine('containerd')).toMatchObject({ state: 'running', spec: engineSpec('containerd') });
+      for (let round = 0; round < 2; round += 1) await stop('containerd');
+      for (let round = 0; round < 2; round += 1) await machine('stop');
+      expect(await driver.machine.observe(never)).toEqual({ state: 'off' });
+    });
+
+    test('reports the spec that runs after a restart with another, also to a second service', async () => {
+      await machine('start');
+      await start(engineSpec('moby', 'auto'));
+      await stop('moby');
+      await start(engineSpec('moby', 'classic'));
+      driver = await open();
+      expect(await driver.machine.observe(never)).toEqual({ state: 'on', spec: MACHINE });
+      expect(await engine('moby')).toMatchObject({ state: 'running', spec: engineSpec('moby', 'classic') });
+      await stop('moby');
+      expect(await engine('moby')).toEqual({ state: 'stopped' });
+    });
+
+    test('keeps the data of each engine across stops and switches', async () => {
+      const there = join(directory, 'd');
+      await machine('start');
+      await start(engineSpec('moby'));
+      expect(await subject.data.has(driver, 'moby', there)).toBe(false);
+      await subject.data.put(driver, 'moby', there);
+      await stop('moby');
+      await start(engineSpec('containerd'));
+      expect(await engine('moby')).toEqual({ state: 'stopped' });
+      expect(await subject.data.has(driver, 'containerd', there)).toBe(false);
+      await subject.data.put(driver, 'containerd', there);
+      await stop('containerd');
+      await machine('stop');
+      await machine('start');
+      await start(engineSpec('moby'));
+      expect(await subject.data.has(driver, 'moby', there)).toBe(true);
+      await stop('moby');
+      await start(engineSpec('containerd'));
+      expect(await subject.data.has(driver, 'containerd', there)).toBe(true);
+    });
+
+    test.each(['moby', 'containerd'] as const)(
+      'does not take a crashed %s for running, and recovers it',
+      async (name) => {
+        await machine('start');
+        await start(engineSpec(name));
+        await subject.crash(driver, name, join(directory, 'd'));
+        const { state } = await engine(name);
+        expect(['stopped', 'unresponsive']).toContain(state);
+        await stop(name);
+        expect(await engine(name)).toEqual({ state: 'stopped' });
+        await start(engineSpec(name));
+        expect(await engine(name)).toMatchObject({ state: 'running', spec: engineSpec(name) });
+      },
+    );
+
+    test('gives up a step when its signal aborts, and takes it again later', async () => {
+      const aborted = AbortSignal.abort();
+      await machine('start');
+      await expect(start(engineSpec('moby'), aborted)).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
+      expect((await engine('moby')).state).not.toBe('running');
+      await stop('moby');
+      await start(engineSpec('moby'));
+      expect(await engine('moby')).toMatchObject({ state: 'running' });
+    });
+
+    test('gives a reason, as a clause, for everything that it refuses', () => {
+      for (const [path, support] of Object.entries(factory.support)) {
+        if (support.level === 'unsupported') expect(support.reason, path).toMatch(/^\S.*[^.]$/);
+        if (support.level === 'enforced' && support.except) expect(support.reason, path).toMatch(/^\S.*[^.]$/);
+      }
+    });
+
+    const { damage } = subject;
+    if (!damage) return;
+    test('says what is missing of a running machine, and brings it back while the engine goes on', async () => {
+      await machine('start');
+      await start(engineSpec('moby'));
+      await damage(join(directory, 'd'));
+      expect(await driver.machine.observe(never)).toMatchObject({ state: 'on', repair: expect.any(String) });
+      await machine('adjust');
+      expect(await driver.machine.observe(never)).toEqual({ state: 'on', spec: MACHINE });
+      expect(await engine('moby')).toMatchObject({ state: 'running' });
+    });
+  });
+}

@@ -1,0 +1,30 @@
+import type { EngineName } from '../../src/drivers/driver.ts';
+import { simulated } from '../../src/drivers/machines/simulated/index.ts';
+import type { EngineModel } from '../../src/drivers/machines/simulated/model.ts';
+import { fileStore } from '../../src/drivers/machines/simulated/store.ts';
+import { driverSuite } from './driver-suite.ts';
+
+/** Changes the model behind the driver's back, as a crash or a client of the engine would. */
+function change(directory: string, name: EngineName, edit: (engine: EngineModel) => Partial<EngineModel>): void {
+  const store = fileStore(directory);
+  const model = store.load();
+  const engine = model.engines[name];
+  store.save({ ...model, engines: { ...model.engines, [name]: { ...engine, ...edit(engine) } } });
+}
+
+driverSuite({
+  factory: simulated,
+  env: { RDCTL_SIMULATED_LATENCY_MS: '0' },
+  async crash(_driver, name, directory) {
+    change(directory, name, () => ({ process: { state: 'hung' } }));
+  },
+  data: {
+    async put(_driver, name, directory) {
+      change(directory, name, ({ volumes }) => ({ volumes: [...volumes, 'kept'] }));
+    },
+    async has(_driver, name, directory) {
+      return fileStore(directory).load().engines[name].volumes.includes('kept');
+    },
+  },
+  traces: async () => [],
+});

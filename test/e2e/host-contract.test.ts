@@ -1,0 +1,64 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'vitest';
+import type { Driver, EngineName } from '../../src/drivers/driver.ts';
+import { host } from '../../src/drivers/index.ts';
+import { hostPlaces } from '../../src/drivers/machines/host/places.ts';
+import { readProcess } from '../../src/process/proc.ts';
+import { run } from '../../src/process/run.ts';
+import { driverSuite } from '../contract/driver-suite.ts';
+import { busyboxImage } from '../helpers/busybox.ts';
+import { callEngine, engineJson } from '../helpers/engine-client.ts';
+import { endpointOf, hostTraces, pidOf } from '../helpers/host-instance.ts';
+import { whyNoRealEngine } from '../helpers/real-programs.ts';
+
+const IMAGE = 'docker.io/test/kept:1';
+
+async function ctr(driver: Driver, args: string[]): Promise<string> {
+  const socket = (await endpointOf(driver, 'containerd')).replace('unix://', '');
+  return (await run(['ctr', '--address', socket, '--namespace', 'default', ...args])).stdout;
+}
+
+async function put(driver: Driver, name: EngineName, directory: string): Promise<void> {
+  if (name === 'moby') {
+    await engineJson(await endpointOf(driver, 'moby'), 'POST', '/volumes/create', { Name: 'kept' });
+    return;
+  }
+  const archive = join(directory, 'kept.tar');
+  writeFileSync(archive, busyboxImage(IMAGE));
+  await ctr(driver, ['images', 'import', archive]);
+}
+
+async function has(driver: Driver, name: EngineName): Promise<boolean> {
+  if (name === 'moby')
+    return (await callEngine(await endpointOf(driver, 'moby'), 'GET', '/volumes/kept')).status === 200;
+  return (await ctr(driver, ['images', 'ls', '-q'])).includes(IMAGE);
+}
+
+const reason = await whyNoRealEngine();
+describe('with real engines', () => {
+  if (reason !== undefined) {
+    test.skip(`skipped: ${reason}`);
+    return;
+  }
+  driverSuite({
+    factory: host,
+    async crash(_driver, name, directory) {
+      const program = name === 'moby' ? 'dockerd' : 'containerd';
+      const pid = await pidOf(directory, program);
+      process.kill(pid, 'SIGKILL');
+      await ended(pid);
+    },
+    data: { put, has },
+    traces: hostTraces,
+    async damage(directory) {
+      const { chain } = hostPlaces(directory);
+      await run(['iptables', '--wait', '10', '-F', chain]);
+    },
+  });
+});
+
+/** A killed process takes a moment to be gone. */
+async function ended(pid: number): Promise<void> {
+  while (await readProcess(pid)) await new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,72 @@
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Driver, EngineName } from '../../src/drivers/driver.ts';
+import { host } from '../../src/drivers/index.ts';
+import { hostPlaces } from '../../src/drivers/machines/host/places.ts';
+import { readProcesses } from '../../src/process/proc.ts';
+import { run } from '../../src/process/run.ts';
+
+export const FOREVER = new AbortController().signal;
+
+/** Everything on this host that belongs to the instance of that directory, except what is in the directory. */
+export async function hostTraces(directory: string): Promise<string[]> {
+  const { id, bridge, run: runtime } = hostPlaces(directory);
+  const links = (await run(['ip', '-o', 'link', 'show'])).stdout.split('\n').filter((line) => line.includes(bridge));
+  const rules = (await run(['iptables-save'])).stdout.split('\n').filter((line) => line.includes(id));
+  const mounts = readFileSync('/proc/self/mountinfo', 'utf8')
+    .split('\n')
+    .filter((line) => line.includes(directory));
+  const processes = (await readProcesses()).filter(({ argv }) => argv.some((part) => part.includes(directory)));
+  const sockets = existsSync(runtime) ? readdirSync(runtime, { recursive: true }).map(String) : [];
+  const groups = readdirSync('/sys/fs/cgroup').filter((name) => existsSync(`/sys/fs/cgroup/${name}/rdctl-${id}`));
+  const programs = processes.map(({ pid, argv }) => `${pid} ${argv.join(' ')}`);
+  return [...links, ...rules, ...mounts, ...programs, ...sockets, ...groups];
+}
+
+/** A host driver in a directory of its own. */
+export interface HostInstance {
+  directory: string;
+  driver: Driver;
+  /** The driver as a restarted service would open it. */
+  reopen(): Promise<Driver>;
+  /** Stops everything, removes the directory, and gives back what stayed. */
+  close(): Promise<string[]>;
+}
+
+/** `parent` is an existing directory; the temporary one unless told. */
+export async function hostInstance(parent = tmpdir()): Promise<HostInstance> {
+  const root = mkdtempSync(join(parent, 'rd-'));
+  const directory = join(root, 'host');
+  const logs = join(root, 'logs');
+  for (const path of [directory, logs]) mkdirSync(path, { mode: 0o700 });
+  const open = () => host.open({ directory, logs, log: () => undefined, now: () => Date.now(), env: process.env });
+  const driver = await open();
+  return {
+    directory,
+    driver,
+    reopen: open,
+    async close() {
+      for (const name of ['moby', 'containerd'] as const) await driver.engines[name].perform({ do: 'stop' }, FOREVER);
+      await driver.machine.perform({ do: 'stop' }, FOREVER);
+      const left = await hostTraces(directory);
+      rmSync(root, { recursive: true });
+      return left;
+    },
+  };
+}
+
+/** Process of a program that the instance started. */
+export async function pidOf(directory: string, program: 'dockerd' | 'containerd' | 'moby-containerd'): Promise<number> {
+  const record: { pid: number } = JSON.parse(
+    readFileSync(join(hostPlaces(directory).run, `${program}.pid.json`), 'utf8'),
+  );
+  return record.pid;
+}
+
+/** Where the engine answers; an error unless it runs. */
+export async function endpointOf(driver: Driver, name: EngineName): Promise<string> {
+  const status = await driver.engines[name].observe(FOREVER);
+  if (status.state !== 'running') throw new Error(`${name} is ${status.state}`);
+  return status.endpoint;
+}
