@@ -62,7 +62,7 @@ export const CONDITION_REASONS = {
     WaitingForCluster: { status: 'False', meaning: 'Every step is done; the cluster does not answer yet.' },
     Retrying: { status: 'False', meaning: 'A step failed and will be tried again shortly.' },
     Failed: { status: 'False', meaning: 'A step failed for good; nothing is tried until the desired state changes.' },
-    ...UNKNOWN,
+    NotObserved: UNKNOWN.NotObserved,
   },
 } as const satisfies Record<ConditionType, Record<string, Meaning>>;
 

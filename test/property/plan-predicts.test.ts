@@ -109,7 +109,11 @@ test('a plan says what apply then does, and a second apply does nothing', async 
         expect(states.size === 0 || [...states].every((state) => state === ready)).toBe(true);
         if (!deferred) expect(summary.severity).toBe(adjusted ? 'live' : 'none');
       }
-      if (!stayedOn && powerAfter === power) expect(steps).toEqual([]);
+      if (!stayedOn) {
+        const costs = plan.changes.filter((change) => change.path !== 'state').map((change) => change.severity);
+        expect(costs.filter((cost) => cost !== 'none' && cost !== 'reset')).toEqual([]);
+        if (powerAfter === power) expect(steps).toEqual([]);
+      }
 
       // What runs is stopped, and what is there is hidden, exactly where the plan says so.
       const stopped = steps.find((step) => step.do === 'stop' && isEngine(step.part));

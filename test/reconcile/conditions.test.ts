@@ -1,0 +1,91 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
+import type { Model } from '../../src/drivers/machines/simulated/model.ts';
+import { emptyModel } from '../../src/drivers/machines/simulated/model.ts';
+import { goalOf } from '../../src/plan/spec.ts';
+import { CONDITION_REASONS } from '../../src/reconcile/condition-reasons.ts';
+import { conditionsOf } from '../../src/reconcile/conditions.ts';
+import type { Settings } from '../../src/settings/settings.gen.ts';
+import { runningModel, seenOf, settingsWith } from './worlds.ts';
+
+test('the page names every condition and every reason, as the code gives them', () => {
+  const page = readFileSync('docs/conditions.md', 'utf8');
+  const rows = [...page.matchAll(/^\| `(\w+)` \| `(\w+)` \| (\w+) \| (.+) \|$/gm)].map((match) => match.slice(1, 5));
+  const code = Object.entries(CONDITION_REASONS).flatMap(([type, reasons]) =>
+    Object.entries(reasons).map(([reason, { status, meaning }]) => [type, reason, status, meaning]),
+  );
+  expect(rows).toEqual(code);
+  expect(code.length).toBeGreaterThan(30);
+});
+
+/** The reasons for a world, in order. */
+async function reasons(model: Model, settings: Settings, power: 'started' | 'stopped' = 'started') {
+  const goal = goalOf(settings, power, SIMULATED_INFO);
+  const input = { goal, seen: await seenOf(model), driver: SIMULATED_INFO, failure: undefined, fresh: true };
+  return conditionsOf({ ...input, generation: 1, now: '2030-01-01T00:00:00.000Z' }, []).map(({ reason }) => reason);
+}
+
+const LIVE = settingsWith();
+const hung = () => {
+  const model = runningModel(LIVE);
+  model.engines.moby.process = { state: 'hung' };
+  return model;
+};
+
+describe('reasons', () => {
+  test.each<[string, Model, Settings, 'started' | 'stopped', string[]]>([
+    ['as desired', runningModel(LIVE), LIVE, 'started', ['Running', 'Running', 'Running', 'UpToDate']],
+    ['off, as desired', emptyModel(), LIVE, 'stopped', ['PoweredOff', 'PoweredOff', 'PoweredOff', 'UpToDate']],
+    ['to be started', emptyModel(), LIVE, 'started', ['Starting', 'WaitingForMachine', 'WaitingForEngine', 'Working']],
+    ['to be stopped', runningModel(LIVE), LIVE, 'stopped', ['Stopping', 'Stopping', 'Stopping', 'Working']],
+    [
+      'another engine',
+      runningModel(LIVE),
+      settingsWith({ 'containerEngine.name': 'containerd' }),
+      'started',
+      ['Running', 'Switching', 'Restarting', 'Working'],
+    ],
+    [
+      'another machine',
+      runningModel(LIVE),
+      settingsWith({ 'virtualMachine.numberCPUs': 5 }),
+      'started',
+      ['Restarting', 'Restarting', 'Restarting', 'Working'],
+    ],
+    [
+      'cluster switched off',
+      runningModel(LIVE),
+      settingsWith({ 'kubernetes.enabled': false }),
+      'started',
+      ['Running', 'Running', 'Stopping', 'Working'],
+    ],
+    [
+      'cluster to be reset',
+      {
+        ...runningModel(LIVE),
+        cluster: { state: 'stopped', installedVersion: '1.33.4', workloads: [] },
+      },
+      settingsWith({ 'kubernetes.version': '1.30.2' }),
+      'started',
+      ['Running', 'Running', 'Resetting', 'Working'],
+    ],
+    ['an engine that hangs', hung(), LIVE, 'started', ['Running', 'Unresponsive', 'Restarting', 'Working']],
+    [
+      'a cluster that hangs',
+      { ...runningModel(LIVE), cluster: { state: 'hung', installedVersion: '1.33.4', workloads: [] } },
+      LIVE,
+      'started',
+      ['Running', 'Running', 'Unresponsive', 'Working'],
+    ],
+    [
+      'a broken machine',
+      { ...emptyModel(), machine: { state: 'broken', reason: 'X', message: 'x' } },
+      LIVE,
+      'started',
+      ['Broken', 'WaitingForMachine', 'WaitingForEngine', 'Working'],
+    ],
+  ])('%s', async (_what, model, settings, power, expected) => {
+    expect(await reasons(model, settings, power)).toEqual(expected);
+  });
+});
