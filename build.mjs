@@ -19,10 +19,9 @@ const COMMON = {
   platform: 'node',
   format: 'cjs',
   target: 'node20',
-  minify: true,
-  // Stack traces of --verbose and of bug reports name functions.
-  keepNames: false,
-  minifyIdentifiers: false,
+  // Identifiers stay: stack traces of bug reports name functions.
+  minifyWhitespace: true,
+  minifySyntax: true,
   supported: { 'dynamic-import': false },
   legalComments: 'external',
   logLevel: 'warning',
@@ -60,16 +59,43 @@ const sharedErrors = {
   },
 };
 
+/** Parts of Node that take milliseconds to load and that most runs of a chunk never call. */
+const COSTLY = ['node:crypto', 'node:child_process'];
+
+/** Our own imports of those load them at the first call. Packages keep theirs. */
+const lazyBuiltins = {
+  name: 'load costly builtins late',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^node:/ }, ({ path, importer, namespace }) =>
+      COSTLY.includes(path) && namespace === 'file' && !importer.includes('node_modules')
+        ? { path, namespace: 'late', sideEffects: false }
+        : undefined,
+    );
+    onLoad({ filter: /.*/, namespace: 'late' }, async ({ path }) => {
+      const names = Object.entries(await import(path)).filter(
+        ([name, value]) => name !== 'default' && isFunction(value),
+      );
+      const line = ([name]) => `export const ${name} = (...args) => require(${JSON.stringify(path)}).${name}(...args);`;
+      return { contents: names.map(line).join('\n') };
+    });
+  },
+};
+
+/** A class cannot be called; an import of one fails the build. */
+function isFunction(value) {
+  return typeof value === 'function' && !/^class\b/.test(Function.prototype.toString.call(value));
+}
+
 rmSync(outDir, { recursive: true, force: true });
 const entry = join(outDir, 'rdctl.cjs');
-await build({ ...COMMON, entryPoints: ['cli/main.ts'], outfile: entry, plugins: [splitting] });
+await build({ ...COMMON, entryPoints: ['cli/main.ts'], outfile: entry, plugins: [splitting, lazyBuiltins] });
 chmodSync(entry, 0o755);
 await build({
   ...COMMON,
   entryPoints: Object.fromEntries(chunks),
   outdir: outDir,
   outExtension: { '.js': '.cjs' },
-  plugins: [splitting, sharedErrors],
+  plugins: [splitting, sharedErrors, lazyBuiltins],
 });
 for (const name of chunks.keys()) checkAscii(join(outDir, `${name}.cjs`));
 if (cache) await warm();
@@ -104,7 +130,10 @@ async function warm() {
     ['shutdown'],
   ];
   try {
-    const service = spawn(process.execPath, [entry, 'serve', '--power=started'], { env, stdio: ['ignore', 'ignore', 'pipe'] });
+    const service = spawn(process.execPath, [entry, 'serve', '--power=started'], {
+      env,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
     const closed = new Promise((done) => service.once('close', done));
     try {
       await listening(service);
