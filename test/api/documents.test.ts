@@ -1,0 +1,67 @@
+import { readFileSync } from 'node:fs';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { expect, test } from 'vitest';
+import { ERRORS } from '../../src/errors.ts';
+import { runsWith, startApi } from '../helpers/api.ts';
+import { startService } from '../helpers/service.ts';
+
+function problemsOf(schema: string, document: unknown): unknown {
+  const ajv = new Ajv2020({ allErrors: true, strict: true, strictRequired: false });
+  const check = ajv.compile(JSON.parse(readFileSync(`schemas/${schema}.json`, 'utf8')));
+  return check(document) ? [] : check.errors;
+}
+
+test('the status of a service is what its schema says, in every state', async () => {
+  const { client, script } = startApi();
+  expect(problemsOf('status', await client.status())).toEqual([]);
+  const settings = (await client.settings()).settings;
+  script.observed = runsWith(startApi().context.store.snapshot().desired.settings);
+  const status = await client.status();
+  expect(problemsOf('status', status)).toEqual([]);
+  expect(status).toMatchObject({
+    product: 'rdctl',
+    version: '1.2.3',
+    pid: 42,
+    home: '/home/of/the/test',
+    driver: { name: 'simulated', simulated: true, reason: 'it was asked for' },
+    engine: { name: (settings.containerEngine as { name: string }).name, state: 'running', endpoint: 'unix:///e.sock' },
+  });
+  script.observed.engines.moby = { state: 'unresponsive', message: 'it does not answer' };
+  expect(await client.status()).toMatchObject({ engine: { name: 'moby', state: 'unresponsive' } });
+});
+
+test('a real status, too, with the file that leads to it', async () => {
+  const { client, converged, here } = await startService({ power: 'started' });
+  expect(problemsOf('status', await converged())).toEqual([]);
+  expect(problemsOf('connection', JSON.parse(readFileSync(here.connectionFile, 'utf8')))).toEqual([]);
+  const plan = await client.plan({
+    settings: { containerEngine: { name: 'containerd' } },
+    state: 'started',
+    prune: [],
+  });
+  expect(problemsOf('plan', plan)).toEqual([]);
+});
+
+test('the schemas notice what is missing or wrong', async () => {
+  const { kind: _, ...rest } = await startApi().client.status();
+  expect(problemsOf('status', rest)).not.toEqual([]);
+  expect(problemsOf('status', { ...rest, kind: 'Status', generation: 0 })).not.toEqual([]);
+  expect(problemsOf('connection', { user: 'user', password: 'x', port: 0, pid: 1 })).not.toEqual([]);
+  expect(problemsOf('error', { code: 'oops', message: 'x' })).not.toEqual([]);
+});
+
+test('every code of the catalogue makes a valid error document', async () => {
+  for (const code of Object.keys(ERRORS)) expect(problemsOf('error', { code, message: 'm' })).toEqual([]);
+  const { client } = startApi();
+  const refused = await client.request({
+    method: 'POST',
+    path: '/v2/plan',
+    body: '{"settings":{"a":1},"state":"started","prune":[]}',
+  });
+  const document: unknown = JSON.parse(refused.body.toString());
+  expect(problemsOf('error', document)).toEqual([]);
+  expect(document).toMatchObject({
+    code: 'ERR_SETTINGS_INVALID',
+    details: [expect.stringContaining('"a" is not a setting')],
+  });
+});

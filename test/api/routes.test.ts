@@ -1,0 +1,239 @@
+import { expect, test } from 'vitest';
+import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
+import { defaultSettings } from '../../src/settings/defaults.ts';
+import { runsWith, startApi } from '../helpers/api.ts';
+
+const LISTING = [
+  ...['GET /', 'GET /v0', 'GET /v1', 'GET /v1/about', 'GET /v1/backend_state', 'PUT /v1/backend_state'],
+  ...[
+    'GET /v1/diagnostic_categories',
+    'GET /v1/diagnostic_checks',
+    'POST /v1/diagnostic_checks',
+    'GET /v1/diagnostic_ids',
+  ],
+  ...['GET /v1/extensions', 'POST /v1/extensions/install', 'POST /v1/extensions/uninstall'],
+  ...['PUT /v1/factory_reset', 'PUT /v1/k8s_reset', 'DELETE /v1/port_forwarding', 'POST /v1/port_forwarding'],
+  ...[
+    'PUT /v1/propose_settings',
+    'GET /v1/settings',
+    'PUT /v1/settings',
+    'GET /v1/settings/locked',
+    'PUT /v1/shutdown',
+  ],
+  ...[
+    'POST /v1/snapshot/restore',
+    'GET /v1/snapshots',
+    'DELETE /v1/snapshots',
+    'POST /v1/snapshots',
+    'POST /v1/snapshots/cancel',
+  ],
+  ...['GET /v1/transient_settings', 'PUT /v1/transient_settings'],
+];
+
+async function answer(line: string, body?: string) {
+  const [method = '', path = ''] = line.split(' ');
+  const response = await startApi().client.request({ method, path, ...(body === undefined ? {} : { body }) });
+  return { status: response.status, text: response.body.toString(), type: response.headers['content-type'] };
+}
+
+test('listings are compact JSON in the order of the compatible interface', async () => {
+  const json = 'application/json; charset=utf-8';
+  expect(await answer('GET /')).toEqual({ status: 200, type: json, text: JSON.stringify(LISTING) });
+  expect(await answer('GET /v1')).toEqual({ status: 200, type: json, text: JSON.stringify(LISTING.slice(2)) });
+  expect(await answer('GET /v0')).toEqual({ status: 200, type: json, text: '["GET /v0"]' });
+});
+
+test.each(LISTING)('%s, which is listed, is served', async (line) => {
+  expect((await answer(line, line.startsWith('GET') ? undefined : '{}')).status).not.toBe(404);
+});
+
+test.each([
+  ['GET /v1/extensions', 'Extension manager is not ready yet.'],
+  ['POST /v1/extensions/install?id=x', 'Extension manager is not ready yet.'],
+  ['GET /v1/snapshots', 'Snapshots are not ready yet.'],
+  ['POST /v1/snapshot/restore?name=x', 'Snapshots are not ready yet.'],
+  ['GET /v1/diagnostic_checks', 'Diagnostics are not ready yet.'],
+  ['PUT /v1/k8s_reset', 'Cluster reset is not ready yet.'],
+  ['PUT /v1/factory_reset', 'Factory reset is not ready yet.'],
+  ['DELETE /v1/port_forwarding', 'Port forwarding is not ready yet.'],
+  ['GET /v1/transient_settings', 'Transient settings are not ready yet.'],
+])('%s is a part that is not there yet, and says so', async (line, text) => {
+  expect(await answer(line)).toEqual({ status: 503, type: 'text/plain; charset=utf-8', text });
+});
+
+test.each([
+  'GET /v2',
+  'GET /v99-x',
+  'GET /v1/nothing',
+  'POST /v1/settings',
+  'DELETE /v1/about',
+  'GET /v1/propose_settings',
+  'GET /v0/about',
+  'PUT /v0/backend_state',
+  'GET /v0/extensions',
+  'GET /v2/nothing',
+])('%s is unknown', async (line) => {
+  const { status, text } = await answer(`${line}?a=1`);
+  expect(status).toBe(404);
+  expect(text).toContain(`Unknown command: ${line}`);
+});
+
+test.each([
+  ['GET /v0/settings/locked', '/v1/settings/locked'],
+  ['GET /v0/diagnostic_ids', '/v1/diagnostic_ids'],
+  ['POST /v0/snapshots/cancel', '/v1/snapshots/cancel'],
+  ['PUT /v0/propose_settings', '/v1/propose_settings'],
+])('%s points to the newer path', async (line, newer) => {
+  expect(await answer(`${line}?x=1`)).toMatchObject({
+    status: 400,
+    text: `Invalid version "/v0" for endpoint "${line}" - use "${newer}"`,
+  });
+});
+
+test('about is a sentence', async () => {
+  expect(await answer('GET /v1/about')).toMatchObject({
+    status: 200,
+    text: expect.stringMatching(/version 1 .* experimental/),
+  });
+});
+
+test('shutdown answers first', async () => {
+  for (const path of ['/v1/shutdown', '/v0/shutdown']) {
+    const { client, stops } = startApi();
+    const response = await client.request({ method: 'PUT', path });
+    expect([response.status, response.body.toString()]).toEqual([202, 'Shutting down.']);
+    expect(stops).toHaveLength(1);
+  }
+});
+
+test('backend state is compact and tells of the lock', async () => {
+  const { client, script } = startApi({ backendLocked: true });
+  script.backendState = 'STARTING';
+  const response = await client.request({ method: 'GET', path: '/v1/backend_state' });
+  expect(response.body.toString()).toBe('{"vmState":"STARTING","locked":true}');
+  expect(await startApi().client.backendState()).toEqual({ vmState: 'STOPPED', locked: false });
+});
+
+test('a wish for power is kept and handed on; the same again changes nothing', async () => {
+  const kept: string[] = [];
+  const { client, script } = startApi({ power: 'stopped', persist: async ({ power }) => void kept.push(power) });
+  expect(await client.setBackendState('STARTED')).toMatchObject({ text: 'received backend state', generation: 2 });
+  expect(await client.setBackendState('STARTED')).toMatchObject({ generation: 2 });
+  expect(await client.setBackendState('STOPPED')).toMatchObject({ generation: 3 });
+  expect(kept).toEqual(['started', 'stopped']);
+  expect(script.desired.map(({ power }) => power)).toEqual(['started', 'stopped']);
+});
+
+test('a start that failed can be asked for again', async () => {
+  const { client, script } = startApi({ power: 'started' });
+  script.backendState = 'ERROR';
+  expect(await client.setBackendState('STARTED')).toMatchObject({ generation: 2 });
+  expect(script.desired).toHaveLength(1);
+});
+
+test.each([
+  ['{"vmState":"PAUSED"}', 'invalid desired VM state "PAUSED"'],
+  ['{"locked":true}', 'invalid desired VM state "undefined"'],
+  ['null', 'invalid desired VM state "undefined"'],
+  ['{', 'error processing JSON request block'],
+  ['', 'error processing JSON request block'],
+])('backend state %j is 400', async (body, text) => {
+  const response = await answer('PUT /v1/backend_state', body);
+  expect(response.status).toBe(400);
+  expect(response.text.split('\n')[0]).toBe(text);
+});
+
+test('the member `locked` of the snapshot code is accepted', async () => {
+  expect(await answer('PUT /v1/backend_state', '{"vmState":"STOPPED","locked":true}')).toMatchObject({ status: 202 });
+});
+
+test('a proposal names what would restart among what was proposed, and changes nothing', async () => {
+  const settings = defaultSettings({ platform: 'linux', arch: 'x64' });
+  settings.kubernetes.version = '1.30.1';
+  const { client, script } = startApi({ settings, versions: ['1.30.1', '1.29.4'] });
+  script.observed = runsWith({ ...settings, virtualMachine: { ...settings.virtualMachine, numberCPUs: 7 } });
+  const body = { containerEngine: { name: 'containerd' }, kubernetes: { version: '1.29.4' } };
+  const response = await client.request({ method: 'PUT', path: '/v1/propose_settings', body: JSON.stringify(body) });
+  expect(response.headers['content-type']).toBe('application/json; charset=utf-8');
+  expect(response.body.toString()).toBe(
+    '{"kubernetes.version":{"current":"1.30.1","desired":"1.29.4","severity":"reset"},' +
+      '"containerEngine.name":{"current":"moby","desired":"containerd","severity":"restart"}}',
+  );
+  expect(script.desired).toEqual([]);
+  expect(await client.proposal({})).toEqual({});
+});
+
+test('a bad proposal has a heading of its own', async () => {
+  expect(await answer('PUT /v1/propose_settings', '{"kubernetes":{"port":0}}')).toMatchObject({
+    status: 400,
+    text: 'Errors in proposed settings:\nInvalid value for "kubernetes.port": <0>',
+  });
+  expect(await answer('PUT /v1/propose_settings', '{"version":4}')).toMatchObject({
+    text: `Errors in proposed settings:\nChanging field "version" via the API isn't supported.`,
+  });
+  expect(await answer('PUT /v1/propose_settings', '')).toMatchObject({ text: 'no settings specified in the request' });
+  expect(await answer('PUT /v1/propose_settings', '[]')).toMatchObject({ text: 'settings payload is not an object' });
+});
+
+test('a plan is made by the service for its own state', async () => {
+  const { client, context } = startApi();
+  const plan = await client.plan({
+    settings: { version: 19, containerEngine: { name: 'docker' } },
+    state: 'started',
+    prune: [],
+  });
+  expect(plan.changes.filter(({ path }) => path === 'containerEngine.name')).toEqual([]);
+  const other = await client.plan({
+    settings: { containerEngine: { name: 'containerd' } },
+    state: 'started',
+    prune: [],
+  });
+  expect(other).toMatchObject({
+    kind: 'Plan',
+    basis: 'service',
+    generation: 1,
+    target: { product: 'rdctl', home: context.about.home, driver: SIMULATED_INFO.name, simulated: true },
+  });
+  expect(other.changes).toContainEqual(
+    expect.objectContaining({ path: 'containerEngine.name', before: 'moby', after: 'containerd' }),
+  );
+});
+
+test('a locked change is blocked in the plan, naming the file, and is no error', async () => {
+  const { client, context } = startApi({ locks: { containerEngine: { name: true } } });
+  context.about.lockedBy = '/etc/p/locked.json';
+  const plan = await client.plan({
+    settings: { containerEngine: { name: 'containerd' } },
+    state: 'unmanaged',
+    prune: [],
+  });
+  expect(plan.changes[0]?.blocked).toMatchObject({
+    by: 'lock',
+    message: expect.stringContaining('/etc/p/locked.json'),
+  });
+});
+
+test.each([
+  ['{', 'ERR_BODY_INVALID', 'error processing JSON request block'],
+  ['', 'ERR_BODY_INVALID', 'error processing JSON request block'],
+  ['[]', 'ERR_BODY_INVALID', 'must be object'],
+  ['{"settings":{},"state":"on","prune":[]}', 'ERR_BODY_INVALID', 'state'],
+  ['{"settings":{},"state":"started","prune":[],"x":1}', 'ERR_BODY_INVALID', 'additional'],
+  ['{"settings":{},"state":"started","prune":"a"}', 'ERR_BODY_INVALID', 'prune'],
+])('a bad plan request %j is a document', async (body, code, text) => {
+  const response = await answer('POST /v2/plan', body);
+  expect(response.status).toBe(400);
+  expect(response.type).toBe('application/json; charset=utf-8');
+  expect(JSON.parse(response.text)).toMatchObject({ code, message: expect.stringContaining(text) });
+});
+
+test('a plan request names every bad setting with its pointer and the nearest name', async () => {
+  const { client } = startApi();
+  const settings = { kubernetes: { prot: 1, port: 0 }, containerEngine: { name: 'podman' } };
+  const error = await client.plan({ settings, state: 'started', prune: [] }).catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ code: 'ERR_SETTINGS_INVALID' });
+  const details = (error as { details: string[] }).details.join('\n');
+  expect(details).toContain('(/kubernetes/port)');
+  expect(details).toContain('(/containerEngine/name)');
+  expect(details).toContain('"kubernetes.prot" is not a setting; did you mean "port"? (/kubernetes/prot)');
+});
