@@ -1,0 +1,51 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { toolHome } from '../helpers/tool-home.ts';
+
+/** The README's first screen, with the built tool as a program and an empty home. */
+describe('a newcomer with nothing but Node', () => {
+  test('one command ends with a converged desktop; the second, also after a restart of the service, writes nothing', async () => {
+    const { rdctl, status } = toolHome();
+    const first = await rdctl('apply', '-f', 'examples/moby.yaml', '--driver', 'simulated');
+    expect(first).toMatchObject({ exit: 0 });
+    expect(first.out + first.err).toContain('SIMULATED');
+    const converged = await status();
+    expect(converged).toMatchObject({ converged: true, backendState: 'DISABLED', driver: { name: 'simulated' } });
+
+    expect(await rdctl('apply', '-f', 'examples/moby.yaml')).toMatchObject({ exit: 0 });
+    const after = await status();
+    expect(after.generation).toBe(converged.generation);
+    expect(after.counters).toEqual(converged.counters);
+
+    expect(await rdctl('shutdown')).toMatchObject({ exit: 0, out: 'Shutting down.\n' });
+    expect(await rdctl('apply', '-f', 'examples/moby.yaml')).toMatchObject({ exit: 0 });
+    expect(await status()).toMatchObject({ converged: true, counters: { settingsPuts: 0 } });
+  });
+
+  test('a service killed in the middle of an apply leaves whole settings, and apply completes them', async () => {
+    const { home, rdctl, servicePid, status } = toolHome();
+    expect(await rdctl('apply', '-f', 'examples/moby.yaml', '--driver', 'simulated')).toMatchObject({ exit: 0 });
+    const applying = rdctl('apply', '-f', 'examples/containerd.yaml');
+    // The moment does not matter: at any point the settings are the old or the new.
+    process.kill(servicePid(), 'SIGKILL');
+    await applying;
+    const stored = JSON.parse(readFileSync(join(home, 'config', 'settings.json'), 'utf8'));
+    expect(['moby', 'containerd']).toContain(stored.containerEngine.name);
+
+    expect(await rdctl('apply', '-f', 'examples/containerd.yaml')).toMatchObject({ exit: 0 });
+    expect(await status()).toMatchObject({ converged: true, engine: { name: 'containerd' } });
+  });
+
+  test('bare settings round-trip, before and after a restart of the service', async () => {
+    const { rdctl, rdctlWith, status } = toolHome();
+    expect(await rdctl('start', '--driver', 'simulated', '--wait')).toMatchObject({ exit: 0 });
+    const { out: stdin } = await rdctl('list-settings');
+    expect(await rdctlWith({ stdin }, 'apply', '-f', '-')).toMatchObject({ exit: 0 });
+    expect(await status()).toMatchObject({ counters: { settingsPuts: 0 } });
+    await rdctl('shutdown');
+    expect(await rdctl('start', '--wait')).toMatchObject({ exit: 0 });
+    expect(await rdctlWith({ stdin }, 'apply', '-f', '-')).toMatchObject({ exit: 0 });
+    expect(await status()).toMatchObject({ counters: { settingsPuts: 0 } });
+  });
+});

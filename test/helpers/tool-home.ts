@@ -1,0 +1,42 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { type ChildOptions, type Outcome, rdctlProgram } from './cli.ts';
+
+/** The built tool on an empty home of its own; its service is shut down when the test ends. */
+export interface ToolHome {
+  home: string;
+  rdctl(...argv: string[]): Promise<Outcome>;
+  rdctlWith(options: ChildOptions, ...argv: string[]): Promise<Outcome>;
+  /** The document of `status -o json`. */
+  status(): Promise<{
+    generation: number;
+    converged: boolean;
+    backendState: string;
+    driver: { name: string };
+    engine: { name: string; endpoint?: string };
+    counters: { settingsPuts: number; settingsWrites: number; steps: number };
+  }>;
+  /** Process id of the running service, from the connection file. */
+  servicePid(): number;
+}
+
+/** Must be called inside a test. */
+export function toolHome(env: Record<string, string> = {}): ToolHome {
+  const home = mkdtempSync(join(tmpdir(), 'rdctl-e2e-'));
+  const rdctlWith: ToolHome['rdctlWith'] = (options, ...argv) =>
+    rdctlProgram(argv, { ...options, env: { RDCTL_HOME: home, ...env, ...options.env } });
+  const rdctl: ToolHome['rdctl'] = (...argv) => rdctlWith({}, ...argv);
+  onTestFinished(async () => {
+    await rdctl('shutdown');
+    rmSync(home, { recursive: true, force: true });
+  });
+  return {
+    home,
+    rdctl,
+    rdctlWith,
+    status: async () => JSON.parse((await rdctl('status', '-o', 'json')).out),
+    servicePid: () => JSON.parse(readFileSync(join(home, 'app-engine.json'), 'utf8')).pid,
+  };
+}
