@@ -1,0 +1,244 @@
+import { describe, expect, test } from 'vitest';
+import { type ApplyEvent, type ApplyInput, applyDesired, isWorse } from '../../src/client/apply.ts';
+import type { Client } from '../../src/client/client.ts';
+import { RdError } from '../../src/errors.ts';
+import type { JsonObject } from '../../src/json.ts';
+import type { Change, Plan, PlanRequest } from '../../src/plan/change.ts';
+import { defaultSettings } from '../../src/settings/defaults.ts';
+import { ENGINE_CHANGE, planWith, statusWith } from '../helpers/plans.ts';
+
+const REQUEST: PlanRequest = {
+  settings: { version: 19, containerEngine: { name: 'containerd' } },
+  state: 'unmanaged',
+  prune: [],
+};
+const RESET: Change = {
+  path: 'kubernetes.version',
+  action: 'replace',
+  before: '1.33.4',
+  after: '1.32.8',
+  severity: 'reset',
+  reason: 'a lower version deletes its data',
+};
+const LOSS = { blastRadius: [{ what: 'deletes the cluster', lost: true }] };
+const POWER: Change = {
+  path: 'state',
+  action: 'update',
+  before: 'stopped',
+  after: 'started',
+  severity: 'live',
+  reason: 'it starts',
+};
+const LOCKED: Change = {
+  path: 'images.showAll',
+  action: 'update',
+  before: true,
+  after: false,
+  severity: 'none',
+  reason: 'it cannot be made',
+  blocked: { by: 'lock', message: '"images.showAll" is locked by /etc/x/locked.json.' },
+};
+
+interface Script {
+  /** One after the other; the last one stays. */
+  plans: Plan[];
+  /** Writes that fail because the settings moved. */
+  moved?: number;
+}
+
+/** A service that plays a script and notes each call. */
+function scripted({ plans, moved = 0 }: Script) {
+  const calls: { call: string; body?: unknown; ifMatch?: string | undefined }[] = [];
+  let planned = 0;
+  let refusals = moved;
+  const settings: JsonObject = defaultSettings({ platform: 'linux', arch: 'x64' });
+  const client: Client = {
+    connection: { host: '127.0.0.1', port: 1, user: 'u', password: 'p', foreign: false },
+    settings: async () => ({ settings, text: '', etag: `"${planned}"` }),
+    plan: async (request) => {
+      calls.push({ call: 'plan', body: request });
+      const plan = plans[Math.min(planned, plans.length - 1)];
+      planned += 1;
+      if (!plan) throw new Error('no plan in the script');
+      return plan;
+    },
+    putSettings: async (body, { ifMatch } = {}) => {
+      calls.push({ call: 'put', body, ifMatch });
+      if (refusals > 0) {
+        refusals -= 1;
+        throw new RdError('ERR_PRECONDITION_FAILED', 'moved');
+      }
+      return { text: 'settings updated; no restart required', generation: 3, ignoredKeys: [] };
+    },
+    setBackendState: async (state) => {
+      calls.push({ call: 'power', body: state });
+      return { text: 'received backend state', generation: 3, ignoredKeys: [] };
+    },
+    status: async () => statusWith(),
+    locked: async () => ({}),
+    request: () => Promise.reject(new Error('not in the script')),
+    proposal: () => Promise.reject(new Error('not in the script')),
+    backendState: () => Promise.reject(new Error('not in the script')),
+    shutdown: () => Promise.reject(new Error('not in the script')),
+  };
+  const writes = () => calls.filter(({ call }) => call !== 'plan');
+  return { client, calls, writes };
+}
+
+function input(client: Client, rest: Partial<ApplyInput> = {}): ApplyInput & { events: ApplyEvent[] } {
+  const events: ApplyEvent[] = [];
+  return {
+    client,
+    request: REQUEST,
+    portForwards: [],
+    skipLocked: false,
+    wait: true,
+    timeoutMs: 1000,
+    clock: { now: () => 0, sleep: async () => undefined },
+    signal: new AbortController().signal,
+    consent: async () => false,
+    onEvent: (event) => events.push(event),
+    events,
+    ...rest,
+  };
+}
+
+describe('writes', () => {
+  test('nothing when nothing differs', async () => {
+    const { client, writes } = scripted({ plans: [planWith([])] });
+    const outcome = await applyDesired(input(client));
+    expect(outcome).toMatchObject({ outcome: 'unchanged', writes: 0 });
+    expect(writes()).toEqual([]);
+  });
+
+  test('one PUT with only what differs, on the tag that was read', async () => {
+    const { client, writes } = scripted({ plans: [planWith([ENGINE_CHANGE])] });
+    const outcome = await applyDesired(input(client));
+    expect(outcome).toMatchObject({ outcome: 'applied', writes: 1 });
+    expect(writes()).toEqual([
+      { call: 'put', body: { version: 19, containerEngine: { name: 'containerd' } }, ifMatch: '"0"' },
+    ]);
+  });
+
+  test('the power state alone where only that differs, and after the settings where both do', async () => {
+    const request: PlanRequest = { ...REQUEST, state: 'started' };
+    const alone = scripted({ plans: [planWith([POWER])] });
+    await applyDesired(input(alone.client, { request }));
+    expect(alone.writes()).toEqual([{ call: 'power', body: 'STARTED' }]);
+    const both = scripted({ plans: [planWith([ENGINE_CHANGE, POWER])] });
+    await applyDesired(input(both.client, { request }));
+    expect(both.writes().map(({ call }) => call)).toEqual(['put', 'power']);
+  });
+
+  test('without waiting it returns after the write', async () => {
+    const { client } = scripted({ plans: [planWith([ENGINE_CHANGE])] });
+    expect((await applyDesired(input(client, { wait: false }))).outcome).toBe('sent');
+  });
+
+  test('settings that moved are planned again; a saved plan is not', async () => {
+    const again = scripted({ plans: [planWith([ENGINE_CHANGE])], moved: 2 });
+    const running = input(again.client);
+    expect(await applyDesired(running)).toMatchObject({ writes: 1 });
+    expect(again.writes().map(({ ifMatch }) => ifMatch)).toEqual(['"0"', '"1"', '"2"']);
+    expect(running.events.filter(({ type }) => type === 'moved')).toHaveLength(2);
+    const exact = scripted({ plans: [planWith([ENGINE_CHANGE])], moved: 1 });
+    await expect(applyDesired(input(exact.client, { exact: true }))).rejects.toMatchObject({ code: 'ERR_PLAN_STALE' });
+    expect(exact.writes()).toHaveLength(1);
+  });
+
+  test('settings that never stop moving end it', async () => {
+    const { client, writes } = scripted({ plans: [planWith([ENGINE_CHANGE])], moved: 99 });
+    await expect(applyDesired(input(client))).rejects.toMatchObject({ code: 'ERR_PLAN_STALE' });
+    expect(writes()).toHaveLength(5);
+  });
+});
+
+describe('refusals come before any write', () => {
+  test.each([
+    ['a lock', [ENGINE_CHANGE, LOCKED], 'ERR_SETTING_LOCKED'],
+    [
+      'the driver',
+      [{ ...ENGINE_CHANGE, blocked: { by: 'unsupported' as const, message: 'no' } }],
+      'ERR_SETTING_UNSUPPORTED',
+    ],
+  ])('%s', async (_who, changes, code) => {
+    const { client, writes } = scripted({ plans: [planWith(changes)] });
+    await expect(applyDesired(input(client))).rejects.toMatchObject({ code });
+    expect(writes()).toEqual([]);
+  });
+
+  test('port forwards, which this version cannot make', async () => {
+    const { client, writes } = scripted({ plans: [planWith([])] });
+    const portForwards = [{ namespace: 'default', service: 'web', k8sPort: 80, hostPort: 8080 }];
+    await expect(applyDesired(input(client, { portForwards }))).rejects.toMatchObject({
+      code: 'ERR_SETTING_UNSUPPORTED',
+      details: [expect.stringContaining('portForwards')],
+    });
+    expect(writes()).toEqual([]);
+  });
+
+  test('--skip-locked does the rest and lists what it skipped', async () => {
+    const { client, calls } = scripted({ plans: [planWith([ENGINE_CHANGE, LOCKED]), planWith([ENGINE_CHANGE])] });
+    const request = { ...REQUEST, settings: { ...REQUEST.settings, images: { showAll: false, namespace: 'x' } } };
+    const outcome = await applyDesired(input(client, { request, skipLocked: true }));
+    expect(outcome.skipped).toEqual([LOCKED]);
+    expect(calls[1]?.body).toEqual({
+      settings: { version: 19, containerEngine: { name: 'containerd' }, images: { namespace: 'x' } },
+      state: 'unmanaged',
+      prune: [],
+    });
+    expect(outcome.writes).toBe(1);
+  });
+});
+
+describe('consent', () => {
+  test('without it nothing is destroyed', async () => {
+    const { client, writes } = scripted({ plans: [planWith([RESET], LOSS)] });
+    await expect(applyDesired(input(client))).rejects.toMatchObject({
+      code: 'ERR_CONSENT_NEEDED',
+      details: ['deletes the cluster'],
+    });
+    expect(writes()).toEqual([]);
+  });
+
+  test('is not asked for a restart', async () => {
+    const { client } = scripted({ plans: [planWith([ENGINE_CHANGE])] });
+    const consent = async () => {
+      throw new Error('asked');
+    };
+    await expect(applyDesired(input(client, { consent }))).resolves.toMatchObject({ writes: 1 });
+  });
+
+  test('is asked again only when the new plan is worse', async () => {
+    const request: PlanRequest = { ...REQUEST, settings: { version: 19, kubernetes: { version: '1.32.8' } } };
+    const asked: string[] = [];
+    const consent = async (plan: Plan) => {
+      asked.push(plan.blastRadius.map(({ what }) => what).join());
+      return true;
+    };
+    const same = planWith([RESET], LOSS);
+    const worse = planWith([RESET], { blastRadius: [...LOSS.blastRadius, { what: 'deletes more', lost: true }] });
+    await applyDesired(input(scripted({ plans: [same, same], moved: 1 }).client, { request, consent }));
+    expect(asked).toEqual(['deletes the cluster']);
+    await applyDesired(input(scripted({ plans: [same, worse], moved: 1 }).client, { request, consent }));
+    expect(asked.slice(1)).toEqual(['deletes the cluster', 'deletes the cluster,deletes more']);
+  });
+
+  test('a plan is worse by severity, by resets and by losses', () => {
+    const restart = planWith([ENGINE_CHANGE]);
+    expect(isWorse(planWith([RESET]), restart)).toBe(true);
+    expect(isWorse(planWith([ENGINE_CHANGE], LOSS), restart)).toBe(true);
+    expect(isWorse(restart, planWith([RESET], LOSS))).toBe(false);
+    expect(isWorse(restart, restart)).toBe(false);
+  });
+});
+
+test('an interrupted apply writes nothing', async () => {
+  const controller = new AbortController();
+  controller.abort();
+  const { client, calls } = scripted({ plans: [planWith([ENGINE_CHANGE])] });
+  await expect(applyDesired(input(client, { signal: controller.signal }))).rejects.toMatchObject({
+    code: 'ERR_CANCELLED',
+  });
+  expect(calls).toEqual([]);
+});

@@ -1,0 +1,161 @@
+import { describe, expect, test } from 'vitest';
+import { blame, waitConverged } from '../../src/client/converge.ts';
+import { RdError } from '../../src/errors.ts';
+import type { Condition } from '../../src/reconcile/status.ts';
+import type { StatusDocument } from '../../src/reconcile/status-document.ts';
+import { statusWith } from '../helpers/plans.ts';
+
+const WORKING = { converged: false, observedGeneration: 2, backendState: 'STARTING' as const };
+
+/** Time that passes only by sleeping. */
+function fakeClock() {
+  let now = 1000;
+  const sleeps: number[] = [];
+  return {
+    sleeps,
+    now: () => now,
+    sleep: async (ms: number) => {
+      sleeps.push(ms);
+      now += ms;
+    },
+  };
+}
+
+/** Answers one after the other; the last one stays. */
+function answers(...list: (StatusDocument | Error)[]) {
+  let at = -1;
+  return async () => {
+    at = Math.min(at + 1, list.length - 1);
+    const answer = list[at];
+    if (answer === undefined || answer instanceof Error) throw answer ?? new Error('no answer');
+    return answer;
+  };
+}
+
+function wait(
+  read: () => Promise<StatusDocument>,
+  rest: { timeoutMs?: number; generation?: number; seen?: StatusDocument[] } = {},
+) {
+  const clock = fakeClock();
+  const promise = waitConverged({
+    read,
+    generation: rest.generation ?? 3,
+    timeoutMs: rest.timeoutMs ?? 60_000,
+    clock,
+    signal: new AbortController().signal,
+    onStatus: (status) => rest.seen?.push(status),
+  });
+  return { promise, clock };
+}
+
+function condition(rest: Partial<Condition>): Condition {
+  return {
+    type: 'EngineReady',
+    status: 'False',
+    reason: 'StartFailed',
+    message: 'dockerd ended with exit status 1',
+    observedGeneration: 3,
+    lastTransitionTime: '2026-01-02T03:04:05.000Z',
+    ...rest,
+  };
+}
+
+describe('waiting', () => {
+  test('ends at once when the generation has converged', async () => {
+    const { promise, clock } = wait(answers(statusWith()));
+    expect((await promise).converged).toBe(true);
+    expect(clock.sleeps).toEqual([]);
+  });
+
+  test('does not take the convergence of an older generation for its own', async () => {
+    const { promise, clock } = wait(answers(statusWith(), statusWith({ generation: 4, observedGeneration: 4 })), {
+      generation: 4,
+    });
+    expect((await promise).observedGeneration).toBe(4);
+    expect(clock.sleeps).toHaveLength(1);
+  });
+
+  test('looks less often while nothing changes, and often again after a change', async () => {
+    const still = statusWith(WORKING);
+    const moved = statusWith({ ...WORKING, phases: [{ name: 'engine start', startedAt: '2026-01-02T03:04:05.000Z' }] });
+    const { promise, clock } = wait(answers(still, still, still, moved, statusWith()));
+    await promise;
+    expect(clock.sleeps).toEqual([50, 75, 112.5, 50]);
+  });
+
+  test('reports each status that differs once', async () => {
+    const seen: StatusDocument[] = [];
+    await wait(answers(statusWith(WORKING), statusWith(WORKING), statusWith()), { seen }).promise;
+    expect(seen.map((status) => status.converged)).toEqual([false, true]);
+  });
+
+  test('gives up at the deadline, naming what is open', async () => {
+    const open = statusWith({
+      ...WORKING,
+      conditions: [condition({ status: 'Unknown', reason: 'Starting', message: 'moby is starting' })],
+    });
+    const { promise, clock } = wait(answers(open), { timeoutMs: 2000 });
+    await expect(promise).rejects.toMatchObject({
+      code: 'ERR_DEADLINE',
+      message: expect.stringContaining('moby is starting'),
+    });
+    expect(clock.now()).toBe(3000);
+  });
+
+  test('fails with the condition when the service gave up on this generation', async () => {
+    const failed = statusWith({
+      ...WORKING,
+      observedGeneration: 3,
+      backendState: 'ERROR',
+      conditions: [condition({})],
+    });
+    await expect(wait(answers(failed)).promise).rejects.toMatchObject({
+      code: 'ERR_CONVERGE_FAILED',
+      message:
+        'The backend did not reach the desired state: dockerd ended with exit status 1 (EngineReady: StartFailed).',
+    });
+  });
+
+  test('an error of an older generation is waited out', async () => {
+    const old = statusWith({ ...WORKING, backendState: 'ERROR', conditions: [condition({ observedGeneration: 2 })] });
+    await expect(wait(answers(old, statusWith())).promise).resolves.toMatchObject({ converged: true });
+  });
+
+  test('survives a service that is away for a moment, and not one that is gone', async () => {
+    const away = new RdError('ERR_NOT_RUNNING', 'connection refused');
+    await expect(wait(answers(away, away, statusWith())).promise).resolves.toMatchObject({ converged: true });
+    const { promise, clock } = wait(answers(away));
+    await expect(promise).rejects.toBe(away);
+    expect(clock.now()).toBeGreaterThanOrEqual(4000);
+    expect(clock.now()).toBeLessThan(6000);
+  });
+
+  test('other errors end it at once', async () => {
+    const refused = new RdError('ERR_UNAUTHORIZED', 'no');
+    const { promise, clock } = wait(answers(refused));
+    await expect(promise).rejects.toBe(refused);
+    expect(clock.sleeps).toEqual([]);
+  });
+
+  test('ends when it is interrupted', async () => {
+    const controller = new AbortController();
+    controller.abort();
+    const promise = waitConverged({
+      read: answers(statusWith(WORKING)),
+      generation: 3,
+      timeoutMs: 1000,
+      clock: fakeClock(),
+      signal: controller.signal,
+    });
+    await expect(promise).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
+  });
+});
+
+test('the most specific condition is to blame', () => {
+  const converged = condition({ type: 'Converged', reason: 'Failed' });
+  const engine = condition({});
+  const noCluster = condition({ type: 'ClusterReady', reason: 'NotSupportedByDriver' });
+  expect(blame(statusWith({ conditions: [converged, noCluster, engine] }))).toBe(engine);
+  expect(blame(statusWith({ conditions: [noCluster, converged] }))).toBe(converged);
+  expect(blame(statusWith({ conditions: [] }))).toBeUndefined();
+});
