@@ -107,7 +107,7 @@ function options(argv) {
 
 /** The loader reads one byte per character. */
 function checkAscii(file) {
-  if (/[^\x00-\x7f]/.test(readFileSync(file, 'latin1'))) throw new Error(`${relative('.', file)} is not ASCII`);
+  if (readFileSync(file).some((byte) => byte > 127)) throw new Error(`${relative('.', file)} is not ASCII`);
 }
 
 /** Runs the commands once against a simulated desktop, so that each leaves its compiled code beside it. */

@@ -1,4 +1,5 @@
-import { lstat, readFile } from 'node:fs/promises';
+// Synchronous: a connection file is tiny, and the promise half of the module costs a short command a twentieth of its time.
+import { lstatSync, readFileSync } from 'node:fs';
 import { homedir as systemHome } from 'node:os';
 import { basename, posix } from 'node:path';
 import { RdError } from '../errors.ts';
@@ -117,7 +118,7 @@ async function explicitFile(path: string): Promise<ConnectionFile> {
 async function readConnectionFile(path: string, foreign: boolean): Promise<ConnectionFile | undefined> {
   let text: string;
   try {
-    text = await readFile(path, 'utf8');
+    text = readFileSync(path, 'utf8');
   } catch (cause) {
     const code = systemCode(cause);
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
@@ -166,7 +167,7 @@ async function givenPassword(flags: ConnectionFlags, env: Environment): Promise<
   const path = flags['password-file'];
   if (!path) return env.RDCTL_PASSWORD || undefined;
   try {
-    return (await readFile(path, 'utf8')).replace(/\r?\n$/, '');
+    return readFileSync(path, 'utf8').replace(/\r?\n$/, '');
   } catch (cause) {
     throw new RdError(
       'ERR_CONNECTION_SETTINGS',
@@ -186,7 +187,7 @@ function missing(platform: Platform): string {
 async function insideWsl(env: Environment): Promise<boolean> {
   if (env.WSL_DISTRO_NAME === undefined && env.WSL_INTEROP === undefined && env.WSLENV === undefined) return false;
   try {
-    return (await lstat('/bin/wslpath')).isSymbolicLink();
+    return lstatSync('/bin/wslpath').isSymbolicLink();
   } catch {
     return false;
   }
