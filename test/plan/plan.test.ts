@@ -1,0 +1,320 @@
+import { describe, expect, test } from 'vitest';
+import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
+import { emptyModel, type Model } from '../../src/drivers/machines/simulated/model.ts';
+import { patchOf } from '../../src/plan/patch.ts';
+import { lockRecord } from '../../src/settings/locks.ts';
+import { runningModel, settingsWith } from '../reconcile/worlds.ts';
+import { planFor, requestFor, TARGET } from './planning.ts';
+
+const MUTED = 'diagnostics.mutedChecks';
+const EXTENSIONS = 'application.extensions.installed';
+
+/** moby runs with so many containers and images. */
+function busy(running: number, images: number, live = settingsWith({ 'kubernetes.enabled': false })): Model {
+  const model = runningModel(live);
+  model.engines.moby.containers = Array.from({ length: running }, (_, index) => ({ name: `c${index}`, running: true }));
+  model.engines.moby.images = Array.from({ length: images }, (_, index) => `i${index}`);
+  return model;
+}
+
+describe('the document', () => {
+  test('names the target, the basis and the generation', async () => {
+    expect(await planFor({}, requestFor({}))).toEqual({
+      kind: 'Plan',
+      formatVersion: 1,
+      target: TARGET,
+      basis: 'service',
+      generation: 7,
+      changes: [],
+      blastRadius: [],
+      pendingRestart: [],
+      warnings: [],
+      summary: {
+        changes: 0,
+        severity: 'none',
+        restarts: 0,
+        resets: 0,
+        blocked: 0,
+        nothingLost: true,
+        text: 'nothing to change',
+      },
+    });
+  });
+});
+
+describe('differences', () => {
+  test('are found on canonical values', async () => {
+    const same = requestFor({
+      'containerEngine.name': 'docker',
+      'kubernetes.version': 'v1.30.2+k3s1',
+      'experimental.virtualMachine.diskSize': '102400 MiB',
+    });
+    const plan = await planFor({ 'kubernetes.version': '1.30.2' }, same);
+    expect(plan.changes).toEqual([]);
+    expect(patchOf(plan, same, settingsWith({ 'kubernetes.version': '1.30.2' }))).toBeUndefined();
+  });
+
+  test('an empty version is satisfied by any', async () => {
+    expect(
+      (await planFor({ 'kubernetes.version': '1.30.2' }, requestFor({ 'kubernetes.version': '' }))).changes,
+    ).toEqual([]);
+  });
+
+  test('arrays are whole values, maps are compared by entry', async () => {
+    const request = requestFor({
+      'containerEngine.allowedImages.patterns': ['b', 'a'],
+      [MUTED]: { A: false, B: true, D: null },
+    });
+    const live = { 'containerEngine.allowedImages.patterns': ['a', 'b'], [MUTED]: { A: true, C: true, D: true } };
+    const plan = await planFor(live, request);
+    expect(plan.changes.map(({ severity: _severity, reason: _reason, ...change }) => change)).toEqual([
+      { path: 'containerEngine.allowedImages.patterns', action: 'update', before: ['a', 'b'], after: ['b', 'a'] },
+      { path: MUTED, key: 'A', action: 'update', before: true, after: false },
+      { path: MUTED, key: 'B', action: 'create', after: true },
+      { path: MUTED, key: 'D', action: 'delete', before: true },
+    ]);
+    expect(patchOf(plan, request, settingsWith(live))).toEqual({
+      version: 19,
+      containerEngine: { allowedImages: { patterns: ['b', 'a'] } },
+      diagnostics: { mutedChecks: { A: false, B: true, C: true, D: null } },
+    });
+  });
+
+  test('prune makes a map exclusive, also one that is not mentioned', async () => {
+    const live = { [MUTED]: { A: true, C: true } };
+    const listed = requestFor({ [MUTED]: { A: true } }, { prune: [MUTED] });
+    expect((await planFor(live, listed)).changes).toMatchObject([{ key: 'C', action: 'delete' }]);
+    const unlisted = requestFor({}, { prune: [MUTED] });
+    const plan = await planFor(live, unlisted);
+    expect(plan.changes).toMatchObject([{ key: 'A' }, { key: 'C' }]);
+    expect(patchOf(plan, unlisted, settingsWith(live))).toMatchObject({
+      diagnostics: { mutedChecks: { A: null, C: null } },
+    });
+  });
+
+  test('a null that removes what is not there is no change', async () => {
+    expect((await planFor({}, requestFor({ [MUTED]: { A: null } }))).changes).toEqual([]);
+  });
+
+  test('a null outside a map is refused', async () => {
+    await expect(planFor({}, requestFor({ 'kubernetes.port': null }))).rejects.toMatchObject({
+      code: 'ERR_SETTINGS_INVALID',
+    });
+  });
+
+  test('the patch holds only what differs', async () => {
+    const request = requestFor({ 'kubernetes.port': 7000, 'kubernetes.enabled': true, 'images.namespace': 'x' });
+    const plan = await planFor({}, request);
+    expect(patchOf(plan, request, settingsWith())).toEqual({
+      version: 19,
+      kubernetes: { port: 7000 },
+      images: { namespace: 'x' },
+    });
+  });
+
+  test('the patch holds nothing that the plan does not name', async () => {
+    const plan = await planFor({}, requestFor({ 'kubernetes.port': 7000 }));
+    const wider = requestFor({ 'kubernetes.port': 7000, 'images.namespace': 'x' });
+    expect(patchOf(plan, wider, settingsWith())).toEqual({ version: 19, kubernetes: { port: 7000 } });
+  });
+
+  test('secrets are masked on both sides and still sent', async () => {
+    const password = 'experimental.virtualMachine.proxy.password';
+    const request = requestFor({ [password]: 'new secret' });
+    const plan = await planFor({ [password]: 'old secret' }, request);
+    expect(JSON.stringify(plan)).not.toContain('secret');
+    expect(plan.changes).toMatchObject([{ before: { sensitive: true }, after: { sensitive: true } }]);
+    expect(JSON.stringify(patchOf(plan, request, settingsWith()))).toContain('new secret');
+  });
+});
+
+describe('actions', () => {
+  test('what is destroyed and made anew is replaced', async () => {
+    const request = requestFor({
+      'containerEngine.name': 'containerd',
+      'kubernetes.version': '1.30.2',
+      'kubernetes.port': 7000,
+    });
+    expect((await planFor({}, request)).changes.map(({ path, action }) => [path, action])).toEqual([
+      ['containerEngine.name', 'replace'],
+      ['kubernetes.version', 'replace'],
+      ['kubernetes.port', 'update'],
+    ]);
+  });
+});
+
+describe('blocked changes', () => {
+  const locks = lockRecord({
+    version: 19,
+    kubernetes: { version: '1.30.2' },
+    diagnostics: { mutedChecks: {} },
+  });
+
+  test('a locked field is named with what locks it, and the rest goes on', async () => {
+    const request = requestFor({ 'kubernetes.version': '1.29.4', 'kubernetes.port': 7000 });
+    const live = { 'kubernetes.version': '1.30.2' };
+    const plan = await planFor(live, request, { locks, lockedBy: '/etc/rancher-desktop/locked.json' });
+    expect(plan.changes[0]).toMatchObject({
+      severity: 'none',
+      blocked: { by: 'lock', message: '"kubernetes.version" is locked by /etc/rancher-desktop/locked.json.' },
+    });
+    expect(plan.summary).toMatchObject({ changes: 2, blocked: 1, resets: 0, restarts: 1, severity: 'restart' });
+    expect(plan.summary.text).toBe('2 changes, 1 blocked, 1 restart, no data is deleted');
+    expect(patchOf(plan, request, settingsWith(live))).toEqual({ version: 19, kubernetes: { port: 7000 } });
+  });
+
+  test('an equal value and the version pass', async () => {
+    const request = requestFor({ 'kubernetes.version': 'v1.30.2', version: 12 });
+    expect((await planFor({ 'kubernetes.version': '1.30.2' }, request, { locks })).changes).toEqual([]);
+  });
+
+  test('a map is locked as a whole', async () => {
+    const plan = await planFor({}, requestFor({ [MUTED]: { A: true } }), { locks });
+    expect(plan.changes).toMatchObject([{ key: 'A', blocked: { by: 'lock' } }]);
+    expect(plan.summary.text).toBe('1 change, 1 blocked, no restart, nothing is lost');
+  });
+
+  test('the driver refuses what it cannot do, except values that ask for nothing', async () => {
+    const support = {
+      ...SIMULATED_INFO.support,
+      'kubernetes.enabled': { level: 'unsupported' as const, reason: 'it has no cluster', accepts: [false] },
+    };
+    const driver = { ...SIMULATED_INFO, support, hasCluster: false };
+    const model = runningModel(settingsWith({ 'kubernetes.enabled': false }));
+    const off = await planFor({}, requestFor({ 'kubernetes.enabled': false }), { driver, model });
+    expect(off.changes).toMatchObject([{ severity: 'none' }]);
+    expect(off.changes[0]?.blocked).toBeUndefined();
+    const on = await planFor({ 'kubernetes.enabled': false }, requestFor({ 'kubernetes.enabled': true }), {
+      driver,
+      model,
+    });
+    expect(on.changes[0]?.blocked).toEqual({
+      by: 'unsupported',
+      message: '"kubernetes.enabled" cannot be changed with the simulated driver: it has no cluster.',
+    });
+    expect((await planFor({}, requestFor({ 'kubernetes.enabled': true }), { driver, model })).changes).toEqual([]);
+  });
+
+  test('extensions are not changed by writing settings', async () => {
+    const request = requestFor({ [EXTENSIONS]: { 'example/tool': '1.0' } });
+    const plan = await planFor({}, request);
+    expect(plan.changes).toMatchObject([{ key: 'example/tool', blocked: { by: 'unsupported' } }]);
+    expect(patchOf(plan, request, settingsWith())).toBeUndefined();
+  });
+});
+
+describe('what a plan interrupts, hides and destroys', () => {
+  const OFF = { 'kubernetes.enabled': false };
+
+  test('a switch stops containers and hides what stays with the other engine', async () => {
+    const plan = await planFor(OFF, requestFor({ 'containerEngine.name': 'containerd' }), { model: busy(7, 12) });
+    expect(plan.blastRadius).toEqual([
+      { what: 'stops 7 containers', lost: false },
+      { what: '12 images and 7 containers stay with moby and are not visible in containerd', lost: false },
+    ]);
+    expect(plan.summary.text).toBe('1 change, 1 restart, no data is deleted');
+  });
+
+  test('one of each is told in the singular', async () => {
+    const model = busy(1, 0);
+    const plan = await planFor(OFF, requestFor({ 'containerEngine.name': 'containerd' }), { model });
+    expect(plan.blastRadius.map(({ what }) => what)).toEqual([
+      'stops 1 container',
+      '1 container stays with moby and is not visible in containerd',
+    ]);
+  });
+
+  test('a restart of an idle engine loses nothing', async () => {
+    const plan = await planFor(OFF, requestFor({ 'containerEngine.allowedImages.enabled': true }));
+    expect(plan.blastRadius).toEqual([]);
+    expect(plan.summary.text).toBe('1 change, 1 restart, nothing is lost');
+  });
+
+  test('a restart of the cluster leaves containers alone', async () => {
+    const plan = await planFor({}, requestFor({ 'kubernetes.port': 7000 }), { model: busy(3, 3, settingsWith()) });
+    expect(plan.blastRadius).toEqual([
+      { what: 'interrupts the workloads of the cluster while it restarts', lost: false },
+    ]);
+  });
+
+  test('a reset says what is lost', async () => {
+    const plan = await planFor({}, requestFor({ 'kubernetes.version': '1.30.2' }));
+    expect(plan.blastRadius).toEqual([
+      { what: 'interrupts the workloads of the cluster while it restarts', lost: false },
+      { what: 'deletes the workloads and the data of the cluster (version 1.33.4)', lost: true },
+    ]);
+    expect(plan.summary).toMatchObject({
+      nothingLost: false,
+      text: '1 change, 1 restart, 1 reset, cluster data is lost',
+    });
+  });
+
+  test('containers that could not be counted are not counted as none', async () => {
+    const model = runningModel(settingsWith(OFF));
+    const plan = await planFor(OFF, requestFor({ 'containerEngine.allowedImages.enabled': true }), {
+      observed: {
+        machine: { state: 'on', spec: model.machine.state === 'on' ? model.machine.spec : ({} as never) },
+        engines: {
+          moby: {
+            state: 'running',
+            spec: model.engines.moby.process.state === 'running' ? model.engines.moby.process.spec : ({} as never),
+            endpoint: '',
+            version: '',
+            workload: {},
+          },
+          containerd: { state: 'stopped' },
+        },
+        cluster: { state: 'absent' },
+      },
+    });
+    expect(plan.blastRadius).toEqual([{ what: 'stops the containers in moby (not counted)', lost: false }]);
+  });
+
+  test('a plan that changes nothing interrupts nothing, even with a restart due', async () => {
+    const plan = await planFor({ ...OFF, 'containerEngine.name': 'containerd' }, requestFor({}), { model: busy(2, 2) });
+    expect(plan.blastRadius).toEqual([]);
+    expect(plan.summary.text).toBe('nothing to change, a restart is already due');
+  });
+});
+
+describe('power', () => {
+  test('a stop interrupts what runs', async () => {
+    const plan = await planFor({}, requestFor({}, { state: 'stopped' }), { model: busy(2, 1, settingsWith()) });
+    expect(plan.changes).toMatchObject([{ path: 'state', before: 'started', after: 'stopped', severity: 'restart' }]);
+    expect(plan.blastRadius.map(({ what }) => what)).toEqual([
+      'stops 2 containers',
+      'stops the workloads of the cluster',
+    ]);
+    expect(plan.summary).toMatchObject({ restarts: 0, text: '1 change, stops the backend, no data is deleted' });
+  });
+
+  test('a start interrupts nothing', async () => {
+    const request = requestFor({ 'kubernetes.port': 7000 }, { state: 'started' });
+    const plan = await planFor({}, request, { model: emptyModel(), power: 'stopped' });
+    expect(plan.changes.map(({ path, severity }) => [path, severity])).toEqual([
+      ['kubernetes.port', 'none'],
+      ['state', 'live'],
+    ]);
+    expect(plan.summary.text).toBe('2 changes, starts the backend, nothing is lost');
+  });
+
+  test('the same power and an unmanaged one are no change', async () => {
+    expect((await planFor({}, requestFor({}, { state: 'started' }))).changes).toEqual([]);
+    expect((await planFor({}, requestFor({}), { power: 'stopped' })).changes).toEqual([]);
+  });
+});
+
+test('several changes cost one restart', async () => {
+  const request = requestFor({
+    'containerEngine.allowedImages.enabled': true,
+    'virtualMachine.memoryInGB': 8,
+    'application.debug': true,
+  });
+  const plan = await planFor({ 'kubernetes.enabled': false }, request);
+  expect(plan.summary.text).toBe('3 changes, 1 restart, nothing is lost');
+});
+
+test('a change that is only stored restarts nothing', async () => {
+  const plan = await planFor({}, requestFor({ 'application.debug': true }));
+  expect(plan.summary.text).toBe('1 change, no restart, nothing is lost');
+});

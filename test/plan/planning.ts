@@ -1,0 +1,42 @@
+import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
+import { memorySimulation } from '../../src/drivers/machines/simulated/memory.ts';
+import type { Model } from '../../src/drivers/machines/simulated/model.ts';
+import type { JsonObject, JsonValue } from '../../src/json.ts';
+import type { PlanRequest } from '../../src/plan/change.ts';
+import { makePlan, type PlanInput } from '../../src/plan/plan.ts';
+import { observe } from '../../src/reconcile/observe.ts';
+import { setLeaf } from '../../src/settings/leaf-paths.ts';
+import type { SettingPath } from '../../src/settings/settings.gen.ts';
+import { runningModel, settingsWith } from '../reconcile/worlds.ts';
+
+export const TARGET = { product: 'rdctl', home: '/home/user/.local/share/rdctl', driver: 'simulated', simulated: true };
+
+export type Values = Partial<Record<SettingPath, JsonValue>>;
+
+/** A request for these settings and nothing else. */
+export function requestFor(values: Values, rest: Partial<PlanRequest> = {}): PlanRequest {
+  const settings: JsonObject = { version: 19 };
+  for (const [path, value] of Object.entries(values)) setLeaf(settings, path, value);
+  return { settings, state: 'unmanaged', prune: [], ...rest };
+}
+
+/** A plan against a backend that runs with `live`, unless another world is given. */
+export async function planFor(
+  live: Values,
+  request: PlanRequest,
+  { model, ...rest }: Partial<PlanInput> & { model?: Model } = {},
+) {
+  const settings = settingsWith(live);
+  const { driver } = memorySimulation({ model: model ?? runningModel(settings), now: () => 1 });
+  return makePlan({
+    request,
+    live: settings,
+    power: 'started',
+    locks: {},
+    driver: SIMULATED_INFO,
+    observed: await observe(driver, new AbortController().signal),
+    target: TARGET,
+    generation: 7,
+    ...rest,
+  });
+}

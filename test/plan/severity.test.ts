@@ -1,0 +1,176 @@
+import { describe, expect, test } from 'vitest';
+import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
+import { emptyModel, type Model } from '../../src/drivers/machines/simulated/model.ts';
+import type { Severity } from '../../src/plan/change.ts';
+import { CLUSTER_MEMBERS, ENGINE_MEMBERS, MACHINE_MEMBERS } from '../../src/plan/drift.ts';
+import { FIELDS } from '../../src/settings/fields.gen.ts';
+import { runningModel, settingsWith } from '../reconcile/worlds.ts';
+import { planFor, requestFor, type Values } from './planning.ts';
+
+const ALLOWED: Values = { 'containerEngine.allowedImages.enabled': true };
+const OFF: Values = { 'kubernetes.enabled': false };
+const CONTAINERD: Values = { 'containerEngine.name': 'containerd' };
+
+/** A cluster of this version is installed and off. */
+function installed(version: string, live: Values = {}): Model {
+  const model = runningModel(settingsWith({ ...live, ...OFF }));
+  return { ...model, cluster: { state: 'stopped', installedVersion: version, workloads: ['default/web'] } };
+}
+
+describe('what a change costs while the backend runs', () => {
+  test.each<[string, Values, Values, Severity, RegExp]>([
+    ['a setting that is only stored', {}, { 'application.debug': true }, 'none', /only stored/],
+    ['another engine', {}, CONTAINERD, 'restart', /moby is stopped and containerd is started/],
+    ['another engine back', CONTAINERD, { 'containerEngine.name': 'moby' }, 'restart', /containerd is stopped/],
+    ['the store of moby', {}, { 'containerEngine.mobyStorageDriver': 'snapshotter' }, 'restart', /engine/],
+    [
+      'the store of moby, not in use',
+      CONTAINERD,
+      { 'containerEngine.mobyStorageDriver': 'snapshotter' },
+      'none',
+      /only moby/,
+    ],
+    ['allowed images on', {}, ALLOWED, 'restart', /engine/],
+    [
+      'allowed images',
+      ALLOWED,
+      { 'containerEngine.allowedImages.patterns': ['a/*'] },
+      'live',
+      /running engine takes it/,
+    ],
+    ['allowed images, not in use', {}, { 'containerEngine.allowedImages.patterns': ['a/*'] }, 'none', /switched off/],
+    ['WebAssembly', {}, { 'experimental.containerEngine.webAssembly.enabled': true }, 'restart', /engine/],
+    ['memory', {}, { 'virtualMachine.memoryInGB': 9 }, 'restart', /machine/],
+    ['disk', {}, { 'experimental.virtualMachine.diskSize': '200GiB' }, 'restart', /machine/],
+    ['adminAccess', {}, { 'application.adminAccess': true }, 'restart', /machine/],
+    ['what the driver takes live', {}, { 'experimental.virtualMachine.sshPortForwarder': false }, 'live', /machine/],
+    ['cluster off', {}, OFF, 'restart', /cluster is stopped/],
+    ['cluster on', OFF, { 'kubernetes.enabled': true }, 'restart', /cluster is started/],
+    ['port of the cluster', {}, { 'kubernetes.port': 7000 }, 'restart', /cluster/],
+    ['port, cluster off', OFF, { 'kubernetes.port': 7000 }, 'none', /cluster is off/],
+    ['traefik, cluster off', OFF, { 'kubernetes.options.traefik': false }, 'none', /cluster is off/],
+    ['spinkube, cluster off', OFF, { 'experimental.kubernetes.options.spinkube': true }, 'none', /cluster is off/],
+    ['a later version', { 'kubernetes.version': '1.30.2' }, { 'kubernetes.version': '1.31.2' }, 'restart', /cluster/],
+    [
+      'a lower version',
+      { 'kubernetes.version': '1.30.2' },
+      { 'kubernetes.version': '1.29.4' },
+      'reset',
+      /1\.30\.2.*deletes/,
+    ],
+    ['the version that was chosen', {}, { 'kubernetes.version': '1.33.4' }, 'none', /already/],
+    ['a lower one than was chosen', {}, { 'kubernetes.version': '1.30.2' }, 'reset', /1\.33\.4/],
+  ])('%s', async (_what, live, wanted, severity, reason) => {
+    const { changes, summary } = await planFor(live, requestFor(wanted));
+    expect(changes).toHaveLength(1);
+    expect(changes[0]).toMatchObject({ severity });
+    expect(changes[0]?.reason).toMatch(reason);
+    expect(summary.severity).toBe(severity);
+  });
+});
+
+describe('a lower cluster version', () => {
+  const LOWER = { 'kubernetes.version': '1.29.4' } as const;
+
+  test('is a reset although the cluster is off, and it says when the data goes', async () => {
+    const plan = await planFor(OFF, requestFor(LOWER), { model: installed('1.30.2') });
+    expect(plan.summary).toMatchObject({ severity: 'reset', resets: 1, restarts: 0, nothingLost: false });
+    expect(plan.blastRadius).toEqual([
+      { what: 'deletes the workloads and the data of the cluster (version 1.30.2) when it next starts', lost: true },
+    ]);
+    expect(plan.summary.text).toBe('1 change, 1 reset, cluster data is lost');
+  });
+
+  test('is a reset although the backend is off', async () => {
+    const model = { ...emptyModel(), cluster: installed('1.30.2').cluster };
+    const plan = await planFor(OFF, requestFor(LOWER), { model, power: 'stopped' });
+    expect(plan.summary).toMatchObject({ severity: 'reset', resets: 1 });
+  });
+
+  test('makes switching the cluster on a reset later', async () => {
+    const live = { ...OFF, ...LOWER };
+    const plan = await planFor(live, requestFor({ 'kubernetes.enabled': true }), { model: installed('1.30.2') });
+    expect(plan.changes[0]).toMatchObject({ path: 'kubernetes.enabled', severity: 'reset' });
+    expect(plan.summary.text).toBe('1 change, 1 restart, 1 reset, cluster data is lost');
+  });
+
+  test('makes starting the backend a reset later', async () => {
+    const model = { ...emptyModel(), cluster: installed('1.30.2').cluster };
+    const plan = await planFor(LOWER, requestFor({}, { state: 'started' }), { model, power: 'stopped' });
+    expect(plan.changes).toMatchObject([{ path: 'state', severity: 'reset' }]);
+    expect(plan.blastRadius).toMatchObject([{ lost: true }]);
+  });
+
+  test('is no reset of a cluster that is not there', async () => {
+    const plan = await planFor(OFF, requestFor(LOWER));
+    expect(plan.summary.severity).toBe('none');
+  });
+
+  test('is decided by the installed version, not by the settings', async () => {
+    const plan = await planFor(
+      { ...OFF, 'kubernetes.version': '1.31.2' },
+      requestFor({ 'kubernetes.version': '1.30.2' }),
+      {
+        model: installed('1.30.1'),
+      },
+    );
+    expect(plan.summary.severity).toBe('none');
+  });
+
+  test('is what a cluster of nine and ten shows: versions are ordered by number', async () => {
+    const plan = await planFor(OFF, requestFor({ 'kubernetes.version': '1.30.2' }), { model: installed('1.30.14') });
+    expect(plan.summary.severity).toBe('reset');
+  });
+});
+
+describe('a change costs nothing', () => {
+  test('while nothing runs', async () => {
+    const plan = await planFor({}, requestFor({ ...CONTAINERD, 'kubernetes.port': 7000 }), { model: emptyModel() });
+    expect(plan.summary).toMatchObject({ severity: 'none', restarts: 0 });
+  });
+
+  test('when everything goes off with it', async () => {
+    const plan = await planFor({}, requestFor({ ...CONTAINERD, 'kubernetes.port': 7000 }, { state: 'stopped' }));
+    expect(plan.changes.map(({ path, severity }) => [path, severity])).toEqual([
+      ['containerEngine.name', 'none'],
+      ['kubernetes.port', 'none'],
+      ['state', 'restart'],
+    ]);
+  });
+
+  test('when the backend is off and still stopping', async () => {
+    const plan = await planFor({}, requestFor(CONTAINERD), { power: 'stopped' });
+    expect(plan.summary.severity).toBe('none');
+  });
+
+  test('in a driver that only stores it', async () => {
+    const support = {
+      ...SIMULATED_INFO.support,
+      'kubernetes.port': { level: 'stored' as const, reason: 'there is no cluster' },
+    };
+    const plan = await planFor({}, requestFor({ 'kubernetes.port': 7000 }), { driver: { ...SIMULATED_INFO, support } });
+    expect(plan.changes[0]).toMatchObject({ severity: 'none', reason: 'there is no cluster' });
+    expect(plan.warnings).toEqual([
+      '"kubernetes.port" is stored and has no effect with the simulated driver: there is no cluster.',
+    ]);
+  });
+
+  test('where it takes back what has not been applied yet', async () => {
+    const plan = await planFor(CONTAINERD, requestFor({ 'containerEngine.name': 'moby' }), {
+      model: runningModel(settingsWith(OFF)),
+    });
+    expect(plan.pendingRestart).toContain('containerEngine.name: runs with "moby", should be "containerd"');
+    expect(plan.changes[0]).toMatchObject({ severity: 'none', reason: 'moby is running already' });
+  });
+});
+
+test('every setting with a cost belongs to a part, or is known not to', () => {
+  const parts = new Set<string>([...MACHINE_MEMBERS, ...ENGINE_MEMBERS, ...CLUSTER_MEMBERS].map(({ path }) => path));
+  const costly = FIELDS.filter(({ effect }) => effect.lima !== 'none' || effect.wsl !== 'none').map(({ path }) => path);
+  const without = costly.filter((path) => !parts.has(path));
+  expect(without.filter((path) => !path.startsWith('experimental.virtualMachine.proxy.'))).toEqual([
+    'WSL.integrations',
+    'kubernetes.enabled',
+  ]);
+  expect([...parts].filter((path) => !costly.some((other) => other === path))).toEqual([]);
+});
