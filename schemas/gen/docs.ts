@@ -1,3 +1,5 @@
+import type { DriverInfo, Support } from '../../src/drivers/driver.ts';
+import { DRIVERS } from '../../src/drivers/index.ts';
 import type { JsonValue } from '../../src/json.ts';
 import { type Effect, type Field, PLATFORMS, type Platform } from '../../src/settings/field.ts';
 import type { Declared } from './declaration.ts';
@@ -10,19 +12,68 @@ const EFFECTS: Readonly<Record<Effect, string>> = {
   'restart-or-reset': 'restarts the backend; a lower version resets the cluster',
 };
 
+const SUPPORT: Readonly<Record<Support['level'], string>> = {
+  enforced: 'takes effect',
+  stored: 'stored',
+  unsupported: 'refused',
+};
+
 /** The reference page of all settings. */
 export function render(declared: readonly Declared[]): string {
-  const parts = [
-    `# Settings
+  const settings = declared.filter(({ field }) => field.path !== 'version');
+  return [introduction(), matrix(settings), ...settings.map(section)].join('\n');
+}
 
-Every setting of schema version 19. This page is generated from \`schemas/settings/v19.json\`.
+function introduction(): string {
+  return `# Settings
+
+Every setting of schema version 19. This page is generated from \`schemas/settings/v19.json\` and the drivers.
 
 *Effect* is what a change costs by default; a plan tells what it costs for a given service and driver. *Platforms* are
 those on which a change is accepted: elsewhere the setting exists and keeps its value.
-`,
-    ...declared.filter(({ field }) => field.path !== 'version').map(section),
-  ];
-  return parts.join('\n');
+`;
+}
+
+/** What each driver does with each setting. */
+function matrix(settings: readonly Declared[]): string {
+  const drivers = DRIVERS.map((driver) => `- \`${driver.name}\`: ${driver.summary}`).join('\n');
+  const rows = settings.map(({ field }) => {
+    const cells = DRIVERS.map((driver) => SUPPORT[supportOf(driver, field).level]);
+    return `| [${code(field.path)}](#${anchor(field.path)}) | ${cells.join(' | ')} |`;
+  });
+  return `## Support by driver
+
+${drivers}
+
+*${SUPPORT.enforced}*: a change acts on what runs. *${SUPPORT.stored}*: kept, without effect in this driver.
+*${SUPPORT.unsupported}*: an explicit change is refused; the reason is in the section of the setting.
+
+| Setting | ${DRIVERS.map(({ name }) => code(name)).join(' | ')} |
+| --- |${' --- |'.repeat(DRIVERS.length)}
+${rows.join('\n')}
+`;
+}
+
+function supportText(driver: DriverInfo, field: Field): string {
+  const support = supportOf(driver, field);
+  const accepts =
+    support.level === 'unsupported' && support.accepts?.length
+      ? `; accepts ${support.accepts.map(valueText).join(', ')}`
+      : '';
+  const reason = support.level !== 'enforced' && support.reason ? `: ${support.reason}` : '';
+  return `${SUPPORT[support.level]}${reason}${accepts}`;
+}
+
+function supportOf(driver: DriverInfo, field: Field): Support {
+  // The type asks for every path; a matrix that was built from data could still lack one.
+  const support: Support | undefined = driver.support[field.path];
+  if (!support) throw new Error(`the driver ${driver.name} does not say what it does with ${field.path}`);
+  return support;
+}
+
+/** How the usual renderers make an anchor of a heading. */
+function anchor(path: string): string {
+  return path.toLowerCase().replace(/[^a-z0-9-]/g, '');
 }
 
 function section({ field, formerly, requires }: Declared): string {
@@ -34,6 +85,7 @@ function section({ field, formerly, requires }: Declared): string {
     ['Flag', flagText(field)],
     ['Lockable', field.lockable ? 'yes' : 'no'],
     ['Since version', String(field.since)],
+    ...DRIVERS.map((driver): [string, string] => [`Driver ${code(driver.name)}`, supportText(driver, field)]),
   ];
   if (formerly.length > 0) rows.push(['Formerly', formerly.map(code).join(', ')]);
   if (field.sensitive) rows.push(['Secret', 'masked in plans, diffs, logs and exports']);

@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { basename, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import standalone from 'ajv/dist/standalone/index.js';
 import addFormats from 'ajv-formats';
@@ -53,6 +53,7 @@ async function selfContained(code: string): Promise<string> {
       absWorkingDir: folder,
       bundle: true,
       write: false,
+      metafile: true,
       format: 'esm',
       platform: 'neutral',
       mainFields: ['main'],
@@ -65,9 +66,8 @@ async function selfContained(code: string): Promise<string> {
       logLevel: 'warning',
     });
     const text = result.outputFiles[0]?.text ?? '';
-    if (text.includes(basename(folder)) || /\brequire\(|\bnew Function\b|\beval\(/.test(text)) {
-      throw new Error('validator: not self-contained');
-    }
+    const imported = Object.values(result.metafile.outputs).flatMap((output) => output.imports);
+    if (imported.length > 0 || /\bnew Function\b|\beval\(/.test(text)) throw new Error('validator: not self-contained');
     return BANNER + text;
   } finally {
     rmSync(folder, { recursive: true, force: true });
