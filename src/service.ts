@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { access, mkdir } from 'node:fs/promises';
 import { homedir, release, totalmem } from 'node:os';
 import { join } from 'node:path';
-import { version } from '../package.json';
 import { createApp } from './api/app.ts';
 import type { ApiContext } from './api/context.ts';
 import type { DesiredStore } from './api/desired-store.ts';
@@ -15,6 +14,7 @@ import { chooseDriver } from './drivers/index.ts';
 import { RdError } from './errors.ts';
 import type { JsonObject } from './json.ts';
 import { unprotected } from './plan/fail-closed.ts';
+import { PRODUCT } from './product.ts';
 import { systemClock } from './reconcile/clock.ts';
 import type { Controllers } from './reconcile/contract.ts';
 import { createControllers } from './reconcile/controllers.ts';
@@ -168,7 +168,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     requestStop: (why) => void stop(why),
     log: log.write,
     about: {
-      version,
+      version: PRODUCT.version,
       pid: process.pid,
       home: here.data,
       startedAt: new Date().toISOString(),
@@ -180,7 +180,13 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   };
   await createApp(context, listener.server).ready();
   await writeConnectionFile(here.connectionFile, { ...credentials, port, pid: process.pid });
-  log.write('info', 'service started', { version, port, home: here.data, driver: driver.name, reason });
+  log.write('info', 'service started', {
+    version: PRODUCT.version,
+    port,
+    home: here.data,
+    driver: driver.name,
+    reason,
+  });
   return {
     port,
     connection: { host: '127.0.0.1', port, ...credentials, file: here.connectionFile, foreign: false },

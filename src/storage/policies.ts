@@ -99,6 +99,11 @@ function interpret(file: string, text: string, locked: boolean, host: PolicyHost
         `Add a version field to make it valid (current version is ${SCHEMA_VERSION}).`,
     );
   }
+  if (typeof stored.version === 'number' && stored.version > SCHEMA_VERSION) {
+    throw invalid(
+      `Error in deployment file ${file}: its version is ${stored.version}, and the newest known is ${SCHEMA_VERSION}`,
+    );
+  }
   const problem = versionProblem(stored.version);
   if (problem !== undefined) throw invalid(`Error in deployment file ${file}: ${problem}`);
   const older = typeof stored.version === 'number' && stored.version < SCHEMA_VERSION;
@@ -127,9 +132,7 @@ function problemsOf(profile: JsonObject, host: PolicyHost): string[] {
     arch: host.arch,
     ...(host.osRelease === undefined ? {} : { osVersion: host.osRelease }),
   });
-  return issues
-    .filter((issue) => issue.path !== 'kubernetes.version' || issue.fatal)
-    .map((issue) => `Error for field '${issue.path}': ${issue.message}`);
+  return issues.map((issue) => `Error for field '${issue.path}': ${issue.message}`);
 }
 
 function knownPart(profile: JsonObject): JsonObject {

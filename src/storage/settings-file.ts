@@ -64,11 +64,11 @@ function interpret(
   if (stored === undefined) return { reason: 'it is not JSON' };
   if (!isObject(stored)) return { reason: 'it does not hold an object' };
   if (stored.version === undefined) return { reason: 'it has no version' };
+  if (typeof stored.version === 'number' && stored.version > SCHEMA_VERSION) throw newer(path, stored.version);
   const problem = versionProblem(stored.version);
   if (typeof stored.version !== 'number' || problem !== undefined) {
     return { reason: `its version is ${JSON.stringify(stored.version)}` };
   }
-  if (stored.version > SCHEMA_VERSION) throw newer(path, stored.version);
   const settings = fillDefaults(canonicalise(upToDate(stored, stored.version, host.platform)), host);
   if (hasShape(settings)) return { settings };
   return { reason: shapeProblems(hasShape.errors ?? []) };

@@ -1,0 +1,155 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeEach, expect, test } from 'vitest';
+import { policyPlaces, readPolicies } from '../../src/storage/policies.ts';
+import { startService } from '../helpers/service.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const HOST = { platform: 'linux', arch: 'x64' } as const;
+
+let directory = '';
+beforeEach(() => {
+  directory = temporaryDirectory();
+});
+
+const place = (name: string) => ({
+  defaults: join(directory, name, 'defaults.json'),
+  locked: join(directory, name, 'locked.json'),
+});
+
+function write(name: string, which: 'defaults' | 'locked', content: unknown): string {
+  mkdirSync(join(directory, name), { recursive: true });
+  const path = place(name)[which];
+  writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content));
+  return path;
+}
+
+const read = (...names: string[]) => readPolicies(names.map(place), HOST);
+
+test('the places of the system come first and do not follow the environment', () => {
+  const [first, second, user] = policyPlaces({ XDG_CONFIG_HOME: '/x', RDCTL_HOME: '/h' }, 'linux', '/home/u');
+  expect(first?.locked).toBe('/etc/rancher-desktop/locked.json');
+  expect(second?.defaults).toBe('/usr/etc/rancher-desktop/defaults.json');
+  expect(user?.locked).toBe('/x/rancher-desktop.locked.json');
+  expect(policyPlaces({}, 'linux', '/home/u')[2]?.defaults).toBe('/home/u/.config/rancher-desktop.defaults.json');
+});
+
+test('no profile anywhere is no policy', async () => {
+  expect(await read('a', 'b')).toEqual({ warnings: [] });
+});
+
+test('the first place with either file gives both, and later ones are not even read', async () => {
+  const file = write('a', 'defaults', { version: 19, images: { namespace: 'a' } });
+  write('b', 'locked', 'not JSON');
+  expect(await read('none', 'a', 'b')).toEqual({
+    defaults: { file, settings: { version: 19, images: { namespace: 'a' } } },
+    warnings: [],
+  });
+});
+
+test('older profiles are migrated; a locked one freezes what came after it', async () => {
+  write('a', 'locked', { version: 10, containerEngine: { name: 'docker' }, kubernetes: { version: 'v1.30.2+k3s1' } });
+  const { locked } = await read('a');
+  expect(locked?.settings).toEqual({
+    version: 19,
+    containerEngine: { name: 'moby' },
+    kubernetes: { version: '1.30.2' },
+    experimental: { containerEngine: { webAssembly: { enabled: false } } },
+  });
+});
+
+test('unknown fields are passed over and named', async () => {
+  const file = write('a', 'locked', { version: 19, images: { namespace: 'x', extra: 1 } });
+  const { locked, warnings } = await read('a');
+  expect(locked?.settings).toEqual({ version: 19, images: { namespace: 'x' } });
+  expect(warnings).toEqual([`${file}: there are no settings "images.extra"; they are passed over.`]);
+});
+
+test.each([
+  ['{', 'Error parsing deployment profile from FILE: it is not JSON'],
+  ['[]', 'Error parsing deployment profile from FILE: it does not hold an object'],
+  [
+    '{}',
+    'Invalid deployment file FILE: no version specified. Add a version field to make it valid (current version is 19).',
+  ],
+  [
+    '{"version":"x"}',
+    'Error in deployment file FILE: updating settings requires specifying an API version, but "x" is not a proper config version',
+  ],
+  [
+    '{"version":-1}',
+    'Error in deployment file FILE: updating settings requires specifying an API version, but "-1" is not a positive number',
+  ],
+  ['{"version":25}', 'Error in deployment file FILE: its version is 25, and the newest known is 19'],
+])('the profile %s stops the start, naming the file', async (content, message) => {
+  for (const which of ['defaults', 'locked'] as const) {
+    const file = write(which, which, content);
+    await expect(read(which)).rejects.toMatchObject({
+      code: 'ERR_PROFILE_INVALID',
+      message: message.replace('FILE', file),
+    });
+  }
+});
+
+test('every bad field is named', async () => {
+  write('a', 'locked', { version: 19, kubernetes: { version: ['a'], port: 'x' }, WSL: { integrations: { d: true } } });
+  const error = await read('a').catch((thrown: unknown) => thrown);
+  const details = (error as { details: string[] }).details.join('\n');
+  for (const path of ['kubernetes.version', 'kubernetes.port', 'WSL.integrations']) {
+    expect(details).toContain(`Error for field '${path}': `);
+  }
+});
+
+test('a policy may ask for a smaller disk than the default', async () => {
+  write('a', 'defaults', { version: 19, experimental: { virtualMachine: { diskSize: '20GiB' } } });
+  expect((await read('a')).defaults?.settings).toMatchObject({
+    experimental: { virtualMachine: { diskSize: '20GiB' } },
+  });
+});
+
+test('a profile that cannot be read stops the start', async () => {
+  mkdirSync(place('a').locked, { recursive: true });
+  await expect(read('a')).rejects.toMatchObject({
+    code: 'ERR_PROFILE_INVALID',
+    message: expect.stringContaining('it is a directory'),
+  });
+});
+
+test('locked fields are forced at every start, and cannot be changed; defaults count once', async () => {
+  const locked = write('a', 'locked', { version: 19, containerEngine: { name: 'containerd' } });
+  const defaults = write('a', 'defaults', {
+    version: 19,
+    images: { namespace: 'team' },
+    containerEngine: { name: 'moby' },
+  });
+  const home = temporaryDirectory();
+  const first = await startService({ home, power: 'stopped', policies: { locked, defaults } });
+  expect((await first.client.settings()).settings).toMatchObject({
+    containerEngine: { name: 'containerd' },
+    images: { namespace: 'team' },
+  });
+  expect(await first.client.locked()).toEqual({ version: true, containerEngine: { name: true } });
+  await expect(first.client.putSettings({ version: 19, containerEngine: { name: 'moby' } })).rejects.toThrow(
+    'field "containerEngine.name" is locked',
+  );
+  await first.client.putSettings({ version: 19, images: { namespace: 'mine' } });
+  await first.service.stop('enough');
+
+  write('a', 'locked', { version: 19, kubernetes: { enabled: false } });
+  const second = await startService({ home, policies: { locked, defaults } });
+  expect((await second.client.settings()).settings).toMatchObject({
+    containerEngine: { name: 'containerd' },
+    images: { namespace: 'mine' },
+    kubernetes: { enabled: false },
+  });
+  const plan = await second.client.plan({ settings: { kubernetes: { enabled: true } }, state: 'unmanaged', prune: [] });
+  expect(plan.changes[0]?.blocked?.message).toContain(locked);
+});
+
+test('a bad profile stops the start before any file is touched', async () => {
+  const locked = write('a', 'locked', '{');
+  const home = temporaryDirectory();
+  await expect(startService({ home, policies: { locked } })).rejects.toMatchObject({ code: 'ERR_PROFILE_INVALID' });
+  const { client } = await startService({ home, power: 'stopped' });
+  expect((await client.status()).notices).toEqual([]);
+});
