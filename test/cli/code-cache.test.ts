@@ -1,0 +1,99 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { builtTool } from '../helpers/built-tool.ts';
+import { type Outcome, rdctlProgram } from '../helpers/cli.ts';
+
+const tool = builtTool();
+const chunk = () => join(tool.folder(), 'validate.cjs');
+const cache = () => join(tool.folder(), `validate.${process.version}-${process.arch}.cache`);
+
+/** A command whose chunk is large enough for a cache. */
+function validate(): Promise<Outcome> {
+  return rdctlProgram(['validate', '-f', 'examples/moby.yaml'], { entry: tool.entry() });
+}
+
+/** Rewrites a cache with checksums that fit, so that only V8 itself can find it wrong. */
+function forge(data: Buffer, source: Buffer): void {
+  const header = Buffer.alloc(8);
+  header.writeUInt32LE(crc32(source), 0);
+  header.writeUInt32LE(crc32(data), 4);
+  writeFileSync(cache(), Buffer.concat([header, data]));
+}
+
+let good: Outcome;
+let source: Buffer;
+beforeEach(async () => {
+  rmSync(cache(), { recursive: true, force: true });
+  source = readFileSync(chunk());
+  good = await validate();
+  expect(good).toMatchObject({ exit: 0 });
+});
+afterEach(() => writeFileSync(chunk(), source));
+
+test('the first run writes it, and nothing else; the second reads it and writes nothing', async () => {
+  const first = readFileSync(cache());
+  expect(first.readUInt32LE(0)).toBe(crc32(source));
+  expect(first.readUInt32LE(4)).toBe(crc32(first.subarray(8)));
+  expect(await validate()).toEqual(good);
+  expect(readFileSync(cache()).equals(first)).toBe(true);
+  expect(readdirSync(tool.folder()).filter((name) => name.includes('.cache'))).toHaveLength(1);
+});
+
+test('it is really used: code from the cache runs where its checksums say that it belongs to the source', async () => {
+  const { before, after } = sameLength(source);
+  writeFileSync(chunk(), after);
+  forge(readFileSync(cache()).subarray(8), after);
+  expect(await validate()).toEqual(good);
+  expect(before.equals(after)).toBe(false);
+});
+
+test('a source that changed is compiled anew, also when its length is the same', async () => {
+  const { after, shows } = sameLength(source);
+  writeFileSync(chunk(), after);
+  const outcome = await validate();
+  expect(outcome.out + outcome.err).toContain(shows);
+});
+
+describe('a cache that is', () => {
+  test.each([0, 4, 8, 12, 20, 40, 1000, 50_000])('damaged at byte %d is not used', async (at) => {
+    const bytes = readFileSync(cache());
+    bytes[at] = (bytes[at] ?? 0) ^ 0x40;
+    writeFileSync(cache(), bytes);
+    expect(await validate()).toEqual(good);
+    expect(readFileSync(cache()).equals(bytes)).toBe(true);
+  });
+
+  test.each([0, 4, 8, 9, 5000])('cut after %d bytes is not used', async (length) => {
+    writeFileSync(cache(), readFileSync(cache()).subarray(0, length));
+    expect(await validate()).toEqual(good);
+  });
+
+  test('made by another V8 is not used', async () => {
+    const data = Buffer.from(readFileSync(cache()).subarray(8));
+    // The second word of V8's own header names its version.
+    data[5] = (data[5] ?? 0) ^ 0xff;
+    forge(data, source);
+    expect(await validate()).toEqual(good);
+  });
+
+  test('impossible to read or write is done without', async () => {
+    rmSync(cache());
+    mkdirSync(cache());
+    expect(await validate()).toEqual(good);
+    expect(readdirSync(tool.folder()).filter((name) => name.includes('.cache.'))).toEqual([]);
+  });
+});
+
+test('a small chunk has none', async () => {
+  expect((await rdctlProgram(['version'], { entry: tool.entry() })).exit).toBe(0);
+  expect(existsSync(join(tool.folder(), `version.${process.version}-${process.arch}.cache`))).toBe(false);
+});
+
+/** The chunk with another word in the sentence that `validate` prints. */
+function sameLength(text: Buffer): { before: Buffer; after: Buffer; shows: string } {
+  const before = text.toString('latin1');
+  const after = before.replaceAll(': valid', ': VALID');
+  return { before: text, after: Buffer.from(after, 'latin1'), shows: ': VALID' };
+}
