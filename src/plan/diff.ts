@@ -50,15 +50,17 @@ export function differences(live: Settings, request: Pick<PlanRequest, 'settings
  */
 export function payloadOf(wanted: readonly Difference[], live: Settings): JsonObject | undefined {
   const payload: JsonObject = {};
+  const maps = new Map<SettingPath, Map<string, JsonValue>>();
   for (const { path, key, after } of wanted) {
     if (path === EXTENSIONS) continue;
     if (key === undefined) {
       if (after !== undefined) setLeaf(payload, path, after);
       continue;
     }
-    const map = leafAt(payload, path) ?? leafAt(live, path);
-    setLeaf(payload, path, { ...(isObject(map) ? map : {}), [key]: after ?? null });
+    const entries = maps.get(path) ?? new Map(Object.entries(entriesOf(leafAt(live, path))));
+    maps.set(path, entries.set(key, after ?? null));
   }
+  for (const [path, entries] of maps) setLeaf(payload, path, Object.fromEntries(entries));
   return Object.keys(payload).length === 0 ? undefined : { version: SCHEMA_VERSION, ...payload };
 }
 
@@ -74,8 +76,8 @@ function entryDifferences(
   after: JsonValue | undefined,
   prune: boolean,
 ) {
-  const present = isObject(before) ? before : {};
-  const wanted = isObject(after) ? after : {};
+  const present = entriesOf(before);
+  const wanted = entriesOf(after);
   const removed = prune ? Object.keys(present).filter((key) => !Object.hasOwn(wanted, key)) : [];
   const found: Difference[] = [];
   for (const key of [...Object.keys(wanted), ...removed]) {
@@ -90,6 +92,10 @@ function entryDifferences(
     }
   }
   return found;
+}
+
+function entriesOf(map: JsonValue | undefined): JsonObject {
+  return isObject(map) ? map : {};
 }
 
 function inSchemaOrder(paths: readonly SettingPath[]): SettingPath[] {

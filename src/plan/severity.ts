@@ -77,7 +77,12 @@ function engineName(at: Circumstances): Cost | undefined {
   if (silent) return silent;
   const { name } = at.desired.containerEngine;
   const others = busyEngines(at.observed).filter((running) => running !== name);
-  if (others.length === 0) return free(`${name} is running already`);
+  if (others.length === 0) {
+    const { state } = at.observed.engines[name];
+    return free(
+      state === 'stopped' ? `no engine runs; ${name} is the one that is started` : `${name} is running already`,
+    );
+  }
   return { severity: 'restart', reason: `${others.join(' and ')} is stopped and ${name} is started` };
 }
 

@@ -3,7 +3,7 @@ import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
 import { emptyModel, type Model } from '../../src/drivers/machines/simulated/model.ts';
 import { patchOf } from '../../src/plan/patch.ts';
 import { lockRecord } from '../../src/settings/locks.ts';
-import { runningModel, settingsWith } from '../reconcile/worlds.ts';
+import { runningModel, seenOf, settingsWith } from '../reconcile/worlds.ts';
 import { planFor, requestFor, TARGET } from './planning.ts';
 
 const MUTED = 'diagnostics.mutedChecks';
@@ -250,23 +250,10 @@ describe('what a plan interrupts, hides and destroys', () => {
   });
 
   test('containers that could not be counted are not counted as none', async () => {
-    const model = runningModel(settingsWith(OFF));
-    const plan = await planFor(OFF, requestFor({ 'containerEngine.allowedImages.enabled': true }), {
-      observed: {
-        machine: { state: 'on', spec: model.machine.state === 'on' ? model.machine.spec : ({} as never) },
-        engines: {
-          moby: {
-            state: 'running',
-            spec: model.engines.moby.process.state === 'running' ? model.engines.moby.process.spec : ({} as never),
-            endpoint: '',
-            version: '',
-            workload: {},
-          },
-          containerd: { state: 'stopped' },
-        },
-        cluster: { state: 'absent' },
-      },
-    });
+    const observed = await seenOf(runningModel(settingsWith(OFF)));
+    const { moby } = observed.engines;
+    if (moby.state === 'running') moby.workload = {};
+    const plan = await planFor(OFF, requestFor({ 'containerEngine.allowedImages.enabled': true }), { observed });
     expect(plan.blastRadius).toEqual([{ what: 'stops the containers in moby (not counted)', lost: false }]);
   });
 
@@ -317,4 +304,12 @@ test('several changes cost one restart', async () => {
 test('a change that is only stored restarts nothing', async () => {
   const plan = await planFor({}, requestFor({ 'application.debug': true }));
   expect(plan.summary.text).toBe('1 change, no restart, nothing is lost');
+});
+
+test('thousands of entries are planned and sent in one go', async () => {
+  const entries = Object.fromEntries(Array.from({ length: 16_000 }, (_, index) => [`CHECK_${index}`, true]));
+  const request = requestFor({ [MUTED]: entries });
+  const plan = await planFor({}, request);
+  expect(plan.changes).toHaveLength(16_000);
+  expect(patchOf(plan, request, settingsWith())).toEqual({ version: 19, diagnostics: { mutedChecks: entries } });
 });

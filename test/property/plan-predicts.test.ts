@@ -10,10 +10,14 @@ import { createControllers } from '../../src/reconcile/controllers.ts';
 import { leaves, setLeaf } from '../../src/settings/leaf-paths.ts';
 import { mergeSettings } from '../../src/settings/merge.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
+import { settingsArbitrary as anySettings } from '../helpers/settings-arbitrary.ts';
 import { createVirtualClock } from '../reconcile/virtual-clock.ts';
-import { powerArbitrary, settingsArbitrary } from '../reconcile/worlds.ts';
+import { settingsArbitrary as fewValues, powerArbitrary } from '../reconcile/worlds.ts';
 
 const TARGET = { product: 'rdctl', driver: 'simulated', simulated: true };
+
+/** Few values each, which often agree with each other, and everything that is valid. */
+const settingsArbitrary: fc.Arbitrary<Settings> = fc.oneof({ arbitrary: fewValues, weight: 3 }, anySettings('linux'));
 
 const requestArbitrary: fc.Arbitrary<PlanRequest> = fc
   .record({

@@ -7,6 +7,7 @@ import { type ErrorCode, RdError } from '../../src/errors.ts';
 import { MAX_ATTEMPTS } from '../../src/reconcile/backoff.ts';
 import type { Desired } from '../../src/reconcile/contract.ts';
 import { createControllers, IDLE_MS } from '../../src/reconcile/controllers.ts';
+import { firstLook } from '../../src/reconcile/first-look.ts';
 import type { LoopStatus } from '../../src/reconcile/status.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
 import { createVirtualClock } from './virtual-clock.ts';
@@ -380,6 +381,28 @@ describe('drift', () => {
 });
 
 describe('waiting and closing', () => {
+  test('the first look comes before anything is done', async () => {
+    const { controllers, steps } = start({
+      settings: settingsWith(),
+      model: runningModel(settingsWith()),
+      latency: 1_000,
+    });
+    expect(controllers.observed().machine.state).toBe('off');
+    await firstLook(controllers, new AbortController().signal);
+    expect(controllers.observed().machine.state).toBe('on');
+    expect(steps()).toEqual([]);
+    await firstLook(controllers, new AbortController().signal);
+  });
+
+  test('a driver that does not answer holds the first look up no longer than the signal', async () => {
+    const { controllers } = start({ faults: (_part, step) => (step === 'observe' ? { kind: 'hang' } : undefined) });
+    const waiting = new AbortController();
+    const looked = firstLook(controllers, waiting.signal);
+    waiting.abort();
+    await looked;
+    expect(controllers.status().conditions[0]?.reason).toBe('NotObserved');
+  });
+
   test('quiesce gives up when its signal aborts', async () => {
     const { controllers, clock } = start({ latency: 1_000_000 });
     await clock.turn();

@@ -1,0 +1,44 @@
+import { describe, expect, test } from 'vitest';
+import type { Severity } from '../../src/plan/change.ts';
+import { estimatePlan } from '../../src/plan/offline.ts';
+import { lockRecord } from '../../src/settings/locks.ts';
+import { settingsWith } from '../reconcile/worlds.ts';
+import { requestFor, TARGET, type Values } from './planning.ts';
+
+function estimate(base: Values, wanted: Values, rest = {}) {
+  return estimatePlan({ request: requestFor(wanted), base: settingsWith(base), target: TARGET, ...rest });
+}
+
+describe('a plan from schema facts', () => {
+  test('is marked as estimated and promises nothing', () => {
+    const plan = estimate({}, { 'containerEngine.name': 'containerd', 'application.debug': true });
+    expect(plan).toMatchObject({ basis: 'estimated', generation: 0, pendingRestart: [] });
+    expect(plan.summary.text).toBe('2 changes, 1 restart, estimated');
+    expect(plan.warnings).toHaveLength(1);
+  });
+
+  test('says that nothing is to change', () => {
+    expect(estimate({}, { 'kubernetes.port': 6443 }).summary.text).toBe('nothing to change');
+  });
+
+  test.each<[Values, Values, Severity]>([
+    [{}, { 'application.debug': true }, 'none'],
+    [{}, { 'containerEngine.allowedImages.patterns': ['a'] }, 'live'],
+    [{}, { 'kubernetes.port': 7000 }, 'restart'],
+    [{ 'kubernetes.enabled': false }, { 'kubernetes.port': 7000 }, 'none'],
+    [{}, { 'kubernetes.enabled': false }, 'restart'],
+    [{ 'kubernetes.version': '1.31.2' }, { 'kubernetes.version': '1.30.2' }, 'reset'],
+    [{ 'kubernetes.version': '1.31.2', 'kubernetes.enabled': false }, { 'kubernetes.version': '1.30.2' }, 'reset'],
+    [{}, { 'kubernetes.version': '1.30.2' }, 'restart'],
+    [{ 'containerEngine.name': 'containerd' }, { 'containerEngine.mobyStorageDriver': 'classic' }, 'none'],
+  ])('%j then %j costs %s', (base, wanted, severity) => {
+    expect(estimate(base, wanted).summary.severity).toBe(severity);
+  });
+
+  test('knows the locks that it is given', () => {
+    const locks = lockRecord({ version: 19, kubernetes: { port: 6443 } });
+    const plan = estimate({}, { 'kubernetes.port': 7000 }, { locks, lockedBy: 'locked.json' });
+    expect(plan.changes[0]?.blocked?.message).toBe('"kubernetes.port" is locked by locked.json.');
+    expect(plan.summary).toMatchObject({ blocked: 1, restarts: 0 });
+  });
+});
