@@ -1,0 +1,307 @@
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test, vi } from 'vitest';
+import { lockApply } from '../../src/storage/home-lock.ts';
+import { rdctl } from '../helpers/cli.ts';
+import { recordingProxy } from '../helpers/recording-proxy.ts';
+import { scriptedServer, writeConnection } from '../helpers/scripted-server.ts';
+import { startService } from '../helpers/service.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const answer = vi.hoisted(() => ({ confirm: vi.fn(async () => true) }));
+vi.mock('@clack/prompts', () => answer);
+
+/** A service, and a tool that reaches it through a proxy that counts. */
+async function stage(options: Parameters<typeof startService>[0] = {}) {
+  const running = await startService(options);
+  await running.converged();
+  const proxy = await recordingProxy(running.service.connection);
+  const cwd = temporaryDirectory();
+  return {
+    ...running,
+    proxy,
+    cwd,
+    file(name: string, text: string) {
+      writeFileSync(join(cwd, name), text);
+    },
+    rdctl: (argv: string[], rest: Parameters<typeof rdctl>[1] = {}) => rdctl(argv, { env: proxy.env, cwd, ...rest }),
+  };
+}
+
+const CONTAINERD = JSON.stringify({ version: 19, containerEngine: { name: 'containerd' } });
+const cluster = (version: string) => JSON.stringify({ version: 19, kubernetes: { enabled: true, version } });
+
+describe('apply -f', () => {
+  test('sends one write, waits, and says what happened', async () => {
+    const { rdctl, proxy, client, file } = await stage();
+    file('p.json', CONTAINERD);
+    const { exit, out, err } = await rdctl(['apply', '-f', 'p.json']);
+    expect(exit).toBe(0);
+    expect(proxy.writes()).toEqual(['PUT /v1/settings']);
+    expect(await client.status()).toMatchObject({ converged: true, engine: { name: 'containerd', state: 'running' } });
+    expect(err).toMatch(/Driver: simulated \(SIMULATED/);
+    expect(err).toContain('± containerEngine.name: moby → containerd');
+    expect(out).toMatch(/engine stop +\d+ ms\n.*engine start +\d+ ms\n.*Converged in /s);
+  });
+
+  test('the second time it writes nothing', async () => {
+    const { rdctl, proxy, file } = await stage();
+    file('p.json', CONTAINERD);
+    await rdctl(['apply', '-f', 'p.json']);
+    const before = proxy.writes().length;
+    const { exit, out } = await rdctl(['apply', '-f', 'p.json']);
+    expect(exit).toBe(0);
+    expect(out).toMatch(/^Nothing to change\.\n/);
+    expect(proxy.writes()).toHaveLength(before);
+  });
+
+  test('what list-settings prints is applied without a write', async () => {
+    const { rdctl, proxy } = await stage();
+    const { out: stdin } = await rdctl(['list-settings']);
+    const { exit, out } = await rdctl(['apply', '-f', '-'], { stdin });
+    expect(exit).toBe(0);
+    expect(out).toContain('Nothing to change.');
+    expect(proxy.writes()).toEqual([]);
+  });
+
+  test('the document of -o json', async () => {
+    const { rdctl, file } = await stage();
+    file('p.json', CONTAINERD);
+    const applied = JSON.parse((await rdctl(['apply', '-f', 'p.json', '-o', 'json'])).out);
+    expect(applied).toMatchObject({
+      kind: 'ApplyReport',
+      formatVersion: 1,
+      outcome: 'applied',
+      target: { driver: 'simulated', simulated: true },
+      changes: [{ path: 'containerEngine.name', before: 'moby', after: 'containerd' }],
+      writes: 1,
+      converged: true,
+      phases: expect.arrayContaining([
+        expect.objectContaining({ name: 'engine stop' }),
+        expect.objectContaining({ name: 'engine start' }),
+      ]),
+    });
+    expect(JSON.parse((await rdctl(['apply', '-f', 'p.json', '-o', 'json'])).out)).toMatchObject({
+      outcome: 'unchanged',
+      writes: 0,
+    });
+  });
+
+  test('the power state: stopped, unmanaged, started', async () => {
+    const { rdctl, proxy, client, file } = await stage();
+    const profile = (state: string) =>
+      `apiVersion: rdctl/v1\nkind: Profile\nsettings: { version: 19 }\nstate: ${state}\n`;
+    file('p.yaml', profile('stopped'));
+    expect((await rdctl(['apply', '-f', 'p.yaml'])).exit).toBe(0);
+    expect((await client.backendState()).vmState).toBe('STOPPED');
+    file('p.yaml', profile('unmanaged'));
+    expect((await rdctl(['apply', '-f', 'p.yaml'])).out).toContain('Nothing to change.');
+    file('p.yaml', profile('started'));
+    expect((await rdctl(['apply', '-f', 'p.yaml'])).exit).toBe(0);
+    expect((await client.status()).engine.state).toBe('running');
+    expect(proxy.writes()).toEqual(['PUT /v1/backend_state', 'PUT /v1/backend_state']);
+  });
+
+  test('port forwards are refused, not passed over', async () => {
+    const { rdctl, proxy, file } = await stage();
+    const forward = '{ namespace: default, service: web, k8sPort: 80, hostPort: 8080 }';
+    file('p.yaml', `apiVersion: rdctl/v1\nkind: Profile\nsettings: { version: 19 }\nportForwards: [${forward}]\n`);
+    const { exit, err } = await rdctl(['apply', '-f', 'p.yaml']);
+    expect(exit).toBe(3);
+    expect(err).toContain('Port forwards are checked but cannot be made by this version.');
+    expect(proxy.writes()).toEqual([]);
+  });
+});
+
+describe('data loss', () => {
+  test('is refused without consent, asked for on a terminal, and agreed to beforehand', async () => {
+    const { rdctl, proxy, file } = await stage();
+    file('new.json', cluster('1.33.4'));
+    file('old.json', cluster('1.32.8'));
+    expect((await rdctl(['apply', '-f', 'new.json'])).exit).toBe(0);
+    const writes = proxy.writes().length;
+    const refused = await rdctl(['apply', '-f', 'old.json']);
+    expect(refused.exit).toBe(5);
+    expect(refused.err).toContain('--allow-reset');
+    answer.confirm.mockResolvedValueOnce(false);
+    expect((await rdctl(['apply', '-f', 'old.json'], { interactive: true })).exit).toBe(5);
+    expect(proxy.writes()).toHaveLength(writes);
+    expect(answer.confirm).toHaveBeenCalledTimes(1);
+    expect((await rdctl(['apply', '-f', 'old.json'], { interactive: true })).exit).toBe(0);
+    expect((await rdctl(['apply', '-f', 'new.json'])).exit).toBe(0);
+    expect((await rdctl(['apply', '-f', 'old.json', '--allow-reset'])).exit).toBe(0);
+  });
+});
+
+describe('locks', () => {
+  const locked = JSON.stringify({ version: 19, images: { showAll: false } });
+  const wanted = JSON.stringify({ version: 19, images: { showAll: true, namespace: 'team' } });
+
+  test('name the field and the file, and --skip-locked does the rest', async () => {
+    const policy = join(temporaryDirectory(), 'locked.json');
+    writeFileSync(policy, locked);
+    const { rdctl, proxy, client, file } = await stage({ policies: { locked: policy } });
+    file('p.json', wanted);
+    const refused = await rdctl(['apply', '-f', 'p.json']);
+    expect(refused.exit).toBe(3);
+    expect(refused.err).toContain('images.showAll');
+    expect(refused.err).toContain(policy);
+    expect(proxy.writes()).toEqual([]);
+    const { exit, out, err } = await rdctl(['apply', '-f', 'p.json', '--skip-locked']);
+    expect(exit).toBe(0);
+    expect(err).toMatch(/Skipped because of locks:\n {2}! images\.showAll/);
+    expect(out).toContain('1 locked change skipped.');
+    expect((await client.settings()).settings).toMatchObject({ images: { showAll: false, namespace: 'team' } });
+  });
+});
+
+describe('a saved plan', () => {
+  test('is obeyed once; then it is stale', async () => {
+    const { rdctl, proxy, client, file } = await stage();
+    file('p.json', CONTAINERD);
+    expect((await rdctl(['plan', '-f', 'p.json', '--out-file', 'plan.json'])).exit).toBe(0);
+    expect(proxy.writes()).toEqual([]);
+    expect((await rdctl(['apply', 'plan.json'])).exit).toBe(0);
+    expect((await client.status()).engine.name).toBe('containerd');
+    const again = await rdctl(['apply', 'plan.json']);
+    expect(again.exit).toBe(6);
+    expect(again.err).toContain('no longer holds');
+    expect(proxy.writes()).toHaveLength(1);
+  });
+
+  test('is refused by another target', async () => {
+    const one = await stage();
+    one.file('p.json', CONTAINERD);
+    await one.rdctl(['plan', '-f', 'p.json', '--out-file', 'plan.json']);
+    const two = await stage();
+    const { exit } = await two.rdctl(['apply', join(one.cwd, 'plan.json')]);
+    expect(exit).toBe(3);
+    expect(two.proxy.writes()).toEqual([]);
+  });
+
+  test.each([
+    ['a profile', CONTAINERD, 3],
+    ['nothing', undefined, 1],
+  ])('%s in its place: exit', async (_what, text, code) => {
+    const { rdctl, proxy, file } = await stage();
+    if (text !== undefined) file('plan.json', text);
+    const { exit, err } = await rdctl(['apply', 'plan.json']);
+    expect(exit).toBe(code);
+    expect(err).toMatch(/-f FILE/);
+    expect(proxy.requests).toEqual([]);
+  });
+});
+
+describe('the way back', () => {
+  test('--previous brings settings, map entries and power back', async () => {
+    const { rdctl, client, file } = await stage();
+    const { settings: before } = await client.settings();
+    file(
+      'p.yaml',
+      `apiVersion: rdctl/v1
+kind: Profile
+settings:
+  version: 19
+  containerEngine: { name: containerd }
+  diagnostics: { mutedChecks: { ONE: true } }
+state: stopped
+`,
+    );
+    expect((await rdctl(['apply', '-f', 'p.yaml'])).exit).toBe(0);
+    expect((await rdctl(['apply', '--previous'])).exit).toBe(0);
+    expect((await client.settings()).settings).toEqual(before);
+    expect((await client.status()).power).toBe('started');
+  });
+
+  test('the copy is private', async () => {
+    const { rdctl, proxy, file } = await stage();
+    file('p.json', CONTAINERD);
+    await rdctl(['apply', '-f', 'p.json']);
+    const path = join(proxy.env.RDCTL_HOME ?? '', 'state', 'before-apply.json');
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({
+      settings: { containerEngine: { name: 'moby' } },
+      power: 'started',
+    });
+  });
+
+  test('without an apply there is none', async () => {
+    const { rdctl } = await stage();
+    const { exit, err } = await rdctl(['apply', '--previous']);
+    expect(exit).toBe(1);
+    expect(err).toContain('nothing to go back to');
+  });
+});
+
+describe('what can go wrong', () => {
+  test('a backend that cannot converge: the reason, the log and the command back', async () => {
+    const { rdctl, file } = await stage({ env: { RDCTL_SIMULATED_FAULTS: 'containerd.start:terminal' } });
+    file('p.json', CONTAINERD);
+    const { exit, err } = await rdctl(['apply', '-f', 'p.json']);
+    expect(exit).toBe(1);
+    expect(err).toMatch(/did not reach the desired state: .*EngineReady/);
+    expect(err).toContain('rdctl apply --previous');
+  });
+
+  test('a deadline: exit 4', async () => {
+    const { rdctl, file } = await stage({ env: { RDCTL_SIMULATED_FAULTS: 'containerd.start:hang' } });
+    file('p.json', CONTAINERD);
+    const { exit, err } = await rdctl(['apply', '-f', 'p.json', '--timeout', '300ms']);
+    expect(exit).toBe(4);
+    expect(err).toContain('has not converged within');
+  });
+
+  test('another apply: it waits, names it, and exits 4', async () => {
+    const { rdctl, proxy, file } = await stage();
+    file('p.json', CONTAINERD);
+    const lock = await lockApply(join(proxy.env.RDCTL_HOME ?? '', 'state', 'apply.lock'), { timeoutMs: 1000 });
+    const { exit, err } = await rdctl(['apply', '-f', 'p.json', '--timeout', '200ms']);
+    expect(exit).toBe(4);
+    expect(err).toContain(`pid ${process.pid}`);
+    expect(proxy.requests).toEqual([]);
+    await lock.release();
+    expect((await rdctl(['apply', '-f', 'p.json'])).exit).toBe(0);
+  });
+
+  test('another driver than the service has: exit 3', async () => {
+    const { rdctl, proxy, file } = await stage();
+    file('p.json', CONTAINERD);
+    expect((await rdctl(['apply', '-f', 'p.json', '--driver', 'host'])).exit).toBe(3);
+    expect(proxy.writes()).toEqual([]);
+  });
+
+  test('no service and --no-start: exit 1', async () => {
+    const cwd = temporaryDirectory();
+    writeFileSync(join(cwd, 'p.json'), CONTAINERD);
+    const { exit, err } = await rdctl(['apply', '-f', 'p.json', '--no-start'], {
+      cwd,
+      env: { RDCTL_HOME: temporaryDirectory() },
+    });
+    expect(exit).toBe(1);
+    expect(err).toContain('--no-start');
+  });
+
+  test('another application: exit 3, and nothing is written', async () => {
+    const data = temporaryDirectory();
+    await using server = await scriptedServer(() => ({ body: '{"version":16}' }));
+    writeConnection(join(data, 'rancher-desktop'), {});
+    writeFileSync(
+      join(data, 'rancher-desktop', 'rd-engine.json'),
+      JSON.stringify({ user: 'u', password: 'p', port: server.port }),
+    );
+    const env = { HOME: data, XDG_DATA_HOME: data, XDG_STATE_HOME: data, XDG_CONFIG_HOME: data };
+    const { exit, err } = await rdctl(['apply', '-f', 'examples/moby.yaml'], { env });
+    expect(exit).toBe(3);
+    expect(err).toContain('another application');
+    expect(server.received).toEqual([]);
+  });
+
+  test.each([
+    ['two things at once', ['apply', '-f', 'examples/moby.yaml', '--previous']],
+    ['two plans', ['apply', 'a.json', 'b.json']],
+  ])('%s: usage, exit 1', async (_what, argv) => {
+    const { exit, err } = await rdctl(argv);
+    expect(exit).toBe(1);
+    expect(err).toContain('Usage:');
+  });
+});

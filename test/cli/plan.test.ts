@@ -1,0 +1,219 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { validate as validPlan } from '../../src/settings/validators/plan.gen.js';
+import { rdctl } from '../helpers/cli.ts';
+import { scriptedServer } from '../helpers/scripted-server.ts';
+import { startService } from '../helpers/service.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const CONTAINERD = JSON.stringify({ version: 19, containerEngine: { name: 'containerd' } });
+
+async function stage(text = CONTAINERD) {
+  const running = await startService();
+  await running.converged();
+  const cwd = temporaryDirectory();
+  writeFileSync(join(cwd, 'p.json'), text);
+  return { ...running, cwd, rdctl: (...argv: string[]) => rdctl(argv, { env: running.env, cwd }) };
+}
+
+describe('plan', () => {
+  test('names target, driver, changes, cost and total; and changes nothing', async () => {
+    const { rdctl, client, home } = await stage();
+    const { generation } = await client.status();
+    const { exit, out } = await rdctl('plan', '-f', 'p.json');
+    expect(exit).toBe(0);
+    expect(out.split('\n').slice(0, 2)).toEqual([
+      `Target: rdctl at ${home}`,
+      'Driver: simulated (SIMULATED: a model, nothing real is touched)',
+    ]);
+    expect(out).toContain('  ± containerEngine.name: moby → containerd\n      restart: ');
+    expect(out).toMatch(/\n1 change, 1 restart, .*\n$/);
+    expect(await client.status()).toMatchObject({ generation, counters: { settingsPuts: 0 } });
+  });
+
+  test('-o json is the published document', async () => {
+    const { rdctl } = await stage();
+    const { out } = await rdctl('plan', '-f', 'p.json', '-o', 'json');
+    const document: unknown = JSON.parse(out);
+    expect(validPlan(document)).toBe(true);
+    expect(document).toMatchObject({ kind: 'Plan', basis: 'service', summary: { changes: 1, restarts: 1, resets: 0 } });
+  });
+
+  test('--detailed-exitcode tells changes from none', async () => {
+    const { rdctl, cwd } = await stage();
+    expect((await rdctl('plan', '-f', 'p.json', '--detailed-exitcode')).exit).toBe(2);
+    writeFileSync(join(cwd, 'p.json'), JSON.stringify({ version: 19, containerEngine: { name: 'docker' } }));
+    expect((await rdctl('plan', '-f', 'p.json', '--detailed-exitcode')).exit).toBe(0);
+  });
+
+  test('the saved file is the published document too, and private', async () => {
+    const { rdctl, cwd } = await stage();
+    expect((await rdctl('plan', '-f', 'p.json', '--out-file', 'plan.json')).exit).toBe(0);
+    const document: unknown = JSON.parse(readFileSync(join(cwd, 'plan.json'), 'utf8'));
+    expect(validPlan(document)).toBe(true);
+    expect(document).toMatchObject({ saved: { files: [join(cwd, 'p.json')] } });
+  });
+
+  test('what the service refuses is shown with exit 3', async () => {
+    const { rdctl } = await stage(JSON.stringify({ version: 19, kubernetes: { version: '1.2.3' } }));
+    const { exit, err } = await rdctl('plan', '-f', 'p.json');
+    expect(exit).toBe(3);
+    expect(err).toContain('/kubernetes/version');
+  });
+});
+
+describe('with no service running', () => {
+  test('a plan is estimated from the defaults, and says so', async () => {
+    const env = { RDCTL_HOME: temporaryDirectory() };
+    const { exit, out } = await rdctl(['plan', '-f', 'examples/containerd.yaml'], { env });
+    expect(exit).toBe(0);
+    expect(out).toMatch(/estimated, no service was asked/);
+    expect(out).toContain('compared with the defaults');
+    expect(out).toContain('containerEngine.name: moby → containerd');
+    expect(out).not.toContain('nothing is lost');
+  });
+
+  test('and from the stored settings after one ran', async () => {
+    const { rdctl, client, service } = await stage();
+    await client.putSettings({ version: 19, containerEngine: { name: 'containerd' } });
+    await service.stop('test');
+    const { out } = await rdctl('plan', '-f', 'p.json');
+    expect(out).toContain('compared with the stored settings');
+    expect(out).toContain('Driver: simulated');
+    expect(out).toMatch(/nothing to change/);
+  });
+
+  test('a stale connection file is no service', async () => {
+    await using server = await scriptedServer(() => undefined);
+    await server.close();
+    const { exit, out } = await rdctl(['plan', '-f', 'examples/moby.yaml'], { env: server.env });
+    expect({ exit, estimated: out.includes('estimated') }).toEqual({ exit: 0, estimated: true });
+  });
+
+  test('a service that was named must be there', async () => {
+    await using server = await scriptedServer(() => undefined);
+    await server.close();
+    const argv = ['--port', String(server.port), 'plan', '-f', 'examples/moby.yaml'];
+    expect((await rdctl(argv, { env: server.env })).exit).toBe(1);
+  });
+
+  test('a plan cannot be saved', async () => {
+    const cwd = temporaryDirectory();
+    writeFileSync(join(cwd, 'p.json'), CONTAINERD);
+    const argv = ['plan', '-f', 'p.json', '--out-file', 'plan.json'];
+    const { exit, err } = await rdctl(argv, { cwd, env: { RDCTL_HOME: temporaryDirectory() } });
+    expect(exit).toBe(1);
+    expect(err).toContain('none is running');
+    expect(existsSync(join(cwd, 'plan.json'))).toBe(false);
+  });
+
+  test('status: exit 1 and what to do', async () => {
+    const { exit, out, err } = await rdctl(['status'], { env: { RDCTL_HOME: temporaryDirectory() } });
+    expect({ exit, out }).toEqual({ exit: 1, out: '' });
+    expect(err).toContain('rdctl start');
+  });
+});
+
+describe('diff', () => {
+  test('exits 2 with differences and 0 without', async () => {
+    const { rdctl, client, converged } = await stage();
+    const before = await rdctl('diff', '-f', 'p.json');
+    expect(before.exit).toBe(2);
+    expect(before.out).toContain('live → profile\n  containerEngine.name: moby → containerd\n');
+    expect(before.out).not.toMatch(/restart/);
+    const { generation } = await client.putSettings(JSON.parse(CONTAINERD));
+    await converged(generation);
+    expect(await rdctl('diff', '-f', 'p.json')).toMatchObject({
+      exit: 0,
+      out: expect.stringContaining('No differences.'),
+    });
+  });
+
+  test('-o json lists them', async () => {
+    const { rdctl } = await stage();
+    expect(JSON.parse((await rdctl('diff', '-f', 'p.json', '-o', 'json')).out)).toMatchObject({
+      kind: 'Diff',
+      formatVersion: 1,
+      differences: [{ path: 'containerEngine.name', live: 'moby', profile: 'containerd' }],
+    });
+  });
+});
+
+describe('status', () => {
+  test('says who, how and what; exit 0 when converged', async () => {
+    const { rdctl, home } = await stage();
+    const { exit, out } = await rdctl('status');
+    expect(exit).toBe(0);
+    expect(out).toContain(home);
+    expect(out).toMatch(/^Driver +simulated \(SIMULATED/m);
+    expect(out).toMatch(/^State +STARTED, converged/m);
+    expect(out).toMatch(/^Endpoint +simulated:moby/m);
+  });
+
+  test('-o json is what the API says', async () => {
+    const { rdctl, client } = await stage();
+    const { out } = await rdctl('status', '-o', 'json');
+    const { counters: _theirs, ...document } = JSON.parse(out);
+    const { counters: _ours, ...status } = await client.status();
+    expect(document).toEqual(JSON.parse(JSON.stringify(status)));
+  });
+
+  test('exit 1 when the backend gave up', async () => {
+    const running = await startService({ env: { RDCTL_SIMULATED_FAULTS: 'moby.start:terminal' } });
+    await running.converged().catch(() => undefined);
+    const { exit, out } = await rdctl(['status'], { env: running.env });
+    expect(exit).toBe(1);
+    expect(out).toMatch(/^State +ERROR, not converged/m);
+    expect(out).toMatch(/^! EngineReady: /m);
+  });
+});
+
+describe('init', () => {
+  test('writes what is applied without a write', async () => {
+    const { rdctl: at, client, converged } = await stage();
+    const change = {
+      version: 19,
+      images: { showAll: false },
+      diagnostics: { mutedChecks: { 'A: b': true } },
+      kubernetes: { enabled: false },
+    };
+    const { generation } = await client.putSettings(change);
+    await converged(generation);
+    for (const all of [[], ['--all']]) {
+      const { exit, out } = await at('init', ...all);
+      expect(exit).toBe(0);
+      expect(out).toMatch(/^# yaml-language-server: \$schema=\S*schemas\/profile\.json\n/);
+      expect(out).toContain('showAll: false');
+      const { cwd, env } = { cwd: temporaryDirectory(), env: { RDCTL_HOME: (await client.status()).home } };
+      writeFileSync(join(cwd, 'i.yaml'), out);
+      expect(await rdctl(['plan', '-f', 'i.yaml', '--detailed-exitcode'], { cwd, env })).toMatchObject({ exit: 0 });
+    }
+  });
+
+  test('leaves a secret out and shows how to manage it', async () => {
+    const { rdctl } = await stage();
+    const { out } = await rdctl('init', '--all');
+    expect(out).toContain('# password: { fromEnv: PROXY_PASSWORD }');
+    expect(out).not.toMatch(/^ +password:/m);
+  });
+
+  test('does not overwrite a file without --force', async () => {
+    const { rdctl, cwd } = await stage();
+    const refused = await rdctl('init', '--out-file', 'p.json');
+    expect(refused.exit).toBe(1);
+    expect(readFileSync(join(cwd, 'p.json'), 'utf8')).toBe(CONTAINERD);
+    expect((await rdctl('init', '--out-file', 'p.json', '--force')).exit).toBe(0);
+    expect(readFileSync(join(cwd, 'p.json'), 'utf8')).toMatch(/^# yaml-language-server/);
+  });
+
+  test('works with nothing running', async () => {
+    const { exit, out } = await rdctl(['init', '--schema', 'https://example.com/s.json'], {
+      env: { RDCTL_HOME: temporaryDirectory() },
+    });
+    expect(exit).toBe(0);
+    expect(out).toMatch(
+      /^# yaml-language-server: \$schema=https:\/\/example\.com\/s\.json\n# Written by `rdctl init` from the defaults/,
+    );
+  });
+});

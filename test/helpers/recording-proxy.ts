@@ -1,0 +1,44 @@
+import { createServer, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { onTestFinished } from 'vitest';
+import type { Connection } from '../../src/client/connection.ts';
+import { writeConnection } from './scripted-server.ts';
+import { temporaryDirectory } from './temp-home.ts';
+
+export interface RecordingProxy {
+  /** The environment of a tool that finds the service through the proxy. */
+  env: Record<string, string>;
+  /** `PUT /v1/settings`, in order of arrival. */
+  requests: string[];
+  /** The requests that can change something. */
+  writes(): string[];
+}
+
+/** Stands between a tool and a service and notes what passes. Ends with the test. */
+export async function recordingProxy(connection: Connection): Promise<RecordingProxy> {
+  const requests: string[] = [];
+  const server = createServer((incoming, outgoing) => {
+    requests.push(`${incoming.method} ${incoming.url}`);
+    const { method, url, headers } = incoming;
+    const options = { host: connection.host, port: connection.port, method, path: url, headers, agent: false };
+    const forward = request(options, (answer) => {
+      outgoing.writeHead(answer.statusCode ?? 500, answer.headers);
+      answer.pipe(outgoing);
+    });
+    forward.on('error', () => outgoing.destroy());
+    incoming.pipe(forward);
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const home = temporaryDirectory();
+  const { port } = server.address() as AddressInfo;
+  writeConnection(home, { user: connection.user, password: connection.password, port });
+  return {
+    env: { RDCTL_HOME: home },
+    requests,
+    writes: () => requests.filter((line) => !line.startsWith('GET ') && line !== 'POST /v2/plan'),
+  };
+}
