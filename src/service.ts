@@ -18,6 +18,7 @@ import { PRODUCT } from './product.ts';
 import { systemClock } from './reconcile/clock.ts';
 import type { Controllers } from './reconcile/contract.ts';
 import { createControllers } from './reconcile/controllers.ts';
+import { firstLook } from './reconcile/first-look.ts';
 import type { Platform } from './settings/field.ts';
 import type { Settings } from './settings/settings.gen.ts';
 import { SCHEMA_VERSION } from './settings/settings.gen.ts';
@@ -37,9 +38,10 @@ import { loadState, saveState } from './storage/state-file.ts';
 import type { Undo } from './storage/teardown.ts';
 import { unwind } from './storage/teardown.ts';
 
-/** Milliseconds: how long a stop waits for the backend, and a start for the list of cluster versions. */
+/** Milliseconds: how long a stop waits for the backend, and a start for the list of cluster versions and the first look. */
 const BACKEND_STOP_LIMIT = 120_000;
 const VERSIONS_LIMIT = 2_000;
+const FIRST_LOOK_LIMIT = 5_000;
 
 export interface ServiceOptions {
   env: Environment;
@@ -179,6 +181,8 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     counters: { settingsPuts: 0, settingsWrites: 0 },
   };
   await createApp(context, listener.server).ready();
+  // A plan asked for before the drivers were would count what survived the last service as not running.
+  await firstLook(controllers, AbortSignal.timeout(FIRST_LOOK_LIMIT));
   await writeConnectionFile(here.connectionFile, { ...credentials, port, pid: process.pid });
   log.write('info', 'service started', {
     version: PRODUCT.version,

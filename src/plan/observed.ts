@@ -9,11 +9,6 @@ export interface Observed {
 
 export const ENGINE_NAMES: readonly EngineName[] = ['moby', 'containerd'];
 
-/** The engine that is not the one named. */
-export function otherEngine(name: EngineName): EngineName {
-  return name === 'moby' ? 'containerd' : 'moby';
-}
-
 /** The engines with a process, also one that does not answer. */
 export function busyEngines(observed: Observed): EngineName[] {
   return ENGINE_NAMES.filter((name) => observed.engines[name].state !== 'stopped');

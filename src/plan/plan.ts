@@ -15,8 +15,6 @@ import { type Circumstances, type Cost, costOf } from './severity.ts';
 import { type Goal, goalOf } from './spec.ts';
 import { summarise } from './summary.ts';
 
-export type { Observed } from './observed.ts';
-
 export interface PlanInput {
   request: PlanRequest;
   /** The settings in force. */

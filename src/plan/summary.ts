@@ -40,7 +40,7 @@ export function summarise({ changes, blastRadius, restart, pending }: SummaryInp
 }
 
 /** The highest of these; `none` for none. */
-export function highest(severities: readonly Severity[]): Severity {
+function highest(severities: readonly Severity[]): Severity {
   return SEVERITIES.findLast((severity) => severities.includes(severity)) ?? 'none';
 }
 

@@ -16,7 +16,7 @@ import { isReady, nextStep, type Step, stepName } from './step.ts';
 
 /** How long a converged loop waits before it looks for drift, and how often it asks for a cluster that is coming up. */
 export const IDLE_MS = 5_000;
-export const POLL_MS = 1_000;
+const POLL_MS = 1_000;
 
 export interface ControllersInput {
   driver: Driver;

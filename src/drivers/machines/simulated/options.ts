@@ -2,7 +2,7 @@ import { RdError } from '../../../errors.ts';
 import type { FirstWorkload } from './transitions.ts';
 
 export type Env = Readonly<Record<string, string | undefined>>;
-export type FaultPart = 'machine' | 'engine' | 'moby' | 'containerd' | 'cluster';
+type FaultPart = 'machine' | 'engine' | 'moby' | 'containerd' | 'cluster';
 
 /** How one kind of step goes wrong: so many times and then no more, for good, or by never ending. */
 export interface FaultRule {
