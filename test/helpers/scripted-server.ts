@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 /** One request as it arrived. */
 export interface Received {
@@ -18,6 +18,8 @@ export interface Reply {
   body?: string;
   /** Ends the connection instead of answering. */
   drop?: true;
+  /** Never answers. */
+  hold?: true;
 }
 
 /** Decides what to answer; `undefined` is a 404. */
@@ -42,13 +44,13 @@ export async function scriptedServer(script: Script): Promise<ScriptedServer> {
       received.push(request);
       const reply = script(request) ?? { status: 404 };
       if (reply.drop) incoming.socket.destroy();
-      else outgoing.writeHead(reply.status ?? 200, reply.headers).end(reply.body ?? '');
+      else if (!reply.hold) outgoing.writeHead(reply.status ?? 200, reply.headers).end(reply.body ?? '');
     });
   });
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   const { port } = server.address() as AddressInfo;
   const home = mkdtempSync(join(tmpdir(), 'rdctl-scripted-'));
-  writeConnection(home, { user: 'user', password: 'secret', port });
+  writeConnection(join(home, 'app-engine.json'), { user: 'user', password: 'secret', port });
   let closing: Promise<void> | undefined;
   const close = () => {
     closing ??= new Promise<void>((done) => server.close(() => done()));
@@ -68,10 +70,10 @@ export async function scriptedServer(script: Script): Promise<ScriptedServer> {
   };
 }
 
-/** Writes the connection file of a home. */
-export function writeConnection(home: string, content: object): void {
-  mkdirSync(home, { recursive: true });
-  writeFileSync(join(home, 'app-engine.json'), JSON.stringify(content), { mode: 0o600 });
+/** Writes a connection file. */
+export function writeConnection(file: string, content: object): void {
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, JSON.stringify(content), { mode: 0o600 });
 }
 
 async function readAll(stream: IncomingMessage): Promise<string> {

@@ -1,0 +1,104 @@
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { rdctl } from '../helpers/cli.ts';
+import { type Received, type ScriptedServer, scriptedServer, writeConnection } from '../helpers/scripted-server.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+/** A server that stops listening when it is told to, as a service does. */
+async function stoppable(): Promise<ScriptedServer> {
+  const server = await scriptedServer(({ method, path }: Received) => {
+    if (method !== 'PUT') return { body: '{"vmState":"STARTED","locked":false}' };
+    expect(path).toBe('/v1/shutdown');
+    // After the answer has gone out.
+    setImmediate(() => void server.close());
+    return { body: 'Shutting down.' };
+  });
+  return server;
+}
+
+test('prints the answer once the service is gone', async () => {
+  await using server = await stoppable();
+  expect(await rdctl(['shutdown'], { env: server.env })).toEqual({ exit: 0, out: 'Shutting down.\n', err: '' });
+  expect(server.received[0]).toMatchObject({ method: 'PUT', path: '/v1/shutdown', body: '' });
+});
+
+test('waits while the service still answers, and no longer', async () => {
+  let looks = 0;
+  await using server = await scriptedServer(({ method }) => {
+    if (method === 'GET' && ++looks === 3) setImmediate(() => void server.close());
+    return { body: 'Shutting down.' };
+  });
+  expect(await rdctl(['shutdown'], { env: server.env })).toMatchObject({ exit: 0, out: 'Shutting down.\n' });
+  expect(looks).toBe(3);
+});
+
+test('--wait=false returns at once, and nothing is killed', async () => {
+  await using server = await scriptedServer(() => ({ body: 'Shutting down.' }));
+  expect(await rdctl(['shutdown', '--wait=false'], { env: server.env })).toMatchObject({
+    exit: 0,
+    out: 'Shutting down.\n',
+  });
+  expect(server.received).toHaveLength(1);
+});
+
+test('nothing runs: nothing is said', async () => {
+  expect(await rdctl(['shutdown'], { env: { RDCTL_HOME: temporaryDirectory() } })).toEqual({
+    exit: 0,
+    out: '',
+    err: '',
+  });
+  await using server = await stoppable();
+  await server.close();
+  expect(await rdctl(['shutdown'], { env: server.env })).toEqual({ exit: 0, out: '', err: '' });
+});
+
+test.each([
+  [401, 'Unauthorized', '401 Unauthorized: user/password not accepted'],
+  [500, 'internal error', '500 Internal Server Error: server-side problem'],
+])('%d is a failure, not a reason to kill', async (status, body, message) => {
+  await using server = await scriptedServer(() => ({ status, body }));
+  const { exit, out, err } = await rdctl(['shutdown'], { env: server.env });
+  expect({ exit, out }).toEqual({ exit: 1, out: '' });
+  expect(err.startsWith(`Error: ${message}`), err).toBe(true);
+  expect(server.received).toHaveLength(1);
+});
+
+describe('the compatible application, found by looking around', () => {
+  async function foreign(): Promise<{ server: ScriptedServer; env: Record<string, string>; file: string }> {
+    const server = await stoppable();
+    const data = join(server.home, 'data');
+    const file = join(data, 'rancher-desktop', 'rd-engine.json');
+    writeConnection(file, { user: 'user', password: 'secret', port: server.port });
+    return { server, file, env: { XDG_DATA_HOME: data } };
+  }
+
+  test('is not stopped', async () => {
+    const { server, env, file } = await foreign();
+    await using _ = server;
+    const { exit, out, err } = await rdctl(['shutdown'], { env });
+    expect({ exit, out }).toEqual({ exit: 3, out: '' });
+    expect(err).toContain(file);
+    expect(err).toContain('rdctl shutdown --target rancher-desktop');
+    expect(server.received.map(({ method }) => method)).toEqual(['GET']);
+  });
+
+  test('is stopped when it is named, in one of three ways', async () => {
+    for (const how of ['--target', '--config-path', 'RDCTL_COMPAT']) {
+      const { server, env, file } = await foreign();
+      await using _ = server;
+      const argv = how === '--target' ? [how, 'rancher-desktop'] : how === '--config-path' ? [how, file] : [];
+      const extra = how === 'RDCTL_COMPAT' ? { [how]: '1' } : {};
+      expect([how, await rdctl(['shutdown', ...argv], { env: { ...env, ...extra } })]).toMatchObject([
+        how,
+        { exit: 0 },
+      ]);
+    }
+  });
+
+  test('that is gone leaves nothing to do', async () => {
+    const { server, env } = await foreign();
+    await using _ = server;
+    await server.close();
+    expect(await rdctl(['shutdown'], { env })).toEqual({ exit: 0, out: '', err: '' });
+  });
+});

@@ -1,0 +1,120 @@
+import { describe, expect, test } from 'vitest';
+import { waitStarted } from '../../cli/wait-started.ts';
+import type { Client } from '../../src/client/client.ts';
+import { RdError } from '../../src/errors.ts';
+import type { Pace } from '../../src/process/pace.ts';
+import { fakeIo } from '../helpers/cli.ts';
+
+/** Time that passes only while somebody sleeps. */
+function fakePace(): Pace & { slept: number } {
+  return {
+    slept: 0,
+    now() {
+      return this.slept;
+    },
+    async sleep(ms) {
+      this.slept += ms;
+    },
+  };
+}
+
+/** A client whose answers are played one by one; the last stays. */
+function scripted(answers: Record<string, unknown[]>, foreign: boolean): Client {
+  const next = (name: string) => async () => {
+    const list = answers[name] ?? [];
+    const value = list.length > 1 ? list.shift() : list[0];
+    if (value instanceof Error) throw value;
+    return value;
+  };
+  const partial: Partial<Client> = {
+    connection: { host: '127.0.0.1', port: 1, user: 'u', password: 'p', foreign },
+    status: next('status') as Client['status'],
+    backendState: next('backendState') as Client['backendState'],
+    proposal: next('proposal') as Client['proposal'],
+  };
+  return partial as Client;
+}
+
+const wait = (client: Client, pace: Pace, generation?: number, timeoutMs = 600_000) =>
+  waitStarted({ client, generation, settings: { version: 19 }, timeoutMs, io: fakeIo(), pace });
+
+const status = (generation: number, observedGeneration: number, converged: boolean, backendState = 'STARTED') => ({
+  generation,
+  observedGeneration,
+  converged,
+  backendState,
+  phases: [],
+  conditions: [],
+});
+
+describe('our own service', () => {
+  test('a stale STARTED of the generation before is not enough', async () => {
+    const pace = fakePace();
+    const client = scripted(
+      { status: [status(2, 1, true), status(2, 1, true), status(2, 2, false), status(2, 2, true)] },
+      false,
+    );
+    await wait(client, pace, 2);
+    expect(pace.slept).toBeGreaterThan(0);
+    expect(await client.status()).toEqual(status(2, 2, true));
+  });
+
+  test('without a change of its own it waits for what is in force', async () => {
+    await wait(scripted({ status: [status(7, 6, false), status(7, 6, false), status(7, 7, true)] }, false), fakePace());
+  });
+
+  test('a failed backend', async () => {
+    const failing = wait(scripted({ status: [status(1, 1, false, 'ERROR')] }, false), fakePace(), 1);
+    await expect(failing).rejects.toMatchObject({
+      code: 'ERR_CONVERGE_FAILED',
+      message: 'the Rancher Desktop backend failed to start; check the application logs',
+    });
+  });
+
+  test('the deadline', async () => {
+    const pace = fakePace();
+    await expect(wait(scripted({ status: [status(1, 0, false)] }, false), pace, 1, 5000)).rejects.toMatchObject({
+      code: 'ERR_DEADLINE',
+      message: 'timed out after 5s waiting for Rancher Desktop to start',
+    });
+    expect(pace.slept).toBe(5000);
+  });
+});
+
+describe('the compatible application', () => {
+  const state = (vmState: string) => ({ vmState, locked: false });
+  const due = { 'kubernetes.enabled': { current: true, desired: false, severity: 'restart' } };
+  const always = { 'kubernetes.port': { current: 6443, severity: 'restart' } };
+
+  test('ready counts once nothing that was sent asks for a restart', async () => {
+    const pace = fakePace();
+    const client = scripted(
+      {
+        backendState: [
+          new RdError('ERR_NOT_RUNNING', 'refused'),
+          state('STARTED'),
+          state('STARTING'),
+          state('DISABLED'),
+        ],
+        proposal: [due, always],
+      },
+      true,
+    );
+    await wait(client, pace);
+    expect(pace.slept).toBe(6000);
+  });
+
+  test('an error and the deadline', async () => {
+    await expect(wait(scripted({ backendState: [state('ERROR')] }, true), fakePace())).rejects.toMatchObject({
+      code: 'ERR_CONVERGE_FAILED',
+    });
+    const pace = fakePace();
+    await expect(
+      wait(scripted({ backendState: [state('STARTING')] }, true), pace, undefined, 3000),
+    ).rejects.toMatchObject({
+      code: 'ERR_DEADLINE',
+      details: ['The last state seen was STARTING.'],
+    });
+    expect(pace.slept).toBe(3000);
+  });
+});
