@@ -10,7 +10,9 @@ export function own(object: JsonObject, name: string): JsonValue | undefined {
 
 /** Sets an own member, also one called `__proto__`. */
 export function put(object: JsonObject, name: string, value: JsonValue): void {
-  Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true });
+  if (name === '__proto__')
+    Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true });
+  else object[name] = value;
 }
 
 /** A deep copy. */

@@ -2,7 +2,7 @@ import { Composer, type CST, type Document, Lexer, type ParsedNode, Parser } fro
 import type { JsonValue } from '../json.ts';
 import type { Finding } from './finding.ts';
 import { lineLookup, readSource } from './source-text.ts';
-import { tooDeep } from './yaml-depth.ts';
+import { DepthGuard } from './yaml-depth.ts';
 import { type Conversion, jsonOf } from './yaml-value.ts';
 
 export { type Finding, formatFinding } from './finding.ts';
@@ -30,14 +30,9 @@ export function parseDocument(source: string | Uint8Array, file: string): Parsed
   const read = readSource(source);
   if ('problem' in read) return unreadable(file, read.text, [{ offset: read.offset, message: read.problem }]);
   const { text } = read;
-  const lexemes = [...new Lexer().lex(text)];
-  if (lexemes.length > MOST_LEXEMES)
-    return unreadable(file, text, [{ offset: 0, message: 'the document has too many parts' }]);
-  const deep = tooDeep(lexemes);
-  if (deep !== undefined)
-    return unreadable(file, text, [{ offset: deep, message: 'the document is nested too deeply' }]);
-
-  const [document, second] = compose(lexemes);
+  const composed = compose(text);
+  if ('problem' in composed) return unreadable(file, text, [{ offset: composed.offset, message: composed.problem }]);
+  const [document, second] = composed.documents;
   if (!document) return unreadable(file, text, [{ offset: 0, message: 'the document is empty' }]);
   const problems = [...document.errors, ...document.warnings];
   if (problems.length > 0) {
@@ -58,22 +53,31 @@ export function parseDocument(source: string | Uint8Array, file: string): Parsed
   return readable(file, text, jsonOf(document.contents));
 }
 
-/** The first two documents. */
-function compose(lexemes: readonly string[]): ParsedYaml[] {
+/** The first two documents, or why the text is not looked at any further. */
+function compose(text: string): { documents: ParsedYaml[] } | { problem: string; offset: number } {
+  const guard = new DepthGuard();
+  let parts = 0;
+  let problem: string | undefined;
+  function* tokens(): Generator<CST.Token, void> {
+    const parser = new Parser();
+    for (const lexeme of new Lexer().lex(text)) {
+      parts += 1;
+      if (parts > MOST_LEXEMES) problem = 'the document has too many parts';
+      else if (!guard.accepts(lexeme)) problem = 'the document is nested too deeply';
+      // What was read of the document so far is dropped: nothing of it reaches the composer.
+      if (problem !== undefined) return;
+      yield* parser.next(lexeme);
+    }
+    yield* parser.end();
+  }
   // The composer's own search for duplicate keys is quadratic; the conversion does it with a set.
   const composer = new Composer({ uniqueKeys: false, logLevel: 'silent' });
   const documents: ParsedYaml[] = [];
-  for (const document of composer.compose(tokens(lexemes))) {
+  for (const document of composer.compose(tokens())) {
     documents.push(document);
     if (documents.length === 2) break;
   }
-  return documents;
-}
-
-function* tokens(lexemes: readonly string[]): Generator<CST.Token, void> {
-  const parser = new Parser();
-  for (const lexeme of lexemes) yield* parser.next(lexeme);
-  yield* parser.end();
+  return problem === undefined ? { documents } : { problem, offset: guard.offset };
 }
 
 function readable(file: string, text: string, { value, places, problems }: Conversion): ParsedDocument {

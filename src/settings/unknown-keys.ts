@@ -42,9 +42,20 @@ function unknownKey(names: readonly string[], siblings: ReadonlyMap<string, Sche
   return { pointer: pointerTo(names), path: names.join('.'), ...(suggestion === undefined ? {} : { suggestion }) };
 }
 
+let byName: ReadonlyMap<string, readonly string[]> | undefined;
+
 /** The one setting of that name in another section. */
 function elsewhere(name: string): string | undefined {
-  const suffix = `.${name.toLowerCase()}`;
-  const matches = FIELDS.filter(({ path }) => path.toLowerCase().endsWith(suffix));
-  return matches.length === 1 ? matches[0]?.path : undefined;
+  byName ??= pathsByName();
+  const paths = byName.get(name.toLowerCase()) ?? [];
+  return paths.length === 1 ? paths[0] : undefined;
+}
+
+function pathsByName(): ReadonlyMap<string, readonly string[]> {
+  const paths = new Map<string, string[]>();
+  for (const { path } of FIELDS) {
+    const name = path.slice(path.lastIndexOf('.') + 1).toLowerCase();
+    paths.set(name, [...(paths.get(name) ?? []), path]);
+  }
+  return paths;
 }
