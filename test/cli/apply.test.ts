@@ -284,11 +284,7 @@ describe('what can go wrong', () => {
   test('another application: exit 3, and nothing is written', async () => {
     const data = temporaryDirectory();
     await using server = await scriptedServer(() => ({ body: '{"version":16}' }));
-    writeConnection(join(data, 'rancher-desktop'), {});
-    writeFileSync(
-      join(data, 'rancher-desktop', 'rd-engine.json'),
-      JSON.stringify({ user: 'u', password: 'p', port: server.port }),
-    );
+    writeConnection(join(data, 'rancher-desktop', 'rd-engine.json'), { user: 'u', password: 'p', port: server.port });
     const env = { HOME: data, XDG_DATA_HOME: data, XDG_STATE_HOME: data, XDG_CONFIG_HOME: data };
     const { exit, err } = await rdctl(['apply', '-f', 'examples/moby.yaml'], { env });
     expect(exit).toBe(3);

@@ -1,5 +1,6 @@
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Connection } from '../../src/client/connection.ts';
 import { writeConnection } from './scripted-server.ts';
@@ -35,7 +36,7 @@ export async function recordingProxy(connection: Connection): Promise<RecordingP
   });
   const home = temporaryDirectory();
   const { port } = server.address() as AddressInfo;
-  writeConnection(home, { user: connection.user, password: connection.password, port });
+  writeConnection(join(home, 'app-engine.json'), { user: connection.user, password: connection.password, port });
   return {
     env: { RDCTL_HOME: home },
     requests,
