@@ -8,7 +8,7 @@ import { backoffMs, createAttempts, type Failure } from './backoff.ts';
 import type { Clock } from './clock.ts';
 import { conditionsOf } from './conditions.ts';
 import type { Controllers, Desired } from './contract.ts';
-import { observe, reckoned, unseen } from './observe.ts';
+import { observeInTime, reckoned, unseen } from './observe.ts';
 import { failureOf, isFutile, perform } from './perform.ts';
 import { createPhaseLog } from './phases.ts';
 import type { LoopStatus } from './status.ts';
@@ -109,7 +109,7 @@ export function createControllers({ driver, desired: initial, clock, random, log
   /** One look and at most one step. Returns the milliseconds until the next. */
   async function pass(): Promise<number> {
     try {
-      seen = await observe(driver, closing.signal);
+      seen = await observeInTime(driver, clock, closing.signal);
     } catch (error) {
       if (closing.signal.aborted) return 0;
       return retry('observation', failureOf('observation', driver, error));

@@ -1,5 +1,7 @@
 import type { Driver, EngineStatus } from '../drivers/driver.ts';
+import { RdError } from '../errors.ts';
 import type { Observed } from '../plan/observed.ts';
+import type { Clock } from './clock.ts';
 import type { Step } from './step.ts';
 
 /** Looks at everything, at the same time. Throws what a driver throws. */
@@ -11,6 +13,39 @@ export async function observe(driver: Driver, signal: AbortSignal): Promise<Obse
     driver.cluster ? driver.cluster.observe(signal) : ({ state: 'unsupported' } as const),
   ]);
   return { machine, engines: { moby, containerd }, cluster };
+}
+
+/** How long a look may take before it counts as failed. */
+export const LOOK_LIMIT_MS = 30_000;
+
+/**
+ * `observe`, given up after `LOOK_LIMIT_MS`: a program that accepts a connection and never answers must not hold up the loop.
+ * Throws `ERR_DRIVER_FAILED` then, and when the signal aborts.
+ */
+export async function observeInTime(driver: Driver, clock: Clock, signal: AbortSignal): Promise<Observed> {
+  const stop = new AbortController();
+  const done = new AbortController();
+  const giveUp = () => stop.abort();
+  signal.addEventListener('abort', giveUp, { once: true });
+  if (signal.aborted) giveUp();
+  clock.sleep(LOOK_LIMIT_MS, done.signal).then(giveUp);
+  try {
+    return await Promise.race([observe(driver, stop.signal), givenUp(stop.signal)]);
+  } finally {
+    done.abort();
+    signal.removeEventListener('abort', giveUp);
+  }
+}
+
+function givenUp(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    const fail = () => {
+      const text = `no answer within ${LOOK_LIMIT_MS / 1000} seconds.`;
+      reject(new RdError('ERR_DRIVER_FAILED', text, { advice: 'Look at the logs of the engines; one of them hangs.' }));
+    };
+    if (signal.aborted) fail();
+    else signal.addEventListener('abort', fail, { once: true });
+  });
 }
 
 /** What a status shows before the first look; the conditions then say `NotObserved`. */

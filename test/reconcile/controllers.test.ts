@@ -8,6 +8,7 @@ import { MAX_ATTEMPTS } from '../../src/reconcile/backoff.ts';
 import type { Desired } from '../../src/reconcile/contract.ts';
 import { createControllers, IDLE_MS } from '../../src/reconcile/controllers.ts';
 import { firstLook } from '../../src/reconcile/first-look.ts';
+import { LOOK_LIMIT_MS } from '../../src/reconcile/observe.ts';
 import type { LoopStatus } from '../../src/reconcile/status.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
 import { createVirtualClock } from './virtual-clock.ts';
@@ -329,6 +330,21 @@ describe('failures', () => {
     await clock.advance(60_000);
     expect(controllers.status().converged).toBe(true);
     expect(steps()).toHaveLength(before);
+  });
+
+  test('a driver that never answers does not hold the loop up', async () => {
+    let deaf = false;
+    const { clock, controllers, condition } = start({
+      faults: (_part, step) => (deaf && step === 'observe' ? { kind: 'hang' } : undefined),
+    });
+    await clock.turn();
+    deaf = true;
+    await clock.advance(IDLE_MS + LOOK_LIMIT_MS);
+    expect(condition('Converged')).toMatchObject({ reason: 'Retrying' });
+    expect(condition('Converged')?.message).toContain('no answer within 30 seconds');
+    deaf = false;
+    await clock.advance(60_000);
+    expect(controllers.status().converged).toBe(true);
   });
 
   test('a driver that throws something unexpected is a bug, not a thing to retry', async () => {
