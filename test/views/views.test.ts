@@ -1,0 +1,123 @@
+import { describe, expect, test } from 'vitest';
+import { viewFor } from '../../cli/views/choose.ts';
+import { statusText } from '../../cli/views/status-text.ts';
+import { style } from '../../cli/views/style.ts';
+import type { Phase } from '../../src/reconcile/status.ts';
+import { fakeIo } from '../helpers/cli.ts';
+import { ENGINE_CHANGE, planWith, statusWith } from '../helpers/plans.ts';
+
+const AT = '2026-01-02T03:04:05.000Z';
+const STOP: Phase = { name: 'engine stop', startedAt: AT, ms: 1500, outcome: 'done' };
+const START: Phase = { name: 'engine start', startedAt: '2026-01-02T03:04:06.500Z' };
+
+describe('progress', () => {
+  test('elsewhere than on a terminal a line when a phase ends, once', () => {
+    const io = fakeIo();
+    const view = viewFor(undefined, io);
+    view.event({ type: 'progress', status: statusWith({ phases: [STOP, START] }) });
+    view.event({ type: 'progress', status: statusWith({ phases: [STOP, { ...START, ms: 20, outcome: 'failed' }] }) });
+    view.endEvents();
+    expect(io.text.err).toBe('  engine stop: done (1.5 s)\n  engine start: failed (20 ms)\n');
+  });
+
+  test('on a terminal one line that goes away', () => {
+    const io = fakeIo({ progress: true });
+    const view = viewFor(undefined, io);
+    view.event({ type: 'progress', status: statusWith({ phases: [{ name: 'engine stop', startedAt: AT }] }) });
+    view.event({ type: 'progress', status: statusWith({ phases: [STOP, START] }) });
+    view.endEvents();
+    view.endEvents();
+    expect(io.text.err).toBe('  engine stop …\r\u001b[2K  engine start …\r\u001b[2K');
+  });
+
+  test('none with -o json: stdout holds one document, stderr nothing', () => {
+    const io = fakeIo();
+    const view = viewFor('json', io);
+    view.event({ type: 'planned', plan: planWith([ENGINE_CHANGE]) });
+    view.event({ type: 'progress', status: statusWith({ phases: [STOP] }) });
+    view.endEvents();
+    const outcome = {
+      outcome: 'applied' as const,
+      plan: planWith([ENGINE_CHANGE]),
+      skipped: [],
+      writes: 1,
+      status: statusWith({ phases: [STOP] }),
+      ms: 1600,
+    };
+    view.applied(outcome);
+    expect(io.text.err).toBe('');
+    expect(JSON.parse(io.text.out)).toMatchObject({
+      kind: 'ApplyReport',
+      writes: 1,
+      ms: 1600,
+      phases: [{ name: 'engine stop' }],
+    });
+  });
+});
+
+describe('the end of an apply', () => {
+  const base = { plan: planWith([ENGINE_CHANGE]), skipped: [], writes: 1, ms: 1600 };
+
+  test.each([
+    [
+      'applied',
+      { ...base, outcome: 'applied' as const, status: statusWith({ phases: [STOP] }) },
+      '  engine stop  1.5 s\nConverged in 1.6 s.\nEngine: unix:///run/docker.sock\n',
+    ],
+    [
+      'unchanged',
+      { ...base, outcome: 'unchanged' as const, writes: 0, status: statusWith() },
+      'Nothing to change.\nEngine: unix:///run/docker.sock\n',
+    ],
+    [
+      'sent',
+      { ...base, outcome: 'sent' as const, status: statusWith() },
+      'Sent; not waiting. Follow it with `rdctl status`.\n',
+    ],
+  ])('%s', (_name, outcome, text) => {
+    const io = fakeIo();
+    viewFor('text', io).applied(outcome);
+    expect(io.text).toEqual({ out: text, err: '' });
+  });
+});
+
+describe('status', () => {
+  test('what is not converged is named', () => {
+    const text = statusText(
+      statusWith({
+        converged: false,
+        backendState: 'STARTING',
+        conditions: [
+          {
+            type: 'MachineReady',
+            status: 'True',
+            reason: 'On',
+            message: 'fine',
+            observedGeneration: 3,
+            lastTransitionTime: AT,
+          },
+          {
+            type: 'EngineReady',
+            status: 'Unknown',
+            reason: 'Starting',
+            message: 'moby is starting',
+            observedGeneration: 3,
+            lastTransitionTime: AT,
+          },
+        ],
+        cluster: { state: 'unsupported' },
+        engine: { name: 'moby', state: 'running', workload: { runningContainers: 1, images: 2 } },
+        notices: ['A file was set aside.'],
+        phases: [START],
+      }),
+      style(false),
+    );
+    expect(text).toContain('State    STARTING, not converged yet (wanted started, generation 3)\n');
+    expect(text).toContain('Engine   moby, running (1 running container, 2 images)\n');
+    expect(text).toContain('Cluster  none with this driver\n');
+    expect(text).toContain('? EngineReady: moby is starting (Starting)\n');
+    expect(text).toContain('  engine start  running\n');
+    expect(text).toContain('notice: A file was set aside.\n');
+    expect(text).not.toContain('MachineReady');
+  });
+});
