@@ -1,6 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { loadDesired } from '../profiles/document.ts';
+import type { DriverInfo } from '../src/drivers/driver.ts';
+import { host } from '../src/drivers/index.ts';
+import { SIMULATED_INFO } from '../src/drivers/machines/simulated/info.ts';
+import { makePlan } from '../src/plan/plan.ts';
+import { defaultSettings } from '../src/settings/defaults.ts';
 import { validate as validProfile } from '../src/settings/validators/profile.gen.js';
 
 const FILES = readdirSync('examples').filter((name) => /\.(ya?ml|json)$/.test(name));
@@ -12,6 +17,26 @@ const CONTEXT = {
   arch: 'x64',
   readStdin: async () => Buffer.alloc(0),
 };
+
+/** The plan of an example on a fresh desktop with this driver. */
+async function planOf(name: string, driver: DriverInfo) {
+  const { desired } = await loadDesired([name], CONTEXT);
+  if (!desired) throw new Error(`${name} is not valid`);
+  return makePlan({
+    request: desired.request,
+    live: defaultSettings(CONTEXT),
+    power: 'stopped',
+    locks: {},
+    driver,
+    observed: {
+      machine: { state: 'absent' },
+      engines: { moby: { state: 'stopped' }, containerd: { state: 'stopped' } },
+      cluster: driver.hasCluster ? { state: 'absent' } : { state: 'unsupported' },
+    },
+    target: { product: 'rdctl', driver: driver.name, simulated: driver.simulated },
+    generation: 1,
+  });
+}
 
 test('there are examples of both forms', () => {
   expect(FILES.length).toBeGreaterThanOrEqual(7);
@@ -35,5 +60,30 @@ describe.each(FILES)('%s', (name) => {
     if (name.endsWith('.json')) return;
     const { parse } = await import('yaml');
     expect(validProfile(parse(readFileSync(`examples/${name}`, 'utf8')))).toBe(true);
+  });
+
+  test('can be planned on the simulated driver, with nothing refused', async () => {
+    const plan = await planOf(name, SIMULATED_INFO);
+    expect(plan.changes.length).toBeGreaterThan(0);
+    expect(plan.summary.blocked).toBe(0);
+  });
+});
+
+describe('on the host driver', () => {
+  test.each(['moby.yaml', 'containerd.yaml', 'no-kubernetes.yaml', 'ci.yaml', 'bare-settings.json'])(
+    '%s is accepted',
+    async (name) => {
+      expect((await planOf(name, host)).changes.filter((change) => change.blocked)).toEqual([]);
+    },
+  );
+
+  test('restrictions that it cannot enforce are refused', async () => {
+    const blocked = (await planOf('locked-down.yaml', host)).changes.filter((change) => change.blocked);
+    expect(blocked.map((change) => change.path)).toContain('containerEngine.allowedImages.enabled');
+  });
+
+  test('a cluster that it does not have', async () => {
+    const plan = await planOf('kubernetes-traefik-off.yaml', host);
+    expect(plan.warnings.join()).toContain('kubernetes.options.traefik');
   });
 });
