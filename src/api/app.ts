@@ -33,7 +33,7 @@ export function createApp(context: ApiContext, server?: Server): FastifyInstance
     ...(server ? { serverFactory: (handler) => server.on('request', handler) } : {}),
     exposeHeadRoutes: true,
     // Fastify would decode escapes and then match; the interface compares the path as it was sent.
-    rewriteUrl: (raw) => (raw.url?.split('?', 1)[0]?.includes('%') ? ESCAPED : (raw.url ?? '/')),
+    rewriteUrl: (raw) => (isEscaped(raw.url) ? ESCAPED : (raw.url ?? '/')),
     routerOptions: { caseSensitive: false, ignoreTrailingSlash: true },
     // Its defaults would turn "8" into 8, drop unknown keys and add defaults.
     ajv: { customOptions: { removeAdditional: false, useDefaults: false, coerceTypes: false, allErrors: true } },
@@ -75,6 +75,14 @@ export function createApp(context: ApiContext, server?: Server): FastifyInstance
     done();
   });
   return app;
+}
+
+/** True for an escape in the path; one in the query string is nobody's business. */
+function isEscaped(url = ''): boolean {
+  const at = url.indexOf('%');
+  if (at < 0) return false;
+  const query = url.indexOf('?');
+  return query < 0 || at < query;
 }
 
 function unknownCommand(method: string, path: string): RdError {

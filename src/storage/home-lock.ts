@@ -71,7 +71,7 @@ export interface WaitOptions {
 
 /**
  * Takes the lock that one `apply` holds at a time, waiting for the one that has it.
- * @throws RdError `ERR_DEADLINE` naming the holder when the time is over.
+ * @throws RdError `ERR_DEADLINE` naming the holder when the time is over, `ERR_CANCELLED` by the signal.
  */
 export async function lockApply(
   directory: string,
@@ -92,7 +92,10 @@ export async function lockApply(
     }
     if (!told) options.onWait?.(outcome.holder);
     told = true;
-    await around.sleep(Math.min(POLL_MS, left), options.signal);
+    await around.sleep(Math.min(POLL_MS, left), options.signal).catch((cause: unknown) => {
+      if (!options.signal?.aborted) throw cause;
+      throw new RdError('ERR_CANCELLED', 'waiting for another apply was cancelled', { cause });
+    });
   }
 }
 
@@ -187,14 +190,4 @@ async function read(directory: string, name: string): Promise<Entry | undefined>
     ...(typeof value.started === 'string' ? { started: value.started } : {}),
     ...(typeof value.port === 'number' ? { port: value.port } : {}),
   };
-}
-
-/** Who holds the lock now; for messages only, because it may change at once. */
-export async function holderOf(directory: string, around: LockSurroundings = REAL): Promise<Holder | undefined> {
-  try {
-    return (await living(directory, around)).find((entry) => entry.held);
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT') return undefined;
-    throw error;
-  }
 }

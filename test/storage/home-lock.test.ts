@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { LockSurroundings } from '../../src/storage/home-lock.ts';
-import { holderOf, lockApply, lockHome } from '../../src/storage/home-lock.ts';
+import { lockApply, lockHome } from '../../src/storage/home-lock.ts';
 import { processTable } from '../../src/storage/process-identity.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
@@ -32,7 +32,6 @@ test('the second service names the first by pid and port', async () => {
   });
   await first.update({ port: 6107 });
   await expect(lockHome(directory, '/home', world(2, alive))).rejects.toThrow('(pid 1, port 6107)');
-  expect(await holderOf(directory, world(2, alive))).toMatchObject({ pid: 1, port: 6107 });
   await first.release();
   const second = await lockHome(directory, '/home', world(2, alive));
   await second.release();
@@ -83,6 +82,14 @@ test('an apply waits for the one before it, and names it when time is over', asy
   const pending = lockApply(directory, { timeoutMs: 600_000, onWait: () => void first.release() }, world(2, alive));
   const second = await pending;
   await second.release();
+});
+
+test('waiting ends when the caller has enough', async () => {
+  const directory = join(temporaryDirectory(), 'apply.lock');
+  const first = await lockApply(directory, { timeoutMs: 0 });
+  const signal = AbortSignal.abort();
+  await expect(lockApply(directory, { timeoutMs: 60_000, signal })).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
+  await first.release();
 });
 
 test('a strange file in the lock is an error with its path, not a silent pass', async () => {
