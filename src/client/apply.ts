@@ -134,12 +134,18 @@ function refuseBlocked(plan: Plan): void {
     lock ? 'ERR_SETTING_LOCKED' : 'ERR_SETTING_UNSUPPORTED',
     `${blocked.length === 1 ? 'A change' : `${blocked.length} changes`} cannot be made, so nothing was changed.`,
     {
-      details: blocked.map((change) => `${change.path}: ${change.blocked?.message ?? ''}`),
+      details: blocked.map(blockedLine),
       advice: lock
         ? 'Take these fields out of the profile, or add --skip-locked to apply the rest.'
         : 'Take these fields out of the profile, or use a driver that supports them.',
     },
   );
+}
+
+/** Sentences about settings name them already. */
+function blockedLine({ path, key, blocked }: Change): string {
+  const message = blocked?.message ?? '';
+  return message.includes(path) ? message : `${key === undefined ? path : `${path}[${key}]`}: ${message}`;
 }
 
 function consentNeeded(plan: Plan): RdError {
