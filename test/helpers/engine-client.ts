@@ -23,6 +23,7 @@ export function callEngine(
       response.on('end', () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks) }));
       response.on('error', reject);
     });
+    call.setTimeout(60_000, () => call.destroy(new Error(`${method} ${path}: no answer`)));
     call.on('error', reject);
     call.end(data);
   });
@@ -58,6 +59,8 @@ export async function startContainer(endpoint: string, options: ContainerOptions
   const created = await engineJson(endpoint, 'POST', '/containers/create', {
     Image: options.image,
     Cmd: options.command,
+    // The first process of a container ignores SIGTERM unless it says otherwise, and these do not.
+    StopTimeout: 1,
     ExposedPorts: Object.fromEntries(Object.keys(options.ports ?? {}).map((port) => [port, {}])),
     HostConfig: {
       PortBindings: options.ports ?? {},

@@ -20,33 +20,30 @@ export function getOverSocket(
 ): Promise<SocketAnswer> {
   const { timeoutMs, signal } = options;
   return new Promise((resolve, reject) => {
-    const fail = (cause: unknown) => {
-      const text = cause instanceof Error ? cause.message : String(cause);
+    const call = request({ socketPath, path, signal, headers: { host: 'localhost' }, agent: false });
+    // A plain timer: a signal joined from a timeout and another one can be collected before it fires.
+    const timer = setTimeout(() => call.destroy(new Error(`nothing within ${timeoutMs / 1000} s`)), timeoutMs);
+    const fail = (cause: Error) => {
+      clearTimeout(timer);
       if (signal.aborted) reject(new RdError('ERR_CANCELLED', `the request to ${socketPath} was cancelled`, { cause }));
-      else reject(new RdError('ERR_CONNECTION', `${socketPath} did not answer: ${text}`, { cause }));
+      else reject(new RdError('ERR_CONNECTION', `${socketPath} did not answer: ${cause.message}`, { cause }));
     };
-    const limit = AbortSignal.timeout(timeoutMs);
-    const call = request(
-      { socketPath, path, signal: AbortSignal.any([signal, limit]), headers: { host: 'localhost' }, agent: false },
-      (response) => {
-        const chunks: Buffer[] = [];
-        let size = 0;
-        response.on('data', (chunk: Buffer) => {
-          size += chunk.length;
-          if (size > MAX_BODY) response.destroy(new Error(`the answer is larger than ${MAX_BODY} bytes`));
-          else chunks.push(chunk);
-        });
-        response.on('error', fail);
-        response.on('end', () =>
-          resolve({
-            status: response.statusCode ?? 0,
-            headers: response.headers,
-            body: Buffer.concat(chunks).toString('utf8'),
-          }),
-        );
-      },
-    );
-    call.on('error', (error) => fail(limit.aborted ? new Error(`nothing within ${timeoutMs / 1000} s`) : error));
+    call.on('error', fail);
+    call.on('response', (response) => {
+      const chunks: Buffer[] = [];
+      let size = 0;
+      response.on('data', (chunk: Buffer) => {
+        size += chunk.length;
+        if (size > MAX_BODY) response.destroy(new Error(`the answer is larger than ${MAX_BODY} bytes`));
+        else chunks.push(chunk);
+      });
+      response.on('error', fail);
+      response.on('end', () => {
+        clearTimeout(timer);
+        const body = Buffer.concat(chunks).toString('utf8');
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, body });
+      });
+    });
     call.end();
   });
 }

@@ -25,29 +25,35 @@ export async function answersPing(socket: string, signal: AbortSignal, timeoutMs
 
 /** Version and counts. What cannot be read is left out: an engine that answers `/_ping` is not to be called dead. */
 export async function mobyFacts(socket: string, signal: AbortSignal): Promise<MobyFacts> {
-  const answer = await getOverSocket(socket, '/info', { timeoutMs: INFO_MS, signal }).catch((error: unknown) => {
-    if (error instanceof RdError && error.code === 'ERR_CONNECTION') return undefined;
-    throw error;
-  });
-  return parseInfo(answer?.status === 200 ? answer.body : '');
+  const [info, images] = await Promise.all([read(socket, '/info', signal), read(socket, '/images/json', signal)]);
+  const { version, workload } = parseInfo(info);
+  return { version, workload: { ...workload, ...parseImages(images) } };
+}
+
+async function read(socket: string, path: string, signal: AbortSignal): Promise<unknown> {
+  try {
+    const { status, body } = await getOverSocket(socket, path, { timeoutMs: INFO_MS, signal });
+    return status === 200 ? JSON.parse(body) : undefined;
+  } catch (error) {
+    if (signal.aborted) throw error;
+    return undefined;
+  }
 }
 
 /** Reads the body of `GET /info`; members that are missing or of another type are left out. */
-export function parseInfo(body: string): MobyFacts {
-  let info: unknown;
-  try {
-    info = JSON.parse(body);
-  } catch {
-    info = undefined;
-  }
+export function parseInfo(info: unknown): MobyFacts {
   if (!isObject(info)) return { version: 'unknown', workload: {} };
-  const { ServerVersion, ContainersRunning, Containers, Images } = info;
+  const { ServerVersion, ContainersRunning, Containers } = info;
   return {
     version: typeof ServerVersion === 'string' ? ServerVersion : 'unknown',
     workload: {
       ...(typeof ContainersRunning === 'number' ? { runningContainers: ContainersRunning } : {}),
       ...(typeof Containers === 'number' ? { containers: Containers } : {}),
-      ...(typeof Images === 'number' ? { images: Images } : {}),
     },
   };
+}
+
+/** The list of `GET /images/json`: its length is what people see, while `/info` counts the steps of builds as well. */
+export function parseImages(list: unknown): Workload {
+  return Array.isArray(list) ? { images: list.length } : {};
 }
