@@ -13,7 +13,13 @@ const SMALLEST = 24 * 1024;
 const HEADER = 8;
 
 type ChunkRequire = (id: string) => unknown;
-type Chunk = (exports: object, require: ChunkRequire, module: { exports: object }, file: string, directory: string) => void;
+type Chunk = (
+  exports: object,
+  require: ChunkRequire,
+  module: { exports: object },
+  file: string,
+  directory: string,
+) => void;
 
 /**
  * Loads `NAME.cjs` of the directory, with the code that V8 compiled in an earlier run when `NAME.VERSION-ARCH.cache` holds

@@ -30,7 +30,7 @@ type ValueOf<Type extends Flag['type']> = Type extends 'boolean'
       : string;
 
 /** The value type that a flag declaration infers. Keys are flag names without dashes: `out-file`. */
-export type FlagValues<T extends FlagTable> = { [K in keyof T]?: ValueOf<T[K]['type']> };
+type FlagValues<T extends FlagTable> = { [K in keyof T]?: ValueOf<T[K]['type']> };
 
 /** One flag as it was typed, in command-line order. `name` is canonical, `typed` the alias that was used. */
 export interface GivenFlag {
