@@ -104,7 +104,7 @@ function valueFindings(
 ): Finding[] {
   const { platform, locked = false, current } = context;
   const { document: payload, origins } = migrateWithOrigins(settings, { platform, locked, partial: true });
-  const issues = validate(canonicaliseTexts(payload), {
+  const issues = validate(canonicaliseTexts(withoutRemovals(payload)), {
     ...hostOf(context),
     current: current ?? defaultSettings(context),
   });
@@ -136,6 +136,17 @@ function withoutReferences(settings: JsonObject): JsonObject {
   for (const { path, sensitive } of FIELDS) {
     const value = sensitive ? leafAt(copy, path) : undefined;
     if (isReference(value)) setLeaf(copy, path, 'named elsewhere');
+  }
+  return copy;
+}
+
+/** In a document `null` removes an entry of every map; a call cannot remove one of a map of texts. */
+function withoutRemovals(payload: JsonObject): JsonObject {
+  const copy = copyOfObject(payload);
+  for (const { path, type } of FIELDS) {
+    const map = type === 'map<string,string>' ? leafAt(copy, path) : undefined;
+    if (isObject(map))
+      setLeaf(copy, path, Object.fromEntries(Object.entries(map).filter(([, value]) => value !== null)));
   }
   return copy;
 }

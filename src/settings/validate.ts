@@ -82,10 +82,11 @@ function leafProblems(field: Field, desired: JsonValue, { payload, context }: Wa
 }
 
 function ruleProblems(input: RuleInput): Problem[] {
-  const { field, desired, changed } = input;
+  const { field, desired, current } = input;
   const frozen = field.path.startsWith('experimental.virtualMachine.mount.9p.') ? ninePOption(input) : [];
   if (frozen.length > 0) return frozen;
-  const problems = changed ? valueProblems(field, desired) : [];
+  // A text that only means the stored value is looked at all the same: it would be stored as a text.
+  const problems = equal(desired, current) ? [] : valueProblems(field, desired);
   return problems.length > 0 ? problems : (RULES[field.path]?.(input) ?? []);
 }
 

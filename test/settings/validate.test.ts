@@ -1,0 +1,383 @@
+import { describe, expect, test } from 'vitest';
+import type { JsonObject, JsonValue } from '../../src/json.ts';
+import { defaultSettings } from '../../src/settings/defaults.ts';
+import type { Platform } from '../../src/settings/field.ts';
+import { setLeaf } from '../../src/settings/leaf-paths.ts';
+import { mergeSettings } from '../../src/settings/merge.ts';
+import { unknownKeys, type ValidateContext, validate } from '../../src/settings/validate.ts';
+
+interface Circumstances {
+  platform?: Platform;
+  arch?: string;
+  osVersion?: string;
+  current?: JsonObject;
+  locked?: JsonObject;
+  versions?: string[];
+}
+
+function context({ platform = 'linux', arch = 'x64', current = {}, ...rest }: Circumstances): ValidateContext {
+  const host = { platform, arch, ...(platform === 'darwin' ? { osRelease: '22.6.0' } : {}) };
+  return {
+    current: mergeSettings(defaultSettings(host), nested(current)),
+    platform,
+    arch,
+    ...(rest.osVersion === undefined ? {} : { osVersion: rest.osVersion }),
+    ...(rest.locked === undefined ? {} : { locked: rest.locked }),
+    ...(rest.versions === undefined ? {} : { kubernetesVersions: rest.versions }),
+  };
+}
+
+/** Dotted paths to an object. */
+function nested(flat: JsonObject): JsonObject {
+  const object: JsonObject = {};
+  for (const [path, value] of Object.entries(flat)) setLeaf(object, path, value);
+  return object;
+}
+
+function lines(payload: JsonObject, circumstances: Circumstances = {}): string[] {
+  return validate(nested(payload), context(circumstances)).map(({ message }) => message);
+}
+
+const VM = 'experimental.virtualMachine';
+const WEB = 'experimental.containerEngine.webAssembly.enabled';
+const MAC = { platform: 'darwin', arch: 'arm64', osVersion: '14.5' } as const;
+
+describe('values that are refused', () => {
+  test.each<[string, JsonValue, string]>([
+    ['application.debug', 'yes', 'Invalid value for "application.debug": <"yes">'],
+    ['application.debug', 1, 'Invalid value for "application.debug": <1>'],
+    ['application.debug', null, 'Invalid value for "application.debug": <null>'],
+    ['virtualMachine.memoryInGB', 'carl', 'Invalid value for "virtualMachine.memoryInGB": <"carl">'],
+    ['virtualMachine.memoryInGB', 2.5, 'Invalid value for "virtualMachine.memoryInGB": <2.5>'],
+    ['virtualMachine.memoryInGB', 0, 'Invalid value for "virtualMachine.memoryInGB": <0>'],
+    ['virtualMachine.numberCPUs', 1e300, 'Invalid value for "virtualMachine.numberCPUs": <1e+300>'],
+    ['kubernetes.port', 65_536, 'Invalid value for "kubernetes.port": <65536>'],
+    ['kubernetes.port', { a: [1] }, 'Invalid value for "kubernetes.port": <{"a":[1]}>'],
+    ['diagnostics.connectivity.timeout', 0, 'Invalid value for "diagnostics.connectivity.timeout": <0>'],
+    [
+      'containerEngine.name',
+      'beefalo',
+      'Invalid value for "containerEngine.name": <"beefalo">; must be one of ["containerd","moby","docker"]',
+    ],
+    ['containerEngine.name', 5, 'Invalid value for "containerEngine.name": <5>'],
+    [
+      'application.theme',
+      'blue',
+      'Invalid value for "application.theme": <"blue">; must be one of ["system","light","dark"]',
+    ],
+    ['images.namespace', [], 'Invalid value for "images.namespace": <[]>'],
+    [
+      'containerEngine.allowedImages.patterns',
+      'a',
+      'Invalid value for "containerEngine.allowedImages.patterns": <"a">',
+    ],
+    [
+      'containerEngine.allowedImages.patterns',
+      ['a', 1],
+      'Invalid value for "containerEngine.allowedImages.patterns": <["a",1]>',
+    ],
+    [
+      'containerEngine.allowedImages.patterns',
+      ['b', 'a', 'b', 'a', 'c'],
+      'field "containerEngine.allowedImages.patterns" has duplicate entries: "a", "b"',
+    ],
+    [
+      'containerEngine.allowedImages.patterns',
+      ['', 'x', ' '],
+      'field "containerEngine.allowedImages.patterns" has duplicate entries: "", " "',
+    ],
+    ['portForwarding', 'bob', 'Setting "portForwarding" should wrap an inner object, but got <bob>.'],
+    ['kubernetes.options', null, 'Setting "kubernetes.options" should wrap an inner object, but got <null>.'],
+    ['kubernetes', [], 'Setting "kubernetes" should wrap an inner object, but got <[]>.'],
+    ['diagnostics.mutedChecks', 'x', 'Proposed field "diagnostics.mutedChecks" should be an object, got <x>.'],
+    ['diagnostics.mutedChecks', { A: 'x' }, 'Invalid value for "diagnostics.mutedChecks.A": <"x">'],
+    [
+      'application.extensions.allowed.list',
+      ['a/b', 'A B'],
+      'application.extensions.allowed.list: "A B" does not describe an image reference',
+    ],
+    ['application.extensions.installed', 'x', 'application.extensions.installed: "x" is not a valid mapping'],
+    ['application.extensions.installed', { 'A b': '1' }, 'application.extensions.installed: "A b" is an invalid name'],
+    ['application.extensions.installed', { a: 1 }, 'application.extensions.installed: "a" has non-string tag "1"'],
+    ['application.extensions.installed', { a: '-' }, 'application.extensions.installed: "a" has invalid tag "-"'],
+    [`${VM}.diskSize`, '10 stuff', `Invalid value for "${VM}.diskSize": <"10 stuff">`],
+    [`${VM}.diskSize`, 200, `Invalid value for "${VM}.diskSize": <200>`],
+    [`${VM}.diskSize`, '50GiB', `Cannot decrease "${VM}.diskSize" from 100GiB to 50GiB`],
+    ['version', 16, 'Changing field "version" via the API isn\'t supported.'],
+    ['virtualMachine.type', 'vz', 'Changing field "virtualMachine.type" via the API isn\'t supported.'],
+    ['virtualMachine.useRosetta', 'yes', 'Changing field "virtualMachine.useRosetta" via the API isn\'t supported.'],
+    ['WSL.integrations', { a: true }, 'Changing field "WSL.integrations" via the API isn\'t supported.'],
+    [`${VM}.proxy.password`, 'secret', `Changing field "${VM}.proxy.password" via the API isn't supported.`],
+    [
+      `${VM}.mount.9p.cacheMode`,
+      'none',
+      `Setting ${VM}.mount.9p.cacheMode can only be changed when virtualMachine.mount.type is "9p".`,
+    ],
+    ['kubernetes.version', 'karl', 'Kubernetes version "karl" not found.'],
+    ['kubernetes.version', 1.3, 'Invalid value for "kubernetes.version": <1.3>'],
+    [
+      'experimental.kubernetes.options.spinkube',
+      true,
+      'Setting experimental.kubernetes.options.spinkube can only be set when experimental.container-engine.web-assembly.enabled is set as well.',
+    ],
+  ])('%s: %j', (path, value, line) => {
+    expect(lines({ [path]: value })).toEqual([line]);
+  });
+
+  test.each<[string, JsonValue]>([
+    ['WSL.integrations', { a: 1 }],
+    [`${VM}.proxy.port`, 0],
+  ])('%s: %j on Windows', (path, value) => {
+    expect(lines({ [path]: value }, { platform: 'win32' })).toHaveLength(1);
+  });
+
+  test('wrong destinations are named together, and a secret is not repeated', () => {
+    const payload = { [`${VM}.proxy.noproxy`]: ['10.0.0.0/8', 'a b', '1.2.3.4/40'], [`${VM}.proxy.password`]: 12_345 };
+    expect(lines(payload, { platform: 'win32' })).toEqual([
+      `field "${VM}.proxy.noproxy" has invalid entries (must be IP addresses, CIDR subnets, or domain names): "a b", "1.2.3.4/40"`,
+      `Invalid value for "${VM}.proxy.password": <"***">`,
+    ]);
+  });
+
+  test('an installed extension cannot be removed by a call; one that is not there is not asked for', () => {
+    const payload = { 'application.extensions.installed': { a: null } };
+    expect(lines(payload, { current: { 'application.extensions.installed': { a: '1' } } })).toEqual([
+      'application.extensions.installed: "a" has non-string tag "null"',
+    ]);
+    expect(lines(payload)).toEqual([]);
+  });
+
+  test('a wrong pattern shows even beside another error, and all errors come in the order of the payload', () => {
+    expect(
+      lines({ 'kubernetes.port': 0, 'application.extensions.allowed.list': ['#'], 'application.debug': 3 }),
+    ).toEqual([
+      'Invalid value for "kubernetes.port": <0>',
+      'application.extensions.allowed.list: "#" does not describe an image reference',
+      'Invalid value for "application.debug": <3>',
+    ]);
+  });
+});
+
+describe('values that pass', () => {
+  test.each<[string, JsonValue, Circumstances?]>([
+    ['version', 19],
+    ['virtualMachine.type', 'qemu'],
+    ['WSL.integrations', {}],
+    ['WSL.integrations', { gone: null }],
+    ['WSL.integrations', { Debian: true, Old: null }, { platform: 'win32' }],
+    ['diagnostics.mutedChecks', { A: true, B: null }],
+    ['containerEngine.allowedImages.patterns', ['a', 'A', '']],
+    ['application.extensions.installed', { 'ghcr.io/a/b': '1.0' }],
+    [`${VM}.diskSize`, '102400 mib'],
+    [`${VM}.diskSize`, '1TB'],
+    [`${VM}.mount.9p.msizeInKib`, 128],
+    ['kubernetes.version', ''],
+    ['kubernetes.version', '1.30.2'],
+    ['kubernetes.version', '1.30.2', { versions: ['1.30.2'] }],
+    ['experimental.kubernetes.options.spinkube', true, { current: { 'kubernetes.enabled': false } }],
+    ['experimental.kubernetes.options.spinkube', true, { current: { [WEB]: true } }],
+    ['unknown', 1],
+    ['kubernetes.constructor', 1],
+  ])('%s: %j', (path, value, circumstances) => {
+    expect(lines({ [path]: value }, circumstances)).toEqual([]);
+  });
+});
+
+describe('versions of the cluster', () => {
+  test('only offered ones', () => {
+    expect(lines({ 'kubernetes.version': '1.30.2' }, { versions: ['1.31.0'] })).toEqual([
+      'Kubernetes version "1.30.2" not found.',
+    ]);
+  });
+  test('a stored version that is no longer offered may be repeated', () => {
+    expect(
+      lines({ 'kubernetes.version': '1.30.2' }, { versions: ['1.31.0'], current: { 'kubernetes.version': '1.30.2' } }),
+    ).toEqual([]);
+  });
+  test('empty is asked for only while the cluster is off', () => {
+    const current = { 'kubernetes.version': '1.30.2' };
+    expect(lines({ 'kubernetes.version': '' }, { current })).toEqual(['Kubernetes version "" not found.']);
+    expect(lines({ 'kubernetes.version': '', 'kubernetes.enabled': false }, { current })).toEqual([]);
+  });
+});
+
+describe('the virtual machine', () => {
+  test.each<[string, JsonObject, Circumstances, string[]]>([
+    [
+      'an old macOS on ARM',
+      { 'virtualMachine.type': 'vz' },
+      { ...MAC, osVersion: '13.2.1' },
+      ['Setting virtualMachine.type to "vz" on ARM requires macOS 13.3 (Ventura) or later.'],
+    ],
+    [
+      'an old macOS on Intel',
+      { 'virtualMachine.type': 'vz' },
+      { ...MAC, arch: 'x64', osVersion: '12.7' },
+      ['Setting virtualMachine.type to "vz" on Intel requires macOS 13.0 (Ventura) or later.'],
+    ],
+    ['13.2 on Intel will do', { 'virtualMachine.type': 'vz' }, { ...MAC, arch: 'x64', osVersion: '13.2' }, []],
+    [
+      'an unknown macOS is not held against anyone',
+      { 'virtualMachine.type': 'vz' },
+      { platform: 'darwin', arch: 'arm64' },
+      [],
+    ],
+    [
+      'vz with 9p',
+      { 'virtualMachine.type': 'vz' },
+      { ...MAC, current: { 'virtualMachine.mount.type': '9p' } },
+      [
+        'Setting virtualMachine.type to "vz" requires that virtual-machine.mount.type is "reverse-sshfs" or "virtiofs".',
+      ],
+    ],
+    [
+      'qemu with virtiofs',
+      { 'virtualMachine.type': 'qemu' },
+      { ...MAC, current: { 'virtualMachine.type': 'vz', 'virtualMachine.mount.type': 'virtiofs' } },
+      ['Setting virtualMachine.type to "qemu" requires that virtual-machine.mount.type is "reverse-sshfs" or "9p".'],
+    ],
+    [
+      'virtiofs with qemu on macOS',
+      { 'virtualMachine.mount.type': 'virtiofs' },
+      MAC,
+      ['Setting virtualMachine.mount.type to "virtiofs" requires that virtual-machine.type is "vz".'],
+    ],
+    ['virtiofs with qemu on Linux', { 'virtualMachine.mount.type': 'virtiofs' }, {}, []],
+    [
+      '9p with vz',
+      { 'virtualMachine.mount.type': '9p' },
+      { ...MAC, current: { 'virtualMachine.type': 'vz' } },
+      ['Setting virtualMachine.mount.type to "9p" requires that virtual-machine.type is "qemu".'],
+    ],
+    ['both at once', { 'virtualMachine.type': 'vz', 'virtualMachine.mount.type': 'virtiofs' }, MAC, []],
+    [
+      'Rosetta without vz',
+      { 'virtualMachine.useRosetta': true },
+      MAC,
+      ['Setting virtualMachine.useRosetta can only be enabled when virtual-machine.type is "vz".'],
+    ],
+    [
+      'Rosetta on Intel',
+      { 'virtualMachine.useRosetta': true },
+      { ...MAC, arch: 'x64', current: { 'virtualMachine.type': 'vz' } },
+      ['Setting virtualMachine.useRosetta can only be enabled on aarch64 systems.'],
+    ],
+    [
+      'Rosetta takes no text',
+      { 'virtualMachine.useRosetta': 'yes' },
+      { ...MAC, current: { 'virtualMachine.type': 'vz' } },
+      ['Invalid value for "virtualMachine.useRosetta": <"yes">'],
+    ],
+    ['Rosetta with vz at once', { 'virtualMachine.type': 'vz', 'virtualMachine.useRosetta': true }, MAC, []],
+    ['a 9p option with 9p at once', { 'virtualMachine.mount.type': '9p', [`${VM}.mount.9p.msizeInKib`]: 64 }, {}, []],
+    [
+      'a wrong 9p option',
+      { 'virtualMachine.mount.type': '9p', [`${VM}.mount.9p.msizeInKib`]: 3 },
+      {},
+      [`Invalid value for "${VM}.mount.9p.msizeInKib": <3>`],
+    ],
+    [
+      'the machine on Windows',
+      { 'virtualMachine.memoryInGB': 4 },
+      { platform: 'win32' },
+      ['Changing field "virtualMachine.memoryInGB" via the API isn\'t supported.'],
+    ],
+  ])('%s', (_, payload, circumstances, expected) => {
+    expect(lines(payload, circumstances)).toEqual(expected);
+  });
+});
+
+describe('the classic store and WebAssembly', () => {
+  const enable = 'Cannot enable WebAssembly with classic storage for moby.';
+  const classic = 'Cannot switch to classic storage for moby when WebAssembly is enabled.';
+  const moby = 'Cannot switch to moby container engine with classic storage when WebAssembly is enabled.';
+  test.each<[string, JsonObject, JsonObject, string[]]>([
+    ['WebAssembly last', { [WEB]: true }, { 'containerEngine.mobyStorageDriver': 'classic' }, [enable]],
+    ['the store last', { 'containerEngine.mobyStorageDriver': 'classic' }, { [WEB]: true }, [classic]],
+    [
+      'moby last',
+      { 'containerEngine.name': 'moby' },
+      { 'containerEngine.name': 'containerd', [WEB]: true, 'containerEngine.mobyStorageDriver': 'classic' },
+      [moby],
+    ],
+    [
+      'two at once, one line each',
+      { [WEB]: true, 'containerEngine.mobyStorageDriver': 'classic' },
+      {},
+      [enable, classic],
+    ],
+    [
+      'with containerd',
+      { [WEB]: true, 'containerEngine.mobyStorageDriver': 'classic', 'containerEngine.name': 'containerd' },
+      {},
+      [],
+    ],
+  ])('%s', (_, payload, current, expected) => {
+    expect(lines(payload, { current })).toEqual(expected);
+  });
+});
+
+describe('locks', () => {
+  const locked = {
+    version: true,
+    containerEngine: { name: true, allowedImages: { patterns: true } },
+    WSL: { integrations: {} },
+    diagnostics: { mutedChecks: { A: true } },
+  };
+  test('a difference is refused, the present value is not', () => {
+    expect(lines({ 'containerEngine.name': 'containerd', version: 19 }, { locked })).toEqual([
+      'field "containerEngine.name" is locked',
+    ]);
+    expect(lines({ 'containerEngine.name': 'moby', 'containerEngine.allowedImages.patterns': [] }, { locked })).toEqual(
+      [],
+    );
+    expect(lines({ 'containerEngine.allowedImages.enabled': true }, { locked })).toEqual([]);
+  });
+  test('a map is locked as a whole; entries with their present value pass', () => {
+    const current = { 'diagnostics.mutedChecks': { A: true, B: false } };
+    expect(lines({ 'diagnostics.mutedChecks': { B: false } }, { locked, current })).toEqual([]);
+    expect(lines({ 'diagnostics.mutedChecks': { B: null } }, { locked, current })).toEqual([
+      'field "diagnostics.mutedChecks" is locked',
+    ]);
+    expect(lines({ 'WSL.integrations': { a: true } }, { locked, platform: 'win32' })).toEqual([
+      'field "WSL.integrations" is locked',
+    ]);
+  });
+  test('a wrong value is wrong before it is locked', () => {
+    expect(lines({ 'containerEngine.name': 'x' }, { locked })).toEqual([expect.stringContaining('must be one of')]);
+  });
+});
+
+test('issues carry a pointer, a path and whether a launch ends', () => {
+  const payload = { diagnostics: { mutedChecks: { 'a/b': 3 } }, containerEngine: { name: 'x' } };
+  expect(validate(payload, context({}))).toEqual([
+    {
+      code: 'type',
+      pointer: '/diagnostics/mutedChecks/a~1b',
+      path: 'diagnostics.mutedChecks',
+      message: 'Invalid value for "diagnostics.mutedChecks.a/b": <3>',
+      fatal: false,
+      expected: 'true, false or null',
+    },
+    expect.objectContaining({
+      code: 'enum',
+      pointer: '/containerEngine/name',
+      path: 'containerEngine.name',
+      fatal: true,
+    }),
+  ]);
+});
+
+test('unknown keys, with the name that was meant', () => {
+  const payload: JsonObject = JSON.parse(
+    '{"version":19,"kubernets":{"x":1},"kubernetes":{"versoin":"1","options":{"treafik":true}},"memoryInGB":2,"toString":1,"__proto__":{"a":1},"diagnostics":{"mutedChecks":{"any":true}}}',
+  );
+  expect(unknownKeys(payload)).toEqual([
+    { pointer: '/kubernets', path: 'kubernets', suggestion: 'kubernetes' },
+    { pointer: '/kubernetes/versoin', path: 'kubernetes.versoin', suggestion: 'version' },
+    { pointer: '/kubernetes/options/treafik', path: 'kubernetes.options.treafik', suggestion: 'traefik' },
+    { pointer: '/memoryInGB', path: 'memoryInGB', suggestion: 'virtualMachine.memoryInGB' },
+    { pointer: '/toString', path: 'toString' },
+    { pointer: '/__proto__', path: '__proto__' },
+  ]);
+});
