@@ -69,6 +69,9 @@ function printEvent(io: Io, paint: Style, steps: Progress, event: ApplyEvent | S
       io.err(`Sent the ${event.what === 'settings' ? 'settings' : 'power state'}.\n`);
       if (event.ignoredKeys.length > 0) io.err(`The service ignored: ${plainText(event.ignoredKeys.join(', '))}\n`);
       return;
+    case 'retrying':
+      io.err('Nothing differs, but the backend gave up; asked it to try again.\n');
+      return;
     case 'progress':
       steps.show(event.status);
   }

@@ -21,6 +21,8 @@ export type ApplyEvent =
   /** The settings changed between plan and write; the plan is made again. */
   | { type: 'moved' }
   | { type: 'sent'; what: 'settings' | 'power'; answer: string; ignoredKeys: readonly string[] }
+  /** Nothing differs, and the backend is in the state ERROR: it is asked to start once more. */
+  | { type: 'retrying' }
   | { type: 'progress'; status: StatusDocument };
 
 export interface ApplyInput {
@@ -59,7 +61,7 @@ export interface ApplyOutcome {
 
 /**
  * The client loop (design, section 2): plan, at most one `PUT /v1/settings` with only what differs, the power state if it
- * differs, then wait. Throws `ERR_SETTING_LOCKED`, `ERR_SETTING_UNSUPPORTED`, `ERR_CONSENT_NEEDED`, `ERR_PLAN_STALE` before
+ * differs, then wait. A backend that gave up is asked to try again. Throws `ERR_SETTING_LOCKED`, `ERR_SETTING_UNSUPPORTED`, `ERR_CONSENT_NEEDED`, `ERR_PLAN_STALE` before
  * anything is written, and what `waitConverged` throws afterwards.
  */
 export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
@@ -77,11 +79,11 @@ export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
     }
     approved = plan;
     await input.inspect?.(plan, live);
-    const writes = await write(input, plan, request, live);
-    if (writes === 'moved') continue;
-    const status = await finish(input, writes);
-    const outcome = writes.count === 0 ? 'unchanged' : input.wait ? 'applied' : 'sent';
-    return { outcome, plan, skipped, writes: writes.count, status, ms: clock.now() - start };
+    const sent = await write(input, plan, request, live);
+    if (sent === 'moved') continue;
+    const { status, writes } = await finish(input, sent);
+    const outcome = writes === 0 ? 'unchanged' : input.wait ? 'applied' : 'sent';
+    return { outcome, plan, skipped, writes, status, ms: clock.now() - start };
   }
   throw new RdError('ERR_PLAN_STALE', `The settings changed under each of ${MOST_PLANS} plans; nothing was applied.`, {
     advice: 'See who else changes them, and apply again.',
@@ -202,12 +204,21 @@ async function write(
   return { count, generation };
 }
 
-async function finish(input: ApplyInput, writes: Writes): Promise<StatusDocument> {
+async function finish(input: ApplyInput, sent: Writes): Promise<{ status: StatusDocument; writes: number }> {
   const { client, onEvent } = input;
-  const status = await client.status();
-  const generation = Math.max(status.generation, writes.generation);
-  if (!input.wait || hasConverged(status, generation)) return status;
-  return waitConverged({
+  let writes = sent.count;
+  let status = await client.status();
+  let generation = Math.max(status.generation, sent.generation);
+  // Everything is as asked, and an earlier attempt was given up. What stood in its way may be gone: ask once more.
+  if (writes === 0 && status.backendState === 'ERROR' && status.power === 'started') {
+    onEvent({ type: 'retrying' });
+    const reply = await client.setBackendState('STARTED', { signal: input.signal });
+    writes += 1;
+    generation = Math.max(generation, reply.generation ?? 0);
+    status = await client.status();
+  }
+  if (!input.wait || hasConverged(status, generation)) return { status, writes };
+  status = await waitConverged({
     read: () => client.status(),
     generation,
     timeoutMs: input.timeoutMs,
@@ -215,4 +226,5 @@ async function finish(input: ApplyInput, writes: Writes): Promise<StatusDocument
     signal: input.signal,
     onStatus: (next) => onEvent({ type: 'progress', status: next }),
   });
+  return { status, writes };
 }

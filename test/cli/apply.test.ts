@@ -243,6 +243,24 @@ describe('what can go wrong', () => {
     expect(err).toContain('rdctl apply --previous');
   });
 
+  test('a backend that gave up is asked again, and can recover', async () => {
+    const { rdctl, proxy, client, file, service, home } = await stage({
+      env: { RDCTL_SIMULATED_FAULTS: 'containerd.start:terminal' },
+    });
+    file('p.json', CONTAINERD);
+    expect((await rdctl(['apply', '-f', 'p.json'])).exit).toBe(1);
+    const before = (await client.status()).generation;
+    const second = await rdctl(['apply', '-f', 'p.json']);
+    expect(second.exit).toBe(1);
+    expect(second.err).toContain('asked it to try again');
+    expect(proxy.writes()).toEqual(['PUT /v1/settings', 'PUT /v1/backend_state']);
+    expect((await client.status()).generation).toBe(before + 1);
+    await service.stop('the fault is repaired');
+    const repaired = await startService({ home });
+    await repaired.converged();
+    expect((await repaired.client.status()).engine).toMatchObject({ name: 'containerd', state: 'running' });
+  });
+
   test('a deadline: exit 4', async () => {
     const { rdctl, file } = await stage({ env: { RDCTL_SIMULATED_FAULTS: 'containerd.start:hang' } });
     file('p.json', CONTAINERD);

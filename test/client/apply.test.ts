@@ -4,6 +4,7 @@ import type { Client } from '../../src/client/client.ts';
 import { RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
 import type { Change, Plan, PlanRequest } from '../../src/plan/change.ts';
+import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { ENGINE_CHANGE, planWith, statusWith } from '../helpers/plans.ts';
 
@@ -44,10 +45,12 @@ interface Script {
   plans: Plan[];
   /** Writes that fail because the settings moved. */
   moved?: number;
+  /** One after the other; the last one stays. */
+  statuses?: StatusDocument[];
 }
 
 /** A service that plays a script and notes each call. */
-function scripted({ plans, moved = 0 }: Script) {
+function scripted({ plans, moved = 0, statuses = [] }: Script) {
   const calls: { call: string; body?: unknown; ifMatch?: string | undefined }[] = [];
   let planned = 0;
   let refusals = moved;
@@ -74,7 +77,7 @@ function scripted({ plans, moved = 0 }: Script) {
       calls.push({ call: 'power', body: state });
       return { text: 'received backend state', generation: 3, ignoredKeys: [] };
     },
-    status: async () => statusWith(),
+    status: async () => (statuses.length > 1 ? (statuses.shift() ?? statusWith()) : (statuses[0] ?? statusWith())),
     locked: async () => ({}),
     request: () => Promise.reject(new Error('not in the script')),
     proposal: () => Promise.reject(new Error('not in the script')),
@@ -150,6 +153,27 @@ describe('writes', () => {
     const { client, writes } = scripted({ plans: [planWith([ENGINE_CHANGE])], moved: 99 });
     await expect(applyDesired(input(client))).rejects.toMatchObject({ code: 'ERR_PLAN_STALE' });
     expect(writes()).toHaveLength(5);
+  });
+});
+
+describe('a backend that gave up', () => {
+  const failed = statusWith({ converged: false, backendState: 'ERROR' });
+
+  test('is asked to try again, though nothing differs', async () => {
+    const again = statusWith({ converged: false, backendState: 'STARTING', generation: 4 });
+    const done = statusWith({ generation: 4, observedGeneration: 4 });
+    const { client, writes } = scripted({ plans: [planWith([])], statuses: [failed, again, done] });
+    const running = input(client);
+    expect(await applyDesired(running)).toMatchObject({ outcome: 'applied', writes: 1, status: { generation: 4 } });
+    expect(writes()).toEqual([{ call: 'power', body: 'STARTED' }]);
+    expect(running.events.map(({ type }) => type)).toContain('retrying');
+  });
+
+  test('is not, when it is to stay stopped', async () => {
+    const stopped = { ...failed, power: 'stopped' as const };
+    const { client, writes } = scripted({ plans: [planWith([])], statuses: [stopped] });
+    await expect(applyDesired(input(client))).rejects.toMatchObject({ code: 'ERR_CONVERGE_FAILED' });
+    expect(writes()).toEqual([]);
   });
 });
 
