@@ -35,6 +35,8 @@ real one that can run here. \`simulated\` runs nothing and is never chosen by it
   async run({ flags, args, globals, io }) {
     noArguments(args, 'serve');
     const settings = flags.settings === undefined ? undefined : await readSettings(io);
+    // Taken before anything runs: from here on a signal stops what has been started instead of this process alone.
+    const { signal } = io;
     const { runService } = await import('../../src/service.ts');
     const service = await runService({
       env: io.env,
@@ -46,8 +48,8 @@ real one that can run here. \`simulated\` runs nothing and is never chosen by it
       ...(settings === undefined ? {} : { settings }),
     });
     io.err(`rdctl listens on http://127.0.0.1:${service.port}\n`);
-    await Promise.race([service.stopped, aborted(io.signal)]);
-    if (io.signal.aborted) await service.stop(String(io.signal.reason));
+    await Promise.race([service.stopped, aborted(signal)]);
+    if (signal.aborted) await service.stop(String(signal.reason));
     await service.stopped;
     return 0;
   },
