@@ -39,7 +39,7 @@ import type { Undo } from './storage/teardown.ts';
 import { unwind } from './storage/teardown.ts';
 
 /** Milliseconds: how long a stop waits for the backend, and a start for the list of cluster versions and the first look. */
-const BACKEND_STOP_LIMIT = 120_000;
+const BACKEND_STOP_LIMIT = 60_000;
 const VERSIONS_LIMIT = 2_000;
 const FIRST_LOOK_LIMIT = 5_000;
 
@@ -58,6 +58,8 @@ export interface ServiceOptions {
   settings?: JsonObject;
   /** Where deployment profiles are, instead of the places of the platform. */
   policyDirectories?: readonly PolicyPlace[];
+  /** How long a stop waits for the backend, in milliseconds; a minute unless told. */
+  stopLimitMs?: number;
 }
 
 export interface RunningService {
@@ -143,7 +145,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
       controllers.desire(next);
     },
   });
-  undo.push(['backend', () => stopBackend(controllers, store, log)]);
+  undo.push(['backend', () => stopBackend(controllers, store, log, options.stopLimitMs)]);
 
   const credentials = { user: 'user', password: randomBytes(32).toString('base64url') };
   let ended = () => {};
@@ -266,14 +268,21 @@ function setLogLevel(log: LogFile, settings: Settings): void {
 }
 
 /** Stops what runs, for a bounded time. The wish for it to run stays on the disk, for the next start. */
-async function stopBackend(controllers: Controllers, store: DesiredStore, log: LogFile): Promise<void> {
+async function stopBackend(
+  controllers: Controllers,
+  store: DesiredStore,
+  log: LogFile,
+  limitMs = BACKEND_STOP_LIMIT,
+): Promise<void> {
   await store.idle();
   const { desired } = store.snapshot();
   controllers.desire({ ...desired, power: 'stopped', generation: desired.generation + 1 });
-  const signal = AbortSignal.timeout(BACKEND_STOP_LIMIT);
+  const signal = AbortSignal.timeout(limitMs);
   const { backendState } = await controllers.quiesce(signal);
   if (backendState !== 'STOPPED') log.write('error', 'the backend did not stop', { backendState });
-  await controllers.close();
+  const closed = new AbortController();
+  await Promise.race([controllers.close(), systemClock.sleep(limitMs, closed.signal)]);
+  closed.abort();
 }
 
 async function exists(path: string): Promise<boolean> {

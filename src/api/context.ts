@@ -3,7 +3,7 @@ import type { Controllers } from '../reconcile/contract.ts';
 import type { Platform } from '../settings/field.ts';
 import type { DesiredStore } from './desired-store.ts';
 
-export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
+type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 /** Constant message, variable values. */
 export type Log = (level: LogLevel, message: string, values?: Record<string, unknown>) => void;
 
@@ -28,7 +28,7 @@ export interface ApiContext {
 }
 
 /** Counted since the service started; a client that has nothing to change leaves them alone. */
-export interface WriteCounters {
+interface WriteCounters {
   /** `PUT /v1/settings` that arrived, whatever became of them. */
   settingsPuts: number;
   /** Those that changed something. */
@@ -36,7 +36,7 @@ export interface WriteCounters {
 }
 
 /** What does not change while the service runs. */
-export interface ServiceFacts {
+interface ServiceFacts {
   version: string;
   pid: number;
   home: string;

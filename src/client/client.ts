@@ -29,9 +29,9 @@ export interface WriteReply {
 }
 
 /** What would restart, keyed by dotted setting path. */
-export type Proposal = Record<string, { current?: unknown; desired?: unknown; severity: 'restart' | 'reset' }>;
+type Proposal = Record<string, { current?: unknown; desired?: unknown; severity: 'restart' | 'reset' }>;
 
-export interface BackendStateReply {
+interface BackendStateReply {
   vmState: BackendState;
   locked: boolean;
 }
@@ -52,7 +52,7 @@ export interface Client {
   status(options?: CallOptions): Promise<StatusDocument>;
 }
 
-export interface CallOptions {
+interface CallOptions {
   timeoutMs?: number;
   signal?: AbortSignal;
 }

@@ -10,7 +10,7 @@ import type { ProcessIdentity, ProcessTable } from './process-identity.ts';
 import { processTable } from './process-identity.ts';
 
 /** Who holds a lock, as its file says. */
-export interface Holder extends ProcessIdentity {
+interface Holder extends ProcessIdentity {
   /** RFC 3339. */
   since: string;
   /** Port of a service, once it listens. */

@@ -21,7 +21,7 @@ export interface PolicyPlace {
 }
 
 /** A profile at the current version, in canonical form, known fields only. */
-export interface Policy {
+interface Policy {
   file: string;
   settings: JsonObject;
 }

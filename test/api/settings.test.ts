@@ -196,8 +196,20 @@ test('unknown keys are never stored, and named', async () => {
   expect(reply.text).toBe('settings updated; no restart required');
   expect(reply.ignoredKeys).toEqual(['imagez', 'images.b, ä']);
   expect((await client.settings()).text).not.toContain('imagez');
-  expect(logged).toContainEqual(expect.objectContaining({ level: 'warn', values: { keys: reply.ignoredKeys } }));
+  expect(logged).toContainEqual(
+    expect.objectContaining({ level: 'warn', values: { keys: reply.ignoredKeys, count: 2 } }),
+  );
   expect((await client.putSettings({ version: 19, nothing: {} })).text).toBe('no changes necessary');
+});
+
+test('the header with unknown keys stays small and valid, whatever was sent', async () => {
+  const { client } = startApi();
+  const keys = Object.fromEntries(Array.from({ length: 50_000 }, (_, index) => [`unknown_${index}`, 1]));
+  const { ignoredKeys } = await client.putSettings({ version: 19, '\ud800half': 1, 'line\r\nbreak': 1, ...keys });
+  expect(ignoredKeys.slice(0, 3)).toEqual(['\ufffdhalf', 'line\r\nbreak', 'unknown_0']);
+  expect(ignoredKeys.at(-1)).toBe('…');
+  expect(ignoredKeys.length).toBeLessThan(500);
+  expect((await client.putSettings({ version: 19, ['x'.repeat(9000)]: 1 })).ignoredKeys).toEqual(['…']);
 });
 
 test('keys with a meaning to JavaScript do no harm', async () => {

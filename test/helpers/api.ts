@@ -19,7 +19,7 @@ import type { Platform } from '../../src/settings/field.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
 
 /** What the scripted controllers report; a test sets it. */
-export interface Script {
+interface Script {
   backendState: BackendState;
   observed: Observed;
   /** Every desired state that was handed on. */
@@ -50,7 +50,7 @@ export interface TestApiOptions {
 export const PASSWORD = 'a-password-of-the-test';
 
 /** Everything off, as before the first start. */
-export function nothingRuns(): Observed {
+function nothingRuns(): Observed {
   return {
     machine: { state: 'off' },
     engines: { moby: { state: 'stopped' }, containerd: { state: 'stopped' } },
@@ -133,7 +133,7 @@ function scripted(script: Script, initial: Desired): Controllers {
 }
 
 /** Carries the requests of a client into an app in this process. */
-export function injectTransport(app: FastifyInstance): Transport {
+function injectTransport(app: FastifyInstance): Transport {
   return async (connection, request): Promise<HttpResponse> => {
     const response = await app.inject({
       method: request.method as 'GET',

@@ -14,6 +14,15 @@ test('shutdown over the API answers, then everything stops and nothing is left b
   await service.stop('again');
 });
 
+test('a backend that does not stop does not keep the service for ever', async () => {
+  const env = { RDCTL_SIMULATED_FAULTS: 'machine.stop:hang' };
+  const { service, here, converged } = await startService({ power: 'started', env, stopLimitMs: 20 });
+  await converged();
+  await service.stop('the test wants it');
+  expect(existsSync(here.connectionFile)).toBe(false);
+  expect(readFileSync(join(here.logs, 'service.log'), 'utf8')).toContain('the backend did not stop');
+});
+
 test('a service that stops takes no more writes', async () => {
   const env = { RDCTL_SIMULATED_LATENCY_MS: '150' };
   const { client, service, here, converged } = await startService({ power: 'started', env });

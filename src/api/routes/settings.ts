@@ -5,8 +5,12 @@ import type { BackendState } from '../../reconcile/status.ts';
 import { bytesOf, settingsPayload } from '../body.ts';
 import type { ApiContext } from '../context.ts';
 import type { DesiredSnapshot, Turn } from '../desired-store.ts';
+import { ignoredKeysHeader } from '../ignored-keys.ts';
 import { decideUpdate } from '../settings-update.ts';
 import { TEXT_TYPE, TEXTS } from '../wire-texts.ts';
+
+/** A line of the log stays short whatever was sent. */
+const LOGGED_KEYS = 20;
 
 interface Outcome {
   text: string;
@@ -57,8 +61,8 @@ async function putSettings(request: FastifyRequest, reply: FastifyReply, context
     log('info', 'settings changed', { paths, generation: now.desired.generation, answer: text });
   }
   if (ignored.length > 0) {
-    log('warn', 'settings ignored: no such keys', { keys: ignored });
-    reply.header('Rdctl-Ignored-Keys', ignored.map(encodeURIComponent).join(', '));
+    log('warn', 'settings ignored: no such keys', { keys: ignored.slice(0, LOGGED_KEYS), count: ignored.length });
+    reply.header('Rdctl-Ignored-Keys', ignoredKeysHeader(ignored));
   }
   return reply
     .code(202)

@@ -11,7 +11,7 @@ export function statusRoutes(app: FastifyInstance, context: ApiContext): void {
   });
 }
 
-export function statusDocument({ about, driver, controllers, store, counters }: ApiContext): StatusDocument {
+function statusDocument({ about, driver, controllers, store, counters }: ApiContext): StatusDocument {
   const loop = controllers.status();
   const { name } = store.snapshot().desired.settings.containerEngine;
   const wanted = loop.engines[name];
