@@ -59,10 +59,10 @@ export async function startContainer(endpoint: string, options: ContainerOptions
   const created = await engineJson(endpoint, 'POST', '/containers/create', {
     Image: options.image,
     Cmd: options.command,
-    // The first process of a container ignores SIGTERM unless it says otherwise, and these do not.
-    StopTimeout: 1,
     ExposedPorts: Object.fromEntries(Object.keys(options.ports ?? {}).map((port) => [port, {}])),
     HostConfig: {
+      // The first process of a container ignores SIGTERM unless it says otherwise, and busybox does not.
+      Init: true,
       PortBindings: options.ports ?? {},
       Binds: options.binds ?? [],
       NetworkMode: options.network ?? 'default',

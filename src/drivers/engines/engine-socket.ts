@@ -21,7 +21,6 @@ export function getOverSocket(
   const { timeoutMs, signal } = options;
   return new Promise((resolve, reject) => {
     const call = request({ socketPath, path, signal, headers: { host: 'localhost' }, agent: false });
-    // A plain timer: a signal joined from a timeout and another one can be collected before it fires.
     const timer = setTimeout(() => call.destroy(new Error(`nothing within ${timeoutMs / 1000} s`)), timeoutMs);
     const fail = (cause: Error) => {
       clearTimeout(timer);

@@ -1,0 +1,130 @@
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import type { DaemonSpec } from '../../src/process/daemon.ts';
+import { findDaemon, startDaemon, stopDaemon } from '../../src/process/daemon.ts';
+import { writeRecord } from '../../src/process/daemon-record.ts';
+import { boundLog, tailOf } from '../../src/process/log-file.ts';
+import type { Pace } from '../../src/process/pace.ts';
+import { realPace } from '../../src/process/pace.ts';
+import { readProcess } from '../../src/process/proc.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const STUBBORN = 'process.on("SIGTERM", () => undefined); console.log("up"); setInterval(() => undefined, 1000)';
+const WILLING = 'console.log("up"); setInterval(() => undefined, 1000)';
+
+function daemon(script: string, directory = temporaryDirectory()): DaemonSpec {
+  return {
+    argv: [process.execPath, '-e', script, join(directory, 'own')],
+    recordFile: join(directory, 'record.json'),
+    logFile: join(directory, 'log'),
+    env: {},
+  };
+}
+
+/** Waits until the program has printed: before that its signal handlers are not in place. */
+async function up(spec: DaemonSpec): Promise<void> {
+  await expect.poll(() => tailOf(spec.logFile)).toContain('up');
+}
+
+/** A clock on which every wait is over at once. */
+function fastPace(): Pace {
+  let time = 0;
+  return {
+    now: () => time,
+    async sleep(ms) {
+      time += ms;
+      await new Promise((resolve) => setImmediate(resolve));
+    },
+  };
+}
+
+describe.skipIf(process.platform !== 'linux')('a long-lived program', () => {
+  test('is found by its record, once only, and stopped', async () => {
+    const spec = daemon(WILLING);
+    expect(await findDaemon(spec.recordFile)).toEqual({ state: 'none' });
+    const pid = await startDaemon(spec);
+    expect(await startDaemon(spec)).toBe(pid);
+    expect(await findDaemon(spec.recordFile)).toEqual({ state: 'running', pid });
+    expect(await stopDaemon(spec.recordFile, { graceMs: 10_000, pace: realPace })).toBe('stopped');
+    expect(await readProcess(pid)).toBeUndefined();
+    expect(await findDaemon(spec.recordFile)).toEqual({ state: 'none' });
+    expect(await stopDaemon(spec.recordFile, { graceMs: 10_000, pace: realPace })).toBe('none');
+  });
+
+  test('is killed when it does not end within the grace', async () => {
+    const spec = daemon(STUBBORN);
+    const pid = await startDaemon(spec);
+    await up(spec);
+    const pace = fastPace();
+    // On the fast clock the grace passes at once; the killed process still needs the machine's time to go.
+    const waits: Pace = { now: pace.now, sleep: (ms) => (pace.now() < 200 ? pace.sleep(ms) : realPace.sleep(1)) };
+    expect(await stopDaemon(spec.recordFile, { graceMs: 200, pace: waits })).toBe('killed');
+    expect(await readProcess(pid)).toBeUndefined();
+  });
+
+  test('is left alone by a stop whose signal aborts', async () => {
+    const spec = daemon(STUBBORN);
+    await startDaemon(spec);
+    await up(spec);
+    const stopping = stopDaemon(spec.recordFile, { graceMs: 60_000, pace: realPace, signal: AbortSignal.abort() });
+    await expect(stopping).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
+    expect((await findDaemon(spec.recordFile)).state).toBe('running');
+    await stopDaemon(spec.recordFile, { graceMs: 0, pace: realPace });
+  });
+
+  test('is found although its starter was killed before it could record the process', async () => {
+    const spec = daemon(WILLING);
+    const pid = await startDaemon(spec);
+    await writeRecord(spec.recordFile, { argv: spec.argv });
+    expect(await findDaemon(spec.recordFile)).toEqual({ state: 'running', pid });
+    await stopDaemon(spec.recordFile, { graceMs: 10_000, pace: realPace });
+    expect(await readProcess(pid)).toBeUndefined();
+  });
+
+  test('is not taken for another process that was given its pid', async () => {
+    const spec = daemon(WILLING);
+    const self = await readProcess(process.pid);
+    await writeRecord(spec.recordFile, {
+      argv: spec.argv,
+      process: { pid: process.pid, started: self?.started ?? '' },
+    });
+    expect(await findDaemon(spec.recordFile)).toEqual({ state: 'ended' });
+    await writeRecord(spec.recordFile, {
+      argv: self?.argv ?? [],
+      process: { pid: process.pid, started: 'other boot:1' },
+    });
+    expect(await findDaemon(spec.recordFile)).toEqual({ state: 'ended' });
+    // The proof that nothing was signalled is that this goes on.
+    expect(await stopDaemon(spec.recordFile, { graceMs: 0, pace: realPace })).toBe('none');
+  });
+
+  test('is reported as ended once it has ended by itself', async () => {
+    const spec = daemon('process.exit(3)');
+    await startDaemon(spec);
+    await expect.poll(async () => (await findDaemon(spec.recordFile)).state).toBe('ended');
+  });
+
+  test('leaves no record when it cannot be started, and tells how to get it', async () => {
+    const spec = { ...daemon(''), argv: ['dockerd', '--config-file', '/nowhere'], env: { PATH: '/nonexistent' } };
+    await expect(startDaemon(spec)).rejects.toMatchObject({
+      code: 'ERR_DRIVER_TERMINAL',
+      advice: 'Install it: apt-get install --no-install-recommends docker.io',
+    });
+    expect(await findDaemon(spec.recordFile)).toEqual({ state: 'none' });
+  });
+});
+
+describe('its log', () => {
+  test('starts anew when it is too large, and keeps what was there once', async () => {
+    const file = join(temporaryDirectory(), 'log');
+    writeFileSync(file, `${'x'.repeat(100)}\nlast\n`);
+    await boundLog(file, 1000);
+    expect(existsSync(`${file}.1`)).toBe(false);
+    expect(await tailOf(file, 1)).toEqual(['last']);
+    await boundLog(file, 50);
+    expect(statSync(file).size).toBe(0);
+    expect(readFileSync(`${file}.1`, 'utf8')).toContain('last');
+    expect(await tailOf(join(temporaryDirectory(), 'missing'))).toEqual([]);
+  });
+});
