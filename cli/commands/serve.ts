@@ -1,7 +1,9 @@
+import { createClient } from '../../src/client/client.ts';
 import { RdError } from '../../src/errors.ts';
 import { isObject, type JsonObject } from '../../src/json.ts';
 import { noArguments } from '../arguments.ts';
 import { defineCommand, type Io } from '../command.ts';
+import { driverText } from '../driver-text.ts';
 import { supportedPlatform } from '../platform.ts';
 
 const POWERS = ['keep', 'started', 'stopped'] as const;
@@ -47,7 +49,8 @@ real one that can run here. \`simulated\` runs nothing and is never chosen by it
       ...(globals.port ? { port: globals.port } : {}),
       ...(settings === undefined ? {} : { settings }),
     });
-    io.err(`rdctl listens on http://127.0.0.1:${service.port}\n`);
+    const { driver } = await createClient(service.connection).status();
+    io.err(`rdctl listens on http://127.0.0.1:${service.port}, ${driverText(driver)}\n`);
     await Promise.race([service.stopped, aborted(signal)]);
     if (signal.aborted) await service.stop(String(signal.reason));
     await service.stopped;

@@ -3,6 +3,7 @@ import { RdError } from '../../src/errors.ts';
 import { COMPATIBLE } from '../../src/product.ts';
 import { noArguments, usage } from '../arguments.ts';
 import { defineCommand, type GlobalFlags, type Io } from '../command.ts';
+import { driverText } from '../driver-text.ts';
 import { launchService } from '../launch.ts';
 import { quote } from '../literals.ts';
 import { platformName } from '../platform-name.ts';
@@ -59,6 +60,8 @@ are changed as \`set\` does, and a stopped backend is started.`,
         ...(settings.length === 0 ? {} : { settings: settingsPayload(settings) }),
       });
       client = createClient(connection);
+      const { driver: chosen, pid } = await client.status({ signal: io.signal });
+      io.err(`The service runs: pid ${pid}, ${driverText(chosen)}\n`);
     }
     if (flags.wait === true) {
       const timeoutMs = typeof flags['wait-timeout'] === 'number' ? flags['wait-timeout'] : TEN_MINUTES;

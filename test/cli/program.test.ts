@@ -104,7 +104,13 @@ describe('the service as a program', () => {
       ['start', '--driver', 'simulated', '--container-engine=containerd', '--kubernetes.enabled=false', '--wait'],
       env,
     );
-    expect(started).toEqual({ exit: 0, out: '', err: '' });
+    expect(started).toEqual({
+      exit: 0,
+      out: '',
+      err: expect.stringMatching(
+        /^The service runs: pid \d+, driver simulated \(a model: nothing real is touched\)\n$/,
+      ),
+    });
     const { pid } = JSON.parse(readFileSync(join(env.RDCTL_HOME, 'app-engine.json'), 'utf8'));
     try {
       const status = JSON.parse((await program(['api', '/v2/status'], env)).out);
@@ -194,7 +200,9 @@ describe('the service as a program', () => {
     expect(outcome).toEqual({
       exit: 0,
       out: '',
-      err: expect.stringMatching(/^rdctl listens on http:\/\/127\.0\.0\.1:\d+\n$/),
+      err: expect.stringMatching(
+        /^rdctl listens on http:\/\/127\.0\.0\.1:\d+, driver simulated \(a model: nothing real is touched\)\n$/,
+      ),
     });
     expect(() => statSync(join(env.RDCTL_HOME, 'app-engine.json'))).toThrow('ENOENT');
   });
