@@ -5,7 +5,7 @@ import { asText, explain, wrongValue } from './explanation.ts';
 import type { Platform } from './field.ts';
 import { FIELDS } from './fields.gen.ts';
 import type { Finding } from './finding.ts';
-import type { Issue, ValidateContext } from './issue.ts';
+import type { Issue, IssueCode, ValidateContext } from './issue.ts';
 import { leafAt, pointerNames, pointerOf, setLeaf } from './leaf-paths.ts';
 import { migrateWithOrigins, originOf, versionProblem } from './migrate.ts';
 import { validateShape } from './older-shapes.ts';
@@ -34,74 +34,85 @@ export interface CheckContext {
 }
 
 /**
+ * A finding with what kind of mistake it is: `document` and `version` concern the settings as a whole, `shape` the shape of
+ * an older version. `platform`, `conflict`, `decrease` and `kubernetes-version` depend on the system, all others do not.
+ */
+export interface CheckFinding extends Finding {
+  code: IssueCode | 'document' | 'version' | 'unknown' | 'shape';
+}
+
+/**
  * Everything that is wrong with the settings at `pointerPrefix` (`''` or `/settings`) of a document, each with its place,
  * what was expected and what was probably meant. Stricter than the wire: unknown names are wrong, and no text stands for a
  * number or a boolean. Findings of the document itself (`document.findings`) are not repeated.
  */
-export function checkSettings(document: ParsedDocument, pointerPrefix: string, context: CheckContext): Finding[] {
-  const value = valueAt(document.value, pointerPrefix);
-  const place = (finding: Finding, part?: 'key' | 'value'): Finding =>
-    positioned(document, { ...finding, pointer: `${pointerPrefix}${finding.pointer}` }, part);
-  if (!isObject(value)) {
-    return [
-      place({ pointer: '', message: 'the settings are no object', expected: 'an object with "version" and settings' }),
-    ];
-  }
-  const settings = context.references ? withoutReferences(value) : value;
-  const version = versionFinding(settings, document, pointerPrefix);
-  if (version) return [place(version)];
-  const older = settings.version !== SCHEMA_VERSION ? validateShape(settings, Number(settings.version)) : [];
-  const unknown = settings.version === SCHEMA_VERSION ? unknownFindings(settings) : [];
-  return [
-    ...older.map(({ keyword, ...finding }) =>
-      keyword === 'additionalProperties'
-        ? place(finding, 'key')
-        : place(olderValue(finding, document.sourceText(`${pointerPrefix}${finding.pointer}`))),
-    ),
-    ...unknown.map((finding) => place(finding, 'key')),
-    ...(older.length > 0
-      ? []
-      : valueFindings(settings, document, pointerPrefix, context).map((finding) => place(finding))),
-  ];
+export function checkSettings(document: ParsedDocument, pointerPrefix: string, context: CheckContext): CheckFinding[] {
+  // What kept the document from being read is among its own findings.
+  if (document.value === undefined) return [];
+  return found(document, pointerPrefix, context).map(({ part, ...finding }) =>
+    positioned(document, { ...finding, pointer: `${pointerPrefix}${finding.pointer}` }, part),
+  );
 }
 
-function versionFinding(settings: JsonObject, document: ParsedDocument, prefix: string): Finding | undefined {
+/** A finding below the prefix, and whether its place is the key or the value there. */
+type Found = CheckFinding & { part?: 'key' | 'value' };
+
+function found(document: ParsedDocument, prefix: string, context: CheckContext): Found[] {
+  const value = valueAt(document.value, prefix);
+  if (!isObject(value)) {
+    const expected = 'an object with "version" and settings';
+    return [{ code: 'document', pointer: '', message: 'the settings are no object', expected }];
+  }
+  const settings = context.references ? withoutReferences(value) : value;
+  const version = versionFinding(settings, document, prefix);
+  if (version) return [version];
+  const mistaken =
+    settings.version === SCHEMA_VERSION ? unknownFindings(settings) : olderFindings(settings, document, prefix);
+  // In a document that has not the shape of its version nothing may be where a migration would look for it.
+  if (mistaken.some(({ code }) => code === 'shape')) return mistaken;
+  return [...mistaken, ...valueFindings(settings, document, prefix, context)];
+}
+
+function versionFinding(settings: JsonObject, document: ParsedDocument, prefix: string): Found | undefined {
   const { version } = settings;
   if (versionProblem(version) === undefined) return undefined;
+  const code = 'version';
   const expected = `a version from 1 to ${SCHEMA_VERSION}`;
-  if (version === undefined)
-    return { pointer: '', message: 'the settings have no "version"', expected: `"version: ${SCHEMA_VERSION}"` };
+  if (version === undefined) {
+    return { code, pointer: '', message: 'the settings have no "version"', expected: `"version: ${SCHEMA_VERSION}"` };
+  }
   const written = document.sourceText(`${prefix}/version`) ?? JSON.stringify(version);
   if (written.includes('\n') || isObject(version) || Array.isArray(version)) {
-    return { pointer: '/version', message: '"version" is no number', expected };
+    return { code, pointer: '/version', message: '"version" is no number', expected };
   }
   const newer = typeof version === 'number' && version > SCHEMA_VERSION;
   const message = newer
     ? `settings version ${written} is newer than the newest one known here`
     : `${written} is no settings version`;
-  return { pointer: '/version', message, expected };
+  return { code, pointer: '/version', message, expected };
 }
 
-function olderValue(finding: Finding, written: string | undefined): Finding {
-  const path = pointerNames(finding.pointer).join('.');
-  const expected = finding.expected === 'a text' ? { expected: asText(path, written) } : {};
-  return { ...finding, message: wrongValue(path, written), ...expected };
+function olderFindings(settings: JsonObject, document: ParsedDocument, prefix: string): Found[] {
+  return validateShape(settings, Number(settings.version)).map(({ keyword, ...finding }) => {
+    if (keyword === 'additionalProperties') return { ...finding, code: 'shape', part: 'key' };
+    const path = pointerNames(finding.pointer).join('.');
+    const written = document.sourceText(`${prefix}${finding.pointer}`);
+    const expected = finding.expected === 'a text' ? { expected: asText(path, written) } : {};
+    return { ...finding, code: 'shape', message: wrongValue(path, written), ...expected };
+  });
 }
 
-function unknownFindings(settings: JsonObject): Finding[] {
+function unknownFindings(settings: JsonObject): Found[] {
   return unknownKeys(settings).map(({ pointer, path, suggestion }) => ({
+    code: 'unknown',
+    part: 'key',
     pointer,
     message: `unknown setting "${path}"`,
     ...(suggestion === undefined ? {} : { suggestion: `"${suggestion}"` }),
   }));
 }
 
-function valueFindings(
-  settings: JsonObject,
-  document: ParsedDocument,
-  prefix: string,
-  context: CheckContext,
-): Finding[] {
+function valueFindings(settings: JsonObject, document: ParsedDocument, prefix: string, context: CheckContext): Found[] {
   const { platform, locked = false, current } = context;
   const { document: payload, origins } = migrateWithOrigins(settings, { platform, locked, partial: true });
   const issues = validate(canonicaliseTexts(withoutRemovals(payload)), {
@@ -112,7 +123,7 @@ function valueFindings(
     .filter(({ code }) => current !== undefined || code !== 'decrease')
     .map((issue) => {
       const pointer = pointerBefore(issue, origins);
-      return { pointer, ...explain(issue, document.sourceText(`${prefix}${pointer}`)) };
+      return { code: issue.code, pointer, ...explain(issue, document.sourceText(`${prefix}${pointer}`)) };
     });
 }
 

@@ -42,7 +42,7 @@ export function fillDefaults(partial: JsonObject, host: Omit<Host, 'memoryBytes'
 }
 
 /** The default of one setting on a computer. */
-export function defaultValue(field: Field, host: Omit<Host, 'memoryBytes'>): JsonValue {
+function defaultValue(field: Field, host: Omit<Host, 'memoryBytes'>): JsonValue {
   const own = field.defaultByPlatform?.[host.platform];
   const since = field.defaultFromKernel?.[host.platform];
   if (own === undefined || (since !== undefined && kernelOf(host) < since)) return copyOf(field.default);

@@ -23,7 +23,7 @@ export function mergeSettings(current: Settings, payload: JsonObject): Settings 
 }
 
 /** The value of one setting after an update that names it. */
-export function mergeValue(field: Field, before: JsonValue, desired: JsonValue): JsonValue {
+function mergeValue(field: Field, before: JsonValue, desired: JsonValue): JsonValue {
   if (desired === null) return copyOf(before);
   if (!field.type.startsWith('map') || !isObject(desired)) return copyOf(desired);
   const kept = isObject(before) ? copyOfObject(before) : {};

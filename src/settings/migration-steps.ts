@@ -4,7 +4,7 @@ import type { MigrateOptions } from './migrate.ts';
 import { own, put } from './own.ts';
 
 /** What a step works on. `document` is changed in place. */
-export interface MigrationContext {
+interface MigrationContext {
   document: JsonObject;
   options: MigrateOptions;
   moved: (from: string, to: string) => void;

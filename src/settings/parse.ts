@@ -5,8 +5,6 @@ import { lineLookup, readSource } from './source-text.ts';
 import { DepthGuard } from './yaml-depth.ts';
 import { type Conversion, jsonOf } from './yaml-value.ts';
 
-export { type Finding, formatFinding } from './finding.ts';
-
 type ParsedYaml = Document.Parsed<ParsedNode>;
 
 /** A document as it was read. */

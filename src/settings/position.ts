@@ -5,7 +5,11 @@ import type { ParsedDocument } from './parse.ts';
  * The finding with file, line and column: of the value at its pointer, of that value's key for `key`, or of the nearest
  * value around it where the document has none there.
  */
-export function positioned(document: ParsedDocument, finding: Finding, part: 'key' | 'value' = 'value'): Finding {
+export function positioned<T extends Finding>(
+  document: ParsedDocument,
+  finding: T,
+  part: 'key' | 'value' = 'value',
+): T {
   let pointer = finding.pointer;
   let place = document.position(pointer, part);
   while (!place && pointer !== '') {

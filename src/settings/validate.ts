@@ -13,7 +13,7 @@ import { valueProblems } from './rules/value.ts';
 import type { SettingPath } from './settings.gen.ts';
 
 export type { Issue, IssueCode, ValidateContext } from './issue.ts';
-export { type UnknownKey, unknownKeys } from './unknown-keys.ts';
+export { unknownKeys } from './unknown-keys.ts';
 
 /**
  * Everything that is wrong with a payload, in the order of its members. The payload must be migrated and canonical.

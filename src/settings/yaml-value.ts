@@ -4,7 +4,7 @@ import { pointerTo } from './leaf-paths.ts';
 import { copyOf, put } from './own.ts';
 
 /** Where a value is in the text: offsets of its key, where it has one, and of the value itself. */
-export interface Place {
+interface Place {
   key?: number;
   start: number;
   end: number;

@@ -9,7 +9,7 @@ import type { SettingPath, Settings } from '../../src/settings/settings.gen.ts';
 import { type ValidateContext, validate } from '../../src/settings/validate.ts';
 
 /** Versions that the generated settings use; `''` is left to the service. */
-export const KUBERNETES_VERSIONS = ['1.32.1', '1.31.5', '1.30.2', '1.29.4'] as const;
+const KUBERNETES_VERSIONS = ['1.32.1', '1.31.5', '1.30.2', '1.29.4'] as const;
 
 /** A computer whose validation context the generators use. */
 export function contextOn(platform: Platform, current?: Settings): ValidateContext {
@@ -25,7 +25,7 @@ export function contextOn(platform: Platform, current?: Settings): ValidateConte
 }
 
 /** Any value that the setting takes by itself; rules between settings are not looked at. */
-export function valueArbitrary(field: Field): fc.Arbitrary<JsonValue> {
+function valueArbitrary(field: Field): fc.Arbitrary<JsonValue> {
   const special = SPECIAL[field.path];
   if (special) return special;
   if (field.enum) return fc.constantFrom(...field.enum);

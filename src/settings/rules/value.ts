@@ -39,7 +39,7 @@ export function expectedValue(field: Field): string {
   }
 }
 
-export function wrongType(field: Field, value: JsonValue): Problem {
+function wrongType(field: Field, value: JsonValue): Problem {
   return invalid(field, field.path, value, 'type');
 }
 
