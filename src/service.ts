@@ -1,46 +1,40 @@
 import { randomBytes } from 'node:crypto';
-import { access, mkdir } from 'node:fs/promises';
+import { access } from 'node:fs/promises';
 import { homedir, release, totalmem } from 'node:os';
-import { join } from 'node:path';
 import { createApp } from './api/app.ts';
 import type { ApiContext } from './api/context.ts';
 import type { DesiredStore } from './api/desired-store.ts';
 import { createDesiredStore } from './api/desired-store.ts';
 import { bindListener } from './api/listener.ts';
-import { decideUpdate } from './api/settings-update.ts';
 import type { Connection } from './client/connection.ts';
-import type { Driver } from './drivers/driver.ts';
-import { chooseDriver } from './drivers/index.ts';
 import { RdError } from './errors.ts';
 import type { JsonObject } from './json.ts';
-import { unprotected } from './plan/fail-closed.ts';
 import { PRODUCT } from './product.ts';
 import { systemClock } from './reconcile/clock.ts';
 import type { Controllers } from './reconcile/contract.ts';
 import { createControllers } from './reconcile/controllers.ts';
 import { firstLook } from './reconcile/first-look.ts';
+import { clusterVersions, openDriver, storedState } from './service/driver.ts';
+import { initialSettings } from './service/initial-settings.ts';
 import type { Platform } from './settings/field.ts';
 import type { Settings } from './settings/settings.gen.ts';
-import { SCHEMA_VERSION } from './settings/settings.gen.ts';
 import { removeConnectionFile, writeConnectionFile } from './storage/connection-file.ts';
 import { lockHome } from './storage/home-lock.ts';
 import type { LogFile } from './storage/log-file.ts';
 import { openLog } from './storage/log-file.ts';
-import type { Environment, Places } from './storage/places.ts';
+import type { Environment } from './storage/places.ts';
 import { places } from './storage/places.ts';
 import type { PolicyPlace } from './storage/policies.ts';
 import { policyPlaces } from './storage/policies.ts';
 import { saveSettings } from './storage/settings-file.ts';
-import type { SettingsHost, StartupSettings } from './storage/startup-settings.ts';
+import type { SettingsHost } from './storage/startup-settings.ts';
 import { startupSettings } from './storage/startup-settings.ts';
-import type { ServiceState } from './storage/state-file.ts';
-import { loadState, saveState } from './storage/state-file.ts';
+import { saveState } from './storage/state-file.ts';
 import type { Undo } from './storage/teardown.ts';
 import { unwind } from './storage/teardown.ts';
 
-/** Milliseconds: how long a stop waits for the backend, and a start for the list of cluster versions and the first look. */
+/** Milliseconds: how long a stop waits for the backend, and a start for the first look at it. */
 const BACKEND_STOP_LIMIT = 60_000;
-const VERSIONS_LIMIT = 2_000;
 const FIRST_LOOK_LIMIT = 5_000;
 
 export interface ServiceOptions {
@@ -100,7 +94,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   undo.push(['connection file', () => removeConnectionFile(here.connectionFile, process.pid, port)]);
 
   const host: SettingsHost = { platform, arch: process.arch, osRelease: release(), memoryBytes: totalmem() };
-  const state = await storedState(here, options);
+  const state = await storedState(here, options, notices);
   const profiles = options.policyDirectories ?? policyPlaces(env, platform, homedir());
   const startup = await startupSettings(here, profiles, host, Date.now());
   notices.push(...startup.notices);
@@ -108,7 +102,12 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   const { driver, reason } = await openDriver(options, state, here, log);
   const versions = await clusterVersions(driver, log);
   const kubernetesVersions = () => versions;
-  const settings = initialSettings(options, startup, { driver, host, kubernetesVersions, locks: startup.locks });
+  const settings = initialSettings(startup.settings, options.settings, {
+    driver,
+    host,
+    kubernetesVersions,
+    locks: startup.locks,
+  });
   const initial = {
     settings,
     power: options.power === 'keep' ? (state?.power ?? 'started') : options.power,
@@ -199,68 +198,6 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     stopped,
     stop,
   };
-}
-
-/** What the last service left behind. Without it, and with settings there, the choice of driver is a person's to make. */
-async function storedState(here: Places, { driver, env }: ServiceOptions): Promise<ServiceState | undefined> {
-  const loaded = await loadState(here.stateFile, Date.now());
-  if (loaded.kind === 'loaded') return loaded.state;
-  if (loaded.kind === 'missing' || driver || env.RDCTL_DRIVER) return undefined;
-  throw new RdError('ERR_IO', `the state file could not be used and was set aside as ${loaded.movedTo}`, {
-    advice: 'It held the choice of driver: start once with --driver and the one that was used before.',
-  });
-}
-
-async function openDriver(
-  options: ServiceOptions,
-  state: ServiceState | undefined,
-  here: Places,
-  log: LogFile,
-): Promise<{ driver: Driver; reason: string }> {
-  const { env } = options;
-  const requested = options.driver ?? env.RDCTL_DRIVER;
-  const { factory, reason } = await chooseDriver({
-    env,
-    ...(requested === undefined ? {} : { requested }),
-    ...(state === undefined ? {} : { recorded: state.driver }),
-  });
-  const directory = join(here.state, 'drivers', factory.name);
-  await mkdir(directory, { recursive: true, mode: 0o700 });
-  const driver = await factory.open({ directory, logs: here.logs, log: log.write, now: Date.now, env });
-  return { driver, reason };
-}
-
-/** Known versions make the validation of `kubernetes.version` exact; a list that does not come in time is done without. */
-async function clusterVersions(driver: Driver, log: LogFile): Promise<readonly string[] | undefined> {
-  try {
-    return await driver.cluster?.versions(AbortSignal.timeout(VERSIONS_LIMIT));
-  } catch (error) {
-    log.write('warn', 'the list of cluster versions is not known', { error });
-    return undefined;
-  }
-}
-
-/** The settings to begin with, after those of the caller. Throws rather than start without a protection that was asked for. */
-function initialSettings(
-  { settings: wanted }: ServiceOptions,
-  { settings }: StartupSettings,
-  around: Parameters<typeof decideUpdate>[2],
-): Settings {
-  const update = wanted && decideUpdate({ version: SCHEMA_VERSION, ...wanted }, settings, around);
-  if (update?.kind === 'refused') {
-    throw new RdError('ERR_SETTINGS_INVALID', update.message, { advice: 'Nothing was started or changed.' });
-  }
-  const chosen = update?.kind === 'changed' ? update.settings : settings;
-  const [missing] = unprotected(chosen, around.driver);
-  if (!missing) return chosen;
-  const { name } = around.driver;
-  throw new RdError(
-    'ERR_SETTING_UNSUPPORTED',
-    `${missing.path} is true, and the ${name} driver cannot enforce it: ${missing.reason}`,
-    {
-      advice: 'Set it to false in the settings file or the deployment profile, or use a driver that enforces it.',
-    },
-  );
 }
 
 function setLogLevel(log: LogFile, settings: Settings): void {

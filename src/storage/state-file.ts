@@ -2,7 +2,6 @@ import { isObject } from '../json.ts';
 import type { FileOperations } from './atomic-file.ts';
 import { readIfThere, writeFileAtomic } from './atomic-file.ts';
 import { ioError } from './io-error.ts';
-import { setAside } from './set-aside.ts';
 
 /** What a service must remember beside the settings. */
 export interface ServiceState {
@@ -16,12 +15,13 @@ export interface ServiceState {
 export type LoadedState =
   | { kind: 'missing' }
   | { kind: 'loaded'; state: ServiceState }
-  | { kind: 'set-aside'; movedTo: string };
+  /** It is there and cannot be used; `setAside` makes room for a new one. */
+  | { kind: 'broken' };
 
 const FORMAT = 1;
 
-/** Reads the state file; what cannot be used is set aside. @throws RdError `ERR_IO` when it cannot be read at all. */
-export async function loadState(path: string, now: number): Promise<LoadedState> {
+/** Reads the state file. @throws RdError `ERR_IO` when it cannot be read at all. */
+export async function loadState(path: string): Promise<LoadedState> {
   let text: string | undefined;
   try {
     text = await readIfThere(path);
@@ -30,7 +30,7 @@ export async function loadState(path: string, now: number): Promise<LoadedState>
   }
   if (text === undefined) return { kind: 'missing' };
   const state = interpret(text);
-  return state ? { kind: 'loaded', state } : { kind: 'set-aside', movedTo: await setAside(path, now) };
+  return state ? { kind: 'loaded', state } : { kind: 'broken' };
 }
 
 export async function saveState(path: string, state: ServiceState, operations?: FileOperations): Promise<void> {

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { createClient } from '../../src/client/client.ts';
 import { discover } from '../../src/client/discovery.ts';
+import { runService } from '../../src/service.ts';
 import { places } from '../../src/storage/places.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
@@ -184,25 +185,30 @@ test('a settings file that cannot be read stops the start', async () => {
   });
 });
 
-test('a broken state file stops the start once, because it held the choice of driver', async () => {
+test('a broken state file stops every start that does not name the driver, because it held that choice', async () => {
   const home = temporaryDirectory();
-  write(paths(home).stateFile, '{');
-  const { runService } = await import('../../src/service.ts');
-  const options = {
-    env: { RDCTL_HOME: home },
-    platform: 'linux',
-    power: 'keep',
-    port: 0,
-    allowHosts: [],
-    policyDirectories: [],
-  } as const;
-  await expect(runService({ ...options, allowHosts: [] })).rejects.toMatchObject({
-    code: 'ERR_IO',
-    message: expect.stringContaining('state.json.corrupt-'),
-    advice: expect.stringContaining('--driver'),
-  });
+  const { stateFile } = paths(home);
+  write(stateFile, '{');
+  const unnamed = () =>
+    runService({
+      env: { RDCTL_HOME: home },
+      platform: 'linux',
+      power: 'keep',
+      port: 0,
+      allowHosts: [],
+      policyDirectories: [],
+    });
+  for (const attempt of [1, 2]) {
+    await expect(unnamed(), `attempt ${attempt}`).rejects.toMatchObject({
+      code: 'ERR_IO',
+      message: expect.stringContaining(stateFile),
+      advice: expect.stringContaining('--driver'),
+    });
+  }
   const { client } = await startService({ home, power: 'stopped' });
-  expect((await client.status()).driver.name).toBe('simulated');
+  const { driver, notices } = await client.status();
+  expect(driver.name).toBe('simulated');
+  expect(notices.join()).toContain('state.json.corrupt-');
 });
 
 test('another driver on existing state is refused, and an unknown one is', async () => {
