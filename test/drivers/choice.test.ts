@@ -1,0 +1,60 @@
+import { describe, expect, test } from 'vitest';
+import type { DriverFactory, Probe } from '../../src/drivers/driver.ts';
+import { chooseDriver, DRIVERS, host } from '../../src/drivers/index.ts';
+import { simulated } from '../../src/drivers/machines/simulated/index.ts';
+
+const YES: Probe = { usable: true, detail: 'all is there' };
+const NO: Probe = { usable: false, reason: 'no engine', fix: 'install one' };
+
+function drivers(answer: Probe): readonly DriverFactory[] {
+  return [simulated, { ...host, probe: async () => answer }];
+}
+
+describe('the choice of a driver', () => {
+  test('is the first real one that can run, and never the simulated one by itself', async () => {
+    const { factory, reason } = await chooseDriver({ env: {}, drivers: drivers(YES) });
+    expect({ name: factory.name, reason }).toEqual({
+      name: 'host',
+      reason: 'it is the first that can run here (all is there)',
+    });
+    expect(DRIVERS.filter((driver) => driver.automatic && driver.simulated)).toEqual([]);
+  });
+
+  test('is what was asked for', async () => {
+    expect((await chooseDriver({ requested: 'simulated', env: {}, drivers: drivers(YES) })).factory.name).toBe(
+      'simulated',
+    );
+    expect((await chooseDriver({ requested: '', env: {}, drivers: drivers(YES) })).factory.name).toBe('host');
+  });
+
+  test('stays what the state belongs to', async () => {
+    const kept = await chooseDriver({ recorded: 'simulated', env: {}, drivers: drivers(YES) });
+    expect(kept.factory.name).toBe('simulated');
+    const same = { requested: 'simulated', recorded: 'simulated', env: {}, drivers: drivers(YES) };
+    expect((await chooseDriver(same)).factory.name).toBe('simulated');
+    const other = { requested: 'host', recorded: 'simulated', env: {}, drivers: drivers(YES) };
+    await expect(chooseDriver(other)).rejects.toMatchObject({
+      code: 'ERR_WRONG_TARGET',
+      message: expect.stringContaining('belongs to the driver simulated'),
+      advice: expect.stringContaining('RDCTL_HOME'),
+    });
+  });
+
+  test('fails with the reason and the remedy of each', async () => {
+    await expect(chooseDriver({ env: {}, drivers: drivers(NO) })).rejects.toMatchObject({
+      code: 'ERR_NO_DRIVER',
+      details: ['host: no engine; fix: install one', expect.stringContaining('--driver simulated')],
+    });
+    for (const choice of [{ requested: 'host' }, { recorded: 'host' }]) {
+      await expect(chooseDriver({ ...choice, env: {}, drivers: drivers(NO) })).rejects.toMatchObject({
+        code: 'ERR_NO_DRIVER',
+        message: 'the driver host cannot run here: no engine',
+        advice: 'Fix: install one',
+      });
+    }
+    await expect(chooseDriver({ requested: 'hsot', env: {}, drivers: drivers(YES) })).rejects.toMatchObject({
+      code: 'ERR_USAGE',
+      advice: 'Drivers are: simulated, host.',
+    });
+  });
+});

@@ -1,0 +1,209 @@
+import { describe, expect, test } from 'vitest';
+import { containerdEngine } from '../../src/drivers/engines/containerd.ts';
+import { containerdConfig, containerdPlaces } from '../../src/drivers/engines/containerd-config.ts';
+import { runningTasks } from '../../src/drivers/engines/containerd-tasks.ts';
+import { mobyEngine } from '../../src/drivers/engines/moby.ts';
+import { mobyArguments, mobyConfig, mobyPlaces } from '../../src/drivers/engines/moby-config.ts';
+import { parseImages, parseInfo } from '../../src/drivers/engines/moby-health.ts';
+import type { Shell } from '../../src/drivers/shell.ts';
+import { RdError } from '../../src/errors.ts';
+import { engineSpec } from '../contract/driver-suite.ts';
+
+const NEVER = new AbortController().signal;
+const NETWORK = { bridge: 'rd12345678', pool: '10.9.0.0/16' };
+const PLACES = { data: '/s/data', run: '/s/run' };
+
+/** A machine in memory. Programs run until they are stopped or `crash` takes them; only containerd's client answers. */
+function scriptedShell() {
+  const files = new Map<string, string>();
+  const programs = new Map<string, 'running' | 'ended'>();
+  const events: string[] = [];
+  const left: string[] = [];
+  const tables = { healthy: true, stillborn: '' };
+  let time = 0;
+  const shell: Shell = {
+    places: PLACES,
+    pace: {
+      now: () => time,
+      async sleep(ms) {
+        time += ms;
+      },
+    },
+    async run(argv) {
+      if (!tables.healthy || programs.get('containerd') !== 'running')
+        throw new RdError('ERR_DRIVER_FAILED', 'ctr failed');
+      const stdout = argv.includes('version') ? 'Client:\n  Version: 1\n\nServer:\n  Version:  1.6.20\n' : '';
+      return { exitCode: 0, stdout, stderr: '' };
+    },
+    async start({ name }) {
+      events.push(`start ${name}`);
+      programs.set(name, name === tables.stillborn ? 'ended' : 'running');
+    },
+    async find(name) {
+      const state = programs.get(name);
+      return state === 'running' ? { state, pid: 1 } : { state: state ?? 'none' };
+    },
+    async stop(name) {
+      if (programs.delete(name)) events.push(`stop ${name}`);
+    },
+    tail: async () => ['the last words'],
+    read: async (path) => files.get(path),
+    async write(path, text) {
+      files.set(path, text);
+    },
+    async remove(path) {
+      for (const file of files.keys()) if (file === path || file.startsWith(`${path}/`)) files.delete(file);
+    },
+    makeDirectory: async () => undefined,
+    localSocket: async (path) => path,
+    network: async () => NETWORK,
+    leftovers: async () => left,
+    async clear() {
+      events.push('clear');
+      left.length = 0;
+    },
+  };
+  const crash = (name: string) => programs.set(name, 'ended');
+  return { shell, files, events, left, tables, crash };
+}
+
+describe('containerd', () => {
+  const spec = engineSpec('containerd');
+
+  test('records its spec before it starts and forgets it after it has gone', async () => {
+    const { shell, files, events } = scriptedShell();
+    const engine = containerdEngine(shell);
+    await engine.perform({ do: 'start', spec }, NEVER);
+    expect(await engine.observe(NEVER)).toEqual({
+      state: 'running',
+      spec,
+      endpoint: 'unix:///s/run/containerd/containerd.sock',
+      version: '1.6.20',
+      workload: { runningContainers: 0, containers: 0, images: 0 },
+    });
+    await engine.perform({ do: 'start', spec }, NEVER);
+    await engine.perform({ do: 'stop' }, NEVER);
+    expect(events).toEqual(['start containerd', 'stop containerd', 'clear']);
+    expect([...files.keys()]).toEqual([]);
+    expect(await engine.observe(NEVER)).toEqual({ state: 'stopped' });
+  });
+
+  test('is unresponsive when it does not answer, and when a crash left something', async () => {
+    const { shell, left, tables, crash } = scriptedShell();
+    const engine = containerdEngine(shell);
+    await engine.perform({ do: 'start', spec }, NEVER);
+    tables.healthy = false;
+    expect(await engine.observe(NEVER)).toMatchObject({ state: 'unresponsive', message: /does not answer/ });
+    crash('containerd');
+    left.push('process 7 (sleep)', 'mount /a', 'mount /b', 'mount /c');
+    expect(await engine.observe(NEVER)).toEqual({
+      state: 'unresponsive',
+      message:
+        'not running: containerd (see containerd.log); left behind: process 7 (sleep), mount /a, mount /b and 1 more',
+    });
+    await engine.perform({ do: 'stop' }, NEVER);
+    expect(await engine.observe(NEVER)).toEqual({ state: 'stopped' });
+  });
+
+  test('is stopped when everything of it is gone, as after a restart of the machine', async () => {
+    const { shell, crash, events } = scriptedShell();
+    const engine = containerdEngine(shell);
+    await engine.perform({ do: 'start', spec }, NEVER);
+    crash('containerd');
+    expect(await engine.observe(NEVER)).toEqual({ state: 'stopped' });
+    await engine.perform({ do: 'start', spec }, NEVER);
+    expect(events.slice(-2)).toEqual(['clear', 'start containerd']);
+    expect(await engine.observe(NEVER)).toMatchObject({ state: 'running' });
+  });
+
+  test('says what its log said when it ends at once', async () => {
+    const { shell, tables } = scriptedShell();
+    tables.stillborn = 'containerd';
+    await expect(containerdEngine(shell).perform({ do: 'start', spec }, NEVER)).rejects.toMatchObject({
+      code: 'ERR_DRIVER_FAILED',
+      message: 'containerd ended while it was starting: the last words',
+      advice: 'See containerd.log in the log directory.',
+    });
+  });
+
+  test('does not take a damaged record for a running engine', async () => {
+    const { shell, files } = scriptedShell();
+    const engine = containerdEngine(shell);
+    await engine.perform({ do: 'start', spec }, NEVER);
+    files.set('/s/run/containerd.json', '{');
+    expect(await engine.observe(NEVER)).toMatchObject({ state: 'unresponsive', message: /damaged/ });
+  });
+});
+
+test.each([
+  [{ ...engineSpec('moby'), allowedImages: { enabled: true, patterns: [] } }, 'allowedImages'],
+  [{ ...engineSpec('moby'), webAssembly: true }, 'webAssembly'],
+  [engineSpec('moby', 'snapshotter'), 'mobyStorageDriver'],
+])('an engine refuses %j instead of pretending', async (spec, setting) => {
+  const { shell, events } = scriptedShell();
+  const starting = mobyEngine(shell, '/g').perform({ do: 'start', spec }, NEVER);
+  await expect(starting).rejects.toMatchObject({
+    code: 'ERR_DRIVER_TERMINAL',
+    message: expect.stringContaining(setting),
+  });
+  expect(events).toEqual([]);
+});
+
+test('moby is half there without its containerd, and a stop clears both', async () => {
+  const { shell, files, events, crash } = scriptedShell();
+  const engine = mobyEngine(shell, '/g');
+  files.set('/s/run/moby.json', JSON.stringify(engineSpec('moby')));
+  await shell.start({ name: 'dockerd', argv: [] });
+  crash('moby-containerd');
+  expect(await engine.observe(NEVER)).toEqual({
+    state: 'unresponsive',
+    message: 'not running: moby-containerd (see moby-containerd.log)',
+  });
+  await engine.perform({ do: 'stop' }, NEVER);
+  expect(events).toEqual(['start dockerd', 'stop dockerd', 'stop moby-containerd', 'clear']);
+  expect(await engine.observe(NEVER)).toEqual({ state: 'stopped' });
+});
+
+describe('configuration', () => {
+  test('of dockerd keeps it off the packet filter, off the system containerd and to its own places', () => {
+    const places = mobyPlaces(PLACES);
+    const config = mobyConfig(engineSpec('moby'), places, NETWORK, '/rdctl-1');
+    expect(config).toMatchObject({
+      hosts: ['unix:///s/run/moby/docker.sock'],
+      containerd: '/s/run/moby/c/containerd.sock',
+      bridge: 'rd12345678',
+      iptables: false,
+      'ip-masq': false,
+      'ip-forward': false,
+      group: 'root',
+      'default-address-pools': [{ base: '10.9.0.0/16', size: 24 }],
+    });
+    expect(config).not.toHaveProperty('features');
+    expect(mobyConfig(engineSpec('moby', 'classic'), places, NETWORK, '/g')).toHaveProperty('features');
+    expect(mobyArguments(places)).toContain('/s/run/moby/daemon.json');
+  });
+
+  test('of containerd quotes what it is given', () => {
+    const text = containerdConfig(containerdPlaces('/a "b"\\c', '/run/x'));
+    expect(text).toContain('root = "/a \\"b\\"\\\\c"');
+    expect(text).toContain('address = "/run/x/containerd.sock"');
+  });
+});
+
+describe('counts', () => {
+  test('are read from what dockerd answers, and left out where it does not', () => {
+    const info = { ServerVersion: '20.10.24', ContainersRunning: 2, Containers: 5, Images: 9 };
+    expect(parseInfo(info)).toEqual({ version: '20.10.24', workload: { runningContainers: 2, containers: 5 } });
+    expect(parseInfo(undefined)).toEqual({ version: 'unknown', workload: {} });
+    expect(parseInfo({ Containers: 'five' })).toEqual({ version: 'unknown', workload: {} });
+    expect(parseImages([{}, {}])).toEqual({ images: 2 });
+    expect(parseImages({ message: 'no' })).toEqual({});
+  });
+
+  test('are read from the table of tasks', () => {
+    expect(runningTasks('TASK    PID    STATUS\na b\nweb     12     RUNNING\nold     0      STOPPED\n')).toEqual([
+      'web',
+    ]);
+    expect(runningTasks('')).toEqual([]);
+  });
+});
