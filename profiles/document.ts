@@ -10,7 +10,7 @@ import type { DesiredState } from './shape.ts';
 import { readSource, type Source, type SourceContext } from './source.ts';
 
 /** What a service is asked for: settings at the newest version, canonical, secrets resolved. */
-export interface DesiredRequest {
+interface DesiredRequest {
   settings: JsonObject;
   state: DesiredState;
   prune: string[];

@@ -6,7 +6,7 @@ import type { ParsedDocument } from '../src/settings/parse.ts';
 /** Adds a finding at a JSON pointer of one document. */
 export type Report = (pointer: string, message: string, extra?: ReportExtra) => void;
 
-export interface ReportExtra {
+interface ReportExtra {
   expected?: string;
   suggestion?: string;
   /** What the place is of; the value unless told. */

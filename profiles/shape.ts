@@ -7,7 +7,7 @@ import { child, describe, type Report, reportUnknown, reportValue } from './repo
 
 export const API_VERSION = 'rdctl/v1';
 export const KIND = 'Profile';
-export const STATES = ['started', 'stopped', 'unmanaged'] as const;
+const STATES = ['started', 'stopped', 'unmanaged'] as const;
 
 /** Desired power; `unmanaged` leaves it alone. */
 export type DesiredState = (typeof STATES)[number];

@@ -91,7 +91,7 @@ export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
 }
 
 /** True when a plan destroys something that cannot be had back. */
-export function needsConsent(plan: Plan): boolean {
+function needsConsent(plan: Plan): boolean {
   return plan.summary.resets > 0 || !plan.summary.nothingLost;
 }
 

@@ -38,7 +38,8 @@ export async function waitConverged<S extends LoopStatus>(input: WaitInput<S>): 
       awaySince = undefined;
     } catch (error) {
       awaySince ??= clock.now();
-      if (!isConnectionError(error) || clock.now() - awaySince >= AWAY_LIMIT) throw error;
+      if (!isConnectionError(error)) throw error;
+      if (clock.now() - awaySince >= AWAY_LIMIT) throw wentAway(error);
     }
     if (last && awaySince === undefined) {
       const now = fingerprint(last);
@@ -98,13 +99,20 @@ function deadline(timeoutMs: number, last: LoopStatus | undefined): RdError {
   });
 }
 
+function wentAway(cause: RdError): RdError {
+  return new RdError(cause.code, `The service went away while it was at work: ${cause.message}.`, {
+    cause,
+    advice: 'What was sent is kept. Apply again: that starts the service, and it finishes.',
+  });
+}
+
 function cancelled(): RdError {
   return new RdError('ERR_CANCELLED', 'Interrupted while waiting for the backend.', {
     advice: 'What was sent stays in force and the service goes on; look with `rdctl status`.',
   });
 }
 
-function isConnectionError(error: unknown): boolean {
+function isConnectionError(error: unknown): error is RdError {
   return error instanceof RdError && (error.code === 'ERR_CONNECTION' || error.code === 'ERR_NOT_RUNNING');
 }
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { validate as validPlan } from '../../src/settings/validators/plan.gen.js';
 import { rdctl } from '../helpers/cli.ts';
-import { scriptedServer } from '../helpers/scripted-server.ts';
+import { scriptedServer, writeConnection } from '../helpers/scripted-server.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
@@ -189,6 +189,21 @@ describe('init', () => {
       writeFileSync(join(cwd, 'i.yaml'), out);
       expect(await rdctl(['plan', '-f', 'i.yaml', '--detailed-exitcode'], { cwd, env })).toMatchObject({ exit: 0 });
     }
+  });
+
+  test('reads an application that is not ours', async () => {
+    const settings = { version: 16, containerEngine: { name: 'containerd' }, kubernetes: { enabled: false } };
+    await using server = await scriptedServer(({ path }) => ({
+      body: path === '/v1/settings' ? JSON.stringify(settings) : '{"vmState":"STOPPED","locked":false}',
+    }));
+    const data = temporaryDirectory();
+    writeConnection(join(data, 'rancher-desktop', 'rd-engine.json'), { user: 'u', password: 'p', port: server.port });
+    const env = { XDG_DATA_HOME: data, XDG_STATE_HOME: data, XDG_CONFIG_HOME: data };
+    const { exit, out } = await rdctl(['init'], { env });
+    expect(exit).toBe(0);
+    expect(out).toContain('name: containerd');
+    expect(out).toMatch(/\nstate: stopped\n$/);
+    expect(server.received.map(({ method }) => method)).toEqual(['GET', 'GET']);
   });
 
   test('leaves a secret out and shows how to manage it', async () => {

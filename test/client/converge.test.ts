@@ -125,7 +125,11 @@ describe('waiting', () => {
     const away = new RdError('ERR_NOT_RUNNING', 'connection refused');
     await expect(wait(answers(away, away, statusWith())).promise).resolves.toMatchObject({ converged: true });
     const { promise, clock } = wait(answers(away));
-    await expect(promise).rejects.toBe(away);
+    await expect(promise).rejects.toMatchObject({
+      code: 'ERR_NOT_RUNNING',
+      cause: away,
+      advice: expect.stringContaining('Apply again'),
+    });
     expect(clock.now()).toBeGreaterThanOrEqual(4000);
     expect(clock.now()).toBeLessThan(6000);
   });
