@@ -1,0 +1,135 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { loadDesired } from '../../profiles/document.ts';
+import { profileText } from '../../profiles/write.ts';
+import type { JsonObject } from '../../src/json.ts';
+import { sameValue } from '../../src/settings/canonical.ts';
+import { defaultSettings } from '../../src/settings/defaults.ts';
+import { leafAt, leaves, setLeaf } from '../../src/settings/leaf-paths.ts';
+import { settingsArbitrary } from '../helpers/settings-arbitrary.ts';
+
+const DEFAULTS: JsonObject = defaultSettings({ platform: 'linux', arch: 'x64' });
+const SECRET = 'experimental.virtualMachine.proxy.password';
+
+function write(settings: JsonObject, all = false) {
+  return profileText({
+    settings,
+    defaults: DEFAULTS,
+    all,
+    state: 'started',
+    schema: 'schemas/profile.json',
+    origin: 'a test',
+  });
+}
+
+async function read(text: string) {
+  const context = {
+    cwd: '/',
+    env: {},
+    platform: 'linux' as const,
+    arch: 'x64',
+    readStdin: async () => Buffer.from(text),
+  };
+  const { desired, findings } = await loadDesired(['-'], context);
+  expect(findings).toEqual([]);
+  return desired?.request;
+}
+
+/** Texts that YAML could take for something else. */
+const awkward = fc.oneof(
+  fc.constantFrom(
+    '',
+    'yes',
+    'no',
+    'null',
+    '~',
+    '1.30',
+    '0x1f',
+    '- a',
+    'a: b',
+    'a #b',
+    '*a',
+    '&a',
+    '!a',
+    '%a',
+    '@a',
+    '[',
+    '{',
+    '|',
+    '>',
+    '\t',
+    ' x ',
+    "'",
+    '"',
+    '\\',
+    '\u0085',
+    '\u2028',
+    '\ufeff',
+    '\u007f',
+    '2026-01-02',
+    '<<',
+    '=',
+    '---',
+  ),
+  fc.string({ maxLength: 10 }),
+  fc.string({ unit: 'binary', maxLength: 6 }).filter((text) => text.isWellFormed()),
+);
+
+test('what is written reads as the settings it was made of', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      settingsArbitrary('linux'),
+      awkward,
+      fc.dictionary(awkward, fc.boolean(), { maxKeys: 4 }),
+      fc.boolean(),
+      async (settings, text, map, all) => {
+        const full: JsonObject = structuredClone(settings);
+        setLeaf(full, 'images.namespace', text);
+        const {
+          __proto__: _refused,
+          constructor: _too,
+          prototype: _three,
+          ...entries
+        } = map as Record<string, boolean>;
+        setLeaf(full, 'diagnostics.mutedChecks', entries);
+        const request = await read(write(full, all));
+        const written = new Map(leaves(request?.settings ?? {}));
+        for (const [path, value] of leaves(full)) {
+          if (path === SECRET || path === 'version') continue;
+          const back = written.get(path);
+          if (back === undefined) expect(all || !sameValue(path, value, leafAt(DEFAULTS, path))).toBe(false);
+          else expect(sameValue(path, back, value), path).toBe(true);
+        }
+      },
+    ),
+    { numRuns: 150 },
+  );
+});
+
+describe('what is left out', () => {
+  test('defaults, unless all are asked for', async () => {
+    expect((await read(write(DEFAULTS)))?.settings).toEqual({ version: 19 });
+    const all = leaves((await read(write(DEFAULTS, true)))?.settings ?? {}).map(([path]) => path);
+    expect(
+      leaves(DEFAULTS)
+        .map(([path]) => path)
+        .filter((path) => !all.includes(path)),
+    ).toEqual([SECRET]);
+  });
+
+  test('a secret, even alone in its section', async () => {
+    const settings = structuredClone(DEFAULTS);
+    setLeaf(settings, SECRET, 'hunter2');
+    const text = write(settings);
+    expect(text).not.toContain('hunter2');
+    expect(text).toContain('# password: { fromEnv: PROXY_PASSWORD }');
+    expect((await read(text))?.settings).toMatchObject({ version: 19 });
+  });
+});
+
+test('each setting is explained above it, and lines stay readable', () => {
+  const lines = write(DEFAULTS, true).split('\n');
+  expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(130);
+  const at = lines.indexOf('    memoryInGB: 2');
+  expect(lines[at - 1]).toMatch(/^ {4}# \S/);
+});
