@@ -103,10 +103,9 @@ async function answering(io: Io): Promise<Connection | undefined> {
 /** The sentence that the service printed before it ended, as an error of ours. */
 async function endedEarly(child: Detached): Promise<RdError> {
   const output = await child.output();
-  const [message, ...rest] = output
-    .slice(Math.max(0, output.lastIndexOf('Error: ')))
-    .trimEnd()
-    .split('\n');
+  const said = output.slice(Math.max(0, output.lastIndexOf('Error: ')));
+  // The usage of `serve` is of no use to somebody who called another command.
+  const [message, ...rest] = (said.split('\nUsage:\n', 1)[0] ?? '').trimEnd().split('\n');
   const details = rest.slice(0, -1);
   const advice = rest.at(-1);
   return new RdError('ERR_NOT_READY', message?.replace(/^Error: /, '') || 'the service ended before it answered', {

@@ -55,7 +55,7 @@ export interface ApplyOutcome {
   /** Writes that reached the service. */
   writes: number;
   status: StatusDocument;
-  /** Milliseconds from the first plan to the end. */
+  /** Milliseconds from the first write to the end; the time to decide does not count. */
   ms: number;
 }
 
@@ -66,7 +66,6 @@ export interface ApplyOutcome {
  */
 export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
   const { clock, onEvent } = input;
-  const start = clock.now();
   let approved: Plan | undefined;
   for (let attempt = 1; attempt <= MOST_PLANS; attempt += 1) {
     if (input.signal.aborted) throw new RdError('ERR_CANCELLED', 'Interrupted before anything was changed.');
@@ -79,6 +78,7 @@ export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
     }
     approved = plan;
     await input.inspect?.(plan, live);
+    const start = clock.now();
     const sent = await write(input, plan, request, live);
     if (sent === 'moved') continue;
     const { status, writes } = await finish(input, sent);

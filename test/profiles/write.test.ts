@@ -72,7 +72,7 @@ const awkward = fc.oneof(
     '---',
   ),
   fc.string({ maxLength: 10 }),
-  fc.string({ unit: 'binary', maxLength: 6 }).filter((text) => text.isWellFormed()),
+  fc.string({ unit: 'binary', maxLength: 6 }).map((text) => Buffer.from(text).toString()),
 );
 
 test('what is written reads as the settings it was made of', async () => {
