@@ -15,7 +15,7 @@ export interface Result {
 }
 
 /** The middle value; of an even number of values the mean of the middle two. */
-export function median(values: readonly number[]): number {
+function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >> 1;
   const high = sorted[middle];

@@ -13,7 +13,7 @@ export function cleanEnv(extra: Record<string, string> = {}): NodeJS.ProcessEnv 
 }
 
 /** Starts a program and resolves with its exit status and what it printed. */
-export function finish(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<{ status: number; output: string }> {
+function finish(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<{ status: number; output: string }> {
   return new Promise((done, fail) => {
     const child = spawn(process.execPath, argv, { env, stdio: ['ignore', 'pipe', 'pipe'] });
     let output = '';
