@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -185,6 +185,7 @@ describe.skipIf(reason !== undefined)('moby on the host', () => {
       expect((await observe()).state).toBe('running');
     } finally {
       expect(await second.close()).toEqual([]);
+      rmSync(parent, { recursive: true });
     }
     expect(existsSync('/run/rdctl')).toBe(false);
   });

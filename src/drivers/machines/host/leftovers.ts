@@ -1,10 +1,11 @@
-import { readdir, readFile, rm } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { readFile } from 'node:fs/promises';
+import { basename } from 'node:path';
 import { RdError } from '../../../errors.ts';
 import type { Pace } from '../../../process/pace.ts';
 import type { ProcessEntry } from '../../../process/proc.ts';
-import { isAlive, readProcesses, signalProcess } from '../../../process/proc.ts';
+import { readProcesses, signalProcess } from '../../../process/proc.ts';
 import type { EngineArea } from '../../shell.ts';
+import { removeBundleTraces } from './bundles.ts';
 import type { Run } from './commands.ts';
 import { removeControlGroup } from './runtime.ts';
 
@@ -99,7 +100,7 @@ export async function clearLeftovers(area: EngineArea, run: Run, pace: Pace): Pr
         `processes of containers cannot be ended: pid ${processes.map(({ pid }) => pid).join(', ')}`,
       );
     }
-    if (await isAlive(processes[0] as ProcessEntry)) await pace.sleep(POLL_MS);
+    await pace.sleep(POLL_MS);
   }
   for (const point of await mountsOf(area)) {
     const { exitCode } = await run(['umount', point], { accept: [0, 1, 32] });
@@ -108,16 +109,6 @@ export async function clearLeftovers(area: EngineArea, run: Run, pace: Pace): Pr
   }
   const left = await mountsOf(area);
   if (left.length > 0) throw new RdError('ERR_DRIVER_FAILED', `could not unmount ${left.join(', ')}`);
-  await removeShimSockets(area.state);
+  await removeBundleTraces(area.state);
   if (area.cgroup !== undefined) await removeControlGroup(area.cgroup);
-}
-
-/** Shims listen in a directory that all containerds of a host share; a killed one leaves its socket there. */
-async function removeShimSockets(state: string): Promise<void> {
-  const files = await readdir(state, { recursive: true }).catch(() => []);
-  for (const file of files.filter((name) => basename(name) === 'address')) {
-    const address = await readFile(join(state, file), 'utf8').catch(() => '');
-    const socket = /^unix:\/\/(\/run\/containerd\/s\/[0-9a-f]{64})$/.exec(address.trim())?.[1];
-    if (socket) await rm(socket, { force: true });
-  }
 }
