@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { lastLines } from './run.ts';
 
 /** A log grows to about this before its older half moves to `FILE.1`. */
-export const MAX_LOG_BYTES = 10 * 1024 * 1024;
+const MAX_LOG_BYTES = 10 * 1024 * 1024;
 
 async function sizeOf(file: string): Promise<number> {
   return stat(file).then(

@@ -40,7 +40,7 @@ export async function readProcesses(): Promise<ProcessEntry[]> {
 }
 
 /** True while that very process runs. */
-export async function isAlive(key: ProcessKey): Promise<boolean> {
+async function isAlive(key: ProcessKey): Promise<boolean> {
   return (await readProcess(key.pid))?.started === key.started;
 }
 

@@ -52,7 +52,7 @@ export function isShim(argv: readonly string[], socket: string): boolean {
 }
 
 /** Shims of the engine, everything below them, and containers whose shim is gone. */
-export async function processesOf(area: EngineArea): Promise<ProcessEntry[]> {
+async function processesOf(area: EngineArea): Promise<ProcessEntry[]> {
   const all = await readProcesses();
   const mine = new Set(all.filter(({ argv }) => isShim(argv, area.containerd)).map(({ pid }) => pid));
   for (const { pid } of all) {
@@ -69,7 +69,7 @@ export async function processesOf(area: EngineArea): Promise<ProcessEntry[]> {
 }
 
 /** Mount points below the directories, innermost and latest first. */
-export async function mountsOf(area: EngineArea): Promise<string[]> {
+async function mountsOf(area: EngineArea): Promise<string[]> {
   const mounts = parseMounts(await readFile('/proc/self/mountinfo', 'utf8'));
   return mounts.flatMap(({ point }) => (isWithin(point, area.directories) ? [point] : [])).reverse();
 }

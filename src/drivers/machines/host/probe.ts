@@ -13,7 +13,7 @@ export interface HostFacts {
 }
 
 const PROGRAMS = ['dockerd', 'containerd', 'ctr', 'runc', 'ip', 'iptables', 'umount'];
-export const INSTALL = 'apt-get install --no-install-recommends docker.io containerd iptables iproute2';
+const INSTALL = 'apt-get install --no-install-recommends docker.io containerd iptables iproute2';
 
 /** Pure: the answer that the facts give, the cheapest remedy first. */
 export function judge({ platform, root, missingPrograms, capable, controlGroups }: HostFacts): Probe {

@@ -18,7 +18,7 @@ export function formatRange({ address, prefix }: Range): string {
   return `${formatAddress(address)}/${prefix}`;
 }
 
-export function formatAddress(address: number): string {
+function formatAddress(address: number): string {
   return [24, 16, 8, 0].map((shift) => (address >>> shift) & 255).join('.');
 }
 

@@ -1,0 +1,22 @@
+import { expect, test } from 'vitest';
+import { host } from '../../src/drivers/index.ts';
+import { goalOf } from '../../src/plan/spec.ts';
+import { nextMachineStep } from '../../src/reconcile/machine.ts';
+import { defaultSettings } from '../../src/settings/defaults.ts';
+
+const settings = defaultSettings({ platform: 'linux', arch: 'x64' });
+
+test.each([
+  ['started', 'adjust'],
+  ['stopped', 'stop'],
+] as const)('a machine with something missing, to be %s: %s', (power, step) => {
+  const goal = goalOf(settings, power, host);
+  const seen = {
+    machine: { state: 'on', spec: goal.machine, repair: 'a rule is missing' },
+    engines: { moby: { state: 'stopped' }, containerd: { state: 'stopped' } },
+    cluster: { state: 'unsupported' },
+  } as const;
+  expect(nextMachineStep(goal, seen, host)?.do).toBe(step);
+  const whole = { ...seen, machine: { state: 'on', spec: goal.machine } } as const;
+  if (power === 'started') expect(nextMachineStep(goal, whole, host)).toBeUndefined();
+});
