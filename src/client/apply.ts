@@ -61,12 +61,14 @@ export interface ApplyOutcome {
 
 /**
  * The client loop (design, section 2): plan, at most one `PUT /v1/settings` with only what differs, the power state if it
- * differs, then wait. A backend that gave up is asked to try again. Throws `ERR_SETTING_LOCKED`, `ERR_SETTING_UNSUPPORTED`, `ERR_CONSENT_NEEDED`, `ERR_PLAN_STALE` before
+ * differs (a stop before the settings, a start after them), then wait. A backend that gave up is asked to try again. Throws `ERR_SETTING_LOCKED`, `ERR_SETTING_UNSUPPORTED`, `ERR_CONSENT_NEEDED`, `ERR_PLAN_STALE` before
  * anything is written, and what `waitConverged` throws afterwards.
  */
 export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
   const { clock, onEvent } = input;
   let approved: Plan | undefined;
+  let before: Writes = { count: 0, generation: 0 };
+  let begun: number | undefined;
   for (let attempt = 1; attempt <= MOST_PLANS; attempt += 1) {
     if (input.signal.aborted) throw new RdError('ERR_CANCELLED', 'Interrupted before anything was changed.');
     const { plan, live, request, skipped } = await makePlan(input);
@@ -78,14 +80,15 @@ export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
     }
     approved = plan;
     await input.inspect?.(plan, live);
-    const start = clock.now();
-    const sent = await write(input, plan, request, live);
-    if (sent === 'moved') continue;
+    begun ??= clock.now();
+    const sent = await write(input, plan, request, live, before);
+    before = sent;
+    if (sent.moved) continue;
     const { status, writes } = await finish(input, sent);
     const outcome = writes === 0 ? 'unchanged' : input.wait ? 'applied' : 'sent';
-    return { outcome, plan, skipped, writes, status, ms: clock.now() - start };
+    return { outcome, plan, skipped, writes, status, ms: clock.now() - begun };
   }
-  throw new RdError('ERR_PLAN_STALE', `The settings changed under each of ${MOST_PLANS} plans; nothing was applied.`, {
+  throw new RdError('ERR_PLAN_STALE', `The settings changed under each of ${MOST_PLANS} plans; ${unsent(before)}.`, {
     advice: 'See who else changes them, and apply again.',
   });
 }
@@ -163,21 +166,27 @@ interface Writes {
   generation: number;
 }
 
-/** The writes that were made, or `moved` when the settings are no longer those of the plan. */
+/**
+ * The writes that were made, those `before` included; `moved` when the settings are no longer those of the plan. A backend that is
+ * to be off is asked to stop first, so that no setting restarts what stops anyway; one that is to run gets its settings first,
+ * so that it starts once.
+ */
 async function write(
   input: ApplyInput,
   plan: Plan,
   request: PlanRequest,
   live: SettingsReply,
-): Promise<Writes | 'moved'> {
+  before: Writes,
+): Promise<Writes & { moved: boolean }> {
   const { client, signal, onEvent } = input;
-  let count = 0;
-  let generation = 0;
+  let { count, generation } = before;
   const sent = (what: 'settings' | 'power', reply: WriteReply) => {
     count += 1;
     generation = Math.max(generation, reply.generation ?? 0);
     onEvent({ type: 'sent', what, answer: reply.text, ignoredKeys: reply.ignoredKeys });
   };
+  const power = plan.changes.some((change) => change.path === 'state') ? request.state : 'unmanaged';
+  if (power === 'stopped') sent('power', await client.setBackendState('STOPPED', { signal }));
   const patch = patchOf(plan, request, fillDefaults(live.settings, ANY_HOST));
   if (patch) {
     try {
@@ -188,20 +197,20 @@ async function write(
     } catch (error) {
       if (!(error instanceof RdError) || error.code !== 'ERR_PRECONDITION_FAILED') throw error;
       if (input.exact) {
-        throw new RdError('ERR_PLAN_STALE', 'The settings changed since the plan was checked; nothing was changed.', {
-          cause: error,
-          advice: 'Make a new plan.',
-        });
+        const text = `The settings changed since the plan was checked; ${unsent({ count, generation })}.`;
+        throw new RdError('ERR_PLAN_STALE', text, { cause: error, advice: 'Make a new plan.' });
       }
       onEvent({ type: 'moved' });
-      return 'moved';
+      return { count, generation, moved: true };
     }
   }
-  const power = plan.changes.find((change) => change.path === 'state');
-  if (power && request.state !== 'unmanaged') {
-    sent('power', await client.setBackendState(request.state === 'started' ? 'STARTED' : 'STOPPED', { signal }));
-  }
-  return { count, generation };
+  if (power === 'started') sent('power', await client.setBackendState('STARTED', { signal }));
+  return { count, generation, moved: false };
+}
+
+/** Only a stop is ever sent before settings that then turn out to have moved. */
+function unsent({ count }: Writes): string {
+  return count === 0 ? 'nothing was changed' : 'the backend was asked to stop, and no setting was changed';
 }
 
 async function finish(input: ApplyInput, sent: Writes): Promise<{ status: StatusDocument; writes: number }> {

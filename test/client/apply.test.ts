@@ -30,6 +30,7 @@ const POWER: Change = {
   severity: 'live',
   reason: 'it starts',
 };
+const STOP: Change = { ...POWER, before: 'started', after: 'stopped', severity: 'restart' };
 const LOCKED: Change = {
   path: 'images.showAll',
   action: 'update',
@@ -131,6 +132,26 @@ describe('writes', () => {
     const both = scripted({ plans: [planWith([ENGINE_CHANGE, POWER])] });
     await applyDesired(input(both.client, { request }));
     expect(both.writes().map(({ call }) => call)).toEqual(['put', 'power']);
+  });
+
+  test('a stop goes before the settings, so that they restart nothing', async () => {
+    const request: PlanRequest = { ...REQUEST, state: 'stopped' };
+    const { client, writes } = scripted({ plans: [planWith([ENGINE_CHANGE, STOP])] });
+    expect(await applyDesired(input(client, { request }))).toMatchObject({ outcome: 'applied', writes: 2 });
+    expect(writes().map(({ call, body }) => (call === 'power' ? body : call))).toEqual(['STOPPED', 'put']);
+  });
+
+  test('settings that moved after a stop was sent: the stop counts and is not repeated', async () => {
+    const request: PlanRequest = { ...REQUEST, state: 'stopped' };
+    const plans = [planWith([ENGINE_CHANGE, STOP]), planWith([ENGINE_CHANGE])];
+    const { client, writes } = scripted({ plans, moved: 1 });
+    expect(await applyDesired(input(client, { request }))).toMatchObject({ writes: 2 });
+    expect(writes().map(({ call }) => call)).toEqual(['power', 'put', 'put']);
+    const exact = scripted({ plans, moved: 1 });
+    await expect(applyDesired(input(exact.client, { request, exact: true }))).rejects.toMatchObject({
+      code: 'ERR_PLAN_STALE',
+      message: expect.stringContaining('asked to stop'),
+    });
   });
 
   test('without waiting it returns after the write', async () => {
