@@ -23,7 +23,7 @@ export function statusText(status: StatusDocument, paint: Style): string {
     rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join('\n'),
     status.conditions
       .filter((condition) => condition.status !== 'True')
-      .map((condition) => conditionText(condition, status.converged, paint))
+      .map((condition) => conditionText(condition, paint))
       .join('\n'),
     phasesText(status.phases),
     status.notices.map((notice) => `${paint.warn('notice:')} ${plainText(notice)}`).join('\n'),
@@ -61,10 +61,10 @@ function clusterText({ cluster }: StatusDocument): string {
   return `${cluster.state}, ${version}`;
 }
 
-/** Once all has converged, what is false is meant to be so. */
-function conditionText(condition: Condition, converged: boolean, paint: Style): string {
-  const mark = converged ? '-' : condition.status === 'False' ? paint.warn('!') : '?';
-  return `${mark} ${condition.type}: ${plainText(condition.message || condition.reason)} (${condition.reason})`;
+/** `-` is as wanted, `~` under way, `!` wrong. */
+function conditionText(condition: Condition, paint: Style): string {
+  const marks = { none: '-', patience: '~', attention: paint.warn('!') };
+  return `${marks[condition.concern]} ${condition.type}: ${plainText(condition.message || condition.reason)} (${condition.reason})`;
 }
 
 /** One line per phase that is over or under way, durations aligned. */

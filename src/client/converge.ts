@@ -67,18 +67,16 @@ function hasFailed(status: LoopStatus, generation: number): boolean {
   return status.backendState === 'ERROR' && status.observedGeneration >= generation;
 }
 
-/** The condition that explains why a status is not converged: the most specific one that is false. */
+/**
+ * The condition that explains why a status is not converged: what is wrong before what is under way, and a part before the sum of
+ * the parts. Never one that is as wanted, such as a cluster that is switched off.
+ */
 export function blame(status: LoopStatus): Condition | undefined {
-  const open = status.conditions.filter((condition) => condition.status !== 'True');
-  const failing = open.filter(
-    (condition) => condition.status === 'False' && condition.reason !== 'NotSupportedByDriver',
-  );
-  return (
-    failing.find((condition) => condition.type !== 'Converged') ??
-    failing[0] ??
-    open.find((condition) => condition.type !== 'Converged') ??
-    open[0]
-  );
+  const of = (concern: Condition['concern']) => {
+    const open = status.conditions.filter((condition) => condition.concern === concern);
+    return open.find((condition) => condition.type !== 'Converged') ?? open[0];
+  };
+  return of('attention') ?? of('patience');
 }
 
 function convergeFailed(status: LoopStatus): RdError {

@@ -3,6 +3,7 @@ import { clusterMustReset, clusterMustStop, engineMustStop, machineMustStop } fr
 import { busyEngines, clusterHasProcess, isUp, type Observed } from '../plan/observed.ts';
 import type { Goal } from '../plan/spec.ts';
 import type { Failure } from './backoff.ts';
+import { CLUSTER_ANSWER } from './cluster-wait.ts';
 import { meaningOf, type ReasonOf } from './condition-reasons.ts';
 import type { Condition, ConditionType } from './status.ts';
 import { isReady, nextStep } from './step.ts';
@@ -36,12 +37,13 @@ function condition<T extends ConditionType>(
   input: ConditionInput,
   previous: readonly Condition[],
 ): Condition {
-  const { status, meaning } = meaningOf(type, reason);
+  const { status, concern, meaning } = meaningOf(type, reason);
   const before = previous.find((candidate) => candidate.type === type);
   return {
     type,
     status,
     reason,
+    concern,
     message: messageOf(reason, meaning, input),
     observedGeneration: input.generation,
     lastTransitionTime: before?.status === status ? before.lastTransitionTime : input.now,
@@ -50,7 +52,8 @@ function condition<T extends ConditionType>(
 
 function messageOf(reason: string, meaning: string, { failure, seen }: ConditionInput): string {
   if (reason === 'Broken' && seen?.machine.state === 'broken') return `${meaning} ${seen.machine.message}`;
-  if (!failure || !['StepFailed', 'ObservationFailed', 'Failed', 'Retrying'].includes(reason)) return meaning;
+  if (!failure || !['StepFailed', 'NotReadyInTime', 'ObservationFailed', 'Failed', 'Retrying'].includes(reason))
+    return meaning;
   const advice = failure.error.advice ?? 'Read the log of the service, put right what it names, and start again.';
   const attempts = failure.attempts > 1 ? ` (${failure.attempts} attempts)` : '';
   return `${failure.error.message}${attempts}${failure.terminal ? ` ${advice}` : ' It is tried again.'}`;
@@ -86,6 +89,7 @@ function clusterReason(input: ConditionInput): ReasonOf<'ClusterReady'> {
   if (!seen || blind(input)) return unknown(input);
   const { cluster } = seen;
   if (cluster.state === 'running' && cluster.ready && !clusterMustStop(goal, seen, driver)) return 'Running';
+  if (input.failure?.what === CLUSTER_ANSWER) return 'NotReadyInTime';
   if (failedAt('cluster', input)) return 'StepFailed';
   if (!goal.on || !goal.cluster) {
     if (clusterHasProcess(seen)) return 'Stopping';

@@ -6,10 +6,12 @@ import { goalOf } from '../plan/spec.ts';
 import { backendState } from './backend-state.ts';
 import { backoffMs, createAttempts, type Failure } from './backoff.ts';
 import type { Clock } from './clock.ts';
+import { CLUSTER_ANSWER, createClusterWait } from './cluster-wait.ts';
 import { conditionsOf } from './conditions.ts';
 import type { Controllers, Desired } from './contract.ts';
 import { observeInTime, reckoned, unseen } from './observe.ts';
-import { failureOf, isFutile, perform } from './perform.ts';
+import { failureOf, isFutile } from './perform.ts';
+import { type Ending, performInTime } from './perform-in-time.ts';
 import { createPhaseLog } from './phases.ts';
 import type { LoopStatus } from './status.ts';
 import { isReady, nextStep, type Step, stepName } from './step.ts';
@@ -32,18 +34,24 @@ export interface ControllersInput {
  * `IDLE_MS`, so it repairs what broke by itself. A failed step is tried again with growing pauses; an error that cannot heal,
  * or the last attempt, ends in state `ERROR` until `desire` is called. `desire` ends every pause at once and calls off a
  * start that has become futile; `close` calls off any start.
+ *
+ * Every step has a limit (`step-limits.ts`). One that does not even end when it is called off leaves the loop looking, in state
+ * `ERROR`, and nothing is performed until it has ended: parts nest, so a second step beside it could undo or be undone.
  */
 export function createControllers({ driver, desired: initial, clock, random, log }: ControllersInput): Controllers {
   const closing = new AbortController();
   const listeners = new Set<(status: LoopStatus) => void>();
   const phases = createPhaseLog(clock);
   const attempts = createAttempts();
+  const clusterWait = createClusterWait(clock);
   const counters = { steps: 0, restarts: 0, resets: 0, failures: 0 };
   let desired = initial;
   let goal = goalOf(desired.settings, desired.power, driver);
   let seen: Observed | undefined;
   let failure: Failure | undefined;
   let underway: { step: Step; abort: AbortController } | undefined;
+  /** Was called off and is still at work. */
+  let stuck: { step: Step; error: RdError } | undefined;
   /** The present desired state has been looked at since it was set. */
   let fresh = false;
   /** Version of the desired state that was last worked on to the end. */
@@ -61,6 +69,7 @@ export function createControllers({ driver, desired: initial, clock, random, log
       desired = next;
       failure = undefined;
       attempts.forget();
+      clusterWait.forget();
       fresh = false;
       nudged = true;
       phases.restart();
@@ -69,7 +78,7 @@ export function createControllers({ driver, desired: initial, clock, random, log
       publish();
     },
     status: () => published,
-    observed: () => reckoned(seen ?? unseen(driver), underway?.step),
+    observed: () => reckoned(seen ?? unseen(driver), (underway ?? stuck)?.step),
     quiesce: (signal) =>
       new Promise((resolve) => {
         const finish = () => {
@@ -119,19 +128,29 @@ export function createControllers({ driver, desired: initial, clock, random, log
     fresh = true;
     const step = nextStep(goal, seen, driver);
     if (!step) return rested(isReady(goal, seen));
+    clusterWait.forget();
     if (failure?.terminal) return IDLE_MS;
+    if (stuck) return retry(stepName(stuck.step), stuck.error);
     const fruitless = attempts.fruitless(stepName(step));
     if (fruitless) return retry(stepName(step), fruitless);
     return act(step, seen);
   }
 
   function rested(ready: boolean): number {
+    if (!ready) return awaitCluster();
     failure = undefined;
-    if (!ready) return POLL_MS;
     attempts.forget();
+    clusterWait.forget();
     observedGeneration = desired.generation;
     serving = goal.on;
     return IDLE_MS;
+  }
+
+  function awaitCluster(): number {
+    const overdue = clusterWait.look();
+    if (overdue && failure?.what === CLUSTER_ANSWER) return IDLE_MS;
+    failure = undefined;
+    return overdue ? retry(CLUSTER_ANSWER, overdue) : POLL_MS;
   }
 
   async function act(step: Step, before: Observed): Promise<number> {
@@ -143,22 +162,38 @@ export function createControllers({ driver, desired: initial, clock, random, log
     }
     const end = phases.begin(stepName(step));
     publish();
-    try {
-      await perform(step, before, driver, abort.signal);
-    } catch (error) {
-      underway = undefined;
-      end(abort.signal.aborted ? 'dropped' : 'failed');
-      if (abort.signal.aborted || nudged) return 0;
-      return retry(stepName(step), failureOf(stepName(step), driver, error));
-    }
+    const ending = await performInTime({ step, seen: before, driver, clock, abort });
     underway = undefined;
-    end('done');
-    counters.steps++;
-    if (step.part === 'cluster' && step.step.do === 'reset') counters.resets++;
-    log('info', 'step done', { step: stepName(step), generation: desired.generation });
-    attempts.succeeded(stepName(step));
-    failure = undefined;
-    return 0;
+    end(ending.how === 'stuck' ? 'failed' : ending.how);
+    return concluded(step, ending);
+  }
+
+  function concluded(step: Step, ending: Ending): number {
+    const name = stepName(step);
+    switch (ending.how) {
+      case 'dropped':
+        return 0;
+      case 'failed':
+        return nudged ? 0 : retry(name, ending.error);
+      case 'stuck':
+        stuck = { step, error: ending.error };
+        ending.over.then(() => unstick(name));
+        return retry(name, ending.error);
+      case 'done':
+        counters.steps++;
+        if (step.part === 'cluster' && step.step.do === 'reset') counters.resets++;
+        log('info', 'step done', { step: name, generation: desired.generation });
+        attempts.succeeded(name);
+        failure = undefined;
+        return 0;
+    }
+  }
+
+  function unstick(name: string): void {
+    log('info', 'step ended late', { step: name });
+    if (failure?.error === stuck?.error) failure = undefined;
+    stuck = undefined;
+    resting?.abort();
   }
 
   function retry(what: string, error: RdError): number {
@@ -166,7 +201,7 @@ export function createControllers({ driver, desired: initial, clock, random, log
     failure = attempts.failed(what, error);
     const { terminal } = failure;
     const values = { step: what, attempts: failure.attempts, terminal, code: error.code, error: error.message };
-    log('warn', 'step failed', values);
+    log('warn', what === CLUSTER_ANSWER ? 'cluster does not answer' : 'step failed', values);
     if (!terminal) return backoffMs(failure.attempts, random);
     observedGeneration = desired.generation;
     return IDLE_MS;

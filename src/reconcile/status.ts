@@ -6,6 +6,12 @@ export type Power = 'started' | 'stopped';
 /** The six values of `GET /v1/backend_state` (api facts, 12.2). */
 export type BackendState = 'STOPPED' | 'STARTING' | 'STARTED' | 'STOPPING' | 'ERROR' | 'DISABLED';
 
+/**
+ * What a condition asks of a person: nothing, because it is as wanted (also a `False` that is meant to be so); patience, because
+ * something is under way; or attention, because something is wrong.
+ */
+export type Concern = 'none' | 'patience' | 'attention';
+
 export type ConditionType = 'MachineReady' | 'EngineReady' | 'ClusterReady' | 'Converged';
 
 /** A named fact. `observedGeneration` is the version of the desired state that the fact speaks for. */
@@ -14,6 +20,7 @@ export interface Condition {
   status: 'True' | 'False' | 'Unknown';
   /** CamelCase word for programs. */
   reason: string;
+  concern: Concern;
   /** A sentence for people: what is, and on failure what to do next. */
   message: string;
   observedGeneration: number;

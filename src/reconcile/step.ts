@@ -11,6 +11,9 @@ export type Step =
   | { part: 'engine'; engine: EngineName; step: EngineStep }
   | { part: 'cluster'; step: ClusterStep };
 
+/** `engine start`: the name of a step in phases, messages and logs. */
+export type StepName = `machine ${MachineStep['do']}` | `engine ${EngineStep['do']}` | `cluster ${ClusterStep['do']}`;
+
 /**
  * Pure: the one thing to do now, or nothing. Each part waits for the others by itself: going up the machine comes first and the
  * cluster last, going down the other way round, so at most one engine ever runs and a cluster never without its engine.
@@ -37,7 +40,13 @@ export function isReady(goal: Goal, seen: Observed): boolean {
   return !goal.cluster || (seen.cluster.state === 'running' && seen.cluster.ready);
 }
 
-/** `engine start`: the name of a step in phases, messages and logs. */
-export function stepName({ part, step }: Step): string {
-  return `${part} ${step.do}`;
+export function stepName(step: Step): StepName {
+  switch (step.part) {
+    case 'machine':
+      return `machine ${step.step.do}`;
+    case 'engine':
+      return `engine ${step.step.do}`;
+    case 'cluster':
+      return `cluster ${step.step.do}`;
+  }
 }

@@ -53,6 +53,7 @@ function condition(rest: Partial<Condition>): Condition {
     type: 'EngineReady',
     status: 'False',
     reason: 'StartFailed',
+    concern: 'attention',
     message: 'dockerd ended with exit status 1',
     observedGeneration: 3,
     lastTransitionTime: '2026-01-02T03:04:05.000Z',
@@ -155,11 +156,24 @@ describe('waiting', () => {
   });
 });
 
-test('the most specific condition is to blame', () => {
+describe('to blame is', () => {
   const converged = condition({ type: 'Converged', reason: 'Failed' });
   const engine = condition({});
-  const noCluster = condition({ type: 'ClusterReady', reason: 'NotSupportedByDriver' });
-  expect(blame(statusWith({ conditions: [converged, noCluster, engine] }))).toBe(engine);
-  expect(blame(statusWith({ conditions: [noCluster, converged] }))).toBe(converged);
-  expect(blame(statusWith({ conditions: [] }))).toBeUndefined();
+  const noCluster = condition({ type: 'ClusterReady', reason: 'NotSupportedByDriver', concern: 'none' });
+  const off = condition({ type: 'ClusterReady', reason: 'SwitchedOff', concern: 'none' });
+  const poweredOff = condition({ type: 'MachineReady', reason: 'PoweredOff', concern: 'none' });
+  const restarting = condition({ type: 'MachineReady', reason: 'Restarting', concern: 'patience' });
+  const working = condition({ type: 'Converged', reason: 'Working', concern: 'patience' });
+
+  test.each<[string, Condition[], Condition | undefined]>([
+    ['the part, before the sum of the parts', [converged, noCluster, engine], engine],
+    ['the sum, where no part is wrong', [noCluster, converged], converged],
+    ['what is wrong, before what is under way', [restarting, engine, off, converged], engine],
+    ['what is under way, where nothing is wrong', [off, restarting, working], restarting],
+    ['never what is as wanted', [poweredOff, off, noCluster, working], working],
+    ['nothing, where all is as wanted', [poweredOff, off, noCluster], undefined],
+    ['nothing, where nothing is said', [], undefined],
+  ])('%s', (_what, conditions, expected) => {
+    expect(blame(statusWith({ conditions }))).toBe(expected);
+  });
 });

@@ -1,32 +1,66 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import type { DriverInfo } from '../../src/drivers/driver.ts';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
 import type { Model } from '../../src/drivers/machines/simulated/model.ts';
 import { emptyModel } from '../../src/drivers/machines/simulated/model.ts';
 import { goalOf } from '../../src/plan/spec.ts';
 import { CONDITION_REASONS } from '../../src/reconcile/condition-reasons.ts';
 import { conditionsOf } from '../../src/reconcile/conditions.ts';
+import { minutesText, STEP_LIMITS_MS } from '../../src/reconcile/step-limits.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
 import { runningModel, seenOf, settingsWith } from './worlds.ts';
 
+const LIVE = settingsWith();
+
+async function conditionsIn(
+  model: Model,
+  settings: Settings,
+  power: 'started' | 'stopped',
+  driver: DriverInfo = SIMULATED_INFO,
+) {
+  const goal = goalOf(settings, power, driver);
+  const input = { goal, seen: await seenOf(model), driver, failure: undefined, fresh: true };
+  return conditionsOf({ ...input, generation: 1, now: '2030-01-01T00:00:00.000Z' }, []);
+}
+
 test('the page names every condition and every reason, as the code gives them', () => {
   const page = readFileSync('docs/conditions.md', 'utf8');
-  const rows = [...page.matchAll(/^\| `(\w+)` \| `(\w+)` \| (\w+) \| (.+) \|$/gm)].map((match) => match.slice(1, 5));
+  const rows = [...page.matchAll(/^\| `(\w+)` \| `(\w+)` \| (\w+) \| (\w+) \| (.+) \|$/gm)].map((match) =>
+    match.slice(1, 6),
+  );
   const code = Object.entries(CONDITION_REASONS).flatMap(([type, reasons]) =>
-    Object.entries(reasons).map(([reason, { status, meaning }]) => [type, reason, status, meaning]),
+    Object.entries(reasons).map(([reason, { status, concern, meaning }]) => [type, reason, status, concern, meaning]),
   );
   expect(rows).toEqual(code);
   expect(code.length).toBeGreaterThan(30);
 });
 
-/** The reasons for a world, in order. */
-async function reasons(model: Model, settings: Settings, power: 'started' | 'stopped' = 'started') {
-  const goal = goalOf(settings, power, SIMULATED_INFO);
-  const input = { goal, seen: await seenOf(model), driver: SIMULATED_INFO, failure: undefined, fresh: true };
-  return conditionsOf({ ...input, generation: 1, now: '2030-01-01T00:00:00.000Z' }, []).map(({ reason }) => reason);
-}
+test('the page names the limit of every step', () => {
+  const page = readFileSync('docs/conditions.md', 'utf8');
+  const rows = [...page.matchAll(/^\| `(\w+ \w+)` \| (\d+ minutes) \|$/gm)].map((match) => match.slice(1, 3));
+  expect(rows).toEqual(Object.entries(STEP_LIMITS_MS).map(([name, ms]) => [name, minutesText(ms)]));
+});
 
-const LIVE = settingsWith();
+test('what is true asks for nothing', () => {
+  const all = Object.values(CONDITION_REASONS).flatMap((reasons) => Object.values(reasons));
+  expect(all.filter(({ status, concern }) => status === 'True' && concern !== 'none')).toEqual([]);
+});
+
+describe('a converged desktop shows no alarm', () => {
+  const off = settingsWith({ 'kubernetes.enabled': false });
+  test.each<[string, Model, Settings, 'started' | 'stopped', DriverInfo]>([
+    ['with everything', runningModel(LIVE), LIVE, 'started', SIMULATED_INFO],
+    ['stopped', emptyModel(), LIVE, 'stopped', SIMULATED_INFO],
+    ['with the cluster switched off', runningModel(off), off, 'started', SIMULATED_INFO],
+    ['on a driver without cluster', runningModel(off), LIVE, 'started', { ...SIMULATED_INFO, hasCluster: false }],
+  ])('%s', async (_what, model, settings, power, driver) => {
+    const conditions = await conditionsIn(model, settings, power, driver);
+    expect(conditions.map(({ concern }) => concern)).toEqual(['none', 'none', 'none', 'none']);
+    expect(conditions.at(-1)?.reason).toBe('UpToDate');
+  });
+});
+
 const hung = () => {
   const model = runningModel(LIVE);
   model.engines.moby.process = { state: 'hung' };
@@ -86,6 +120,6 @@ describe('reasons', () => {
       ['Broken', 'WaitingForMachine', 'WaitingForEngine', 'Working'],
     ],
   ])('%s', async (_what, model, settings, power, expected) => {
-    expect(await reasons(model, settings, power)).toEqual(expected);
+    expect((await conditionsIn(model, settings, power)).map(({ reason }) => reason)).toEqual(expected);
   });
 });

@@ -92,6 +92,7 @@ describe('status', () => {
             type: 'MachineReady',
             status: 'True',
             reason: 'On',
+            concern: 'none',
             message: 'fine',
             observedGeneration: 3,
             lastTransitionTime: AT,
@@ -100,6 +101,7 @@ describe('status', () => {
             type: 'EngineReady',
             status: 'Unknown',
             reason: 'Starting',
+            concern: 'patience',
             message: 'moby is starting',
             observedGeneration: 3,
             lastTransitionTime: AT,
@@ -115,9 +117,25 @@ describe('status', () => {
     expect(text).toContain('State    STARTING, not converged yet (wanted started, generation 3)\n');
     expect(text).toContain('Engine   moby, running (1 running container, 2 images)\n');
     expect(text).toContain('Cluster  none with this driver\n');
-    expect(text).toContain('? EngineReady: moby is starting (Starting)\n');
+    expect(text).toContain('~ EngineReady: moby is starting (Starting)\n');
     expect(text).toContain('  engine start  running\n');
     expect(text).toContain('notice: A file was set aside.\n');
     expect(text).not.toContain('MachineReady');
+  });
+
+  test('what is as wanted gets no alarm, though something else is wrong', () => {
+    const about = { status: 'False' as const, message: 'm', observedGeneration: 3, lastTransitionTime: AT };
+    const text = statusText(
+      statusWith({
+        converged: false,
+        backendState: 'ERROR',
+        conditions: [
+          { ...about, type: 'EngineReady', reason: 'StepFailed', concern: 'attention' },
+          { ...about, type: 'ClusterReady', reason: 'SwitchedOff', concern: 'none' },
+        ],
+      }),
+      style(false),
+    );
+    expect(text).toContain('! EngineReady: m (StepFailed)\n- ClusterReady: m (SwitchedOff)\n');
   });
 });
