@@ -56,12 +56,14 @@ ${rows.join('\n')}
 
 function supportText(driver: DriverInfo, field: Field): string {
   const support = supportOf(driver, field);
-  const accepts =
-    support.level === 'unsupported' && support.accepts?.length
-      ? `; accepts ${support.accepts.map(valueText).join(', ')}`
-      : '';
-  const reason = support.level !== 'enforced' && support.reason ? `: ${support.reason}` : '';
-  return `${SUPPORT[support.level]}${reason}${accepts}`;
+  const reason = support.reason ? `: ${support.reason}` : '';
+  if (support.level === 'unsupported') {
+    const accepts = support.accepts?.length ? `; accepts ${support.accepts.map(valueText).join(', ')}` : '';
+    return `${SUPPORT.unsupported}${reason}${accepts}`;
+  }
+  const except = support.level === 'enforced' ? (support.except ?? []) : [];
+  if (except.length > 0) return `${SUPPORT.enforced}; refuses ${except.map(valueText).join(', ')}${reason}`;
+  return `${SUPPORT[support.level]}${reason}`;
 }
 
 function supportOf(driver: DriverInfo, field: Field): Support {
