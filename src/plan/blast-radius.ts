@@ -1,4 +1,4 @@
-import type { ClusterStatus, DriverInfo, EngineName, EngineStatus } from '../drivers/driver.ts';
+import type { DriverInfo, EngineName, EngineStatus } from '../drivers/driver.ts';
 import type { BlastItem } from './change.ts';
 import { clusterMustReset, clusterMustStop, engineMustStop } from './consequences.ts';
 import { ENGINE_NAMES, installedVersion, type Observed } from './observed.ts';
@@ -19,7 +19,8 @@ type Running = Extract<EngineStatus, { state: 'running' }>;
 export function blastRadius({ goal, observed, driver, downgrade }: BlastInput): BlastItem[] {
   const engines = ENGINE_NAMES.flatMap((name) => {
     const engine = observed.engines[name];
-    if (engine.state !== 'running' || !engineMustStop(name, goal, observed, driver)) return [];
+    if (!engineMustStop(name, goal, observed, driver)) return [];
+    if (engine.state !== 'running') return unknown(name, goal);
     return [stopped(name, engine), ...hidden(name, engine, goal)];
   });
   return [...engines.filter((item) => item !== undefined), ...clusterItems({ goal, observed, driver, downgrade })];
@@ -31,6 +32,14 @@ function stopped(name: EngineName, { workload }: Running): BlastItem | undefined
   const what =
     count === undefined ? `stops the containers in ${name} (not counted)` : `stops ${plural(count, 'container')}`;
   return { what, lost: false };
+}
+
+/** An engine that does not answer cannot be asked what it holds, so nothing may be promised about it. */
+function unknown(name: EngineName, goal: Goal): BlastItem[] {
+  const stops = `stops an unknown number of containers in ${name}: the engine does not answer`;
+  const hides = `whatever is in ${name} stays with it and is not visible in ${goal.engine.name}`;
+  const switched = goal.on && goal.engine.name !== name;
+  return [stops, ...(switched ? [hides] : [])].map((what) => ({ what, lost: false }));
 }
 
 function hidden(name: EngineName, { workload, spec }: Running, goal: Goal): BlastItem[] {
@@ -50,8 +59,9 @@ function hidden(name: EngineName, { workload, spec }: Running, goal: Goal): Blas
 function clusterItems({ goal, observed, driver, downgrade }: BlastInput): BlastItem[] {
   const items: BlastItem[] = [];
   const { cluster } = observed;
-  if (cluster.state === 'running' && clusterMustStop(goal, observed, driver)) {
-    items.push({ what: interrupted(goal, cluster), lost: false });
+  if (clusterMustStop(goal, observed, driver)) {
+    const silent = cluster.state === 'unresponsive' ? ', which does not answer' : '';
+    items.push({ what: `${interrupted(goal)}${silent}`, lost: false });
   }
   const installed = installedVersion(observed);
   if (installed === undefined) return items;
@@ -64,8 +74,8 @@ function clusterItems({ goal, observed, driver, downgrade }: BlastInput): BlastI
   return items;
 }
 
-function interrupted(goal: Goal, cluster: ClusterStatus): string {
-  const back = goal.on && goal.cluster !== undefined && cluster.state === 'running';
+function interrupted(goal: Goal): string {
+  const back = goal.on && goal.cluster !== undefined;
   return back ? 'interrupts the workloads of the cluster while it restarts' : 'stops the workloads of the cluster';
 }
 

@@ -257,6 +257,31 @@ describe('what a plan interrupts, hides and destroys', () => {
     expect(plan.blastRadius).toEqual([{ what: 'stops the containers in moby (not counted)', lost: false }]);
   });
 
+  test('an engine that does not answer is not passed over', async () => {
+    const model = runningModel(settingsWith(OFF));
+    model.engines.moby = { ...model.engines.moby, process: { state: 'hung' } };
+    const stops = 'stops an unknown number of containers in moby: the engine does not answer';
+    const stop = await planFor(OFF, requestFor({}, { state: 'stopped' }), { model });
+    expect(stop.blastRadius).toEqual([{ what: stops, lost: false }]);
+    expect(stop.summary.text).not.toContain('nothing is lost');
+    const change = await planFor(OFF, requestFor({ 'containerEngine.name': 'containerd' }), { model });
+    expect(change.blastRadius.map(({ what }) => what)).toEqual([
+      stops,
+      'whatever is in moby stays with it and is not visible in containerd',
+    ]);
+  });
+
+  test('a cluster that does not answer is not passed over', async () => {
+    const model: Model = {
+      ...runningModel(settingsWith()),
+      cluster: { state: 'hung', installedVersion: '1.33.4', workloads: [] },
+    };
+    const plan = await planFor({}, requestFor({}, { state: 'stopped' }), { model });
+    expect(plan.blastRadius.map(({ what }) => what)).toEqual([
+      'stops the workloads of the cluster, which does not answer',
+    ]);
+  });
+
   test('a plan that changes nothing interrupts nothing, even with a restart due', async () => {
     const plan = await planFor({ ...OFF, 'containerEngine.name': 'containerd' }, requestFor({}), { model: busy(2, 2) });
     expect(plan.blastRadius).toEqual([]);
