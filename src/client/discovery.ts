@@ -25,9 +25,11 @@ export interface DiscoveryOptions {
   homedir?: string;
   /**
    * Inside WSL: the Windows user's local data directory as a path of this side. Called only there, and only when no
-   * connection file of ours exists.
+   * connection file of ours exists. `wslpath` is the program that made this known to be WSL.
    */
-  windowsDataDirectory?: () => Promise<string | undefined>;
+  windowsDataDirectory?: (wslpath: string) => Promise<string | undefined>;
+  /** Where that program is; `/bin/wslpath` unless told. */
+  wslpath?: string;
 }
 
 interface ConnectionFile {
@@ -97,8 +99,9 @@ async function defaultFile(
 ): Promise<ConnectionFile | undefined> {
   const own = await readConnectionFile(here.connectionFile, false);
   if (own || here.foreignConnectionFile === undefined) return own;
-  if (options.windowsDataDirectory && platform === 'linux' && (await insideWsl(env))) {
-    const directory = await options.windowsDataDirectory();
+  const { windowsDataDirectory, wslpath = '/bin/wslpath' } = options;
+  if (windowsDataDirectory && platform === 'linux' && insideWsl(env, wslpath)) {
+    const directory = await windowsDataDirectory(wslpath);
     const path = directory && posix.join(directory, COMPATIBLE.directory, COMPATIBLE.connectionFile);
     const windows = path ? await readConnectionFile(path, true) : undefined;
     if (windows) return windows;
@@ -184,10 +187,10 @@ function missing(platform: Platform): string {
   return platform === 'win32' ? 'The system cannot find the file specified' : 'no such file or directory';
 }
 
-async function insideWsl(env: Environment): Promise<boolean> {
+function insideWsl(env: Environment, wslpath: string): boolean {
   if (env.WSL_DISTRO_NAME === undefined && env.WSL_INTEROP === undefined && env.WSLENV === undefined) return false;
   try {
-    return lstatSync('/bin/wslpath').isSymbolicLink();
+    return lstatSync(wslpath).isSymbolicLink();
   } catch {
     return false;
   }
