@@ -10,8 +10,8 @@ import { build } from 'esbuild';
 const { outDir, cache } = options(process.argv.slice(2));
 const ERRORS = resolve('src/errors.ts');
 const LOADER = resolve('cli/code-cache.ts');
-/** Files whose lazy imports become files of their own. */
-const SPLITTING = [resolve('cli/commands.ts'), resolve('cli/run.ts')];
+/** Files whose lazy imports become files of their own; all others are loaded late from the file they are bundled into. */
+const SPLITTING = [resolve('cli/commands.ts'), resolve('cli/run.ts'), resolve('src/settings/check.ts')];
 
 /** @type {import('esbuild').BuildOptions} */
 const COMMON = {
@@ -90,13 +90,18 @@ rmSync(outDir, { recursive: true, force: true });
 const entry = join(outDir, 'rdctl.cjs');
 await build({ ...COMMON, entryPoints: ['cli/main.ts'], outfile: entry, plugins: [splitting, lazyBuiltins] });
 chmodSync(entry, 0o755);
-await build({
-  ...COMMON,
-  entryPoints: Object.fromEntries(chunks),
-  outdir: outDir,
-  outExtension: { '.js': '.cjs' },
-  plugins: [splitting, sharedErrors, lazyBuiltins],
-});
+// A chunk may have lazy imports too, so there is a next round until none is new.
+for (const built = new Set(); built.size < chunks.size; ) {
+  const entryPoints = Object.fromEntries([...chunks].filter(([name]) => !built.has(name)));
+  for (const name of Object.keys(entryPoints)) built.add(name);
+  await build({
+    ...COMMON,
+    entryPoints,
+    outdir: outDir,
+    outExtension: { '.js': '.cjs' },
+    plugins: [splitting, sharedErrors, lazyBuiltins],
+  });
+}
 for (const name of chunks.keys()) checkAscii(join(outDir, `${name}.cjs`));
 if (cache) await warm();
 

@@ -18,7 +18,7 @@ export async function loadFiles(files: readonly string[] | undefined, io: Io): P
     env: io.env,
     platform: supportedPlatform(io.platform),
     arch: arch(),
-    osVersion: release(),
+    osRelease: release(),
     readStdin: () => io.readStdin(),
   });
 }

@@ -2,6 +2,7 @@ import type { JsonValue } from '../src/json.ts';
 import { nearest } from '../src/settings/fields.ts';
 import type { Finding } from '../src/settings/finding.ts';
 import type { ParsedDocument } from '../src/settings/parse.ts';
+import { positioned } from '../src/settings/position.ts';
 
 /** Adds a finding at a JSON pointer of one document. */
 export type Report = (pointer: string, message: string, extra?: ReportExtra) => void;
@@ -13,19 +14,11 @@ interface ReportExtra {
   part?: 'key' | 'value';
 }
 
-/** A `Report` that looks up line and column of the pointer, or of its nearest parent that has a place in the text. */
+/** A `Report` that looks up line and column of the pointer, or of the nearest thing around it that has a place. */
 export function reporter(parsed: ParsedDocument, findings: Finding[]): Report {
   return (pointer, message, { part, ...extra } = {}) => {
-    findings.push({ file: parsed.file, ...placeOf(parsed, pointer, part), pointer, message, ...extra });
+    findings.push(positioned(parsed, { pointer, message, ...extra }, part));
   };
-}
-
-function placeOf(parsed: ParsedDocument, pointer: string, part?: 'key' | 'value'): { line?: number; column?: number } {
-  for (let at = pointer; ; at = at.slice(0, at.lastIndexOf('/'))) {
-    const place = parsed.position(at, part);
-    if (place) return place;
-    if (at === '') return {};
-  }
 }
 
 /** One more step of an RFC 6901 pointer. */

@@ -6,7 +6,7 @@ import { fieldsSource } from './fields.ts';
 import { flagsSource } from './flags.ts';
 import { profileSchema } from './profile.ts';
 import { settingsTypes } from './types.ts';
-import { validatorName, validatorSource, validatorTypes } from './validators.ts';
+import { membersSource, validatorName, validatorSource, validatorTypes } from './validators.ts';
 
 const VALIDATORS = 'src/settings/validators';
 
@@ -33,13 +33,16 @@ async function generateValidators(): Promise<void> {
     const name = validatorName(file);
     const schema = schemas[index];
     if (!schema) continue;
-    write(`${VALIDATORS}/${name}.gen.js`, await validatorSource(schema, schemas));
+    const older = file.startsWith('schemas/settings/') && file !== DECLARATION;
+    const source = await validatorSource(schema, schemas);
+    write(`${VALIDATORS}/${name}.gen.js`, older ? `${source}${membersSource(schema)}` : source);
     write(
       `${VALIDATORS}/${name}.gen.d.ts`,
       validatorTypes(
         file === DECLARATION
           ? { name: 'Settings', from: '../settings.gen.ts' }
           : { name: 'JsonObject', from: '../../json.ts' },
+        older,
       ),
     );
     expected.add(`${name}.gen.js`).add(`${name}.gen.d.ts`);

@@ -4,7 +4,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import standalone from 'ajv/dist/standalone/index.js';
 import addFormats from 'ajv-formats';
 import { build } from 'esbuild';
-import type { JsonObject } from '../../src/json.ts';
+import { isObject, type JsonObject } from '../../src/json.ts';
 import { WORDS } from './declaration.ts';
 import { BANNER } from './types.ts';
 
@@ -35,11 +35,24 @@ export function validatorName(file: string): string {
     .replaceAll('/', '-');
 }
 
-export function validatorTypes(type: { name: string; from: string }): string {
-  return `${BANNER}import type { ShapeCheck } from './check.ts';
+/** With `members`, the file also holds the names that the schema knows. */
+export function validatorTypes(type: { name: string; from: string }, members: boolean): string {
+  return `${BANNER}import type { ${members ? 'Members, ' : ''}ShapeCheck } from './check.ts';
 ${type.from ? `import type { ${type.name} } from '${type.from}';\n` : ''}
-export const validate: ShapeCheck<${type.name}>;
+${members ? 'export const members: Members;\n' : ''}export const validate: ShapeCheck<${type.name}>;
 `;
+}
+
+/** Source of the names that a schema of settings knows, for suggestions. */
+export function membersSource(schema: JsonObject): string {
+  return `export var members=${JSON.stringify(membersOf(schema)).replace(/.{1,150}[{,]/g, '$&\n')};\n`;
+}
+
+function membersOf({ properties }: JsonObject): JsonObject | true {
+  if (!isObject(properties)) return true;
+  return Object.fromEntries(
+    Object.entries(properties).map(([name, below]) => [name, isObject(below) ? membersOf(below) : true]),
+  );
 }
 
 /** Bundles ajv's helpers in: its ES output refers to them by `require`. */

@@ -1,14 +1,14 @@
-import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import { isObject, type JsonObject } from '../json.ts';
 import { canonicaliseTexts } from './canonical.ts';
 import { defaultSettings } from './defaults.ts';
-import { asText, explain, wrongValue } from './explanation.ts';
+import { explain, wrongValue } from './explanation.ts';
 import type { Platform } from './field.ts';
 import { FIELDS } from './fields.gen.ts';
 import type { Finding } from './finding.ts';
-import type { Issue, IssueCode, ValidateContext } from './issue.ts';
-import { leafAt, pointerNames, pointerOf, setLeaf } from './leaf-paths.ts';
-import { migrateWithOrigins, originOf, versionProblem } from './migrate.ts';
-import { validateShape } from './older-shapes.ts';
+import type { IssueCode, ValidateContext } from './issue.ts';
+import { leafAt, pointerNames, pointerTo, setLeaf } from './leaf-paths.ts';
+import { migrateWithOrigins, namesBefore, versionProblem } from './migrate.ts';
+import type { ShapeFinding } from './older-shapes.ts';
 import { copyOfObject, own } from './own.ts';
 import type { ParsedDocument } from './parse.ts';
 import { positioned } from './position.ts';
@@ -29,101 +29,122 @@ export interface CheckContext {
   kubernetesVersions?: readonly string[];
   /** The document is a locked profile. */
   locked?: boolean;
-  /** `{ fromEnv: NAME }` and `{ fromFile: PATH }` may stand for a secret. */
-  references?: boolean;
+}
+
+/** Settings in a document, as somebody wrote them. */
+export interface WrittenSettings {
+  document: ParsedDocument;
+  /** Pointer of the settings in the document: `''` or `/settings`. */
+  at: string;
+  /** The settings there, with secrets in the place of references to them. */
+  settings: JsonObject;
 }
 
 /**
- * A finding with what kind of mistake it is: `document` and `version` concern the settings as a whole, `shape` the shape of
- * an older version. `platform`, `conflict`, `decrease` and `kubernetes-version` depend on the system, all others do not.
+ * A finding with what kind of mistake it is: `version` concerns the settings as a whole; `shape` and `newer` are about the
+ * shape of an older version. `platform`, `conflict`, `decrease` and `kubernetes-version` depend on the system, all others
+ * do not.
  */
 export interface CheckFinding extends Finding {
-  code: IssueCode | 'document' | 'version' | 'unknown' | 'shape';
+  code: IssueCode | 'unknown' | 'shape' | 'newer';
+}
+
+/** What a strict check found, and what the settings mean. */
+export interface CheckedSettings {
+  findings: CheckFinding[];
+  /** At the newest version, in the spelling that is stored, known members only. Empty without a version to read it by. */
+  settings: JsonObject;
+  /** Where values that are elsewhere now were written, by dotted path. */
+  origins: ReadonlyMap<string, string>;
 }
 
 /**
- * Everything that is wrong with the settings at `pointerPrefix` (`''` or `/settings`) of a document, each with its place,
- * what was expected and what was probably meant. Stricter than the wire: unknown names are wrong, and no text stands for a
- * number or a boolean. Findings of the document itself (`document.findings`) are not repeated.
+ * Everything that is wrong with the settings of a document, each with its place, what was expected and what was probably
+ * meant. Stricter than the wire: unknown names are wrong, and no text stands for a number or a boolean. Settings of an older
+ * version are held against the shape of that version and then migrated. Findings of the document itself
+ * (`document.findings`) are not repeated.
  */
-export function checkSettings(document: ParsedDocument, pointerPrefix: string, context: CheckContext): CheckFinding[] {
-  // What kept the document from being read is among its own findings.
-  if (document.value === undefined) return [];
-  return found(document, pointerPrefix, context).map(({ part, ...finding }) =>
-    positioned(document, { ...finding, pointer: `${pointerPrefix}${finding.pointer}` }, part),
-  );
+export async function checkSettings(written: WrittenSettings, context: CheckContext): Promise<CheckedSettings> {
+  const { document, at, settings } = written;
+  const place = ({ part, ...finding }: Found): CheckFinding =>
+    positioned(document, { ...finding, pointer: `${at}${finding.pointer}` }, part);
+  const version = versionFinding(written);
+  if (version) return { findings: [place(version)], settings: {}, origins: new Map() };
+  const older = settings.version !== SCHEMA_VERSION;
+  const mistaken = older ? await olderFindings(written) : unknownFindings(settings);
+  const { platform, locked = false } = context;
+  const migrated = migrateWithOrigins(settings, { platform, locked, partial: true });
+  const canonical = canonicaliseTexts(migrated.document);
+  const known = new Set(mistaken.map(({ pointer }) => pointer));
+  const values = valueFindings(canonical, written, migrated.origins, context);
+  return {
+    // A value that was wrong in its own version is wrong for the same reason after the migration.
+    findings: [...mistaken, ...values.filter(({ pointer }) => !known.has(pointer))].map(place),
+    settings: older ? knownOnly(canonical) : canonical,
+    origins: migrated.origins,
+  };
 }
 
-/** A finding below the prefix, and whether its place is the key or the value there. */
+/** A finding below the settings, and whether its place is the key or the value there. */
 type Found = CheckFinding & { part?: 'key' | 'value' };
 
-function found(document: ParsedDocument, prefix: string, context: CheckContext): Found[] {
-  const value = valueAt(document.value, prefix);
-  if (!isObject(value)) {
-    const expected = 'an object with "version" and settings';
-    return [{ code: 'document', pointer: '', message: 'the settings are no object', expected }];
-  }
-  const settings = context.references ? withoutReferences(value) : value;
-  const version = versionFinding(settings, document, prefix);
-  if (version) return [version];
-  const mistaken =
-    settings.version === SCHEMA_VERSION ? unknownFindings(settings) : olderFindings(settings, document, prefix);
-  // In a document that has not the shape of its version nothing may be where a migration would look for it.
-  if (mistaken.some(({ code }) => code === 'shape')) return mistaken;
-  return [...mistaken, ...valueFindings(settings, document, prefix, context)];
-}
-
-function versionFinding(settings: JsonObject, document: ParsedDocument, prefix: string): Found | undefined {
+function versionFinding({ settings, document, at }: WrittenSettings): Found | undefined {
   const { version } = settings;
   if (versionProblem(version) === undefined) return undefined;
   const code = 'version';
-  const expected = `a version from 1 to ${SCHEMA_VERSION}`;
   if (version === undefined) {
-    return { code, pointer: '', message: 'the settings have no "version"', expected: `"version: ${SCHEMA_VERSION}"` };
+    const message = 'version is missing: it says which shape the settings have';
+    return { code, pointer: '', message, expected: `version: ${SCHEMA_VERSION}` };
   }
-  const written = document.sourceText(`${prefix}/version`) ?? JSON.stringify(version);
+  const expected = `an integer from 1 to ${SCHEMA_VERSION}`;
+  const written = document.sourceText(`${at}/version`) ?? JSON.stringify(version);
   if (written.includes('\n') || isObject(version) || Array.isArray(version)) {
-    return { code, pointer: '/version', message: '"version" is no number', expected };
+    return { code, pointer: '/version', message: 'version is not a number', expected };
   }
-  const newer = typeof version === 'number' && version > SCHEMA_VERSION;
+  const newer = typeof version === 'number' && version > SCHEMA_VERSION && Number.isInteger(version);
   const message = newer
-    ? `settings version ${written} is newer than the newest one known here`
-    : `${written} is no settings version`;
+    ? `${written} is newer than ${SCHEMA_VERSION}, the newest settings version this release knows`
+    : `${written} is not a settings version`;
   return { code, pointer: '/version', message, expected };
 }
 
-function olderFindings(settings: JsonObject, document: ParsedDocument, prefix: string): Found[] {
-  return validateShape(settings, Number(settings.version)).map(({ keyword, ...finding }) => {
-    if (keyword === 'additionalProperties') return { ...finding, code: 'shape', part: 'key' };
-    const path = pointerNames(finding.pointer).join('.');
-    const written = document.sourceText(`${prefix}${finding.pointer}`);
-    const expected = finding.expected === 'a text' ? { expected: asText(path, written) } : {};
-    return { ...finding, code: 'shape', message: wrongValue(path, written), ...expected };
-  });
+/** The shapes are large and most documents are of the newest version, so they are loaded when one is not. */
+async function olderFindings(written: WrittenSettings): Promise<Found[]> {
+  const { validateShape } = await import('./older-shapes.ts');
+  const version = Number(written.settings.version);
+  return validateShape(written.settings, version).map((finding) => olderFinding(finding, version, written));
+}
+
+function olderFinding(finding: ShapeFinding, version: number, { document, at }: WrittenSettings): Found {
+  const { code, pointer } = finding;
+  const path = pointerNames(pointer).join('.');
+  if (code === 'unknown') return unknownFinding(pointer, path, finding.suggestion);
+  if (code === 'shape') return { code, pointer, ...wrongValue(path, document.sourceText(`${at}${pointer}`), finding) };
+  const message = `"${path}" needs settings version ${finding.since}; the document says ${version}`;
+  return { code, part: 'key', pointer, message };
 }
 
 function unknownFindings(settings: JsonObject): Found[] {
-  return unknownKeys(settings).map(({ pointer, path, suggestion }) => ({
-    code: 'unknown',
-    part: 'key',
-    pointer,
-    message: `unknown setting "${path}"`,
-    ...(suggestion === undefined ? {} : { suggestion: `"${suggestion}"` }),
-  }));
+  return unknownKeys(settings).map(({ pointer, path, suggestion }) => unknownFinding(pointer, path, suggestion));
 }
 
-function valueFindings(settings: JsonObject, document: ParsedDocument, prefix: string, context: CheckContext): Found[] {
-  const { platform, locked = false, current } = context;
-  const { document: payload, origins } = migrateWithOrigins(settings, { platform, locked, partial: true });
-  const issues = validate(canonicaliseTexts(withoutRemovals(payload)), {
-    ...hostOf(context),
-    current: current ?? defaultSettings(context),
-  });
-  return issues
+function unknownFinding(pointer: string, path: string, suggestion: string | undefined): Found {
+  const message = `unknown setting "${path}"`;
+  return { code: 'unknown', part: 'key', pointer, message, ...(suggestion === undefined ? {} : { suggestion }) };
+}
+
+function valueFindings(
+  settings: JsonObject,
+  { document, at }: WrittenSettings,
+  origins: ReadonlyMap<string, string>,
+  context: CheckContext,
+): Found[] {
+  const { current } = context;
+  return validate(withoutRemovals(settings), { ...hostOf(context), current: current ?? defaultSettings(context) })
     .filter(({ code }) => current !== undefined || code !== 'decrease')
     .map((issue) => {
-      const pointer = pointerBefore(issue, origins);
-      return { code: issue.code, pointer, ...explain(issue, document.sourceText(`${prefix}${pointer}`)) };
+      const pointer = pointerTo(namesBefore(origins, pointerNames(issue.pointer)));
+      return { code: issue.code, pointer, ...explain(issue, document.sourceText(`${at}${pointer}`)) };
     });
 }
 
@@ -136,24 +157,9 @@ function hostOf({ platform, arch, osVersion, kubernetesVersions }: CheckContext)
   };
 }
 
-/** Where the value of an issue stood before the document was migrated. */
-function pointerBefore({ path, pointer }: Issue, origins: ReadonlyMap<string, string>): string {
-  return pointerOf(originOf(origins, path)) + pointer.slice(pointerOf(path).length);
-}
-
-/** Secrets that are named instead of written; a text takes their place for the rest of the check. */
-function withoutReferences(settings: JsonObject): JsonObject {
-  const copy = copyOfObject(settings);
-  for (const { path, sensitive } of FIELDS) {
-    const value = sensitive ? leafAt(copy, path) : undefined;
-    if (isReference(value)) setLeaf(copy, path, 'named elsewhere');
-  }
-  return copy;
-}
-
 /** In a document `null` removes an entry of every map; a call cannot remove one of a map of texts. */
-function withoutRemovals(payload: JsonObject): JsonObject {
-  const copy = copyOfObject(payload);
+function withoutRemovals(settings: JsonObject): JsonObject {
+  const copy = copyOfObject(settings);
   for (const { path, type } of FIELDS) {
     const map = type === 'map<string,string>' ? leafAt(copy, path) : undefined;
     if (isObject(map))
@@ -162,14 +168,18 @@ function withoutRemovals(payload: JsonObject): JsonObject {
   return copy;
 }
 
-function isReference(value: JsonValue | undefined): boolean {
-  if (!isObject(value) || Object.keys(value).length !== 1) return false;
-  const name = value.fromEnv ?? value.fromFile;
-  return typeof name === 'string' && name !== '';
-}
-
-function valueAt(value: JsonValue | undefined, pointer: string): JsonValue | undefined {
-  let found = value;
-  for (const name of pointerNames(pointer)) found = isObject(found) ? own(found, name) : undefined;
-  return found;
+/** What old releases left behind is known to their shape and means nothing today. Changes its argument. */
+function knownOnly(settings: JsonObject): JsonObject {
+  for (const { pointer } of unknownKeys(settings)) {
+    const names = pointerNames(pointer);
+    const last = names.pop() ?? '';
+    let section = settings;
+    for (const name of names) {
+      const below = own(section, name);
+      if (!isObject(below)) break;
+      section = below;
+    }
+    delete section[last];
+  }
+  return settings;
 }

@@ -6,8 +6,18 @@ import type { Issue } from './issue.ts';
 const PLATFORM_NAMES: Readonly<Record<Platform, string>> = { darwin: 'macOS', linux: 'Linux', win32: 'Windows' };
 const LONGEST_QUOTE = 60;
 
+/** A finding without its place. */
+type Explanation = Omit<Finding, 'pointer'>;
+
+/** What a value should have been. */
+interface Wanted {
+  expected?: string;
+  /** The values of a closed list. */
+  allowed?: readonly string[];
+}
+
 /** An issue in the words for someone who wrote a document. `written` is the value's text in it, where it is known. */
-export function explain(issue: Issue, written: string | undefined): Omit<Finding, 'pointer'> {
+export function explain(issue: Issue, written: string | undefined): Explanation {
   const field = fieldAt(issue.path);
   const expected = issue.expected === undefined ? {} : { expected: issue.expected };
   switch (issue.code) {
@@ -18,39 +28,38 @@ export function explain(issue: Issue, written: string | undefined): Omit<Finding
     case 'type':
     case 'range':
     case 'enum':
-      return { message: wrongValue(issue.path, written), ...expectation(issue, field, written) };
+      return wrongValue(issue.path, written, { ...expected, ...(field?.enum ? { allowed: field.enum } : {}) });
     default:
       return { message: issue.message.replace(/\.$/, ''), ...expected };
   }
 }
 
-/** `"kubernetes.port" cannot be 70000`, without the value where it is a secret or not one short line. */
-export function wrongValue(path: string, written: string | undefined): string {
+/**
+ * `"kubernetes.port" cannot be 70000`, without the value where it is a secret or not one short line, and with what was
+ * probably meant. `path` is the dotted path in the document.
+ */
+export function wrongValue(path: string, written: string | undefined, { expected, allowed = [] }: Wanted): Explanation {
+  const wanted = expected === undefined ? {} : { expected };
   if (fieldAt(path)?.sensitive || written === undefined || written === '' || written.includes('\n')) {
-    return `"${path}" has a value that it cannot have`;
+    return { message: `"${path}" has a value that it cannot have`, ...wanted };
   }
   const quoted = written.length > LONGEST_QUOTE ? `${written.slice(0, LONGEST_QUOTE)}…` : written;
-  return `"${path}" cannot be ${quoted}`;
+  const suggestion = nearest(unquoted(written), allowed) ?? otherKind(written, expected);
+  return { message: `"${path}" cannot be ${quoted}`, ...wanted, ...(suggestion === undefined ? {} : { suggestion }) };
 }
 
 /**
- * What to write where a text belongs and a plain scalar stands: YAML took it for a number or a boolean, and its own letters
- * say what was meant.
+ * The same letters as another kind of value: `"1.30"` where a text belongs and YAML took it for a number, `true` where
+ * someone put quotes around it.
  */
-export function asText(path: string, written = ''): string {
-  const plain = /^[\w.+-]{1,40}$/.test(written) && written !== 'null' && !fieldAt(path)?.sensitive;
-  return plain ? `a text: write "${written}"` : 'a text';
-}
-
-function expectation(issue: Issue, field: Field | undefined, written = ''): Pick<Finding, 'expected' | 'suggestion'> {
-  const expected = issue.expected === undefined ? {} : { expected: issue.expected };
-  if (!field) return expected;
-  if (issue.code === 'enum') {
-    const near = nearest(unquoted(written), field.enum ?? []);
-    return { ...expected, ...(near === undefined ? {} : { suggestion: `"${near}"` }) };
+function otherKind(written: string, expected = ''): string | undefined {
+  if (expected === 'a text') {
+    return /^[\w.+-]{1,40}$/.test(written) && written !== 'null' ? `"${written}"` : undefined;
   }
-  if (issue.expected === 'a text') return { expected: asText(issue.path, written) };
-  return expected;
+  const inner = unquoted(written);
+  if (inner === written) return undefined;
+  if (expected.startsWith('true or false')) return /^(?:true|false)$/.test(inner) ? inner : undefined;
+  return expected.startsWith('an integer') && /^-?\d{1,15}$/.test(inner) ? inner : undefined;
 }
 
 function platformsOf(field: Field | undefined): string {

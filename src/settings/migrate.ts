@@ -64,6 +64,15 @@ export function originOf(origins: ReadonlyMap<string, string>, path: string): st
   }
 }
 
+/** As `originOf` for the names of a pointer, where the last may be those of an entry of a map or a list. */
+export function namesBefore(origins: ReadonlyMap<string, string>, names: readonly string[]): string[] {
+  for (let length = names.length; length > 0; length -= 1) {
+    const from = origins.get(names.slice(0, length).join('.'));
+    if (from !== undefined) return [...from.split('.'), ...names.slice(length)];
+  }
+  return [...names];
+}
+
 function recordMove(origins: Map<string, string>, from: string, to: string): void {
   const first = originOf(origins, from);
   origins.delete(from);

@@ -1,43 +1,167 @@
-import type { JsonObject } from '../json.ts';
+import { isObject, type JsonObject } from '../json.ts';
+import { FIELDS } from './fields.gen.ts';
 import { fieldAt } from './fields.ts';
-import { pointerNames } from './leaf-paths.ts';
-import { type ShapeFinding, shapeFindings } from './shape-findings.ts';
-import { unknownKeys } from './unknown-keys.ts';
-import type { ShapeCheck } from './validators/check.ts';
-import { validate as version4 } from './validators/settings-v4.gen.js';
-import { validate as version6 } from './validators/settings-v6.gen.js';
-import { validate as version10 } from './validators/settings-v10.gen.js';
-import { validate as version14 } from './validators/settings-v14.gen.js';
-import { validate as version16 } from './validators/settings-v16.gen.js';
+import { leafAt, pointerNames, pointerOf, pointerTo, setLeaf } from './leaf-paths.ts';
+import { nearest } from './nearest.ts';
+import { copyOfObject } from './own.ts';
+import type { Members, ShapeCheck, ShapeError } from './validators/check.ts';
+import { members as members4, validate as version4 } from './validators/settings-v4.gen.js';
+import { members as members6, validate as version6 } from './validators/settings-v6.gen.js';
+import { members as members10, validate as version10 } from './validators/settings-v10.gen.js';
+import { members as members14, validate as version14 } from './validators/settings-v14.gen.js';
+import { members as members16, validate as version16 } from './validators/settings-v16.gen.js';
+
+/** Something that a document of an older version cannot have, without its place in the text. */
+export interface ShapeFinding {
+  /** A value that breaks the shape, a member that no version has here, or one that a later version brought. */
+  code: 'shape' | 'unknown' | 'newer';
+  pointer: string;
+  /** What would be right, for `shape`. */
+  expected?: string;
+  /** The values that a closed list has, for `shape`. */
+  allowed?: readonly string[];
+  /** The member or the dotted path of that version that was probably meant, for `unknown`. */
+  suggestion?: string;
+  /** First version that has the member, for `newer`. */
+  since?: number;
+}
+
+interface Shape {
+  from: number;
+  check: ShapeCheck<JsonObject>;
+  members: Members;
+}
 
 /** Newest first. Each shape also stands for the versions up to the next one, and the oldest for all before it. */
-const SHAPES: readonly { from: number; check: ShapeCheck<JsonObject> }[] = [
-  { from: 16, check: version16 },
-  { from: 14, check: version14 },
-  { from: 10, check: version10 },
-  { from: 6, check: version6 },
-  { from: 1, check: version4 },
+const SHAPES: readonly Shape[] = [
+  { from: 16, check: version16, members: members16 },
+  { from: 14, check: version14, members: members14 },
+  { from: 10, check: version10, members: members10 },
+  { from: 6, check: version6, members: members6 },
+  { from: 1, check: version4, members: members4 },
+];
+
+/** Where maps with entries that a document can remove were; the references of version 6 could not be removed. */
+const MAPS: readonly { path: string; from: number }[] = [
+  { path: 'WSL.integrations', from: 1 },
+  { path: 'kubernetes.WSLIntegrations', from: 1 },
+  { path: 'diagnostics.mutedChecks', from: 1 },
+  { path: 'extensions', from: 7 },
+  { path: 'application.extensions.installed', from: 1 },
 ];
 
 /**
- * What is wrong with a document of a version before the newest, in the shape of that version; without positions. Where
- * releases of one version differed, each of their forms passes.
+ * What is wrong with a document of a version before the newest, in the shape of that version. Where releases of one version
+ * differed, each of their forms passes.
  */
 export function validateShape(document: JsonObject, version: number): ShapeFinding[] {
   const shape = SHAPES.find(({ from }) => version >= from);
   if (!shape) return [];
-  return shapeFindings(shape.check, document).map((finding) => explained(finding, document, version));
+  const { check, members } = shape;
+  const suggest = suggestions(members, version);
+  const broken = check(withoutRemovals(document, version)) ? [] : (check.errors ?? []);
+  const found = broken.map((error) => findingOf(error, version, suggest));
+  const reported = new Set(found.map(({ pointer }) => pointer));
+  return [...found, ...tooNew(document, version).filter(({ pointer }) => !isReported(pointer, reported))];
 }
 
-/** Tells why a key is unknown: it is newer than the document says, or it looks like another one. */
-function explained(finding: ShapeFinding, document: JsonObject, version: number): ShapeFinding {
-  if (finding.keyword !== 'additionalProperties') return finding;
-  const path = pointerNames(finding.pointer).join('.');
-  const field = fieldAt(path);
-  if (field) {
-    const message = `"${path}" came with settings version ${field.since}, and this document says ${version}`;
-    return { ...finding, message, expected: `"version: ${field.since}" or newer` };
-  }
-  const suggestion = unknownKeys(document).find(({ pointer }) => pointer === finding.pointer)?.suggestion;
-  return { ...finding, message: `unknown setting "${path}"`, ...(suggestion ? { suggestion: `"${suggestion}"` } : {}) };
+function findingOf(
+  { instancePath, keyword, params }: ShapeError,
+  version: number,
+  suggest: (names: readonly string[]) => string | undefined,
+): ShapeFinding {
+  if (keyword !== 'additionalProperties') return { code: 'shape', pointer: instancePath, ...wanted(keyword, params) };
+  const names = [...pointerNames(instancePath), String(params.additionalProperty)];
+  const pointer = pointerTo(names);
+  const since = sinceOf(names.join('.'));
+  if (since !== undefined && since > version) return { code: 'newer', pointer, since };
+  const suggestion = suggest(names);
+  return { code: 'unknown', pointer, ...(suggestion === undefined ? {} : { suggestion }) };
 }
+
+/** A shape stands for several versions: what came between its first and its last needs a look of its own. */
+function tooNew(document: JsonObject, version: number): ShapeFinding[] {
+  return FIELDS.filter(({ path, since }) => since > version && leafAt(document, path) !== undefined).map(
+    ({ path, since }) => ({ code: 'newer', pointer: pointerOf(path), since }),
+  );
+}
+
+function isReported(pointer: string, reported: ReadonlySet<string>): boolean {
+  for (let at = pointer; at !== ''; at = at.slice(0, at.lastIndexOf('/'))) if (reported.has(at)) return true;
+  return false;
+}
+
+/** First version with the setting, or with anything of the section, at this path. */
+function sinceOf(path: string): number | undefined {
+  const field = fieldAt(path);
+  if (field) return field.since;
+  const below = FIELDS.filter((each) => each.path.startsWith(`${path}.`)).map(({ since }) => since);
+  return below.length === 0 ? undefined : Math.min(...below);
+}
+
+/** Looks for the name that was meant: beside it, else the only one of that name anywhere in the shape. */
+function suggestions(members: Members, version: number): (names: readonly string[]) => string | undefined {
+  let paths: readonly string[] | undefined;
+  return (names) => {
+    paths ??= pathsOf(members, '').filter((path) => (sinceOf(path) ?? 0) <= version);
+    const name = names.at(-1) ?? '';
+    const above = names.slice(0, -1).join('.');
+    const siblings = paths.filter((path) => path.slice(0, Math.max(0, path.lastIndexOf('.'))) === above);
+    const near = nearest(name, siblings.map(lastOf));
+    if (near !== undefined) return near;
+    const elsewhere = paths.filter((path) => lastOf(path).toLowerCase() === name.toLowerCase());
+    return elsewhere.length === 1 ? elsewhere[0] : undefined;
+  };
+}
+
+function pathsOf(members: Members, prefix: string): string[] {
+  return Object.entries(members).flatMap(([name, below]) => {
+    const path = `${prefix}${name}`;
+    return below === true ? [path] : [path, ...pathsOf(below, `${path}.`)];
+  });
+}
+
+function lastOf(path: string): string {
+  return path.slice(path.lastIndexOf('.') + 1);
+}
+
+/** `null` removes an entry of a map, in documents of every version; the shapes are those of stored settings. */
+function withoutRemovals(document: JsonObject, version: number): JsonObject {
+  const copy = copyOfObject(document);
+  for (const { path, from } of MAPS) {
+    const map = version >= from ? leafAt(copy, path) : undefined;
+    if (!isObject(map)) continue;
+    setLeaf(copy, path, Object.fromEntries(Object.entries(map).filter(([, value]) => value !== null)));
+  }
+  return copy;
+}
+
+function wanted(keyword: string, params: ShapeError['params']): Pick<ShapeFinding, 'expected' | 'allowed'> {
+  switch (keyword) {
+    case 'type':
+      return { expected: [params.type].flat().map(typeText).join(' or ') };
+    case 'minimum':
+      return { expected: `at least ${params.limit}` };
+    case 'maximum':
+      return { expected: `at most ${params.limit}` };
+    case 'enum': {
+      const allowed = [params.allowedValues].flat().map(String);
+      return { expected: `one of ${allowed.map((value) => JSON.stringify(value)).join(', ')}`, allowed };
+    }
+    default:
+      return {};
+  }
+}
+
+function typeText(type: unknown): string {
+  return TYPES[String(type)] ?? String(type);
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  boolean: 'true or false',
+  integer: 'an integer',
+  number: 'a number',
+  string: 'a text',
+  array: 'a list',
+  object: 'an object',
+};

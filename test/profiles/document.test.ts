@@ -223,7 +223,7 @@ describe('secrets', () => {
   });
 
   test('written out they warn, without showing the value', async () => {
-    const { warnings, desired } = await load(at('hunter2'));
+    const { warnings, desired } = await load(at('hunter2'), { platform: 'win32' });
     expect(desired).toBeDefined();
     expect(warnings).toEqual([expect.stringContaining(PATH)]);
     expect(warnings.join()).not.toContain('hunter2');

@@ -10,3 +10,8 @@ export interface ShapeCheck<T> {
   (value: unknown): value is T;
   errors?: readonly ShapeError[] | null;
 }
+
+/** Names that a shape knows at each level; `true` where a value stands. */
+export interface Members {
+  readonly [name: string]: Members | true;
+}

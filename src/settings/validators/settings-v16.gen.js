@@ -273,3 +273,14 @@ params:{type:"boolean"}};e===null?e=[r]:e.push(r),p++}}else{let r={instancePath:
 s/virtualMachine/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),p++}}}else{let t={instancePath:o+"/experimental",schemaPath:"#/properties\
 /experimental/type",keyword:"type",params:{type:"object"}};e===null?e=[t]:e.push(t),p++}}}else{let s={instancePath:o,schemaPath:"#/type",keyword:"type",params:{
 type:"object"}};e===null?e=[s]:e.push(s),p++}return d.errors=e,p===0}d.evaluated={props:!0,dynamicProps:!1,dynamicItems:!1};export{g as default,k as validate};
+export var members={"version":true,"application":{"adminAccess":true,"debug":true,"extensions":{"allowed":{"enabled":true,"list":true},"installed":true},
+"pathManagementStrategy":true,"telemetry":{"enabled":true},"updater":{"enabled":true},"autoStart":true,"startInBackground":true,
+"hideNotificationIcon":true,"window":{"quitOnClose":true},"theme":true},"containerEngine":{"allowedImages":{"enabled":true,"locked":true,
+"patterns":true},"name":true,"mobyStorageDriver":true},"virtualMachine":{"memoryInGB":true,"numberCPUs":true,"type":true,"useRosetta":true,"mount":{
+"type":true}},"WSL":{"integrations":true},"kubernetes":{"version":true,"port":true,"enabled":true,"options":{"traefik":true,"flannel":true},"ingress":{
+"localhostOnly":true},"experimentalHostResolver":true},"portForwarding":{"includeKubernetesServices":true},"images":{"showAll":true,"namespace":true},
+"containers":{"showAll":true,"namespace":true},"diagnostics":{"showMuted":true,"mutedChecks":true,"connectivity":{"interval":true,"timeout":true}},
+"experimental":{"containerEngine":{"webAssembly":{"enabled":true}},"kubernetes":{"options":{"spinkube":true}},"virtualMachine":{"diskSize":true,
+"mount":{"9p":{"securityModel":true,"protocolVersion":true,"msizeInKB":true,"msizeInKib":true,"cacheMode":true}},"proxy":{"enabled":true,
+"address":true,"password":true,"port":true,"username":true,"noproxy":true},
+"sshPortForwarder":true}}};

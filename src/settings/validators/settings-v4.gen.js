@@ -173,3 +173,12 @@ boolean"}};e===null?e=[r]:e.push(r),o++}}else{let r={instancePath:s+"/experiment
 ne/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),o++}}}else{let t={instancePath:s+"/experimental",schemaPath:"#/properties/experimental/\
 type",keyword:"type",params:{type:"object"}};e===null?e=[t]:e.push(t),o++}}}else{let i={instancePath:s,schemaPath:"#/type",keyword:"type",params:{type:"object"}};
 e===null?e=[i]:e.push(i),o++}return y.errors=e,o===0}y.evaluated={props:!0,dynamicProps:!1,dynamicItems:!1};export{g as default,k as validate};
+export var members={"version":true,"application":{"adminAccess":true,"debug":true,"pathManagementStrategy":true,"telemetry":{"enabled":true},"updater":{"enabled":true}},
+"containerEngine":{"name":true,"imageAllowList":{"enabled":true,"locked":true,"patterns":true}},"virtualMachine":{"memoryInGB":true,"numberCPUs":true,
+"hostResolver":true,"experimental":{"socketVMNet":true}},"WSL":{"integrations":true},"kubernetes":{"version":true,"rancherMode":true,"memoryInGB":true,
+"numberCPUs":true,"port":true,"containerEngine":true,"checkForExistingKimBuilder":true,"enabled":true,"WSLIntegrations":true,"options":{"traefik":true,
+"flannel":true},"suppressSudo":true,"hostResolver":true,"experimentalHostResolver":true,"experimental":{"socketVMNet":true}},"portForwarding":{
+"includeKubernetesServices":true},"images":{"showAll":true,"namespace":true},"telemetry":true,"updater":true,"debug":true,
+"pathManagementStrategy":true,"autoStart":true,"hideNotificationIcon":true,"startInBackground":true,"window":{"quitOnClose":true},"diagnostics":{
+"showMuted":true,"mutedChecks":true},"experimental":{"virtualMachine":{
+"socketVMNet":true}}};

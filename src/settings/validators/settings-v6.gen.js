@@ -228,3 +228,13 @@ e=[i]:e.push(i),o++}}}else{let r={instancePath:s+"/experimental/virtualMachine",
 ype",params:{type:"object"}};e===null?e=[r]:e.push(r),o++}}}else{let t={instancePath:s+"/experimental",schemaPath:"#/properties/experimental/type",keyword:"type",
 params:{type:"object"}};e===null?e=[t]:e.push(t),o++}}}else{let p={instancePath:s,schemaPath:"#/type",keyword:"type",params:{type:"object"}};e===null?e=[p]:e.push(
 p),o++}return c.errors=e,o===0}c.evaluated={props:!0,dynamicProps:!1,dynamicItems:!1};export{w as default,k as validate};
+export var members={"version":true,"application":{"adminAccess":true,"debug":true,"extensions":{"allowed":{"enabled":true,"list":true},"installed":true},
+"pathManagementStrategy":true,"telemetry":{"enabled":true},"updater":{"enabled":true},"autoStart":true,"startInBackground":true,
+"hideNotificationIcon":true,"window":{"quitOnClose":true}},"containerEngine":{"allowedImages":{"enabled":true,"locked":true,"patterns":true},
+"name":true},"virtualMachine":{"memoryInGB":true,"numberCPUs":true,"hostResolver":true},"WSL":{"integrations":true},"kubernetes":{"version":true,
+"port":true,"enabled":true,"options":{"traefik":true,"flannel":true},"ingress":{"localhostOnly":true},"experimentalHostResolver":true},
+"portForwarding":{"includeKubernetesServices":true},"images":{"showAll":true,"namespace":true},"diagnostics":{"showMuted":true,"mutedChecks":true},
+"extensions":true,"experimental":{"virtualMachine":{"type":true,"useRosetta":true,"socketVMNet":true,"mount":{"type":true,"9p":{"securityModel":true,
+"protocolVersion":true,"msizeInKB":true,"msizeInKib":true,"cacheMode":true}},"networkingTunnel":true,"proxy":{"enabled":true,"address":true,
+"password":true,"port":true,"username":true,
+"noproxy":true}}}};
