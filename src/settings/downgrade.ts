@@ -1,0 +1,93 @@
+import { RdError } from '../errors.ts';
+import type { JsonObject, JsonValue } from '../json.ts';
+import { COMPATIBLE } from '../product.ts';
+import { fieldAt } from './fields.ts';
+import { leaves, setLeaf } from './leaf-paths.ts';
+import type { SettingPath } from './settings.gen.ts';
+
+/** Where a setting was before it moved to its present place. */
+interface EarlierPlace {
+  path: string;
+  /** First and last settings version of a release that had it there. */
+  from: number;
+  to: number;
+  /** What stood there for the present value. */
+  write?: (value: JsonValue) => JsonValue;
+}
+
+const VM = 'experimental.virtualMachine';
+
+/**
+ * The moves of `migration-steps.ts` turned round (settings facts, 1.3). Places that no release ever wrote are left out: an
+ * application would pass them over without a word.
+ */
+const EARLIER_PLACES: Partial<Record<SettingPath, EarlierPlace>> = {
+  'virtualMachine.mount.type': { path: `${VM}.mount.type`, from: 6, to: 15 },
+  'virtualMachine.type': { path: `${VM}.type`, from: 6, to: 14 },
+  'virtualMachine.useRosetta': { path: `${VM}.useRosetta`, from: 6, to: 14 },
+  'containerEngine.allowedImages.enabled': { path: 'containerEngine.imageAllowList.enabled', from: 4, to: 5 },
+  'containerEngine.allowedImages.patterns': { path: 'containerEngine.imageAllowList.patterns', from: 4, to: 5 },
+  'application.adminAccess': { path: 'kubernetes.suppressSudo', from: 4, to: 4, write: (value) => !value },
+  'application.debug': { path: 'debug', from: 3, to: 4 },
+  'application.pathManagementStrategy': { path: 'pathManagementStrategy', from: 4, to: 4 },
+  'application.telemetry.enabled': { path: 'telemetry', from: 2, to: 4 },
+  'application.updater.enabled': { path: 'updater', from: 3, to: 4 },
+  'containerEngine.name': { path: 'kubernetes.containerEngine', from: 3, to: 4 },
+  'virtualMachine.memoryInGB': { path: 'kubernetes.memoryInGB', from: 2, to: 4 },
+  'virtualMachine.numberCPUs': { path: 'kubernetes.numberCPUs', from: 2, to: 4 },
+  'WSL.integrations': { path: 'kubernetes.WSLIntegrations', from: 4, to: 4 },
+};
+
+/** First release of each settings version, or of the next one that was released (settings facts, 1.1). */
+const RELEASES = [
+  ...['0.1', '0.1', '0.4', '1.0', '1.8', '1.8', '1.9', '1.9', '1.10', '1.11'],
+  ...['1.13', '1.15', '1.15', '1.16', '1.19', '1.20', '1.22', '1.23', '1.24'],
+] as const;
+
+/** A setting that an application does not have anywhere. */
+export interface MissingSetting {
+  path: SettingPath;
+  /** `needs settings version 17 (Rancher Desktop 1.22)`. */
+  needs: string;
+}
+
+/** The settings of a payload of the newest version that have no place in an older one, in schema order. */
+export function missingIn(version: number, payload: JsonObject): MissingSetting[] {
+  return leaves(payload).flatMap(([path]) => {
+    if (path === 'version' || placeOf(path, version) !== undefined) return [];
+    const needed = EARLIER_PLACES[path]?.from ?? since(path);
+    const release = `${COMPATIBLE.productName} ${RELEASES[needed - 1] ?? ''}`;
+    return [{ path, needs: `needs settings version ${needed} (${release.trimEnd()})` }];
+  });
+}
+
+/**
+ * A partial payload of the newest version in the shape of an older one, for applications that still write that: `migrate` leads
+ * back to the same settings. Carries settings only, no unknown members. Values are not judged.
+ * Throws `ERR_SETTINGS_INVALID` naming every setting that the older version does not have.
+ */
+export function downgrade(payload: JsonObject, version: number): JsonObject {
+  const missing = missingIn(version, payload);
+  if (missing.length > 0) {
+    const lines = missing.map(({ path, needs }) => `"${path}" ${needs}`);
+    throw new RdError('ERR_SETTINGS_INVALID', `${lines.join('; ')}; the application has version ${version}`, {
+      advice: 'Leave these settings out, or update the application.',
+    });
+  }
+  const older: JsonObject = { version };
+  for (const [path, value] of leaves(payload)) {
+    const place = path === 'version' ? undefined : placeOf(path, version);
+    if (place) setLeaf(older, place.path, structuredClone(place.write?.(value) ?? value));
+  }
+  return older;
+}
+
+function placeOf(path: SettingPath, version: number): Pick<EarlierPlace, 'path' | 'write'> | undefined {
+  if (version >= since(path)) return { path };
+  const earlier = EARLIER_PLACES[path];
+  return earlier && version >= earlier.from && version <= earlier.to ? earlier : undefined;
+}
+
+function since(path: SettingPath): number {
+  return fieldAt(path)?.since ?? Number.POSITIVE_INFINITY;
+}
