@@ -11,8 +11,8 @@ export interface WaitInput {
   client: Client;
   /** Version of the desired state that was asked for; absent: the one in force now. */
   generation: number | undefined;
-  /** What was sent; a proposal of it tells whether an application without generations still has to restart. */
-  settings: JsonObject;
+  /** The body that was sent, if any; a proposal of it tells whether an application without generations still has to restart. */
+  sent: JsonObject | undefined;
   timeoutMs: number;
   io: Io;
   pace?: Pace;
@@ -49,7 +49,7 @@ async function waitOwn({ client, generation, timeoutMs, io }: WaitInput, pace: P
 }
 
 /** No generations there: ready counts only while nothing that was sent still asks for a restart. */
-async function waitForeign({ client, settings, timeoutMs, io }: WaitInput, pace: Pace): Promise<void> {
+async function waitForeign({ client, sent, timeoutMs, io }: WaitInput, pace: Pace): Promise<void> {
   const { signal } = io;
   const deadline = pace.now() + timeoutMs;
   for (;;) {
@@ -61,7 +61,7 @@ async function waitForeign({ client, settings, timeoutMs, io }: WaitInput, pace:
       },
     );
     if (state === 'ERROR') throw new RdError('ERR_CONVERGE_FAILED', 'The backend is in the state ERROR.');
-    if ((state === 'STARTED' || state === 'DISABLED') && !(await restartDue(client, settings, signal))) return;
+    if ((state === 'STARTED' || state === 'DISABLED') && !(sent && (await restartDue(client, sent, signal)))) return;
     const left = deadline - pace.now();
     if (left <= 0) throw new RdError('ERR_DEADLINE', `The last state seen was ${state ?? 'unknown'}.`);
     await pace.sleep(Math.min(POLL_MS, left), signal);
@@ -69,7 +69,7 @@ async function waitForeign({ client, settings, timeoutMs, io }: WaitInput, pace:
   }
 }
 
-async function restartDue(client: Client, settings: JsonObject, signal: AbortSignal): Promise<boolean> {
-  const proposal = await client.proposal(settings, { signal });
+async function restartDue(client: Client, sent: JsonObject, signal: AbortSignal): Promise<boolean> {
+  const proposal = await client.proposal(sent, { signal });
   return Object.values(proposal).some((entry) => entry.desired !== undefined);
 }

@@ -1,5 +1,6 @@
 import { type Client, createClient } from '../../src/client/client.ts';
 import { RdError } from '../../src/errors.ts';
+import type { JsonObject } from '../../src/json.ts';
 import { COMPATIBLE } from '../../src/product.ts';
 import { noArguments, usage } from '../arguments.ts';
 import { defineCommand, type GlobalFlags, type Io } from '../command.ts';
@@ -42,13 +43,14 @@ are changed as \`set\` does, and a stopped backend is started.`,
     const running = await runningService(connect, globals, io);
     let client: Client;
     let generation: number | undefined;
+    let sent: JsonObject | undefined;
     if (running) {
       if (path !== undefined) {
         throw usage(`--path ${quote(path)} specified but ${COMPATIBLE.productName} is already running`);
       }
       client = running;
       await sameDriver(client, driver, io);
-      if (settings.length > 0) generation = await writeSettings(client, settings, io);
+      if (settings.length > 0) ({ body: sent, generation } = await writeSettings(client, settings, io));
       generation = (await startBackend(client, io)) ?? generation;
     } else {
       const connection = await launchService({
@@ -65,7 +67,7 @@ are changed as \`set\` does, and a stopped backend is started.`,
     }
     if (flags.wait === true) {
       const timeoutMs = typeof flags['wait-timeout'] === 'number' ? flags['wait-timeout'] : TEN_MINUTES;
-      await waitStarted({ client, generation, settings: settingsPayload(settings), timeoutMs, io });
+      await waitStarted({ client, generation, sent, timeoutMs, io });
     }
     return 0;
   },

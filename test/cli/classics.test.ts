@@ -160,6 +160,16 @@ describe('set', () => {
       err: '',
       body: '{"version":16,"images":{"showAll":true}}',
     });
+    expect(await put(14, '--virtual-machine.memory-in-gb=3')).toMatchObject({
+      body: '{"version":14,"virtualMachine":{"memoryInGB":3}}',
+    });
+    expect(await put(4, '--virtual-machine.memory-in-gb=3')).toMatchObject({
+      exit: 0,
+      body: '{"version":4,"kubernetes":{"memoryInGB":3}}',
+    });
+    expect(await put(4, '--application.admin-access')).toMatchObject({
+      body: '{"version":4,"kubernetes":{"suppressSudo":false}}',
+    });
     expect(await put(19, '--application.theme=dark')).toMatchObject({ exit: 0, err: '' });
     const newer = await put(23, '--images.show-all');
     expect(newer).toMatchObject({ exit: 0, body: '{"version":23,"images":{"showAll":true}}' });
@@ -167,7 +177,7 @@ describe('set', () => {
     const refused = await put(16, '--application.theme=dark');
     expect(refused).toMatchObject({ exit: 1, body: undefined });
     expect(refused.err).toMatch(
-      /^Error: option --application\.theme needs settings version \d+; the application has version 16\n/,
+      /^Error: option --application\.theme needs settings version 18 \(Rancher Desktop 1\.23\); the application has version 16\n/,
     );
   });
 });

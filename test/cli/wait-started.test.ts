@@ -35,8 +35,9 @@ function scripted(answers: Record<string, unknown[]>, foreign: boolean): Client 
   return partial as Client;
 }
 
+const SENT = { version: 19 };
 const wait = (client: Client, pace: Pace, generation?: number, timeoutMs = 600_000) =>
-  waitStarted({ client, generation, settings: { version: 19 }, timeoutMs, io: fakeIo(), pace });
+  waitStarted({ client, generation, sent: SENT, timeoutMs, io: fakeIo(), pace });
 
 const status = (generation: number, observedGeneration: number, converged: boolean, backendState = 'STARTED') => ({
   generation,
@@ -102,6 +103,15 @@ describe('the compatible application', () => {
     );
     await wait(client, pace);
     expect(pace.slept).toBe(6000);
+  });
+
+  test('nothing is proposed where nothing was sent', async () => {
+    const client = scripted(
+      { backendState: [state('STARTED')], proposal: [new RdError('ERR_SETTINGS_INVALID', 'asked')] },
+      true,
+    );
+    await waitStarted({ client, generation: 1, sent: undefined, timeoutMs: 1, io: fakeIo(), pace: fakePace() });
+    await expect(wait(client, fakePace())).rejects.toThrow('asked');
   });
 
   test('an error and the deadline', async () => {
