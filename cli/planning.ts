@@ -1,17 +1,20 @@
-import { arch, homedir, release } from 'node:os';
+import { arch, homedir, release, totalmem } from 'node:os';
 import type { DesiredDocument } from '../profiles/document.ts';
 import { offlinePlan, storedSettings } from '../src/client/offline.ts';
 import { withPortForwards } from '../src/client/port-forwards.ts';
 import type { Plan } from '../src/plan/change.ts';
 import { places } from '../src/storage/places.ts';
 import type { Io } from './command.ts';
+import { withPlaces } from './placed-errors.ts';
 import { supportedPlatform } from './platform.ts';
 import type { Service } from './service.ts';
 
 /** The plan for a desired state: by the service if one runs, else estimated from what is stored. */
 export async function planFor(desired: DesiredDocument, service: Service | undefined, io: Io): Promise<Plan> {
   const plan = service
-    ? await service.client.plan(desired.request, { signal: io.signal })
+    ? await service.client.plan(desired.request, { signal: io.signal }).catch((error: unknown) => {
+        throw withPlaces(error, desired.locate);
+      })
     : await estimate(desired, io);
   return withPortForwards(plan, desired.portForwards);
 }
@@ -19,6 +22,10 @@ export async function planFor(desired: DesiredDocument, service: Service | undef
 async function estimate(desired: DesiredDocument, io: Io): Promise<Plan> {
   const platform = supportedPlatform(io.platform);
   const where = places(io.env, platform, homedir());
-  const stored = await storedSettings(where, platform, { arch: arch(), osRelease: release() });
+  const stored = await storedSettings(where, platform, {
+    arch: arch(),
+    osRelease: release(),
+    memoryBytes: totalmem(),
+  });
   return offlinePlan(desired.request, stored, where);
 }

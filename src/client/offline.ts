@@ -3,7 +3,7 @@ import { isObject, type JsonObject } from '../json.ts';
 import type { Plan, PlanRequest } from '../plan/change.ts';
 import { estimatePlan } from '../plan/offline.ts';
 import { PRODUCT } from '../product.ts';
-import { fillDefaults, type Host } from '../settings/defaults.ts';
+import { defaultSettings, fillDefaults, type Host } from '../settings/defaults.ts';
 import type { Platform } from '../settings/field.ts';
 import { migrate } from '../settings/migrate.ts';
 import type { Settings } from '../settings/settings.gen.ts';
@@ -22,7 +22,7 @@ export interface StoredSettings {
   driver?: string;
 }
 
-/** Reads the stored settings, or gives the defaults where nothing is stored. Throws `ERR_SETTINGS_FILE` for a corrupt file. */
+/** Reads the stored settings, or gives those of a first run where nothing is stored. Throws `ERR_SETTINGS_FILE` for a corrupt file. */
 export async function storedSettings(
   where: Places,
   platform: Platform,
@@ -34,7 +34,7 @@ export async function storedSettings(
   });
   const driver = await recordedDriver(where);
   const rest = driver === undefined ? {} : { driver };
-  if (text === undefined) return { settings: fillDefaults({}, facts), from: 'defaults', ...rest };
+  if (text === undefined) return { settings: defaultSettings(facts), from: 'defaults', ...rest };
   const settings = fillDefaults(migrate(parse(text, where.settingsFile), { platform }), facts);
   return { settings, from: 'file', ...rest };
 }
