@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import type { Locate } from '../profiles/places.ts';
 import { type ApplyInput, applyDesired } from '../src/client/apply.ts';
 import type { WantedForward } from '../src/client/port-forwards.ts';
 import type { SavedPlan } from '../src/client/saved-plan.ts';
@@ -9,6 +10,7 @@ import type { Places } from '../src/storage/places.ts';
 import { wallClock } from './clock.ts';
 import type { Invocation } from './command.ts';
 import { withWayBack } from './convergence-failure.ts';
+import { withPlaces } from './placed-errors.ts';
 import { runningService, type Service, targetOf } from './service.ts';
 import type { View } from './views/view.ts';
 
@@ -17,6 +19,8 @@ export interface Wanted {
   request: PlanRequest;
   portForwards: readonly WantedForward[];
   saved?: SavedPlan;
+  /** Where the profile asks for something; absent without a profile. */
+  locate?: Locate;
 }
 
 export interface ApplyOptions {
@@ -70,10 +74,10 @@ export async function applyNow(options: ApplyOptions): Promise<void> {
         const { keepPrevious } = await import('../src/client/previous.ts');
         await keepPrevious(where, { target, settings: live.settings, power }, new Date());
       },
-      onEvent: (event) => view.event(event),
+      onEvent: (event) => view.event(event, wanted.locate),
     };
     const outcome = await applyDesired(input)
-      .catch((error: unknown) => withWayBack(error, service, where))
+      .catch((error: unknown) => withWayBack(withPlaces(error, wanted.locate), service, where))
       .finally(() => view.endEvents());
     view.applied(outcome);
   } finally {

@@ -1,7 +1,7 @@
 import { arch, release } from 'node:os';
 import { type DesiredDocument, type LoadedDocument, loadDesired } from '../profiles/document.ts';
 import { RdError } from '../src/errors.ts';
-import { formatFinding } from '../src/settings/finding.ts';
+import { formatFindings } from '../src/settings/finding.ts';
 import type { Io } from './command.ts';
 import { supportedPlatform } from './platform.ts';
 import type { View } from './views/view.ts';
@@ -25,15 +25,12 @@ export async function loadFiles(files: readonly string[] | undefined, io: Io): P
 
 /** The desired state of a command. Shows warnings; throws `ERR_PROFILE_INVALID` with every finding. */
 export async function desiredOf(files: readonly string[] | undefined, io: Io, view: View): Promise<DesiredDocument> {
-  const { desired, findings, warnings, sources } = await loadFiles(files, io);
+  const { desired, findings, warnings, documents } = await loadFiles(files, io);
   view.warnings(warnings);
   if (desired) return desired;
   const n = findings.length;
-  throw new RdError(
-    'ERR_PROFILE_INVALID',
-    `${n} error${n === 1 ? '' : 's'} in ${sources.join(', ')}; nothing was sent.`,
-    {
-      details: findings.map(formatFinding),
-    },
-  );
+  const labels = documents.map(({ file }) => file).join(', ');
+  throw new RdError('ERR_PROFILE_INVALID', `${n} error${n === 1 ? '' : 's'} in ${labels}; nothing was sent.`, {
+    details: formatFindings(findings),
+  });
 }

@@ -38,11 +38,12 @@ export async function wantedOf({ files, args, previous, io, view, where }: Wante
   const profile = files.length > 0 ? await desiredOf(files, io, view) : undefined;
   if (planFile === undefined) {
     if (!profile) throw new RdError('ERR_USAGE', 'nothing to apply was given');
-    return { request: profile.request, portForwards: profile.portForwards };
+    return { request: profile.request, portForwards: profile.portForwards, locate: profile.locate };
   }
   const { readSavedPlan, replayRequest } = await import('../src/client/saved-plan.ts');
   const saved = readSavedPlan(await planText(resolve(io.cwd, planFile), planFile), planFile);
-  return { request: replayRequest(saved, profile?.request), portForwards: profile?.portForwards ?? [], saved };
+  const { portForwards = [], locate } = profile ?? {};
+  return { request: replayRequest(saved, profile?.request), portForwards, saved, ...(locate ? { locate } : {}) };
 }
 
 async function planText(path: string, name: string): Promise<string> {

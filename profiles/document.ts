@@ -3,6 +3,7 @@ import type { JsonObject } from '../src/json.ts';
 import type { Finding } from '../src/settings/finding.ts';
 import { SCHEMA_VERSION } from '../src/settings/settings.gen.ts';
 import { layOver } from './combine.ts';
+import { type Locate, locator } from './places.ts';
 import type { PortForward } from './port-forwards.ts';
 import type { SecretOrigin, SecretsContext } from './secrets.ts';
 import { type HostFacts, type Part, readPart } from './settings-part.ts';
@@ -27,12 +28,22 @@ export interface DesiredDocument {
   metadata: { name?: string; description?: string };
   /** Absolute path of each document in order; `-` for standard input. */
   files: string[];
+  locate: Locate;
 }
 
-/** `desired` is there when nothing is wrong. `sources` are labels for messages. */
+/** What one document is. */
+export interface DocumentFacts {
+  /** As given, or `<stdin>`. */
+  file: string;
+  form: 'settings' | 'profile';
+  /** Version of its settings, where it has one. */
+  version?: number;
+}
+
+/** `desired` is there when nothing is wrong. */
 export interface LoadedDocument {
   desired?: DesiredDocument;
-  sources: string[];
+  documents: DocumentFacts[];
   /** Everything that is wrong, document by document in the order of the text. */
   findings: Finding[];
   warnings: string[];
@@ -53,9 +64,9 @@ export async function loadDesired(names: readonly string[], context: LoadContext
   for (const name of names) parts.push(await readPart(await readSource(name, context), context));
   const findings = parts.flatMap((part) => inTextOrder(part.findings));
   const warnings = parts.flatMap((part) => part.warnings);
-  const sources = parts.map((part) => part.source.label);
-  if (findings.length > 0) return { sources, findings, warnings };
-  return { desired: combine(parts), sources, findings, warnings };
+  const documents = parts.map(factsOf);
+  if (findings.length > 0) return { documents, findings, warnings };
+  return { desired: combine(parts), documents, findings, warnings };
 }
 
 function combine(parts: readonly Part[]): DesiredDocument {
@@ -77,7 +88,13 @@ function combine(parts: readonly Part[]): DesiredDocument {
     portForwards: parts.flatMap((part) => (part.shape.portForwards ? [part.shape.portForwards] : [])).at(-1) ?? [],
     metadata: Object.fromEntries(parts.flatMap((part) => Object.entries(part.shape.metadata))),
     files: parts.map((part) => fileOf(part.source)),
+    locate: locator(parts),
   };
+}
+
+function factsOf({ source, shape }: Part): DocumentFacts {
+  const version = shape.settings?.version;
+  return { file: source.label, form: shape.form, ...(typeof version === 'number' ? { version } : {}) };
 }
 
 function fileOf(source: Source): string {

@@ -44,6 +44,19 @@ export interface RdErrorOptions extends ErrorOptions {
   advice?: string;
   /** Further lines, each a finding with its place (`file:line:column: …`). */
   details?: readonly string[];
+  /** What is wrong with settings that were sent, for a caller that knows where they were written. */
+  findings?: readonly SettingsFinding[];
+}
+
+/** Something wrong with one setting of a request. */
+export interface SettingsFinding {
+  /** RFC 6901, from the settings on; `/state` and `/portForwards` are what stands beside them. */
+  pointer: string;
+  message: string;
+  /** What would be right, as a phrase. */
+  expected?: string;
+  /** The name or value that was probably meant. */
+  suggestion?: string;
 }
 
 /** An expected failure. `message` is one sentence: what happened and where. A bug stays a plain `Error` with a stack. */
@@ -51,6 +64,7 @@ export class RdError extends Error {
   readonly code: ErrorCode;
   readonly advice: string | undefined;
   readonly details: readonly string[];
+  readonly findings: readonly SettingsFinding[];
 
   constructor(code: ErrorCode, message: string, options: RdErrorOptions = {}) {
     super(message, options);
@@ -58,5 +72,6 @@ export class RdError extends Error {
     this.code = code;
     this.advice = options.advice;
     this.details = options.details ?? [];
+    this.findings = options.findings ?? [];
   }
 }

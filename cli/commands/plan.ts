@@ -38,7 +38,7 @@ Exit codes: 0 done; with --detailed-exitcode 2 when there are changes; 3 the pro
     const service = await runningService(invocation);
     const made = await planFor(desired, service, io);
     if (flags['out-file']) await save(resolve(io.cwd, flags['out-file']), made, desired, service);
-    view.plan(made);
+    view.plan(made, desired.locate);
     return flags['detailed-exitcode'] && made.changes.length > 0 ? 2 : 0;
   },
 });

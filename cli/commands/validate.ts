@@ -23,10 +23,10 @@ Exit codes: 0 valid; 3 not valid; 1 a file could not be read.`,
   classic: false,
   async run({ flags, args, io }) {
     noArguments(args, 'validate');
-    const { findings, warnings, sources } = await loadFiles(flags.file, io);
+    const { findings, warnings, documents } = await loadFiles(flags.file, io);
     const view = viewFor(flags.output, io);
     view.warnings(warnings);
-    view.validation({ files: sources, findings, warnings });
+    view.validation({ documents, findings, warnings });
     return findings.length === 0 ? 0 : 3;
   },
 });

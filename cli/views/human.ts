@@ -1,6 +1,9 @@
+import type { DocumentFacts } from '../../profiles/document.ts';
+import type { Locate } from '../../profiles/places.ts';
 import type { ApplyEvent, ApplyOutcome } from '../../src/client/apply.ts';
 import type { Plan } from '../../src/plan/change.ts';
-import { formatFinding } from '../../src/settings/finding.ts';
+import { formatFindings } from '../../src/settings/finding.ts';
+import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import type { Io } from '../command.ts';
 import { planText, targetText, transition } from './plan-text.ts';
 import { type Progress, progress } from './progress.ts';
@@ -14,11 +17,11 @@ export function humanView(io: Io): View {
   const paint = style(io.colour);
   const steps = progress(io, paint);
   return {
-    plan: (plan) => io.out(planText(plan, paint)),
+    plan: (plan, locate) => io.out(planText(plan, paint, locate)),
     diff: (plan) => io.out(diffText(plan, paint)),
     status: (status) => io.out(statusText(status, paint)),
     validation: (report) => printValidation(io, report),
-    event: (event) => printEvent(io, paint, steps, event),
+    event: (event, locate) => printEvent(io, paint, steps, event, locate),
     endEvents: () => steps.end(),
     applied: (outcome) => io.out(appliedText(outcome, paint)),
     warnings: (warnings) => {
@@ -34,13 +37,24 @@ function diffText(plan: Plan, paint: Style): string {
   return `${head}\n\nlive → profile\n${lines.join('\n')}\n\n${count(plan.changes.length, 'difference')}\n`;
 }
 
-function printValidation(io: Io, { files, findings }: ValidationReport): void {
-  for (const finding of findings) io.out(`${formatFinding(finding)}\n`);
-  if (findings.length === 0) io.err(`${files.join(', ')}: valid\n`);
-  else io.err(`${count(findings.length, 'error')}\n`);
+function printValidation(io: Io, { documents, findings }: ValidationReport): void {
+  for (const line of formatFindings(findings)) io.out(`${line}\n`);
+  if (findings.length > 0) io.err(`${count(findings.length, 'error')}\n`);
+  else for (const document of documents) io.err(`${document.file}: valid ${formText(document)}\n`);
 }
 
-function printEvent(io: Io, paint: Style, steps: Progress, event: ApplyEvent | SurroundingEvent): void {
+function formText({ form, version }: DocumentFacts): string {
+  if (version === SCHEMA_VERSION) return form;
+  return `${form}, read as version ${SCHEMA_VERSION} (written for ${version})`;
+}
+
+function printEvent(
+  io: Io,
+  paint: Style,
+  steps: Progress,
+  event: ApplyEvent | SurroundingEvent,
+  locate: Locate | undefined,
+): void {
   switch (event.type) {
     case 'lock-held':
       io.err(`Waiting for another apply (pid ${event.pid}, since ${event.since}).\n`);
@@ -54,7 +68,7 @@ function printEvent(io: Io, paint: Style, steps: Progress, event: ApplyEvent | S
       );
       return;
     case 'planned':
-      if (event.plan.changes.length > 0) io.err(planText(event.plan, paint));
+      if (event.plan.changes.length > 0) io.err(planText(event.plan, paint, locate));
       else io.err(`${targetText(event.plan.target, event.plan.basis, paint)}\n`);
       return;
     case 'skipped':

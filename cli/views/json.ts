@@ -7,7 +7,7 @@ import type { ValidationReport, View } from './view.ts';
 export function jsonView(io: Io): View {
   const print = (document: unknown) => io.out(`${JSON.stringify(document, null, 2)}\n`);
   return {
-    plan: print,
+    plan: (plan) => print(plan),
     diff: (plan) => print(diffDocument(plan)),
     status: print,
     validation: (report) => print(validationDocument(report)),
@@ -35,8 +35,9 @@ function difference({ path, key, action, before, after }: Change): object {
   return { path, key, action, live: before, profile: after };
 }
 
-function validationDocument({ files, findings, warnings }: ValidationReport): object {
-  return { kind: 'Validation', formatVersion: 1, valid: findings.length === 0, files, findings, warnings };
+function validationDocument({ documents, findings, warnings }: ValidationReport): object {
+  const files = documents.map(({ file }) => file);
+  return { kind: 'Validation', formatVersion: 1, valid: findings.length === 0, files, documents, findings, warnings };
 }
 
 function applyDocument({ outcome, plan, skipped, writes, status, ms }: ApplyOutcome): object {

@@ -1,4 +1,6 @@
+import type { Locate } from '../../profiles/places.ts';
 import type { Action, Change, Plan, Severity, Target } from '../../src/plan/change.ts';
+import { placeSuffix } from '../placed-errors.ts';
 import type { Style } from './style.ts';
 import { pathText, plainText, valueText } from './value.ts';
 
@@ -12,7 +14,7 @@ const COSTS: Record<Severity, string> = {
 };
 
 /** The plan for people: target first, then changes, what cannot be done, what it costs, and one line that sums up. */
-export function planText(plan: Plan, paint: Style): string {
+export function planText(plan: Plan, paint: Style, locate?: Locate): string {
   const possible = plan.changes.filter((change) => !change.blocked);
   const blocked = plan.changes.filter((change) => change.blocked);
   const sections = [
@@ -20,7 +22,7 @@ export function planText(plan: Plan, paint: Style): string {
     possible.flatMap((change) => changeLines(change, paint)).join('\n'),
     listText(
       'Cannot be changed:',
-      blocked.flatMap((change) => blockedLines(change, paint)),
+      blocked.flatMap((change) => blockedLines(change, paint, locate)),
     ),
     listText(
       'Blast radius:',
@@ -67,9 +69,9 @@ function costText(severity: Severity, paint: Style): string {
   return severity === 'restart' ? paint.warn(COSTS.restart) : COSTS[severity];
 }
 
-function blockedLines(change: Change, paint: Style): string[] {
+function blockedLines(change: Change, paint: Style, locate: Locate | undefined): string[] {
   return [
-    `  ! ${pathText(change)}: ${transition(change)}`,
+    `  ! ${pathText(change)}: ${transition(change)}${plainText(placeSuffix(change, locate))}`,
     `      ${paint.bad(change.blocked?.by ?? '')}: ${plainText(change.blocked?.message ?? '')}`,
   ];
 }

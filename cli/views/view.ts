@@ -1,11 +1,13 @@
+import type { DocumentFacts } from '../../profiles/document.ts';
+import type { Locate } from '../../profiles/places.ts';
 import type { ApplyEvent, ApplyOutcome } from '../../src/client/apply.ts';
 import type { Plan, Target } from '../../src/plan/change.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import type { Finding } from '../../src/settings/finding.ts';
 
-/** What `validate` found. `files` are labels as given. */
+/** What `validate` found. */
 export interface ValidationReport {
-  files: readonly string[];
+  documents: readonly DocumentFacts[];
   findings: readonly Finding[];
   warnings: readonly string[];
 }
@@ -21,11 +23,12 @@ export type SurroundingEvent =
  * stderr. The JSON form is a promise: fields are added, never changed.
  */
 export interface View {
-  plan(plan: Plan): void;
+  /** `locate` finds where a profile asks for a change. */
+  plan(plan: Plan, locate?: Locate): void;
   diff(plan: Plan): void;
   status(status: StatusDocument): void;
   validation(report: ValidationReport): void;
-  event(event: ApplyEvent | SurroundingEvent): void;
+  event(event: ApplyEvent | SurroundingEvent, locate?: Locate): void;
   applied(outcome: ApplyOutcome): void;
   /** Ends what events have drawn, also after a failure. */
   endEvents(): void;

@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { ERRORS, RdError } from '../errors.ts';
+import { ERRORS, RdError, type SettingsFinding } from '../errors.ts';
 import type { Log } from './context.ts';
 import { JSON_TYPE, TEXT_TYPE, TEXTS } from './wire-texts.ts';
 
@@ -9,6 +9,7 @@ export interface ErrorDocument {
   message: string;
   advice?: string;
   details?: string[];
+  findings?: SettingsFinding[];
 }
 
 /** The one exit for errors of the API: a sentence as text, a document below `/v2`; a bug shows nothing but that it is one. */
@@ -64,5 +65,6 @@ function documentOf(error: RdError | undefined): ErrorDocument {
     message: error.message,
     ...(error.advice === undefined ? {} : { advice: error.advice }),
     ...(error.details.length === 0 ? {} : { details: [...error.details] }),
+    ...(error.findings.length === 0 ? {} : { findings: [...error.findings] }),
   };
 }

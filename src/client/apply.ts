@@ -4,6 +4,7 @@ import { patchOf } from '../plan/patch.ts';
 import type { Clock } from '../reconcile/clock.ts';
 import type { StatusDocument } from '../reconcile/status-document.ts';
 import { fillDefaults } from '../settings/defaults.ts';
+import { pointerTo } from '../settings/leaf-paths.ts';
 import type { Client, SettingsReply, WriteReply } from './client.ts';
 import { hasConverged, waitConverged } from './converge.ts';
 import { ANY_HOST } from './offline.ts';
@@ -140,11 +141,16 @@ function refuseBlocked(plan: Plan): void {
     `${blocked.length === 1 ? 'A change' : `${blocked.length} changes`} cannot be made, so nothing was changed.`,
     {
       details: blocked.map(blockedLine),
+      findings: blocked.map((change) => ({ pointer: pointerOfChange(change), message: blockedLine(change) })),
       advice: lock
         ? 'Take these fields out of the profile, or add --skip-locked to apply the rest.'
         : 'Take these fields out of the profile, or use a driver that supports them.',
     },
   );
+}
+
+function pointerOfChange({ path, key }: Change): string {
+  return pointerTo([...path.split('.'), ...(key === undefined ? [] : [key])]);
 }
 
 /** Sentences about settings name them already. */

@@ -1,4 +1,4 @@
-import type { ErrorCode } from '../errors.ts';
+import type { ErrorCode, SettingsFinding } from '../errors.ts';
 import { ERRORS, RdError } from '../errors.ts';
 import type { JsonObject } from '../json.ts';
 import { isObject } from '../json.ts';
@@ -194,12 +194,18 @@ function structuredError(response: HttpResponse): RdError | undefined {
     return undefined;
   }
   if (!isObject(value) || typeof value.code !== 'string' || typeof value.message !== 'string') return undefined;
-  const { code, advice, details } = value;
+  const { code, advice, details, findings } = value;
   const lines = Array.isArray(details) ? details.filter((line) => typeof line === 'string') : [];
   return new RdError(isCode(code) ? code : 'ERR_INTERNAL', value.message, {
     details: lines,
+    findings: Array.isArray(findings) ? findings.flatMap((finding) => (isFinding(finding) ? [finding] : [])) : [],
     ...(typeof advice === 'string' ? { advice } : {}),
   });
+}
+
+function isFinding(value: unknown): value is SettingsFinding {
+  if (!isObject(value) || typeof value.pointer !== 'string' || typeof value.message !== 'string') return false;
+  return [value.expected, value.suggestion].every((text) => text === undefined || typeof text === 'string');
 }
 
 function isCode(code: string): code is ErrorCode {

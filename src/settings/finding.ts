@@ -1,3 +1,5 @@
+const MOST_SHOWN = 50;
+
 /** Something wrong in a document, with its place. Line and column count from 1. */
 export interface Finding {
   file?: string;
@@ -22,6 +24,13 @@ export function formatFinding(finding: Finding): string {
     ...(finding.suggestion === undefined ? [] : [`did you mean ${finding.suggestion}?`]),
   ];
   return oneLine(`${place === '' ? '' : `${place}: `}${parts.join('; ')}`);
+}
+
+/** As lines for a person: at most fifty, and one that says how many more there are. */
+export function formatFindings(findings: readonly Finding[]): string[] {
+  const shown = findings.slice(0, MOST_SHOWN).map(formatFinding);
+  const more = findings.length - shown.length;
+  return more === 0 ? shown : [...shown, `… and ${more} more`];
 }
 
 /** Names and values come from documents: none of them may break the line or reach the terminal as a control sequence. */

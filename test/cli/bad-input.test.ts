@@ -107,5 +107,5 @@ test('all mistakes come at once, as text and as a document', async () => {
 
 test('a valid profile says so on stderr and exits 0', async () => {
   const { exit, out, err } = await rdctl(['validate', '-f', 'examples/moby.yaml']);
-  expect({ exit, out, err }).toEqual({ exit: 0, out: '', err: 'examples/moby.yaml: valid\n' });
+  expect({ exit, out, err }).toEqual({ exit: 0, out: '', err: 'examples/moby.yaml: valid profile\n' });
 });

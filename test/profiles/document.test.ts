@@ -68,9 +68,9 @@ portForwards: [{ namespace: default, service: web, k8sPort: http, hostPort: 8080
       arch: 'x64',
       readStdin: async () => Buffer.from('{"version":19}'),
     };
-    const { desired, sources } = await loadDesired(['-'], context);
+    const { desired, documents } = await loadDesired(['-'], context);
     expect(desired?.files).toEqual(['-']);
-    expect(sources).toEqual(['<stdin>']);
+    expect(documents).toEqual([{ file: '<stdin>', form: 'settings', version: 19 }]);
     await expect(loadDesired(['-', '-'], context)).rejects.toMatchObject({ code: 'ERR_USAGE' });
   });
 });

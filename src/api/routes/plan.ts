@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { RdError } from '../../errors.ts';
+import { RdError, type SettingsFinding } from '../../errors.ts';
 import type { PlanRequest } from '../../plan/change.ts';
 import { makePlan } from '../../plan/plan.ts';
 import { PRODUCT } from '../../product.ts';
@@ -53,14 +53,21 @@ export function planRoutes(app: FastifyInstance, context: ApiContext): void {
 function checkSettings({ settings }: PlanRequest, current: Settings, context: ApiContext): void {
   const { driver, host, kubernetesVersions } = context;
   const unlocked = validateContext(current, { driver, host, kubernetesVersions });
-  const details = [
-    ...validate(settings, unlocked).map(({ pointer, message }) => `${message} (${pointer})`),
-    ...unknownKeys(settings).map(({ pointer, path, suggestion }) =>
-      suggestion === undefined
-        ? `"${path}" is not a setting (${pointer})`
-        : `"${path}" is not a setting; did you mean "${suggestion}"? (${pointer})`,
-    ),
+  const findings: SettingsFinding[] = [
+    ...validate(settings, unlocked).map(({ pointer, message, expected }) => ({
+      pointer,
+      message,
+      ...(expected === undefined ? {} : { expected }),
+    })),
+    ...unknownKeys(settings).map(({ pointer, path, suggestion }) => ({
+      pointer,
+      message: `"${path}" is not a setting`,
+      ...(suggestion === undefined ? {} : { suggestion }),
+    })),
   ];
-  if (details.length === 0) return;
-  throw new RdError('ERR_SETTINGS_INVALID', 'the requested settings are not valid', { details });
+  if (findings.length === 0) return;
+  const details = findings.map(({ message, suggestion, pointer }) =>
+    suggestion === undefined ? `${message} (${pointer})` : `${message}; did you mean "${suggestion}"? (${pointer})`,
+  );
+  throw new RdError('ERR_SETTINGS_INVALID', 'the requested settings are not valid', { details, findings });
 }
