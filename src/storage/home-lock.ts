@@ -62,6 +62,42 @@ export async function lockHome(directory: string, home: string, around: LockSurr
   });
 }
 
+/** Who holds a lock, for one who only asks. */
+export interface LockHolder {
+  pid: number;
+  /** RFC 3339: since when. */
+  startedAt?: string;
+  /** Of a service, once it listens. */
+  port?: number;
+  /** False when the process ended without a release, as after kill -9. */
+  alive: boolean;
+}
+
+/**
+ * Who holds the lock in `directory`: the living one, else a dead one that left its file behind; `undefined` when nobody.
+ * Changes nothing on the disk, and looks past files that are not of a lock.
+ * @throws RdError `ERR_IO` when the directory cannot be read.
+ */
+export async function lockHolder(
+  directory: string,
+  processes: Pick<ProcessTable, 'isAlive'> = processTable,
+): Promise<LockHolder | undefined> {
+  const names = await readdir(directory).catch((cause: unknown) => {
+    if (systemCode(cause) === 'ENOENT') return [];
+    throw ioError('read the lock', directory, cause);
+  });
+  let dead: LockHolder | undefined;
+  for (const name of names.filter((each) => each.endsWith('.json'))) {
+    const entry = await read(directory, name).catch(() => undefined);
+    if (!entry?.held) continue;
+    const { pid, since: startedAt, port } = entry;
+    const holder = { pid, startedAt, ...(port === undefined ? {} : { port }) };
+    if (await processes.isAlive(entry)) return { ...holder, alive: true };
+    dead = { ...holder, alive: false };
+  }
+  return dead;
+}
+
 export interface WaitOptions {
   timeoutMs: number;
   /** Called once, when there is somebody to wait for. */

@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { LockSurroundings } from '../../src/storage/home-lock.ts';
-import { lockApply, lockHome } from '../../src/storage/home-lock.ts';
+import { lockApply, lockHolder, lockHome } from '../../src/storage/home-lock.ts';
 import { processTable } from '../../src/storage/process-identity.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
@@ -90,6 +90,25 @@ test('waiting ends when the caller has enough', async () => {
   const signal = AbortSignal.abort();
   await expect(lockApply(directory, { timeoutMs: 60_000, signal })).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
   await first.release();
+});
+
+test('who holds a lock can be asked without taking it', async () => {
+  const directory = join(temporaryDirectory(), 'service.lock');
+  expect(await lockHolder(directory)).toBeUndefined();
+  const alive = new Set([1]);
+  const { processes } = world(1, alive);
+  const lock = await lockHome(directory, '/home', world(1, alive));
+  const startedAt = '2030-01-01T00:00:00.000Z';
+  expect(await lockHolder(directory, processes)).toEqual({ pid: 1, startedAt, alive: true });
+  await lock.update({ port: 6107 });
+  writeFileSync(join(directory, 'x.json'), '{}');
+  writeFileSync(join(directory, '2-waiting.json'), JSON.stringify({ pid: 2, started: 's2', since: startedAt }));
+  expect(await lockHolder(directory, processes)).toEqual({ pid: 1, startedAt, port: 6107, alive: true });
+  alive.clear();
+  expect(await lockHolder(directory, processes)).toEqual({ pid: 1, startedAt, port: 6107, alive: false });
+  expect(readdirSync(directory)).toHaveLength(3);
+  await lock.release();
+  expect(await lockHolder(directory, processes)).toBeUndefined();
 });
 
 test('a strange file in the lock is an error with its path, not a silent pass', async () => {
