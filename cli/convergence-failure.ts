@@ -1,6 +1,7 @@
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RdError } from '../src/errors.ts';
+import { isObject, type JsonObject } from '../src/json.ts';
 import type { Places } from '../src/storage/places.ts';
 import type { Service } from './service.ts';
 import { plainText } from './views/value.ts';
@@ -9,6 +10,8 @@ const TAIL_BYTES = 16 * 1024;
 /** The program behind each engine, whose log says more than ours. */
 const ENGINE_LOGS: Readonly<Record<string, string>> = { moby: 'dockerd.log', containerd: 'containerd.log' };
 const SERVICE_LOG = 'service.log';
+/** Level of a warning in it. */
+const WARNING = 40;
 
 /** A failed convergence gets the last line of the log that knows most, and the command back. Other errors pass as they are. */
 export async function withWayBack(error: unknown, { client }: Service, { logs }: Places): Promise<never> {
@@ -17,11 +20,13 @@ export async function withWayBack(error: unknown, { client }: Service, { logs }:
     (status) => status.engine.name,
     () => undefined,
   );
-  const names = [...(engine === undefined ? [] : [ENGINE_LOGS[engine] ?? SERVICE_LOG]), SERVICE_LOG];
+  const ofEngine = engine === undefined ? undefined : ENGINE_LOGS[engine];
   const details = [...error.details];
-  for (const name of names) {
+  for (const name of [ofEngine, SERVICE_LOG]) {
+    if (name === undefined) continue;
     const file = join(logs, name);
-    const line = await lastLine(file);
+    const lines = await lastLines(file);
+    const line = name === SERVICE_LOG ? lastTrouble(lines) : lines.at(-1);
     if (line === undefined) continue;
     details.push(`${file}: ${plainText(line)}`);
     break;
@@ -33,7 +38,27 @@ export async function withWayBack(error: unknown, { client }: Service, { logs }:
   });
 }
 
-async function lastLine(file: string): Promise<string | undefined> {
+/** The last warning or error of the service, for people; what came after it says nothing about it. */
+function lastTrouble(lines: readonly string[]): string | undefined {
+  for (const line of lines.toReversed()) {
+    const record = parsed(line);
+    if (!record || typeof record.level !== 'number' || record.level < WARNING) continue;
+    return [record.time, record.msg, record.step, record.error].filter((part) => typeof part === 'string').join(': ');
+  }
+  return undefined;
+}
+
+/** The first line of a tail may be half a line. */
+function parsed(line: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(line);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function lastLines(file: string): Promise<string[]> {
   try {
     const handle = await open(file, 'r');
     try {
@@ -43,12 +68,12 @@ async function lastLine(file: string): Promise<string | undefined> {
       return buffer
         .toString('utf8')
         .split('\n')
-        .findLast((line) => line.trim() !== '');
+        .filter((line) => line.trim() !== '');
     } finally {
       await handle.close();
     }
   } catch {
     // No log, or not ours to read: the reason of the failure stands without it.
-    return undefined;
+    return [];
   }
 }

@@ -1,5 +1,7 @@
+import type { Phase } from '../../src/reconcile/status.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import type { Io } from '../command.ts';
+import { phasesText } from './status-text.ts';
 import type { Style } from './style.ts';
 import { durationText } from './value.ts';
 
@@ -12,10 +14,14 @@ export interface Progress {
 
 const CLEAR_LINE = '\r\u001b[2K';
 
-/** On a terminal one line that names the present phase and goes away; elsewhere a line when a phase ends. */
+/**
+ * On a terminal one line that names the present phase and goes away, and after a failure a table of what was done; elsewhere a
+ * line when a phase ends.
+ */
 export function progress(io: Io, paint: Style): Progress {
   const finished = new Set<string>();
   let shown = '';
+  let unfinished: readonly Phase[] = [];
 
   function draw(text: string): void {
     if (text === shown) return;
@@ -24,8 +30,9 @@ export function progress(io: Io, paint: Style): Progress {
   }
 
   return {
-    show({ phases }) {
+    show({ phases, converged }) {
       if (io.progress) {
+        unfinished = converged ? [] : phases;
         const present = phases.findLast((phase) => phase.ms === undefined);
         draw(present ? paint.dim(`  ${present.name} …`) : shown);
         return;
@@ -39,6 +46,8 @@ export function progress(io: Io, paint: Style): Progress {
     },
     end() {
       draw('');
+      if (unfinished.length > 0) io.err(`${phasesText(unfinished)}\n`);
+      unfinished = [];
     },
   };
 }

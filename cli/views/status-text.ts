@@ -21,8 +21,7 @@ export function statusText(status: StatusDocument, paint: Style): string {
   const width = Math.max(...rows.map(([name]) => name.length));
   const sections = [
     rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join('\n'),
-    status.conditions
-      .filter((condition) => condition.status !== 'True')
+    worthSaying(status.conditions)
       .map((condition) => conditionText(condition, paint))
       .join('\n'),
     phasesText(status.phases),
@@ -59,6 +58,14 @@ function clusterText({ cluster }: StatusDocument): string {
   const version = `version ${plainText(cluster.installedVersion)}`;
   if (cluster.state === 'running') return `${cluster.ready ? 'ready' : 'running, not ready yet'}, ${version}`;
   return `${cluster.state}, ${version}`;
+}
+
+/** What is not true, each sentence once: the sum of the parts often repeats the part that is wrong. */
+function worthSaying(conditions: readonly Condition[]): Condition[] {
+  const open = conditions.filter((condition) => condition.status !== 'True');
+  return open.filter(
+    ({ type, message }) => type !== 'Converged' || !open.some((part) => part.type !== type && part.message === message),
+  );
 }
 
 /** `-` is as wanted, `~` under way, `!` wrong. */

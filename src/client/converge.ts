@@ -84,17 +84,23 @@ function convergeFailed(status: LoopStatus): RdError {
   return new RdError(
     'ERR_CONVERGE_FAILED',
     condition
-      ? `The backend did not reach the desired state: ${condition.message} (${condition.type}: ${condition.reason}).`
+      ? `The backend did not reach the desired state (${condition.type}: ${condition.reason}): ${sentence(condition)}`
       : 'The backend is in the state ERROR.',
   );
 }
 
 function deadline(timeoutMs: number, last: LoopStatus | undefined): RdError {
   const condition = last && blame(last);
-  const missing = condition ? `; still open is ${condition.type}: ${condition.message || condition.reason}` : '';
-  return new RdError('ERR_DEADLINE', `The backend has not converged within ${timeoutMs / 1000} s${missing}.`, {
+  const missing = condition ? ` (${condition.type}: ${condition.reason}): ${sentence(condition)}` : '.';
+  const limit = `${Math.max(1, Math.round(timeoutMs / 1000))} s`;
+  return new RdError('ERR_DEADLINE', `The backend has not converged within ${limit}${missing}`, {
     advice: 'The service goes on working; look with `rdctl status`, or apply again with a longer --timeout.',
   });
+}
+
+function sentence({ message, reason }: Condition): string {
+  const text = message || reason;
+  return text.endsWith('.') ? text : `${text}.`;
 }
 
 function wentAway(cause: RdError): RdError {

@@ -239,8 +239,22 @@ describe('what can go wrong', () => {
     file('p.json', CONTAINERD);
     const { exit, err } = await rdctl(['apply', '-f', 'p.json']);
     expect(exit).toBe(1);
-    expect(err).toMatch(/did not reach the desired state: .*EngineReady/);
-    expect(err).toContain('rdctl apply --previous');
+    expect(err).toMatch(
+      /^Error: The backend did not reach the desired state \(EngineReady: StepFailed\): engine start failed/m,
+    );
+    expect(err).toMatch(/with: rdctl apply --previous\n$/);
+    const back = await rdctl(['apply', '--previous']);
+    expect(back.exit).toBe(0);
+    expect(back.out).toMatch(/Converged in .*\nEngine: simulated:moby\n$/);
+  });
+
+  test('nothing that a person sees comes from the wire', async () => {
+    const { rdctl, file } = await stage();
+    file('p.json', CONTAINERD);
+    const { out, err } = await rdctl(['apply', '-f', 'p.json']);
+    expect(`${out}${err}`).not.toMatch(
+      /Rancher|reconfiguring|received backend state|no changes necessary|restart required/,
+    );
   });
 
   test('a backend that gave up is asked again, and can recover', async () => {

@@ -93,12 +93,12 @@ describe('waiting', () => {
   test('gives up at the deadline, naming what is open', async () => {
     const open = statusWith({
       ...WORKING,
-      conditions: [condition({ status: 'Unknown', reason: 'Starting', message: 'moby is starting' })],
+      conditions: [condition({ concern: 'patience', reason: 'Starting', message: 'moby is starting' })],
     });
     const { promise, clock } = wait(answers(open), { timeoutMs: 2000 });
     await expect(promise).rejects.toMatchObject({
       code: 'ERR_DEADLINE',
-      message: expect.stringContaining('moby is starting'),
+      message: 'The backend has not converged within 2 s (EngineReady: Starting): moby is starting.',
     });
     expect(clock.now()).toBe(3000);
   });
@@ -113,7 +113,7 @@ describe('waiting', () => {
     await expect(wait(answers(failed)).promise).rejects.toMatchObject({
       code: 'ERR_CONVERGE_FAILED',
       message:
-        'The backend did not reach the desired state: dockerd ended with exit status 1 (EngineReady: StartFailed).',
+        'The backend did not reach the desired state (EngineReady: StartFailed): dockerd ended with exit status 1.',
     });
   });
 

@@ -25,9 +25,21 @@ describe('progress', () => {
     const view = viewFor(undefined, io);
     view.event({ type: 'progress', status: statusWith({ phases: [{ name: 'engine stop', startedAt: AT }] }) });
     view.event({ type: 'progress', status: statusWith({ phases: [STOP, START] }) });
+    view.event({ type: 'progress', status: statusWith({ phases: [STOP, { ...START, ms: 20, outcome: 'done' }] }) });
     view.endEvents();
     view.endEvents();
     expect(io.text.err).toBe('  engine stop …\r\u001b[2K  engine start …\r\u001b[2K');
+  });
+
+  test('on a terminal what was done stays to be seen after a failure', () => {
+    const io = fakeIo({ progress: true });
+    const view = viewFor(undefined, io);
+    const phases: Phase[] = [STOP, { ...START, ms: 20, outcome: 'failed' }];
+    view.event({ type: 'progress', status: statusWith({ phases: [STOP, START], converged: false }) });
+    view.event({ type: 'progress', status: statusWith({ phases, converged: false, backendState: 'ERROR' }) });
+    view.endEvents();
+    view.endEvents();
+    expect(io.text.err).toBe('  engine start …\r\u001b[2K  engine stop   1.5 s\n  engine start  20 ms  failed\n');
   });
 
   test('none with -o json: stdout holds one document, stderr nothing', () => {
@@ -131,11 +143,13 @@ describe('status', () => {
         backendState: 'ERROR',
         conditions: [
           { ...about, type: 'EngineReady', reason: 'StepFailed', concern: 'attention' },
-          { ...about, type: 'ClusterReady', reason: 'SwitchedOff', concern: 'none' },
+          { ...about, message: 'off', type: 'ClusterReady', reason: 'SwitchedOff', concern: 'none' },
+          { ...about, type: 'Converged', reason: 'Failed', concern: 'attention' },
         ],
       }),
       style(false),
     );
-    expect(text).toContain('! EngineReady: m (StepFailed)\n- ClusterReady: m (SwitchedOff)\n');
+    expect(text).toContain('! EngineReady: m (StepFailed)\n- ClusterReady: off (SwitchedOff)\n');
+    expect(text).not.toContain('Converged:');
   });
 });

@@ -1,0 +1,59 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { withWayBack } from '../../cli/convergence-failure.ts';
+import type { Service } from '../../cli/service.ts';
+import { RdError } from '../../src/errors.ts';
+import { places } from '../../src/storage/places.ts';
+import { statusWith } from '../helpers/plans.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const FAILED = new RdError('ERR_CONVERGE_FAILED', 'The backend did not reach the desired state.');
+const BACK = 'Go back to what was there before with: rdctl apply --previous';
+
+/** What becomes of an error where these logs are. */
+async function told(logs: Record<string, string>, error = FAILED): Promise<RdError> {
+  const where = places({ RDCTL_HOME: temporaryDirectory() }, 'linux', '/');
+  mkdirSync(where.logs, { recursive: true });
+  for (const [name, text] of Object.entries(logs)) writeFileSync(join(where.logs, name), text);
+  const client = { status: async () => statusWith() } as Partial<Service['client']> as Service['client'];
+  const outcome: unknown = await withWayBack(error, { client, status: statusWith() }, where).catch((each) => each);
+  if (!(outcome instanceof RdError)) throw new Error('no expected failure');
+  return outcome;
+}
+
+const record = (level: number, msg: string, rest = {}) =>
+  JSON.stringify({ level, time: '2030-01-01T00:00:00.000Z', pid: 1, msg, ...rest });
+
+test('the last trouble of the service is told in words, and the command back', async () => {
+  const service = [
+    'half a line"}',
+    record(40, 'step failed', { step: 'engine start', error: 'an older one' }),
+    record(40, 'step failed', { step: 'engine start', error: 'the disk is full' }),
+    record(30, 'request done'),
+    '',
+  ].join('\n');
+  const { code, details, advice } = await told({ 'service.log': service });
+  expect({ code, advice }).toEqual({ code: 'ERR_CONVERGE_FAILED', advice: BACK });
+  expect(details).toHaveLength(1);
+  expect(details[0]).toMatch(/\/service\.log: 2030-01-01T00:00:00\.000Z: step failed: engine start: the disk is full$/);
+});
+
+test('the log of the engine goes before ours', async () => {
+  const { details } = await told({
+    'dockerd.log': 'starting\nfailed to \u001b[31mload\n\n',
+    'service.log': record(40, 'step failed'),
+  });
+  expect(details).toHaveLength(1);
+  expect(details[0]).toMatch(/\/dockerd\.log: failed to {2}?\S*load$/);
+});
+
+test('without a log, or without trouble in it, the reason stands alone', async () => {
+  expect((await told({})).details).toEqual([]);
+  expect(await told({ 'service.log': record(30, 'listening') })).toMatchObject({ details: [], advice: BACK });
+});
+
+test('other errors pass as they are', async () => {
+  const late = new RdError('ERR_DEADLINE', 'late');
+  expect(await told({ 'service.log': record(40, 'step failed') }, late)).toBe(late);
+});
