@@ -74,6 +74,17 @@ test.each([
   expect(text).toBe('no changes necessary');
 });
 
+test('an empty cluster version takes the place of a stored one, costs nothing, and is no change in a plan', async () => {
+  const settings = defaults();
+  settings.kubernetes.version = '1.30.2';
+  const { client, script } = startApi({ settings, versions: ['1.30.2', '1.31.0'] });
+  script.observed = runsWith(settings);
+  const wanted = { kubernetes: { enabled: true, version: '' } };
+  expect((await client.plan({ settings: wanted, state: 'unmanaged', prune: [] })).changes).toEqual([]);
+  expect((await client.putSettings({ version: 19, ...wanted })).text).toBe('settings updated; no restart required');
+  expect((await client.settings()).settings).toMatchObject(wanted);
+});
+
 test.each([
   ['STARTED', 'reconfiguring Rancher Desktop to apply changes (this may take a while)'],
   ['DISABLED', 'reconfiguring Rancher Desktop to apply changes (this may take a while)'],

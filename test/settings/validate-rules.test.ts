@@ -17,10 +17,11 @@ describe('versions of the cluster', () => {
       lines({ 'kubernetes.version': '1.30.2' }, { versions: ['1.31.0'], current: { 'kubernetes.version': '1.30.2' } }),
     ).toEqual([]);
   });
-  test('empty is asked for only while the cluster is off', () => {
-    const current = { 'kubernetes.version': '1.30.2' };
-    expect(lines({ 'kubernetes.version': '' }, { current })).toEqual(['Kubernetes version "" not found.']);
-    expect(lines({ 'kubernetes.version': '', 'kubernetes.enabled': false }, { current })).toEqual([]);
+  test.each([true, false])('empty leaves the choice to the service, with the cluster on (%s) or off', (enabled) => {
+    const current = { 'kubernetes.version': '1.30.2', 'kubernetes.enabled': enabled };
+    const payload = { 'kubernetes.version': '', 'kubernetes.enabled': true };
+    expect(lines(payload, { current, versions: ['1.30.2', '1.31.0'] })).toEqual([]);
+    expect(lines(payload, { current })).toEqual([]);
   });
 });
 

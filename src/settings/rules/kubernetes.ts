@@ -1,13 +1,9 @@
 import { isKubernetesVersion } from '../kubernetes-version.ts';
 import type { Rule } from './rule.ts';
 
-/**
- * A changed version must be offered; empty is left to the service, which a change can ask for only while the cluster is off.
- * While no version is known every real version passes.
- */
-export const kubernetesVersion: Rule = ({ desired, changed, result, context }) => {
-  if (!changed || typeof desired !== 'string') return [];
-  if (desired === '' && result('kubernetes.enabled') !== true) return [];
+/** A changed version must be offered; empty means whatever the service chooses. While none is known every real one passes. */
+export const kubernetesVersion: Rule = ({ desired, changed, context }) => {
+  if (!changed || typeof desired !== 'string' || desired === '') return [];
   const offered = context.kubernetesVersions ?? [];
   if (offered.length > 0 ? offered.includes(desired) : isKubernetesVersion(desired)) return [];
   const message = `Kubernetes version "${desired}" not found.`;
