@@ -96,7 +96,7 @@ export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
 
 /** True when a plan destroys something that cannot be had back. */
 function needsConsent(plan: Plan): boolean {
-  return plan.summary.resets > 0 || !plan.summary.nothingLost;
+  return plan.summary.resets > 0 || plan.blastRadius.some((item) => item.lost);
 }
 
 /** True when a plan costs more than the one that was agreed to. */

@@ -52,7 +52,7 @@ export interface PlanSummary {
   restarts: number;
   resets: number;
   blocked: number;
-  /** True when nothing in the blast radius is lost. */
+  /** True only when the blast radius is empty; what is lost for good has `lost` there. */
   nothingLost: boolean;
   /** `3 changes, 1 restart, nothing is lost`. */
   text: string;

@@ -18,7 +18,7 @@ export function summarise({ changes, blastRadius, restart, pending }: SummaryInp
   const resets = open.some((change) => change.severity === 'reset') ? 1 : 0;
   const restarts = restart ? 1 : 0;
   const blocked = changes.length - open.length;
-  const nothingLost = blastRadius.every((item) => !item.lost);
+  const nothingLost = blastRadius.length === 0;
   const totals = {
     changes: changes.length,
     severity: highest(open.map((change) => change.severity)),

@@ -227,7 +227,7 @@ describe('what a plan interrupts, hides and destroys', () => {
   test('a restart of an idle engine loses nothing', async () => {
     const plan = await planFor(OFF, requestFor({ 'containerEngine.allowedImages.enabled': true }));
     expect(plan.blastRadius).toEqual([]);
-    expect(plan.summary.text).toBe('1 change, 1 restart, nothing is lost');
+    expect(plan.summary).toMatchObject({ nothingLost: true, text: '1 change, 1 restart, nothing is lost' });
   });
 
   test('a restart of the cluster leaves containers alone', async () => {
@@ -235,6 +235,7 @@ describe('what a plan interrupts, hides and destroys', () => {
     expect(plan.blastRadius).toEqual([
       { what: 'interrupts the workloads of the cluster while it restarts', lost: false },
     ]);
+    expect(plan.summary).toMatchObject({ nothingLost: false, text: '1 change, 1 restart, no data is deleted' });
   });
 
   test('a reset says what is lost', async () => {

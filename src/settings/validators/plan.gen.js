@@ -8,20 +8,20 @@ plan interrupts, hides or destroys.",type:"array",items:{type:"object",required:
 r what cannot be had back.",type:"boolean"}}}},pendingRestart:{description:"Reasons of a restart that is due already, before any change of this plan.",type:"arr\
 ay",items:{type:"string"}},warnings:{type:"array",items:{type:"string"}},summary:{type:"object",required:["changes","severity","restarts","resets","blocked","no\
 thingLost","text"],properties:{changes:{type:"integer",minimum:0},severity:{$ref:"#/$defs/severity"},restarts:{type:"integer",minimum:0},resets:{type:"integer",
-minimum:0},blocked:{type:"integer",minimum:0},nothingLost:{type:"boolean"},text:{description:"3 changes, 1 restart, nothing is lost",type:"string"}}},saved:{description:"\
-Only in a plan that `plan --out-file` wrote: what is needed to apply exactly this plan.",type:"object",required:["createdAt","digests","files","request"],properties:{
-createdAt:{type:"string"},digests:{description:"SHA-256 of canonical JSON, secret values left out.",type:"object",required:["live","locks","schema","profile"],properties:{
-live:{$ref:"#/$defs/digest"},locks:{$ref:"#/$defs/digest"},schema:{$ref:"#/$defs/digest"},profile:{$ref:"#/$defs/digest"}}},files:{description:"Absolute paths o\
-f the profile's files, - for standard input.",type:"array",items:{type:"string"}},request:{type:"object",required:["settings","state","prune"],properties:{settings:{
-type:"object"},state:{enum:["started","stopped","unmanaged"]},prune:{type:"array",items:{type:"string"}}}}}}},$defs:{digest:{type:"string",pattern:"^sha256:[0-9\
-a-f]{64}$"},severity:{description:"none: only stored; live: applied to what runs; restart: restarts the backend; reset: destroys cluster data.",enum:["none","li\
-ve","restart","reset"]},target:{type:"object",required:["product","driver","simulated"],properties:{product:{type:"string"},home:{description:"Directory of the \
-service's state.",type:"string"},driver:{type:"string"},simulated:{type:"boolean"}}},change:{type:"object",required:["path","action","severity","reason"],properties:{
-path:{description:"Dotted setting path; `state` for the power state.",type:"string"},key:{description:"Key of the entry where the setting is a map.",type:"strin\
-g"},action:{enum:["create","update","replace","delete","no-op"]},before:{description:'Absent for create; { "sensitive": true } for a value that must not be show\
-n.'},after:{description:'Absent for delete; { "sensitive": true } for a value that must not be shown.'},severity:{$ref:"#/$defs/severity"},reason:{type:"string"},
-blocked:{description:"Set when the change cannot be made.",type:"object",required:["by","message"],properties:{by:{enum:["lock","unsupported"]},message:{type:"s\
-tring"}}}}}}};var k={description:"none: only stored; live: applied to what runs; restart: restarts the backend; reset: destroys cluster data.",enum:["none","live","restart","\
+minimum:0},blocked:{type:"integer",minimum:0},nothingLost:{description:"True only when blastRadius is empty; its items say with `lost` what cannot be had back.",
+type:"boolean"},text:{description:"3 changes, 1 restart, nothing is lost",type:"string"}}},saved:{description:"Only in a plan that `plan --out-file` wrote: what\
+ is needed to apply exactly this plan.",type:"object",required:["createdAt","digests","files","request"],properties:{createdAt:{type:"string"},digests:{description:"\
+SHA-256 of canonical JSON, secret values left out.",type:"object",required:["live","locks","schema","profile"],properties:{live:{$ref:"#/$defs/digest"},locks:{$ref:"\
+#/$defs/digest"},schema:{$ref:"#/$defs/digest"},profile:{$ref:"#/$defs/digest"}}},files:{description:"Absolute paths of the profile's files, - for standard inpu\
+t.",type:"array",items:{type:"string"}},request:{type:"object",required:["settings","state","prune"],properties:{settings:{type:"object"},state:{enum:["started",
+"stopped","unmanaged"]},prune:{type:"array",items:{type:"string"}}}}}}},$defs:{digest:{type:"string",pattern:"^sha256:[0-9a-f]{64}$"},severity:{description:"non\
+e: only stored; live: applied to what runs; restart: restarts the backend; reset: destroys cluster data.",enum:["none","live","restart","reset"]},target:{type:"\
+object",required:["product","driver","simulated"],properties:{product:{type:"string"},home:{description:"Directory of the service's state.",type:"string"},driver:{
+type:"string"},simulated:{type:"boolean"}}},change:{type:"object",required:["path","action","severity","reason"],properties:{path:{description:"Dotted setting p\
+ath; `state` for the power state.",type:"string"},key:{description:"Key of the entry where the setting is a map.",type:"string"},action:{enum:["create","update",
+"replace","delete","no-op"]},before:{description:'Absent for create; { "sensitive": true } for a value that must not be shown.'},after:{description:'Absent for \
+delete; { "sensitive": true } for a value that must not be shown.'},severity:{$ref:"#/$defs/severity"},reason:{type:"string"},blocked:{description:"Set when the\
+ change cannot be made.",type:"object",required:["by","message"],properties:{by:{enum:["lock","unsupported"]},message:{type:"string"}}}}}}};var k={description:"none: only stored; live: applied to what runs; restart: restarts the backend; reset: destroys cluster data.",enum:["none","live","restart","\
 reset"]};var g={type:"object",required:["path","action","severity","reason"],properties:{path:{description:"Dotted setting path; `state` for the power state.",type:"stri\
 ng"},key:{description:"Key of the entry where the setting is a map.",type:"string"},action:{enum:["create","update","replace","delete","no-op"]},before:{description:'\
 Absent for create; { "sensitive": true } for a value that must not be shown.'},after:{description:'Absent for delete; { "sensitive": true } for a value that mus\
