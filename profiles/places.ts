@@ -3,7 +3,7 @@ import { namesBefore } from '../src/settings/migrate.ts';
 import type { Part } from './settings-part.ts';
 
 /** A place in one of the documents, counted from 1. */
-export interface Place {
+interface Place {
   file: string;
   line: number;
   column: number;

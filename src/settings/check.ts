@@ -5,14 +5,14 @@ import { explain, wrongValue } from './explanation.ts';
 import type { Platform } from './field.ts';
 import { FIELDS } from './fields.gen.ts';
 import type { Finding } from './finding.ts';
-import type { IssueCode, ValidateContext } from './issue.ts';
+import type { IssueCode } from './issue.ts';
 import { leafAt, pointerNames, pointerTo, setLeaf } from './leaf-paths.ts';
 import { migrateWithOrigins, namesBefore, versionProblem } from './migrate.ts';
 import type { ShapeFinding } from './older-shapes.ts';
 import { copyOfObject, own } from './own.ts';
 import type { ParsedDocument } from './parse.ts';
 import { positioned } from './position.ts';
-import { SCHEMA_VERSION, type Settings } from './settings.gen.ts';
+import { SCHEMA_VERSION } from './settings.gen.ts';
 import { unknownKeys } from './unknown-keys.ts';
 import { validate } from './validate.ts';
 
@@ -24,11 +24,6 @@ export interface CheckContext {
   osRelease?: string;
   /** Product version of macOS. */
   osVersion?: string;
-  /** The settings that would be changed; without them the defaults, and no value can be a decrease. */
-  current?: Settings;
-  kubernetesVersions?: readonly string[];
-  /** The document is a locked profile. */
-  locked?: boolean;
 }
 
 /** Settings in a document, as somebody wrote them. */
@@ -42,8 +37,8 @@ export interface WrittenSettings {
 
 /**
  * A finding with what kind of mistake it is: `version` concerns the settings as a whole; `shape` and `newer` are about the
- * shape of an older version. `platform`, `conflict`, `decrease` and `kubernetes-version` depend on the system, all others
- * do not.
+ * shape of an older version. `platform`, `conflict` and `kubernetes-version` depend on the system and on settings that the
+ * document leaves alone, all others do not.
  */
 export interface CheckFinding extends Finding {
   code: IssueCode | 'unknown' | 'shape' | 'newer';
@@ -72,8 +67,7 @@ export async function checkSettings(written: WrittenSettings, context: CheckCont
   if (version) return { findings: [place(version)], settings: {}, origins: new Map() };
   const older = settings.version !== SCHEMA_VERSION;
   const mistaken = older ? await olderFindings(written) : unknownFindings(settings);
-  const { platform, locked = false } = context;
-  const migrated = migrateWithOrigins(settings, { platform, locked, partial: true });
+  const migrated = migrateWithOrigins(settings, { platform: context.platform, partial: true });
   const canonical = canonicaliseTexts(migrated.document);
   const known = new Set(mistaken.map(({ pointer }) => pointer));
   const values = valueFindings(canonical, written, migrated.origins, context);
@@ -139,22 +133,13 @@ function valueFindings(
   origins: ReadonlyMap<string, string>,
   context: CheckContext,
 ): Found[] {
-  const { current } = context;
-  return validate(withoutRemovals(settings), { ...hostOf(context), current: current ?? defaultSettings(context) })
-    .filter(({ code }) => current !== undefined || code !== 'decrease')
+  // Without the settings that would be changed nothing is a decrease, and every real cluster version may be on offer.
+  return validate(withoutRemovals(settings), { ...context, current: defaultSettings(context) })
+    .filter(({ code }) => code !== 'decrease')
     .map((issue) => {
       const pointer = pointerTo(namesBefore(origins, pointerNames(issue.pointer)));
       return { code: issue.code, pointer, ...explain(issue, document.sourceText(`${at}${pointer}`)) };
     });
-}
-
-function hostOf({ platform, arch, osVersion, kubernetesVersions }: CheckContext): Omit<ValidateContext, 'current'> {
-  return {
-    platform,
-    arch,
-    ...(osVersion === undefined ? {} : { osVersion }),
-    ...(kubernetesVersions === undefined ? {} : { kubernetesVersions }),
-  };
 }
 
 /** In a document `null` removes an entry of every map; a call cannot remove one of a map of texts. */

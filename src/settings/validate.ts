@@ -12,7 +12,7 @@ import type { RuleInput } from './rules/rule.ts';
 import { valueProblems } from './rules/value.ts';
 import type { SettingPath } from './settings.gen.ts';
 
-export type { Issue, IssueCode, ValidateContext } from './issue.ts';
+export type { Issue, ValidateContext } from './issue.ts';
 export { unknownKeys } from './unknown-keys.ts';
 
 /**
