@@ -1,13 +1,18 @@
 // Builds dist/: a small entry and one file per lazy import of it, everything bundled, so that it runs without packages.
 // Usage: node build.mjs [--out-dir DIR] [--no-cache]
 import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, join, relative, resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 
 const { outDir, cache } = options(process.argv.slice(2));
+/** How long the service of the warm-up may take to end. */
+const STOP_MS = 30_000;
 const ERRORS = resolve('src/errors.ts');
 const LOADER = resolve('cli/code-cache.ts');
 /** Files whose lazy imports become files of their own; all others are loaded late from the file they are bundled into. */
@@ -118,8 +123,11 @@ function checkAscii(file) {
 /** Runs the commands once against a simulated desktop, so that each leaves its compiled code beside it. */
 async function warm() {
   const home = mkdtempSync(join(tmpdir(), 'rdctl-build-'));
-  const { NODE_OPTIONS: _options, ...rest } = process.env;
-  const env = { ...rest, RDCTL_HOME: home, RDCTL_DRIVER: 'simulated' };
+  // A variable that names a service of the user, or a secret of it, must not reach these runs.
+  const inherited = Object.entries(process.env).filter(
+    ([name]) => !name.startsWith('RDCTL_') && name !== 'NODE_OPTIONS',
+  );
+  const env = { ...Object.fromEntries(inherited), RDCTL_HOME: home, RDCTL_DRIVER: 'simulated' };
   const profile = 'examples/moby.yaml';
   const lines = [
     ['version'],
@@ -135,7 +143,7 @@ async function warm() {
     ['shutdown'],
   ];
   try {
-    const service = spawn(process.execPath, [entry, 'serve', '--power=started'], {
+    const service = spawn(process.execPath, [entry, 'serve', '--power=started', `--port=${await freePort()}`], {
       env,
       stdio: ['ignore', 'ignore', 'pipe'],
     });
@@ -143,7 +151,7 @@ async function warm() {
     try {
       await listening(service);
       for (const line of lines) await finish(line, env);
-      await closed;
+      await within(STOP_MS, closed);
     } finally {
       service.kill();
     }
@@ -152,6 +160,24 @@ async function warm() {
   } finally {
     rmSync(home, { recursive: true, force: true });
   }
+}
+
+/** Not the port that other programs look for. */
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  return port;
+}
+
+/** Rejects when the promise is not fulfilled in time. */
+async function within(ms, promise) {
+  const late = new AbortController();
+  const limit = delay(ms, undefined, { signal: late.signal }).then(() => {
+    throw new Error(`the simulated service did not end within ${ms / 1000} s`);
+  });
+  await Promise.race([promise, limit]).finally(() => late.abort());
 }
 
 /** Resolves with the first line that the service prints, which it does when it listens. */

@@ -6,10 +6,14 @@ import { join, resolve } from 'node:path';
 /** The built tool; `npm run build` makes it. */
 export const TOOL = resolve('dist/rdctl.cjs');
 
-/** The environment of every measured process: without the variable that triples start-up on Node 20. */
+/**
+ * The environment of every measured process: without the variable that triples start-up on Node 20, and without those that
+ * could name a service of the user.
+ */
 export function cleanEnv(extra: Record<string, string> = {}): NodeJS.ProcessEnv {
-  const { NODE_EXTRA_CA_CERTS: _slow, NODE_OPTIONS: _options, ...env } = process.env;
-  return { ...env, ...extra };
+  const dropped = (name: string) =>
+    name.startsWith('RDCTL_') || name === 'NODE_EXTRA_CA_CERTS' || name === 'NODE_OPTIONS';
+  return { ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !dropped(name))), ...extra };
 }
 
 /** Starts a program and resolves with its exit status and what it printed. */

@@ -97,7 +97,7 @@ const TABLE: readonly Rule[] = [
 ];
 
 const IMPORT =
-  /(?:^|\n)\s*(import|export)\s+(type\s)?[^'";]*?from\s*['"](\.[^'"]+)['"]|import\(\s*['"](\.[^'"]+)['"]\s*\)/g;
+  /(?:^|\n)\s*(import|export)\s+(type\s)?(?:[^'";]*?from\s*)?['"](\.[^'"]+)['"]|import\(\s*['"](\.[^'"]+)['"]\s*\)/g;
 
 function files(folder: string): string[] {
   return readdirSync(folder).flatMap((name) => {
@@ -128,7 +128,8 @@ test('imports point one way', () => {
   expect(all.flatMap((file) => violations(file, readFileSync(file, 'utf8')))).toEqual([]);
 });
 
-test('the check sees a forbidden import, also a lazy one', () => {
+test('the check sees a forbidden import, also a lazy one and one without names', () => {
+  expect(violations('cli/x.ts', "import '../src/api/app.ts';")).toHaveLength(1);
   expect(violations('cli/x.ts', "import { a } from '../src/api/app.ts';")).toHaveLength(1);
   expect(violations('cli/x.ts', "const a = await import('../src/api/app.ts');")).toHaveLength(1);
   expect(violations('cli/x.ts', "import type { Plan } from '../src/plan/change.ts';")).toEqual([]);
