@@ -21,6 +21,20 @@ export function createVirtualClock({ auto = false } = {}): VirtualClock {
   const turn = async () => {
     for (let turns = 0; turns < 5; turns++) await new Promise((resolve) => setImmediate(resolve));
   };
+  const earliest = () => asleep.toSorted((a, b) => a.at - b.at)[0];
+  let pumping = false;
+  /** Wakes one sleeper per turn of the event loop, the earliest first, so that time never passes one by. */
+  const pump = () => {
+    if (!auto || pumping || asleep.length === 0) return;
+    pumping = true;
+    setImmediate(() => {
+      pumping = false;
+      const next = earliest();
+      if (next) time = Math.max(time, next.at);
+      next?.wake();
+      pump();
+    });
+  };
   return {
     now: () => time,
     turn,
@@ -38,19 +52,14 @@ export function createVirtualClock({ auto = false } = {}): VirtualClock {
         };
         asleep.push(sleeper);
         signal.addEventListener('abort', sleeper.wake, { once: true });
-        if (!auto) return;
-        setImmediate(() => {
-          if (!asleep.includes(sleeper)) return;
-          time = Math.max(time, sleeper.at);
-          sleeper.wake();
-        });
+        pump();
       }),
     async advance(ms) {
       const until = time + ms;
       await turn();
       for (;;) {
-        const next = asleep.filter((sleeper) => sleeper.at <= until).sort((a, b) => a.at - b.at)[0];
-        if (!next) break;
+        const next = earliest();
+        if (!next || next.at > until) break;
         time = next.at;
         next.wake();
         await turn();
