@@ -24,17 +24,21 @@ describe('a newcomer with nothing but Node', () => {
   });
 
   test('a service killed in the middle of an apply leaves whole settings, and apply completes them', async () => {
-    const { home, rdctl, servicePid, status } = toolHome();
+    const { home, rdctl, servicePid, status } = toolHome({ RDCTL_SIMULATED_LATENCY_MS: '1000' });
     expect(await rdctl('apply', '-f', 'examples/moby.yaml', '--driver', 'simulated')).toMatchObject({ exit: 0 });
     const applying = rdctl('apply', '-f', 'examples/containerd.yaml');
-    // The moment does not matter: at any point the settings are the old or the new.
+    await expect.poll(async () => (await status()).backendState, { timeout: 20_000 }).toMatch(/STOPPING|STARTING/);
     process.kill(servicePid(), 'SIGKILL');
-    await applying;
+    expect((await applying).exit).toBe(1);
     const stored = JSON.parse(readFileSync(join(home, 'config', 'settings.json'), 'utf8'));
-    expect(['moby', 'containerd']).toContain(stored.containerEngine.name);
+    expect(stored.containerEngine.name).toBe('containerd');
 
     expect(await rdctl('apply', '-f', 'examples/containerd.yaml')).toMatchObject({ exit: 0 });
-    expect(await status()).toMatchObject({ converged: true, engine: { name: 'containerd' } });
+    expect(await status()).toMatchObject({
+      converged: true,
+      engine: { name: 'containerd' },
+      counters: { settingsPuts: 0 },
+    });
   });
 
   test('bare settings round-trip, before and after a restart of the service', async () => {
