@@ -10,6 +10,7 @@ import type { Places } from '../src/storage/places.ts';
 import { wallClock } from './clock.ts';
 import type { Invocation } from './command.ts';
 import { withWayBack } from './convergence-failure.ts';
+import { showNotices } from './notices.ts';
 import { withPlaces } from './placed-errors.ts';
 import { runningService, type Service, targetOf } from './service.ts';
 import type { View } from './views/view.ts';
@@ -50,6 +51,7 @@ export async function applyNow(options: ApplyOptions): Promise<void> {
   });
   try {
     const service = await serviceFor(options);
+    showNotices(service.status, io);
     const { client } = service;
     const target = targetOf(service.status);
     const { checkTarget, checkFresh } = wanted.saved ? await import('../src/client/saved-plan.ts') : {};

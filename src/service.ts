@@ -116,7 +116,8 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   };
   await saveState(here.stateFile, { driver: driver.name, power: initial.power, generation: initial.generation });
   if (startup.unsaved || settings !== startup.settings) {
-    await saveSettings(here.settingsFile, here.previousSettingsFile, settings);
+    const previous = startup.fileIsGarbled ? undefined : here.previousSettingsFile;
+    await saveSettings(here.settingsFile, previous, settings);
   }
   setLogLevel(log, settings);
   for (const notice of notices) log.write('warn', notice);

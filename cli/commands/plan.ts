@@ -5,6 +5,7 @@ import type { Plan } from '../../src/plan/change.ts';
 import { noArguments } from '../arguments.ts';
 import { defineCommand } from '../command.ts';
 import { desiredOf } from '../desired.ts';
+import { showNotices } from '../notices.ts';
 import { planFor } from '../planning.ts';
 import { runningService, type Service } from '../service.ts';
 import { OUTPUT_FLAG, viewFor } from '../views/choose.ts';
@@ -36,6 +37,7 @@ Exit codes: 0 done; with --detailed-exitcode 2 when there are changes; 3 the pro
     const view = viewFor(flags.output, io);
     const desired = await desiredOf(flags.file, io, view);
     const service = await runningService(invocation);
+    if (service) showNotices(service.status, io);
     const made = await planFor(desired, service, io);
     if (flags['out-file']) await save(resolve(io.cwd, flags['out-file']), made, desired, service);
     view.plan(made, desired.locate);

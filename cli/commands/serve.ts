@@ -4,6 +4,7 @@ import { isObject, type JsonObject } from '../../src/json.ts';
 import { noArguments } from '../arguments.ts';
 import { defineCommand, type Io } from '../command.ts';
 import { driverText } from '../driver-text.ts';
+import { showNotices } from '../notices.ts';
 import { supportedPlatform } from '../platform.ts';
 
 const POWERS = ['keep', 'started', 'stopped'] as const;
@@ -49,8 +50,9 @@ real one that can run here. \`simulated\` runs nothing and is never chosen by it
       ...(globals.port ? { port: globals.port } : {}),
       ...(settings === undefined ? {} : { settings }),
     });
-    const { driver } = await createClient(service.connection).status();
-    io.err(`rdctl listens on http://127.0.0.1:${service.port}, ${driverText(driver)}\n`);
+    const status = await createClient(service.connection).status();
+    io.err(`rdctl listens on http://127.0.0.1:${service.port}, ${driverText(status.driver)}\n`);
+    showNotices(status, io);
     await Promise.race([service.stopped, aborted(signal)]);
     if (signal.aborted) await service.stop(String(signal.reason));
     await service.stopped;

@@ -7,6 +7,7 @@ import { defineCommand, type GlobalFlags, type Io } from '../command.ts';
 import { driverText } from '../driver-text.ts';
 import { launchService } from '../launch.ts';
 import { quote } from '../literals.ts';
+import { showNotices } from '../notices.ts';
 import { platformName } from '../platform-name.ts';
 import { givenSettings, SETTING_FLAG_TABLE, settingsPayload } from '../setting-flags.ts';
 import { writeSettings } from '../setting-write.ts';
@@ -62,8 +63,9 @@ are changed as \`set\` does, and a stopped backend is started.`,
         ...(settings.length === 0 ? {} : { settings: settingsPayload(settings) }),
       });
       client = createClient(connection);
-      const { driver: chosen, pid } = await client.status({ signal: io.signal });
-      io.err(`The service runs: pid ${pid}, ${driverText(chosen)}\n`);
+      const status = await client.status({ signal: io.signal });
+      io.err(`The service runs: pid ${status.pid}, ${driverText(status.driver)}\n`);
+      showNotices(status, io);
     }
     if (flags.wait === true) {
       const timeoutMs = typeof flags['wait-timeout'] === 'number' ? flags['wait-timeout'] : TEN_MINUTES;

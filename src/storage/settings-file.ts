@@ -1,35 +1,80 @@
 import { RdError } from '../errors.ts';
-import type { JsonObject } from '../json.ts';
-import { isObject } from '../json.ts';
+import { isObject, type JsonObject, type JsonValue } from '../json.ts';
 import { canonicalise } from '../settings/canonical.ts';
-import { fillDefaults } from '../settings/defaults.ts';
+import { defaultSettings, fillDefaults } from '../settings/defaults.ts';
 import type { Platform } from '../settings/field.ts';
+import type { IssueCode } from '../settings/issue.ts';
 import { migrate, versionProblem } from '../settings/migrate.ts';
-import type { Settings } from '../settings/settings.gen.ts';
-import { SCHEMA_VERSION } from '../settings/settings.gen.ts';
+import { SCHEMA_VERSION, type Settings } from '../settings/settings.gen.ts';
+import { unknownKeys, validate } from '../settings/validate.ts';
 import { validate as hasShape } from '../settings/validators/settings-v19.gen.js';
 import type { FileOperations } from './atomic-file.ts';
 import { readIfThere, writeFileAtomic } from './atomic-file.ts';
 import { ioError } from './io-error.ts';
-import { setAside } from './set-aside.ts';
-import { shapeProblems } from './shape-problems.ts';
+
+/** The computer, as far as the reading of settings depends on it. */
+export interface FileHost {
+  platform: Platform;
+  arch: string;
+  osRelease?: string;
+}
 
 export type LoadedSettings =
   /** There is no file: the first run. */
   | { kind: 'missing' }
-  | { kind: 'loaded'; settings: Settings }
-  /** The file could not be used and now has another name. `reason` is a clause, `movedTo` a path. */
-  | { kind: 'set-aside'; reason: string; movedTo: string };
+  /** `ignored`: dotted paths that are no settings. */
+  | { kind: 'loaded'; settings: Settings; ignored: string[] }
+  /** It is not JSON: cut off, empty, or something else altogether. */
+  | { kind: 'garbled' };
+
+/** Mistakes that settings have by themselves. What depends on the computer or the driver is not held against a file. */
+const OWN_MISTAKES: ReadonlySet<string> = new Set([
+  'section',
+  'type',
+  'range',
+  'enum',
+  'format',
+  'duplicates',
+] satisfies IssueCode[]);
 
 /**
- * Reads the settings file: migrated, canonical, complete. What cannot be used is set aside, never overwritten.
- * @throws RdError `ERR_SETTINGS_FILE` when the file cannot be read at all, or was written by a newer release.
+ * Reads the settings file: migrated, canonical, complete. Changes nothing on the disk.
+ * @throws RdError `ERR_SETTINGS_FILE` when the file cannot be read, was written by a newer release, or is JSON with mistakes:
+ * somebody wrote it so, and defaults in the place of one bad value could switch off a protection. `details` has every
+ * mistake with its place.
  */
-export async function loadSettings(
+export async function loadSettings(path: string, previous: string, host: FileHost): Promise<LoadedSettings> {
+  const stored = await readStored(path);
+  if (stored.kind !== 'json') return stored;
+  const { value, text } = stored;
+  const read = interpret(value, host);
+  if (read && !(await hasDuplicates(path, text, value))) return { kind: 'loaded', ...read };
+  if (isObject(value) && isNewer(value.version)) throw newer(path, Number(value.version));
+  throw await mistaken(path, previous, stored, host);
+}
+
+/** The settings in a file, or nothing where there is none that could be used as it is. */
+export async function usableSettings(path: string, host: FileHost): Promise<Settings | undefined> {
+  const stored = await readStored(path).catch(() => undefined);
+  return stored?.kind === 'json' ? interpret(stored.value, host)?.settings : undefined;
+}
+
+/** Makes settings durable; the file before this write is kept as `previous`, if one is named. */
+export async function saveSettings(
   path: string,
-  host: { platform: Platform; arch: string; osRelease?: string },
-  now: number,
-): Promise<LoadedSettings> {
+  previous: string | undefined,
+  settings: Settings,
+  operations?: FileOperations,
+): Promise<void> {
+  await writeFileAtomic(path, `${JSON.stringify(settings, null, 2)}\n`, {
+    ...(previous === undefined ? {} : { previous }),
+    ...(operations ? { operations } : {}),
+  });
+}
+
+type Stored = { kind: 'missing' } | { kind: 'garbled' } | { kind: 'json'; text: string; value: JsonValue };
+
+async function readStored(path: string): Promise<Stored> {
   let text: string | undefined;
   try {
     text = await readIfThere(path);
@@ -37,53 +82,64 @@ export async function loadSettings(
     throw ioError('read the settings file', path, cause, 'ERR_SETTINGS_FILE');
   }
   if (text === undefined) return { kind: 'missing' };
-  const outcome = interpret(path, text, host);
-  if ('settings' in outcome) return { kind: 'loaded', settings: outcome.settings };
-  return { kind: 'set-aside', reason: outcome.reason, movedTo: await setAside(path, now) };
-}
-
-/** Makes settings durable; the file before this write is kept as `previous`. */
-export async function saveSettings(
-  path: string,
-  previous: string,
-  settings: Settings,
-  operations?: FileOperations,
-): Promise<void> {
-  await writeFileAtomic(path, `${JSON.stringify(settings, null, 2)}\n`, {
-    previous,
-    ...(operations ? { operations } : {}),
-  });
-}
-
-function interpret(
-  path: string,
-  text: string,
-  host: { platform: Platform; arch: string; osRelease?: string },
-): { settings: Settings } | { reason: string } {
-  const stored = parse(text);
-  if (stored === undefined) return { reason: 'it is not JSON' };
-  if (!isObject(stored)) return { reason: 'it does not hold an object' };
-  if (stored.version === undefined) return { reason: 'it has no version' };
-  if (typeof stored.version === 'number' && stored.version > SCHEMA_VERSION) throw newer(path, stored.version);
-  const problem = versionProblem(stored.version);
-  if (typeof stored.version !== 'number' || problem !== undefined) {
-    return { reason: `its version is ${JSON.stringify(stored.version)}` };
+  try {
+    // Editors on Windows put a byte order mark first.
+    return { kind: 'json', text, value: JSON.parse(text.replace(/^\uFEFF/, '')) };
+  } catch {
+    return { kind: 'garbled' };
   }
-  const settings = fillDefaults(canonicalise(upToDate(stored, stored.version, host.platform)), host);
-  if (hasShape(settings)) return { settings };
-  return { reason: shapeProblems(hasShape.errors ?? []) };
+}
+
+function interpret(stored: JsonValue, host: FileHost): { settings: Settings; ignored: string[] } | undefined {
+  if (!isObject(stored) || versionProblem(stored.version) !== undefined) return undefined;
+  const canonical = canonicalise(upToDate(stored, Number(stored.version), host.platform));
+  const settings = fillDefaults(canonical, host);
+  const issues = validate(canonical, { platform: host.platform, arch: host.arch, current: defaultSettings(host) });
+  if (issues.some(({ code }) => OWN_MISTAKES.has(code)) || !hasShape(settings)) return undefined;
+  return { settings, ignored: unknownKeys(canonical).map(({ path }) => path) };
 }
 
 function upToDate(stored: JsonObject, version: number, platform: Platform): JsonObject {
   return version < SCHEMA_VERSION ? migrate(stored, { platform }) : stored;
 }
 
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+/** A key that stands there twice means one thing to a person and another to a parser. */
+async function hasDuplicates(path: string, text: string, value: JsonValue): Promise<boolean> {
+  // The form that we write has none, and the search costs more than all the rest.
+  if (text === `${JSON.stringify(value, null, 2)}\n`) return false;
+  const { documentMistakes } = await import('./settings-mistakes.ts');
+  return documentMistakes(path, text).length > 0;
+}
+
+async function mistaken(
+  path: string,
+  previous: string,
+  { text, value }: { text: string; value: JsonValue },
+  host: FileHost,
+): Promise<RdError> {
+  const { settingsMistakes } = await import('./settings-mistakes.ts');
+  const way = (await usableSettings(previous, host)) ? `, or go back with: ${moveCommand(previous, path, host)}` : '';
+  return new RdError(
+    'ERR_SETTINGS_FILE',
+    `the settings file ${path} has mistakes, and nothing was started or changed`,
+    {
+      details: await settingsMistakes(path, text, value, { host, counts: (code) => OWN_MISTAKES.has(code) }),
+      advice: `Correct it, or remove it to begin with default settings${way}`,
+    },
+  );
+}
+
+function moveCommand(from: string, to: string, { platform }: FileHost): string {
+  if (platform === 'win32') return `move /Y "${from}" "${to}"`;
+  return `mv ${quoted(from)} ${quoted(to)}`;
+}
+
+function quoted(path: string): string {
+  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
+}
+
+function isNewer(version: JsonValue | undefined): boolean {
+  return typeof version === 'number' && Number.isInteger(version) && version > SCHEMA_VERSION;
 }
 
 function newer(path: string, version: number): RdError {

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import type { JsonObject } from '../json.ts';
 import { defaultSettings } from '../settings/defaults.ts';
 import type { Platform } from '../settings/field.ts';
@@ -8,7 +9,8 @@ import { removeLeftovers } from './atomic-file.ts';
 import type { Places } from './places.ts';
 import type { PolicyPlace } from './policies.ts';
 import { readPolicies } from './policies.ts';
-import { loadSettings } from './settings-file.ts';
+import { keepAside } from './set-aside.ts';
+import { loadSettings, usableSettings } from './settings-file.ts';
 
 /** The computer, as far as settings depend on it. */
 export interface SettingsHost {
@@ -20,8 +22,8 @@ export interface SettingsHost {
 
 export interface StartupSettings {
   settings: Settings;
-  /** No usable settings file was there. */
-  firstRun: boolean;
+  /** The file is not JSON: it must not become the copy from before the next write. */
+  fileIsGarbled: boolean;
   /** The file does not hold these settings yet. */
   unsaved: boolean;
   /** Record of locked fields, and the file that locks them. */
@@ -33,7 +35,7 @@ export interface StartupSettings {
 
 /**
  * The settings to begin with: the file, or on a first run the defaults with the administrator's; the locked profile over
- * either. Nothing is written but a file that cannot be used, which gets another name.
+ * either. A file that is not JSON gets a second name and gives way to the copy from before the last change.
  * @throws RdError `ERR_SETTINGS_FILE`, `ERR_PROFILE_INVALID`, `ERR_IO`.
  */
 export async function startupSettings(
@@ -46,24 +48,51 @@ export async function startupSettings(
   const policies = await readPolicies(policyPlaces, host);
   await removeLeftovers(places.settingsFile);
   await removeLeftovers(places.previousSettingsFile);
-  const loaded = await loadSettings(places.settingsFile, host, now);
+  const loaded = await loadSettings(places.settingsFile, places.previousSettingsFile, host);
   const notices = [...policies.warnings];
-  if (loaded.kind === 'set-aside') {
-    notices.push(
-      `The settings file could not be used: ${loaded.reason}. It was set aside as ${loaded.movedTo}, and default settings ` +
-        `are in force. The settings before the last change are in ${places.previousSettingsFile}, if there were any.`,
-    );
+  const { kind } = loaded;
+  if (kind === 'loaded' && loaded.ignored.length > 0) {
+    const names = loaded.ignored.map((path) => `"${path}"`).join(', ');
+    notices.push(`${places.settingsFile}: there are no settings ${names}; they are passed over.`);
   }
-  const stored = loaded.kind === 'loaded' ? loaded.settings : firstSettings(host, policies.defaults?.settings);
+  const recovered = kind === 'garbled' ? await recover(places, host, now) : undefined;
+  if (recovered) notices.push(recovered.notice);
+  const stored =
+    kind === 'loaded' ? loaded.settings : (recovered?.settings ?? firstSettings(host, policies.defaults?.settings));
   const { locked } = policies;
   const settings = locked ? mergeSettings(stored, locked.settings) : stored;
   return {
     settings,
-    firstRun: loaded.kind !== 'loaded',
-    unsaved: loaded.kind !== 'loaded' || changedPaths(stored, settings).length > 0,
+    fileIsGarbled: kind === 'garbled',
+    unsaved: kind !== 'loaded' || changedPaths(stored, settings).length > 0,
     locks: locked ? lockRecord(locked.settings) : {},
     ...(locked ? { lockedBy: locked.file } : {}),
     notices,
+  };
+}
+
+/**
+ * Gives a file that is not JSON a second name and finds the settings from before the last change. The first name stays until
+ * the next write replaces it: with no file there, a start after a crash would begin with defaults.
+ */
+async function recover(
+  { settingsFile, previousSettingsFile }: Places,
+  host: SettingsHost,
+  now: number,
+): Promise<{ settings?: Settings; notice: string }> {
+  const kept = await keepAside(settingsFile, now);
+  const found = `The settings file was not JSON. It is kept as ${kept}`;
+  const settings = await usableSettings(previousSettingsFile, host);
+  if (settings) {
+    return { settings, notice: `${found}, and the settings from before the last change are in force again.` };
+  }
+  const defaults = `${found}, and default settings are in force`;
+  if (!existsSync(previousSettingsFile))
+    return { notice: `${defaults}: there is no copy from before the last change.` };
+  // The next change would write over it.
+  const other = await keepAside(previousSettingsFile, now);
+  return {
+    notice: `${defaults}: the copy from before the last change cannot be used either, and is kept as ${other}.`,
   };
 }
 

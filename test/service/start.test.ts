@@ -1,10 +1,14 @@
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { createClient } from '../../src/client/client.ts';
 import { discover } from '../../src/client/discovery.ts';
+import { RdError } from '../../src/errors.ts';
 import { runService } from '../../src/service.ts';
+import { defaultSettings } from '../../src/settings/defaults.ts';
+import type { Settings } from '../../src/settings/settings.gen.ts';
 import { places } from '../../src/storage/places.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
@@ -128,26 +132,182 @@ test('partial settings apply before anything starts; bad ones start nothing', as
   expect((await client.settings()).settings).toMatchObject({ containerEngine: { name: 'containerd' } });
 });
 
+/** Settings as a service writes them. */
+function stored(change: (settings: Settings) => void): string {
+  const settings = defaultSettings({ platform: 'linux', arch: 'x64' });
+  change(settings);
+  return `${JSON.stringify(settings, null, 2)}\n`;
+}
+
+function asides(path: string): string[] {
+  const names = readdirSync(dirname(path)).filter((name) => name.startsWith(`${basename(path)}.corrupt-`));
+  return names.map((name) => join(dirname(path), name));
+}
+
 test.each([
-  ['not JSON at all', '{"version": 19,', 'it is not JSON'],
-  ['empty', '', 'it is not JSON'],
-  ['a list', '[]', 'it does not hold an object'],
-  ['without a version', '{}', 'it has no version'],
-  ['of a version that is text', '{"version":"19"}', 'its version is "19"'],
-  ['of version 0', '{"version":0}', 'its version is 0'],
-  ['of version 2.5', '{"version":2.5}', 'its version is 2.5'],
-  ['with a wrong type', '{"version":19,"kubernetes":{"port":"many"}}', 'kubernetes.port is wrong'],
-])('a settings file %s is set aside, never overwritten, and the start says so', async (_name, content, reason) => {
+  ['without a version', '{}', ':1:1: version is missing'],
+  ['of a version that is text', '{"version":"19"}', ':1:12: "19" is not a settings version (/version)'],
+  ['of version 0', '{"version":0}', ':1:12: 0 is not a settings version (/version)'],
+  ['of version 2.5', '{"version":2.5}', ':1:12: 2.5 is not a settings version (/version)'],
+  ['with a list', '[]', ':1:1: this is not an object with settings'],
+  ['with a number', '7', ':1:1: this is not an object with settings'],
+  ['with a wrong type', '{"version":19,\n"kubernetes":{"port":"many"}}', ':2:22: "kubernetes.port" cannot be "many"'],
+  ['with null', '{"version":19,\n"kubernetes":{"port":null}}', ':2:22: "kubernetes.port" cannot be null'],
+  ['out of range', '{"version":19,"kubernetes":{"port":70000}}', ':1:36: "kubernetes.port" cannot be 70000'],
+  [
+    'with an unknown value',
+    '{"version":19,"containerEngine":{"name":"podman"}}',
+    ':1:41: "containerEngine.name" cannot',
+  ],
+  ['with a value for a section', '{"version":19,"containerEngine":7}', ':1:33: "containerEngine" is a section'],
+  ['with a bad size', '{"version":19,"experimental":{"virtualMachine":{"diskSize":"big"}}}', 'diskSize'],
+  ['with a key twice', '{"version":19,"images":{"showAll":true,"showAll":false}}', ':1:40: '],
+  ['of an older version', '{"version":10,"kubernetes":{"port":"many"}}', ':1:36: "kubernetes.port" cannot be "many"'],
+])('a settings file %s stops the start, with its place, and stays as it is', async (_name, content, finding) => {
+  const home = temporaryDirectory();
+  const { settingsFile, stateFile } = paths(home);
+  write(settingsFile, content);
+  const error = await startService({ home, power: 'stopped' }).catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({
+    code: 'ERR_SETTINGS_FILE',
+    message: `the settings file ${settingsFile} has mistakes, and nothing was started or changed`,
+    advice: 'Correct it, or remove it to begin with default settings',
+    details: [expect.stringContaining(settingsFile)],
+  });
+  expect(error instanceof RdError && error.details[0]).toContain(finding);
+  expect(readFileSync(settingsFile, 'utf8')).toBe(content);
+  expect(asides(settingsFile)).toEqual([]);
+  expect(existsSync(stateFile)).toBe(false);
+});
+
+test('every mistake of a settings file is named, and the command that goes back', async () => {
+  const home = join(temporaryDirectory(), "it's here");
+  const { settingsFile, previousSettingsFile } = paths(home);
+  const bad = stored((settings) => {
+    Object.assign(settings.kubernetes, { port: 'many' });
+    Object.assign(settings.containerEngine, { name: 'podman' });
+    Object.assign(settings.containerEngine.allowedImages, { enabled: 'yes' });
+  });
+  write(settingsFile, bad);
+  const before = stored((settings) => Object.assign(settings.images, { namespace: 'before' }));
+  write(previousSettingsFile, before);
+  const error = await startService({ home }).catch((thrown: unknown) => thrown);
+  if (!(error instanceof RdError)) throw error;
+  expect(error.details.map((line) => /\((\/[^)]*)\)/.exec(line)?.[1])).toEqual([
+    '/containerEngine/allowedImages/enabled',
+    '/containerEngine/name',
+    '/kubernetes/port',
+  ]);
+  const [, command = ''] = error.advice?.split('go back with: ') ?? [];
+  expect(command).toMatch(/^mv '/);
+  execFileSync('sh', ['-c', command]);
+  const { client } = await startService({ home, power: 'stopped' });
+  expect((await client.settings()).settings).toMatchObject({ images: { namespace: 'before' } });
+});
+
+test('the way back is not offered where the previous copy has mistakes too', async () => {
+  const home = temporaryDirectory();
+  const { settingsFile, previousSettingsFile } = paths(home);
+  write(settingsFile, '{}');
+  write(previousSettingsFile, '{"version":19,"kubernetes":{"port":0}}');
+  await expect(startService({ home })).rejects.toMatchObject({
+    advice: 'Correct it, or remove it to begin with default settings',
+  });
+});
+
+test('a byte order mark and another layout are no mistakes; unknown names are told', async () => {
   const home = temporaryDirectory();
   const { settingsFile } = paths(home);
-  write(settingsFile, content);
+  write(settingsFile, '\uFEFF{"version":19,"images":{"namespace":"mine"},"nonsense":true,"containers":{"what":1}}');
   const { client } = await startService({ home, power: 'stopped' });
-  const [aside = ''] = readdirSync(dirname(settingsFile)).filter((name) => name.startsWith('settings.json.corrupt-'));
-  expect(readFileSync(join(dirname(settingsFile), aside), 'utf8')).toBe(content);
+  expect((await client.settings()).settings).toMatchObject({ images: { namespace: 'mine' } });
+  expect((await client.status()).notices).toEqual([
+    `${settingsFile}: there are no settings "nonsense", "containers.what"; they are passed over.`,
+  ]);
+});
+
+test.each([
+  ['cut off', '{"version": 19,'],
+  ['empty', ''],
+  ['of zeros', '\0'.repeat(64)],
+  ['that is no JSON at all', 'version: 19\n'],
+])('a settings file %s gives way to the copy from before the last change', async (_name, content) => {
+  const home = temporaryDirectory();
+  const { settingsFile, previousSettingsFile, logs } = paths(home);
+  const good = stored((settings) => {
+    settings.containers.namespace = 'good';
+  });
+  write(settingsFile, content);
+  write(previousSettingsFile, good);
+  const { client, service } = await startService({ home, power: 'stopped' });
   const { notices } = await client.status();
-  expect(notices.join()).toContain(`The settings file could not be used: ${reason}`);
-  expect(notices.join()).toContain(aside);
+  const [aside = ''] = asides(settingsFile);
+  expect(readFileSync(aside, 'utf8')).toBe(content);
+  expect(notices).toEqual([
+    `The settings file was not JSON. It is kept as ${aside}, and the settings from before the last change are in force again.`,
+  ]);
+  expect((await client.settings()).settings).toEqual(JSON.parse(good));
+  // What is in force, the file and the copy are the same; the next change moves what was in force into the copy.
+  expect(readFileSync(settingsFile, 'utf8')).toBe(good);
+  expect(readFileSync(previousSettingsFile, 'utf8')).toBe(good);
+  await client.putSettings({ version: 19, images: { namespace: 'next' } });
+  expect(readFileSync(previousSettingsFile, 'utf8')).toBe(good);
+  await service.stop('enough');
+  expect(readFileSync(join(logs, 'service.log'), 'utf8')).toContain(JSON.stringify(notices[0]).slice(1, -1));
+  const second = await startService({ home, power: 'stopped' });
+  expect((await second.client.status()).notices).toEqual([]);
+});
+
+test('settings given at a start after a garbled file leave the copy alone', async () => {
+  const home = temporaryDirectory();
+  const { settingsFile, previousSettingsFile } = paths(home);
+  const good = stored((settings) => Object.assign(settings.images, { namespace: 'good' }));
+  write(settingsFile, '{');
+  write(previousSettingsFile, good);
+  const { client } = await startService({ home, power: 'stopped', settings: { containers: { namespace: 'given' } } });
+  expect((await client.settings()).settings).toMatchObject({
+    images: { namespace: 'good' },
+    containers: { namespace: 'given' },
+  });
+  expect(readFileSync(previousSettingsFile, 'utf8')).toBe(good);
+});
+
+test.each([
+  ['is missing', undefined, 'there is no copy from before the last change.'],
+  ['is garbled', '{"version": 1', 'the copy from before the last change cannot be used either'],
+  ['has mistakes', '{"version": 19, "kubernetes": 1}', 'the copy from before the last change cannot be used either'],
+])('defaults take the place of a garbled file where the copy %s, and nothing is lost', async (_name, copy, notice) => {
+  const home = temporaryDirectory();
+  const { settingsFile, previousSettingsFile } = paths(home);
+  write(settingsFile, '{');
+  if (copy !== undefined) write(previousSettingsFile, copy);
+  const { client } = await startService({ home, power: 'stopped' });
+  expect((await client.status()).notices).toEqual([expect.stringContaining(notice)]);
   expect(JSON.parse(readFileSync(settingsFile, 'utf8'))).toMatchObject({ version: 19 });
+  await client.putSettings({ version: 19, images: { namespace: 'next' } });
+  const kept = (path: string) => asides(path).map((each) => readFileSync(each, 'utf8'));
+  expect(kept(settingsFile)).toEqual(['{']);
+  expect(kept(previousSettingsFile)).toEqual(copy === undefined ? [] : [copy]);
+});
+
+test('a start that fails after it found a garbled file leaves it, and the next one still finds the copy', async () => {
+  const home = temporaryDirectory();
+  const { settingsFile, previousSettingsFile } = paths(home);
+  write(settingsFile, '{');
+  write(
+    previousSettingsFile,
+    stored((settings) => Object.assign(settings.images, { namespace: 'good' })),
+  );
+  const settings = { kubernetes: { port: 0 } };
+  for (const attempt of [1, 2]) {
+    await expect(startService({ home, settings }), `attempt ${attempt}`).rejects.toMatchObject({
+      code: 'ERR_SETTINGS_INVALID',
+    });
+    expect(readFileSync(settingsFile, 'utf8')).toBe('{');
+  }
+  const { client } = await startService({ home, power: 'stopped' });
+  expect((await client.settings()).settings).toMatchObject({ images: { namespace: 'good' } });
+  expect(asides(settingsFile)).toHaveLength(1);
 });
 
 test('an older file is migrated and completed', async () => {

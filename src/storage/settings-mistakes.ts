@@ -1,0 +1,45 @@
+import { isObject, type JsonValue } from '../json.ts';
+import { type CheckFinding, checkSettings } from '../settings/check.ts';
+import { type Finding, formatFindings } from '../settings/finding.ts';
+import { parseDocument } from '../settings/parse.ts';
+import type { FileHost } from './settings-file.ts';
+
+// Loaded only when a settings file was edited by hand: the parser that knows places is large.
+
+interface Judgement {
+  host: FileHost;
+  /** Which kinds of mistake are held against the file. */
+  counts(code: string): boolean;
+}
+
+/** Duplicate keys and the like, which `JSON.parse` passes over. */
+export function documentMistakes(file: string, text: string): Finding[] {
+  const document = parseDocument(text, file);
+  // Without a value the text is beyond the limits of this parser, and the other one understood it.
+  return document.value === undefined ? [] : document.findings;
+}
+
+/** Everything that is wrong with the text of a settings file that is JSON: `file:line:column: message (/pointer)…`. */
+export async function settingsMistakes(
+  file: string,
+  text: string,
+  value: JsonValue,
+  { host, counts }: Judgement,
+): Promise<string[]> {
+  if (!isObject(value)) {
+    return formatFindings([
+      { file, line: 1, column: 1, pointer: '', message: 'this is not an object with settings', expected: '{ … }' },
+    ]);
+  }
+  const document = parseDocument(text, file);
+  const { findings } = await checkSettings({ document, at: '', settings: value }, host);
+  const counted = findings.filter((finding) => isCounted(finding, counts));
+  const all = [...documentMistakes(file, text), ...counted];
+  // An older file may have what the check of its own version accepts and the newest does not.
+  const other = { file, line: 1, column: 1, pointer: '', message: 'this does not become valid settings by migration' };
+  return formatFindings(all.length > 0 ? all : [other]);
+}
+
+function isCounted({ code }: CheckFinding, counts: Judgement['counts']): boolean {
+  return code === 'version' || code === 'shape' || counts(code);
+}
