@@ -1,13 +1,14 @@
-import { homedir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createClient } from '../src/client/client.ts';
 import type { Connection } from '../src/client/connection.ts';
 import { discover } from '../src/client/discovery.ts';
+import { homeService } from '../src/client/home-service.ts';
 import { RdError } from '../src/errors.ts';
 import type { JsonObject } from '../src/json.ts';
 import { type Detached, detach } from '../src/process/detach.ts';
 import { type Pace, realPace } from '../src/process/pace.ts';
-import { places } from '../src/storage/places.ts';
+import { homeOf } from './absence.ts';
 import type { GlobalFlags, Io } from './command.ts';
 import { formatDuration } from './literals.ts';
 import { supportedPlatform } from './platform.ts';
@@ -37,7 +38,9 @@ const LOOK_MS = 2000;
  */
 export async function launchService(input: LaunchInput): Promise<Connection> {
   const { io, pace = realPace, timeoutMs = 60_000 } = input;
-  const here = places(io.env, supportedPlatform(io.platform), homedir());
+  const here = homeOf(io);
+  // What an earlier service left leads to nobody, or to another program; ours writes the file anew.
+  const stale = textOf(here.connectionFile);
   const child = await detach({
     argv: [...program(input), ...serveArguments(input)],
     env: io.env,
@@ -48,9 +51,9 @@ export async function launchService(input: LaunchInput): Promise<Connection> {
   for (;;) {
     // Order matters: what has ended by now may have given way to a service that another command started.
     const ended = child.ended();
-    const connection = await answering(io);
+    const connection = ended || textOf(here.connectionFile) !== stale ? await answering(io) : undefined;
     if (connection) return connection;
-    if (ended) throw await endedEarly(child);
+    if (ended && (await homeService(here)).kind !== 'passing') throw await endedEarly(child);
     if (io.signal.aborted) throw new RdError('ERR_CANCELLED', 'Interrupted while the service was starting.');
     if (pace.now() >= deadline) {
       throw new RdError(
@@ -82,18 +85,21 @@ function serveArguments({ power, driver, globals, settings }: LaunchInput): stri
   ];
 }
 
-/** Our own service, when it answers as one. A stale connection file leads to nobody, or to another program. */
+function textOf(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return undefined;
+  }
+}
+
+/** Our own service, when it answers as one. */
 async function answering(io: Io): Promise<Connection | undefined> {
   try {
     const connection = await discover({}, io.env, supportedPlatform(io.platform));
     if (connection.foreign) return undefined;
-    const { status } = await createClient(connection).request({
-      method: 'GET',
-      path: '/',
-      timeoutMs: LOOK_MS,
-      signal: io.signal,
-    });
-    return status === 200 ? connection : undefined;
+    await createClient(connection).status({ timeoutMs: LOOK_MS, signal: io.signal });
+    return connection;
   } catch (error) {
     if (error instanceof RdError) return undefined;
     throw error;

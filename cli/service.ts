@@ -1,4 +1,7 @@
 import { type Client, createClient } from '../src/client/client.ts';
+import type { Connection } from '../src/client/connection.ts';
+import type { HomeService } from '../src/client/home-service.ts';
+import { answerLimit, withinTime } from '../src/client/http.ts';
 import { RdError } from '../src/errors.ts';
 import type { Target } from '../src/plan/change.ts';
 import type { StatusDocument } from '../src/reconcile/status-document.ts';
@@ -14,29 +17,39 @@ export interface Service {
 type Caller = Pick<Invocation, 'connect' | 'globals' | 'io'>;
 
 /**
- * The running service of ours, or `undefined` when none runs. Throws `ERR_WRONG_TARGET` for an application that is not ours,
- * and `ERR_NOT_RUNNING` when the command line says where a service should be and none is there.
+ * The running service of ours, or `undefined` when none runs: also when the connection file of one that has ended leads to
+ * another program. `leftMs` is what a command with a limit has left; no request takes longer.
+ * Throws `ERR_WRONG_TARGET` for an application that is not ours, and what went wrong when a service was named or lives.
  */
-export async function runningService(invocation: Caller): Promise<Service | undefined> {
-  try {
-    const client = createClient(await invocation.connect());
-    if (client.connection.foreign) throw foreign(client.connection.file);
-    return { client, status: await client.status({ signal: invocation.io.signal }) };
-  } catch (error) {
-    if (!(error instanceof RdError)) throw error;
-    if (error.code === 'ERR_NOT_RUNNING' && !wasNamed(invocation)) return undefined;
-    if (error.code === 'ERR_NOT_FOUND') throw foreign(undefined, error);
-    throw error;
-  }
+export async function runningService(invocation: Caller, leftMs?: () => number): Promise<Service | undefined> {
+  const found = await findService(invocation, leftMs);
+  return 'client' in found ? found : undefined;
 }
 
 /** As `runningService`, for commands that can do nothing without one. */
 export async function requireService(invocation: Caller): Promise<Service> {
-  const service = await runningService(invocation);
-  if (service) return service;
-  throw new RdError('ERR_NOT_RUNNING', 'No service is running.', {
-    advice: 'Start one with `rdctl start`, or let `rdctl apply -f FILE` do it.',
-  });
+  const found = await findService(invocation);
+  if ('client' in found) return found;
+  const { absenceText } = await import('./absence.ts');
+  throw new RdError('ERR_NOT_RUNNING', 'No service is running.', { advice: absenceText(found) });
+}
+
+async function findService(invocation: Caller, leftMs?: () => number): Promise<Service | HomeService> {
+  let connection: Connection | undefined;
+  try {
+    connection = await invocation.connect();
+    const client = leftMs ? createClient(connection, withinTime(leftMs)) : createClient(connection);
+    if (connection.foreign) throw foreign(connection.file);
+    const { signal } = invocation.io;
+    // Half the time at most: something silent there may have to be replaced by a service of ours.
+    const first = leftMs ? { timeoutMs: Math.min(answerLimit({ method: 'GET' }), leftMs() / 2) } : {};
+    return { client, status: await client.status({ signal, ...first }) };
+  } catch (error) {
+    if (error instanceof RdError && error.code === 'ERR_NOT_FOUND') throw foreign(undefined, error);
+    if (!(error instanceof RdError) || wasNamed(invocation)) throw error;
+    const { absentService } = await import('./absence.ts');
+    return absentService(error, invocation, connection);
+  }
 }
 
 /** Who a status speaks for, in the words of a plan. */

@@ -22,13 +22,12 @@ export async function writeSettings(client: Client, settings: readonly GivenSett
 }
 
 /**
- * Our own service speaks our version. Another application is asked for its own: an older one gets the settings where it keeps
- * them, a newer one its own version and a warning here.
+ * Looks at the live settings first: nothing is sent to a program that has none. An older application gets the settings where it
+ * keeps them, a newer one its own version and a warning here.
  * Throws `ERR_SETTINGS_INVALID` naming the first flag of a setting that it does not have.
  */
 async function bodyFor(client: Client, settings: readonly GivenSetting[], io: Io): Promise<JsonObject> {
   const body = settingsPayload(settings);
-  if (!client.connection.foreign && client.connection.file !== undefined) return body;
   const { version: live } = (await client.settings({ signal: io.signal })).settings;
   if (typeof live !== 'number' || live === SCHEMA_VERSION) return body;
   if (live > SCHEMA_VERSION) {

@@ -91,7 +91,13 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   const { port } = listener;
   undo.push(['listener', () => listener.close()]);
   await lock.update({ port });
-  undo.push(['connection file', () => removeConnectionFile(here.connectionFile, process.pid, port)]);
+  undo.push([
+    'connection file',
+    async () => {
+      await lock.update({ announced: false });
+      await removeConnectionFile(here.connectionFile, process.pid, port);
+    },
+  ]);
 
   const host: SettingsHost = { platform, arch: process.arch, osRelease: release(), memoryBytes: totalmem() };
   const state = await storedState(here, options, notices);
@@ -186,6 +192,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   // A plan asked for before the drivers were would count what survived the last service as not running.
   await firstLook(controllers, AbortSignal.timeout(FIRST_LOOK_LIMIT));
   await writeConnectionFile(here.connectionFile, { ...credentials, port, pid: process.pid });
+  await lock.update({ announced: true });
   log.write('info', 'service started', {
     version: PRODUCT.version,
     port,

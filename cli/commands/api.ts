@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { createClient } from '../../src/client/client.ts';
+import { createClient, unauthorized } from '../../src/client/client.ts';
+import { isWebPage, notOurService } from '../../src/client/http.ts';
 import { RdError } from '../../src/errors.ts';
 import { usage } from '../arguments.ts';
 import { defineCommand, type Io } from '../command.ts';
@@ -32,18 +33,17 @@ it is not a success, a JSON object with the status goes there and the answer to 
       throw new RdError('ERR_BODY_INVALID', `net/http: invalid method ${quote(method)}`);
     }
     const body = flags.input ? await readInput(flags.input, io) : flags.body || undefined;
-    const response = await client.request({
-      method,
-      path: apiPath(endpoint),
-      signal: io.signal,
-      ...(body === undefined ? {} : { body }),
-    });
+    const path = apiPath(endpoint);
+    const request = { method, path, signal: io.signal, ...(body === undefined ? {} : { body }) };
+    const response = await client.request(request);
     const text = response.body.toString('utf8');
+    if (isWebPage(response)) throw notOurService(client.connection, `its answer to ${method} ${path} is a web page`);
     if (response.status >= 200 && response.status < 300) {
       if (text !== '') io.out(`${text}\n`);
       return 0;
     }
     io.out(`${JSON.stringify({ message: `${response.status} ${response.statusText}` })}\n`);
+    if (response.status === 401) throw unauthorized(client.connection, response);
     if (text !== '') io.err(`${text}\n`);
     return 1;
   },

@@ -5,20 +5,24 @@ import { RdError } from '../../src/errors.ts';
 import { isObject } from '../../src/json.ts';
 import { type Pace, realPace } from '../../src/process/pace.ts';
 import { COMPATIBLE } from '../../src/product.ts';
-import { processTable } from '../../src/storage/process-identity.ts';
+import { type ProcessIdentity, processTable } from '../../src/storage/process-identity.ts';
 import { noArguments } from '../arguments.ts';
-import { defineCommand, type GlobalFlags, type Io } from '../command.ts';
+import { defineCommand, type GlobalFlags, type Invocation, type Io } from '../command.ts';
 
 /** A stop of the backend takes its time; longer than this and somebody should look. */
 const LIMIT_MS = 180_000;
-const POLL_MS = 100;
+const POLL_MS = 25;
+/** A person who waits longer than this is told for what. */
+const QUIET_MS = 1000;
 
 export const shutdown = defineCommand({
   name: 'shutdown',
   summary: 'Stop the backend and the service',
   usage: '',
   description: `Asks the service to stop and waits until it is gone; nothing is ever killed. With
---wait=false it returns at once. When no service runs, there is nothing to do and nothing is said.`,
+--wait=false it returns at once. A service whose connection file is lost is asked by SIGTERM. When the
+last service ended without stopping its backend, one is started that does. When no service runs, there
+is nothing to do and nothing is said.`,
   flags: {
     wait: { type: 'boolean', summary: 'Wait until the service is gone (default true)' },
     target: {
@@ -28,26 +32,79 @@ export const shutdown = defineCommand({
     },
   },
   classic: true,
-  async run({ flags, args, globals, io, connect }) {
+  async run(invocation) {
+    const { flags, args, globals, io, connect } = invocation;
     noArguments(args, 'shutdown');
-    let answer: string;
+    let connection: Connection | undefined;
     try {
-      const client = createClient(await connect());
-      const pid = await pidOf(client.connection);
-      if (client.connection.foreign && !consents(flags.target, globals, io)) {
-        await client.backendState({ signal: io.signal });
-        throw wrongTarget(client.connection);
-      }
-      answer = await client.shutdown({ signal: io.signal });
-      if (flags.wait !== false) await waitGone(client, pid, io, realPace);
+      connection = await connect();
+      const client = createClient(connection);
+      // Looked at before anything is sent: what answers may be another program.
+      await client.backendState({ signal: io.signal });
+      if (connection.foreign && !consents(flags.target, globals, io)) throw wrongTarget(connection);
+      await stop(client, flags.wait !== false, io);
     } catch (error) {
-      if (error instanceof RdError && error.code === 'ERR_NOT_RUNNING') return 0;
-      throw error;
+      await withoutAnswer(error, connection, invocation);
     }
-    io.out(`${answer}\n`);
     return 0;
   },
 });
+
+async function stop(client: Client, wait: boolean, io: Io): Promise<void> {
+  const pid = await pidOf(client.connection);
+  const answer = await client.shutdown({ signal: io.signal });
+  if (wait) await waitGone(() => serviceLives(client, pid, io), pid, io, realPace);
+  io.out(`${answer}\n`);
+}
+
+/** Nobody answers as a service: the lock of this home knows whether one lives, and whether the last one left something. */
+async function withoutAnswer(
+  error: unknown,
+  connection: Connection | undefined,
+  { flags, globals, io }: Pick<Invocation<typeof shutdown.flags>, 'flags' | 'globals' | 'io'>,
+): Promise<void> {
+  if (!(error instanceof RdError)) throw error;
+  const { homeOf, leftText, namesService, OF_A_STALE_FILE, processText } = await import('../absence.ts');
+  const refused = error.code === 'ERR_NOT_RUNNING';
+  if (namesService(globals, io) || globals.port) {
+    if (refused) return;
+    throw error;
+  }
+  if (!OF_A_STALE_FILE.includes(error.code) || (connection?.foreign && !refused)) throw error;
+  const { homeService } = await import('../../src/client/home-service.ts');
+  const home = await homeService(homeOf(io));
+  const wait = flags.wait !== false;
+  switch (home.kind) {
+    case 'running':
+      // The password was given here, or the service hangs: a signal would not help, or was not meant.
+      if (connection?.passwordFrom !== undefined || error.code === 'ERR_DEADLINE') throw error;
+      return endBySignal(home.holder, processText(home), wait, io);
+    case 'passing':
+      throw new RdError('ERR_NOT_READY', `a service (${processText(home)}) is starting or stopping`, {
+        cause: error,
+        advice: 'Try again in a moment.',
+      });
+    case 'left': {
+      io.err(`${leftText(home)} Taking it over to stop it.\n`);
+      const { launchService } = await import('../launch.ts');
+      return stop(createClient(await launchService({ io, globals, power: 'keep' })), wait, io);
+    }
+    case 'none':
+      if (error.code === 'ERR_UNAUTHORIZED' || (error.code === 'ERR_CONNECTION_SETTINGS' && connection)) throw error;
+      if (!refused) io.err(`No service of this home runs, and nothing was stopped: ${error.message}.\n`);
+  }
+}
+
+async function endBySignal(holder: ProcessIdentity, who: string, wait: boolean, io: Io): Promise<void> {
+  const { askToEnd } = await import('../../src/storage/process-identity.ts');
+  if (!(await askToEnd(holder))) {
+    throw new RdError('ERR_CONNECTION', `the service (${who}) cannot be reached, because its connection file is lost`, {
+      advice: `See that the process ${holder.pid} is the service, and end it.`,
+    });
+  }
+  io.err(`The connection file of the service (${who}) does not lead to it; asked it to stop by SIGTERM.\n`);
+  if (wait) await waitGone(() => processTable.isAlive(holder), holder.pid, io, realPace);
+}
 
 /** What was found by looking around must not be stopped by accident (design: "Identity and targets"). */
 function consents(target: string | undefined, globals: GlobalFlags, io: Io): boolean {
@@ -68,21 +125,29 @@ async function pidOf({ file }: Connection): Promise<number | undefined> {
   return isObject(value) && typeof value.pid === 'number' ? value.pid : undefined;
 }
 
-/** Gone: nothing listens any more, and the process that did has ended. */
-async function waitGone(client: Client, pid: number | undefined, io: Io, pace: Pace): Promise<void> {
-  const deadline = pace.now() + LIMIT_MS;
-  while ((await answers(client, io)) || (pid !== undefined && (await processTable.isAlive({ pid })))) {
+/** Waits until it is gone; on a terminal a line tells what takes long. */
+async function waitGone(lives: () => Promise<boolean>, pid: number | undefined, io: Io, pace: Pace): Promise<void> {
+  const begun = pace.now();
+  let told = false;
+  while (await lives()) {
     if (io.signal.aborted) throw new RdError('ERR_CANCELLED', 'Interrupted; the service goes on stopping.');
-    if (pace.now() >= deadline) {
+    const waited = pace.now() - begun;
+    if (waited >= LIMIT_MS) {
       throw new RdError('ERR_DEADLINE', `the service was asked to stop and still runs after ${LIMIT_MS / 1000} s`, {
         advice: `Look at its log${pid === undefined ? '' : `, or end the process ${pid}`}.`,
       });
+    }
+    if (!told && io.progress && waited >= QUIET_MS) {
+      told = true;
+      io.err('Waiting until the backend has stopped …\n');
     }
     await pace.sleep(POLL_MS, io.signal);
   }
 }
 
-async function answers(client: Client, io: Io): Promise<boolean> {
+/** Something listens, or the process that did has not ended. */
+async function serviceLives(client: Client, pid: number | undefined, io: Io): Promise<boolean> {
+  if (pid !== undefined) return processTable.isAlive({ pid });
   try {
     await client.request({ method: 'GET', path: '/', timeoutMs: 2000, signal: io.signal });
     return true;

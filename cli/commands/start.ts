@@ -80,27 +80,25 @@ function text(value: unknown): string | undefined {
 }
 
 /**
- * The service that answers, or nothing when a local one may be launched. Only a missing connection file and a refused
- * connection mean that: a service that answers 401 or 500 runs, and a second one would not help.
+ * The service that answers, or nothing when a local one may be launched: none was named, and the lock of this home shows that
+ * none lives, whatever answers where an old connection file leads.
  */
 async function runningService(
   connect: () => Promise<Client['connection']>,
   globals: GlobalFlags,
   io: Io,
 ): Promise<Client | undefined> {
+  let connection: Client['connection'] | undefined;
   try {
-    const client = createClient(await connect());
+    connection = await connect();
+    const client = createClient(connection);
     await client.settings({ signal: io.signal });
     return client;
   } catch (error) {
-    if (!(error instanceof RdError) || error.code !== 'ERR_NOT_RUNNING' || namesAService(globals, io)) throw error;
+    const { absentService } = await import('../absence.ts');
+    await absentService(error, { globals, io }, connection);
     return undefined;
   }
-}
-
-/** A service that was named, and is not there, is not replaced by another one here. */
-function namesAService(globals: GlobalFlags, io: Io): boolean {
-  return Boolean(globals['config-path'] || globals.host || globals.user || io.env.RDCTL_CONFIG_PATH);
 }
 
 /** The driver of existing state never changes by a start. */

@@ -7,7 +7,7 @@ import type { BackendState } from '../reconcile/status.ts';
 import type { StatusDocument } from '../reconcile/status-document.ts';
 import type { Connection } from './connection.ts';
 import type { HttpRequest, HttpResponse, Transport } from './http.ts';
-import { httpTransport, notOurService } from './http.ts';
+import { httpTransport, isWebPage, notOurService } from './http.ts';
 
 /** Settings as they were read. `etag` is absent when the server sends none. */
 export interface SettingsReply {
@@ -61,7 +61,8 @@ interface CallOptions {
 export function createClient(connection: Connection, transport: Transport = httpTransport): Client {
   async function call(request: HttpRequest): Promise<HttpResponse> {
     const response = await transport(connection, request);
-    if (response.status >= 200 && response.status < 300) return response;
+    const accepted = response.status >= 200 && response.status < 300;
+    if (accepted && !isWebPage(response)) return response;
     throw refusal(connection, request, response);
   }
   async function object(request: HttpRequest): Promise<{ value: JsonObject; response: HttpResponse }> {
@@ -143,16 +144,15 @@ function parseObject(connection: Connection, request: HttpRequest, response: Htt
 /** What a status other than 2xx means to the caller. The texts of 401 and 500 are those of the compatible tool. */
 function refusal(connection: Connection, request: HttpRequest, response: HttpResponse): RdError {
   const text = response.body.toString().trim();
+  if (isWebPage(response)) {
+    return notOurService(connection, `its answer to ${request.method} ${request.path} is a web page`);
+  }
+  if (response.status === 401) return unauthorized(connection, response);
   const structured = structuredError(response);
   if (structured) return structured;
   switch (response.status) {
     case 400:
       return answered(request.path.endsWith('settings') ? 'ERR_SETTINGS_INVALID' : 'ERR_BODY_INVALID', text);
-    case 401:
-      if (text !== 'Unauthorized') return notOurService(connection, 'it wants credentials of another kind');
-      return new RdError('ERR_UNAUTHORIZED', '401 Unauthorized: user/password not accepted', {
-        advice: `Check ${connection.file ?? '--user and --password-file'}; it may be of another service, or of an earlier run.`,
-      });
     case 403:
       return answered('ERR_FORBIDDEN', text);
     case 404:
@@ -177,6 +177,31 @@ function refusal(connection: Connection, request: HttpRequest, response: HttpRes
     default:
       return new RdError('ERR_CONNECTION', `${response.status} ${response.statusText} (unexpected server error)`);
   }
+}
+
+/** A 401: who refused whom, with what from where. The beginning is the text of the compatible tool. */
+export function unauthorized(connection: Connection, { body }: Pick<HttpResponse, 'body'>): RdError {
+  const text = body.toString().trim();
+  if (text !== 'Unauthorized' && !/"code": *"ERR_UNAUTHORIZED"/.test(text)) {
+    return notOurService(connection, 'it wants credentials of another kind');
+  }
+  const { host, port, user, file, passwordFrom } = connection;
+  const source = passwordFrom ?? file ?? 'the connection flags';
+  return new RdError(
+    'ERR_UNAUTHORIZED',
+    `401 Unauthorized: user/password not accepted by http://${host}:${port} for the user ${JSON.stringify(user)} with the password of ${source}`,
+    { advice: passwordAdvice(connection) },
+  );
+}
+
+function passwordAdvice({ passwordFrom, file, foreign }: Connection): string {
+  if (passwordFrom === undefined && file !== undefined) {
+    if (foreign) return `Restart the application that wrote ${file}, or give --user and --password-file.`;
+    return `${file} is of an earlier run, of another service, or was changed: stop the service with \`rdctl shutdown\`, then start it again with \`rdctl start\`.`;
+  }
+  const omit = passwordFrom === 'RDCTL_PASSWORD' ? 'unset it' : 'leave it out';
+  const rest = file === undefined ? '' : `, or ${omit} to use that of ${file}`;
+  return `Correct ${passwordFrom ?? '--user and --password-file'}${rest}.`;
 }
 
 function answered(code: ErrorCode, text: string): RdError {

@@ -6,7 +6,7 @@ import { RdError } from '../errors.ts';
 import { isObject } from '../json.ts';
 import { COMPATIBLE } from '../product.ts';
 import type { Platform } from '../settings/field.ts';
-import { systemCode } from '../storage/io-error.ts';
+import { ioError, systemCode } from '../storage/io-error.ts';
 import type { Environment, Places } from '../storage/places.ts';
 import { places } from '../storage/places.ts';
 import type { Connection } from './connection.ts';
@@ -66,6 +66,7 @@ export async function discover(
     port: flags.port || undefined,
     password: await givenPassword(flags, env),
   };
+  const passwordFrom = passwordSource(flags, env);
   if (!file && (given.user === undefined || given.port === undefined || given.password === undefined)) {
     throw new RdError('ERR_NOT_RUNNING', `${PREFIX}open ${here.connectionFile}: ${missing(platform)}`, {
       advice: 'No service is running. Start one with `rdctl start`, or with `rdctl serve` in the foreground.',
@@ -86,6 +87,7 @@ export async function discover(
     port,
     user,
     password,
+    ...(passwordFrom === undefined ? {} : { passwordFrom }),
     ...(file ? { file: file.path } : {}),
     foreign: file?.foreign ?? false,
   };
@@ -172,15 +174,18 @@ async function givenPassword(flags: ConnectionFlags, env: Environment): Promise<
   try {
     return readFileSync(path, 'utf8').replace(/\r?\n$/, '');
   } catch (cause) {
-    throw new RdError(
-      'ERR_CONNECTION_SETTINGS',
-      `could not read the password file ${path}: ${systemCode(cause) ?? ''}`,
-      {
-        cause,
-        advice: 'Check --password-file.',
-      },
-    );
+    throw new RdError('ERR_CONNECTION_SETTINGS', ioError('read the password file', path, cause).message, {
+      cause,
+      advice: 'Give --password-file a file that you can read and that holds the password alone.',
+    });
   }
+}
+
+/** Where `givenPassword` comes from, in words for a message. */
+function passwordSource(flags: ConnectionFlags, env: Environment): string | undefined {
+  if (flags.password) return '--password';
+  if (flags['password-file']) return `--password-file ${flags['password-file']}`;
+  return env.RDCTL_PASSWORD ? 'RDCTL_PASSWORD' : undefined;
 }
 
 function missing(platform: Platform): string {

@@ -9,7 +9,7 @@ export interface HttpRequest {
   path: string;
   body?: string | Buffer;
   headers?: Readonly<Record<string, string>>;
-  /** Milliseconds until the answer must have begun and between its parts; no limit unless told. */
+  /** Milliseconds until the answer must be there as a whole; `answerLimit` unless told. */
   timeoutMs?: number;
   signal?: AbortSignal;
 }
@@ -28,16 +28,43 @@ export type Transport = (connection: Connection, request: HttpRequest) => Promis
 
 /** Larger answers are refused: nothing of the API comes near this. */
 const ANSWER_LIMIT = 64 * 1024 * 1024;
+/** Milliseconds for an answer: one that is only read, and one that may have to wait for other writes. */
+const READ_LIMIT = 10_000;
+const WRITE_LIMIT = 60_000;
+/** Milliseconds for a connection to be accepted; on this machine that takes none. */
+const CONNECT_LIMIT = 5_000;
+
+/** How long an answer may take when nobody says otherwise. */
+export function answerLimit({ method }: Pick<HttpRequest, 'method'>): number {
+  return method === 'GET' || method === 'HEAD' ? READ_LIMIT : WRITE_LIMIT;
+}
+
+/** A transport on which no request outlives what `leftMs` says is left of the time of a command. */
+export function withinTime(leftMs: () => number, transport: Transport = httpTransport): Transport {
+  return (connection, request) => {
+    const timeoutMs = Math.max(1, Math.min(request.timeoutMs ?? answerLimit(request), leftMs()));
+    return transport(connection, { ...request, timeoutMs });
+  };
+}
 
 /**
  * Sends over HTTP, always directly: an agent of our own per request ignores proxy variables, which must not get to see the
  * password.
- * @throws RdError `ERR_NOT_RUNNING` when nothing listens, `ERR_DEADLINE` after `timeoutMs`, `ERR_CANCELLED` by the signal,
+ * @throws RdError `ERR_NOT_RUNNING` when nothing listens, `ERR_DEADLINE` when nothing comes in time, `ERR_CANCELLED` by the signal,
  * `ERR_CONNECTION` for every other failure of the transport.
  */
 export const httpTransport: Transport = (connection, request) =>
   new Promise((resolve, reject) => {
-    const fail = (cause: unknown) => reject(transportError(connection, request, cause));
+    let timer: NodeJS.Timeout | undefined;
+    let connecting: NodeJS.Timeout | undefined;
+    const settled = () => {
+      clearTimeout(timer);
+      clearTimeout(connecting);
+    };
+    const fail = (cause: unknown) => {
+      settled();
+      reject(transportError(connection, request, cause));
+    };
     try {
       const outgoing = send(
         {
@@ -58,21 +85,28 @@ export const httpTransport: Transport = (connection, request) =>
             else parts.push(part);
           });
           incoming.on('error', fail);
-          incoming.on('end', () =>
+          incoming.on('end', () => {
+            settled();
             resolve({
               status: incoming.statusCode ?? 0,
               statusText: incoming.statusMessage ?? '',
               headers: incoming.headers,
               body: Buffer.concat(parts),
-            }),
-          );
+            });
+          });
         },
       );
       // After an early answer (a body that is too large) the rest of the writing may fail; the answer counts then.
       outgoing.on('error', fail);
-      if (request.timeoutMs !== undefined) {
-        outgoing.setTimeout(request.timeoutMs, () => outgoing.destroy(new TimeoutError()));
-      }
+      const { timeoutMs = answerLimit(request) } = request;
+      const connectMs = Math.min(CONNECT_LIMIT, timeoutMs);
+      timer = setTimeout(() => outgoing.destroy(new TimeoutError('did not answer', timeoutMs)), timeoutMs);
+      outgoing.once('socket', (socket) => {
+        if (!socket.connecting) return;
+        const error = new TimeoutError('did not accept the connection', connectMs);
+        connecting = setTimeout(() => outgoing.destroy(error), connectMs);
+        socket.once('connect', () => clearTimeout(connecting));
+      });
       outgoing.end(request.body);
     } catch (cause) {
       // Characters that a path or header cannot hold, a port out of range.
@@ -80,7 +114,13 @@ export const httpTransport: Transport = (connection, request) =>
     }
   });
 
-class TimeoutError extends Error {}
+class TimeoutError extends Error {
+  readonly limitMs: number;
+  constructor(what: string, limitMs: number) {
+    super(what);
+    this.limitMs = limitMs;
+  }
+}
 
 /** The headers of the compatible tool, which some services look at. */
 export function requestHeaders(connection: Connection, request: HttpRequest): Record<string, string | number> {
@@ -98,9 +138,9 @@ function transportError(connection: Connection, request: HttpRequest, cause: unk
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
   if (request.signal?.aborted) return new RdError('ERR_CANCELLED', 'the request was cancelled', { cause });
   if (cause instanceof TimeoutError) {
-    return new RdError('ERR_DEADLINE', `${where} did not answer within ${request.timeoutMs} ms`, {
+    return new RdError('ERR_DEADLINE', `${where}${fromText(connection)} ${cause.message} within ${limitText(cause)}`, {
       cause,
-      advice: 'Look whether the service is busy: `rdctl status`.',
+      advice: 'The service may be busy, or another program listens there: see which one, and end it or try again.',
     });
   }
   if (code === 'ECONNREFUSED') {
@@ -115,6 +155,22 @@ function transportError(connection: Connection, request: HttpRequest, cause: unk
     cause,
     advice: 'Check --host and --port, and that the service is running.',
   });
+}
+
+/** No service answers with one; another program often does. */
+export function isWebPage({ headers, body }: Pick<HttpResponse, 'headers' | 'body'>): boolean {
+  const type = String(headers['content-type'] ?? '');
+  return (
+    type.startsWith('text/html') || (!type.startsWith('application/json') && /^\s*</.test(body.toString('utf8', 0, 64)))
+  );
+}
+
+function limitText({ limitMs }: TimeoutError): string {
+  return limitMs < 1000 ? `${Math.ceil(limitMs)} ms` : `${Math.round(limitMs / 100) / 10} s`;
+}
+
+function fromText({ file }: Connection): string {
+  return file === undefined ? '' : ` (the address in ${file})`;
 }
 
 /** Something answers on the port, and it is not a service that we can talk to. */

@@ -15,11 +15,13 @@ interface Holder extends ProcessIdentity {
   since: string;
   /** Port of a service, once it listens. */
   port?: number;
+  /** The connection file of a service is in its place: true from its writing to its removal. */
+  announced?: boolean;
 }
 
 export interface Lock {
   /** Adds what became known after the lock was taken. */
-  update(facts: { port: number }): Promise<void>;
+  update(facts: { port?: number; announced?: boolean }): Promise<void>;
   /** Ends the hold; calling it again does nothing. */
   release(): Promise<void>;
 }
@@ -65,10 +67,14 @@ export async function lockHome(directory: string, home: string, around: LockSurr
 /** Who holds a lock, for one who only asks. */
 export interface LockHolder {
   pid: number;
+  /** Start of the process, which tells it from a later one with the same pid; absent where the system does not tell. */
+  started?: string;
   /** RFC 3339: since when. */
   startedAt?: string;
   /** Of a service, once it listens. */
   port?: number;
+  /** Of a service: its connection file is in its place. */
+  announced?: boolean;
   /** False when the process ended without a release, as after kill -9. */
   alive: boolean;
 }
@@ -90,8 +96,8 @@ export async function lockHolder(
   for (const name of names.filter((each) => each.endsWith('.json'))) {
     const entry = await read(directory, name).catch(() => undefined);
     if (!entry?.held) continue;
-    const { pid, since: startedAt, port } = entry;
-    const holder = { pid, startedAt, ...(port === undefined ? {} : { port }) };
+    const { name: _, held: __, since: startedAt, ...facts } = entry;
+    const holder = { ...facts, startedAt };
     if (await processes.isAlive(entry)) return { ...holder, alive: true };
     dead = { ...holder, alive: false };
   }
@@ -162,9 +168,12 @@ async function take(directory: string, around: LockSurroundings): Promise<{ lock
 
 function lockOf(directory: string, path: string, base: Holder): Lock {
   let released = false;
+  let known = base;
   return {
     async update(facts) {
-      await announce(directory, path, { ...base, ...facts, held: true });
+      if (released) return;
+      known = { ...known, ...facts };
+      await announce(directory, path, { ...known, held: true });
     },
     async release() {
       if (released) return;
@@ -225,5 +234,6 @@ async function read(directory: string, name: string): Promise<Entry | undefined>
     held: value.held === true,
     ...(typeof value.started === 'string' ? { started: value.started } : {}),
     ...(typeof value.port === 'number' ? { port: value.port } : {}),
+    ...(typeof value.announced === 'boolean' ? { announced: value.announced } : {}),
   };
 }

@@ -13,15 +13,30 @@ export interface ProcessTable {
   isAlive(identity: ProcessIdentity): Promise<boolean>;
 }
 
+/**
+ * Asks a process to end (SIGTERM) when it is certain to be the one that is meant: it lives, and its start is known and the same.
+ * Returns false, and sends nothing, otherwise.
+ */
+export async function askToEnd({ pid, started }: ProcessIdentity): Promise<boolean> {
+  // Windows has no such signal: it would end the process at once.
+  if (process.platform === 'win32' || started === undefined || (await startOf(pid)) !== started) return false;
+  try {
+    return process.kill(pid, 'SIGTERM');
+  } catch {
+    return false;
+  }
+}
+
 export const processTable: ProcessTable = {
   async self() {
     return identify(process.pid);
   },
   async isAlive({ pid, started }) {
     if (!signalReaches(pid)) return false;
-    if (started === undefined) return true;
     const now = await startOf(pid);
-    return now === undefined || now === started;
+    // One that has ended can stay in the table for seconds, until its parent takes notice.
+    if (now === 'dead') return false;
+    return now === undefined || started === undefined || now === started;
   },
 };
 

@@ -31,7 +31,7 @@ describe('list-settings', () => {
 
   test.each<[Reply, string]>([
     [{ status: 400, body: 'what is this\nline two' }, 'Error: what is this\nline two\n'],
-    [{ status: 401, body: 'Unauthorized' }, 'Error: 401 Unauthorized: user/password not accepted\n'],
+    [{ status: 401, body: 'Unauthorized' }, 'Error: 401 Unauthorized: user/password not accepted by http://127.0.0.1:'],
     [
       { status: 500, body: 'internal error' },
       'Error: 500 Internal Server Error: server-side problem: please consult the server logs for more information\n',
@@ -92,6 +92,21 @@ describe('list-settings', () => {
 });
 
 describe('set', () => {
+  const against = async (reply: Reply, argv: string[]) => {
+    await using server = await scriptedServer(({ method }) => (method === 'GET' ? OK : reply));
+    return { ...(await rdctl(argv, { env: server.env })), server };
+  };
+
+  test('sends nothing to a program that has no settings, and believes none of its answers', async () => {
+    for (const reply of [{ body: '<html>welcome' }, { body: '{"ok":true}' }, { body: 'settings updated' }]) {
+      await using server = await scriptedServer(() => reply);
+      const { exit, out, err } = await rdctl(['set', '--images.show-all'], { env: server.env });
+      expect({ exit, out }).toEqual({ exit: 1, out: '' });
+      expect(err).toMatch(/^Error: another program answers on 127\.0\.0\.1:\d+, the address in /);
+      expect(server.received.map(({ method }) => method)).toEqual(['GET']);
+    }
+  });
+
   test('sends one PUT with the version and what was named', async () => {
     const { exit, out, err, server } = await against({ status: 202, body: 'settings updated; no restart required' }, [
       'set',
@@ -101,13 +116,14 @@ describe('set', () => {
     ]);
     expect({ exit, out, err }).toEqual({ exit: 0, out: 'Status: settings updated; no restart required.\n', err: '' });
     expect(server.received).toMatchObject([
+      { method: 'GET', path: '/v1/settings' },
       {
         method: 'PUT',
         path: '/v1/settings',
         body: '{"version":19,"containerEngine":{"name":"docker"},"kubernetes":{"enabled":false}}',
       },
     ]);
-    expect(server.received[0]?.headers['content-type']).toBe('application/json');
+    expect(server.received[1]?.headers['content-type']).toBe('application/json');
   });
 
   test('an empty answer', async () => {
@@ -213,6 +229,19 @@ describe('api', () => {
       out: '{"message":"503 Service Unavailable"}\n',
       err: '',
     });
+  });
+
+  test('what another program answers is not passed on', async () => {
+    const page = { body: '<!DOCTYPE html><html>', headers: { 'content-type': 'text/html' } };
+    const { exit, out, err } = await against(page, ['api', '/']);
+    expect({ exit, out }).toEqual({ exit: 1, out: '' });
+    expect(err).toMatch(/^Error: another program answers on .*: its answer to GET \/ is a web page\n/);
+  });
+
+  test('a refused password has its sentence', async () => {
+    const { exit, out, err } = await against({ status: 401, body: 'Unauthorized' }, ['api', '/']);
+    expect({ exit, out }).toEqual({ exit: 1, out: '{"message":"401 Unauthorized"}\n' });
+    expect(err).toMatch(/^Error: 401 Unauthorized: user\/password not accepted by http:\/\/127/);
   });
 
   test.each<[string[], string, string, string]>([

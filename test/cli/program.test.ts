@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { version } from '../../package.json';
 import { PRODUCT } from '../../src/product.ts';
+import { processTable } from '../../src/storage/process-identity.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { rdctlProgram } from '../helpers/cli.ts';
 import { scriptedServer } from '../helpers/scripted-server.ts';
@@ -155,7 +156,7 @@ describe('the service as a program', () => {
     } finally {
       expect(await program(['shutdown'], env)).toEqual({ exit: 0, out: 'Shutting down.\n', err: '' });
     }
-    expect(() => process.kill(pid, 0)).toThrow('ESRCH');
+    expect(await processTable.isAlive({ pid })).toBe(false);
     expect(await program(['shutdown'], env)).toEqual({ exit: 0, out: '', err: '' });
   });
 
@@ -172,12 +173,14 @@ describe('the service as a program', () => {
   });
 
   test('start does not replace a service that refuses the password', async () => {
-    await using server = await scriptedServer(() => ({ status: 401, body: 'Unauthorized' }));
-    const { exit, err } = await program(['start', '--driver', 'simulated'], server.env);
-    expect({ exit, err: err.split('\n')[0] }).toEqual({
-      exit: 1,
-      err: 'Error: 401 Unauthorized: user/password not accepted',
-    });
+    const env = { ...simulated, RDCTL_HOME: temporaryDirectory() };
+    expect((await program(['start', '--driver', 'simulated'], env)).exit).toBe(0);
+    const wrong = await program(['start'], { ...env, RDCTL_PASSWORD: 'wrong' });
+    expect(wrong).toMatchObject({ exit: 1, out: '' });
+    expect(wrong.err).toMatch(
+      /^Error: 401 Unauthorized: .* with the password of RDCTL_PASSWORD\nCorrect RDCTL_PASSWORD/,
+    );
+    expect((await program(['shutdown'], env)).exit).toBe(0);
   });
 
   test.each(['SIGTERM', 'SIGINT'] as const)('serve stops cleanly on %s', async (signal) => {

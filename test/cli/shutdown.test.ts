@@ -19,26 +19,42 @@ async function stoppable(): Promise<ScriptedServer> {
 test('prints the answer once the service is gone', async () => {
   await using server = await stoppable();
   expect(await rdctl(['shutdown'], { env: server.env })).toEqual({ exit: 0, out: 'Shutting down.\n', err: '' });
-  expect(server.received[0]).toMatchObject({ method: 'PUT', path: '/v1/shutdown', body: '' });
+  expect(server.received.slice(0, 2)).toMatchObject([
+    { method: 'GET', path: '/v1/backend_state' },
+    { method: 'PUT', path: '/v1/shutdown', body: '' },
+  ]);
 });
 
 test('waits while the service still answers, and no longer', async () => {
   let looks = 0;
   await using server = await scriptedServer(({ method }) => {
-    if (method === 'GET' && ++looks === 3) setImmediate(() => void server.close());
-    return { body: 'Shutting down.' };
+    if (method === 'PUT') return { body: 'Shutting down.' };
+    if (++looks === 4) setImmediate(() => void server.close());
+    return { body: '{"vmState":"STARTED"}' };
   });
   expect(await rdctl(['shutdown'], { env: server.env })).toMatchObject({ exit: 0, out: 'Shutting down.\n' });
-  expect(looks).toBe(3);
+  expect(looks).toBe(4);
 });
 
 test('--wait=false returns at once, and nothing is killed', async () => {
-  await using server = await scriptedServer(() => ({ body: 'Shutting down.' }));
+  await using server = await scriptedServer(({ method }) => ({
+    body: method === 'PUT' ? 'Shutting down.' : '{"vmState":"STARTED"}',
+  }));
   expect(await rdctl(['shutdown', '--wait=false'], { env: server.env })).toMatchObject({
     exit: 0,
     out: 'Shutting down.\n',
   });
-  expect(server.received).toHaveLength(1);
+  expect(server.received).toHaveLength(2);
+});
+
+test('nothing is sent to another program', async () => {
+  await using server = await scriptedServer(() => ({ body: '<html>' }));
+  const { exit, out, err } = await rdctl(['shutdown'], { env: server.env });
+  expect({ exit, out }).toEqual({ exit: 0, out: '' });
+  expect(err).toMatch(/^No service of this home runs, and nothing was stopped: another program answers on /);
+  expect(server.received.map(({ method }) => method)).toEqual(['GET']);
+  const flags = ['--port', String(server.port), '--user=u', '--password=p'];
+  expect(await rdctl(['shutdown', ...flags], { env: server.env })).toMatchObject({ exit: 1, out: '' });
 });
 
 test('nothing runs: nothing is said', async () => {

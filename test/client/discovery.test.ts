@@ -83,13 +83,13 @@ test('the password may come from a file or the environment', async () => {
   });
   expect(await find({ password: 'flag', 'password-file': file })).toMatchObject({ password: 'flag' });
   await expect(find({ 'password-file': join(home, 'none') })).rejects.toThrow(
-    /could not read the password file .*none: ENOENT/,
+    /could not read the password file .*none: no such file or directory/,
   );
 });
 
 test('without a file, flags that say everything are enough, and fewer mean that nothing runs', async () => {
   const all = { user: 'u', password: 'p', port: 5 };
-  expect(await find(all)).toEqual({ host: '127.0.0.1', ...all, foreign: false });
+  expect(await find(all)).toEqual({ host: '127.0.0.1', ...all, passwordFrom: '--password', foreign: false });
   await expect(find({ ...all, port: 0 })).rejects.toMatchObject({
     code: 'ERR_NOT_RUNNING',
     message: `failed to get connection info: open ${own}: no such file or directory`,

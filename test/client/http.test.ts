@@ -4,7 +4,7 @@ import { createServer as createTcpServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { createClient } from '../../src/client/client.ts';
 import type { Connection } from '../../src/client/connection.ts';
-import { httpTransport } from '../../src/client/http.ts';
+import { answerLimit, httpTransport, type Transport, withinTime } from '../../src/client/http.ts';
 
 async function listening(server: Server): Promise<Connection> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -106,7 +106,6 @@ test.each([
     'ERR_SETTINGS_INVALID',
     'errors in attempt to update settings:\na\nb',
   ],
-  [401, 'Unauthorized', {}, 'ERR_UNAUTHORIZED', '401 Unauthorized: user/password not accepted'],
   [403, 'no such host here', {}, 'ERR_FORBIDDEN', 'no such host here'],
   [404, 'Unknown command: PUT /v1/settings', {}, 'ERR_NOT_FOUND', 'the service has no PUT /v1/settings'],
   [412, 'moved', {}, 'ERR_PRECONDITION_FAILED', 'moved'],
@@ -131,6 +130,66 @@ test.each([
 ])('%i %j becomes a typed error', async (status, body, headers, code, message) => {
   const connection = await answering(status, body, headers);
   await expect(createClient(connection).putSettings({ version: 19 })).rejects.toMatchObject({ code, message });
+});
+
+test.each([
+  [undefined, 'of /f.json', /^\/f\.json is .* `rdctl shutdown`, .* `rdctl start`\.$/],
+  ['--password', 'of --password', /^Correct --password, or leave it out to use that of \/f\.json\.$/],
+  ['--password-file /p', 'of --password-file /p', /^Correct --password-file \/p, or leave it out/],
+  ['RDCTL_PASSWORD', 'of RDCTL_PASSWORD', /^Correct RDCTL_PASSWORD, or unset it to use that of \/f\.json\.$/],
+])('a password from %s that is refused: who, where, and what to do', async (passwordFrom, source, advice) => {
+  for (const body of ['Unauthorized', '{"code":"ERR_UNAUTHORIZED","message":"Unauthorized"}']) {
+    const connection = await answering(401, body);
+    const client = createClient({ ...connection, ...(passwordFrom === undefined ? {} : { passwordFrom }) });
+    await expect(client.status()).rejects.toMatchObject({
+      code: 'ERR_UNAUTHORIZED',
+      message: `401 Unauthorized: user/password not accepted by http://127.0.0.1:${connection.port} for the user "user" with the password ${source}`,
+      advice: expect.stringMatching(advice),
+    });
+  }
+});
+
+test('a web page is never an answer of a service, whatever its status', async () => {
+  for (const status of [200, 400, 401, 403, 500]) {
+    const connection = await answering(status, '<html>hello</html>', { 'content-type': 'text/html' });
+    const error = await createClient(connection)
+      .putSettings({ version: 19 })
+      .catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: 'ERR_CONNECTION', message: expect.stringContaining('is a web page') });
+  }
+});
+
+test('every request has a limit, and a command that has less time left a shorter one', async () => {
+  expect(answerLimit({ method: 'GET' })).toBe(10_000);
+  expect(answerLimit({ method: 'PUT' })).toBe(60_000);
+  const asked: (number | undefined)[] = [];
+  const transport: Transport = async (_connection, request) => {
+    asked.push(request.timeoutMs);
+    return { status: 200, statusText: '', headers: {}, body: Buffer.from('{}') };
+  };
+  const connection = await answering(200, '');
+  let left = 3000;
+  const limited = withinTime(() => left, transport);
+  await limited(connection, { method: 'GET', path: '/' });
+  await limited(connection, { method: 'GET', path: '/', timeoutMs: 20 });
+  left = 30_000;
+  await limited(connection, { method: 'GET', path: '/' });
+  left = -5;
+  await limited(connection, { method: 'GET', path: '/' });
+  expect(asked).toEqual([3000, 20, 10_000, 1]);
+});
+
+test('an answer that begins and never ends is given up as well', async () => {
+  const dripping = await listening(
+    createServer((_request, response) => {
+      const timer = setInterval(() => response.write('x'), 5);
+      response.on('close', () => clearInterval(timer));
+    }),
+  );
+  await expect(httpTransport(dripping, { method: 'GET', path: '/', timeoutMs: 60 })).rejects.toMatchObject({
+    code: 'ERR_DEADLINE',
+    message: `127.0.0.1:${dripping.port} (the address in /f.json) did not answer within 60 ms`,
+  });
 });
 
 test('large answers arrive whole', async () => {

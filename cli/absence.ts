@@ -1,0 +1,114 @@
+import { homedir } from 'node:os';
+import type { Connection } from '../src/client/connection.ts';
+import { type HomeService, homeService } from '../src/client/home-service.ts';
+import { type ErrorCode, RdError } from '../src/errors.ts';
+import { systemCode } from '../src/storage/io-error.ts';
+import { type Places, places } from '../src/storage/places.ts';
+import type { GlobalFlags, Io } from './command.ts';
+import { supportedPlatform } from './platform.ts';
+
+/** Failures that a connection file without its service behind it can be the reason of. */
+export const OF_A_STALE_FILE: readonly ErrorCode[] = [
+  'ERR_NOT_RUNNING',
+  'ERR_CONNECTION',
+  'ERR_CONNECTION_SETTINGS',
+  'ERR_DEADLINE',
+  'ERR_UNAUTHORIZED',
+];
+
+const RENEW = 'Stop it with `rdctl shutdown`, which needs no connection file, then start it again with `rdctl start`.';
+
+/** Where this home keeps its files. */
+export function homeOf(io: Io): Places {
+  return places(io.env, supportedPlatform(io.platform), homedir());
+}
+
+/** True when the command line or the environment says which service is meant: another one is then no answer. */
+export function namesService(globals: GlobalFlags, io: Io): boolean {
+  return Boolean(globals['config-path'] || globals.host || globals.user || io.env.RDCTL_CONFIG_PATH);
+}
+
+/**
+ * What it means that no connection could be made out, in more words than the search for a file knows: a service may run
+ * without its file. The text of the compatible tool stays in front.
+ */
+export async function explainMissing(error: unknown, globals: GlobalFlags, io: Io): Promise<unknown> {
+  if (!(error instanceof RdError) || namesService(globals, io) || !isAboutTheFile(error)) return error;
+  const home = await homeService(homeOf(io));
+  switch (home.kind) {
+    case 'running':
+      return new RdError(
+        'ERR_CONNECTION_SETTINGS',
+        `${error.message}, although a service of this home runs (${processText(home)})`,
+        { cause: error, advice: `Without the file nobody reaches the service. ${RENEW}` },
+      );
+    case 'passing':
+      return new RdError('ERR_NOT_RUNNING', error.message, {
+        cause: error,
+        advice: `A service (${processText(home)}) is starting or stopping; try again in a moment.`,
+      });
+    case 'left':
+      return new RdError('ERR_NOT_RUNNING', error.message, { cause: error, advice: leftText(home) });
+    case 'none':
+      if (error.code === 'ERR_NOT_RUNNING') return error;
+      return new RdError('ERR_NOT_RUNNING', error.message, {
+        cause: error,
+        advice: 'No service runs; `rdctl start` starts one and writes the file anew.',
+      });
+  }
+}
+
+/**
+ * Decides by the lock of this home whether a service that could not be reached is there at all.
+ * @returns what the home says when no service of it lives; a stale connection file then means nothing.
+ * @throws the error, said better where the lock knows more, when a service lives, was named, or is another application's.
+ */
+export async function absentService(
+  error: unknown,
+  { globals, io }: { globals: GlobalFlags; io: Io },
+  connection: Connection | undefined,
+): Promise<Exclude<HomeService, { kind: 'running' }>> {
+  if (!(error instanceof RdError) || namesService(globals, io)) throw error;
+  if (!OF_A_STALE_FILE.includes(error.code)) throw error;
+  if (connection?.foreign && error.code !== 'ERR_NOT_RUNNING') throw error;
+  if (!connection && error.code !== 'ERR_NOT_RUNNING') throw error;
+  const home = await homeService(homeOf(io));
+  if (home.kind !== 'running') return home;
+  if (!connection || error.code === 'ERR_UNAUTHORIZED') throw error;
+  const { pid, port } = home.holder;
+  const { logs } = homeOf(io);
+  if (error.code === 'ERR_DEADLINE') {
+    throw new RdError(error.code, `${error.message}; the service of this home is pid ${pid}`, {
+      cause: error,
+      advice: `It may be busy or stopped (look into ${logs}); when it does not come back, end the process ${pid} and start it again with \`rdctl start\`.`,
+    });
+  }
+  throw new RdError(
+    'ERR_CONNECTION',
+    `${error.message}; the service of this home is pid ${pid}${port === undefined ? '' : ` on port ${port}`}`,
+    { cause: error, advice: `The connection file does not lead to it. ${RENEW}` },
+  );
+}
+
+/** `pid 12, port 6107` */
+export function processText({ holder: { pid, port } }: Extract<HomeService, { kind: 'running' | 'passing' }>): string {
+  return port === undefined ? `pid ${pid}` : `pid ${pid}, port ${port}`;
+}
+
+/** What a service left behind, and what to do with it. */
+export function leftText({ driver, pid }: Extract<HomeService, { kind: 'left' }>): string {
+  const who = pid === undefined ? 'The last service' : `The last service (pid ${pid})`;
+  return `${who} ended without stopping what it ran with the driver ${driver}, so that may run on: \`rdctl start\` takes it over, \`rdctl shutdown\` stops it.`;
+}
+
+/** What a command says that needs a service. */
+export function absenceText(home: HomeService): string {
+  if (home.kind === 'left') return leftText(home);
+  if (home.kind === 'passing') return `One (${processText(home)}) is starting or stopping; try again in a moment.`;
+  return 'Start one with `rdctl start`, or let `rdctl apply -f FILE` do it.';
+}
+
+/** The file is not there, or what it holds is no use; one that may not be read is another matter. */
+function isAboutTheFile({ code, cause }: RdError): boolean {
+  return code === 'ERR_NOT_RUNNING' || (code === 'ERR_CONNECTION_SETTINGS' && systemCode(cause) === undefined);
+}

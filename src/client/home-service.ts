@@ -1,0 +1,36 @@
+import { statSync } from 'node:fs';
+import { uptime } from 'node:os';
+import { type LockHolder, lockHolder } from '../storage/home-lock.ts';
+import type { Places } from '../storage/places.ts';
+import { loadState } from '../storage/state-file.ts';
+
+/** What the lock of a home tells about its service, whoever answers on a port. */
+export type HomeService =
+  /** None lives, and none has left anything behind. */
+  | { kind: 'none' }
+  /** The last one ended without stopping what it ran, so that it may still run. */
+  | { kind: 'left'; driver: string; pid?: number }
+  /** One lives whose connection file is not there yet, or not any more. */
+  | { kind: 'passing'; holder: LockHolder }
+  /** One lives, and has written its connection file. */
+  | { kind: 'running'; holder: LockHolder };
+
+/** What the simulated driver runs ends with its service. */
+const SIMULATED = 'simulated';
+
+/** Asks the lock and the files of a home; contacts nobody and changes nothing. Throws `ERR_IO` for what cannot be read. */
+export async function homeService(where: Places, now: number = Date.now()): Promise<HomeService> {
+  const holder = await lockHolder(where.serviceLock);
+  if (holder?.alive) return { kind: holder.announced ? 'running' : 'passing', holder };
+  // Both are taken away by a service that ends in order.
+  const since = holder?.startedAt === undefined ? modified(where.connectionFile) : Date.parse(holder.startedAt);
+  if (since === undefined || since < now - uptime() * 1000) return { kind: 'none' };
+  const state = await loadState(where.stateFile);
+  if (state.kind !== 'loaded' || state.state.driver === SIMULATED) return { kind: 'none' };
+  return { kind: 'left', driver: state.state.driver, ...(holder ? { pid: holder.pid } : {}) };
+}
+
+/** Milliseconds since the epoch; `undefined` for a file that is not there. */
+function modified(path: string): number | undefined {
+  return statSync(path, { throwIfNoEntry: false })?.mtimeMs;
+}

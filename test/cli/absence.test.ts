@@ -1,0 +1,141 @@
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { processTable } from '../../src/storage/process-identity.ts';
+import { builtTool } from '../helpers/built-tool.ts';
+import { rdctl, rdctlProgram } from '../helpers/cli.ts';
+import { scriptedServer, writeConnection } from '../helpers/scripted-server.ts';
+import { startService } from '../helpers/service.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const tool = builtTool();
+const PROFILE = JSON.stringify({ version: 19, images: { showAll: false } });
+
+/** The built tool on a home; a service that is left is shut down. */
+function at(home: string) {
+  const env = { RDCTL_HOME: home, RDCTL_SIMULATED_LATENCY_MS: '0' };
+  const program = (argv: string[], stdin = '') => rdctlProgram(argv, { entry: tool.entry(), env, stdin });
+  onTestFinished(async () => void (await program(['shutdown'])));
+  return program;
+}
+
+/** Accepts connections and never says a word. */
+async function silence(): Promise<number> {
+  const server = createServer(() => undefined);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}
+
+describe('a connection file that no service is behind', () => {
+  test('another program on its port is left alone, and a service of ours starts', async () => {
+    for (const argv of [
+      ['start', '--driver', 'simulated'],
+      ['apply', '-f', '-', '--driver', 'simulated'],
+    ]) {
+      await using server = await scriptedServer(() => ({ body: '<html>' }));
+      const program = at(server.home);
+      expect(await program(argv, PROFILE)).toMatchObject({ exit: 0 });
+      const { port } = JSON.parse(readFileSync(join(server.home, 'app-engine.json'), 'utf8'));
+      expect(port).not.toBe(server.port);
+      expect(server.received.every(({ method }) => method === 'GET')).toBe(true);
+      expect((await program(['status'])).out).toContain('simulated');
+      expect(await program(['shutdown'])).toMatchObject({ exit: 0, out: 'Shutting down.\n' });
+    }
+  });
+
+  test('one that is not JSON is written anew', async () => {
+    const home = temporaryDirectory();
+    writeFileSync(join(home, 'app-engine.json'), '{"user":');
+    const seen = await rdctl(['list-settings'], { env: { RDCTL_HOME: home } });
+    expect(seen.err).toMatch(
+      /^Error: failed to get connection info: error parsing .*it is not JSON\nNo service runs; `rdctl start`/,
+    );
+    expect(await at(home)(['start', '--driver', 'simulated'])).toMatchObject({ exit: 0 });
+  });
+
+  test('flags that lead to another program are an error', async () => {
+    await using server = await scriptedServer(() => ({ body: '<html>' }));
+    const flags = ['--host=127.0.0.1', '--port', String(server.port), '--user=u', '--password=p'];
+    for (const argv of [['start'], ['apply', '-f', '-'], ['status']]) {
+      const outcome = await rdctl([...argv, ...flags], { env: { RDCTL_HOME: temporaryDirectory() }, stdin: PROFILE });
+      expect([argv, outcome]).toMatchObject([argv, { exit: 1, out: '' }]);
+      expect(outcome.err).toMatch(/^Error: another program answers on /);
+    }
+  });
+});
+
+describe('a program that never answers', () => {
+  test('ends with the time of the command', async () => {
+    const flags = ['--port', String(await silence()), '--user=u', '--password=p'];
+    const env = { RDCTL_HOME: temporaryDirectory() };
+    const outcome = await rdctl(['apply', '-f', '-', '--timeout', '300ms', ...flags], { env, stdin: PROFILE });
+    expect(outcome).toMatchObject({ exit: 4, out: '' });
+    expect(outcome.err).toMatch(/^Error: 127\.0\.0\.1:\d+ did not answer within \d+ ms\n\S/);
+  });
+});
+
+describe('a service without its connection file', () => {
+  test.each(['lost', 'corrupt', 'leading elsewhere'])('%s: everybody says so, and shutdown ends it', async (how) => {
+    const home = temporaryDirectory();
+    const program = at(home);
+    const file = join(home, 'app-engine.json');
+    expect((await program(['start', '--driver', 'simulated'])).exit).toBe(0);
+    const { pid, port } = JSON.parse(readFileSync(file, 'utf8'));
+    await using other = await scriptedServer(() => ({ body: '<html>' }));
+    if (how === 'lost') rmSync(file);
+    else if (how === 'corrupt') writeFileSync(file, 'oops');
+    else writeConnection(file, { user: 'user', password: 'x', port: other.port });
+    for (const argv of [['status'], ['start'], ['apply', '-f', '-'], ['plan', '-f', '-']]) {
+      const { exit, out, err } = await program(argv, PROFILE);
+      expect([argv, exit, out]).toEqual([argv, 1, '']);
+      expect(err).toContain(`pid ${pid}`);
+      expect(err).toContain(`port ${port}`);
+      expect(err).toMatch(/`rdctl shutdown`.* `rdctl start`/);
+    }
+    const { exit, err } = await program(['shutdown']);
+    expect(exit).toBe(0);
+    expect(err).toMatch(/SIGTERM/);
+    expect(await processTable.isAlive({ pid })).toBe(false);
+    expect(other.received.every(({ method }) => method === 'GET')).toBe(true);
+    expect(await program(['start', '--driver', 'simulated'])).toMatchObject({ exit: 0 });
+  });
+});
+
+test('a service that ended without a stop: what it left is named', async () => {
+  const home = temporaryDirectory();
+  const env = { RDCTL_HOME: home };
+  mkdirSync(join(home, 'state', 'service.lock'), { recursive: true });
+  const entry = { pid: 2 ** 30, started: 'x', since: new Date().toISOString(), held: true };
+  writeFileSync(join(home, 'state', 'service.lock', 'x.json'), JSON.stringify(entry));
+  const state = { format: 1, driver: 'host', power: 'started', generation: 3 };
+  writeFileSync(join(home, 'state', 'state.json'), JSON.stringify(state));
+  const text = new RegExp(
+    `The last service \\(pid ${2 ** 30}\\) ended without stopping what it ran with the driver host`,
+  );
+  expect(await rdctl(['status'], { env })).toMatchObject({ exit: 1, out: '', err: expect.stringMatching(text) });
+  expect(await rdctl(['list-settings'], { env })).toMatchObject({ exit: 1, err: expect.stringMatching(text) });
+});
+
+test('a wrong password has one sentence in every command', async () => {
+  const { env } = await startService();
+  const wrong = { ...env, RDCTL_PASSWORD: 'wrong' };
+  const commands = [
+    ['status'],
+    ['list-settings'],
+    ['set', '--images.show-all'],
+    ['plan', '-f', '-'],
+    ['init'],
+    ['start'],
+  ];
+  for (const argv of [...commands, ['apply', '-f', '-'], ['shutdown'], ['api', 'settings']]) {
+    const { exit, err } = await rdctl(argv, { env: wrong, stdin: PROFILE });
+    expect([argv, exit]).toEqual([argv, 1]);
+    expect(err).toMatch(
+      /^Error: 401 Unauthorized: user\/password not accepted by http:\/\/127\.0\.0\.1:\d+ for the user "user" with the password of RDCTL_PASSWORD\nCorrect RDCTL_PASSWORD, or unset it to use that of \S+app-engine\.json\.\n$/,
+    );
+  }
+});

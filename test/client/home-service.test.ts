@@ -1,0 +1,61 @@
+import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
+import { uptime } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { homeService } from '../../src/client/home-service.ts';
+import { lockHome } from '../../src/storage/home-lock.ts';
+import { type Places, places } from '../../src/storage/places.ts';
+import { saveState } from '../../src/storage/state-file.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const home = (): Places => places({ RDCTL_HOME: temporaryDirectory() }, 'linux', '');
+const recorded = (where: Places, driver: string) =>
+  saveState(where.stateFile, { driver, power: 'started', generation: 1 });
+
+/** A lock whose holder has ended; no process has such a pid. */
+function dead(where: Places, since = Date.now()): void {
+  mkdirSync(where.serviceLock, { recursive: true });
+  const entry = { pid: 2 ** 30, started: 'x', since: new Date(since).toISOString(), held: true };
+  writeFileSync(join(where.serviceLock, 'x.json'), JSON.stringify(entry));
+}
+
+test('a new home has no service, and asking creates nothing', async () => {
+  const where = home();
+  expect(await homeService(where)).toEqual({ kind: 'none' });
+});
+
+test('a service passes from its lock to its connection file and back', async () => {
+  const where = home();
+  const lock = await lockHome(where.serviceLock, where.data);
+  await lock.update({ port: 6107 });
+  expect(await homeService(where)).toMatchObject({ kind: 'passing', holder: { pid: process.pid, port: 6107 } });
+  await lock.update({ announced: true });
+  expect(await homeService(where)).toMatchObject({ kind: 'running', holder: { pid: process.pid, port: 6107 } });
+  await lock.update({ announced: false });
+  expect(await homeService(where)).toMatchObject({ kind: 'passing' });
+  await lock.release();
+  expect(await homeService(where)).toEqual({ kind: 'none' });
+});
+
+test('a service that ended without a stop has left what a real driver runs', async () => {
+  const where = home();
+  dead(where);
+  expect(await homeService(where)).toEqual({ kind: 'none' });
+  await recorded(where, 'simulated');
+  expect(await homeService(where)).toEqual({ kind: 'none' });
+  await recorded(where, 'host');
+  expect(await homeService(where)).toEqual({ kind: 'left', driver: 'host', pid: 2 ** 30 });
+});
+
+test('a connection file without a lock tells the same; nothing survives a restart of the computer', async () => {
+  const where = home();
+  await recorded(where, 'host');
+  expect(await homeService(where)).toEqual({ kind: 'none' });
+  writeFileSync(where.connectionFile, '{}');
+  expect(await homeService(where)).toEqual({ kind: 'left', driver: 'host' });
+  const beforeBoot = Date.now() / 1000 - uptime() - 60;
+  utimesSync(where.connectionFile, beforeBoot, beforeBoot);
+  expect(await homeService(where)).toEqual({ kind: 'none' });
+  dead(where, beforeBoot * 1000);
+  expect(await homeService(where)).toEqual({ kind: 'none' });
+});
