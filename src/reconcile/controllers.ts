@@ -9,6 +9,7 @@ import type { Clock } from './clock.ts';
 import { CLUSTER_ANSWER, createClusterWait } from './cluster-wait.ts';
 import { conditionsOf } from './conditions.ts';
 import type { Controllers, Desired } from './contract.ts';
+import { createLookers } from './lookers.ts';
 import { observeInTime, reckoned, unseen } from './observe.ts';
 import { failureOf, isFutile } from './perform.ts';
 import { type Ending, performInTime } from './perform-in-time.ts';
@@ -58,8 +59,10 @@ export function createControllers({ driver, desired: initial, clock, random, log
   let observedGeneration = 0;
   /** The backend was ready, and what happens now interrupts that. */
   let serving = false;
+  /** The pause that follows is not wanted any more. */
   let nudged = false;
   let resting: AbortController | undefined;
+  const lookers = createLookers(() => resting?.abort());
   let published = snapshot([]);
   const ended = run();
 
@@ -79,6 +82,7 @@ export function createControllers({ driver, desired: initial, clock, random, log
     },
     status: () => published,
     observed: () => reckoned(seen ?? unseen(driver), (underway ?? stuck)?.step),
+    look: (signal) => lookers.ask(signal),
     quiesce: (signal) =>
       new Promise((resolve) => {
         const finish = () => {
@@ -100,6 +104,7 @@ export function createControllers({ driver, desired: initial, clock, random, log
     },
     async close() {
       closing.abort();
+      lookers.end();
       if (underway?.step.step.do === 'start') underway.abort.abort();
       resting?.abort();
       await ended;
@@ -117,8 +122,9 @@ export function createControllers({ driver, desired: initial, clock, random, log
 
   /** One look and at most one step. Returns the milliseconds until the next. */
   async function pass(): Promise<number> {
+    let now: Observed;
     try {
-      seen = await observeInTime(driver, clock, closing.signal);
+      now = await lookAround();
     } catch (error) {
       if (closing.signal.aborted) return 0;
       return retry('observation', failureOf('observation', driver, error));
@@ -126,14 +132,26 @@ export function createControllers({ driver, desired: initial, clock, random, log
     if (failure?.what === 'observation') failure = undefined;
     if (nudged) return 0;
     fresh = true;
-    const step = nextStep(goal, seen, driver);
-    if (!step) return rested(isReady(goal, seen));
+    const step = nextStep(goal, now, driver);
+    if (!step) return rested(isReady(goal, now));
     clusterWait.forget();
     if (failure?.terminal) return IDLE_MS;
     if (stuck) return retry(stepName(stuck.step), stuck.error);
     const fruitless = attempts.fruitless(stepName(step));
     if (fruitless) return retry(stepName(step), fruitless);
-    return act(step, seen);
+    return act(step, now);
+  }
+
+  async function lookAround(): Promise<Observed> {
+    const tell = lookers.begin();
+    let ok = false;
+    try {
+      seen = await observeInTime(driver, clock, closing.signal);
+      ok = true;
+      return seen;
+    } finally {
+      tell(ok);
+    }
   }
 
   function rested(ready: boolean): number {
@@ -193,6 +211,7 @@ export function createControllers({ driver, desired: initial, clock, random, log
     log('info', 'step ended late', { step: name });
     if (failure?.error === stuck?.error) failure = undefined;
     stuck = undefined;
+    nudged = true;
     resting?.abort();
   }
 
@@ -207,11 +226,19 @@ export function createControllers({ driver, desired: initial, clock, random, log
     return IDLE_MS;
   }
 
+  /** Sleeps until there is something to do. Who only wants to look does not cut a pause short. */
   async function rest(ms: number): Promise<void> {
-    if (nudged || closing.signal.aborted) return;
-    resting = new AbortController();
-    await clock.sleep(ms, resting.signal);
-    resting = undefined;
+    const end = clock.now() + ms;
+    while (!nudged && !closing.signal.aborted && clock.now() < end) {
+      if (lookers.waiting()) {
+        await lookAround().catch(() => undefined);
+        publish();
+        continue;
+      }
+      resting = new AbortController();
+      await clock.sleep(end - clock.now(), resting.signal);
+      resting = undefined;
+    }
   }
 
   function isSettled(): boolean {

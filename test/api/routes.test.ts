@@ -199,6 +199,40 @@ test('a plan is made by the service for its own state', async () => {
   );
 });
 
+test('a plan is made of what a new look shows', async () => {
+  const { client, script } = startApi();
+  const settings = defaultSettings({ platform: 'linux', arch: 'x64' });
+  script.look = () => {
+    script.observed = runsWith(settings);
+    return true;
+  };
+  const plan = await client.plan({
+    settings: { containerEngine: { name: 'containerd' } },
+    state: 'started',
+    prune: [],
+  });
+  expect(plan.blastRadius.map(({ what }) => what).join()).toContain('stops the containers in moby');
+  expect(plan.warnings).toEqual([]);
+});
+
+test('a plan says when what runs could not be looked at', async () => {
+  const { client, script } = startApi();
+  script.look = () => false;
+  const plan = await client.plan({ settings: {}, state: 'unmanaged', prune: [] });
+  expect(plan.warnings).toEqual([expect.stringMatching(/^What runs could not be looked at just now/)]);
+});
+
+test('a plan request with mistakes is refused without a look', async () => {
+  const { client, script } = startApi();
+  script.look = () => {
+    throw new Error('not needed');
+  };
+  const settings = { kubernetes: { port: 0 } };
+  await expect(client.plan({ settings, state: 'started', prune: [] })).rejects.toMatchObject({
+    code: 'ERR_SETTINGS_INVALID',
+  });
+});
+
 test('a locked change is blocked in the plan, naming the file, and is no error', async () => {
   const { client, context } = startApi({ locks: { containerEngine: { name: true } } });
   context.about.lockedBy = '/etc/p/locked.json';

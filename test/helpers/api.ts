@@ -24,6 +24,8 @@ interface Script {
   observed: Observed;
   /** Every desired state that was handed on. */
   desired: Desired[];
+  /** What a look does, and whether it succeeds; without it, it succeeds. */
+  look?: () => boolean;
 }
 
 export interface TestApi {
@@ -126,6 +128,7 @@ function scripted(script: Script, initial: Desired): Controllers {
       phases: [],
       counters: { steps: 0, restarts: 0, resets: 0, failures: 0 },
     }),
+    look: async () => script.look?.() ?? true,
     quiesce: () => Promise.reject(new Error('not in this script')),
     onChange: () => () => undefined,
     close: async () => undefined,

@@ -1,4 +1,5 @@
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { startService } from '../helpers/service.ts';
 
@@ -24,4 +25,24 @@ test('the connection file is there while it runs, for its user alone', async () 
   expect(statSync(here.connectionFile).mode & 0o777).toBe(0o600);
   await service.stop('enough');
   expect(existsSync(here.connectionFile)).toBe(false);
+});
+
+test('a plan knows of a container that was started just before', async () => {
+  const { client, here, converged } = await startService({ power: 'started' });
+  await converged();
+  const request = {
+    settings: { containerEngine: { name: 'containerd' } },
+    state: 'unmanaged' as const,
+    prune: [],
+  };
+  const file = join(here.state, 'drivers', 'simulated', 'machine.json');
+  for (const count of [1, 2, 3]) {
+    const model = JSON.parse(readFileSync(file, 'utf8'));
+    model.engines.moby.containers.push({ name: `c${count}`, running: true });
+    writeFileSync(file, JSON.stringify(model));
+    const { blastRadius, summary, warnings } = await client.plan(request);
+    expect(blastRadius[0]?.what).toContain(`stops ${count} container`);
+    expect(summary.nothingLost).toBe(false);
+    expect(warnings).toEqual([]);
+  }
 });

@@ -12,6 +12,11 @@ import type { ApiContext } from '../context.ts';
 import { validateContext } from '../settings-update.ts';
 import { JSON_TYPE } from '../wire-texts.ts';
 
+/** Milliseconds: a plan is not held up for longer by a step that is under way. */
+const LOOK_LIMIT = 3_000;
+const NOT_LOOKED =
+  'What runs could not be looked at just now, because a step is under way or a driver does not answer: more may be interrupted than is listed.';
+
 const BODY = {
   type: 'object',
   additionalProperties: false,
@@ -30,10 +35,12 @@ export function planRoutes(app: FastifyInstance, context: ApiContext): void {
   app.addContentTypeParser('*', async (_request: FastifyRequest, payload: IncomingMessage) =>
     parseJson(await collectBody(payload)),
   );
-  app.post<{ Body: PlanRequest }>('/v2/plan', { schema: { body: BODY } }, ({ body }, reply) => {
+  app.post<{ Body: PlanRequest }>('/v2/plan', { schema: { body: BODY } }, async ({ body }, reply) => {
     const request = { ...body, settings: canonicalise(body.settings) };
+    checkSettings(request, store.snapshot().desired.settings, context);
+    // A container that was started a second ago is at stake, too.
+    const looked = await controllers.look(AbortSignal.timeout(LOOK_LIMIT));
     const { desired } = store.snapshot();
-    checkSettings(request, desired.settings, context);
     const plan = makePlan({
       request,
       live: desired.settings,
@@ -45,7 +52,8 @@ export function planRoutes(app: FastifyInstance, context: ApiContext): void {
       target: { product: PRODUCT.name, home: about.home, driver: driver.name, simulated: driver.simulated },
       generation: desired.generation,
     });
-    reply.type(JSON_TYPE).send(`${JSON.stringify(plan, null, 2)}\n`);
+    const warnings = looked ? plan.warnings : [NOT_LOOKED, ...plan.warnings];
+    return reply.type(JSON_TYPE).send(`${JSON.stringify({ ...plan, warnings }, null, 2)}\n`);
   });
 }
 
