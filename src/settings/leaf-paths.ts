@@ -31,6 +31,13 @@ export function setLeaf(object: JsonObject, path: string, value: JsonValue): voi
   put(section, last, value);
 }
 
+/** Takes away what is at a dotted path, in place; the sections around it stay, also when that leaves them empty. */
+export function removeLeaf(object: JsonObject, path: string): void {
+  const dot = path.lastIndexOf('.');
+  const section = dot === -1 ? object : leafAt(object, path.slice(0, dot));
+  if (isObject(section)) delete section[path.slice(dot + 1)];
+}
+
 /** The known settings that are present in a partial object, in schema order. */
 export function leaves(partial: JsonObject): [SettingPath, JsonValue][] {
   return FIELDS.flatMap(({ path }) => {

@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
-import { leafAt, setLeaf } from './leaf-paths.ts';
+import { leafAt, removeLeaf, setLeaf } from './leaf-paths.ts';
 import type { MigrateOptions } from './migrate.ts';
 import { own, put } from './own.ts';
 
@@ -122,24 +122,18 @@ function move(
 ): void {
   const value = leafAt(document, from);
   if (value === undefined) return;
-  take(document, from);
+  removeLeaf(document, from);
   setLeaf(document, to, change(value));
   moved(from, to);
 }
 
 function remove({ document }: MigrationContext, path: string): void {
-  take(document, path);
+  removeLeaf(document, path);
 }
 
 function removeIfEmpty({ document }: MigrationContext, path: string): void {
   const value = leafAt(document, path);
-  if (isObject(value) && Object.keys(value).length === 0) take(document, path);
-}
-
-function take(document: JsonObject, path: string): void {
-  const dot = path.lastIndexOf('.');
-  const section = dot === -1 ? document : leafAt(document, path.slice(0, dot));
-  if (isObject(section)) delete section[path.slice(dot + 1)];
+  if (isObject(value) && Object.keys(value).length === 0) removeLeaf(document, path);
 }
 
 /** The logical opposite, also of a text that stands for a boolean; anything else stays for validation to name. */
