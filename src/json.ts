@@ -3,6 +3,29 @@ export type JsonValue = null | boolean | number | string | JsonValue[] | JsonObj
 /** A JSON object; a missing key reads as `undefined`. */
 export type JsonObject = { [key: string]: JsonValue };
 
+/** Levels that a document from outside may nest; settings have seven. Deeper ones would exhaust the stack of recursions. */
+export const MOST_LEVELS = 100;
+
+/** True for JSON text that nests deeper than `MOST_LEVELS`, told before it is parsed. What is no JSON gets some answer. */
+export function isTooDeep(text: string): boolean {
+  let level = 0;
+  for (let index = 0; index < text.length; index++) {
+    const sign = text[index];
+    if (sign === '"') index = stringEnd(text, index);
+    else if (sign === '{' || sign === '[') level += 1;
+    else if (sign === '}' || sign === ']') level -= 1;
+    if (level > MOST_LEVELS) return true;
+  }
+  return false;
+}
+
+/** Index of the quotation mark that ends the string beginning at `start`, or of the end of the text. */
+function stringEnd(text: string, start: number): number {
+  let index = start + 1;
+  while (index < text.length && text[index] !== '"') index += text[index] === '\\' ? 2 : 1;
+  return index;
+}
+
 /** True for a JSON object: neither null nor an array. */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -1,7 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import { RdError } from '../errors.ts';
-import type { JsonObject, JsonValue } from '../json.ts';
-import { isObject } from '../json.ts';
+import { isObject, isTooDeep, type JsonObject, type JsonValue } from '../json.ts';
 import { BODY_LIMIT, TEXTS } from './wire-texts.ts';
 
 /** A client that is still sending reads the refusal only when it is done; beyond this we do not wait for it. */
@@ -28,13 +27,18 @@ export function bytesOf(request: FastifyRequest): Buffer {
   return Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
 }
 
-/** @throws RdError `ERR_BODY_INVALID` for what is not UTF-8 or not JSON. */
+/** @throws RdError `ERR_BODY_INVALID` for what is not UTF-8, not JSON, or nested without measure. */
 export function parseJson(bytes: Buffer): JsonValue {
+  let text: string;
+  let value: JsonValue;
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
+    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+    value = JSON.parse(text);
   } catch (cause) {
     throw new RdError('ERR_BODY_INVALID', TEXTS.notJson, { cause });
   }
+  if (isTooDeep(text)) throw new RdError('ERR_BODY_INVALID', TEXTS.tooDeep);
+  return value;
 }
 
 /** The object in a settings body; `null` counts as `{}` (api facts, 8). */

@@ -1,3 +1,4 @@
+import { MOST_LEVELS } from '../json.ts';
 import { COMPATIBLE } from '../product.ts';
 
 /** Sentences that scripts and the compatible tool match on (api facts, 8, 10.3, 11, 12.3, 15.4). */
@@ -8,6 +9,7 @@ export const TEXTS = {
   internal: 'Internal Server Error',
   noSettings: 'no settings specified in the request',
   notJson: 'error processing JSON request block',
+  tooDeep: `the request body is nested more than ${MOST_LEVELS} levels deep`,
   notAnObject: 'settings payload is not an object',
   noChange: 'no changes necessary',
   noRestart: 'settings updated; no restart required',

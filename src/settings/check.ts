@@ -4,16 +4,17 @@ import { defaultSettings } from './defaults.ts';
 import { explain, wrongValue } from './explanation.ts';
 import type { Platform } from './field.ts';
 import { FIELDS } from './fields.gen.ts';
+import { schemaTree } from './fields.ts';
 import type { Finding } from './finding.ts';
 import type { IssueCode } from './issue.ts';
 import { leafAt, pointerNames, pointerTo, setLeaf } from './leaf-paths.ts';
 import { migrateWithOrigins, namesBefore, versionProblem } from './migrate.ts';
 import type { ShapeFinding } from './older-shapes.ts';
-import { copyOfObject, own } from './own.ts';
+import { copyOfObject, put } from './own.ts';
 import type { ParsedDocument } from './parse.ts';
 import { positioned } from './position.ts';
 import { SCHEMA_VERSION } from './settings.gen.ts';
-import { unknownKeys } from './unknown-keys.ts';
+import { MOST_UNKNOWN_KEYS, unknownKeys } from './unknown-keys.ts';
 import { validate } from './validate.ts';
 
 /** What a strict check knows of the system that the settings are for. */
@@ -119,7 +120,10 @@ function olderFinding(finding: ShapeFinding, version: number, { document, at }: 
 }
 
 function unknownFindings(settings: JsonObject): Found[] {
-  return unknownKeys(settings).map(({ pointer, path, suggestion }) => unknownFinding(pointer, path, suggestion));
+  const found = unknownKeys(settings).map(({ pointer, path, suggestion }) => unknownFinding(pointer, path, suggestion));
+  if (found.length < MOST_UNKNOWN_KEYS) return found;
+  const message = `the search for unknown settings ended with the first ${MOST_UNKNOWN_KEYS}; there may be more`;
+  return [...found, { code: 'unknown', pointer: '', message }];
 }
 
 function unknownFinding(pointer: string, path: string, suggestion: string | undefined): Found {
@@ -153,18 +157,12 @@ function withoutRemovals(settings: JsonObject): JsonObject {
   return copy;
 }
 
-/** What old releases left behind is known to their shape and means nothing today. Changes its argument. */
-function knownOnly(settings: JsonObject): JsonObject {
-  for (const { pointer } of unknownKeys(settings)) {
-    const names = pointerNames(pointer);
-    const last = names.pop() ?? '';
-    let section = settings;
-    for (const name of names) {
-      const below = own(section, name);
-      if (!isObject(below)) break;
-      section = below;
-    }
-    delete section[last];
+/** The known settings alone: what old releases left behind is known to their shape and means nothing today. */
+function knownOnly(object: JsonObject, members = schemaTree()): JsonObject {
+  const known: JsonObject = {};
+  for (const [name, value] of Object.entries(object)) {
+    const node = members.get(name);
+    if (node) put(known, name, 'section' in node && isObject(value) ? knownOnly(value, node.section) : value);
   }
-  return settings;
+  return known;
 }

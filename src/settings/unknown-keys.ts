@@ -15,30 +15,41 @@ export interface UnknownKey {
   suggestion?: string;
 }
 
-/** Members of a payload that belong to no setting, in its order; what is below such a member is not looked at. */
-export function unknownKeys(payload: JsonObject): UnknownKey[] {
-  return unknownMembers(payload, schemaTree(), []);
-}
+/** The search ends with this many; a list of this length stands for that many or more. */
+export const MOST_UNKNOWN_KEYS = 2000;
+/** Looking for the name that was meant costs far more than finding that a name is unknown. */
+const MOST_SUGGESTIONS = 100;
 
-function unknownMembers(
-  object: JsonObject,
-  members: ReadonlyMap<string, SchemaNode>,
-  above: readonly string[],
-): UnknownKey[] {
+/**
+ * Members of a payload that belong to no setting, in its order, the first `MOST_UNKNOWN_KEYS` of them; what is below such a
+ * member is not looked at. The first hundred carry suggestions.
+ */
+export function unknownKeys(payload: JsonObject): UnknownKey[] {
   const found: UnknownKey[] = [];
-  for (const name of Object.keys(object)) {
-    const node = members.get(name);
-    const names = [...above, name];
-    const value = own(object, name);
-    if (!node) found.push(unknownKey(names, members));
-    else if ('section' in node && isObject(value)) found.push(...unknownMembers(value, node.section, names));
-  }
+  collect(payload, schemaTree(), [], found);
   return found;
 }
 
-function unknownKey(names: readonly string[], siblings: ReadonlyMap<string, SchemaNode>): UnknownKey {
+function collect(
+  object: JsonObject,
+  members: ReadonlyMap<string, SchemaNode>,
+  above: readonly string[],
+  found: UnknownKey[],
+): void {
+  for (const name of Object.keys(object)) {
+    if (found.length === MOST_UNKNOWN_KEYS) return;
+    const node = members.get(name);
+    const names = [...above, name];
+    const value = own(object, name);
+    if (!node) found.push(unknownKey(names, found.length < MOST_SUGGESTIONS ? members : undefined));
+    else if ('section' in node && isObject(value)) collect(value, node.section, names, found);
+  }
+}
+
+/** Without siblings nothing is suggested. */
+function unknownKey(names: readonly string[], siblings: ReadonlyMap<string, SchemaNode> | undefined): UnknownKey {
   const name = names.at(-1) ?? '';
-  const suggestion = nearest(name, siblings.keys()) ?? elsewhere(name);
+  const suggestion = siblings && (nearest(name, siblings.keys()) ?? elsewhere(name));
   return { pointer: pointerTo(names), path: names.join('.'), ...(suggestion === undefined ? {} : { suggestion }) };
 }
 

@@ -1,6 +1,5 @@
 import { CST } from 'yaml';
-
-const DEEPEST = 100;
+import { MOST_LEVELS } from '../json.ts';
 
 /**
  * Watches the lexical parts of a document pass by and says when it nests deeper than any settings do. That must be known
@@ -23,7 +22,7 @@ export class DepthGuard {
     if (type === 'flow-map-start' || type === 'flow-seq-start') this.#flow += 1;
     else if (type === 'flow-map-end' || type === 'flow-seq-end') this.#flow = Math.max(0, this.#flow - 1);
     else if (this.#flow === 0 && opensBlock(type, this.#first)) this.#enter(this.offset - this.#lineStart);
-    if (this.#flow + this.#columns.length > DEEPEST) return false;
+    if (this.#flow + this.#columns.length > MOST_LEVELS) return false;
     this.offset += lexeme.length;
     if (lexeme.includes('\n')) {
       this.#lineStart = this.offset;

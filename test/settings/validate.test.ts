@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject, JsonValue } from '../../src/json.ts';
+import { MOST_UNKNOWN_KEYS } from '../../src/settings/unknown-keys.ts';
 import { unknownKeys, validate } from '../../src/settings/validate.ts';
 import { type Circumstances, context, lines } from '../helpers/settings-circumstances.ts';
 
@@ -210,4 +211,14 @@ test('unknown keys, with the name that was meant', () => {
     { pointer: '/toString', path: 'toString' },
     { pointer: '/__proto__', path: '__proto__' },
   ]);
+});
+
+test('a flood of unknown keys: the list ends at its bound, and suggestions end earlier', () => {
+  const flood = Object.fromEntries(Array.from({ length: 250_000 }, (_, index) => [`port${index}`, index]));
+  for (const payload of [flood, { kubernetes: flood }] satisfies JsonObject[]) {
+    const found = unknownKeys(payload);
+    expect(found).toHaveLength(MOST_UNKNOWN_KEYS);
+    expect(found.slice(0, 10).every(({ suggestion }) => suggestion !== undefined)).toBe(payload !== flood);
+    expect(found.slice(100).some(({ suggestion }) => suggestion !== undefined)).toBe(false);
+  }
 });

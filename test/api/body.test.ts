@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import { parseJson, settingsPayload } from '../../src/api/body.ts';
+import { MOST_LEVELS } from '../../src/json.ts';
+import { startApi } from '../helpers/api.ts';
+
+const nest = (levels: number, open = '{"a":', close = '}') => `${open.repeat(levels)}1${close.repeat(levels)}`;
+
+test.each([
+  ['objects', nest(MOST_LEVELS)],
+  ['lists', nest(MOST_LEVELS, '[', ']')],
+  ['brackets in a text', JSON.stringify({ a: '[{'.repeat(1000), b: '\\"[[['.repeat(1000) })],
+  ['many siblings', JSON.stringify(Array.from({ length: 1000 }, () => [{}]))],
+])('%s are read as they are', (_, text) => {
+  expect(parseJson(Buffer.from(text))).toEqual(JSON.parse(text));
+});
+
+test.each([
+  ['objects', nest(MOST_LEVELS + 1)],
+  ['lists', nest(200_000, '[', ']')],
+  ['both', nest(200_000, '{"a":[', ']}')],
+  ['after a text with a quotation mark', `{"\\"":"\\\\","b":${nest(MOST_LEVELS)}}`],
+])('%s that nest too deeply are refused with a sentence', (_, text) => {
+  expect(() => settingsPayload(Buffer.from(text))).toThrow(
+    expect.objectContaining({
+      code: 'ERR_BODY_INVALID',
+      message: 'the request body is nested more than 100 levels deep',
+    }),
+  );
+});
+
+test.each(['/v1/settings', '/v1/propose_settings'])('PUT %s refuses a body without end', async (path) => {
+  const { client } = startApi();
+  const { status, body } = await client.request({ method: 'PUT', path, body: nest(200_000, '{"version":', '}') });
+  expect({ status, text: body.toString() }).toEqual({
+    status: 400,
+    text: expect.stringContaining('nested more than 100 levels deep'),
+  });
+});
+
+test('a body of 250,000 unknown keys is answered, with as many of them as a header holds', async () => {
+  const { client } = startApi();
+  const keys = Object.fromEntries(Array.from({ length: 250_000 }, (_, index) => [`k${index}`, 1]));
+  const answer = await client.request({
+    method: 'PUT',
+    path: '/v1/settings',
+    body: JSON.stringify({ version: 19, kubernetes: keys }),
+  });
+  expect(answer.status).toBe(202);
+  expect(String(answer.headers['rdctl-ignored-keys'])).toMatch(/^kubernetes\.k0, kubernetes\.k1, .*%E2%80%A6$/);
+});
