@@ -5,11 +5,12 @@ import type { WantedForward } from '../src/client/port-forwards.ts';
 import type { SavedPlan } from '../src/client/saved-plan.ts';
 import { RdError } from '../src/errors.ts';
 import type { PlanRequest } from '../src/plan/change.ts';
+import { PRODUCT } from '../src/product.ts';
 import { lockApply } from '../src/storage/home-lock.ts';
 import type { Places } from '../src/storage/places.ts';
 import { wallClock } from './clock.ts';
 import type { Invocation } from './command.ts';
-import { withWayBack } from './convergence-failure.ts';
+import { withEnd, withWayBack } from './convergence-failure.ts';
 import { showNotices } from './notices.ts';
 import { withPlaces } from './placed-errors.ts';
 import { runningService, type Service, targetOf } from './service.ts';
@@ -43,31 +44,41 @@ export interface ApplyOptions {
 export async function applyNow(options: ApplyOptions): Promise<void> {
   const { wanted, caller, view, where, timeoutMs } = options;
   const { io } = caller;
-  const begun = wallClock.now();
+  let begun = wallClock.now();
+  const leftMs = () => Math.max(0, timeoutMs - (wallClock.now() - begun));
+  if (wanted.saved) await refuseStrangePlan(wanted.saved, options, leftMs);
   const lock = await lockApply(where.applyLock, {
     timeoutMs,
     onWait: ({ pid, since }) => view.event({ type: 'lock-held', pid, since }),
     signal: io.signal,
   });
   try {
-    const service = await serviceFor(options);
+    const service = await serviceFor(options, leftMs);
     showNotices(service.status, io);
     const { client } = service;
     const target = targetOf(service.status);
     const { checkTarget, checkFresh } = wanted.saved ? await import('../src/client/saved-plan.ts') : {};
     if (wanted.saved) checkTarget?.(wanted.saved, target);
-    const left = Math.max(0, timeoutMs - (wallClock.now() - begun));
+    let sent = false;
     const input: ApplyInput = {
       client,
       request: wanted.request,
       portForwards: wanted.portForwards,
       skipLocked: options.skipLocked,
       wait: options.wait,
-      timeoutMs: left,
+      timeoutMs: leftMs(),
+      askedMs: timeoutMs,
       clock: wallClock,
       signal: io.signal,
       exact: wanted.saved !== undefined,
-      consent: async (plan) => options.agreed || (await ask(plan, io)),
+      async consent(plan) {
+        if (options.agreed) return true;
+        const asked = wallClock.now();
+        const answer = await ask(plan, io);
+        // The time that a person takes to decide is not the service's.
+        begun += wallClock.now() - asked;
+        return answer;
+      },
       async inspect(plan, live) {
         const { power } = service.status;
         if (wanted.saved)
@@ -76,9 +87,13 @@ export async function applyNow(options: ApplyOptions): Promise<void> {
         const { keepPrevious } = await import('../src/client/previous.ts');
         await keepPrevious(where, { target, settings: live.settings, power }, new Date());
       },
-      onEvent: (event) => view.event(event, wanted.locate),
+      onEvent(event) {
+        if (event.type === 'sent') sent = true;
+        view.event(event, wanted.locate);
+      },
     };
     const outcome = await applyDesired(input)
+      .catch((error: unknown) => withEnd(error, service, where, sent))
       .catch((error: unknown) => withWayBack(withPlaces(error, wanted.locate), service, where))
       .finally(() => view.endEvents());
     view.applied(outcome);
@@ -92,8 +107,27 @@ async function ask(plan: Parameters<ApplyInput['consent']>[0], io: Invocation['i
   return askConsent(plan, io);
 }
 
-async function serviceFor({ wanted, where, caller, view, start, driver }: ApplyOptions): Promise<Service> {
-  const running = await runningService(caller);
+/** A plan that was made for somebody else is refused before a service is started for it, and before anything is recorded. */
+async function refuseStrangePlan(
+  saved: SavedPlan,
+  { caller, where }: ApplyOptions,
+  leftMs: () => number,
+): Promise<void> {
+  const [service, { checkTarget }, { recordedDriver }] = await Promise.all([
+    runningService(caller, leftMs),
+    import('../src/client/saved-plan.ts'),
+    import('../src/client/offline.ts'),
+  ]);
+  const driver = (await recordedDriver(where)) ?? 'not chosen yet';
+  const idle = { product: PRODUCT.name, home: where.data, driver, simulated: driver === 'simulated' };
+  checkTarget(saved, service ? targetOf(service.status) : idle);
+}
+
+async function serviceFor(
+  { wanted, where, caller, view, start, driver }: ApplyOptions,
+  leftMs: () => number,
+): Promise<Service> {
+  const running = await runningService(caller, leftMs);
   if (running) {
     refuseOtherDriver(running, driver);
     return running;
@@ -104,9 +138,10 @@ async function serviceFor({ wanted, where, caller, view, start, driver }: ApplyO
     });
   }
   view.event({ type: 'starting', ...(driver === undefined ? {} : { driver }) });
-  const [{ launchService }, { createClient }] = await Promise.all([
+  const [{ launchService }, { createClient }, { withinTime }] = await Promise.all([
     import('./launch.ts'),
     import('../src/client/client.ts'),
+    import('../src/client/http.ts'),
   ]);
   const { io, globals } = caller;
   const connection = await launchService({
@@ -115,7 +150,7 @@ async function serviceFor({ wanted, where, caller, view, start, driver }: ApplyO
     power: firstPower(wanted, where),
     ...(driver === undefined ? {} : { driver }),
   });
-  const client = createClient(connection);
+  const client = createClient(connection, withinTime(leftMs));
   const status = await client.status({ signal: io.signal });
   view.event({ type: 'started', target: targetOf(status) });
   return { client, status };

@@ -7,7 +7,7 @@ import { LiteralError, parseBoolean, parseDuration, parseInteger, quote } from '
 export const GLOBAL_FLAGS = {
   'config-path': { type: 'string', summary: 'Connection file to use', placeholder: 'FILE' },
   host: { type: 'string', summary: 'Host of the service (default 127.0.0.1)', placeholder: 'HOST' },
-  port: { type: 'integer', summary: 'Port of the service, instead of that in the connection file' },
+  port: { type: 'integer', port: true, summary: 'Port of the service, instead of that in the connection file' },
   user: { type: 'string', summary: 'User, instead of that in the connection file', placeholder: 'NAME' },
   password: {
     type: 'string',
@@ -157,7 +157,7 @@ function index(...tables: readonly FlagTable[]): FlagIndex {
 function literal({ name, flag }: Entry, typed: string, text: string): boolean | number | string {
   try {
     if (flag.type === 'boolean') return parseBoolean(text);
-    if (flag.type === 'integer') return parseInteger(text);
+    if (flag.type === 'integer') return flag.port ? parsePort(text) : parseInteger(text);
     if (flag.type === 'duration') return parseDuration(text);
     if (flag.type === 'string' && flag.values && !flag.values.includes(text)) {
       throw new LiteralError(`value ${quote(text)} is not one of the allowed values: [${flag.values.join(' ')}]`);
@@ -168,6 +168,12 @@ function literal({ name, flag }: Entry, typed: string, text: string): boolean | 
     const shown = flag.short !== undefined && typed === name ? `-${flag.short}, --${typed}` : `--${typed}`;
     throw usage(`invalid argument ${quote(text)} for "${shown}" flag: ${cause.message}`);
   }
+}
+
+function parsePort(text: string): number {
+  const port = parseInteger(text);
+  if (port < 0 || port > 65_535) throw new LiteralError('a port is a number from 1 to 65535');
+  return port;
 }
 
 function unknownFlag(name: string, flags: FlagIndex): RdError {

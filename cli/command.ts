@@ -12,7 +12,8 @@ export type Flag = {
   aliases?: readonly string[];
 } & (
   | { type: 'boolean' }
-  | { type: 'integer' }
+  /** `port`: from 1 to 65535; 0 counts as not given. */
+  | { type: 'integer'; port?: true }
   /** Milliseconds; written `300ms`, `10m`, `1h30m`. */
   | { type: 'duration' }
   | { type: 'string'; values?: readonly string[]; placeholder?: string }

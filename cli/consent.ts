@@ -1,7 +1,11 @@
+import { RdError } from '../src/errors.ts';
 import type { Plan } from '../src/plan/change.ts';
 import type { Io } from './command.ts';
 
-/** Asks on the terminal whether the losses that a plan names are agreed to. Without a person there the answer is no. */
+/**
+ * Asks on the terminal whether the losses that a plan names are agreed to. Without a person there the answer is no.
+ * @throws RdError when the person there says no (`ERR_CONSENT_NEEDED`) or leaves with Ctrl-C (`ERR_CANCELLED`).
+ */
 export async function askConsent(plan: Plan, io: Io): Promise<boolean> {
   if (!io.interactive) return false;
   const { confirm } = await import('@clack/prompts');
@@ -11,5 +15,6 @@ export async function askConsent(plan: Plan, io: Io): Promise<boolean> {
     output: process.stderr,
     signal: io.signal,
   });
-  return answer === true;
+  if (answer === true) return true;
+  throw new RdError(answer === false ? 'ERR_CONSENT_NEEDED' : 'ERR_CANCELLED', 'Nothing was changed.');
 }

@@ -38,6 +38,26 @@ export async function withWayBack(error: unknown, { client }: Service, { logs }:
   });
 }
 
+/** Failures of a connection that was good when the apply began. */
+const GONE: readonly string[] = ['ERR_NOT_RUNNING', 'ERR_CONNECTION'];
+
+/** A service that went away under an apply: what is known of its settings, and how to go on. Other errors pass as they are. */
+export async function withEnd(error: unknown, { status }: Service, { logs }: Places, sent: boolean): Promise<never> {
+  if (!(error instanceof RdError) || !GONE.includes(error.code)) throw error;
+  const { processTable } = await import('../src/storage/process-identity.ts');
+  const lives = await processTable.isAlive({ pid: status.pid });
+  const saved = sent ? 'the settings are saved' : 'whether the settings were saved is not known';
+  throw new RdError(
+    'ERR_CONNECTION',
+    `The service (pid ${status.pid}) ${lives ? 'stopped answering' : 'ended'} while applying; ${saved}.`,
+    {
+      cause: error,
+      details: [`Its log: ${join(logs, SERVICE_LOG)}`],
+      advice: `Run the same apply again: ${lives ? 'it goes on from there' : 'it starts the service and goes on from there'}.`,
+    },
+  );
+}
+
 /** The last warning or error of the service, for people; what came after it says nothing about it. */
 function lastTrouble(lines: readonly string[]): string | undefined {
   for (const line of lines.toReversed()) {

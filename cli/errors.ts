@@ -10,10 +10,21 @@ export interface Failure {
   /** Absent while no command is known. */
   command: Command | undefined;
   verbose: boolean;
+  /** `-o json` was given: programs read the failure as a document of `schemas/error.json`. */
+  json?: boolean;
 }
 
-/** Prints what went wrong on stderr and returns the exit code. The only place that does either. */
-export function reportFailure({ error, command, verbose }: Failure, io: Io): number {
+/**
+ * Prints what went wrong on stderr and returns the exit code. The only place that does either. With `-o json` the new commands
+ * print it as a document on stdout too, where nothing else has been printed by then.
+ */
+export function reportFailure(failure: Failure, io: Io): number {
+  if (failure.json && failure.command?.classic === false)
+    io.out(`${JSON.stringify(documentOf(failure.error), null, 2)}\n`);
+  return reportText(failure, io);
+}
+
+function reportText({ error, command, verbose }: Failure, io: Io): number {
   const aborted = io.signal.aborted;
   if (!(error instanceof RdError)) {
     if (aborted && (error === io.signal.reason || isAbort(error))) return cancelled(io);
@@ -24,13 +35,28 @@ export function reportFailure({ error, command, verbose }: Failure, io: Io): num
     return 1;
   }
   if (error.code === 'ERR_CANCELLED' && aborted && error.advice === undefined) return cancelled(io);
-  io.err(`Error: ${error.message}\n`);
+  // Who said no at a prompt made no mistake.
+  const decided = (error.code === 'ERR_CONSENT_NEEDED' || error.code === 'ERR_CANCELLED') && error.advice === undefined;
+  io.err(`${decided ? '' : 'Error: '}${error.message}\n`);
   for (const line of error.details) io.err(`${line}\n`);
   if (error.advice !== undefined) io.err(`${error.advice}\n`);
   if (verbose) io.err(`${trace(error)}\n`);
   if (error.code === 'ERR_USAGE') io.err(usageBlock(command));
-  if (error.code === 'ERR_CANCELLED' && aborted) return signalExit(io);
+  if (error.code === 'ERR_CANCELLED') return signalExit(io);
   return exitCode(error.code, command);
+}
+
+/** The document of `schemas/error.json`. */
+function documentOf(error: unknown): object {
+  if (!(error instanceof RdError)) return { code: 'ERR_INTERNAL', message: unexpected(error) };
+  const { code, message, advice, details, findings } = error;
+  return {
+    code,
+    message,
+    ...(advice === undefined ? {} : { advice }),
+    ...(details.length === 0 ? {} : { details }),
+    ...(findings.length === 0 ? {} : { findings }),
+  };
 }
 
 /** Classic commands know 0 and 1, except where refusing a wrong target has no counterpart in the compatible tool. */

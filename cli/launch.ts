@@ -8,8 +8,11 @@ import { RdError } from '../src/errors.ts';
 import type { JsonObject } from '../src/json.ts';
 import { type Detached, detach } from '../src/process/detach.ts';
 import { type Pace, realPace } from '../src/process/pace.ts';
+import { makeDirectory } from '../src/storage/directory.ts';
+import { ioError } from '../src/storage/io-error.ts';
 import { homeOf } from './absence.ts';
 import type { GlobalFlags, Io } from './command.ts';
+import { checkDriver } from './driver-name.ts';
 import { formatDuration } from './literals.ts';
 import { supportedPlatform } from './platform.ts';
 
@@ -39,13 +42,18 @@ const LOOK_MS = 2000;
 export async function launchService(input: LaunchInput): Promise<Connection> {
   const { io, pace = realPace, timeoutMs = 60_000 } = input;
   const here = homeOf(io);
+  checkDriver(input.driver, io.env);
   // What an earlier service left leads to nobody, or to another program; ours writes the file anew.
   const stale = textOf(here.connectionFile);
+  const logFile = join(here.logs, 'service-output.log');
+  await makeDirectory(here.logs);
   const child = await detach({
     argv: [...program(input), ...serveArguments(input)],
     env: io.env,
-    logFile: join(here.logs, 'service-output.log'),
+    logFile,
     ...(input.settings ? { input: JSON.stringify(input.settings) } : {}),
+  }).catch((cause: unknown) => {
+    throw ioError('write', logFile, cause);
   });
   const deadline = pace.now() + timeoutMs;
   for (;;) {

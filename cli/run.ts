@@ -16,6 +16,7 @@ export async function run(
 ): Promise<number> {
   let command: Command | undefined;
   let verbose = argv.includes('--verbose');
+  let json = asksForJson(argv);
   try {
     const at = commandIndex(argv);
     if (at === undefined) return rootCommand(argv, io, commands);
@@ -25,6 +26,7 @@ export async function run(
     command = await entry.load();
     const parsed = parseArguments([...argv.slice(0, at), ...argv.slice(at + 1)], command.flags);
     verbose = parsed.globals.verbose ?? false;
+    json = parsed.flags.output === 'json';
     if (parsed.help) {
       io.out(commandHelp(command, io.platform));
       return 0;
@@ -32,8 +34,15 @@ export async function run(
     const { flags, given, args, globals } = parsed;
     return await command.run({ flags, given, args, globals, io, connect: () => connect(globals, io) });
   } catch (error) {
-    return reportFailure({ error, command, verbose }, io);
+    return reportFailure({ error, command, verbose, json }, io);
   }
+}
+
+/** For a command line with a mistake in it; one without tells by its flags. */
+function asksForJson(argv: readonly string[]): boolean {
+  return argv.some(
+    (word, at) => /^(?:-o=?|--output=)json$/.test(word) || (/^(?:-o|--output)$/.test(word) && argv[at + 1] === 'json'),
+  );
 }
 
 function rootCommand(argv: readonly string[], io: Io, commands: readonly CommandEntry[]): number {

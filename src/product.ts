@@ -28,3 +28,6 @@ export const COMPATIBLE = {
   /** Deployment profile directory on Linux. */
   policyDirectory: '/etc/rancher-desktop',
 } as const;
+
+/** Drivers that can be asked for by name; a test holds this equal to the list of drivers. */
+export const DRIVER_NAMES = ['simulated', 'host'] as const;

@@ -2,6 +2,7 @@ import { homedir } from 'node:os';
 import { places } from '../../src/storage/places.ts';
 import { applyNow, type Wanted } from '../applying.ts';
 import { defineCommand } from '../command.ts';
+import { checkDriver } from '../driver-name.ts';
 import { supportedPlatform } from '../platform.ts';
 import { OUTPUT_FLAG, viewFor } from '../views/choose.ts';
 import { wantedOf } from '../wanted.ts';
@@ -39,6 +40,7 @@ Exit codes: 0 done; 1 failed; 3 refused: invalid profile, locked or unsupported 
     const { flags, args, io } = invocation;
     const view = viewFor(flags.output, io);
     const where = places(io.env, supportedPlatform(io.platform), homedir());
+    checkDriver(flags.driver, io.env);
     const wanted: Wanted = await wantedOf({
       files: flags.file ?? [],
       args,

@@ -3,6 +3,7 @@ import { RdError } from '../../src/errors.ts';
 import { isObject, type JsonObject } from '../../src/json.ts';
 import { noArguments } from '../arguments.ts';
 import { defineCommand, type Io } from '../command.ts';
+import { checkDriver } from '../driver-name.ts';
 import { driverText } from '../driver-text.ts';
 import { showNotices } from '../notices.ts';
 import { supportedPlatform } from '../platform.ts';
@@ -37,6 +38,7 @@ real one that can run here. \`simulated\` runs nothing and is never chosen by it
   classic: true,
   async run({ flags, args, globals, io }) {
     noArguments(args, 'serve');
+    checkDriver(flags.driver, io.env);
     const settings = flags.settings === undefined ? undefined : await readSettings(io);
     // Taken before anything runs: from here on a signal stops what has been started instead of this process alone.
     const { signal } = io;

@@ -4,6 +4,7 @@ import type { JsonObject } from '../../src/json.ts';
 import { COMPATIBLE } from '../../src/product.ts';
 import { noArguments, usage } from '../arguments.ts';
 import { defineCommand, type GlobalFlags, type Io } from '../command.ts';
+import { checkDriver } from '../driver-name.ts';
 import { driverText } from '../driver-text.ts';
 import { launchService } from '../launch.ts';
 import { quote } from '../literals.ts';
@@ -41,6 +42,7 @@ are changed as \`set\` does, and a stopped backend is started.`,
     const settings = givenSettings(given, platformName(io.platform));
     const path = text(flags.path);
     const driver = text(flags.driver);
+    checkDriver(driver, io.env);
     const running = await runningService(connect, globals, io);
     let client: Client;
     let generation: number | undefined;
@@ -111,9 +113,12 @@ async function sameDriver(client: Client, driver: string | undefined, io: Io): P
   });
 }
 
+/** States in which a start has to be asked for. What stood in the way of one that was given up may be gone. */
+const ASK_IN: readonly string[] = ['STOPPED', 'STOPPING', 'ERROR'];
+
 /** Returns the version of the desired state when the backend had to be asked to start. */
 async function startBackend(client: Client, io: Io): Promise<number | undefined> {
   const { vmState } = await client.backendState({ signal: io.signal });
-  if (vmState !== 'STOPPED' && vmState !== 'STOPPING') return undefined;
+  if (!ASK_IN.includes(vmState)) return undefined;
   return (await client.setBackendState('STARTED', { signal: io.signal })).generation;
 }

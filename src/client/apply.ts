@@ -37,6 +37,8 @@ export interface ApplyInput {
   wait: boolean;
   /** For the waiting. */
   timeoutMs: number;
+  /** The limit as it was asked for, where a part of it has passed already; for the message. */
+  askedMs?: number;
   clock: Clock;
   signal: AbortSignal;
   /** Asked before anything is destroyed, and again only about a plan that became worse. */
@@ -237,6 +239,7 @@ async function finish(input: ApplyInput, sent: Writes): Promise<{ status: Status
     read: () => client.status(),
     generation,
     timeoutMs: input.timeoutMs,
+    ...(input.askedMs === undefined ? {} : { askedMs: input.askedMs }),
     clock: input.clock,
     signal: input.signal,
     onStatus: (next) => onEvent({ type: 'progress', status: next }),

@@ -14,6 +14,8 @@ export interface WaitInput<S extends LoopStatus> {
   /** The version of the desired state that must be reached, or a later one. */
   generation: number;
   timeoutMs: number;
+  /** The limit as it was asked for, where a part of it has passed already; for the message. */
+  askedMs?: number;
   clock: Clock;
   signal: AbortSignal;
   /** Called with every status that differs from the one before in phases or conditions. */
@@ -25,7 +27,7 @@ export interface WaitInput<S extends LoopStatus> {
  * `ERR_DEADLINE` naming what was still missing, `ERR_CANCELLED`, or the connection error of a service that went away.
  */
 export async function waitConverged<S extends LoopStatus>(input: WaitInput<S>): Promise<S> {
-  const { clock, signal, timeoutMs } = input;
+  const { clock, signal, timeoutMs, askedMs = timeoutMs } = input;
   const start = clock.now();
   let pause = FIRST_PAUSE;
   let seen = '';
@@ -38,6 +40,8 @@ export async function waitConverged<S extends LoopStatus>(input: WaitInput<S>): 
       awaySince = undefined;
     } catch (error) {
       awaySince ??= clock.now();
+      // The last look is given only what is left of the time.
+      if (last && start + timeoutMs <= clock.now()) throw deadline(askedMs, last);
       if (!isConnectionError(error)) throw error;
       if (clock.now() - awaySince >= AWAY_LIMIT) throw wentAway(error);
     }
@@ -52,7 +56,7 @@ export async function waitConverged<S extends LoopStatus>(input: WaitInput<S>): 
       if (hasFailed(last, input.generation)) throw convergeFailed(last);
     }
     const left = start + timeoutMs - clock.now();
-    if (left <= 0) throw deadline(timeoutMs, last);
+    if (left <= 0) throw deadline(askedMs, last);
     await clock.sleep(Math.min(pause, left), signal);
     pause = Math.min(pause * 1.5, LONGEST_PAUSE);
   }
@@ -92,7 +96,7 @@ function convergeFailed(status: LoopStatus): RdError {
 function deadline(timeoutMs: number, last: LoopStatus | undefined): RdError {
   const condition = last && blame(last);
   const missing = condition ? ` (${condition.type}: ${condition.reason}): ${sentence(condition)}` : '.';
-  const limit = `${Math.max(1, Math.round(timeoutMs / 1000))} s`;
+  const limit = `${timeoutMs / 1000} s`;
   return new RdError('ERR_DEADLINE', `The backend has not converged within ${limit}${missing}`, {
     advice: 'The service goes on working; look with `rdctl status`, or apply again with a longer --timeout.',
   });

@@ -40,7 +40,7 @@ export async function storedSettings(
 }
 
 /** For the sentence that names the target; the service alone judges that file. */
-async function recordedDriver({ stateFile }: Places): Promise<string | undefined> {
+export async function recordedDriver({ stateFile }: Places): Promise<string | undefined> {
   try {
     const value: unknown = JSON.parse((await readIfThere(stateFile)) ?? '{}');
     return isObject(value) && typeof value.driver === 'string' ? value.driver : undefined;

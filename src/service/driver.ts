@@ -1,9 +1,8 @@
-import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Driver } from '../drivers/driver.ts';
 import { chooseDriver } from '../drivers/index.ts';
 import { RdError } from '../errors.ts';
-import { ioError } from '../storage/io-error.ts';
+import { makeDirectory } from '../storage/directory.ts';
 import type { LogFile } from '../storage/log-file.ts';
 import type { Environment, Places } from '../storage/places.ts';
 import { setAside } from '../storage/set-aside.ts';
@@ -56,9 +55,7 @@ export async function openDriver(
     ...(state === undefined ? {} : { recorded: state.driver }),
   });
   const directory = join(here.state, 'drivers', factory.name);
-  await mkdir(directory, { recursive: true, mode: 0o700 }).catch((cause: unknown) => {
-    throw ioError('create', directory, cause);
-  });
+  await makeDirectory(directory);
   const driver = await factory.open({ directory, logs: here.logs, log: log.write, now: Date.now, env });
   return { driver, reason };
 }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, open, readdir, readFile, rename, unlink } from 'node:fs/promises';
+import { open, readdir, readFile, rename, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { makeDirectory } from './directory.ts';
 import { ioError, systemCode } from './io-error.ts';
 
 /** The file operations of an atomic write, one durable effect each; tests replace them to stop in between. */
@@ -17,7 +18,7 @@ export interface FileOperations {
 /** The real file system. */
 export const fileOperations: FileOperations = {
   async mkdir(directory) {
-    await mkdir(directory, { recursive: true, mode: 0o700 });
+    await makeDirectory(directory);
   },
   async writeNew(path, data, mode) {
     const handle = await open(path, 'wx', mode);

@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, readdir, readFile, unlink } from 'node:fs/promises';
+import { readdir, readFile, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { RdError } from '../errors.ts';
 import { isObject } from '../json.ts';
 import { fileOperations } from './atomic-file.ts';
+import { makeDirectory } from './directory.ts';
 import { ioError, systemCode } from './io-error.ts';
 import type { ProcessIdentity, ProcessTable } from './process-identity.ts';
 import { processTable } from './process-identity.ts';
@@ -186,7 +187,7 @@ function lockOf(directory: string, path: string, base: Holder): Lock {
 async function announce(directory: string, path: string, content: Omit<Entry, 'name'>): Promise<void> {
   const temporary = `${path}.${randomBytes(4).toString('hex')}`;
   try {
-    await mkdir(directory, { recursive: true, mode: 0o700 });
+    await makeDirectory(directory);
     await fileOperations.writeNew(temporary, `${JSON.stringify(content)}\n`, 0o600);
     await fileOperations.rename(temporary, path);
   } catch (cause) {

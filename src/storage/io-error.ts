@@ -29,8 +29,9 @@ export function systemCode(error: unknown): string | undefined {
   return typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** One sentence for a failed file operation. `deed` is an infinitive: `write`, `read`, `create`. */
+/** One sentence for a failed file operation. `deed` is an infinitive: `write`, `read`, `create`. One that has its sentence keeps it. */
 export function ioError(deed: string, path: string, cause: unknown, code: ErrorCode = 'ERR_IO'): RdError {
+  if (cause instanceof RdError) return cause;
   const known = REASONS[systemCode(cause) ?? ''];
   const reason = known?.reason ?? (cause instanceof Error ? cause.message : String(cause));
   return new RdError(code, `could not ${deed} ${path}: ${reason}`, {

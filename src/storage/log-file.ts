@@ -1,7 +1,6 @@
-import { mkdir } from 'node:fs/promises';
 import { pino } from 'pino';
 import { createStream } from 'rotating-file-stream';
-import { ioError } from './io-error.ts';
+import { makeDirectory } from './directory.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
@@ -26,11 +25,7 @@ const REDACTED = SECRETS.flatMap((name) => [name, `*.${name}`, `*.*.${name}`, `*
  * @param onTrouble hears once when lines can no longer be written; the service goes on without them.
  */
 export async function openLog(directory: string, level: LogLevel, onTrouble: (error: Error) => void): Promise<LogFile> {
-  try {
-    await mkdir(directory, { recursive: true, mode: 0o700 });
-  } catch (cause) {
-    throw ioError('create the log directory', directory, cause);
-  }
+  await makeDirectory(directory);
   const stream = createStream((index) => (index === null ? `${NAME}.log` : `${NAME}.${Number(index)}.log`), {
     path: directory,
     size: SIZE,
