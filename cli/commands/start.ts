@@ -116,9 +116,6 @@ async function sameDriver(client: Client, driver: string | undefined, io: Io): P
 /** States in which a start has to be asked for. What stood in the way of one that was given up may be gone. */
 const ASK_IN: readonly string[] = ['STOPPED', 'STOPPING', 'ERROR'];
 
-/** States in which a start has to be asked for. What stood in the way of one that was given up may be gone. */
-const ASK_IN: readonly string[] = ['STOPPED', 'STOPPING', 'ERROR'];
-
 /** Returns the version of the desired state when the backend had to be asked to start. */
 async function startBackend(client: Client, io: Io): Promise<number | undefined> {
   const { vmState } = await client.backendState({ signal: io.signal });
