@@ -1,0 +1,88 @@
+import { onTestFinished } from 'vitest';
+import type { DriverInfo } from '../../src/drivers/driver.ts';
+import type { Fault, FaultSource } from '../../src/drivers/machines/simulated/faults.ts';
+import { memorySimulation } from '../../src/drivers/machines/simulated/memory.ts';
+import { emptyModel, type Model } from '../../src/drivers/machines/simulated/model.ts';
+import { type ErrorCode, RdError } from '../../src/errors.ts';
+import type { Desired } from '../../src/reconcile/contract.ts';
+import { createControllers } from '../../src/reconcile/controllers.ts';
+import type { LoopStatus } from '../../src/reconcile/status.ts';
+import type { Settings } from '../../src/settings/settings.gen.ts';
+import { createVirtualClock } from './virtual-clock.ts';
+import { settingsWith } from './worlds.ts';
+
+/** The defaults without a cluster. */
+export const NO_CLUSTER = settingsWith({ 'kubernetes.enabled': false });
+
+interface Setup {
+  settings?: Settings;
+  power?: Desired['power'];
+  model?: Model;
+  faults?: FaultSource;
+  latency?: number;
+  info?: Partial<DriverInfo>;
+  clusterReadyMs?: number;
+}
+
+/** A loop over a simulation, on a clock that the test moves. */
+export function start({
+  settings = NO_CLUSTER,
+  power = 'started',
+  model = emptyModel(),
+  latency = 0,
+  ...rest
+}: Setup = {}) {
+  const clock = createVirtualClock();
+  const simulation = memorySimulation({
+    model,
+    now: clock.now,
+    sleep: clock.sleep,
+    latency: () => latency,
+    ...rest,
+  });
+  const states: string[] = [];
+  const desired = { settings, power, generation: 1 };
+  const controllers = createControllers({
+    driver: simulation.driver,
+    desired,
+    clock,
+    random: () => 0.5,
+    log: () => undefined,
+  });
+  const note = (status: LoopStatus) => {
+    if (states.at(-1) !== status.backendState) states.push(status.backendState);
+  };
+  note(controllers.status());
+  controllers.onChange(note);
+  onTestFinished(() => controllers.close());
+  let generation = 1;
+  return {
+    clock,
+    simulation,
+    controllers,
+    states,
+    desire: (next: Partial<Desired>) => {
+      generation++;
+      Object.assign(desired, next);
+      controllers.desire({ ...desired, generation });
+    },
+    steps: () => simulation.log().map((record) => `${record.part} ${record.do} ${record.outcome}`),
+    condition: (type: string) => controllers.status().conditions.find((condition) => condition.type === type),
+  };
+}
+
+/** Fails the named steps so many times. */
+export function failing(times: Record<string, number>, code: ErrorCode = 'ERR_DRIVER_FAILED'): FaultSource {
+  const left = new Map(Object.entries(times));
+  return (part, step): Fault | undefined => {
+    const name = `${part} ${step}`;
+    const count = left.get(name) ?? 0;
+    if (count <= 0) return undefined;
+    left.set(name, count - 1);
+    return {
+      kind: 'error',
+      when: 'before',
+      error: new RdError(code, 'the disk is full.', { advice: 'Free some space.' }),
+    };
+  };
+}

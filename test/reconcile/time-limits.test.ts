@@ -1,0 +1,148 @@
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { memorySimulation } from '../../src/drivers/machines/simulated/memory.ts';
+import { createControllers, IDLE_MS } from '../../src/reconcile/controllers.ts';
+import { CLUSTER_ANSWER_MS, GRACE_MS, STEP_LIMITS_MS } from '../../src/reconcile/step-limits.ts';
+import { NO_CLUSTER, start } from './loop.ts';
+import { createVirtualClock } from './virtual-clock.ts';
+import { settingsWith } from './worlds.ts';
+
+describe('time limits', () => {
+  /** The first start of moby never ends, and does not heed being called off, until the test says so. */
+  function deafStart(clock = createVirtualClock()) {
+    const simulation = memorySimulation({ now: clock.now, sleep: clock.sleep });
+    const { moby } = simulation.driver.engines;
+    let release = () => {};
+    let begun = 0;
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const perform: typeof moby.perform = async (step, signal) => {
+      begun++;
+      if (begun === 1) await held;
+      return moby.perform(step, begun === 1 ? new AbortController().signal : signal);
+    };
+    const driver = {
+      ...simulation.driver,
+      engines: { ...simulation.driver.engines, moby: { observe: moby.observe, perform } },
+    };
+    const desired = { settings: NO_CLUSTER, power: 'started' as const, generation: 1 };
+    const controllers = createControllers({ driver, desired, clock, random: () => 0.5, log: () => undefined });
+    onTestFinished(() => controllers.close());
+    return { clock, controllers, simulation, desired, release: () => release(), begun: () => begun };
+  }
+
+  test('a step that hangs is called off, counts as failed and is tried again', async () => {
+    let hangs = true;
+    const { clock, controllers, condition } = start({
+      faults: (part, step) => (hangs && part === 'moby' && step === 'start' ? { kind: 'hang' } : undefined),
+    });
+    await clock.advance(STEP_LIMITS_MS['engine start'] - 1);
+    expect(condition('EngineReady')).toMatchObject({ reason: 'Starting' });
+    hangs = false;
+    await clock.advance(1);
+    expect(condition('EngineReady')).toMatchObject({ reason: 'StepFailed', concern: 'attention' });
+    expect(condition('EngineReady')?.message).toContain('engine start did not end within 5 minutes');
+    expect(controllers.status().phases.at(-1)).toMatchObject({ outcome: 'failed', ms: STEP_LIMITS_MS['engine start'] });
+    await clock.advance(1_000);
+    expect(controllers.status()).toMatchObject({ converged: true, counters: { failures: 1 } });
+  });
+
+  test('a step that ends in time leaves no timer behind', async () => {
+    const { clock, controllers } = start();
+    await clock.turn();
+    expect(controllers.status().converged).toBe(true);
+    expect(clock.sleepers()).toBe(1);
+  });
+
+  test('one that does not heed being called off ends in ERROR, and nothing is done beside it', async () => {
+    const { clock, controllers, begun } = deafStart();
+    await clock.advance(STEP_LIMITS_MS['engine start'] + GRACE_MS - 1);
+    expect(controllers.status().backendState).toBe('STARTING');
+    await clock.advance(1);
+    const status = await controllers.quiesce(new AbortController().signal);
+    expect(status).toMatchObject({ backendState: 'ERROR', observedGeneration: 1, counters: { failures: 1 } });
+    expect(status.conditions.at(-1)).toMatchObject({ reason: 'Failed' });
+    expect(status.conditions.at(-1)?.message).toMatch(/still has not ended .* rdctl shutdown, then rdctl start\.$/);
+    await clock.advance(10 * STEP_LIMITS_MS['engine start']);
+    expect(begun()).toBe(1);
+  });
+
+  test('a new desired state does not start a second step beside it, and says so', async () => {
+    const { clock, controllers, simulation, desired, begun } = deafStart();
+    await clock.advance(STEP_LIMITS_MS['engine start'] + GRACE_MS);
+    controllers.desire({ ...desired, power: 'stopped', generation: 2 });
+    await clock.advance(60_000);
+    expect(controllers.status()).toMatchObject({ backendState: 'ERROR', observedGeneration: 2 });
+    expect(simulation.log().map((record) => `${record.part} ${record.do}`)).toEqual(['machine start']);
+    expect(begun()).toBe(1);
+  });
+
+  test('when it ends after all, the loop goes on by itself', async () => {
+    const { clock, controllers, simulation, desired, release } = deafStart();
+    await clock.advance(STEP_LIMITS_MS['engine start'] + GRACE_MS);
+    controllers.desire({ ...desired, power: 'stopped', generation: 2 });
+    await clock.turn();
+    release();
+    await clock.advance(IDLE_MS);
+    expect(controllers.status()).toMatchObject({ backendState: 'STOPPED', converged: true, observedGeneration: 2 });
+    expect(simulation.log().map((record) => `${record.part} ${record.do} ${record.outcome}`)).toEqual([
+      'machine start done',
+      'moby start done',
+      'moby stop done',
+      'machine stop done',
+    ]);
+  });
+
+  test('a start that has become futile and does not heed that is given up after the grace', async () => {
+    const { clock, controllers, desired, begun } = deafStart();
+    await clock.advance(1_000);
+    controllers.desire({ ...desired, power: 'stopped', generation: 2 });
+    await clock.advance(GRACE_MS);
+    expect(controllers.status()).toMatchObject({ backendState: 'ERROR', observedGeneration: 2 });
+    expect(begun()).toBe(1);
+  });
+
+  test('close does not wait for it for ever', async () => {
+    const { clock, controllers } = deafStart();
+    await clock.turn();
+    const closed = controllers.close();
+    await clock.advance(GRACE_MS);
+    await closed;
+    expect(clock.sleepers()).toBe(0);
+  });
+
+  test('a cluster that never answers is an error in the end, and none any more when it answers', async () => {
+    const { clock, controllers, condition, states, steps } = start({
+      settings: settingsWith(),
+      clusterReadyMs: 2 * CLUSTER_ANSWER_MS,
+    });
+    await clock.advance(CLUSTER_ANSWER_MS - 1);
+    expect(condition('ClusterReady')).toMatchObject({ reason: 'NotAnsweringYet', concern: 'patience' });
+    await clock.advance(1_000);
+    expect(await controllers.quiesce(new AbortController().signal)).toMatchObject({ backendState: 'ERROR' });
+    expect(condition('ClusterReady')).toMatchObject({ reason: 'NotReadyInTime', concern: 'attention' });
+    expect(condition('ClusterReady')?.message).toMatch(
+      /has not answered for 10 minutes.* kubernetes\.enabled to false\.$/,
+    );
+    expect(condition('Converged')).toMatchObject({ reason: 'Failed' });
+    expect(controllers.status().counters.failures).toBe(1);
+    await clock.advance(CLUSTER_ANSWER_MS + IDLE_MS);
+    expect(controllers.status()).toMatchObject({ backendState: 'STARTED', converged: true });
+    expect(states).toEqual(['STARTING', 'ERROR', 'STARTED']);
+    expect(steps()).toHaveLength(3);
+  });
+
+  test('asking again gives a cluster its time anew', async () => {
+    const { clock, controllers, desire, condition } = start({
+      settings: settingsWith(),
+      clusterReadyMs: 10 * CLUSTER_ANSWER_MS,
+    });
+    await clock.advance(CLUSTER_ANSWER_MS + 1_000);
+    expect(controllers.status().backendState).toBe('ERROR');
+    desire({});
+    await clock.advance(CLUSTER_ANSWER_MS - 1_000);
+    expect(condition('ClusterReady')).toMatchObject({ reason: 'NotAnsweringYet' });
+    await clock.advance(2_000);
+    expect(controllers.status().backendState).toBe('ERROR');
+  });
+});
