@@ -19,10 +19,19 @@ export interface Failure {
   terminal: boolean;
 }
 
+/** Milliseconds that an attempt took, and that all attempts of its kind may take together. */
+export interface Spent {
+  ms: number;
+  budgetMs: number;
+}
+
 /** Counts what was tried since the backend was last as desired, or the desired state last changed. */
 export interface Attempts {
-  /** Notes a failure of a step. Terminal if the error cannot heal by itself, or the attempts are used up. */
-  failed(what: string, error: RdError): Failure;
+  /**
+   * Notes a failure. Terminal if the error cannot heal by itself, or the attempts are used up: their number, or the time that
+   * all of them took, of which `budgetMs` is enough.
+   */
+  failed(what: string, error: RdError, spent?: Spent): Failure;
   succeeded(what: string): void;
   /** An error if a step succeeded so often that doing it at once again would be a hot loop; then a pause is due. */
   fruitless(what: string): RdError | undefined;
@@ -31,12 +40,16 @@ export interface Attempts {
 
 export function createAttempts(): Attempts {
   const failures = new Map<string, number>();
+  const time = new Map<string, number>();
   const successes = new Map<string, number>();
   return {
-    failed(what, error) {
+    failed(what, error, { ms, budgetMs } = { ms: 0, budgetMs: Number.POSITIVE_INFINITY }) {
       const attempts = (failures.get(what) ?? 0) + 1;
+      const total = (time.get(what) ?? 0) + ms;
       failures.set(what, attempts);
-      return { what, error, attempts, terminal: !ERRORS[error.code].retry || attempts >= MAX_ATTEMPTS };
+      time.set(what, total);
+      const terminal = !ERRORS[error.code].retry || attempts >= MAX_ATTEMPTS || total >= budgetMs;
+      return { what, error, attempts, terminal };
     },
     succeeded(what) {
       successes.set(what, (successes.get(what) ?? 0) + 1);
@@ -52,6 +65,7 @@ export function createAttempts(): Attempts {
     },
     forget() {
       failures.clear();
+      time.clear();
       successes.clear();
     },
   };

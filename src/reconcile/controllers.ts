@@ -4,7 +4,7 @@ import type { RdError } from '../errors.ts';
 import type { Observed } from '../plan/observed.ts';
 import { goalOf } from '../plan/spec.ts';
 import { backendState } from './backend-state.ts';
-import { backoffMs, createAttempts, type Failure } from './backoff.ts';
+import { backoffMs, createAttempts, type Failure, type Spent } from './backoff.ts';
 import type { Clock } from './clock.ts';
 import { CLUSTER_ANSWER, createClusterWait } from './cluster-wait.ts';
 import { conditionsOf } from './conditions.ts';
@@ -192,7 +192,7 @@ export function createControllers({ driver, desired: initial, clock, random, log
       case 'dropped':
         return 0;
       case 'failed':
-        return nudged ? 0 : retry(name, ending.error);
+        return nudged ? 0 : retry(name, ending.error, ending.spent);
       case 'stuck':
         stuck = { step, error: ending.error };
         ending.over.then(() => unstick(name));
@@ -215,9 +215,9 @@ export function createControllers({ driver, desired: initial, clock, random, log
     resting?.abort();
   }
 
-  function retry(what: string, error: RdError): number {
+  function retry(what: string, error: RdError, spent?: Spent): number {
     counters.failures++;
-    failure = attempts.failed(what, error);
+    failure = attempts.failed(what, error, spent);
     const { terminal } = failure;
     const values = { step: what, attempts: failure.attempts, terminal, code: error.code, error: error.message };
     log('warn', what === CLUSTER_ANSWER ? 'cluster does not answer' : 'step failed', values);

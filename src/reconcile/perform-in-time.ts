@@ -1,10 +1,11 @@
 import type { Driver } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
 import type { Observed } from '../plan/observed.ts';
+import type { Spent } from './backoff.ts';
 import type { Clock } from './clock.ts';
 import { failureOf, perform } from './perform.ts';
 import { type Step, stepName } from './step.ts';
-import { GRACE_MS, minutesText, STEP_LIMITS_MS } from './step-limits.ts';
+import { ATTEMPTS_BUDGET, GRACE_MS, minutesText, STEP_LIMITS_MS } from './step-limits.ts';
 
 export interface PerformInput {
   step: Step;
@@ -16,13 +17,13 @@ export interface PerformInput {
 }
 
 /**
- * How a step ended. `dropped`: called off by somebody else, and over. `stuck`: called off and still at work after the grace;
+ * How a step ended. `spent` counts one that was called off with its whole limit. `dropped`: called off by somebody else, and over. `stuck`: called off and still at work after the grace;
  * `over` resolves when it has ended after all, and until then nobody knows what it does.
  */
 export type Ending =
   | { how: 'done' }
   | { how: 'dropped' }
-  | { how: 'failed'; error: RdError }
+  | { how: 'failed'; error: RdError; spent: Spent }
   | { how: 'stuck'; error: RdError; over: Promise<void> };
 
 /** Performs a step for at most its limit and the grace together. Never throws. */
@@ -30,12 +31,20 @@ export async function performInTime({ step, seen, driver, clock, abort }: Perfor
   const name = stepName(step);
   const limit = STEP_LIMITS_MS[name];
   const ended = new AbortController();
+  const begun = clock.now();
+  const failed = (error: RdError, ms: number): Ending => ({
+    how: 'failed',
+    error,
+    spent: { ms, budgetMs: ATTEMPTS_BUDGET * limit },
+  });
   let late = false;
   const work = perform(step, seen, driver, abort.signal).then(
     (): Ending => ({ how: 'done' }),
     (error: unknown): Ending => {
-      if (late) return { how: 'failed', error: tooLate(name, limit, driver, error) };
-      return abort.signal.aborted ? { how: 'dropped' } : { how: 'failed', error: failureOf(name, driver, error) };
+      const ms = clock.now() - begun;
+      // A timer may fire a moment early, and the second time-out has to be the last.
+      if (late) return failed(tooLate(name, limit, driver, error), Math.max(ms, limit));
+      return abort.signal.aborted ? { how: 'dropped' } : failed(failureOf(name, driver, error), ms);
     },
   );
   clock.sleep(limit, ended.signal).then(() => {

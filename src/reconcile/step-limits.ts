@@ -19,6 +19,9 @@ export const STEP_LIMITS_MS = {
   'cluster reset': 5 * MINUTE_MS,
 } as const satisfies Record<StepName, number>;
 
+/** The attempts of one step together may take so many times its limit; whoever waits for it learns the truth after that. */
+export const ATTEMPTS_BUDGET = 2;
+
 /** How long a step that was called off may take to end. */
 export const GRACE_MS = 30_000;
 

@@ -1,5 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { memorySimulation } from '../../src/drivers/machines/simulated/memory.ts';
+import { RdError } from '../../src/errors.ts';
 import { createControllers, IDLE_MS } from '../../src/reconcile/controllers.ts';
 import { CLUSTER_ANSWER_MS, GRACE_MS, STEP_LIMITS_MS } from '../../src/reconcile/step-limits.ts';
 import { NO_CLUSTER, start } from './loop.ts';
@@ -45,6 +46,33 @@ describe('time limits', () => {
     expect(controllers.status().phases.at(-1)).toMatchObject({ outcome: 'failed', ms: STEP_LIMITS_MS['engine start'] });
     await clock.advance(1_000);
     expect(controllers.status()).toMatchObject({ converged: true, counters: { failures: 1 } });
+  });
+
+  test('one that hangs each time ends in ERROR when its attempts have taken twice the limit', async () => {
+    const { clock, controllers, condition } = start({
+      faults: (part, step) => (part === 'moby' && step === 'start' ? { kind: 'hang' } : undefined),
+    });
+    const limit = STEP_LIMITS_MS['engine start'];
+    await clock.advance(2 * limit);
+    expect(controllers.status().backendState).toBe('STARTING');
+    await clock.advance(1_000);
+    expect(controllers.status()).toMatchObject({ backendState: 'ERROR', counters: { failures: 2 } });
+    expect(condition('EngineReady')?.message).toContain('did not end within 5 minutes');
+    await clock.advance(4 * limit);
+    expect(controllers.status().counters.failures).toBe(2);
+  });
+
+  test('one that fails late each time ends in ERROR as early', async () => {
+    const limit = STEP_LIMITS_MS['machine start'];
+    const { clock, controllers } = start({
+      latency: 0.7 * limit,
+      faults: (part, step) =>
+        part === 'machine' && step === 'start'
+          ? { kind: 'error', when: 'after', error: new RdError('ERR_DRIVER_FAILED', 'no space.') }
+          : undefined,
+    });
+    await clock.advance(3 * limit);
+    expect(controllers.status()).toMatchObject({ backendState: 'ERROR', counters: { failures: 3 } });
   });
 
   test('a step that ends in time leaves no timer behind', async () => {
