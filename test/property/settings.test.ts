@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
+import { clusterSpec, engineSpec, machineSpec } from '../../src/plan/spec.ts';
+import { parseByteSize } from '../../src/settings/byte-size.ts';
 import { canonicalise, canonicalValue, sameValue } from '../../src/settings/canonical.ts';
 import { fillDefaults } from '../../src/settings/defaults.ts';
 import { PLATFORMS } from '../../src/settings/field.ts';
@@ -125,6 +127,44 @@ function respelled(value: JsonValue): JsonValue {
   if (typeof value === 'string' && /^\d+GiB$/.test(value)) return `${Number.parseInt(value, 10) * 1024} mib`;
   return value;
 }
+
+describe('what the validator of complete settings lets through', () => {
+  const defaults = contextOn('linux').current;
+  const size = fc.oneof(
+    fc.string({ maxLength: 8 }),
+    fc.stringMatching(/^[0-9]{1,3}[.]?[0-9]{0,2} ?[kgiB]{0,3}$/),
+    fc.constantFrom('', ' ', '1\n', '9'.repeat(65), `${'9'.repeat(55)} YiB`, '1e3', '-1GiB', '٣GiB', '1\u212a'),
+  );
+
+  test('is a disk size exactly when it can be read as one', () => {
+    fc.assert(
+      fc.property(size, (diskSize) => {
+        const settings = structuredClone(defaults);
+        settings.experimental.virtualMachine.diskSize = diskSize;
+        expect(isSettings(settings)).toBe(parseByteSize(diskSize) !== undefined);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  test('can be turned into specs', () => {
+    const strings = FIELDS.filter(({ type, enum: closed }) => type === 'string' && !closed).map(({ path }) => path);
+    const integers = FIELDS.filter(({ type }) => type === 'integer').map(({ path }) => path);
+    const values = fc.tuple(
+      fc.dictionary(fc.constantFrom(...strings), fc.oneof(size, fc.string()), { maxKeys: 5 }),
+      fc.dictionary(fc.constantFrom(...integers), fc.oneof(fc.integer(), fc.double()), { maxKeys: 5 }),
+    );
+    fc.assert(
+      fc.property(settingsArbitrary('linux'), values, (settings, [texts, numbers]) => {
+        const odd = structuredClone(settings);
+        for (const [path, value] of Object.entries({ ...texts, ...numbers })) setLeaf(odd, path, value);
+        fc.pre(isSettings(odd));
+        const specs = [machineSpec(odd), engineSpec(odd), clusterSpec(odd)];
+        expect(JSON.parse(JSON.stringify(specs))).toEqual(specs);
+      }),
+    );
+  });
+});
 
 /** Objects that look like settings in places: known names with any values, also inherited names. */
 function anyJsonObject(): fc.Arbitrary<JsonObject> {

@@ -5,14 +5,9 @@ const WEB_ASSEMBLY = 'experimental.containerEngine.webAssembly.enabled';
 
 /** A disk grows or stays; a stored size that cannot be read forbids nothing. */
 export const diskSize: Rule = ({ field, desired, current, changed }) => {
-  if (!changed || typeof desired !== 'string') return [];
-  const bytes = parseByteSize(desired);
-  if (bytes === undefined) {
-    const message = `Invalid value for "${field.path}": <${JSON.stringify(desired)}>`;
-    return [{ code: 'format', message, fatal: false, expected: 'a size such as "100GiB"' }];
-  }
+  const bytes = changed && typeof desired === 'string' ? parseByteSize(desired) : undefined;
   const before = typeof current === 'string' ? parseByteSize(current) : undefined;
-  if (before === undefined || bytes >= before) return [];
+  if (bytes === undefined || before === undefined || bytes >= before) return [];
   const message = `Cannot decrease "${field.path}" from ${current} to ${desired}`;
   return [{ code: 'decrease', message, fatal: false, expected: `at least "${current}"` }];
 };

@@ -1,4 +1,5 @@
 import { isObject, type JsonObject, type JsonValue } from '../../json.ts';
+import { parseByteSize } from '../byte-size.ts';
 import type { Field } from '../field.ts';
 import type { Problem } from '../issue.ts';
 import { own } from '../own.ts';
@@ -51,6 +52,9 @@ function integerProblems(field: Field, value: JsonValue): Problem[] {
 
 function stringProblems(field: Field, value: JsonValue): Problem[] {
   if (typeof value !== 'string') return [wrongType(field, value)];
+  if (field.format === 'byte-size' && parseByteSize(value) === undefined) {
+    return [invalid(field, field.path, value, 'format')];
+  }
   if (!field.enum || field.enum.includes(value)) return [];
   const accepted = [...field.enum, ...Object.keys(field.synonyms ?? {})];
   const message = `Invalid value for "${field.path}": <${JSON.stringify(value)}>; must be one of ${JSON.stringify(accepted)}`;
@@ -99,7 +103,7 @@ function duplicates(list: readonly string[]): string[] {
   return [...repeated].sort();
 }
 
-function invalid(field: Field, name: string, value: JsonValue, code: 'type' | 'range'): Problem {
+function invalid(field: Field, name: string, value: JsonValue, code: 'type' | 'range' | 'format'): Problem {
   const shown = field.sensitive ? '"***"' : JSON.stringify(value);
   return { code, message: `Invalid value for "${name}": <${shown}>`, fatal: false, expected: expectedValue(field) };
 }
