@@ -138,7 +138,7 @@ function valueFindings(
   context: CheckContext,
 ): Found[] {
   // Without the settings that would be changed nothing is a decrease, and every real cluster version may be on offer.
-  return validate(withoutRemovals(settings), { ...context, current: defaultSettings(context) })
+  return validate(withoutRemovals(settings), { ...context, current: defaultSettings(context), valuesFirst: true })
     .filter(({ code }) => code !== 'decrease')
     .map((issue) => {
       const pointer = pointerTo(namesBefore(origins, pointerNames(issue.pointer)));

@@ -50,6 +50,11 @@ export interface ValidateContext {
   /** The settings that the payload would change. */
   current: Settings;
   platform: Platform;
+  /**
+   * A value that is wrong by itself is reported as such even where the platform or another setting forbids the change anyway,
+   * as someone who wrote a document for several computers wants it. The wire names only the prohibition.
+   */
+  valuesFirst?: boolean;
   /** `process.arch`. */
   arch: string;
   /** Product version of macOS, such as `14.5`; without it rules about old releases do not apply. */

@@ -64,9 +64,6 @@ function leafProblems(field: Field, desired: JsonValue, { payload, context }: Wa
   const current = leafAt(context.current, field.path) ?? null;
   const changed = isChange(field, current, desired);
   if (field.path === 'version') return changed ? [{ code: 'version', message: unsupported, fatal: false }] : [];
-  if (changed && !field.platforms.includes(context.platform)) {
-    return [{ code: 'platform', message: unsupported, fatal: true }];
-  }
   const input: RuleInput = {
     field,
     desired,
@@ -76,18 +73,34 @@ function leafProblems(field: Field, desired: JsonValue, { payload, context }: Wa
     result: (path) => leafAt(payload, path) ?? leafAt(context.current, path),
     context,
   };
+  const wrong = context.valuesFirst ? wrongByItself(input) : [];
+  if (wrong.length > 0) return wrong;
+  if (changed && !field.platforms.includes(context.platform)) {
+    return [{ code: 'platform', message: unsupported, fatal: true }];
+  }
   const problems = ruleProblems(input);
   if (problems.length > 0 || !changed || !isLocked(context.locked ?? {}, field.path)) return problems;
   return [{ code: 'locked', message: `field "${field.path}" is locked`, fatal: true }];
 }
 
 function ruleProblems(input: RuleInput): Problem[] {
-  const { field, desired, current } = input;
+  const { field } = input;
   const frozen = field.path.startsWith('experimental.virtualMachine.mount.9p.') ? ninePOption(input) : [];
   if (frozen.length > 0) return frozen;
-  // A text that only means the stored value is looked at all the same: it would be stored as a text.
-  const problems = equal(desired, current) ? [] : valueProblems(field, desired);
+  const problems = ownProblems(input);
   return problems.length > 0 ? problems : (RULES[field.path]?.(input) ?? []);
+}
+
+/** A text that only means the stored value is looked at all the same: it would be stored as a text. */
+function ownProblems({ field, desired, current }: RuleInput): Problem[] {
+  return equal(desired, current) ? [] : valueProblems(field, desired);
+}
+
+/** What is wrong with the value whatever the platform and the other settings are. */
+function wrongByItself(input: RuleInput): Problem[] {
+  const problems = ownProblems(input);
+  if (problems.length > 0) return problems;
+  return (RULES[input.field.path]?.(input) ?? []).filter(({ code }) => code === 'format' || code === 'type');
 }
 
 function changesSetting(payload: JsonObject, path: SettingPath, { current }: ValidateContext): boolean {

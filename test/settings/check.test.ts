@@ -120,6 +120,35 @@ describe('one mistake each', () => {
   });
 });
 
+describe('a wrong value', () => {
+  test.each<[string, string]>([
+    ['WSL: {integrations: [1, 2]}', '"WSL.integrations" cannot be [1, 2]'],
+    ['WSL: {integrations: {Debian: 1}}', '"WSL.integrations" cannot be 1'],
+    ['virtualMachine: {useRosetta: "maybe"}', '"virtualMachine.useRosetta" cannot be "maybe"'],
+    ['experimental: {virtualMachine: {proxy: {port: -5}}}', '"experimental.virtualMachine.proxy.port" cannot be -5'],
+    [
+      'experimental: {virtualMachine: {proxy: {password: [x]}}}',
+      '"experimental.virtualMachine.proxy.password" has a value that it cannot have',
+    ],
+    ['experimental: {virtualMachine: {proxy: {noproxy: ["a b"]}}}', 'has invalid entries'],
+    [
+      'experimental: {virtualMachine: {mount: {9p: {msizeInKib: 3}}}}',
+      '"experimental.virtualMachine.mount.9p.msizeInKib" cannot be 3',
+    ],
+  ])('is reported on a platform without the setting: %s', async (source, text) => {
+    const { findings: found } = await check(`version: 19\n${source}\n`);
+    expect(found.map(({ message }) => message)).toEqual([expect.stringContaining(text)]);
+    expect(found.map(({ code }) => code)).not.toContain('platform');
+  });
+
+  test('of a disk is reported on Windows too', async () => {
+    const { findings: found } = await check('version: 19\nexperimental: {virtualMachine: {diskSize: abc}}\n', {
+      platform: 'win32',
+    });
+    expect(found.map(({ code }) => code)).toEqual(['format']);
+  });
+});
+
 describe('documents of older versions', () => {
   test.each<[string, string, string]>([
     [
