@@ -1,11 +1,21 @@
-import type { DriverInfo } from '../drivers/driver.ts';
+import type { ClusterSpec, DriverInfo } from '../drivers/driver.ts';
 import type { JsonValue } from '../json.ts';
 import { leafAt } from '../settings/leaf-paths.ts';
 import type { SettingPath, Settings } from '../settings/settings.gen.ts';
-import { CLUSTER_MEMBERS, ENGINE_MEMBERS, MACHINE_MEMBERS, type Member } from './drift.ts';
+import {
+  CLUSTER_MEMBERS,
+  clusterDrift,
+  type Drift,
+  ENGINE_MEMBERS,
+  engineDrift,
+  isEnforced,
+  MACHINE_MEMBERS,
+  type Member,
+  machineDrift,
+} from './drift.ts';
 import { isDowngrade } from './kubernetes-order.ts';
-import { busyEngines, installedVersion, isUp, type Observed } from './observed.ts';
-import { runningDrift } from './running.ts';
+import { busyEngines, ENGINE_NAMES, installedVersion, isUp, type Observed } from './observed.ts';
+import { clusterSpec, engineSpec, machineSpec } from './spec.ts';
 
 /** One field that what runs was started without. */
 export interface RestartReason {
@@ -13,6 +23,8 @@ export interface RestartReason {
   desired: JsonValue;
   severity: 'restart' | 'reset';
 }
+
+const SPIN_OPERATOR = 'experimental.kubernetes.options.spinkube';
 
 /** Key order of the answer (api facts, section 11.2). */
 const ORDER: readonly SettingPath[] = [
@@ -43,7 +55,8 @@ const ORDER: readonly SettingPath[] = [
 
 /**
  * Fields in which `after` differs from what runs such that a restart is needed, in the order of the wire format. Empty while
- * nothing runs. `before` are the settings in force: a cluster that is merely not up yet is then no reason.
+ * nothing runs. An engine is compared with the one that runs, whichever that is. `before` are the settings in force: what
+ * does not run yet is compared with them, and without them it is no reason.
  */
 export function restartReasons(
   after: Settings,
@@ -56,13 +69,9 @@ export function restartReasons(
   const note = (path: SettingPath, current: JsonValue) => {
     found.set(path, { current, desired: leafAt(after, path) ?? null, severity: 'restart' });
   };
-  if (observed.machine.state === 'on') collect(MACHINE_MEMBERS, observed.machine.spec, 'machine');
-  const { name } = after.containerEngine;
-  const engine = observed.engines[name];
-  const other = busyEngines(observed).find((running) => running !== name);
-  if (engine.state === 'running') collect(ENGINE_MEMBERS, engine.spec, 'engine');
-  if (other) note('containerEngine.name', other);
-  clusterReasons();
+  machineReasons();
+  engineReasons();
+  if (driver.hasCluster) clusterReasons();
   const reasons: Record<string, RestartReason> = {};
   for (const path of ORDER) {
     const reason = found.get(path);
@@ -70,21 +79,44 @@ export function restartReasons(
   }
   return reasons;
 
-  function collect<S>(members: readonly Member<S>[], running: S, part: 'machine' | 'engine' | 'cluster') {
-    const restart = runningDrift(part, after, observed, driver)?.restart ?? [];
-    for (const { path, value } of members) if (restart.includes(path)) note(path, shown(path, value(running)));
+  function machineReasons() {
+    if (observed.machine.state !== 'on') return;
+    const { spec } = observed.machine;
+    collect(MACHINE_MEMBERS, spec, machineDrift(spec, machineSpec(after), driver));
+  }
+
+  function engineReasons() {
+    const { name } = after.containerEngine;
+    const names = [name, ...ENGINE_NAMES.filter((other) => other !== name)];
+    const running = names.map((each) => observed.engines[each]).find(({ state }) => state === 'running');
+    if (running?.state === 'running') {
+      collect(ENGINE_MEMBERS, running.spec, engineDrift(running.spec, engineSpec(after), driver));
+    }
+    const other = busyEngines(observed).find((busy) => busy !== name);
+    if (other) note('containerEngine.name', other);
   }
 
   function clusterReasons() {
-    if (!driver.hasCluster) return;
-    const { enabled, version } = after.kubernetes;
     const { cluster } = observed;
-    if (cluster.state === 'running' && !enabled) return note('kubernetes.enabled', true);
-    if (cluster.state === 'running') collect(CLUSTER_MEMBERS, cluster.spec, 'cluster');
-    else if (enabled && before?.kubernetes.enabled !== true) note('kubernetes.enabled', false);
+    const { enabled, version } = after.kubernetes;
+    const running = cluster.state === 'running' ? cluster.spec : before && clusterSpec(before);
+    if (running) {
+      const drift = clusterDrift(running, clusterSpec(after), driver);
+      // While the cluster is off its options start nothing anew; the Spin operator does (api facts, 11.2).
+      const counts = ({ path }: Member<ClusterSpec>) => enabled || path === SPIN_OPERATOR;
+      collect(CLUSTER_MEMBERS.filter(counts), running, drift);
+    }
+    const on = cluster.state === 'running' || before?.kubernetes.enabled === true;
+    if (enabled !== on && isEnforced('kubernetes.enabled', driver)) note('kubernetes.enabled', on);
     const installed = installedVersion(observed);
     if (enabled && isDowngrade(installed, version)) {
       found.set('kubernetes.version', { current: installed ?? '', desired: version, severity: 'reset' });
+    }
+  }
+
+  function collect<S>(members: readonly Member<S>[], running: S, { restart }: Drift) {
+    for (const { path, value } of members) {
+      if (restart.includes(path) && !found.has(path)) note(path, shown(path, value(running)));
     }
   }
 }

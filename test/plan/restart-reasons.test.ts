@@ -24,6 +24,7 @@ describe('restart reasons', () => {
     );
     expect(Object.entries(found)).toEqual([
       ['kubernetes.version', { current: '1.30.1', desired: '1.29.4', severity: 'reset' }],
+      ['containerEngine.allowedImages.enabled', { current: false, desired: true, severity: 'restart' }],
       ['containerEngine.name', { current: 'moby', desired: 'containerd', severity: 'restart' }],
       ['kubernetes.port', { current: 6443, desired: 7000, severity: 'restart' }],
       ['virtualMachine.memoryInGB', { current: 2, desired: 6, severity: 'restart' }],
@@ -59,5 +60,71 @@ describe('restart reasons', () => {
   test('do not take a cluster that is merely not up yet for a change', async () => {
     const model = runningModel(settingsWith());
     expect(await reasons({}, { 'application.debug': true }, { ...model, cluster: { state: 'absent' } })).toEqual({});
+  });
+
+  test('of an engine come from the one that runs, also when the other is wanted', async () => {
+    const after = {
+      'containerEngine.name': 'containerd',
+      'containerEngine.allowedImages.enabled': true,
+      'experimental.containerEngine.webAssembly.enabled': true,
+      'containerEngine.mobyStorageDriver': 'snapshotter',
+    } as const;
+    expect(await reasons({ 'kubernetes.enabled': false }, after)).toEqual({
+      'containerEngine.allowedImages.enabled': { current: false, desired: true, severity: 'restart' },
+      'containerEngine.name': { current: 'moby', desired: 'containerd', severity: 'restart' },
+      'experimental.containerEngine.webAssembly.enabled': { current: false, desired: true, severity: 'restart' },
+    });
+    const back = { 'containerEngine.name': 'moby', 'containerEngine.mobyStorageDriver': 'snapshotter' } as const;
+    expect(
+      Object.keys(await reasons({ 'containerEngine.name': 'containerd', 'kubernetes.enabled': false }, back)),
+    ).toEqual(['containerEngine.mobyStorageDriver', 'containerEngine.name']);
+  });
+
+  test('of a cluster that is off come from the settings in force', async () => {
+    const off = { 'kubernetes.enabled': false, 'kubernetes.version': '1.30.1' } as const;
+    const after = {
+      'kubernetes.enabled': true,
+      'kubernetes.version': '1.31.2',
+      'kubernetes.port': 7000,
+      'kubernetes.options.flannel': false,
+      'experimental.kubernetes.options.spinkube': true,
+    } as const;
+    expect(Object.entries(await reasons(off, after))).toEqual([
+      ['kubernetes.version', { current: '1.30.1', desired: '1.31.2', severity: 'restart' }],
+      ['experimental.kubernetes.options.spinkube', { current: false, desired: true, severity: 'restart' }],
+      ['kubernetes.enabled', { current: false, desired: true, severity: 'restart' }],
+      ['kubernetes.options.flannel', { current: true, desired: false, severity: 'restart' }],
+      ['kubernetes.port', { current: 6443, desired: 7000, severity: 'restart' }],
+    ]);
+  });
+
+  test('of a cluster that is off and stays off are the Spin operator alone', async () => {
+    const off = { 'kubernetes.enabled': false } as const;
+    const after = { 'kubernetes.port': 7000, 'experimental.kubernetes.options.spinkube': true } as const;
+    expect(await reasons(off, after)).toEqual({
+      'experimental.kubernetes.options.spinkube': { current: false, desired: true, severity: 'restart' },
+    });
+  });
+
+  test('of a cluster that is switched off are the switch and the Spin operator', async () => {
+    const after = {
+      'kubernetes.enabled': false,
+      'kubernetes.port': 7000,
+      'experimental.kubernetes.options.spinkube': true,
+    } as const;
+    expect(Object.keys(await reasons({}, after))).toEqual([
+      'experimental.kubernetes.options.spinkube',
+      'kubernetes.enabled',
+    ]);
+  });
+
+  test('are the deletion of an installed cluster, whatever the settings in force say', async () => {
+    const live = { 'kubernetes.enabled': false, 'kubernetes.version': '1.29.4' } as const;
+    const model = runningModel(settingsWith(live));
+    const installed = { ...model, cluster: { state: 'stopped' as const, installedVersion: '1.30.2', workloads: [] } };
+    expect(await reasons(live, { 'kubernetes.enabled': true }, installed)).toEqual({
+      'kubernetes.version': { current: '1.30.2', desired: '1.29.4', severity: 'reset' },
+      'kubernetes.enabled': { current: false, desired: true, severity: 'restart' },
+    });
   });
 });
