@@ -40,10 +40,9 @@ export function decideProposal(payload: JsonObject, current: Settings, around: U
 
 function decide(sent: JsonObject, current: Settings, around: UpdateSurroundings, heading: string): Update {
   const payload = canonicalise(sent);
-  const lines = [
-    ...validate(payload, validateContext(current, around)).map((issue) => issue.message),
-    ...refusals(payload, current, around),
-  ];
+  const issues = validate(payload, validateContext(current, around));
+  const refusedAlready = new Set(issues.map(({ path }) => path));
+  const lines = [...issues.map(({ message }) => message), ...refusals(payload, current, around, refusedAlready)];
   if (lines.length > 0) return refused(heading, lines);
   const ignored = unknownKeys(payload).map((key) => key.path);
   const settings = mergeSettings(current, payload);
@@ -65,11 +64,17 @@ export function validateContext(current: Settings, around: UpdateSurroundings): 
   };
 }
 
-/** Fields whose new value the driver cannot give effect to; the present value is always welcome. */
-function refusals(payload: JsonObject, current: Settings, { driver }: UpdateSurroundings): string[] {
+/** Fields whose new value the driver cannot give effect to, one line each; the present value is always welcome. */
+function refusals(
+  payload: JsonObject,
+  current: Settings,
+  { driver }: UpdateSurroundings,
+  refusedAlready: ReadonlySet<string>,
+): string[] {
   return leaves(payload).flatMap(([path, after]) => {
     const field = fieldAt(path);
-    if (path === 'version' || !field || !isChange(field, leafAt(current, path), after)) return [];
+    if (path === 'version' || refusedAlready.has(path) || !field || !isChange(field, leafAt(current, path), after))
+      return [];
     const blocked = blockOf({ path, action: 'update', after }, { locks: {}, driver });
     return blocked ? [blocked.message] : [];
   });

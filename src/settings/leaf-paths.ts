@@ -63,3 +63,13 @@ export function pointerNames(pointer: string): string[] {
     .slice(1)
     .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'));
 }
+
+/** The value at an RFC 6901 pointer, also of an entry of a map or a list. */
+export function valueAt(root: JsonValue, pointer: string): JsonValue | undefined {
+  let value: JsonValue | undefined = root;
+  for (const name of pointerNames(pointer)) {
+    if (Array.isArray(value)) value = value[Number(name)];
+    else value = isObject(value) ? own(value, name) : undefined;
+  }
+  return value;
+}

@@ -267,7 +267,9 @@ test('a plan request names every bad setting with its pointer and the nearest na
   const error = await client.plan({ settings, state: 'started', prune: [] }).catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({ code: 'ERR_SETTINGS_INVALID' });
   const details = (error as { details: string[] }).details.join('\n');
-  expect(details).toContain('(/kubernetes/port)');
-  expect(details).toContain('(/containerEngine/name)');
-  expect(details).toContain('"kubernetes.prot" is not a setting; did you mean "port"? (/kubernetes/prot)');
+  expect(details.split('\n')).toEqual([
+    '"kubernetes.port" cannot be 0 (/kubernetes/port); expected an integer from 1 to 65535',
+    '"containerEngine.name" cannot be "podman" (/containerEngine/name); expected one of "containerd", "moby"',
+    '"kubernetes.prot" is not a setting (/kubernetes/prot); did you mean port?',
+  ]);
 });

@@ -173,6 +173,18 @@ test('a locked field cannot be changed, and its present value is welcome', async
   expect(await startApi().client.locked()).toEqual({});
 });
 
+test('a field that the platform and the driver refuse gets one line', async () => {
+  const unsupported = { level: 'unsupported', reason: 'there is no WSL' } as const;
+  const driver = { ...SIMULATED_INFO, support: { ...SIMULATED_INFO.support, 'WSL.integrations': unsupported } };
+  const body = { version: 19, WSL: { integrations: { Debian: true } } };
+  expect((await put(body, { driver, platform: 'linux' })).text).toBe(
+    `${HEADING}Changing field "WSL.integrations" via the API isn't supported.`,
+  );
+  expect((await put(body, { driver, platform: 'win32' })).text).toBe(
+    `${HEADING}"WSL.integrations" cannot be changed with the simulated driver: there is no WSL.`,
+  );
+});
+
 test('what the driver cannot give effect to is refused with its reason, beside the other errors', async () => {
   const driver = {
     ...SIMULATED_INFO,

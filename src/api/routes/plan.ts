@@ -1,10 +1,15 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { RdError, type SettingsFinding } from '../../errors.ts';
+import type { JsonObject } from '../../json.ts';
 import type { PlanRequest } from '../../plan/change.ts';
 import { makePlan } from '../../plan/plan.ts';
 import { PRODUCT } from '../../product.ts';
 import { canonicalise } from '../../settings/canonical.ts';
+import { explain } from '../../settings/explanation.ts';
+import { formatFinding } from '../../settings/finding.ts';
+import type { Issue } from '../../settings/issue.ts';
+import { valueAt } from '../../settings/leaf-paths.ts';
 import type { Settings } from '../../settings/settings.gen.ts';
 import { unknownKeys, validate } from '../../settings/validate.ts';
 import { collectBody, parseJson } from '../body.ts';
@@ -62,10 +67,9 @@ function checkSettings({ settings }: PlanRequest, current: Settings, context: Ap
   const { driver, host, kubernetesVersions } = context;
   const unlocked = validateContext(current, { driver, host, kubernetesVersions });
   const findings: SettingsFinding[] = [
-    ...validate(settings, unlocked).map(({ pointer, message, expected }) => ({
-      pointer,
-      message,
-      ...(expected === undefined ? {} : { expected }),
+    ...validate(settings, unlocked).map((issue) => ({
+      pointer: issue.pointer,
+      ...explain(issue, sent(issue, settings)),
     })),
     ...unknownKeys(settings).map(({ pointer, path, suggestion }) => ({
       pointer,
@@ -74,8 +78,12 @@ function checkSettings({ settings }: PlanRequest, current: Settings, context: Ap
     })),
   ];
   if (findings.length === 0) return;
-  const details = findings.map(({ message, suggestion, pointer }) =>
-    suggestion === undefined ? `${message} (${pointer})` : `${message}; did you mean "${suggestion}"? (${pointer})`,
-  );
+  const details = findings.map(formatFinding);
   throw new RdError('ERR_SETTINGS_INVALID', 'the requested settings are not valid', { details, findings });
+}
+
+/** The value that an issue is about, as JSON. */
+function sent({ pointer }: Issue, settings: JsonObject): string | undefined {
+  const value = valueAt(settings, pointer);
+  return value === undefined ? undefined : JSON.stringify(value);
 }
