@@ -1,10 +1,9 @@
 import type { DriverInfo, Support } from '../../src/drivers/driver.ts';
 import { DRIVERS } from '../../src/drivers/index.ts';
 import type { JsonValue } from '../../src/json.ts';
-import { type Effect, type Field, PLATFORMS, type Platform } from '../../src/settings/field.ts';
+import { type Effect, type Field, PLATFORM_NAMES, PLATFORMS, type Platform } from '../../src/settings/field.ts';
 import type { Declared } from './declaration.ts';
 
-const PLATFORM_NAMES: Readonly<Record<Platform, string>> = { darwin: 'macOS', linux: 'Linux', win32: 'Windows' };
 const EFFECTS: Readonly<Record<Effect, string>> = {
   none: 'stored',
   live: 'applied to what runs',

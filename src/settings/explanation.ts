@@ -1,9 +1,8 @@
-import type { Field, Platform } from './field.ts';
+import { type Field, PLATFORM_NAMES } from './field.ts';
 import { fieldAt, nearest } from './fields.ts';
 import type { Finding } from './finding.ts';
 import type { Issue } from './issue.ts';
 
-const PLATFORM_NAMES: Readonly<Record<Platform, string>> = { darwin: 'macOS', linux: 'Linux', win32: 'Windows' };
 const LONGEST_QUOTE = 60;
 
 /** A finding without its place. */

@@ -3,6 +3,8 @@ import type { SettingPath } from './settings.gen.ts';
 
 export type Platform = 'darwin' | 'linux' | 'win32';
 export const PLATFORMS: readonly Platform[] = ['darwin', 'linux', 'win32'];
+/** What people call them. */
+export const PLATFORM_NAMES: Readonly<Record<Platform, string>> = { darwin: 'macOS', linux: 'Linux', win32: 'Windows' };
 
 export type FieldType = 'boolean' | 'integer' | 'string' | 'string[]' | 'map<string,boolean>' | 'map<string,string>';
 

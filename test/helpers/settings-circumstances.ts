@@ -29,7 +29,7 @@ export function context({ platform = 'linux', arch = 'x64', current = {}, ...res
 }
 
 /** Dotted paths to an object. */
-export function nested(flat: JsonObject): JsonObject {
+function nested(flat: JsonObject): JsonObject {
   const object: JsonObject = {};
   for (const [path, value] of Object.entries(flat)) setLeaf(object, path, value);
   return object;

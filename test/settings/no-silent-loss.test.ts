@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { checkSettings } from '../../src/settings/check.ts';
 import { formatFinding } from '../../src/settings/finding.ts';
-import { leafAt, setLeaf } from '../../src/settings/leaf-paths.ts';
+import { setLeaf } from '../../src/settings/leaf-paths.ts';
 import { ENDED } from '../../src/settings/older-shapes.ts';
 import { parseDocument } from '../../src/settings/parse.ts';
 
@@ -82,7 +82,8 @@ test('several leaves together lose no more than each alone', async () => {
       const checked = await checkSettings({ document, at: '', settings }, { platform: 'win32', arch: 'x64' });
       for (const { path, values } of chosen) {
         const alone = await look(at, path, values[0]);
-        if (alone.findings.length > 0) expect(checked.findings.map(({ pointer }) => pointer)).not.toEqual([]);
+        const unknown = ({ code }: { code: string }) => code === 'unknown';
+        if (alone.findings.some(unknown)) expect(checked.findings.some(unknown), path).toBe(true);
         else if (!ENDED.includes(path) && checked.findings.length === 0) {
           expect(containsAll(checked.settings, alone.settings), path).toBe(true);
         }
@@ -92,10 +93,10 @@ test('several leaves together lose no more than each alone', async () => {
 });
 
 /** Every value of `part` is in `whole`, at its place. */
-function containsAll(whole: JsonObject, part: JsonObject, prefix = ''): boolean {
+function containsAll(whole: JsonObject, part: JsonObject): boolean {
   return Object.entries(part).every(([name, value]) => {
-    const found = leafAt(whole, name);
-    if (isObject(value)) return isObject(found) && containsAll(found, value, `${prefix}${name}.`);
+    const found = whole[name];
+    if (isObject(value)) return isObject(found) && containsAll(found, value);
     return JSON.stringify(found) === JSON.stringify(value);
   });
 }
