@@ -1,6 +1,6 @@
-import { existsSync } from 'node:fs';
 import type { Locate } from '../profiles/places.ts';
 import { type ApplyInput, applyDesired } from '../src/client/apply.ts';
+import type { HomeService } from '../src/client/home-service.ts';
 import type { WantedForward } from '../src/client/port-forwards.ts';
 import type { SavedPlan } from '../src/client/saved-plan.ts';
 import { RdError } from '../src/errors.ts';
@@ -11,6 +11,7 @@ import type { Places } from '../src/storage/places.ts';
 import { wallClock } from './clock.ts';
 import type { Invocation } from './command.ts';
 import { withEnd, withWayBack } from './convergence-failure.ts';
+import { refuseOtherDriver } from './driver-name.ts';
 import { showNotices } from './notices.ts';
 import { withPlaces } from './placed-errors.ts';
 import { runningService, type Service, targetOf } from './service.ts';
@@ -40,6 +41,11 @@ export interface ApplyOptions {
   driver?: string;
 }
 
+/** A service, and whether this apply has started it without the backend that is to run. */
+interface Found extends Service {
+  heldBack?: boolean;
+}
+
 /** Takes the lock of this home, finds or starts the service, applies, and shows what happened. */
 export async function applyNow(options: ApplyOptions): Promise<void> {
   const { wanted, caller, view, where, timeoutMs } = options;
@@ -66,8 +72,8 @@ export async function applyNow(options: ApplyOptions): Promise<void> {
       portForwards: wanted.portForwards,
       skipLocked: options.skipLocked,
       wait: options.wait,
-      timeoutMs: leftMs(),
-      askedMs: timeoutMs,
+      timeoutMs,
+      leftMs,
       clock: wallClock,
       signal: io.signal,
       exact: wanted.saved !== undefined,
@@ -93,6 +99,10 @@ export async function applyNow(options: ApplyOptions): Promise<void> {
       },
     };
     const outcome = await applyDesired(input)
+      .catch(async (error: unknown) => {
+        if (service.heldBack && !sent) await client.setBackendState('STARTED').catch(() => undefined);
+        throw error;
+      })
       .catch((error: unknown) => withEnd(error, service, where, sent))
       .catch((error: unknown) => withWayBack(withPlaces(error, wanted.locate), service, where))
       .finally(() => view.endEvents());
@@ -113,12 +123,12 @@ async function refuseStrangePlan(
   { caller, where }: ApplyOptions,
   leftMs: () => number,
 ): Promise<void> {
-  const [service, { checkTarget }, { recordedDriver }] = await Promise.all([
+  const [service, { checkTarget }, { recordedState }] = await Promise.all([
     runningService(caller, leftMs),
     import('../src/client/saved-plan.ts'),
     import('../src/client/offline.ts'),
   ]);
-  const driver = (await recordedDriver(where)) ?? 'not chosen yet';
+  const { driver = 'not chosen yet' } = await recordedState(where);
   const idle = { product: PRODUCT.name, home: where.data, driver, simulated: driver === 'simulated' };
   checkTarget(saved, service ? targetOf(service.status) : idle);
 }
@@ -126,10 +136,10 @@ async function refuseStrangePlan(
 async function serviceFor(
   { wanted, where, caller, view, start, driver }: ApplyOptions,
   leftMs: () => number,
-): Promise<Service> {
+): Promise<Found> {
   const running = await runningService(caller, leftMs);
   if (running) {
-    refuseOtherDriver(running, driver);
+    refuseOtherDriver(running.status.driver.name, driver);
     return running;
   }
   if (!start) {
@@ -137,6 +147,13 @@ async function serviceFor(
       advice: 'Start one with `rdctl start`, or leave --no-start out.',
     });
   }
+  const [{ recordedState }, { homeService }] = await Promise.all([
+    import('../src/client/offline.ts'),
+    import('../src/client/home-service.ts'),
+  ]);
+  const recorded = await recordedState(where);
+  refuseOtherDriver(recorded.driver, driver);
+  const power = firstPower(wanted, await homeService(where));
   view.event({ type: 'starting', ...(driver === undefined ? {} : { driver }) });
   const [{ launchService }, { createClient }, { withinTime }] = await Promise.all([
     import('./launch.ts'),
@@ -147,24 +164,21 @@ async function serviceFor(
   const connection = await launchService({
     io,
     globals,
-    power: firstPower(wanted, where),
+    power,
     ...(driver === undefined ? {} : { driver }),
   });
   const client = createClient(connection, withinTime(leftMs));
   const status = await client.status({ signal: io.signal });
   view.event({ type: 'started', target: targetOf(status) });
-  return { client, status };
+  if (power === 'keep' || recorded.power !== 'started') return { client, status };
+  // For the way back, and for a refusal: what was wanted before this apply, which began with a stop of its own.
+  return { client, status: { ...status, power: recorded.power }, heldBack: true };
 }
 
-/** The very first service begins stopped, so that it does not start an engine that this apply replaces at once. */
-function firstPower({ request }: Wanted, where: Places): 'keep' | 'stopped' {
-  return request.state === 'unmanaged' || existsSync(where.stateFile) ? 'keep' : 'stopped';
-}
-
-/** The driver is chosen once; another one on the same state would be another desktop. */
-function refuseOtherDriver({ status }: Service, driver: string | undefined): void {
-  if (driver === undefined || driver === status.driver.name) return;
-  throw new RdError('ERR_WRONG_TARGET', `The running service uses the driver ${status.driver.name}, not ${driver}.`, {
-    advice: `Leave --driver out, or use another home: RDCTL_HOME=DIR rdctl apply --driver ${driver} …`,
-  });
+/**
+ * A service that is started for a profile with a power state begins stopped, so that it does not start what the settings then
+ * restart. What an earlier one left running is not stopped for that, and a saved plan was made for the power as it is.
+ */
+function firstPower({ request, saved }: Wanted, home: HomeService): 'keep' | 'stopped' {
+  return request.state === 'unmanaged' || saved || home.kind === 'left' ? 'keep' : 'stopped';
 }

@@ -5,21 +5,28 @@ import { withPortForwards } from '../src/client/port-forwards.ts';
 import type { Plan } from '../src/plan/change.ts';
 import { places } from '../src/storage/places.ts';
 import type { Io } from './command.ts';
+import { refuseOtherDriver } from './driver-name.ts';
 import { withPlaces } from './placed-errors.ts';
 import { supportedPlatform } from './platform.ts';
 import type { Service } from './service.ts';
 
 /** The plan for a desired state: by the service if one runs, else estimated from what is stored. */
-export async function planFor(desired: DesiredDocument, service: Service | undefined, io: Io): Promise<Plan> {
+export async function planFor(
+  desired: DesiredDocument,
+  service: Service | undefined,
+  io: Io,
+  driver: string | undefined,
+): Promise<Plan> {
+  if (service) refuseOtherDriver(service.status.driver.name, driver);
   const plan = service
     ? await service.client.plan(desired.request, { signal: io.signal }).catch((error: unknown) => {
         throw withPlaces(error, desired.locate);
       })
-    : await estimate(desired, io);
+    : await estimate(desired, io, driver);
   return withPortForwards(plan, desired.portForwards);
 }
 
-async function estimate(desired: DesiredDocument, io: Io): Promise<Plan> {
+async function estimate(desired: DesiredDocument, io: Io, driver: string | undefined): Promise<Plan> {
   const platform = supportedPlatform(io.platform);
   const where = places(io.env, platform, homedir());
   const stored = await storedSettings(where, platform, {
@@ -27,5 +34,9 @@ async function estimate(desired: DesiredDocument, io: Io): Promise<Plan> {
     osRelease: release(),
     memoryBytes: totalmem(),
   });
-  return offlinePlan(desired.request, stored, where);
+  refuseOtherDriver(stored.driver, driver);
+  const asked = stored.driver ?? (driver || io.env.RDCTL_DRIVER || undefined);
+  const { homeService } = await import('../src/client/home-service.ts');
+  const left = (await homeService(where)).kind === 'left';
+  return offlinePlan(desired.request, { ...stored, left, ...(asked === undefined ? {} : { driver: asked }) }, where);
 }

@@ -2,9 +2,9 @@ import { resolve } from 'node:path';
 import type { DesiredDocument } from '../../profiles/document.ts';
 import { RdError } from '../../src/errors.ts';
 import type { Plan } from '../../src/plan/change.ts';
-import { noArguments } from '../arguments.ts';
 import { defineCommand } from '../command.ts';
 import { desiredOf } from '../desired.ts';
+import { checkDriver, DRIVER_FLAG } from '../driver-name.ts';
 import { showNotices } from '../notices.ts';
 import { planFor } from '../planning.ts';
 import { runningService, type Service } from '../service.ts';
@@ -13,12 +13,12 @@ import { OUTPUT_FLAG, viewFor } from '../views/choose.ts';
 export const plan = defineCommand({
   name: 'plan',
   summary: 'Show what apply would change, and what that costs',
-  usage: '-f FILE...',
+  usage: '[-f] FILE...',
   description: `Names the target, each change with its cost and the reason, what would be interrupted or lost, and a total.
 Asks the running service; with none running it compares with the stored settings and says that costs are estimated.
 \`rdctl apply PLAN\` carries out a plan saved with --out-file: exactly that one, or nothing.
-Exit codes: 0 done; with --detailed-exitcode 2 when there are changes; 3 the profile is invalid or the target is not ours;
-1 a file could not be read.`,
+Exit codes: 0 done; with --detailed-exitcode 2 when there are changes; 3 the profile is invalid, the target is not ours, or a
+change cannot be made: it is locked, or the driver does not support it; 1 a file could not be read.`,
   flags: {
     file: {
       type: 'strings',
@@ -28,19 +28,21 @@ Exit codes: 0 done; with --detailed-exitcode 2 when there are changes; 3 the pro
     },
     'out-file': { type: 'string', summary: 'Save the plan for `rdctl apply PLAN`', placeholder: 'PLAN' },
     'detailed-exitcode': { type: 'boolean', summary: 'Exit with 2 when there are changes' },
+    driver: DRIVER_FLAG,
     output: OUTPUT_FLAG,
   },
   classic: false,
   async run(invocation) {
     const { flags, args, io } = invocation;
-    noArguments(args, 'plan');
+    checkDriver(flags.driver, io.env);
     const view = viewFor(flags.output, io);
-    const desired = await desiredOf(flags.file, io, view);
+    const desired = await desiredOf([...(flags.file ?? []), ...args], io, view);
     const service = await runningService(invocation);
     if (service) showNotices(service.status, io);
-    const made = await planFor(desired, service, io);
+    const made = await planFor(desired, service, io, flags.driver);
     if (flags['out-file']) await save(resolve(io.cwd, flags['out-file']), made, desired, service);
     view.plan(made, desired.locate);
+    if (made.summary.blocked > 0) return 3;
     return flags['detailed-exitcode'] && made.changes.length > 0 ? 2 : 0;
   },
 });

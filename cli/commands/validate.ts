@@ -1,4 +1,3 @@
-import { noArguments } from '../arguments.ts';
 import { defineCommand } from '../command.ts';
 import { loadFiles } from '../desired.ts';
 import { OUTPUT_FLAG, viewFor } from '../views/choose.ts';
@@ -6,7 +5,7 @@ import { OUTPUT_FLAG, viewFor } from '../views/choose.ts';
 export const validate = defineCommand({
   name: 'validate',
   summary: 'Check a profile without touching anything',
-  usage: '-f FILE...',
+  usage: '[-f] FILE...',
   description: `Finds all mistakes at once and prints each as \`file:line:column: message\`, which editors can jump to.
 Works with nothing running; whether the driver supports a setting is known to \`rdctl plan\` only.
 Several files are checked one by one and then together, later files over earlier ones.
@@ -22,8 +21,7 @@ Exit codes: 0 valid; 3 not valid; 1 a file could not be read.`,
   },
   classic: false,
   async run({ flags, args, io }) {
-    noArguments(args, 'validate');
-    const { findings, warnings, documents } = await loadFiles(flags.file, io);
+    const { findings, warnings, documents } = await loadFiles([...(flags.file ?? []), ...args], io);
     const view = viewFor(flags.output, io);
     view.warnings(warnings);
     view.validation({ documents, findings, warnings });

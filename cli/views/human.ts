@@ -33,7 +33,10 @@ export function humanView(io: Io): View {
 function diffText(plan: Plan, paint: Style): string {
   const head = targetText(plan.target, plan.basis, paint);
   if (plan.changes.length === 0) return `${head}\n\nNo differences.\n`;
-  const lines = plan.changes.map((change) => `  ${pathText(change)}: ${transition(change)}`);
+  const lines = plan.changes.flatMap((change) => [
+    `  ${pathText(change)}: ${transition(change)}`,
+    ...(change.blocked ? [`      ${paint.bad('cannot be changed')}: ${plainText(change.blocked.message)}`] : []),
+  ]);
   return `${head}\n\nlive → profile\n${lines.join('\n')}\n\n${count(plan.changes.length, 'difference')}\n`;
 }
 

@@ -31,8 +31,8 @@ function diffDocument(plan: Plan): object {
   };
 }
 
-function difference({ path, key, action, before, after }: Change): object {
-  return { path, key, action, live: before, profile: after };
+function difference({ path, key, action, before, after, blocked }: Change): object {
+  return { path, key, action, live: before, profile: after, blocked };
 }
 
 function validationDocument({ documents, findings, warnings }: ValidationReport): object {

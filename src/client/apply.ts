@@ -37,8 +37,8 @@ export interface ApplyInput {
   wait: boolean;
   /** For the waiting. */
   timeoutMs: number;
-  /** The limit as it was asked for, where a part of it has passed already; for the message. */
-  askedMs?: number;
+  /** What is left of it when the waiting begins, where it counts from an earlier moment on. */
+  leftMs?(): number;
   clock: Clock;
   signal: AbortSignal;
   /** Asked before anything is destroyed, and again only about a plan that became worse. */
@@ -238,8 +238,8 @@ async function finish(input: ApplyInput, sent: Writes): Promise<{ status: Status
   status = await waitConverged({
     read: () => client.status(),
     generation,
-    timeoutMs: input.timeoutMs,
-    ...(input.askedMs === undefined ? {} : { askedMs: input.askedMs }),
+    timeoutMs: input.leftMs?.() ?? input.timeoutMs,
+    askedMs: input.timeoutMs,
     clock: input.clock,
     signal: input.signal,
     onStatus: (next) => onEvent({ type: 'progress', status: next }),

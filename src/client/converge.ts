@@ -7,6 +7,8 @@ const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 1000;
 /** A service that restarts is away for a moment; one that is gone stays away. */
 const AWAY_LIMIT = 3000;
+/** A look that fails so shortly before the end fails because of the end. */
+const LAST_MOMENT = 100;
 
 export interface WaitInput<S extends LoopStatus> {
   /** `GET /v2/status`. */
@@ -41,7 +43,7 @@ export async function waitConverged<S extends LoopStatus>(input: WaitInput<S>): 
     } catch (error) {
       awaySince ??= clock.now();
       // The last look is given only what is left of the time.
-      if (last && start + timeoutMs <= clock.now()) throw deadline(askedMs, last);
+      if (last && isDeadline(error) && start + timeoutMs - clock.now() < LAST_MOMENT) throw deadline(askedMs, last);
       if (!isConnectionError(error)) throw error;
       if (clock.now() - awaySince >= AWAY_LIMIT) throw wentAway(error);
     }
@@ -118,6 +120,10 @@ function cancelled(): RdError {
   return new RdError('ERR_CANCELLED', 'Interrupted while waiting for the backend.', {
     advice: 'What was sent stays in force and the service goes on; look with `rdctl status`.',
   });
+}
+
+function isDeadline(error: unknown): boolean {
+  return error instanceof RdError && error.code === 'ERR_DEADLINE';
 }
 
 function isConnectionError(error: unknown): error is RdError {

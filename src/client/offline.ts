@@ -1,15 +1,13 @@
 import { RdError } from '../errors.ts';
-import { isObject, type JsonObject } from '../json.ts';
 import type { Plan, PlanRequest } from '../plan/change.ts';
 import { estimatePlan } from '../plan/offline.ts';
 import { PRODUCT } from '../product.ts';
-import { defaultSettings, fillDefaults, type Host } from '../settings/defaults.ts';
+import { defaultSettings, type Host } from '../settings/defaults.ts';
 import type { Platform } from '../settings/field.ts';
-import { migrate } from '../settings/migrate.ts';
 import type { Settings } from '../settings/settings.gen.ts';
-import { readIfThere } from '../storage/atomic-file.ts';
-import { ioError } from '../storage/io-error.ts';
 import type { Places } from '../storage/places.ts';
+import { loadSettings } from '../storage/settings-file.ts';
+import { loadState } from '../storage/state-file.ts';
 
 /** For settings that are complete already, so that no default is ever taken. */
 export const ANY_HOST: Omit<Host, 'memoryBytes'> = { platform: 'linux', arch: 'x64' };
@@ -20,33 +18,34 @@ export interface StoredSettings {
   from: 'file' | 'defaults';
   /** Driver that a service of this home has used; absent before the first start. */
   driver?: string;
+  /** Desired power when the last service ended; absent before the first start. */
+  power?: 'started' | 'stopped';
+  /** The last service ended without a stop, so that its backend may run. */
+  left?: boolean;
 }
 
-/** Reads the stored settings, or gives those of a first run where nothing is stored. Throws `ERR_SETTINGS_FILE` for a corrupt file. */
+/** Reads the stored settings, or gives those of a first run where nothing is stored. Throws `ERR_SETTINGS_FILE` as the service does, and for a corrupt file. */
 export async function storedSettings(
   where: Places,
   platform: Platform,
   host: Omit<Host, 'platform'>,
 ): Promise<StoredSettings> {
   const facts = { ...host, platform };
-  const text = await readIfThere(where.settingsFile).catch((cause: unknown) => {
-    throw ioError('read', where.settingsFile, cause);
+  const rest = await recordedState(where);
+  const loaded = await loadSettings(where.settingsFile, where.previousSettingsFile, facts);
+  if (loaded.kind === 'missing') return { settings: defaultSettings(facts), from: 'defaults', ...rest };
+  if (loaded.kind === 'loaded') return { settings: loaded.settings, from: 'file', ...rest };
+  throw new RdError('ERR_SETTINGS_FILE', `the settings file ${where.settingsFile} is cut off or not JSON`, {
+    advice: 'Start the service with `rdctl start`: it sets the file aside and goes on.',
   });
-  const driver = await recordedDriver(where);
-  const rest = driver === undefined ? {} : { driver };
-  if (text === undefined) return { settings: defaultSettings(facts), from: 'defaults', ...rest };
-  const settings = fillDefaults(migrate(parse(text, where.settingsFile), { platform }), facts);
-  return { settings, from: 'file', ...rest };
 }
 
-/** For the sentence that names the target; the service alone judges that file. */
-export async function recordedDriver({ stateFile }: Places): Promise<string | undefined> {
-  try {
-    const value: unknown = JSON.parse((await readIfThere(stateFile)) ?? '{}');
-    return isObject(value) && typeof value.driver === 'string' ? value.driver : undefined;
-  } catch {
-    return undefined;
-  }
+/** What the last service recorded; nothing where the file is missing or broken, because the service alone judges it. */
+export async function recordedState({ stateFile }: Places): Promise<Pick<StoredSettings, 'driver' | 'power'>> {
+  const loaded = await loadState(stateFile);
+  if (loaded.kind !== 'loaded') return {};
+  const { driver, power } = loaded.state;
+  return { driver, power };
 }
 
 /** The plan that can be made while no service runs. */
@@ -57,7 +56,7 @@ export function offlinePlan(request: PlanRequest, stored: StoredSettings, where:
     driver: stored.driver ?? 'not chosen yet',
     simulated: stored.driver === 'simulated',
   };
-  const plan = estimatePlan({ request, base: stored.settings, target });
+  const plan = estimatePlan({ request, base: stored.settings, target, idle: isIdle(request, stored) });
   const note =
     stored.from === 'file'
       ? 'No service is running: compared with the stored settings.'
@@ -65,19 +64,10 @@ export function offlinePlan(request: PlanRequest, stored: StoredSettings, where:
   return { ...plan, warnings: [note, ...plan.warnings] };
 }
 
-function parse(text: string, path: string): JsonObject {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (isObject(value)) return value;
-  } catch (cause) {
-    throw corrupt(path, cause);
-  }
-  throw corrupt(path, undefined);
-}
-
-function corrupt(path: string, cause: unknown): RdError {
-  return new RdError('ERR_SETTINGS_FILE', `the settings file ${path} is not a JSON object`, {
-    cause,
-    advice: 'Start the service with `rdctl start`: it sets the file aside and goes on.',
-  });
+/**
+ * True when an apply that starts the service begins with a stopped backend. Under a profile that leaves power alone the next
+ * service first starts what ran, and the settings then restart it.
+ */
+function isIdle({ state }: PlanRequest, { power, left }: StoredSettings): boolean {
+  return !left && (state !== 'unmanaged' || power === 'stopped');
 }

@@ -2,7 +2,7 @@ import type { JsonObject } from '../json.ts';
 import { fieldAt } from '../settings/fields.ts';
 import { isLocked } from '../settings/locks.ts';
 import type { SettingPath, Settings } from '../settings/settings.gen.ts';
-import type { Plan, PlanRequest, Target } from './change.ts';
+import type { Change, Plan, PlanRequest, Target } from './change.ts';
 import { differences, settled } from './diff.ts';
 import { isDowngrade } from './kubernetes-order.ts';
 import { changeOf } from './plan.ts';
@@ -16,25 +16,31 @@ export interface EstimateInput {
   locks?: JsonObject;
   lockedBy?: string;
   target: Target;
+  /** Nothing runs, and nothing is started before the settings are written: then nothing can restart. */
+  idle?: boolean;
 }
 
 /**
- * A plan from schema facts alone, marked `estimated`. It assumes that everything in `base` is running, does not know what the
- * service's driver supports, and cannot know what would be interrupted. Power is left out: nobody knows what it is.
+ * A plan from schema facts alone, marked `estimated`. Unless told that nothing runs it assumes that everything in `base` does,
+ * and leaves power out, because nobody knows what it is. It does not know what the service's driver supports, nor what would
+ * be interrupted.
  */
-export function estimatePlan({ request, base, locks = {}, lockedBy, target }: EstimateInput): Plan {
+export function estimatePlan({ request, base, locks = {}, lockedBy, target, idle = false }: EstimateInput): Plan {
   const judged = differences(base, request).map((difference) => ({
     difference,
     locked: isLocked(locks, difference.path),
   }));
   const open = judged.filter(({ locked }) => !locked).map(({ difference }) => difference);
   const desired = settled(base, open);
-  const changes = judged.map(({ difference, locked }) => {
-    const change = changeOf(difference, locked ? BLOCKED : estimate(difference.path, base, desired));
+  const changes: Change[] = judged.map(({ difference, locked }) => {
+    const cost = estimate(difference.path, base, desired);
+    const change = changeOf(difference, locked ? BLOCKED : idle ? atRest(cost, request) : cost);
     const message = `"${difference.path}" is locked by ${lockedBy ?? 'a deployment profile'}.`;
     return locked ? { ...change, blocked: { by: 'lock' as const, message } } : change;
   });
-  const restart = changes.some(({ severity, blocked }) => !blocked && (severity === 'restart' || severity === 'reset'));
+  if (idle && request.state === 'started') changes.push(START);
+  const restart =
+    !idle && changes.some(({ severity, blocked }) => !blocked && (severity === 'restart' || severity === 'reset'));
   const lost = changes.some(({ severity }) => severity === 'reset');
   const blastRadius = lost ? [{ what: 'deletes the workloads and the data of the cluster', lost: true }] : [];
   const summary = summarise({ changes, blastRadius, restart, pending: false });
@@ -50,6 +56,28 @@ export function estimatePlan({ request, base, locks = {}, lockedBy, target }: Es
     warnings: ['No service was asked: what each change costs is an estimate, and what it interrupts is unknown.'],
     // Nobody looked at what runs, so nothing may be promised.
     summary: { ...summary, text: summary.text.replace(', nothing is lost', ', estimated') },
+  };
+}
+
+/** The words are those of a plan that the service makes while nothing runs. */
+const START: Change = {
+  path: 'state',
+  action: 'update',
+  before: 'stopped',
+  after: 'started',
+  severity: 'live',
+  reason: 'the backend is started with these settings',
+};
+
+/** Where nothing runs, only data on the disk can be lost. */
+function atRest(cost: Cost, { state }: PlanRequest): Cost {
+  if (cost.severity === 'reset' || cost.severity === 'none') return cost;
+  return {
+    severity: 'none',
+    reason:
+      state === 'started'
+        ? 'nothing runs yet; it is used at the start'
+        : 'the backend is off; it is used at the next start',
   };
 }
 
