@@ -7,7 +7,7 @@ import { FIELDS } from './fields.gen.ts';
 import { schemaTree } from './fields.ts';
 import type { Finding } from './finding.ts';
 import type { IssueCode } from './issue.ts';
-import { leafAt, pointerNames, pointerTo, setLeaf } from './leaf-paths.ts';
+import { leafAt, pointerNames, pointerTo, setLeaf, valueAt } from './leaf-paths.ts';
 import { migrateWithOrigins, namesBefore, versionProblem } from './migrate.ts';
 import type { ShapeFinding } from './older-shapes.ts';
 import { copyOfObject, put } from './own.ts';
@@ -70,14 +70,31 @@ export async function checkSettings(written: WrittenSettings, context: CheckCont
   const mistaken = older ? await olderFindings(written) : unknownFindings(settings);
   const migrated = migrateWithOrigins(settings, { platform: context.platform, partial: true });
   const canonical = canonicaliseTexts(migrated.document);
-  const known = new Set(mistaken.map(({ pointer }) => pointer));
   const values = valueFindings(canonical, written, migrated.origins, context);
+  // A value that was wrong in its own version is wrong for the same reason after the migration.
+  const known = new Set(mistaken.map(({ pointer }) => pointer));
+  const unread = unreadValues(document);
   return {
-    // A value that was wrong in its own version is wrong for the same reason after the migration.
-    findings: [...mistaken, ...values.filter(({ pointer }) => !known.has(pointer))].map(place),
+    findings: [
+      ...mistaken.filter(({ code, pointer }) => code !== 'shape' || !unread.has(`${at}${pointer}`)),
+      ...values.filter(({ pointer }) => !known.has(pointer) && !unread.has(`${at}${pointer}`)),
+    ].map(place),
     settings: older ? knownOnly(canonical) : canonical,
     origins: migrated.origins,
   };
+}
+
+/**
+ * Pointers of what the document says and JSON cannot hold, and of what is around it: `null` stands there now, and a finding
+ * about that `null` would be a second one about the same mistake.
+ */
+function unreadValues({ findings, value }: ParsedDocument): ReadonlySet<string> {
+  const unread = new Set<string>();
+  for (const { pointer } of findings) {
+    if (valueAt(value ?? null, pointer) !== null) continue;
+    for (let at = pointer; at !== ''; at = at.slice(0, at.lastIndexOf('/'))) unread.add(at);
+  }
+  return unread;
 }
 
 /** A finding below the settings, and whether its place is the key or the value there. */

@@ -5,6 +5,12 @@ import type { Issue } from './issue.ts';
 
 const LONGEST_QUOTE = 60;
 
+/** Texts that mean a boolean to people, and did to older YAML. */
+const BOOLEAN_WORDS: Readonly<Record<string, string>> = {
+  ...{ true: 'true', yes: 'true', on: 'true' },
+  ...{ false: 'false', no: 'false', off: 'false' },
+};
+
 /** A finding without its place. */
 type Explanation = Omit<Finding, 'pointer'>;
 
@@ -56,8 +62,8 @@ function otherKind(written: string, expected = ''): string | undefined {
     return /^[\w.+-]{1,40}$/.test(written) && written !== 'null' ? `"${written}"` : undefined;
   }
   const inner = unquoted(written);
+  if (expected.startsWith('true')) return BOOLEAN_WORDS[inner.toLowerCase()];
   if (inner === written) return undefined;
-  if (expected.startsWith('true or false')) return /^(?:true|false)$/.test(inner) ? inner : undefined;
   return expected.startsWith('an integer') && /^-?\d{1,15}$/.test(inner) ? inner : undefined;
 }
 

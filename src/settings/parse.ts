@@ -1,6 +1,7 @@
-import { Composer, type CST, type Document, Lexer, type ParsedNode, Parser } from 'yaml';
+import { Composer, type CST, type Document, Lexer, type ParsedNode, Parser, type YAMLError } from 'yaml';
 import type { JsonValue } from '../json.ts';
 import type { Finding } from './finding.ts';
+import { jsonWords, looksLikeJson } from './json-words.ts';
 import { lineLookup, readSource } from './source-text.ts';
 import { DepthGuard } from './yaml-depth.ts';
 import { type Conversion, jsonOf } from './yaml-value.ts';
@@ -34,11 +35,7 @@ export function parseDocument(source: string | Uint8Array, file: string): Parsed
   if (!document) return unreadable(file, text, [{ offset: 0, message: 'the document is empty' }]);
   const problems = [...document.errors, ...document.warnings];
   if (problems.length > 0) {
-    return unreadable(
-      file,
-      text,
-      problems.map(({ pos, message }) => ({ offset: pos[0], message: lowerFirst(message) })),
-    );
+    return unreadable(file, text, syntaxProblems(text, problems));
   }
   if (document.contents === null) return unreadable(file, text, [{ offset: 0, message: 'the document is empty' }]);
   if (second) {
@@ -113,6 +110,15 @@ function unreadable(
 
 function atMost<T>(problems: readonly T[]): readonly T[] {
   return problems.slice(0, MOST_FINDINGS);
+}
+
+/** In JSON one missing sign makes several errors of YAML; the first is the one that is there. */
+function syntaxProblems(text: string, problems: readonly YAMLError[]): { offset: number; message: string }[] {
+  const json = looksLikeJson(text);
+  return (json ? problems.slice(0, 1) : problems).map((problem) => ({
+    offset: problem.pos[0],
+    message: (json ? jsonWords(problem) : undefined) ?? lowerFirst(problem.message),
+  }));
 }
 
 /** The parser's messages begin with a capital; ours follow a colon. */

@@ -1,6 +1,7 @@
 import { isAlias, isMap, isScalar, isSeq, type Pair, type YAMLMap, type YAMLSeq } from 'yaml';
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
-import { pointerTo } from './leaf-paths.ts';
+import { FIELDS } from './fields.gen.ts';
+import { pointerNames, pointerTo } from './leaf-paths.ts';
 import { copyOf, put } from './own.ts';
 
 /** Where a value is in the text: offsets of its key, where it has one, and of the value itself. */
@@ -19,6 +20,7 @@ export interface Conversion {
 
 /** Values that all aliases of a document may stand for together. */
 const ALIAS_BUDGET = 10_000;
+const LONGEST_QUOTE = 60;
 const FORBIDDEN = new Set(['__proto__', 'constructor', 'prototype']);
 
 interface State {
@@ -53,8 +55,16 @@ function plain(node: unknown, pointer: string, start: number, state: State): Jso
   const value: unknown = isScalar(node) ? node.value : null;
   if (value === null || typeof value === 'boolean' || typeof value === 'string') return value;
   if (typeof value === 'number' && Number.isFinite(value)) return value;
-  state.problems.push({ offset: start, pointer, message: 'this value has no meaning in JSON' });
+  state.problems.push({ offset: start, pointer, message: `${quoted(node, pointer)} has no meaning in JSON` });
   return null;
+}
+
+/** The value as it is written; not where a secret belongs, which may look like a number. */
+function quoted(node: unknown, pointer: string): string {
+  const written = isScalar(node) ? (node.source ?? '') : '';
+  const names = pointerNames(pointer).join('.');
+  const secret = FIELDS.some(({ path, sensitive }) => sensitive && `.${names}`.endsWith(`.${path}`));
+  return secret || written === '' || written.length > LONGEST_QUOTE ? 'this value' : written;
 }
 
 function items(node: YAMLSeq, pointer: string, state: State): JsonValue {

@@ -194,6 +194,42 @@ describe('documents of older versions', () => {
   });
 });
 
+describe('a value that JSON cannot hold is one finding, in the words of the document', () => {
+  test.each([
+    ['kubernetes: {port: 1e999}', '2:20: 1e999 has no meaning in JSON (/kubernetes/port)'],
+    ['kubernetes: {enabled: .nan}', '2:23: .nan has no meaning in JSON (/kubernetes/enabled)'],
+    [
+      'containerEngine: {allowedImages: {patterns: [a, -.inf]}}',
+      '2:49: -.inf has no meaning in JSON (/containerEngine/allowedImages/patterns/1)',
+    ],
+    ['kubernetes: .nan', '2:13: .nan has no meaning in JSON (/kubernetes)'],
+    [
+      'experimental: {virtualMachine: {proxy: {password: 1e999}}}',
+      '2:51: this value has no meaning in JSON (/experimental/virtualMachine/proxy/password)',
+    ],
+  ])('%s', async (source, line) => {
+    for (const version of [19, 16]) {
+      const document = parseDocument(`version: ${version}\n${source}\n`, 'p.yaml');
+      if (!isObject(document.value)) throw new Error('the test has no settings');
+      const { findings: found } = await checkSettings({ document, at: '', settings: document.value }, HERE);
+      expect([...document.findings, ...found].map(formatFinding)).toEqual([`p.yaml:${line}`]);
+    }
+  });
+});
+
+test.each([
+  ['yes', 'true'],
+  ['On', 'true'],
+  ['"yes"', 'true'],
+  ['no', 'false'],
+  ['off', 'false'],
+])('the text %s for a boolean: did you mean %s', async (written, meant) => {
+  const [line] = await findings(`version: 19\nkubernetes: {enabled: ${written}}\n`);
+  expect(line).toContain(`; expected true or false; did you mean ${meant}?`);
+  const [entry] = await findings(`version: 19\ndiagnostics: {mutedChecks: {a: ${written}}}\n`);
+  expect(entry).toContain(`; expected true, false or null; did you mean ${meant}?`);
+});
+
 test('all mistakes at once, below a prefix', async () => {
   const source = 'kind: Profile\nsettings:\n  version: 19\n  nothing: 1\n  kubernetes: {port: 0, enabled: 1}\n';
   expect(await findings(source, {}, '/settings')).toEqual([

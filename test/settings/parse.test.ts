@@ -71,7 +71,7 @@ describe('documents with findings', () => {
     ['tabs', 'a:\n\tb: 1\n', ['p.yaml:2:1: tabs are not allowed as indentation']],
     ['another YAML version', '%YAML 1.1\n---\na: yes\n', ['p.yaml:1:1: the document says that it is not YAML 1.2']],
     ['an unknown tag', 'a: !secret x\n', ['p.yaml:1:4: unresolved tag: !secret']],
-    ['a number without end', 'a: .inf\n', ['p.yaml:1:4: this value has no meaning in JSON (/a)']],
+    ['a number without end', 'a: .inf\n', ['p.yaml:1:4: .inf has no meaning in JSON (/a)']],
     ['a list as a key', '? [a]\n: 1\n', ['p.yaml:1:3: a key must be a name']],
     ['an alias to nothing', 'a: *b\n', ['p.yaml:1:4: the alias *b stands for nothing that is complete before it (/a)']],
     [
@@ -87,6 +87,30 @@ describe('documents with findings', () => {
     ['ten megabytes', 'a'.repeat(10 * 1024 * 1024), ['p.yaml:1:1: the document has 10.0 MiB; at most 1 MiB is read']],
   ])('%s', (_, source, expected) => {
     expect(findings(source)).toEqual(expected);
+  });
+
+  test.each<[string, string]>([
+    ['{"a": 1', '1:8: an object is not closed: a "}" is missing here'],
+    [' \n{"a":{"b":1}\n', '3:1: an object is not closed: a "}" is missing here'],
+    ['{"a": [1, 2}', '1:12: a list is not closed: a "]" is missing here'],
+    ['[', '1:2: a list is not closed: a "]" is missing here'],
+    ['{"a": "x}', '1:10: a text is not closed: a quotation mark is missing'],
+    ['{"a" 1}', '1:6: a ":" or a "," is missing here'],
+    ['{"a": 1 "b": 2}', '1:7: a "," is missing after this value'],
+    ['{"a": 1\n"b": 2}', '1:7: a "," is missing after this value'],
+    ['{,}', '1:2: this "," does not belong here'],
+    ['{"a":: 1}', '1:6: this ":" does not belong here'],
+    ['{"a":1}}', '1:8: the document has ended before this'],
+    ['{"a":1} {"b":2}', '1:9: the document has ended before this'],
+    ['{"a":1}\nb: 2', '2:1: the document has ended before this'],
+    ['{"a": @}', '1:7: a value cannot begin like this'],
+    ['{"a": "x\\q"}', '1:9: invalid escape sequence \\q'],
+  ])('one mistake in JSON is one finding in words of JSON: %j', (source, line) => {
+    expect(findings(source)).toEqual([`p.yaml:${line}`]);
+  });
+
+  test('a flow in a block is told in words of YAML', () => {
+    expect(findings('a: {b: 1\n')).toEqual([expect.stringContaining('flow map')]);
   });
 
   test('indentation without end', () => {
