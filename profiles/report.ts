@@ -1,6 +1,7 @@
 import type { JsonValue } from '../src/json.ts';
 import { nearest } from '../src/settings/fields.ts';
 import type { Finding } from '../src/settings/finding.ts';
+import { pointerTo } from '../src/settings/leaf-paths.ts';
 import type { ParsedDocument } from '../src/settings/parse.ts';
 import { positioned } from '../src/settings/position.ts';
 
@@ -23,7 +24,7 @@ export function reporter(parsed: ParsedDocument, findings: Finding[]): Report {
 
 /** One more step of an RFC 6901 pointer. */
 export function child(pointer: string, key: string | number): string {
-  return `${pointer}/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`;
+  return `${pointer}${pointerTo([String(key)])}`;
 }
 
 /** A value outside a closed list. */

@@ -1,11 +1,10 @@
 import { isObject, type JsonObject } from '../json.ts';
 import { FIELDS } from './fields.gen.ts';
-import { fieldAt, isSection } from './fields.ts';
-import { leafAt, pointerNames, pointerOf, pointerTo, removeLeaf, setLeaf } from './leaf-paths.ts';
-import { migrateWithOrigins, namesBefore, originOf } from './migrate.ts';
+import { fieldAt } from './fields.ts';
+import { leafAt, pointerNames, pointerOf, pointerTo, setLeaf } from './leaf-paths.ts';
+import { leftOver } from './left-over.ts';
 import { nearest } from './nearest.ts';
 import { copyOfObject } from './own.ts';
-import { unknownKeys } from './unknown-keys.ts';
 import type { Members, ShapeCheck, ShapeError } from './validators/check.ts';
 import { members as members4, validate as version4 } from './validators/settings-v4.gen.js';
 import { members as members6, validate as version6 } from './validators/settings-v6.gen.js';
@@ -53,25 +52,6 @@ const MAPS: readonly { path: string; from: number }[] = [
 ];
 
 /**
- * Settings that ended without a successor, and what releases left in the files that they upgraded (settings facts, 1.3 and
- * 1.5). They stand in documents that were right once and mean nothing today: passing over them is all that can be done.
- */
-export const ENDED: readonly string[] = [
-  'kubernetes.rancherMode',
-  'kubernetes.checkForExistingKimBuilder',
-  'kubernetes.experimentalHostResolver',
-  'kubernetes.hostResolver',
-  'kubernetes.experimental.socketVMNet',
-  'containerEngine.imageAllowList.locked',
-  'containerEngine.allowedImages.locked',
-  'virtualMachine.hostResolver',
-  'virtualMachine.experimental.socketVMNet',
-  'experimental.virtualMachine.socketVMNet',
-  'experimental.virtualMachine.networkingTunnel',
-  'experimental.virtualMachine.mount.9p.msizeInKB',
-];
-
-/**
  * What is wrong with a document of a version before the newest, in the shape of that version. Where releases of one version
  * differed, each of their forms passes.
  */
@@ -110,46 +90,8 @@ function tooNew(document: JsonObject, version: number): ShapeFinding[] {
   );
 }
 
-/**
- * What the shape still knows and the migration no longer takes, because the document is of a later version than the last one
- * that had it: it would be dropped without a word.
- */
 function tooOld(document: JsonObject, version: number): ShapeFinding[] {
-  const { document: migrated, origins } = migrateWithOrigins(document, { platform: 'linux', partial: true });
-  return unknownKeys(withoutEnded(migrated))
-    .map(({ pointer }) => namesBefore(origins, pointerNames(pointer)))
-    .map((names): ShapeFinding => {
-      const suggestion = laterPlace(names.join('.'), version);
-      return { code: 'unknown', pointer: pointerTo(names), ...(suggestion === undefined ? {} : { suggestion }) };
-    });
-}
-
-/** Changes its argument. A section that held nothing else goes too, unless it is one of today. */
-function withoutEnded(migrated: JsonObject): JsonObject {
-  for (const path of ENDED) {
-    removeLeaf(migrated, path);
-    for (let above = sectionOf(path); above !== '' && !isSection(above); above = sectionOf(above)) {
-      const section = leafAt(migrated, above);
-      if (isObject(section) && Object.keys(section).length === 0) removeLeaf(migrated, above);
-    }
-  }
-  return migrated;
-}
-
-function sectionOf(path: string): string {
-  return path.slice(0, Math.max(0, path.lastIndexOf('.')));
-}
-
-/** Where the migration of an earlier version puts what is at this path. */
-function laterPlace(path: string, version: number): string | undefined {
-  for (let earlier = version - 1; earlier >= 1; earlier--) {
-    const document: JsonObject = { version: earlier };
-    setLeaf(document, path, true);
-    const { document: migrated, origins } = migrateWithOrigins(document, { platform: 'linux', partial: true });
-    const moved = FIELDS.find((field) => field.path !== 'version' && leafAt(migrated, field.path) !== undefined);
-    if (moved && moved.since <= version && originOf(origins, moved.path) === path) return moved.path;
-  }
-  return undefined;
+  return leftOver(document, version).map((key) => ({ code: 'unknown', ...key }));
 }
 
 /** In version 6 an extension was switched on and off; its tag belonged to the name. */
@@ -181,7 +123,7 @@ function suggestions(members: Members, version: number): (names: readonly string
     paths ??= pathsOf(members, '').filter((path) => (sinceOf(path) ?? 0) <= version);
     const name = names.at(-1) ?? '';
     const above = names.slice(0, -1).join('.');
-    const siblings = paths.filter((path) => sectionOf(path) === above);
+    const siblings = paths.filter((path) => path.slice(0, Math.max(0, path.lastIndexOf('.'))) === above);
     const near = nearest(name, siblings.map(lastOf));
     if (near !== undefined) return near;
     const elsewhere = paths.filter((path) => lastOf(path).toLowerCase() === name.toLowerCase());

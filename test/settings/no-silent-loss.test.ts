@@ -5,7 +5,7 @@ import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { checkSettings } from '../../src/settings/check.ts';
 import { formatFinding } from '../../src/settings/finding.ts';
 import { setLeaf } from '../../src/settings/leaf-paths.ts';
-import { ENDED } from '../../src/settings/older-shapes.ts';
+import { ENDED } from '../../src/settings/left-over.ts';
 import { parseDocument } from '../../src/settings/parse.ts';
 
 const SHAPES = [1, 6, 10, 14, 16];
