@@ -56,7 +56,10 @@ async function planAndApply(live: Settings, power: 'started' | 'stopped', starte
     const patch = patchOf(plan, request, live);
     const after = patch ? mergeSettings(live, patch) : live;
     const powerAfter = request.state === 'unmanaged' ? power : request.state;
-    const reasons = restartReasons(after, controllers.observed(), SIMULATED_INFO, live);
+    // The wire format names the Spin operator also while the cluster is off, where nothing is started anew for it.
+    const reasons = Object.keys(restartReasons(after, controllers.observed(), SIMULATED_INFO, live)).filter(
+      (path) => after.kubernetes.enabled || path !== 'experimental.kubernetes.options.spinkube',
+    );
     const before = simulation.log().length;
     const running = Object.values(simulation.model().engines)
       .flatMap((engine) => engine.containers)
@@ -108,7 +111,7 @@ test('a plan says what apply then does, and a second apply does nothing', async 
       expect(plan.blastRadius.some((item) => item.lost)).toBe(reset || deferred);
       expect(summary.restarts).toBe(restarted ? 1 : 0);
       expect(status.counters.restarts - counted.restarts).toBe(restarted ? 1 : 0);
-      expect(Object.keys(reasons).length > 0 && stayedOn).toBe(restarted);
+      expect(reasons.length > 0 && stayedOn).toBe(restarted);
       if (stayedOn && !restarted) {
         expect(states.size === 0 || [...states].every((state) => state === ready)).toBe(true);
         if (!deferred) expect(summary.severity).toBe(adjusted ? 'live' : 'none');
