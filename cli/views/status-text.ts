@@ -1,4 +1,4 @@
-import type { Condition, Phase } from '../../src/reconcile/status.ts';
+import type { Condition, ConditionType, Phase } from '../../src/reconcile/status.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import type { Style } from './style.ts';
 import { count, durationText, plainText } from './value.ts';
@@ -13,10 +13,10 @@ export function statusText(status: StatusDocument, paint: Style): string {
       driver.simulated ? paint.warn(`${driver.name} (SIMULATED: a model, nothing real is touched)`) : driver.name,
     ],
     ['State', stateText(status, paint)],
-    ['Machine', machineText(status)],
-    ['Engine', engineText(engine)],
+    ['Machine', seenText(status, 'MachineReady', machineText(status))],
+    ['Engine', seenText(status, 'EngineReady', engineText(engine))],
     ...(engine.endpoint === undefined ? [] : [['Endpoint', plainText(engine.endpoint)] satisfies [string, string]]),
-    ['Cluster', clusterText(status)],
+    ['Cluster', seenText(status, 'ClusterReady', clusterText(status))],
   ];
   const width = Math.max(...rows.map(([name]) => name.length));
   const sections = [
@@ -37,6 +37,12 @@ function stateText(status: StatusDocument, paint: Style): string {
   return `${status.backendState}, ${word} (${wanted})`;
 }
 
+/** What an earlier look saw is not told as what is. */
+function seenText({ conditions }: StatusDocument, type: ConditionType, text: string): string {
+  const stale = conditions.some((condition) => condition.type === type && condition.reason === 'ObservationFailed');
+  return stale && !text.endsWith('unknown') ? `${text}, as last seen` : text;
+}
+
 function machineText({ machine }: StatusDocument): string {
   return machine.state === 'broken' ? `broken: ${plainText(machine.message)}` : machine.state;
 }
@@ -54,6 +60,7 @@ function engineText(engine: StatusDocument['engine']): string {
 
 function clusterText({ cluster }: StatusDocument): string {
   if (cluster.state === 'unsupported') return 'none with this driver';
+  if (cluster.state === 'unknown') return 'unknown';
   if (cluster.state === 'absent') return 'not installed';
   const version = `version ${plainText(cluster.installedVersion)}`;
   if (cluster.state === 'running') return `${cluster.ready ? 'ready' : 'running, not ready yet'}, ${version}`;

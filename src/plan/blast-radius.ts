@@ -15,15 +15,24 @@ export interface BlastInput {
 
 type Running = Extract<EngineStatus, { state: 'running' }>;
 
-/** Everything that carrying out a plan interrupts, hides or destroys; worst last. Empty: nothing that runs notices. */
+/**
+ * Everything that carrying out a plan interrupts, hides or destroys; worst last. Empty: nothing that runs notices. Where nobody
+ * knows what runs that comes first, and the rest is what may happen.
+ */
 export function blastRadius({ goal, observed, driver, downgrade }: BlastInput): BlastItem[] {
   const engines = ENGINE_NAMES.flatMap((name) => {
     const engine = observed.engines[name];
     if (!engineMustStop(name, goal, observed, driver)) return [];
-    if (engine.state !== 'running') return unknown(name, goal);
+    if (engine.state !== 'running') return unanswered(name, goal);
     return [stopped(name, engine), ...hidden(name, engine, goal)];
   });
-  return [...engines.filter((item) => item !== undefined), ...clusterItems({ goal, observed, driver, downgrade })];
+  return [
+    ...(observed.assumed === undefined
+      ? []
+      : [{ what: `it is not known what runs: ${observed.assumed}`, lost: false }]),
+    ...engines.filter((item) => item !== undefined),
+    ...clusterItems({ goal, observed, driver, downgrade }),
+  ];
 }
 
 function stopped(name: EngineName, { workload }: Running): BlastItem | undefined {
@@ -35,17 +44,25 @@ function stopped(name: EngineName, { workload }: Running): BlastItem | undefined
 }
 
 /** An engine that does not answer cannot be asked what it holds, so nothing may be promised about it. */
-function unknown(name: EngineName, goal: Goal): BlastItem[] {
+function unanswered(name: EngineName, goal: Goal): BlastItem[] {
   const stops = `stops an unknown number of containers in ${name}: the engine does not answer`;
-  const hides = `whatever is in ${name} stays with it and is not visible in ${goal.engine.name}`;
-  const switched = goal.on && goal.engine.name !== name;
-  return [stops, ...(switched ? [hides] : [])].map((what) => ({ what, lost: false }));
+  return [{ what: stops, lost: false }, ...(isSwitch(name, goal) ? [hiddenWhatever(name, goal)] : [])];
+}
+
+function isSwitch(name: EngineName, goal: Goal): boolean {
+  return goal.on && goal.engine.name !== name;
+}
+
+function hiddenWhatever(name: EngineName, goal: Goal): BlastItem {
+  return { what: `whatever is in ${name} stays with it and is not visible in ${goal.engine.name}`, lost: false };
 }
 
 function hidden(name: EngineName, { workload, spec }: Running, goal: Goal): BlastItem[] {
   const things = inventory(workload);
+  const uncounted = Object.values(workload).every((count) => count === undefined);
+  if (uncounted && isSwitch(name, goal)) return [hiddenWhatever(name, goal)];
   if (!goal.on || things === '') return [];
-  if (goal.engine.name !== name) {
+  if (isSwitch(name, goal)) {
     const what = `${things} ${one(things) ? 'stays' : 'stay'} with ${name} and ${one(things) ? 'is' : 'are'} not visible in ${goal.engine.name}`;
     return [{ what, lost: false }];
   }
@@ -66,12 +83,17 @@ function clusterItems({ goal, observed, driver, downgrade }: BlastInput): BlastI
   const installed = installedVersion(observed);
   if (installed === undefined) return items;
   if (clusterMustReset(goal, observed)) {
-    items.push({ what: `deletes the workloads and the data of the cluster (version ${installed})`, lost: true });
+    items.push({ what: deletion(installed), lost: true });
   } else if (downgrade) {
-    const what = `deletes the workloads and the data of the cluster (version ${installed}) when it next starts`;
-    items.push({ what, lost: true });
+    items.push({ what: `${deletion(installed)} when it next starts`, lost: true });
   }
   return items;
+}
+
+function deletion(installed: string): string {
+  return installed === ''
+    ? 'deletes the workloads and the data of the cluster, should a newer one be installed,'
+    : `deletes the workloads and the data of the cluster (version ${installed})`;
 }
 
 function interrupted(goal: Goal): string {

@@ -1,6 +1,6 @@
 import type { DriverInfo, EngineName } from '../drivers/driver.ts';
 import { clusterDrift, engineDrift, machineDrift } from './drift.ts';
-import { isDowngrade } from './kubernetes-order.ts';
+import { mayDowngrade } from './kubernetes-order.ts';
 import { installedVersion, type Observed } from './observed.ts';
 import type { Goal } from './spec.ts';
 
@@ -34,5 +34,5 @@ export function clusterMustStop(goal: Goal, seen: Observed, driver: DriverInfo):
 
 /** The installed cluster is newer than the one that is to run. */
 export function clusterMustReset(goal: Goal, seen: Observed): boolean {
-  return goal.on && goal.cluster !== undefined && isDowngrade(installedVersion(seen), goal.cluster.version);
+  return goal.on && goal.cluster !== undefined && mayDowngrade(installedVersion(seen), goal.cluster.version);
 }

@@ -11,3 +11,8 @@ export function isDowngrade(installed: string | undefined, wanted: string): bool
   const to = parse(wanted);
   return from !== null && to !== null && lt(to, from);
 }
+
+/** As `isDowngrade`, where `installed` may be `''`: a cluster of an unknown version, which any version may turn out to be lower than. */
+export function mayDowngrade(installed: string | undefined, wanted: string): boolean {
+  return installed === '' ? parse(wanted) !== null : isDowngrade(installed, wanted);
+}

@@ -2,6 +2,8 @@ import type { ClusterStatus, EngineName, EngineStatus, MachineStatus } from '../
 
 /** What the drivers reported last. */
 export interface Observed {
+  /** Why this could not be looked at and is assumed, as a clause; absent for what was seen. */
+  assumed?: string;
   machine: MachineStatus;
   engines: Record<EngineName, EngineStatus>;
   cluster: ClusterStatus | { state: 'unsupported' };

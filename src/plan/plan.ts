@@ -7,7 +7,7 @@ import { blockOf } from './blocks.ts';
 import type { Change, Plan, PlanRequest, Sensitive, Target } from './change.ts';
 import { clusterMustReset, clusterMustStop, engineMustStop, machineMustStop } from './consequences.ts';
 import { type Difference, differences, settled } from './diff.ts';
-import { isDowngrade } from './kubernetes-order.ts';
+import { mayDowngrade } from './kubernetes-order.ts';
 import { ENGINE_NAMES, installedVersion, isUp, type Observed } from './observed.ts';
 import { pendingRestart } from './pending.ts';
 import { powerChange } from './power-change.ts';
@@ -50,6 +50,7 @@ export function makePlan(input: PlanInput): Plan {
   const state = powerChange(power, goal, observed);
   if (state) changes.push(state);
   const touched = changes.some((change) => !change.blocked);
+  const unseen = observed.assumed === undefined ? [] : [unseenWarning(observed.assumed)];
   const radius = touched ? blastRadius({ goal, observed, driver, downgrade: lowersVersion(open, at) }) : [];
   const pending = power === 'started' ? pendingRestart(live, observed, driver) : [];
   const restart = touched && power === 'started' && goal.on && restarts(changes, goal, observed, driver);
@@ -62,8 +63,14 @@ export function makePlan(input: PlanInput): Plan {
     changes,
     blastRadius: radius,
     pendingRestart: pending,
-    warnings: warnings(open, driver),
-    summary: summarise({ changes, blastRadius: radius, restart, pending: pending.length > 0 }),
+    warnings: [...unseen, ...warnings(open, driver)],
+    summary: summarise({
+      changes,
+      blastRadius: radius,
+      restart,
+      pending: pending.length > 0,
+      unknown: unseen.length > 0,
+    }),
   };
 }
 
@@ -101,7 +108,11 @@ function restarts(changes: readonly Change[], goal: Goal, observed: Observed, dr
 
 function lowersVersion(open: readonly Difference[], { desired, observed, driver }: Circumstances): boolean {
   const asked = open.some(({ path }) => path === 'kubernetes.version');
-  return asked && driver.hasCluster && isDowngrade(installedVersion(observed), desired.kubernetes.version);
+  return asked && driver.hasCluster && mayDowngrade(installedVersion(observed), desired.kubernetes.version);
+}
+
+function unseenWarning(reason: string): string {
+  return `It is not known what runs: ${reason}. What the changes cost assumes that everything runs as last asked for.`;
 }
 
 function warnings(open: readonly Difference[], driver: DriverInfo): string[] {

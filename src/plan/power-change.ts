@@ -20,11 +20,11 @@ function cost(goal: Goal, observed: Observed): Pick<Change, 'severity' | 'reason
       : { severity: 'none', reason: 'nothing is running' };
   }
   if (clusterMustReset(goal, observed)) {
-    const installed = installedVersion(observed) ?? '';
-    return {
-      severity: 'reset',
-      reason: `the start deletes the data of the installed cluster, which is newer (${installed})`,
-    };
+    const installed = installedVersion(observed);
+    const reason = installed
+      ? `the start deletes the data of the installed cluster, which is newer (${installed})`
+      : 'the start deletes the data of the installed cluster if that is newer';
+    return { severity: 'reset', reason };
   }
   return { severity: 'live', reason: 'the backend is started with these settings' };
 }

@@ -3,7 +3,7 @@ import { fieldAt } from '../settings/fields.ts';
 import type { SettingPath, Settings } from '../settings/settings.gen.ts';
 import type { Severity } from './change.ts';
 import { isEnforced, isLive } from './drift.ts';
-import { isDowngrade } from './kubernetes-order.ts';
+import { mayDowngrade } from './kubernetes-order.ts';
 import { busyEngines, clusterHasProcess, installedVersion, isUp, type Observed } from './observed.ts';
 import { ownerOf, runningDrift } from './running.ts';
 
@@ -53,14 +53,14 @@ const EXCEPTIONS: Partial<Record<SettingPath, (at: Circumstances) => Cost | unde
 function clusterVersion(at: Circumstances): Cost | undefined {
   const installed = installedVersion(at.observed);
   const { version } = at.desired.kubernetes;
-  if (isDowngrade(installed, version)) return reset(installed ?? '');
+  if (mayDowngrade(installed, version)) return reset(installed ?? '');
   return clusterOption(at);
 }
 
 function clusterSwitch(at: Circumstances): Cost | undefined {
   const { enabled, version } = at.desired.kubernetes;
   const installed = installedVersion(at.observed);
-  if (enabled && at.power === 'started' && isDowngrade(installed, version)) return reset(installed ?? '');
+  if (enabled && at.power === 'started' && mayDowngrade(installed, version)) return reset(installed ?? '');
   const silent = quiet(at);
   if (silent) return silent;
   if (enabled === clusterHasProcess(at.observed)) return free(`the cluster is ${enabled ? 'running' : 'off'} already`);
@@ -108,7 +108,8 @@ function quiet({ observed, power }: Circumstances): Cost | undefined {
 function defaultCost(path: SettingPath, at: Circumstances): Cost {
   const effect = fieldAt(path)?.effect;
   const owner = ownerOf(path);
-  if (effect === undefined || (effect.lima === 'none' && effect.wsl === 'none')) return free('it is only stored');
+  if (effect === undefined || (effect.lima === 'none' && effect.wsl === 'none'))
+    return free('it is only stored');
   if (owner === undefined) return free('nothing that runs depends on it');
   const drift = runningDrift(owner, at.desired, at.observed, at.driver);
   if (drift && ![...drift.live, ...drift.restart].includes(path)) return free('what runs has this value already');
@@ -119,10 +120,11 @@ function defaultCost(path: SettingPath, at: Circumstances): Cost {
 }
 
 function reset(installed: string): Cost {
-  return {
-    severity: 'reset',
-    reason: `a cluster of version ${installed} is installed, and a lower version deletes its data`,
-  };
+  const reason =
+    installed === ''
+      ? 'a newer cluster may be installed, and a lower version deletes its data'
+      : `a cluster of version ${installed} is installed, and a lower version deletes its data`;
+  return { severity: 'reset', reason };
 }
 
 function free(reason: string): Cost {

@@ -7,13 +7,15 @@ export interface SummaryInput {
   restart: boolean;
   /** A restart is due even without the plan. */
   pending: boolean;
+  /** Nobody knows what runs. */
+  unknown?: boolean;
 }
 
 /**
  * The totals of a plan and their one line. A plan costs one restart at most, whatever the number of changes that need it.
  * "nothing is lost" is said only where nothing that runs is touched either; "no data is deleted" where something is.
  */
-export function summarise({ changes, blastRadius, restart, pending }: SummaryInput): PlanSummary {
+export function summarise({ changes, blastRadius, restart, pending, unknown = false }: SummaryInput): PlanSummary {
   const open = changes.filter((change) => !change.blocked);
   const resets = open.some((change) => change.severity === 'reset') ? 1 : 0;
   const restarts = restart ? 1 : 0;
@@ -34,7 +36,7 @@ export function summarise({ changes, blastRadius, restart, pending }: SummaryInp
     counted(changes.length, 'change'),
     ...(blocked > 0 ? [`${blocked} blocked`] : []),
     ...costs(open, restarts, resets),
-    loss(blastRadius),
+    loss(blastRadius, unknown),
   ];
   return { ...totals, text: parts.join(', ') };
 }
@@ -53,7 +55,8 @@ function costs(open: readonly Change[], restarts: number, resets: number): strin
   return found.length > 0 ? found : ['no restart'];
 }
 
-function loss(blastRadius: readonly BlastItem[]): string {
+function loss(blastRadius: readonly BlastItem[], unknown: boolean): string {
+  if (unknown) return 'what runs is not known';
   if (blastRadius.some((item) => item.lost)) return 'cluster data is lost';
   return blastRadius.length > 0 ? 'no data is deleted' : 'nothing is lost';
 }

@@ -3,17 +3,18 @@ import type { Driver, DriverContext } from '../drivers/driver.ts';
 import type { RdError } from '../errors.ts';
 import type { Observed } from '../plan/observed.ts';
 import { goalOf } from '../plan/spec.ts';
+import { assumed } from './assumed.ts';
 import { backendState } from './backend-state.ts';
 import { backoffMs, createAttempts, type Failure, type Spent } from './backoff.ts';
 import type { Clock } from './clock.ts';
 import { CLUSTER_ANSWER, createClusterWait } from './cluster-wait.ts';
 import { conditionsOf } from './conditions.ts';
 import type { Controllers, Desired } from './contract.ts';
-import { createLookers } from './lookers.ts';
-import { observeInTime, reckoned, unseen } from './observe.ts';
+import { reckoned, unseen } from './observe.ts';
 import { failureOf, isFutile } from './perform.ts';
 import { type Ending, performInTime } from './perform-in-time.ts';
 import { createPhaseLog } from './phases.ts';
+import { createSight } from './sight.ts';
 import type { LoopStatus } from './status.ts';
 import { isReady, nextStep, type Step, stepName } from './step.ts';
 
@@ -48,11 +49,12 @@ export function createControllers({ driver, desired: initial, clock, random, log
   const counters = { steps: 0, restarts: 0, resets: 0, failures: 0 };
   let desired = initial;
   let goal = goalOf(desired.settings, desired.power, driver);
-  let seen: Observed | undefined;
   let failure: Failure | undefined;
   let underway: { step: Step; abort: AbortController } | undefined;
   /** Was called off and is still at work. */
   let stuck: { step: Step; error: RdError } | undefined;
+  /** The settings that were last worked on; what ran before the service began is taken to have the first. */
+  let workedOn = initial.settings;
   /** The present desired state has been looked at since it was set. */
   let fresh = false;
   /** Version of the desired state that was last worked on to the end. */
@@ -62,7 +64,7 @@ export function createControllers({ driver, desired: initial, clock, random, log
   /** The pause that follows is not wanted any more. */
   let nudged = false;
   let resting: AbortController | undefined;
-  const lookers = createLookers(() => resting?.abort());
+  const sight = createSight({ driver, clock, closing: closing.signal, wake: () => resting?.abort() });
   let published = snapshot([]);
   const ended = run();
 
@@ -77,12 +79,13 @@ export function createControllers({ driver, desired: initial, clock, random, log
       nudged = true;
       phases.restart();
       if (underway && isFutile(underway.step, goal, driver)) underway.abort.abort();
+      sight.interrupt();
       resting?.abort();
       publish();
     },
     status: () => published,
-    observed: () => reckoned(seen ?? unseen(driver), (underway ?? stuck)?.step),
-    look: (signal) => lookers.ask(signal),
+    observed: () => reckoned(known(), (underway ?? stuck)?.step),
+    look: (signal) => sight.ask(signal),
     quiesce: (signal) =>
       new Promise((resolve) => {
         const finish = () => {
@@ -104,7 +107,7 @@ export function createControllers({ driver, desired: initial, clock, random, log
     },
     async close() {
       closing.abort();
-      lookers.end();
+      sight.end();
       if (underway?.step.step.do === 'start') underway.abort.abort();
       resting?.abort();
       await ended;
@@ -124,14 +127,15 @@ export function createControllers({ driver, desired: initial, clock, random, log
   async function pass(): Promise<number> {
     let now: Observed;
     try {
-      now = await lookAround();
+      now = await sight.look();
     } catch (error) {
-      if (closing.signal.aborted) return 0;
+      if (closing.signal.aborted || nudged) return 0;
       return retry('observation', failureOf('observation', driver, error));
     }
     if (failure?.what === 'observation') failure = undefined;
     if (nudged) return 0;
     fresh = true;
+    workedOn = desired.settings;
     const step = nextStep(goal, now, driver);
     if (!step) return rested(isReady(goal, now));
     clusterWait.forget();
@@ -142,16 +146,11 @@ export function createControllers({ driver, desired: initial, clock, random, log
     return act(step, now);
   }
 
-  async function lookAround(): Promise<Observed> {
-    const tell = lookers.begin();
-    let ok = false;
-    try {
-      seen = await observeInTime(driver, clock, closing.signal);
-      ok = true;
-      return seen;
-    } finally {
-      tell(ok);
-    }
+  /** What was seen, or what has to be assumed. */
+  function known(): Observed {
+    const seen = sight.seen();
+    const trouble = sight.trouble();
+    return seen && trouble === undefined ? seen : assumed({ seen, settings: workedOn, driver, reason: trouble ?? '' });
   }
 
   function rested(ready: boolean): number {
@@ -230,8 +229,8 @@ export function createControllers({ driver, desired: initial, clock, random, log
   async function rest(ms: number): Promise<void> {
     const end = clock.now() + ms;
     while (!nudged && !closing.signal.aborted && clock.now() < end) {
-      if (lookers.waiting()) {
-        await lookAround().catch(() => undefined);
+      if (sight.waiting()) {
+        await sight.look().catch(() => undefined);
         publish();
         continue;
       }
@@ -257,6 +256,7 @@ export function createControllers({ driver, desired: initial, clock, random, log
   function snapshot(before: LoopStatus['conditions']): LoopStatus {
     const now = new Date(clock.now()).toISOString();
     const { generation } = desired;
+    const seen = sight.seen();
     const settled = fresh && underway === undefined;
     const conditions = conditionsOf({ goal, seen, driver, failure, fresh: settled, generation, now }, before);
     const failed = failure?.terminal === true;

@@ -4,10 +4,18 @@ export interface Lookers {
   ask(signal: AbortSignal): Promise<boolean>;
   /** Somebody waits whom no look has been begun for. */
   waiting(): boolean;
-  /** A look begins: the function tells everyone who has asked by now how it ended. */
-  begin(): (ok: boolean) => void;
+  /** A look begins, for everyone who has asked by now. */
+  begin(): Turn;
   /** There will be no more looks. */
   end(): void;
+}
+
+/** One look. */
+export interface Turn {
+  /** Tells them how it ended. */
+  end(ok: boolean): void;
+  /** It was ended early: they wait for the next. */
+  again(): void;
 }
 
 type Answer = (ok: boolean) => void;
@@ -37,7 +45,13 @@ export function createLookers(wake: () => void): Lookers {
     begin() {
       const asked = asking;
       asking = new Set();
-      return (ok) => tell(asked, ok);
+      return {
+        end: (ok) => tell(asked, ok),
+        again() {
+          if (ended) tell(asked, false);
+          else for (const answer of asked) asking.add(answer);
+        },
+      };
     },
     end() {
       ended = true;

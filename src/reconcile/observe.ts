@@ -1,7 +1,8 @@
-import type { Driver, EngineStatus } from '../drivers/driver.ts';
+import type { Driver, DriverInfo, EngineStatus } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
 import type { Observed } from '../plan/observed.ts';
 import type { Clock } from './clock.ts';
+import type { LoopStatus } from './status.ts';
 import type { Step } from './step.ts';
 
 /** Looks at everything, at the same time. Throws what a driver throws. */
@@ -48,12 +49,13 @@ function givenUp(signal: AbortSignal): Promise<never> {
   });
 }
 
-/** What a status shows before the first look; the conditions then say `NotObserved`. */
-export function unseen(driver: Driver): Observed {
+/** What a status shows before the first look that succeeds; the conditions then say `NotObserved` or `ObservationFailed`. */
+export function unseen(driver: DriverInfo): Pick<LoopStatus, 'machine' | 'engines' | 'cluster'> {
+  const unknown = { state: 'unknown' } as const;
   return {
-    machine: { state: 'off' },
-    engines: { moby: { state: 'stopped' }, containerd: { state: 'stopped' } },
-    cluster: driver.cluster ? { state: 'absent' } : { state: 'unsupported' },
+    machine: unknown,
+    engines: { moby: unknown, containerd: unknown },
+    cluster: driver.hasCluster ? unknown : { state: 'unsupported' },
   };
 }
 

@@ -37,6 +37,11 @@ export interface Phase {
   outcome?: 'done' | 'failed';
 }
 
+/** No look has succeeded since the service started. */
+export interface NotSeen {
+  state: 'unknown';
+}
+
 /** What the loop reports; the API adds who is speaking and serves it as `GET /v2/status`. */
 export interface LoopStatus {
   power: Power;
@@ -46,9 +51,10 @@ export interface LoopStatus {
   converged: boolean;
   backendState: BackendState;
   conditions: Condition[];
-  machine: MachineStatus;
-  engines: Record<EngineName, EngineStatus>;
-  cluster: ClusterStatus | { state: 'unsupported' };
+  /** As last seen: while the condition of a part is `Unknown`, nobody knows whether that still holds. */
+  machine: MachineStatus | NotSeen;
+  engines: Record<EngineName, EngineStatus | NotSeen>;
+  cluster: ClusterStatus | { state: 'unsupported' } | NotSeen;
   /** Since the last change of the desired state. */
   phases: Phase[];
   /** Since the service started. */

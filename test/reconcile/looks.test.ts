@@ -2,7 +2,9 @@ import { describe, expect, test } from 'vitest';
 import type { Model } from '../../src/drivers/machines/simulated/model.ts';
 import { RdError } from '../../src/errors.ts';
 import type { Observed } from '../../src/plan/observed.ts';
+import { IDLE_MS } from '../../src/reconcile/controllers.ts';
 import { firstLook } from '../../src/reconcile/first-look.ts';
+import { LOOK_LIMIT_MS } from '../../src/reconcile/observe.ts';
 import { failing, NO_CLUSTER, start } from './loop.ts';
 import { runningModel, settingsWith } from './worlds.ts';
 
@@ -13,8 +15,9 @@ describe('looking', () => {
       model: runningModel(settingsWith()),
       latency: 1_000,
     });
-    expect(controllers.observed().machine.state).toBe('off');
+    expect(controllers.observed()).toHaveProperty('assumed');
     await firstLook(controllers, new AbortController().signal);
+    expect(controllers.observed()).not.toHaveProperty('assumed');
     expect(controllers.observed().machine.state).toBe('on');
     expect(steps()).toEqual([]);
     await firstLook(controllers, new AbortController().signal);
@@ -97,6 +100,68 @@ describe('looking', () => {
     await clock.advance(1_000);
     expect(await patient).toBe(true);
     expect(controllers.observed().machine.state).toBe('on');
+  });
+
+  /** A loop that has converged, and whose drivers answer no look any more until the test says so. */
+  async function deaf() {
+    const state = { deaf: false };
+    const loop = start({ faults: (_part, step) => (state.deaf && step === 'observe' ? { kind: 'hang' } : undefined) });
+    await loop.clock.turn();
+    state.deaf = true;
+    await loop.clock.advance(IDLE_MS);
+    return { ...loop, hear: () => Object.assign(state, { deaf: false }) };
+  }
+
+  test('a new desired state does not wait for a look that hangs, and who asked for one gets the next', async () => {
+    const { controllers, clock, desire, hear } = await deaf();
+    const asked = controllers.look(never);
+    hear();
+    desire({ power: 'stopped' });
+    await clock.turn();
+    expect(controllers.status()).toMatchObject({ backendState: 'STOPPED', converged: true, counters: { failures: 0 } });
+    expect(await asked).toBe(true);
+  });
+
+  test('what has not been seen is unknown, and is assumed to run with the settings of the last start', async () => {
+    const { controllers, clock, desire } = start({
+      settings: settingsWith(),
+      faults: (part, step) => (part === 'moby' && step === 'observe' ? { kind: 'hang' } : undefined),
+    });
+    await clock.turn();
+    desire({ settings: settingsWith({ 'containerEngine.name': 'containerd' }) });
+    const unknown = { state: 'unknown' };
+    expect(controllers.status()).toMatchObject({
+      machine: unknown,
+      engines: { moby: unknown, containerd: unknown },
+      cluster: unknown,
+    });
+    expect(controllers.observed()).toMatchObject({
+      assumed: 'the service has not looked at it yet',
+      machine: { state: 'on' },
+      engines: { moby: { state: 'running' }, containerd: { state: 'stopped' } },
+      cluster: { state: 'running', installedVersion: '' },
+    });
+    await clock.advance(LOOK_LIMIT_MS);
+    expect(controllers.observed().assumed).toBe('the last look at it failed: no answer within 30 seconds');
+  });
+
+  test('what was seen once is taken to be there while later looks fail', async () => {
+    const { controllers, clock } = await deaf();
+    expect(controllers.observed()).not.toHaveProperty('assumed');
+    await clock.advance(LOOK_LIMIT_MS);
+    expect(controllers.observed()).toMatchObject({
+      assumed: 'the last look at it failed: no answer within 30 seconds',
+      engines: { moby: { state: 'running', endpoint: 'simulated:moby' }, containerd: { state: 'stopped' } },
+    });
+    expect(controllers.status().engines.moby.state).toBe('running');
+  });
+
+  test('nor does the end of the loop', async () => {
+    const { controllers, clock } = await deaf();
+    const asked = controllers.look(never);
+    await controllers.close();
+    expect(await asked).toBe(false);
+    expect(clock.sleepers()).toBe(0);
   });
 
   test('a look does not hasten the next attempt of a failed step', async () => {

@@ -135,6 +135,24 @@ describe('status', () => {
     expect(text).not.toContain('MachineReady');
   });
 
+  test('what was not seen is unknown, and what was seen before is no fact', () => {
+    const about = { status: 'Unknown' as const, message: 'm', observedGeneration: 3, lastTransitionTime: AT };
+    const failed = { ...about, reason: 'ObservationFailed', concern: 'attention' as const };
+    const unknown = { state: 'unknown' } as const;
+    const conditions = [
+      { ...failed, type: 'MachineReady' as const },
+      { ...failed, type: 'EngineReady' as const },
+    ];
+    const never = statusWith({ machine: unknown, engine: { name: 'moby', ...unknown }, cluster: unknown, conditions });
+    expect(statusText(never, style(false))).toMatch(
+      /^Machine {2}unknown\nEngine {3}moby, unknown\nCluster {2}unknown$/m,
+    );
+    const before = statusWith({ machine: { state: 'off' }, engine: { name: 'moby', state: 'stopped' }, conditions });
+    expect(statusText(before, style(false))).toMatch(
+      /^Machine {2}off, as last seen\nEngine {3}moby, stopped, as last seen\nCluster {2}not installed$/m,
+    );
+  });
+
   test('what is as wanted gets no alarm, though something else is wrong', () => {
     const about = { status: 'False' as const, message: 'm', observedGeneration: 3, lastTransitionTime: AT };
     const text = statusText(

@@ -46,6 +46,7 @@ export function planRoutes(app: FastifyInstance, context: ApiContext): void {
     // A container that was started a second ago is at stake, too.
     const looked = await controllers.look(AbortSignal.timeout(LOOK_LIMIT));
     const { desired } = store.snapshot();
+    const observed = controllers.observed();
     const plan = makePlan({
       request,
       live: desired.settings,
@@ -53,11 +54,12 @@ export function planRoutes(app: FastifyInstance, context: ApiContext): void {
       locks: store.locks,
       ...(about.lockedBy === undefined ? {} : { lockedBy: about.lockedBy }),
       driver,
-      observed: controllers.observed(),
+      observed,
       target: { product: PRODUCT.name, home: about.home, driver: driver.name, simulated: driver.simulated },
       generation: desired.generation,
     });
-    const warnings = looked ? plan.warnings : [NOT_LOOKED, ...plan.warnings];
+    // What is only assumed carries its own warning.
+    const warnings = looked || observed.assumed !== undefined ? plan.warnings : [NOT_LOOKED, ...plan.warnings];
     return reply.type(JSON_TYPE).send(`${JSON.stringify({ ...plan, warnings }, null, 2)}\n`);
   });
 }

@@ -1,0 +1,67 @@
+import type { Driver } from '../drivers/driver.ts';
+import type { Observed } from '../plan/observed.ts';
+import type { Clock } from './clock.ts';
+import { createLookers, type Lookers } from './lookers.ts';
+import { observeInTime } from './observe.ts';
+
+/** What the loop has seen of the backend, and who waits for it to look again. */
+export interface Sight extends Pick<Lookers, 'ask' | 'waiting' | 'end'> {
+  /** Looks at everything now. Throws what a driver throws, and `ERR_DRIVER_FAILED` when the look is ended. */
+  look(): Promise<Observed>;
+  /** Ends a look under way, because another will follow at once; those who asked for it get that one. */
+  interrupt(): void;
+  /** The last look that succeeded. */
+  seen(): Observed | undefined;
+  /** Why what is there now is not known, as a clause; undefined after a look that succeeded. */
+  trouble(): string | undefined;
+}
+
+export interface SightInput {
+  driver: Driver;
+  clock: Clock;
+  /** Ends everything. */
+  closing: AbortSignal;
+  /** Called when somebody asks for a look. */
+  wake(): void;
+}
+
+export function createSight({ driver, clock, closing, wake }: SightInput): Sight {
+  const lookers = createLookers(wake);
+  let seen: Observed | undefined;
+  let trouble: string | undefined = 'the service has not looked at it yet';
+  let looking: AbortController | undefined;
+  return {
+    ask: lookers.ask,
+    waiting: lookers.waiting,
+    end: lookers.end,
+    seen: () => seen,
+    trouble: () => trouble,
+    interrupt: () => looking?.abort(),
+    async look() {
+      const abort = new AbortController();
+      looking = abort;
+      const turn = lookers.begin();
+      try {
+        seen = await observeInTime(driver, clock, AbortSignal.any([abort.signal, closing]));
+      } catch (error) {
+        if (abort.signal.aborted) {
+          turn.again();
+        } else {
+          trouble = `the last look at it failed: ${clause(error)}`;
+          turn.end(false);
+        }
+        throw error;
+      } finally {
+        looking = undefined;
+      }
+      trouble = undefined;
+      turn.end(true);
+      return seen;
+    },
+  };
+}
+
+function clause(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return text.replace(/\.$/, '');
+}

@@ -1,0 +1,65 @@
+import { describe, expect, test } from 'vitest';
+import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
+import { assumed } from '../../src/reconcile/assumed.ts';
+import { settingsWith } from '../reconcile/worlds.ts';
+import { planFor, requestFor, type Values } from './planning.ts';
+
+const REASON = 'the driver does not answer';
+
+/** A plan of a service that has not seen what runs. */
+function blindPlan(live: Values, wanted: Values, rest: Parameters<typeof planFor>[2] = {}) {
+  const observed = assumed({ seen: undefined, settings: settingsWith(live), driver: SIMULATED_INFO, reason: REASON });
+  return planFor(live, requestFor(wanted), { observed, ...rest });
+}
+
+describe('a plan while nobody knows what runs', () => {
+  test('says so, and counts with everything that may run', async () => {
+    const plan = await blindPlan({ 'kubernetes.enabled': false }, { 'containerEngine.name': 'containerd' });
+    expect(plan.warnings[0]).toMatch(/^It is not known what runs: the driver does not answer\./);
+    expect(plan.blastRadius.map(({ what }) => what)).toEqual([
+      'it is not known what runs: the driver does not answer',
+      'stops the containers in moby (not counted)',
+      'whatever is in moby stays with it and is not visible in containerd',
+    ]);
+    expect(plan.summary).toMatchObject({ nothingLost: false, restarts: 1, severity: 'restart' });
+    expect(plan.summary.text).toBe('1 change, 1 restart, what runs is not known');
+  });
+
+  test.each<[Values]>([
+    [{ 'virtualMachine.memoryInGB': 6 }],
+    [{ 'containerEngine.allowedImages.enabled': true }],
+    [{ 'kubernetes.port': 7000 }],
+    [{ 'kubernetes.enabled': false }],
+    [{ 'application.adminAccess': true }],
+  ])('what restarts a running backend costs a restart: %o', async (wanted) => {
+    expect((await blindPlan({}, wanted)).changes).toMatchObject([{ severity: 'restart' }]);
+  });
+
+  test('a cluster version may be lower than the one that is installed', async () => {
+    const plan = await blindPlan({}, { 'kubernetes.version': '1.30.2' });
+    expect(plan.changes).toMatchObject([{ severity: 'reset' }]);
+    expect(plan.blastRadius.at(-1)).toMatchObject({ lost: true, what: expect.stringContaining('should a newer one') });
+    const known = await blindPlan({ 'kubernetes.version': '1.29.4' }, { 'kubernetes.version': '1.30.2' });
+    expect(known.changes).toMatchObject([{ severity: 'restart' }]);
+  });
+
+  test('a change that is only stored costs nothing, and still nothing is promised', async () => {
+    const plan = await blindPlan({}, { 'application.debug': true });
+    expect(plan.changes).toMatchObject([{ severity: 'none' }]);
+    expect(plan.summary).toMatchObject({ restarts: 0, nothingLost: false });
+    expect(plan.summary.text).not.toContain('nothing is lost');
+  });
+
+  test('a plan without changes has no blast radius, and the warning all the same', async () => {
+    const plan = await blindPlan({}, {});
+    expect(plan).toMatchObject({ changes: [], blastRadius: [], warnings: [expect.stringContaining(REASON)] });
+    expect(plan.summary.text).toBe('nothing to change');
+  });
+
+  test('a stop interrupts whatever runs', async () => {
+    const observed = assumed({ seen: undefined, settings: settingsWith(), driver: SIMULATED_INFO, reason: REASON });
+    const plan = await planFor({}, requestFor({}, { state: 'stopped' }), { observed });
+    expect(plan.changes).toMatchObject([{ path: 'state', severity: 'restart' }]);
+    expect(plan.blastRadius).toContainEqual({ what: 'stops the workloads of the cluster', lost: false });
+  });
+});
