@@ -29,6 +29,8 @@ export function createApp(context: ApiContext, server?: Server): FastifyInstance
   const options: FastifyHttpOptions<Server> = {
     // Fastify's request log makes a child logger per request; writes and failures are logged where they happen.
     logger: false,
+    // Nothing shows the number of a request.
+    genReqId: () => '',
     bodyLimit: BODY_LIMIT,
     ...(server ? { serverFactory: (handler) => server.on('request', handler) } : {}),
     exposeHeadRoutes: true,

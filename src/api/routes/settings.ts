@@ -22,15 +22,19 @@ interface Outcome {
 export function settingsRoutes(app: FastifyInstance, context: ApiContext): void {
   const { store } = context;
   for (const url of ['/v1/settings', '/v0/settings']) {
-    app.get(url, (_request, reply) => {
-      const { settingsBody, etag } = store.snapshot();
-      reply.header('content-type', TEXT_TYPE).header('etag', etag).send(settingsBody);
-    });
+    app.get(url, (_request, reply) => sendSettings(reply, store.snapshot()));
     app.put(url, (request, reply) => putSettings(request, reply, context));
   }
   app.get('/v1/settings/locked', (_request, reply) => {
     reply.type(TEXT_TYPE).send(store.lockedBody);
   });
+}
+
+/** By far the most frequent request: clients poll it. Sent past the framework's own way, which costs a tenth of it. */
+function sendSettings(reply: FastifyReply, { settingsBody, etag }: DesiredSnapshot): void {
+  reply.hijack();
+  reply.raw.writeHead(200, ['content-type', TEXT_TYPE, 'etag', etag, 'content-length', String(settingsBody.length)]);
+  reply.raw.end(settingsBody);
 }
 
 async function putSettings(request: FastifyRequest, reply: FastifyReply, context: ApiContext): Promise<FastifyReply> {
