@@ -4,7 +4,7 @@ import type { HomeService } from '../src/client/home-service.ts';
 import type { WantedForward } from '../src/client/port-forwards.ts';
 import type { SavedPlan } from '../src/client/saved-plan.ts';
 import { RdError } from '../src/errors.ts';
-import type { PlanRequest } from '../src/plan/change.ts';
+import type { PlanRequest, Target } from '../src/plan/change.ts';
 import { PRODUCT } from '../src/product.ts';
 import { lockApply } from '../src/storage/home-lock.ts';
 import type { Places } from '../src/storage/places.ts';
@@ -19,9 +19,12 @@ import type { View } from './views/view.ts';
 
 /** What is to be made so. With `saved`, exactly that plan or nothing. */
 export interface Wanted {
-  request: PlanRequest;
+  /** A function where it depends on who is asked. */
+  request: PlanRequest | ((target: Target) => PlanRequest);
   portForwards: readonly WantedForward[];
   saved?: SavedPlan;
+  /** What was there before is asked for: a setting that cannot be had any more must not keep the others from coming back. */
+  goesBack?: boolean;
   /** Where the profile asks for something; absent without a profile. */
   locate?: Locate;
 }
@@ -52,7 +55,7 @@ export async function applyNow(options: ApplyOptions): Promise<void> {
   const { io } = caller;
   let begun = wallClock.now();
   const leftMs = () => Math.max(0, timeoutMs - (wallClock.now() - begun));
-  if (wanted.saved) await refuseStrangePlan(wanted.saved, options, leftMs);
+  if (wanted.saved || typeof wanted.request === 'function') await refuseStrange(options, leftMs);
   const lock = await lockApply(where.applyLock, {
     timeoutMs,
     onWait: ({ pid, since }) => view.event({ type: 'lock-held', pid, since }),
@@ -68,9 +71,10 @@ export async function applyNow(options: ApplyOptions): Promise<void> {
     let sent = false;
     const input: ApplyInput = {
       client,
-      request: wanted.request,
+      request: requestFor(wanted, target),
       portForwards: wanted.portForwards,
       skipLocked: options.skipLocked,
+      skipUnsupported: wanted.goesBack === true,
       wait: options.wait,
       timeoutMs,
       leftMs,
@@ -86,9 +90,13 @@ export async function applyNow(options: ApplyOptions): Promise<void> {
         return answer;
       },
       async inspect(plan, live) {
-        const { power } = service.status;
-        if (wanted.saved)
-          checkFresh?.(wanted.saved, plan, { settings: live.settings, locks: await client.locked(), power });
+        const now = await client.status({ signal: io.signal });
+        const { power } = service.heldBack ? service.status : now;
+        const { generation } = now;
+        if (wanted.saved) {
+          const { settings } = live;
+          checkFresh?.(wanted.saved, plan, { settings, locks: await client.locked(), power, generation });
+        }
         if (plan.changes.length === 0) return;
         const { keepPrevious } = await import('../src/client/previous.ts');
         await keepPrevious(where, { target, settings: live.settings, power }, new Date());
@@ -117,12 +125,8 @@ async function ask(plan: Parameters<ApplyInput['consent']>[0], io: Invocation['i
   return askConsent(plan, io);
 }
 
-/** A plan that was made for somebody else is refused before a service is started for it, and before anything is recorded. */
-async function refuseStrangePlan(
-  saved: SavedPlan,
-  { caller, where }: ApplyOptions,
-  leftMs: () => number,
-): Promise<void> {
+/** What was made for somebody else is refused before a service is started for it, and before anything is recorded. */
+async function refuseStrange({ wanted, caller, where }: ApplyOptions, leftMs: () => number): Promise<void> {
   const [service, { checkTarget }, { recordedState }] = await Promise.all([
     runningService(caller, leftMs),
     import('../src/client/saved-plan.ts'),
@@ -130,7 +134,13 @@ async function refuseStrangePlan(
   ]);
   const { driver = 'not chosen yet' } = await recordedState(where);
   const idle = { product: PRODUCT.name, home: where.data, driver, simulated: driver === 'simulated' };
-  checkTarget(saved, service ? targetOf(service.status) : idle);
+  const target = service ? targetOf(service.status) : idle;
+  if (wanted.saved) checkTarget(wanted.saved, target);
+  requestFor(wanted, target);
+}
+
+function requestFor({ request }: Wanted, target: Target): PlanRequest {
+  return typeof request === 'function' ? request(target) : request;
 }
 
 async function serviceFor(
@@ -180,5 +190,6 @@ async function serviceFor(
  * restart. What an earlier one left running is not stopped for that, and a saved plan was made for the power as it is.
  */
 function firstPower({ request, saved }: Wanted, home: HomeService): 'keep' | 'stopped' {
-  return request.state === 'unmanaged' || saved || home.kind === 'left' ? 'keep' : 'stopped';
+  const leavesPower = typeof request !== 'function' && request.state === 'unmanaged';
+  return leavesPower || saved || home.kind === 'left' ? 'keep' : 'stopped';
 }

@@ -33,7 +33,7 @@ export async function wantedOf({ files, args, previous, io, view, where }: Wante
   }
   if (previous) {
     const { previousRequest } = await import('../src/client/previous.ts');
-    return { request: await previousRequest(where), portForwards: [] };
+    return { request: await previousRequest(where), portForwards: [], goesBack: true };
   }
   const profile = files.length > 0 ? await desiredOf(files, io, view) : undefined;
   if (planFile === undefined) {

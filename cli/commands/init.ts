@@ -98,13 +98,27 @@ function schemaAddress(io: Io, path: string | undefined): string {
   return isAbsolute(way) || way.startsWith('../..') ? schema : way;
 }
 
+/**
+ * The whole file or none of it. What is there and is no plain file, such as a device, is written to in place.
+ * @throws RdError `ERR_IO`, also when it exists and `force` does not allow to replace it.
+ */
 async function write(path: string, text: string, force: boolean): Promise<void> {
-  const { writeFile } = await import('node:fs/promises');
+  const [{ lstat, realpath, writeFile }, { fileOperations, writeFileAtomic }, { ioError }] = await Promise.all([
+    import('node:fs/promises'),
+    import('../../src/storage/atomic-file.ts'),
+    import('../../src/storage/io-error.ts'),
+  ]);
+  const found = await lstat(path).catch(() => undefined);
+  if (found && !force) {
+    throw new RdError('ERR_IO', `${path} exists already`, { advice: 'Choose another name, or add --force.' });
+  }
   try {
-    await writeFile(path, text, { flag: force ? 'w' : 'wx' });
+    const target = found ? await realpath(path) : path;
+    if (found && !(await lstat(target)).isFile()) return await writeFile(target, text);
+    // A directory that is missing is a mistake in the name.
+    const operations = { ...fileOperations, mkdir: async () => undefined };
+    await writeFileAtomic(target, text, { mode: 0o644, operations });
   } catch (cause) {
-    const { ioError, systemCode } = await import('../../src/storage/io-error.ts');
-    if (systemCode(cause) !== 'EEXIST') throw ioError('write', path, cause);
-    throw new RdError('ERR_IO', `${path} exists already`, { cause, advice: 'Choose another name, or add --force.' });
+    throw ioError('write', path, cause);
   }
 }

@@ -1,7 +1,7 @@
 import type { DocumentFacts } from '../../profiles/document.ts';
 import type { Locate } from '../../profiles/places.ts';
 import type { ApplyEvent, ApplyOutcome } from '../../src/client/apply.ts';
-import type { Plan } from '../../src/plan/change.ts';
+import type { Change, Plan } from '../../src/plan/change.ts';
 import { formatFindings } from '../../src/settings/finding.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import type { Io } from '../command.ts';
@@ -75,7 +75,7 @@ function printEvent(
       else io.err(`${targetText(event.plan.target, event.plan.basis, paint)}\n`);
       return;
     case 'skipped':
-      io.err(`Skipped because of locks:\n`);
+      io.err(`Skipped because of ${byLocks(event.changes) ? 'locks' : 'locks or the driver'}:\n`);
       for (const change of event.changes)
         io.err(`  ! ${pathText(change)}: ${plainText(change.blocked?.message ?? '')}\n`);
       return;
@@ -94,9 +94,14 @@ function printEvent(
   }
 }
 
+function byLocks(changes: readonly Change[]): boolean {
+  return changes.every(({ blocked }) => blocked?.by === 'lock');
+}
+
 function appliedText({ outcome, skipped, status, ms }: ApplyOutcome, paint: Style): string {
-  const rest = skipped.length === 0 ? '' : ` ${count(skipped.length, 'locked change')} skipped.`;
-  const where = status.engine.endpoint === undefined ? '' : `Engine: ${plainText(status.engine.endpoint)}\n`;
+  const rest =
+    skipped.length === 0 ? '' : ` ${count(skipped.length, byLocks(skipped) ? 'locked change' : 'change')} skipped.`;
+  const where = status.engine.endpoint === undefined ? '' : `Endpoint: ${plainText(status.engine.endpoint)}\n`;
   switch (outcome) {
     case 'unchanged':
       return `${paint.good('Nothing to change.')}${rest}\n${where}`;

@@ -17,7 +17,7 @@ const MOST_PLANS = 5;
 /** What happens on the way, in order; a view shows it. */
 export type ApplyEvent =
   | { type: 'planned'; plan: Plan }
-  /** Left out because of a lock (`skipLocked`). */
+  /** Left out because of a lock (`skipLocked`) or the driver (`skipUnsupported`). */
   | { type: 'skipped'; changes: readonly Change[] }
   /** The settings changed between plan and write; the plan is made again. */
   | { type: 'moved' }
@@ -33,6 +33,8 @@ export interface ApplyInput {
   portForwards: readonly WantedForward[];
   /** Do what locks allow and list the rest, instead of refusing. */
   skipLocked: boolean;
+  /** The same for what the driver does not support. */
+  skipUnsupported?: boolean;
   /** Wait until the service has converged. */
   wait: boolean;
   /** For the waiting. */
@@ -122,14 +124,16 @@ async function makePlan(input: ApplyInput): Promise<{
   // Settings first: if they change before the plan is made, the write fails on the older tag and the plan is made again.
   const live = await input.client.settings();
   const plan = withPortForwards(await input.client.plan(input.request), input.portForwards);
-  const locked = plan.changes.filter((change) => change.blocked?.by === 'lock');
-  if (!input.skipLocked || locked.length === 0) return { plan, live, request: input.request, skipped: [] };
-  const request = withoutLocked(input.request, locked);
+  const skipped = plan.changes.filter(({ blocked }) =>
+    blocked?.by === 'lock' ? input.skipLocked : blocked && input.skipUnsupported,
+  );
+  if (skipped.length === 0) return { plan, live, request: input.request, skipped };
+  const request = withoutLocked(input.request, skipped);
   return {
     plan: withPortForwards(await input.client.plan(request), input.portForwards),
     live,
     request,
-    skipped: locked,
+    skipped,
   };
 }
 

@@ -30,7 +30,11 @@ export async function homeService(where: Places, now: number = Date.now()): Prom
   return { kind: 'left', driver: state.state.driver, ...(holder ? { pid: holder.pid } : {}) };
 }
 
-/** Milliseconds since the epoch; `undefined` for a file that is not there. */
+/** Milliseconds since the epoch; `undefined` for a file that cannot be seen. */
 function modified(path: string): number | undefined {
-  return statSync(path, { throwIfNoEntry: false })?.mtimeMs;
+  try {
+    return statSync(path).mtimeMs;
+  } catch {
+    return undefined;
+  }
 }

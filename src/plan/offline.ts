@@ -89,7 +89,7 @@ function estimate(path: SettingPath, base: Settings, desired: Settings): Cost {
   if (levels.includes('restart-or-reset')) return clusterVersion(base, desired);
   if (levels.includes('restart')) return conditional(path, desired);
   if (levels.includes('live')) return { severity: 'live', reason: 'a running backend takes it' };
-  return { severity: 'none', reason: 'it is only stored' };
+  return { severity: 'none', reason: 'nothing that runs uses it' };
 }
 
 function clusterVersion(base: Settings, desired: Settings): Cost {

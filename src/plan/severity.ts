@@ -109,7 +109,7 @@ function defaultCost(path: SettingPath, at: Circumstances): Cost {
   const effect = fieldAt(path)?.effect;
   const owner = ownerOf(path);
   if (effect === undefined || (effect.lima === 'none' && effect.wsl === 'none'))
-    return free('it is only stored');
+    return free('nothing that runs uses it');
   if (owner === undefined) return free('nothing that runs depends on it');
   const drift = runningDrift(owner, at.desired, at.observed, at.driver);
   if (drift && ![...drift.live, ...drift.restart].includes(path)) return free('what runs has this value already');
@@ -133,6 +133,6 @@ function free(reason: string): Cost {
 
 function storedReason(path: SettingPath, driver: DriverInfo): string {
   const support = driver.support[path];
-  if (support.level === 'enforced') return 'it is only stored';
-  return support.reason ?? 'it is only stored';
+  if (support.level === 'enforced') return 'nothing that runs uses it';
+  return support.reason ?? 'nothing that runs uses it';
 }

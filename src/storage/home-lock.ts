@@ -90,7 +90,7 @@ export async function lockHolder(
   processes: Pick<ProcessTable, 'isAlive'> = processTable,
 ): Promise<LockHolder | undefined> {
   const names = await readdir(directory).catch((cause: unknown) => {
-    if (systemCode(cause) === 'ENOENT') return [];
+    if (systemCode(cause) === 'ENOENT' || systemCode(cause) === 'ENOTDIR') return [];
     throw ioError('read the lock', directory, cause);
   });
   let dead: LockHolder | undefined;

@@ -4,21 +4,16 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { processTable } from '../../src/storage/process-identity.ts';
 import { builtTool } from '../helpers/built-tool.ts';
-import { rdctl, rdctlProgram } from '../helpers/cli.ts';
+import { rdctl } from '../helpers/cli.ts';
 import { scriptedServer, writeConnection } from '../helpers/scripted-server.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
+import { toolAt } from '../helpers/tool-home.ts';
 
 const tool = builtTool();
 const PROFILE = JSON.stringify({ version: 19, images: { showAll: false } });
 
-/** The built tool on a home; a service that is left is shut down. */
-function at(home: string) {
-  const env = { RDCTL_HOME: home, RDCTL_SIMULATED_LATENCY_MS: '0' };
-  const program = (argv: string[], stdin = '') => rdctlProgram(argv, { entry: tool.entry(), env, stdin });
-  onTestFinished(async () => void (await program(['shutdown'])));
-  return program;
-}
+const at = (home: string) => toolAt(tool.entry(), home);
 
 /** Accepts connections and never says a word. */
 async function silence(): Promise<number> {

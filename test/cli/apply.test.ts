@@ -1,6 +1,10 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test, vi } from 'vitest';
+import { withEnd } from '../../cli/convergence-failure.ts';
+import { createClient } from '../../src/client/client.ts';
+import { RdError } from '../../src/errors.ts';
 import { lockApply } from '../../src/storage/home-lock.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { recordingProxy } from '../helpers/recording-proxy.ts';
@@ -8,7 +12,7 @@ import { scriptedServer, writeConnection } from '../helpers/scripted-server.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
-const answer = vi.hoisted(() => ({ confirm: vi.fn(async () => true) }));
+const answer = vi.hoisted(() => ({ confirm: vi.fn<() => Promise<boolean | symbol>>(async () => true) }));
 vi.mock('@clack/prompts', () => answer);
 
 /** A service, and a tool that reaches it through a proxy that counts. */
@@ -28,6 +32,7 @@ async function stage(options: Parameters<typeof startService>[0] = {}) {
   };
 }
 
+const isErrorDocument = new Ajv2020().compile(JSON.parse(readFileSync('schemas/error.json', 'utf8')));
 const CONTAINERD = JSON.stringify({ version: 19, containerEngine: { name: 'containerd' } });
 const cluster = (version: string) => JSON.stringify({ version: 19, kubernetes: { enabled: true, version } });
 
@@ -124,9 +129,15 @@ describe('data loss', () => {
     expect(refused.exit).toBe(5);
     expect(refused.err).toContain('--allow-reset');
     answer.confirm.mockResolvedValueOnce(false);
-    expect((await rdctl(['apply', '-f', 'old.json'], { interactive: true })).exit).toBe(5);
+    const declined = await rdctl(['apply', '-f', 'old.json'], { interactive: true });
+    expect(declined.exit).toBe(5);
+    expect(declined.err).toMatch(/\nNothing was changed\.\n$/);
+    expect(declined.err).not.toContain('nobody');
+    answer.confirm.mockResolvedValueOnce(Symbol('cancel'));
+    const left = await rdctl(['apply', '-f', 'old.json'], { interactive: true });
+    expect(left).toMatchObject({ exit: 130, err: expect.stringMatching(/\nNothing was changed\.\n$/) });
     expect(proxy.writes()).toHaveLength(writes);
-    expect(answer.confirm).toHaveBeenCalledTimes(1);
+    expect(answer.confirm).toHaveBeenCalledTimes(2);
     expect((await rdctl(['apply', '-f', 'old.json'], { interactive: true })).exit).toBe(0);
     expect((await rdctl(['apply', '-f', 'new.json'])).exit).toBe(0);
     expect((await rdctl(['apply', '-f', 'old.json', '--allow-reset'])).exit).toBe(0);
@@ -233,7 +244,42 @@ state: stopped
   });
 });
 
+describe('a failure with -o json', () => {
+  test.each<[string, string[], string, number]>([
+    ['a usage', ['apply', '-o', 'json'], 'ERR_USAGE', 1],
+    ['an unknown flag', ['plan', '--nope', '-o=json'], 'ERR_USAGE', 1],
+    ['a missing file', ['diff', '-f', 'none.yaml', '--output=json'], 'ERR_IO', 1],
+    ['a profile with mistakes', ['apply', '-f', 'bad.yaml', '-o', 'json'], 'ERR_PROFILE_INVALID', 3],
+    ['no service', ['status', '-o', 'json'], 'ERR_NOT_RUNNING', 1],
+    ['a refusal', ['apply', '-f', 'bad.yaml', '--driver', 'nope', '-ojson'], 'ERR_USAGE', 1],
+  ])('%s is one document on stdout and a sentence on stderr', async (_what, argv, code, exit) => {
+    const cwd = temporaryDirectory();
+    writeFileSync(join(cwd, 'bad.yaml'), 'version: 19\nnope: 1\n');
+    const outcome = await rdctl(argv, { cwd, env: { RDCTL_HOME: temporaryDirectory() } });
+    expect(outcome.exit).toBe(exit);
+    const document = JSON.parse(outcome.out);
+    expect(document).toMatchObject({ code, message: expect.any(String) });
+    expect(isErrorDocument(document)).toBe(true);
+    expect(outcome.err.startsWith(`Error: ${document.message}\n`)).toBe(true);
+  });
+});
+
 describe('what can go wrong', () => {
+  test('the service ends under an apply: what is known, its log, and the same again', async () => {
+    const { here, service } = await stage();
+    const ended = new RdError('ERR_NOT_RUNNING', 'connection refused');
+    const status = await createClient(service.connection).status();
+    const found = { client: createClient(service.connection), status: { ...status, pid: 2 ** 30 } };
+    await expect(withEnd(ended, found, here, true)).rejects.toMatchObject({
+      message: `The service (pid ${2 ** 30}) ended while applying; the settings are saved.`,
+      details: [`Its log: ${join(here.logs, 'service.log')}`],
+      advice: expect.stringContaining('Run the same apply again'),
+    });
+    await expect(withEnd(ended, found, here, false)).rejects.toThrow('whether the settings were saved is not known');
+    const other = new RdError('ERR_PLAN_STALE', 'moved');
+    await expect(withEnd(other, found, here, true)).rejects.toBe(other);
+  });
+
   test('a backend that cannot converge: the reason, the log and the command back', async () => {
     const { rdctl, file } = await stage({ env: { RDCTL_SIMULATED_FAULTS: 'containerd.start:terminal' } });
     file('p.json', CONTAINERD);
@@ -245,7 +291,7 @@ describe('what can go wrong', () => {
     expect(err).toMatch(/with: rdctl apply --previous\n$/);
     const back = await rdctl(['apply', '--previous']);
     expect(back.exit).toBe(0);
-    expect(back.out).toMatch(/Converged in .*\nEngine: simulated:moby\n$/);
+    expect(back.out).toMatch(/Converged in .*\nEndpoint: simulated:moby\n$/);
   });
 
   test('nothing that a person sees comes from the wire', async () => {
@@ -280,7 +326,7 @@ describe('what can go wrong', () => {
     file('p.json', CONTAINERD);
     const { exit, err } = await rdctl(['apply', '-f', 'p.json', '--timeout', '300ms']);
     expect(exit).toBe(4);
-    expect(err).toContain('has not converged within');
+    expect(err).toContain('has not converged within 0.3 s');
   });
 
   test('another apply: it waits, names it, and exits 4', async () => {

@@ -236,6 +236,23 @@ describe('refusals come before any write', () => {
   });
 });
 
+test('what the driver does not support is passed over where that is asked for, and a lock still refuses', async () => {
+  const unsupported: Change = { ...LOCKED, blocked: { by: 'unsupported', message: 'host has no cluster' } };
+  const plans = [planWith([ENGINE_CHANGE, unsupported]), planWith([ENGINE_CHANGE])];
+  const { client, calls } = scripted({ plans });
+  const request = { ...REQUEST, settings: { ...REQUEST.settings, images: { showAll: false } } };
+  const outcome = await applyDesired(input(client, { request, skipUnsupported: true }));
+  expect(outcome).toMatchObject({ skipped: [unsupported], writes: 1 });
+  expect(calls[1]?.body).toMatchObject({ settings: { images: {} } });
+  await expect(applyDesired(input(scripted({ plans }).client, { request }))).rejects.toMatchObject({
+    code: 'ERR_SETTING_UNSUPPORTED',
+  });
+  const locked = scripted({ plans: [planWith([LOCKED])] });
+  await expect(applyDesired(input(locked.client, { request, skipUnsupported: true }))).rejects.toMatchObject({
+    code: 'ERR_SETTING_LOCKED',
+  });
+});
+
 describe('consent', () => {
   test('without it nothing is destroyed', async () => {
     const { client, writes } = scripted({ plans: [planWith([RESET], LOSS)] });

@@ -21,7 +21,7 @@ const PASSWORD_CHANGE: Change = {
   before: { sensitive: true },
   after: { sensitive: true },
   severity: 'none',
-  reason: 'it is only stored',
+  reason: 'nothing that runs uses it',
 };
 
 function request(password?: string): PlanRequest {

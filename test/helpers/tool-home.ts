@@ -40,3 +40,11 @@ export function toolHome(env: Record<string, string> = {}): ToolHome {
     servicePid: () => JSON.parse(readFileSync(join(home, 'app-engine.json'), 'utf8')).pid,
   };
 }
+
+/** The built tool on a home; a service that is left is shut down. */
+export function toolAt(entry: string, home: string) {
+  const env = { RDCTL_HOME: home, RDCTL_SIMULATED_LATENCY_MS: '0' };
+  const program = (argv: string[], stdin = '') => rdctlProgram(argv, { entry, env, stdin });
+  onTestFinished(async () => void (await program(['shutdown'])));
+  return program;
+}

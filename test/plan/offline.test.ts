@@ -35,6 +35,23 @@ describe('a plan from schema facts', () => {
     expect(estimate(base, wanted).summary.severity).toBe(severity);
   });
 
+  test('where nothing runs nothing restarts, and only data on the disk can be lost', () => {
+    const wanted = { 'containerEngine.name': 'containerd', 'kubernetes.port': 7000, 'application.debug': true };
+    const started = { ...requestFor(wanted), state: 'started' as const };
+    const plan = estimatePlan({ request: started, base: settingsWith({}), target: TARGET, idle: true });
+    expect(plan.changes.map(({ path, severity }) => [path, severity])).toEqual([
+      ['application.debug', 'none'],
+      ['containerEngine.name', 'none'],
+      ['kubernetes.port', 'none'],
+      ['state', 'live'],
+    ]);
+    expect(plan.changes.at(-1)).toMatchObject({ before: 'stopped', after: 'started' });
+    expect(plan.summary.text).toBe('4 changes, starts the backend, estimated');
+    const lower = { 'kubernetes.version': '1.30.2' };
+    const base = { 'kubernetes.version': '1.31.2' };
+    expect(estimate(base, lower, { idle: true }).summary.severity).toBe('reset');
+  });
+
   test('knows the locks that it is given', () => {
     const locks = lockRecord({ version: 19, kubernetes: { port: 6443 } });
     const plan = estimate({}, { 'kubernetes.port': 7000 }, { locks, lockedBy: 'locked.json' });

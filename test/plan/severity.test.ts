@@ -19,7 +19,7 @@ function installed(version: string, live: Values = {}): Model {
 
 describe('what a change costs while the backend runs', () => {
   test.each<[string, Values, Values, Severity, RegExp]>([
-    ['a setting that is only stored', {}, { 'application.debug': true }, 'none', /only stored/],
+    ['a setting that is only stored', {}, { 'application.debug': true }, 'none', /nothing that runs uses it/],
     ['another engine', {}, CONTAINERD, 'restart', /moby is stopped and containerd is started/],
     ['another engine back', CONTAINERD, { 'containerEngine.name': 'moby' }, 'restart', /containerd is stopped/],
     ['the store of moby', {}, { 'containerEngine.mobyStorageDriver': 'snapshotter' }, 'restart', /engine/],

@@ -9,7 +9,7 @@ import { ENGINE_CHANGE, planWith } from '../helpers/plans.ts';
 const PLAIN = style(false);
 
 function change(rest: Partial<Change>): Change {
-  return { path: 'images.namespace', action: 'update', severity: 'none', reason: 'it is only stored', ...rest };
+  return { path: 'images.namespace', action: 'update', severity: 'none', reason: 'nothing that runs uses it', ...rest };
 }
 
 test('a plan with everything in it', () => {
@@ -46,13 +46,13 @@ Driver: simulated (SIMULATED: a model, nothing real is touched)
   ± containerEngine.name: moby → containerd
       restart: moby is stopped and containerd is started
   ~ images.namespace: default → k8s.io
-      stored: it is only stored
+      stored: nothing that runs uses it
   + diagnostics.mutedChecks[CHECK]: true
-      stored: it is only stored
+      stored: nothing that runs uses it
   - diagnostics.mutedChecks["a b"]: false → (removed)
-      stored: it is only stored
+      stored: nothing that runs uses it
   ~ experimental.virtualMachine.proxy.password: (sensitive) → (sensitive)
-      stored: it is only stored
+      stored: nothing that runs uses it
 
 Cannot be changed:
   ! images.showAll: true → false

@@ -74,12 +74,12 @@ describe('the end of an apply', () => {
     [
       'applied',
       { ...base, outcome: 'applied' as const, status: statusWith({ phases: [STOP] }) },
-      '  engine stop  1.5 s\nConverged in 1.6 s.\nEngine: unix:///run/docker.sock\n',
+      '  engine stop  1.5 s\nConverged in 1.6 s.\nEndpoint: unix:///run/docker.sock\n',
     ],
     [
       'unchanged',
       { ...base, outcome: 'unchanged' as const, writes: 0, status: statusWith() },
-      'Nothing to change.\nEngine: unix:///run/docker.sock\n',
+      'Nothing to change.\nEndpoint: unix:///run/docker.sock\n',
     ],
     [
       'sent',

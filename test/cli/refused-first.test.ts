@@ -1,0 +1,79 @@
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { DRIVERS } from '../../src/drivers/index.ts';
+import { DRIVER_NAMES } from '../../src/product.ts';
+import { rdctl } from '../helpers/cli.ts';
+import { startService } from '../helpers/service.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const PROFILE = JSON.stringify({ version: 19, images: { showAll: false } });
+
+describe('before anything is created', () => {
+  const nothing = (home: string) => expect(existsSync(home)).toBe(false);
+
+  test.each([
+    ['start', '--driver', 'nope'],
+    ['serve', '--driver=nope'],
+    ['apply', '-f', '-', '--driver', 'nope'],
+    ['plan', '-f', '-', '--driver', 'nope'],
+  ])('%s refuses a driver that does not exist', async (...argv) => {
+    const home = join(temporaryDirectory(), 'home');
+    const { exit, err } = await rdctl(argv, { env: { RDCTL_HOME: home }, stdin: PROFILE });
+    expect(exit).toBe(1);
+    expect(err).toMatch(/^Error: there is no driver "nope"\nDrivers are: simulated, host\.\n/);
+    nothing(home);
+  });
+
+  test('the drivers that can be named are those that exist', () => {
+    expect(DRIVERS.map(({ name }) => name).sort()).toEqual([...DRIVER_NAMES].sort());
+  });
+
+  test.each(['70000', '-1', '65536'])('the port %s is a mistake with the range in its text', async (port) => {
+    const home = join(temporaryDirectory(), 'home');
+    for (const argv of [
+      ['start', `--port=${port}`],
+      ['serve', '--port', port],
+      ['--port', port, 'list-settings'],
+    ]) {
+      const { exit, out, err } = await rdctl(argv, { env: { RDCTL_HOME: home } });
+      expect({ exit, out }).toEqual({ exit: 1, out: '' });
+      expect(err).toMatch(
+        /^Error: invalid argument "-?\d+" for "--port" flag: a port is a number from 1 to 65535\nUsage:/,
+      );
+    }
+    nothing(home);
+  });
+
+  test('a home that cannot be created is named with what is in the way', async () => {
+    const file = join(temporaryDirectory(), 'file');
+    writeFileSync(file, '');
+    const homes: [string, RegExp][] = [[join(file, 'home'), /could not create the directory \S+: \S+file is a file/]];
+    if (process.platform === 'linux') {
+      homes.push(['/proc/rdctl/home', /could not create the directory \S+: \/proc takes no new directories/]);
+    }
+    for (const [home, says] of homes) {
+      for (const argv of [['start'], ['serve'], ['apply', '-f', '-']]) {
+        const env = { RDCTL_HOME: home, RDCTL_DRIVER: 'simulated' };
+        const { exit, err } = await rdctl(argv, { env, stdin: PROFILE });
+        expect(exit).toBe(1);
+        expect(err).toMatch(says);
+        expect(err).toContain('RDCTL_HOME');
+        expect(err).not.toContain('defect');
+      }
+    }
+  });
+
+  test('a plan for another home or driver is refused, and nothing is started or recorded', async () => {
+    const { env, home } = await startService();
+    const plan = join(temporaryDirectory(), 'plan.json');
+    expect((await rdctl(['plan', '-f', '-', '--out-file', plan], { env, stdin: PROFILE })).exit).toBe(0);
+    const other = join(temporaryDirectory(), 'home');
+    const refused = await rdctl(['apply', plan], { env: { RDCTL_HOME: other } });
+    expect(refused).toMatchObject({ exit: 3, out: '' });
+    expect(refused.err).toMatch(
+      new RegExp(`^Error: The plan was made for rdctl at ${home} with driver simulated, and this is rdctl at ${other}`),
+    );
+    nothing(other);
+  });
+});
