@@ -61,25 +61,36 @@ export async function writeFileAtomic(path: string, data: string, options: Atomi
   try {
     await operations.mkdir(dirname(path));
     const before = previous === undefined ? undefined : await readIfThere(path);
-    if (previous !== undefined && before !== undefined) await replace(previous, before, mode, operations);
-    await replace(path, data, mode, operations);
+    const contents: [string, string][] = previous === undefined || before === undefined ? [] : [[previous, before]];
+    await replaceAll([...contents, [path, data]], mode, operations);
   } catch (cause) {
     throw ioError('write', path, cause);
   }
 }
 
-async function replace(path: string, data: string, mode: number, operations: FileOperations): Promise<void> {
-  const directory = dirname(path);
-  const temporary = join(directory, `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`);
+/** Everything that needs space comes first: a full disk leaves all the files as they were. */
+async function replaceAll(
+  contents: readonly [path: string, data: string][],
+  mode: number,
+  operations: FileOperations,
+): Promise<void> {
+  const written: { temporary: string; path: string }[] = [];
   try {
-    await operations.writeNew(temporary, data, mode);
-    await operations.rename(temporary, path);
+    for (const [path, data] of contents) {
+      const temporary = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`);
+      written.push({ temporary, path });
+      await operations.writeNew(temporary, data, mode);
+    }
+    for (let next = written[0]; next; next = written[0]) {
+      await operations.rename(next.temporary, next.path);
+      written.shift();
+      await operations.syncDirectory(dirname(next.path));
+    }
   } catch (error) {
     // The write has failed already; a leftover is removed at the next start.
-    await operations.unlink(temporary).catch(() => undefined);
+    for (const { temporary } of written) await operations.unlink(temporary).catch(() => undefined);
     throw error;
   }
-  await operations.syncDirectory(directory);
 }
 
 /** Removes temporary files that a killed writer of `path` left. Call it only while nobody else may write `path`. */
