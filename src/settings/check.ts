@@ -14,7 +14,7 @@ import { copyOfObject, put } from './own.ts';
 import type { ParsedDocument } from './parse.ts';
 import { positioned } from './position.ts';
 import { SCHEMA_VERSION } from './settings.gen.ts';
-import { MOST_UNKNOWN_KEYS, unknownKeys } from './unknown-keys.ts';
+import { unknownKeys } from './unknown-keys.ts';
 import { validate } from './validate.ts';
 
 /** What a strict check knows of the system that the settings are for. */
@@ -137,10 +137,10 @@ function olderFinding(finding: ShapeFinding, version: number, { document, at }: 
 }
 
 function unknownFindings(settings: JsonObject): Found[] {
-  const found = unknownKeys(settings).map(({ pointer, path, suggestion }) => unknownFinding(pointer, path, suggestion));
-  if (found.length < MOST_UNKNOWN_KEYS) return found;
-  const message = `the search for unknown settings ended with the first ${MOST_UNKNOWN_KEYS}; there may be more`;
-  return [...found, { code: 'unknown', pointer: '', message }];
+  // All of them: a document has been measured before it was read, unlike a body.
+  return unknownKeys(settings, Number.POSITIVE_INFINITY).map(({ pointer, path, suggestion }) =>
+    unknownFinding(pointer, path, suggestion),
+  );
 }
 
 function unknownFinding(pointer: string, path: string, suggestion: string | undefined): Found {

@@ -25,20 +25,18 @@ export const ENDED: readonly string[] = [
 ];
 
 /**
- * What a document of an older version says and its migration does not take, with the place that it has now: the shape of a
- * version also stands for later ones, whose migration no longer looks there. It would be dropped without a word.
+ * Pointers of what a document of an older version says and its migration does not take: the shape of a version also stands for
+ * later ones, whose migration no longer looks there. It would be dropped without a word.
  */
-export function leftOver(document: JsonObject, version: number): { pointer: string; suggestion?: string }[] {
+export function leftOver(document: JsonObject): string[] {
   const { document: migrated, origins } = migrateWithOrigins(document, { platform: 'linux', partial: true });
-  return unknownKeys(withoutEnded(migrated)).map(({ pointer }) => {
-    const names = namesBefore(origins, pointerNames(pointer));
-    const suggestion = laterPlace(names.join('.'), version);
-    return { pointer: pointerTo(names), ...(suggestion === undefined ? {} : { suggestion }) };
-  });
+  return unknownKeys(withoutEnded(migrated), Number.POSITIVE_INFINITY).map(({ pointer }) =>
+    pointerTo(namesBefore(origins, pointerNames(pointer))),
+  );
 }
 
-/** Where the migration of an earlier version puts what is at this path. */
-function laterPlace(path: string, version: number): string | undefined {
+/** The setting that was at this path before `version`. */
+export function laterPlace(path: string, version: number): string | undefined {
   for (let earlier = version - 1; earlier >= 1; earlier--) {
     const document: JsonObject = { version: earlier };
     setLeaf(document, path, true);

@@ -2,9 +2,10 @@ import { isObject, type JsonObject } from '../json.ts';
 import { FIELDS } from './fields.gen.ts';
 import { fieldAt } from './fields.ts';
 import { leafAt, pointerNames, pointerOf, pointerTo, setLeaf } from './leaf-paths.ts';
-import { leftOver } from './left-over.ts';
+import { laterPlace, leftOver } from './left-over.ts';
 import { nearest } from './nearest.ts';
 import { copyOfObject } from './own.ts';
+import { MOST_SUGGESTIONS } from './unknown-keys.ts';
 import type { Members, ShapeCheck, ShapeError } from './validators/check.ts';
 import { members as members4, validate as version4 } from './validators/settings-v4.gen.js';
 import { members as members6, validate as version6 } from './validators/settings-v6.gen.js';
@@ -64,7 +65,9 @@ export function validateShape(document: JsonObject, version: number): ShapeFindi
   const found = broken.map((error) => findingOf(error, version, suggest));
   for (const look of [tooNew, tooOld, extensionTexts]) {
     const reported = new Set(found.map(({ pointer }) => pointer));
-    for (const finding of look(document, version)) if (!isReported(finding.pointer, reported)) found.push(finding);
+    for (const finding of look(document, version)) {
+      if (!isReported(finding.pointer, reported)) found.push(withLaterPlace(finding, version));
+    }
   }
   return found;
 }
@@ -90,8 +93,14 @@ function tooNew(document: JsonObject, version: number): ShapeFinding[] {
   );
 }
 
-function tooOld(document: JsonObject, version: number): ShapeFinding[] {
-  return leftOver(document, version).map((key) => ({ code: 'unknown', ...key }));
+function tooOld(document: JsonObject): ShapeFinding[] {
+  return leftOver(document).map((pointer) => ({ code: 'unknown', pointer }));
+}
+
+function withLaterPlace(finding: ShapeFinding, version: number): ShapeFinding {
+  if (finding.code !== 'unknown') return finding;
+  const suggestion = laterPlace(pointerNames(finding.pointer).join('.'), version);
+  return { ...finding, ...(suggestion === undefined ? {} : { suggestion }) };
 }
 
 /** In version 6 an extension was switched on and off; its tag belonged to the name. */
@@ -116,10 +125,13 @@ function sinceOf(path: string): number | undefined {
   return below.length === 0 ? undefined : Math.min(...below);
 }
 
-/** Looks for the name that was meant: beside it, else the only one of that name anywhere in the shape. */
+/** Looks for the name that was meant: beside it, else the only one of that name in the shape. Gives up after some names. */
 function suggestions(members: Members, version: number): (names: readonly string[]) => string | undefined {
   let paths: readonly string[] | undefined;
+  let asked = 0;
   return (names) => {
+    asked += 1;
+    if (asked > MOST_SUGGESTIONS) return undefined;
     paths ??= pathsOf(members, '').filter((path) => (sinceOf(path) ?? 0) <= version);
     const name = names.at(-1) ?? '';
     const above = names.slice(0, -1).join('.');

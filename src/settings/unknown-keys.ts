@@ -15,18 +15,18 @@ export interface UnknownKey {
   suggestion?: string;
 }
 
-/** The search ends with this many; a list of this length stands for that many or more. */
+/** The search ends with this many, unless told; a list of this length stands for that many or more. */
 export const MOST_UNKNOWN_KEYS = 2000;
 /** Looking for the name that was meant costs far more than finding that a name is unknown. */
-const MOST_SUGGESTIONS = 100;
+export const MOST_SUGGESTIONS = 100;
 
 /**
- * Members of a payload that belong to no setting, in its order, the first `MOST_UNKNOWN_KEYS` of them; what is below such a
- * member is not looked at. The first hundred carry suggestions.
+ * Members of a payload that belong to no setting, in its order, the first `most` of them; what is below such a member is not
+ * looked at. The first hundred carry suggestions.
  */
-export function unknownKeys(payload: JsonObject): UnknownKey[] {
+export function unknownKeys(payload: JsonObject, most = MOST_UNKNOWN_KEYS): UnknownKey[] {
   const found: UnknownKey[] = [];
-  collect(payload, schemaTree(), [], found);
+  collect(payload, schemaTree(), [], { found, most });
   return found;
 }
 
@@ -34,15 +34,16 @@ function collect(
   object: JsonObject,
   members: ReadonlyMap<string, SchemaNode>,
   above: readonly string[],
-  found: UnknownKey[],
+  search: { found: UnknownKey[]; most: number },
 ): void {
+  const { found, most } = search;
   for (const name of Object.keys(object)) {
-    if (found.length === MOST_UNKNOWN_KEYS) return;
+    if (found.length >= most) return;
     const node = members.get(name);
     const names = [...above, name];
     const value = own(object, name);
     if (!node) found.push(unknownKey(names, found.length < MOST_SUGGESTIONS ? members : undefined));
-    else if ('section' in node && isObject(value)) collect(value, node.section, names, found);
+    else if ('section' in node && isObject(value)) collect(value, node.section, names, search);
   }
 }
 

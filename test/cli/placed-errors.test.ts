@@ -23,14 +23,14 @@ describe('what only the service knows is shown at its place', () => {
     const { exit, err } = await run(command);
     expect(exit).toBe(3);
     const line =
-      'team.yaml:6:14: Kubernetes version "1.2.3" not found. (/settings/kubernetes/version); expected one of ';
+      'team.yaml:6:14: Kubernetes version "1.2.3" not found (/settings/kubernetes/version); expected one of ';
     expect(err.split('\n').filter((each) => each.startsWith(line))).toHaveLength(1);
   });
 
   test('in a document of an older version, where that has it', async () => {
     const run = await stage('version: 4\nkubernetes:\n  version: "1.2.3"\n  memoryInGB: 4\n');
     expect((await run('plan')).err).toContain(
-      'team.yaml:3:12: Kubernetes version "1.2.3" not found. (/kubernetes/version)',
+      'team.yaml:3:12: Kubernetes version "1.2.3" not found (/kubernetes/version)',
     );
   });
 
