@@ -1,10 +1,15 @@
+import { createHash } from 'node:crypto';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RdError } from '../errors.ts';
 import { isObject, type JsonObject } from '../json.ts';
 import type { PlanRequest, Target } from '../plan/change.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
+import { removeLeaf } from '../settings/leaf-paths.ts';
 import { readIfThere, writeFileAtomic } from '../storage/atomic-file.ts';
+import { ioError, systemCode } from '../storage/io-error.ts';
 import type { Places } from '../storage/places.ts';
+import { isSameTarget, isTarget, targetName } from './target.ts';
 
 /** What an apply found before it wrote, so that there is a way back. */
 interface Previous {
@@ -17,6 +22,8 @@ interface Previous {
 
 /** Extensions are changed by installing them, so going back does not concern them. */
 const EXTENSIONS = 'application.extensions.installed';
+/** One file for each home that was changed from here, so that no service is given the state of another. */
+const FILE = /^before-apply-[0-9a-f]{16}\.json$/;
 
 /** Keeps the state before an apply that is about to write (file mode 0600: settings may hold a proxy password). */
 export async function keepPrevious(
@@ -25,45 +32,75 @@ export async function keepPrevious(
   now: Date,
 ): Promise<void> {
   const previous: Previous = { formatVersion: 1, savedAt: now.toISOString(), ...before };
-  await writeFileAtomic(fileOf(where), `${JSON.stringify(previous, null, 2)}\n`);
+  await writeFileAtomic(join(where.state, fileOf(before.target)), `${JSON.stringify(previous, null, 2)}\n`);
 }
 
-/** The request that brings the state before the last apply back. Throws `ERR_NOT_FOUND` when none was kept. */
-export async function previousRequest(where: Places): Promise<PlanRequest> {
-  const file = fileOf(where);
-  const text = await readIfThere(file);
-  if (text === undefined) {
+/**
+ * Finds the request that brings the state of a target before its last apply back. Throws `ERR_NOT_FOUND` when none was kept;
+ * the function throws `ERR_WRONG_TARGET` when none was kept for that target, and `ERR_IO` for a file that cannot be used.
+ */
+export async function previousRequest(where: Places): Promise<(target: Target) => PlanRequest> {
+  const kept = await keptFiles(where.state);
+  if (kept.size === 0) {
     throw new RdError('ERR_NOT_FOUND', 'There is nothing to go back to: no apply has changed anything here.', {
       advice: 'Apply a profile with `rdctl apply -f FILE`.',
     });
   }
-  const value = parse(text, file);
-  const maps = FIELDS.filter((field) => field.type.startsWith('map<') && field.path !== EXTENSIONS);
-  return { settings: withoutExtensions(value.settings), state: value.power, prune: maps.map((field) => field.path) };
+  return (target) => {
+    const file = fileOf(target);
+    const text = kept.get(file);
+    const previous = text === undefined ? undefined : parse(text, join(where.state, file));
+    if (!previous || !isSameTarget(previous.target, target)) throw strange(previous, target);
+    const settings = structuredClone(previous.settings);
+    removeLeaf(settings, EXTENSIONS);
+    const maps = FIELDS.filter((field) => field.type.startsWith('map<') && field.path !== EXTENSIONS);
+    return { settings, state: previous.power, prune: maps.map((field) => field.path) };
+  };
 }
 
-function fileOf(where: Places): string {
-  return join(where.state, 'before-apply.json');
+function strange(previous: Previous | undefined, target: Target): RdError {
+  const kept = previous ? `What was kept is of ${targetName(previous.target)}` : 'What was kept is of another target';
+  return new RdError('ERR_WRONG_TARGET', `${kept}, and this is ${targetName(target)}; nothing was changed.`, {
+    advice: 'Connect to the target that the last apply changed, or apply the profile that you want here.',
+  });
 }
 
-function parse(text: string, file: string): Pick<Previous, 'settings' | 'power'> {
+/** The name says whose state it is without telling the place. */
+function fileOf({ home = '' }: Target): string {
+  return `before-apply-${createHash('sha256').update(home).digest('hex').slice(0, 16)}.json`;
+}
+
+async function keptFiles(directory: string): Promise<ReadonlyMap<string, string>> {
+  const kept = new Map<string, string>();
+  for (const name of await namesIn(directory)) {
+    const text = FILE.test(name) ? await readIfThere(join(directory, name)) : undefined;
+    if (text !== undefined) kept.set(name, text);
+  }
+  return kept;
+}
+
+/** A directory that is not there holds nothing. */
+async function namesIn(directory: string): Promise<string[]> {
+  return readdir(directory).catch((error: unknown) => {
+    if (systemCode(error) === 'ENOENT') return [];
+    throw ioError('read', directory, error);
+  });
+}
+
+function parse(text: string, file: string): Previous {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
     value = undefined;
   }
-  if (isObject(value) && value.formatVersion === 1 && isObject(value.settings)) {
-    const { settings, power } = value;
-    if (power === 'started' || power === 'stopped') return { settings, power };
-  }
+  if (isPrevious(value)) return value;
   throw new RdError('ERR_IO', `${file} does not hold the state before an apply.`, {
     advice: 'Remove the file, and apply the profile that you want back.',
   });
 }
 
-function withoutExtensions(settings: JsonObject): JsonObject {
-  const copy = structuredClone(settings);
-  if (isObject(copy.application) && isObject(copy.application.extensions)) delete copy.application.extensions.installed;
-  return copy;
+function isPrevious(value: unknown): value is Previous {
+  if (!isObject(value) || value.formatVersion !== 1 || typeof value.savedAt !== 'string') return false;
+  return isObject(value.settings) && isTarget(value.target) && (value.power === 'started' || value.power === 'stopped');
 }

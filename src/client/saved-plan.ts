@@ -2,14 +2,17 @@ import { RdError } from '../errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
 import type { Plan, PlanRequest, Target } from '../plan/change.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
-import { leafAt, leaves, setLeaf } from '../settings/leaf-paths.ts';
+import { leafAt, leaves, removeLeaf, setLeaf } from '../settings/leaf-paths.ts';
 import { canonicalJson, digestOf } from './digest.ts';
+import { isSameTarget, isTarget, targetName } from './target.ts';
 
 /** Where the live side stands when a plan is saved or used. */
 export interface LiveState {
   settings: JsonObject;
   locks: JsonObject;
   power: string;
+  /** Version of the desired state when power and settings were read; absent where nothing can have moved since. */
+  generation?: number;
 }
 
 /** What makes a plan document replayable (`saved` in `schemas/plan.json`). */
@@ -103,10 +106,9 @@ export function replayRequest(plan: SavedPlan, profile: PlanRequest | undefined)
 
 /** Refuses a plan made for somebody else: throws `ERR_WRONG_TARGET`. */
 export function checkTarget(plan: SavedPlan, target: Target): void {
-  const name = (one: Target) =>
-    `${one.product} ${one.home === undefined ? '' : `at ${one.home} `}with driver ${one.driver}`;
-  if (['product', 'home', 'driver'].every((key) => Reflect.get(plan.target, key) === Reflect.get(target, key))) return;
-  throw new RdError('ERR_WRONG_TARGET', `The plan was made for ${name(plan.target)}, and this is ${name(target)}.`, {
+  if (isSameTarget(plan.target, target)) return;
+  const text = `The plan was made for ${targetName(plan.target)}, and this is ${targetName(target)}.`;
+  throw new RdError('ERR_WRONG_TARGET', text, {
     advice: 'Make a plan for this target, or connect to the one the plan names.',
   });
 }
@@ -117,7 +119,10 @@ export function checkFresh(plan: SavedPlan, fresh: Plan, live: LiveState): void 
   if (schemaDigest() !== digests.schema)
     throw stale('this version knows other settings than the one that made the plan');
   if (digestOf(live.locks) !== digests.locks) throw stale('the locks have changed');
-  if (liveDigest(request, live) !== digests.live) throw stale('a setting that the plan manages has changed');
+  if (liveDigest(request, live) !== digests.live)
+    throw stale('a setting or the power state that the plan manages has changed');
+  if (live.generation !== undefined && live.generation !== fresh.generation)
+    throw stale('the settings or the power state changed while it was checked');
   if (canonicalJson(toJson(fresh.changes)) !== canonicalJson(plan.changes))
     throw stale('the same changes now cost something else');
   if (fresh.blastRadius.filter((item) => item.lost).length > plan.lost)
@@ -154,13 +159,7 @@ function maskRequest(request: PlanRequest): PlanRequest {
 
 function withoutSecrets(settings: JsonObject): JsonObject {
   const copy = structuredClone(settings);
-  for (const path of SENSITIVE) {
-    const keys = path.split('.');
-    const last = keys.pop() ?? '';
-    let at: JsonValue | undefined = copy;
-    for (const key of keys) at = isObject(at) ? at[key] : undefined;
-    if (isObject(at)) delete at[last];
-  }
+  for (const path of SENSITIVE) removeLeaf(copy, path);
   return copy;
 }
 
@@ -173,14 +172,6 @@ function replaceSecrets(request: PlanRequest, replace: (settings: JsonObject, pa
 /** Drops members that are `undefined`, as writing to a file does. */
 function toJson(value: unknown): JsonValue {
   return JSON.parse(JSON.stringify(value));
-}
-
-function isTarget(value: JsonValue | undefined): value is JsonObject & Target {
-  if (!isObject(value)) return false;
-  const { product, driver, simulated, home } = value;
-  const texts =
-    typeof product === 'string' && typeof driver === 'string' && (home === undefined || typeof home === 'string');
-  return texts && typeof simulated === 'boolean';
 }
 
 function isSavedPart(value: JsonValue | undefined): value is JsonObject & SavedPart {

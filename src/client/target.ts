@@ -1,0 +1,21 @@
+import { isObject, type JsonObject } from '../json.ts';
+import type { Target } from '../plan/change.ts';
+
+/** True for the same desktop: a name, a place and a driver that are the same. */
+export function isSameTarget(one: Target, other: Target): boolean {
+  return one.product === other.product && one.home === other.home && one.driver === other.driver;
+}
+
+/** `rdctl at /home/x/.local/share/rdctl with driver host` */
+export function targetName({ product, home, driver }: Target): string {
+  return `${product} ${home === undefined ? '' : `at ${home} `}with driver ${driver}`;
+}
+
+/** Tells whether something that was read from a file names a target. */
+export function isTarget(value: unknown): value is JsonObject & Target {
+  if (!isObject(value)) return false;
+  const { product, driver, simulated, home } = value;
+  const texts =
+    typeof product === 'string' && typeof driver === 'string' && (home === undefined || typeof home === 'string');
+  return texts && typeof simulated === 'boolean';
+}
