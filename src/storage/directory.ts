@@ -1,4 +1,4 @@
-import { mkdir, rmdir, stat } from 'node:fs/promises';
+import { mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { RdError } from '../errors.ts';
 import { ioError, systemCode } from './io-error.ts';
@@ -6,46 +6,55 @@ import { ioError, systemCode } from './io-error.ts';
 const MODE = 0o700;
 
 /**
- * Creates a directory and those above it, private to the user.
- * @throws RdError `ERR_IO` naming the directory and what is in the way; the system tells some causes wrongly, and they are looked
- * for: a read-only file system answers with `ENOENT` where several levels are missing.
+ * Creates a directory and those above it, private to the user. Level by level: the recursive form of the system call's wrapper
+ * hides the cause on a read-only file system, and never ends on one that takes no new names.
+ * @throws RdError `ERR_IO` naming the directory and what is in the way.
  */
 export async function makeDirectory(path: string): Promise<void> {
   try {
-    await mkdir(path, { recursive: true, mode: MODE });
+    await make(path);
   } catch (cause) {
     throw await directoryError(path, cause);
   }
 }
 
-async function directoryError(path: string, thrown: unknown): Promise<RdError> {
-  let missing = path;
-  for (let at = path; ; at = dirname(at)) {
-    const facts = await stat(at).catch(() => undefined);
-    if (facts && !facts.isDirectory()) {
-      return new RdError('ERR_IO', `could not create the directory ${path}: ${at} is a file`, {
-        cause: thrown,
-        advice: 'Move that file away, or set RDCTL_HOME to another directory.',
-      });
-    }
-    if (facts || at === dirname(at)) break;
-    missing = at;
-  }
-  const cause = await failureOf(missing, thrown);
-  if (systemCode(cause) !== 'ENOENT') return ioError('create the directory', path, cause);
-  return new RdError('ERR_IO', `could not create the directory ${path}: ${dirname(missing)} takes no new directories`, {
-    cause,
-    advice: 'Set RDCTL_HOME to a directory on another file system.',
-  });
-}
-
-/** One level alone gets the true answer. */
-async function failureOf(path: string, thrown: unknown): Promise<unknown> {
+async function make(path: string): Promise<void> {
   try {
     await mkdir(path, { mode: MODE });
-    await rmdir(path);
-    return thrown;
-  } catch (cause) {
-    return cause;
+  } catch (error) {
+    // On a read-only file system also a directory that is there is refused.
+    if (await isDirectory(path)) return;
+    const parent = dirname(path);
+    if (systemCode(error) !== 'ENOENT' || parent === path || (await isDirectory(parent))) throw error;
+    await make(parent);
+    await make(path);
+  }
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  return stat(path).then(
+    (facts) => facts.isDirectory(),
+    () => false,
+  );
+}
+
+async function directoryError(path: string, cause: unknown): Promise<RdError> {
+  const code = systemCode(cause);
+  const advice = 'Set RDCTL_HOME to a directory that can be created.';
+  const failed = (reason: string) =>
+    new RdError('ERR_IO', `could not create the directory ${path}: ${reason}`, { cause, advice });
+  if (code === 'ENOENT') return failed(`${await nearest(path)} takes no new directories`);
+  if (code === 'ENOTDIR' || code === 'EEXIST') return failed(`${await nearest(path)} is a file`);
+  return ioError('create the directory', path, cause);
+}
+
+/** The path itself or the first above it that is there. */
+async function nearest(path: string): Promise<string> {
+  for (let at = path; ; at = dirname(at)) {
+    const there = await stat(at).then(
+      () => true,
+      () => false,
+    );
+    if (there || at === dirname(at)) return at;
   }
 }
