@@ -1,4 +1,4 @@
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test, vi } from 'vitest';
@@ -190,6 +190,20 @@ describe('a saved plan', () => {
     expect(two.proxy.writes()).toEqual([]);
   });
 
+  test('is stale when the power changes while it is looked at', async () => {
+    const { rdctl, client, proxy, file } = await stage();
+    file('old.json', cluster('1.30.2'));
+    expect((await rdctl(['plan', '-f', 'old.json', '--out-file', 'plan.json'])).exit).toBe(0);
+    answer.confirm.mockImplementationOnce(async () => {
+      await client.setBackendState('STOPPED');
+      return true;
+    });
+    const { exit, err } = await rdctl(['apply', 'plan.json'], { interactive: true });
+    expect(exit).toBe(6);
+    expect(err).toContain('the power state changed');
+    expect(proxy.writes()).toEqual([]);
+  });
+
   test.each([
     ['a profile', CONTAINERD, 3],
     ['nothing', undefined, 1],
@@ -228,7 +242,9 @@ state: stopped
     const { rdctl, proxy, file } = await stage();
     file('p.json', CONTAINERD);
     await rdctl(['apply', '-f', 'p.json']);
-    const path = join(proxy.env.RDCTL_HOME ?? '', 'state', 'before-apply.json');
+    const state = join(proxy.env.RDCTL_HOME ?? '', 'state');
+    const [name = ''] = readdirSync(state).filter((each) => each.startsWith('before-apply'));
+    const path = join(state, name);
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({
       settings: { containerEngine: { name: 'moby' } },
