@@ -14,7 +14,7 @@ import { systemClock } from './reconcile/clock.ts';
 import type { Controllers } from './reconcile/contract.ts';
 import { createControllers } from './reconcile/controllers.ts';
 import { firstLook } from './reconcile/first-look.ts';
-import { clusterVersions, openDriver, storedState } from './service/driver.ts';
+import { checkDriverName, clusterVersions, openDriver, storedState } from './service/driver.ts';
 import { initialSettings } from './service/initial-settings.ts';
 import type { Platform } from './settings/field.ts';
 import type { Settings } from './settings/settings.gen.ts';
@@ -82,6 +82,7 @@ export async function runService(options: ServiceOptions): Promise<RunningServic
 async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningService> {
   const { env, platform } = options;
   const here = places(env, platform, homedir());
+  checkDriverName(options);
   const lock = await lockHome(here.serviceLock, here.data);
   undo.push(['lock', () => lock.release()]);
   const notices: string[] = [];

@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { ERRORS, RdError, type SettingsFinding } from '../errors.ts';
+import { ERRORS, type ErrorCode, RdError, type SettingsFinding } from '../errors.ts';
 import type { Log } from './context.ts';
 import { JSON_TYPE, TEXT_TYPE, TEXTS } from './wire-texts.ts';
 
@@ -7,10 +7,22 @@ import { JSON_TYPE, TEXT_TYPE, TEXTS } from './wire-texts.ts';
 export interface ErrorDocument {
   code: string;
   message: string;
-  advice?: string;
+  advice: string;
   details?: string[];
   findings?: SettingsFinding[];
 }
+
+/** What to do about the refusals that carry no advice of their own, because below `/v1` every line is the compatible one. */
+const ADVICE: Partial<Record<ErrorCode, string>> = {
+  ERR_UNAUTHORIZED: 'Call with the user and the password of the connection file of this service.',
+  ERR_FORBIDDEN: 'Call from a program, or from a page of this service.',
+  ERR_NOT_FOUND: 'GET /v1 lists the endpoints; those of this product are GET /v2/status and POST /v2/plan.',
+  ERR_BODY_INVALID: 'Send what docs/api.md says for this endpoint, as JSON in UTF-8.',
+  ERR_BODY_TOO_LARGE: 'Send less: settings have a few kilobytes.',
+  ERR_SETTINGS_INVALID: 'Correct what is named and ask again; nothing was changed.',
+  ERR_NOT_READY: 'Try again later.',
+};
+const LOOK_INTO_LOG = 'Look into the log of the service for the cause.';
 
 /** The one exit for errors of the API: a sentence as text, a document below `/v2`; a bug shows nothing but that it is one. */
 export function createErrorHandler(log: Log) {
@@ -58,12 +70,12 @@ function textOf(error: RdError | undefined): string {
 
 function documentOf(error: RdError | undefined): ErrorDocument {
   if (!error) {
-    return { code: 'ERR_INTERNAL', message: TEXTS.internal, advice: 'Look at the log of the service for the cause.' };
+    return { code: 'ERR_INTERNAL', message: TEXTS.internal, advice: LOOK_INTO_LOG };
   }
   return {
     code: error.code,
     message: error.message,
-    ...(error.advice === undefined ? {} : { advice: error.advice }),
+    advice: error.advice ?? ADVICE[error.code] ?? LOOK_INTO_LOG,
     ...(error.details.length === 0 ? {} : { details: [...error.details] }),
     ...(error.findings.length === 0 ? {} : { findings: [...error.findings] }),
   };

@@ -46,7 +46,12 @@ async function firstFree(server: Server): Promise<number> {
   for (let port = PRODUCT.defaultPort; port <= last; port += 1) {
     const failure = await tryPort(server, port);
     if (!failure) return port;
-    if (failure.code !== 'EADDRINUSE' && failure.code !== 'EACCES') throw failure;
+    if (failure.code !== 'EADDRINUSE' && failure.code !== 'EACCES') {
+      throw new RdError('ERR_IO', `could not listen on ${HOST}: ${failure.message}`, {
+        cause: failure,
+        advice: 'Check that the loopback interface is up.',
+      });
+    }
   }
   throw inUse(`ports ${PRODUCT.defaultPort} to ${last} on ${HOST} are all in use`);
 }

@@ -32,16 +32,17 @@ export interface DriverChoice {
  */
 export async function chooseDriver(choice: DriverChoice): Promise<{ factory: DriverFactory; reason: string }> {
   const { requested, recorded, env, drivers = DRIVERS } = choice;
-  const wanted = requested === undefined || requested === '' ? undefined : named(requested, drivers);
+  const wanted = requested === undefined || requested === '' ? undefined : driverNamed(requested, drivers);
   if (recorded !== undefined) {
     if (wanted && wanted.name !== recorded) throw otherDriver(wanted.name, recorded);
-    return { factory: await runnable(named(recorded, drivers), env), reason: 'the existing state belongs to it' };
+    return { factory: await runnable(driverNamed(recorded, drivers), env), reason: 'the existing state belongs to it' };
   }
   if (wanted) return { factory: await runnable(wanted, env), reason: 'it was asked for' };
   return firstUsable(drivers, env);
 }
 
-function named(name: string, drivers: readonly DriverFactory[]): DriverFactory {
+/** @throws RdError `ERR_USAGE` with the names that there are. */
+export function driverNamed(name: string, drivers: readonly DriverFactory[] = DRIVERS): DriverFactory {
   const found = drivers.find((factory) => factory.name === name);
   if (found) return found;
   throw new RdError('ERR_USAGE', `there is no driver "${name}"`, {

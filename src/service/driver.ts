@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { Driver } from '../drivers/driver.ts';
-import { chooseDriver } from '../drivers/index.ts';
+import { chooseDriver, driverNamed } from '../drivers/index.ts';
 import { RdError } from '../errors.ts';
 import { makeDirectory } from '../storage/directory.ts';
 import type { LogFile } from '../storage/log-file.ts';
@@ -39,6 +39,12 @@ export async function storedState(
   throw new RdError('ERR_IO', `the state file ${stateFile} cannot be used, and it held the choice of driver`, {
     advice: 'Start once with --driver and the one that was used before; the file is then set aside.',
   });
+}
+
+/** Refuses a name that no driver has, before anything is touched. */
+export function checkDriverName({ driver, env }: DriverWish): void {
+  const name = driver ?? env.RDCTL_DRIVER;
+  if (name) driverNamed(name);
 }
 
 /** Chooses and opens the driver. `reason` is a clause. */

@@ -36,6 +36,7 @@ export function ioError(deed: string, path: string, cause: unknown, code: ErrorC
   const reason = known?.reason ?? (cause instanceof Error ? cause.message : String(cause));
   return new RdError(code, `could not ${deed} ${path}: ${reason}`, {
     cause,
-    ...(known ? { advice: known.advice } : {}),
+    advice:
+      known?.advice ?? 'Check the file system there and try again, or set RDCTL_HOME to a directory on another one.',
   });
 }

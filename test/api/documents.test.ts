@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect, test } from 'vitest';
+import { BODY_LIMIT } from '../../src/api/wire-texts.ts';
 import { ERRORS } from '../../src/errors.ts';
-import { runsWith, startApi } from '../helpers/api.ts';
+import { PASSWORD, runsWith, startApi } from '../helpers/api.ts';
 import { startService } from '../helpers/service.ts';
 
 function problemsOf(schema: string, document: unknown): unknown {
@@ -64,4 +65,27 @@ test('every code of the catalogue makes a valid error document', async () => {
     code: 'ERR_SETTINGS_INVALID',
     details: [expect.stringContaining('"a" is not a setting')],
   });
+});
+
+test.each([
+  ['GET', '/v2/nothing', undefined, {}, 'ERR_NOT_FOUND'],
+  ['GET', '/v2/status', undefined, { authorization: 'Basic x' }, 'ERR_UNAUTHORIZED'],
+  ['GET', '/v2/status', undefined, { origin: 'http://example.com' }, 'ERR_FORBIDDEN'],
+  ['GET', '/v2/status', undefined, { host: 'example.com' }, 'ERR_FORBIDDEN'],
+  ['POST', '/v2/plan', '{', {}, 'ERR_BODY_INVALID'],
+  ['POST', '/v2/plan', '{}', {}, 'ERR_BODY_INVALID'],
+  ['POST', '/v2/plan', ' '.repeat(BODY_LIMIT + 1), {}, 'ERR_BODY_TOO_LARGE'],
+  ['POST', '/v2/plan', '{"settings":{"a":1},"state":"started","prune":[]}', {}, 'ERR_SETTINGS_INVALID'],
+] as const)('%s %s %.10s is refused with advice', async (method, url, payload, headers, code) => {
+  const { app } = startApi();
+  const authorization = `Basic ${Buffer.from(`user:${PASSWORD}`).toString('base64')}`;
+  const response = await app.inject({
+    method,
+    url,
+    headers: { host: '127.0.0.1', authorization, ...headers },
+    ...(payload === undefined ? {} : { payload }),
+  });
+  const document = response.json();
+  expect(problemsOf('error', document)).toEqual([]);
+  expect(document).toMatchObject({ code, advice: expect.stringMatching(/^[A-Z].*\.$/) });
 });

@@ -375,14 +375,35 @@ test('another driver on existing state is refused, and an unknown one is', async
   const first = await startService({ power: 'stopped' });
   await first.service.stop('enough');
   await expect(startService({ home: first.home, driver: 'host' })).rejects.toMatchObject({ code: 'ERR_WRONG_TARGET' });
-  await expect(startService({ driver: 'nothing' })).rejects.toMatchObject({ code: 'ERR_USAGE' });
 });
+
+test.each(['driver', 'environment'])(
+  'an unknown name of a driver (%s) is refused before anything is made',
+  async (by) => {
+    const home = join(temporaryDirectory(), 'home');
+    const options = { env: { RDCTL_HOME: home, RDCTL_DRIVER: by === 'environment' ? 'nothing' : undefined } };
+    const start = runService({
+      ...options,
+      ...(by === 'driver' ? { driver: 'nothing' } : {}),
+      platform: 'linux',
+      power: 'keep',
+      allowHosts: [],
+    });
+    await expect(start).rejects.toMatchObject({
+      code: 'ERR_USAGE',
+      message: 'there is no driver "nothing"',
+      advice: 'Drivers are: simulated, host.',
+    });
+    expect(existsSync(home)).toBe(false);
+  },
+);
 
 test('a log directory that cannot be made is an error with advice', async () => {
   const home = temporaryDirectory();
   writeFileSync(join(home, 'logs'), '');
   await expect(startService({ home })).rejects.toMatchObject({
     code: 'ERR_IO',
-    message: expect.stringContaining('log directory'),
+    message: `could not create the directory ${join(home, 'logs')}: ${join(home, 'logs')} is a file`,
+    advice: expect.stringContaining('RDCTL_HOME'),
   });
 });
