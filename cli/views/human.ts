@@ -23,7 +23,7 @@ export function humanView(io: Io): View {
     validation: (report) => printValidation(io, report),
     event: (event, locate) => printEvent(io, paint, steps, event, locate),
     endEvents: () => steps.end(),
-    applied: (outcome) => io.out(appliedText(outcome, paint)),
+    applied: (outcome) => io.out(appliedText(outcome, steps, paint)),
     warnings: (warnings) => {
       for (const warning of warnings) io.err(`${paint.warn('warning:')} ${plainText(warning)}\n`);
     },
@@ -98,7 +98,7 @@ function byLocks(changes: readonly Change[]): boolean {
   return changes.every(({ blocked }) => blocked?.by === 'lock');
 }
 
-function appliedText({ outcome, skipped, status, ms }: ApplyOutcome, paint: Style): string {
+function appliedText({ outcome, skipped, status, ms }: ApplyOutcome, steps: Progress, paint: Style): string {
   const rest =
     skipped.length === 0 ? '' : ` ${count(skipped.length, byLocks(skipped) ? 'locked change' : 'change')} skipped.`;
   const where = status.engine.endpoint === undefined ? '' : `Endpoint: ${plainText(status.engine.endpoint)}\n`;
@@ -108,7 +108,7 @@ function appliedText({ outcome, skipped, status, ms }: ApplyOutcome, paint: Styl
     case 'sent':
       return `Sent; not waiting.${rest} Follow it with \`rdctl status\`.\n`;
     case 'applied': {
-      const phases = phasesText(status.phases);
+      const phases = phasesText(steps.unshown(status.phases));
       return `${phases === '' ? '' : `${phases}\n`}${paint.good('Converged')} in ${durationText(ms)}.${rest}\n${where}`;
     }
   }

@@ -8,6 +8,8 @@ import { durationText } from './value.ts';
 /** Shows phases as they begin and end, on stderr. */
 export interface Progress {
   show(status: StatusDocument): void;
+  /** Those that stand on no line yet: a phase is shown once, also where stdout and stderr are one. */
+  unshown(phases: readonly Phase[]): Phase[];
   /** Nothing stays on an unfinished line. Called before anything else is written. */
   end(): void;
 }
@@ -20,6 +22,7 @@ const CLEAR_LINE = '\r\u001b[2K';
  */
 export function progress(io: Io, paint: Style): Progress {
   const finished = new Set<string>();
+  const idOf = (phase: Phase) => `${phase.name} ${phase.startedAt}`;
   let shown = '';
   let unfinished: readonly Phase[] = [];
 
@@ -38,12 +41,13 @@ export function progress(io: Io, paint: Style): Progress {
         return;
       }
       for (const phase of phases) {
-        const id = `${phase.name} ${phase.startedAt}`;
+        const id = idOf(phase);
         if (phase.ms === undefined || finished.has(id)) continue;
         finished.add(id);
         io.err(`  ${phase.name}: ${phase.outcome === 'failed' ? 'failed' : 'done'} (${durationText(phase.ms)})\n`);
       }
     },
+    unshown: (phases) => phases.filter((phase) => !finished.has(idOf(phase))),
     end() {
       draw('');
       if (unfinished.length > 0) io.err(`${phasesText(unfinished)}\n`);

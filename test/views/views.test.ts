@@ -20,6 +20,20 @@ describe('progress', () => {
     expect(io.text.err).toBe('  engine stop: done (1.5 s)\n  engine start: failed (20 ms)\n');
   });
 
+  test.each([true, false])('a phase is told once, on a terminal or not: %s', (terminal) => {
+    const io = fakeIo({ progress: terminal });
+    const view = viewFor(undefined, io);
+    const late: Phase = { ...START, ms: 20, outcome: 'done' };
+    view.event({ type: 'progress', status: statusWith({ phases: [STOP, START], converged: false }) });
+    const status = statusWith({ phases: [STOP, late] });
+    view.event({ type: 'progress', status });
+    view.endEvents();
+    view.applied({ outcome: 'applied', plan: planWith([ENGINE_CHANGE]), skipped: [], writes: 1, status, ms: 1600 });
+    const told = `${io.text.err.slice(io.text.err.lastIndexOf('\r') + 1)}${io.text.out}`;
+    expect(told.match(/engine stop/g)).toHaveLength(1);
+    expect(told.match(/engine start/g)).toHaveLength(1);
+  });
+
   test('on a terminal one line that goes away', () => {
     const io = fakeIo({ progress: true });
     const view = viewFor(undefined, io);
