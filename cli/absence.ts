@@ -95,10 +95,13 @@ export function processText({ holder: { pid, port } }: Extract<HomeService, { ki
   return port === undefined ? `pid ${pid}` : `pid ${pid}, port ${port}`;
 }
 
-/** What a service left behind, and what to do with it. */
-export function leftText({ driver, pid }: Extract<HomeService, { kind: 'left' }>): string {
+/** What a service left behind; `advice` is what follows on the sentence. */
+export function leftText(
+  { driver, pid }: Extract<HomeService, { kind: 'left' }>,
+  advice = ': `rdctl start` takes it over, `rdctl shutdown` stops it.',
+): string {
   const who = pid === undefined ? 'The last service' : `The last service (pid ${pid})`;
-  return `${who} ended without stopping what it ran with the driver ${driver}, so that may run on: \`rdctl start\` takes it over, \`rdctl shutdown\` stops it.`;
+  return `${who} ended without stopping what it ran with the driver ${driver}, so that may run on${advice}`;
 }
 
 /** What a command says that needs a service. */

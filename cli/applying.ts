@@ -1,6 +1,5 @@
 import type { Locate } from '../profiles/places.ts';
 import { type ApplyInput, applyDesired } from '../src/client/apply.ts';
-import type { HomeService } from '../src/client/home-service.ts';
 import type { WantedForward } from '../src/client/port-forwards.ts';
 import type { SavedPlan } from '../src/client/saved-plan.ts';
 import { RdError } from '../src/errors.ts';
@@ -157,13 +156,13 @@ async function serviceFor(
       advice: 'Start one with `rdctl start`, or leave --no-start out.',
     });
   }
-  const [{ recordedState }, { homeService }] = await Promise.all([
+  const [{ recordedState }, { homeService, mayRun }] = await Promise.all([
     import('../src/client/offline.ts'),
     import('../src/client/home-service.ts'),
   ]);
   const recorded = await recordedState(where);
   refuseOtherDriver(recorded.driver, driver);
-  const power = firstPower(wanted, await homeService(where));
+  const power = firstPower(wanted, mayRun(await homeService(where)));
   view.event({ type: 'starting', ...(driver === undefined ? {} : { driver }) });
   const [{ launchService }, { createClient }, { withinTime }] = await Promise.all([
     import('./launch.ts'),
@@ -189,7 +188,7 @@ async function serviceFor(
  * A service that is started for a profile with a power state begins stopped, so that it does not start what the settings then
  * restart. What an earlier one left running is not stopped for that, and a saved plan was made for the power as it is.
  */
-function firstPower({ request, saved }: Wanted, home: HomeService): 'keep' | 'stopped' {
+function firstPower({ request, saved }: Wanted, running: boolean): 'keep' | 'stopped' {
   const leavesPower = typeof request !== 'function' && request.state === 'unmanaged';
-  return leavesPower || saved || home.kind === 'left' ? 'keep' : 'stopped';
+  return leavesPower || saved || running ? 'keep' : 'stopped';
 }

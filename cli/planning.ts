@@ -36,7 +36,7 @@ async function estimate(desired: DesiredDocument, io: Io, driver: string | undef
   });
   refuseOtherDriver(stored.driver, driver);
   const asked = stored.driver ?? (driver || io.env.RDCTL_DRIVER || undefined);
-  const { homeService } = await import('../src/client/home-service.ts');
-  const left = (await homeService(where)).kind === 'left';
+  const { homeService, mayRun } = await import('../src/client/home-service.ts');
+  const left = mayRun(await homeService(where));
   return offlinePlan(desired.request, { ...stored, left, ...(asked === undefined ? {} : { driver: asked }) }, where);
 }

@@ -85,7 +85,7 @@ async function withoutAnswer(
         advice: 'Try again in a moment.',
       });
     case 'left': {
-      io.err(`${leftText(home)} Taking it over to stop it.\n`);
+      io.err(`${leftText(home, '; taking it over to stop it.')}\n`);
       const { launchService } = await import('../launch.ts');
       return stop(createClient(await launchService({ io, globals, power: 'keep' })), wait, io);
     }

@@ -6,8 +6,8 @@ import { loadState } from '../storage/state-file.ts';
 
 /** What the lock of a home tells about its service, whoever answers on a port. */
 export type HomeService =
-  /** None lives, and none has left anything behind. */
-  | { kind: 'none' }
+  /** None lives, and none has left anything real behind. `killed`: a model of what ran may still say that it does. */
+  | { kind: 'none'; killed?: true }
   /** The last one ended without stopping what it ran, so that it may still run. */
   | { kind: 'left'; driver: string; pid?: number }
   /** One lives whose connection file is not there yet, or not any more. */
@@ -15,7 +15,7 @@ export type HomeService =
   /** One lives, and has written its connection file. */
   | { kind: 'running'; holder: LockHolder };
 
-/** What the simulated driver runs ends with its service. */
+/** What it runs is nothing that could stay. */
 const SIMULATED = 'simulated';
 
 /** Asks the lock and the files of a home; contacts nobody and changes nothing. Throws `ERR_IO` for what cannot be read. */
@@ -26,8 +26,14 @@ export async function homeService(where: Places, now: number = Date.now()): Prom
   const since = holder?.startedAt === undefined ? modified(where.connectionFile) : Date.parse(holder.startedAt);
   if (since === undefined || since < now - uptime() * 1000) return { kind: 'none' };
   const state = await loadState(where.stateFile);
-  if (state.kind !== 'loaded' || state.state.driver === SIMULATED) return { kind: 'none' };
+  if (state.kind !== 'loaded') return { kind: 'none' };
+  if (state.state.driver === SIMULATED) return { kind: 'none', killed: true };
   return { kind: 'left', driver: state.state.driver, ...(holder ? { pid: holder.pid } : {}) };
+}
+
+/** True when the backend of the last service may run, or be taken for running. */
+export function mayRun(home: HomeService): boolean {
+  return home.kind === 'left' || (home.kind === 'none' && home.killed === true);
 }
 
 /** Milliseconds since the epoch; `undefined` for a file that cannot be seen. */

@@ -153,6 +153,13 @@ describe('locks', () => {
     writeFileSync(policy, locked);
     const { rdctl, proxy, client, file } = await stage({ policies: { locked: policy } });
     file('p.json', wanted);
+    const planned = await rdctl(['plan', '-f', 'p.json', '--detailed-exitcode']);
+    expect(planned).toMatchObject({ exit: 3, out: expect.stringContaining('Cannot be changed:\n  ! images.showAll') });
+    const compared = await rdctl(['diff', '-f', 'p.json']);
+    expect(compared).toMatchObject({
+      exit: 2,
+      out: expect.stringMatching(/images\.showAll: .*\n {6}cannot be changed: /),
+    });
     const refused = await rdctl(['apply', '-f', 'p.json']);
     expect(refused.exit).toBe(3);
     expect(refused.err).toContain('images.showAll');

@@ -42,7 +42,7 @@ test('a service that ended without a stop has left what a real driver runs', asy
   dead(where);
   expect(await homeService(where)).toEqual({ kind: 'none' });
   await recorded(where, 'simulated');
-  expect(await homeService(where)).toEqual({ kind: 'none' });
+  expect(await homeService(where)).toEqual({ kind: 'none', killed: true });
   await recorded(where, 'host');
   expect(await homeService(where)).toEqual({ kind: 'left', driver: 'host', pid: 2 ** 30 });
 });

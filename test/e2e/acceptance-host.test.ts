@@ -118,6 +118,21 @@ describe.skipIf(reason !== undefined)('the host driver through the tool', () => 
     await engineJson(endpoint, 'DELETE', `/containers/${id}?force=1`);
   });
 
+  test('what a service killed with -9 left running is named, and shutdown stops it', async () => {
+    const { home, rdctl, servicePid } = toolHome();
+    expect(await rdctl('apply', '-f', 'examples/moby.yaml')).toMatchObject({ exit: 0 });
+    const pid = servicePid();
+    process.kill(pid, 'SIGKILL');
+    const left = new RegExp(
+      `The last service \\(pid ${pid}\\) ended without stopping what it ran with the driver host`,
+    );
+    expect(await rdctl('status')).toMatchObject({ exit: 1, err: expect.stringMatching(left) });
+    const stopped = await rdctl('shutdown');
+    expect(stopped).toMatchObject({ exit: 0, out: 'Shutting down.\n', err: expect.stringMatching(left) });
+    expect(await hostTraces(join(home, 'state', 'drivers', 'host'))).toEqual([]);
+    expect(await rdctl('shutdown')).toEqual({ exit: 0, out: '', err: '' });
+  });
+
   async function buildImage(endpoint: string): Promise<void> {
     await engineJson(endpoint, 'POST', '/images/create?fromSrc=-&repo=test/base&tag=1', busyboxRoot());
     const context = tarOf([

@@ -1,9 +1,11 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import type { LockSurroundings } from '../../src/storage/home-lock.ts';
 import { lockApply, lockHolder, lockHome } from '../../src/storage/home-lock.ts';
-import { processTable } from '../../src/storage/process-identity.ts';
+import { askToEnd, processTable } from '../../src/storage/process-identity.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 /** A world in which the process with this pid asks, and `alive` says who lives. Time passes by sleeping alone. */
@@ -113,6 +115,20 @@ test('who holds a lock can be asked without taking it', async () => {
   await lock.release();
   expect(await lockHolder(directory, processes)).toBeUndefined();
 });
+
+test.runIf(process.platform === 'linux')(
+  'a process that has ended and is still in the table is not alive',
+  async () => {
+    // The shell becomes a program that never asks about its child.
+    const parent = spawn('/bin/sh', ['-c', 'true & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'ignore'] });
+    onTestFinished(() => void parent.kill('SIGKILL'));
+    const [line] = await once(parent.stdout, 'data');
+    const pid = Number(String(line));
+    await vi.waitFor(() => expect(readFileSync(`/proc/${pid}/stat`, 'utf8')).toMatch(/\) Z /));
+    expect(await processTable.isAlive({ pid })).toBe(false);
+    expect(await askToEnd({ pid, started: 'another' })).toBe(false);
+  },
+);
 
 test('a strange file in the lock is an error with its path, not a silent pass', async () => {
   const directory = join(temporaryDirectory(), 'service.lock');
