@@ -11,7 +11,7 @@ export interface Lookers {
 }
 
 /** One look. */
-export interface Turn {
+interface Turn {
   /** Tells them how it ended. */
   end(ok: boolean): void;
   /** It was ended early: they wait for the next. */

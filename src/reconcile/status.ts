@@ -38,7 +38,7 @@ export interface Phase {
 }
 
 /** No look has succeeded since the service started. */
-export interface NotSeen {
+interface NotSeen {
   state: 'unknown';
 }
 
