@@ -119,11 +119,15 @@ test('who holds a lock can be asked without taking it', async () => {
 test.runIf(process.platform === 'linux')(
   'a process that has ended and is still in the table is not alive',
   async () => {
-    // The shell becomes a program that never asks about its child.
-    const parent = spawn('/bin/sh', ['-c', 'true & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'ignore'] });
+    // The shell becomes a program that never asks about its child, which lives until its input ends.
+    const script = 'exec 3<&0; (read line <&3) & echo $!; exec sleep 60';
+    const parent = spawn('/bin/sh', ['-c', script], { stdio: ['pipe', 'pipe', 'ignore'] });
     onTestFinished(() => void parent.kill('SIGKILL'));
     const [line] = await once(parent.stdout, 'data');
     const pid = Number(String(line));
+    await vi.waitFor(() => expect(readFileSync(`/proc/${parent.pid}/comm`, 'utf8')).toBe('sleep\n'));
+    expect(await processTable.isAlive({ pid })).toBe(true);
+    parent.stdin.end();
     await vi.waitFor(() => expect(readFileSync(`/proc/${pid}/stat`, 'utf8')).toMatch(/\) Z /));
     expect(await processTable.isAlive({ pid })).toBe(false);
     expect(await askToEnd({ pid, started: 'another' })).toBe(false);
