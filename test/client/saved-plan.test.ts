@@ -41,7 +41,7 @@ function live(change: (settings: ReturnType<typeof defaultSettings>) => void = (
 
 /** Saves a plan and reads it back, as two commands would. */
 function saved(plan: Plan = planWith([ENGINE_CHANGE]), wanted: PlanRequest = request(), now: LiveState = live()) {
-  const document = savePlan(plan, wanted, now, ['/work/profile.yaml'], NOW);
+  const document = savePlan(plan, wanted, now, ['/team/profile.yaml'], NOW);
   return { document, plan: readSavedPlan(JSON.stringify(document), 'p.json') };
 }
 
@@ -49,7 +49,7 @@ describe('the document', () => {
   test('is a plan of the published schema', () => {
     const { document } = saved();
     expect(validPlan(document)).toBe(true);
-    expect(document.saved).toMatchObject({ createdAt: NOW.toISOString(), files: ['/work/profile.yaml'] });
+    expect(document.saved).toMatchObject({ createdAt: NOW.toISOString(), files: ['/team/profile.yaml'] });
   });
 
   test('holds no secret and nothing that depends on one', () => {
@@ -137,7 +137,7 @@ describe('secrets', () => {
   test('one that the plan sets needs the profile again', () => {
     const { plan } = saved(planWith([PASSWORD_CHANGE]), request(SECRET));
     expect(() => replayRequest(plan, undefined)).toThrow(
-      expect.objectContaining({ code: 'ERR_PLAN_INVALID', advice: expect.stringContaining('-f /work/profile.yaml') }),
+      expect.objectContaining({ code: 'ERR_PLAN_INVALID', advice: expect.stringContaining('-f /team/profile.yaml') }),
     );
     expect(replayRequest(plan, request(SECRET)).settings).toEqual(request(SECRET).settings);
   });
