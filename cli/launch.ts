@@ -103,8 +103,10 @@ function textOf(path: string): string | undefined {
 
 /** Our own service, when it answers as one. */
 async function answering(io: Io): Promise<Connection | undefined> {
+  // The password in the environment is for a service that was there before, and ours has just made its own.
+  const { RDCTL_PASSWORD: _other, ...env } = io.env;
   try {
-    const connection = await discover({}, io.env, supportedPlatform(io.platform));
+    const connection = await discover({}, env, supportedPlatform(io.platform));
     if (connection.foreign) return undefined;
     await createClient(connection).status({ timeoutMs: LOOK_MS, signal: io.signal });
     return connection;

@@ -15,7 +15,12 @@ export const api = defineCommand({
 \`rdctl api settings\`. With a body the method is PUT, else GET. The answer goes to stdout; when
 it is not a success, a JSON object with the status goes there and the answer to stderr.`,
   flags: {
-    method: { type: 'string', short: 'X', summary: 'Method, instead of GET, or PUT with a body', placeholder: 'METHOD' },
+    method: {
+      type: 'string',
+      short: 'X',
+      summary: 'Method, instead of GET, or PUT with a body',
+      placeholder: 'METHOD',
+    },
     input: { type: 'string', summary: 'File with the body; `-` is standard input', placeholder: 'FILE' },
     body: { type: 'string', short: 'b', summary: 'The body', placeholder: 'JSON' },
   },

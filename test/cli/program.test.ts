@@ -172,6 +172,13 @@ describe('the service as a program', () => {
     });
   });
 
+  test('start gets on with its own service whatever password the environment holds for another one', async () => {
+    const env = { ...simulated, RDCTL_HOME: temporaryDirectory() };
+    const started = await program(['start', '--driver', 'simulated'], { ...env, RDCTL_PASSWORD: 'of another service' });
+    expect(started).toMatchObject({ exit: 0 });
+    expect((await program(['shutdown'], env)).exit).toBe(0);
+  });
+
   test('start does not replace a service that refuses the password', async () => {
     const env = { ...simulated, RDCTL_HOME: temporaryDirectory() };
     expect((await program(['start', '--driver', 'simulated'], env)).exit).toBe(0);
