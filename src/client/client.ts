@@ -106,15 +106,32 @@ export function createClient(connection: Connection, transport: Transport = http
     },
     async plan(request, options) {
       const { value } = await object({ method: 'POST', path: '/v2/plan', body: JSON.stringify(request), ...options });
-      if (value.kind !== 'Plan') throw notOurService(connection, '/v2/plan has no plan in it');
+      if (!isDocument(value, 'Plan', PLAN_PARTS)) throw notOurService(connection, '/v2/plan has no plan in it');
       return value as unknown as Plan;
     },
     async status(options) {
       const { value } = await object({ method: 'GET', path: '/v2/status', ...options });
-      if (value.kind !== 'Status') throw notOurService(connection, '/v2/status has no status in it');
+      if (!isDocument(value, 'Status', STATUS_PARTS)) throw notOurService(connection, '/v2/status has no status in it');
       return value as unknown as StatusDocument;
     },
   };
+}
+
+/** Parts of `schemas/plan.json` and `schemas/status.json` that the tool reads without asking whether they are there. */
+const PLAN_PARTS = { objects: ['target', 'summary'], lists: ['changes', 'blastRadius', 'pendingRestart', 'warnings'] };
+const STATUS_PARTS = {
+  objects: ['driver', 'counters', 'engine', 'machine'],
+  lists: ['conditions', 'phases', 'notices'],
+};
+
+/** A look instead of the whole schema: its validator would cost every start of the tool some milliseconds. */
+function isDocument(value: JsonObject, kind: string, parts: typeof PLAN_PARTS): boolean {
+  return (
+    value.kind === kind &&
+    value.formatVersion === 1 &&
+    parts.objects.every((name) => isObject(value[name])) &&
+    parts.lists.every((name) => Array.isArray(value[name]))
+  );
 }
 
 function written(response: HttpResponse): WriteReply {

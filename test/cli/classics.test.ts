@@ -295,7 +295,17 @@ describe('version and info', () => {
   });
 
   const status = (driver: string, state: string): Reply => ({
-    body: JSON.stringify({ kind: 'Status', driver: { name: driver }, machine: { state } }),
+    body: JSON.stringify({
+      kind: 'Status',
+      formatVersion: 1,
+      driver: { name: driver },
+      machine: { state },
+      engine: { name: 'moby', state: 'stopped' },
+      counters: {},
+      conditions: [],
+      phases: [],
+      notices: [],
+    }),
   });
 
   test('info prints what is known', async () => {

@@ -197,3 +197,15 @@ test('large answers arrive whole', async () => {
   const { text } = await createClient(await answering(200, big)).settings();
   expect(text).toBe(big);
 });
+
+test.each([
+  ['a status', (client: ReturnType<typeof createClient>) => client.status(), '{"kind":"Status","version":19}'],
+  [
+    'a plan',
+    (client: ReturnType<typeof createClient>) => client.plan({ settings: {}, state: 'unmanaged', prune: [] }),
+    '{"kind":"Plan","changes":[]}',
+  ],
+])('does not take what only looks like %s for one', async (_what, ask, body) => {
+  const client = createClient(await answering(200, body));
+  await expect(ask(client)).rejects.toThrow(/another program answers/);
+});
