@@ -3,6 +3,7 @@ import { places } from '../../src/storage/places.ts';
 import { applyNow, type Wanted } from '../applying.ts';
 import { defineCommand } from '../command.ts';
 import { checkDriver } from '../driver-name.ts';
+import { FILE_FLAG } from '../file-flag.ts';
 import { supportedPlatform } from '../platform.ts';
 import { OUTPUT_FLAG, viewFor } from '../views/choose.ts';
 import { wantedOf } from '../wanted.ts';
@@ -19,12 +20,7 @@ Before data is destroyed it asks, or without a terminal refuses; --allow-reset a
 Exit codes: 0 done; 1 failed; 3 refused: invalid profile, locked or unsupported setting, wrong target;
 4 not ready in time; 5 consent needed; 6 something moved since the plan was saved.`,
   flags: {
-    file: {
-      type: 'strings',
-      short: 'f',
-      summary: 'Profile or settings file, - for standard input; later files win',
-      placeholder: 'FILE',
-    },
+    file: FILE_FLAG,
     previous: { type: 'boolean', summary: 'Go back to what was there before the last apply' },
     'allow-reset': { type: 'boolean', summary: 'Agree to the loss of data that the plan names' },
     yes: { type: 'boolean', short: 'y', summary: 'Ask nothing; the same as --allow-reset' },

@@ -1,6 +1,7 @@
 import { defineCommand } from '../command.ts';
 import { desiredOf } from '../desired.ts';
 import { checkDriver, DRIVER_FLAG } from '../driver-name.ts';
+import { FILE_FLAG } from '../file-flag.ts';
 import { planFor } from '../planning.ts';
 import { runningService } from '../service.ts';
 import { OUTPUT_FLAG, viewFor } from '../views/choose.ts';
@@ -14,12 +15,7 @@ With no service running it compares with the stored settings.
 Differences that cannot be changed here (a lock, or the driver) are marked.
 Exit codes: 0 no difference; 2 there are differences; 3 the profile is invalid or the target is not ours; 1 failed.`,
   flags: {
-    file: {
-      type: 'strings',
-      short: 'f',
-      summary: 'Profile or settings file, - for standard input; later files win',
-      placeholder: 'FILE',
-    },
+    file: FILE_FLAG,
     driver: DRIVER_FLAG,
     output: OUTPUT_FLAG,
   },

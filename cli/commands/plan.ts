@@ -5,6 +5,7 @@ import type { Plan } from '../../src/plan/change.ts';
 import { defineCommand } from '../command.ts';
 import { desiredOf } from '../desired.ts';
 import { checkDriver, DRIVER_FLAG } from '../driver-name.ts';
+import { FILE_FLAG } from '../file-flag.ts';
 import { showNotices } from '../notices.ts';
 import { planFor } from '../planning.ts';
 import { runningService, type Service } from '../service.ts';
@@ -20,12 +21,7 @@ Asks the running service; with none running it compares with the stored settings
 Exit codes: 0 done; with --detailed-exitcode 2 when there are changes; 3 the profile is invalid, the target is not ours, or a
 change cannot be made: it is locked, or the driver does not support it; 1 a file could not be read.`,
   flags: {
-    file: {
-      type: 'strings',
-      short: 'f',
-      summary: 'Profile or settings file, - for standard input; later files win',
-      placeholder: 'FILE',
-    },
+    file: FILE_FLAG,
     'out-file': { type: 'string', summary: 'Save the plan for `rdctl apply PLAN`', placeholder: 'PLAN' },
     'detailed-exitcode': { type: 'boolean', summary: 'Exit with 2 when there are changes' },
     driver: DRIVER_FLAG,

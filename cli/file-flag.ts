@@ -1,0 +1,7 @@
+/** `-f` of every command that reads desired states. */
+export const FILE_FLAG = {
+  type: 'strings',
+  short: 'f',
+  summary: 'Profile or settings file, - for standard input; later files win',
+  placeholder: 'FILE',
+} as const;
