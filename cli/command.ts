@@ -1,4 +1,5 @@
 import type { Connection } from '../src/client/connection.ts';
+import type { ConnectionFlags } from '../src/client/discovery.ts';
 
 /** How a flag is parsed; the literals are those of the compatible tool (`true`/`t`/`1`, `0x10`, `5s`). */
 export type Flag = {
@@ -61,13 +62,7 @@ export interface Io {
 }
 
 /** Global flags, accepted before or after the subcommand. */
-export interface GlobalFlags {
-  'config-path'?: string;
-  host?: string;
-  port?: number;
-  user?: string;
-  password?: string;
-  'password-file'?: string;
+export interface GlobalFlags extends ConnectionFlags {
   verbose?: boolean;
 }
 
