@@ -1,0 +1,37 @@
+/** A JSON Schema (2020-12) as a plain value. */
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+/** What one answer looks like. `text` and `json` say the media type; an empty answer has `none`. */
+export interface ReplyDoc {
+  /** When it is given, as a phrase. */
+  description: string;
+  body: 'text' | 'json' | 'none';
+  /** Of the body, where it is JSON (also JSON that is sent as text). */
+  schema?: JsonSchema;
+  example?: unknown;
+}
+
+/** What a route says about itself; `GET /v2/openapi.json` is made of nothing else. */
+export interface RouteDoc {
+  /** One sentence without a full stop: what a call does. */
+  summary: string;
+  /** What a caller has to know beyond that. */
+  description?: string;
+  query?: Readonly<Record<string, { description: string; required?: boolean }>>;
+  body?: { description: string; schema: JsonSchema; required: boolean };
+  /** By status. Left out, because every route has them: 401, 403 of the guard, 413, and 500 for a bug. */
+  replies: Readonly<Record<number, ReplyDoc>>;
+  /** Answers `/v0` or is otherwise served without being listed. */
+  unlisted?: true;
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    doc?: RouteDoc;
+  }
+}
+
+/** Options of a route that carry its description: `app.get('/v1/about', documented({...}), handler)`. */
+export function documented(doc: RouteDoc): { config: { doc: RouteDoc } } {
+  return { config: { doc } };
+}
