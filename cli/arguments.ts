@@ -30,11 +30,11 @@ export interface ParsedArguments {
 }
 
 /**
- * Index of the subcommand's name. What precedes it can only be global flags; an unknown flag there is taken to have a value, as
- * the compatible tool does.
+ * Index of the command's name, or below a group of its subcommand's. What precedes it can only be global flags and those of the
+ * group, `table`; an unknown flag there is taken to have a value, as the compatible tool does.
  */
-export function commandIndex(argv: readonly string[]): number | undefined {
-  const flags = index(GLOBAL_FLAGS);
+export function commandIndex(argv: readonly string[], table: FlagTable = {}): number | undefined {
+  const flags = index(table, GLOBAL_FLAGS);
   for (let at = 0; at < argv.length; at++) {
     const word = argv[at] ?? '';
     if (word === '--') return undefined;

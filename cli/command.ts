@@ -76,9 +76,12 @@ export interface Invocation<T extends FlagTable = FlagTable> {
   connect(): Promise<Connection>;
 }
 
-/** A subcommand is a value. `run` returns the exit code; what it throws is printed by `main` alone. */
+/** A command is a value. `run` returns the exit code; what it throws is printed by `main` alone. */
 export interface Command<T extends FlagTable = FlagTable> {
+  /** All words after `rdctl`: `set`, `snapshot create`. */
   name: string;
+  /** Of a subcommand: other last words with the same meaning. */
+  aliases?: readonly string[];
   summary: string;
   /** Argument part of the usage line: `[-f FILE]... [PLAN]`. */
   usage: string;
@@ -87,6 +90,11 @@ export interface Command<T extends FlagTable = FlagTable> {
   flags: T;
   /** Classic commands exit 1 on every failure and print `Error: …`; the new ones use the table of exit codes. */
   classic: boolean;
+  /**
+   * Of a group (`cli/group.ts`): the commands below it, in the order of its help. A command line that names none of them runs the
+   * group itself. Flags of a group may stand before the subcommand's word, and are parsed by the subcommand.
+   */
+  subcommands?: readonly Command[];
   run(invocation: Invocation<T>): Promise<number>;
 }
 

@@ -36,6 +36,7 @@ export function commandHelp(command: Command, platform: NodeJS.Platform): string
     `${command.summary}\n`,
     `Usage:\n  ${usageLine(command)}\n`,
     ...(description === '' ? [] : [`${description}\n`]),
+    ...(command.subcommands ? [`Commands:\n${subcommandLines(command.subcommands)}`] : []),
     ...(own === '' ? [] : [`Flags:\n${own}`]),
     `Flags of every command:\n${flagLines(GLOBAL_FLAGS, Object.keys(command.flags))}`,
   ].join('\n');
@@ -44,10 +45,22 @@ export function commandHelp(command: Command, platform: NodeJS.Platform): string
 /** What follows an error on stderr while the mistake is one of usage; ends with an empty line. */
 export function usageBlock(command: Command | undefined): string {
   if (!command) return "Usage:\n  rdctl COMMAND [flags]\n\nRun 'rdctl --help' for the commands.\n\n";
-  return `Usage:\n  ${usageLine(command)}\n\nRun 'rdctl ${command.name} --help' for its flags.\n\n`;
+  return `Usage:\n  ${usageLine(command)}\n\nRun 'rdctl ${command.name} --help' for its ${command.subcommands ? 'commands' : 'flags'}.\n\n`;
 }
 
-function usageLine({ name, usage, flags }: Command): string {
+function subcommandLines(subcommands: readonly Command[]): string {
+  const rows = subcommands.map(({ name, aliases = [], summary }) => [[lastWord(name), ...aliases].join(', '), summary]);
+  const column = Math.max(...rows.map(([words = '']) => words.length)) + 4;
+  return rows.map(([words = '', summary = '']) => row(`  ${words}`, summary, column)).join('');
+}
+
+/** `create` of `snapshot create`. */
+export function lastWord(name: string): string {
+  return name.slice(name.lastIndexOf(' ') + 1);
+}
+
+function usageLine({ name, usage, flags, subcommands }: Command): string {
+  if (subcommands) return `rdctl ${name} COMMAND [flags]`;
   const placeholder = Object.keys(flags).length > 0 && !usage.includes('[flags]') ? '[flags]' : '';
   return ['rdctl', name, usage, placeholder].filter((part) => part !== '').join(' ');
 }

@@ -4,6 +4,7 @@ import { commandIndex, parseArguments } from './arguments.ts';
 import type { Command, GlobalFlags, Io } from './command.ts';
 import { COMMANDS, type CommandEntry } from './commands.ts';
 import { reportFailure } from './errors.ts';
+import { subcommandOf } from './group.ts';
 import { commandHelp, rootHelp } from './help.ts';
 import { quote } from './literals.ts';
 import { supportedPlatform } from './platform.ts';
@@ -23,8 +24,9 @@ export async function run(
     const name = argv[at] ?? '';
     const entry = commands.find((each) => each.name === name);
     if (!entry) return unknownCommand(name, io, commands);
-    command = await entry.load();
-    const parsed = parseArguments([...argv.slice(0, at), ...argv.slice(at + 1)], command.flags);
+    const found = named(await entry.load(), without(argv, at));
+    command = found.command;
+    const parsed = parseArguments(found.argv, command.flags);
     verbose = parsed.globals.verbose ?? false;
     json = parsed.flags.output === 'json';
     if (parsed.help) {
@@ -36,6 +38,17 @@ export async function run(
   } catch (error) {
     return reportFailure({ error, command, verbose, json }, io);
   }
+}
+
+/** The command that the words lead to, through its groups, and the other words. */
+function named(command: Command, argv: readonly string[]): { command: Command; argv: readonly string[] } {
+  const at = command.subcommands && commandIndex(argv, command.flags);
+  const next = at === undefined ? undefined : subcommandOf(command, argv[at] ?? '');
+  return at === undefined || !next ? { command, argv } : named(next, without(argv, at));
+}
+
+function without(argv: readonly string[], at: number): string[] {
+  return [...argv.slice(0, at), ...argv.slice(at + 1)];
 }
 
 /** For a command line with a mistake in it; one without tells by its flags. */

@@ -1,0 +1,49 @@
+import { nearest } from '../src/settings/nearest.ts';
+import { usage } from './arguments.ts';
+import type { Command, FlagTable, Invocation } from './command.ts';
+import { commandHelp, lastWord } from './help.ts';
+import { quote } from './literals.ts';
+
+/** A command that only holds others: `rdctl snapshot`. */
+export interface GroupInput<T extends FlagTable> {
+  name: string;
+  summary: string;
+  description: string;
+  /** Flags that may stand before the subcommand's word; each subcommand declares them too. */
+  flags: T;
+  classic: boolean;
+  subcommands: readonly Command[];
+  /** Instead of help on stdout without a subcommand, and `ERR_USAGE` with one that there is not. */
+  otherwise?(invocation: Invocation<T>): Promise<number>;
+}
+
+/** The group as a command whose `run` is reached when no subcommand was named. */
+export function defineGroup<const T extends FlagTable>(input: GroupInput<T>): Command<T> {
+  const { otherwise, ...rest } = input;
+  const group: Command<T> = {
+    ...rest,
+    usage: 'COMMAND',
+    async run(invocation) {
+      if (otherwise) return otherwise(invocation);
+      const [word] = invocation.args;
+      if (word !== undefined) throw unknownSubcommand(word, input);
+      invocation.io.out(commandHelp(group, invocation.io.platform));
+      return 0;
+    },
+  };
+  return group;
+}
+
+/** The subcommand of a group with that word or alias. */
+export function subcommandOf({ subcommands = [] }: Pick<Command, 'subcommands'>, word: string): Command | undefined {
+  return subcommands.find(({ name, aliases = [] }) => lastWord(name) === word || aliases.includes(word));
+}
+
+function unknownSubcommand(word: string, { name, subcommands }: Pick<Command, 'name' | 'subcommands'>) {
+  const words = (subcommands ?? []).map((each) => lastWord(each.name));
+  const close = nearest(word, words);
+  return usage(
+    `unknown command ${quote(word)} for "rdctl ${name}"`,
+    close === undefined ? undefined : `Did you mean ${close}?`,
+  );
+}
