@@ -1,12 +1,14 @@
 import { RdError } from '../src/errors.ts';
-import type { JsonObject } from '../src/json.ts';
+import { isObject, type JsonObject, type JsonValue } from '../src/json.ts';
 import type { FieldType, SettingFlag } from '../src/settings/field.ts';
+import { leafAt, setLeaf } from '../src/settings/leaf-paths.ts';
 import type { SettingPath } from '../src/settings/settings.gen.ts';
 import { SCHEMA_VERSION } from '../src/settings/settings.gen.ts';
 import type { Flag, FlagTable, GivenFlag } from './command.ts';
 import { SETTING_FLAGS } from './flags.gen.ts';
 import { quote } from './literals.ts';
 import type { PlatformName } from './platform-name.ts';
+import { listOf, mapOf } from './setting-entries.ts';
 
 /** A setting's flag as the generator writes it. */
 export interface SettingFlagRow extends SettingFlag {
@@ -25,19 +27,38 @@ function declaration(row: SettingFlagRow): Flag {
   // The values are checked later, when all of the command line is known to be right, and with another text.
   const values = row.values ? ` One of ${row.values.join(', ')}.` : '';
   const { aliases, hidden, platforms } = row;
-  return { type: flagType(row.type), summary: `${row.summary}${values}`, aliases, hidden, platforms };
+  return { ...form(row.type), summary: `${row.summary}${values}${entries(row.type)}`, aliases, hidden, platforms };
 }
 
-function flagType(type: FieldType): 'boolean' | 'integer' | 'string' {
-  if (type === 'boolean' || type === 'integer' || type === 'string') return type;
-  throw new Error(`a setting of type ${type} cannot have a flag`);
+function form(type: FieldType) {
+  switch (type) {
+    case 'boolean':
+    case 'integer':
+    case 'string':
+      return { type };
+    case 'string[]':
+      return { type: 'strings', placeholder: 'ENTRY' } as const;
+    case 'map<string,boolean>':
+    case 'map<string,string>':
+      return { type: 'strings', placeholder: 'KEY=VALUE' } as const;
+  }
 }
 
-/** One setting that was named on the command line. The last of several occurrences counts, under whichever name. */
+/** How several entries are written. */
+function entries(type: FieldType): string {
+  if (type === 'string[]') return ' Repeatable, or one JSON array; replaces the whole list.';
+  if (!type.startsWith('map')) return '';
+  return ' Repeatable, or one JSON object; null as value removes an entry, the others stay.';
+}
+
+/**
+ * One setting that was named on the command line, under whichever name. Of several occurrences the last one counts; those of
+ * a list or a map add up.
+ */
 export interface GivenSetting {
   row: SettingFlagRow;
   typed: string;
-  value: GivenFlag['value'];
+  value: JsonValue;
 }
 
 /**
@@ -45,18 +66,30 @@ export interface GivenSetting {
  * Throws `ERR_SETTINGS_INVALID` with the texts of the cli facts, 6.2 and 6.3. Nothing has been sent then.
  */
 export function givenSettings(given: readonly GivenFlag[], here: PlatformName): GivenSetting[] {
-  const last = new Map(given.map((flag) => [flag.name, flag]));
+  const found = new Map<string, GivenFlag[]>();
+  for (const flag of given) found.set(flag.name, [...(found.get(flag.name) ?? []), flag]);
   return SETTING_FLAGS.flatMap((row) => {
-    const flag = last.get(row.name);
-    if (!flag) return [];
-    check(row, flag, here);
-    return [{ row, typed: flag.typed, value: flag.value }];
+    const flags = found.get(row.name) ?? [];
+    const last = flags.at(-1);
+    if (!last) return [];
+    check(row, last, here);
+    return [{ row, typed: last.typed, value: settingValue(row, flags, last) }];
   });
 }
 
+function settingValue(row: SettingFlagRow, flags: readonly GivenFlag[], last: GivenFlag): JsonValue {
+  if (row.type === 'string[]') return listOf(flags);
+  return row.type.startsWith('map') ? mapOf(flags, row.type) : last.value;
+}
+
+const EXTENSIONS =
+  'Extensions are changed by `rdctl extension install` and `uninstall`, or by a profile and `rdctl apply`.';
+
 function check(row: SettingFlagRow, flag: GivenFlag, here: PlatformName): void {
   if (!row.platforms.some((each) => each === here.platform)) {
-    throw new RdError('ERR_SETTINGS_INVALID', `option --${flag.typed} is not available on ${here.text}`);
+    throw new RdError('ERR_SETTINGS_INVALID', `option --${flag.typed} is not available on ${here.text}`, {
+      ...(row.path === 'application.extensions.installed' ? { advice: EXTENSIONS } : {}),
+    });
   }
   if (row.values && !row.values.includes(String(flag.value))) {
     throw new RdError(
@@ -74,20 +107,19 @@ function choice(values: readonly string[]): string {
   return quoted.length === 1 ? `${quoted[0]} or ${last}` : `${quoted.join(', ')}, or ${last}`;
 }
 
-/** The body of the PUT: `version` first, then only what was named. */
-export function settingsPayload(settings: readonly GivenSetting[], version: number = SCHEMA_VERSION): JsonObject {
+/**
+ * The body of the PUT: `version` first, then only what was named. With the live settings at hand maps go whole, because not
+ * every application keeps the entries that a body leaves out.
+ */
+export function settingsPayload(
+  settings: readonly GivenSetting[],
+  version: number = SCHEMA_VERSION,
+  live: JsonObject = {},
+): JsonObject {
   const payload: JsonObject = { version };
   for (const { row, value } of settings) {
-    const names = row.path.split('.');
-    const leaf = names.pop() ?? '';
-    let at: JsonObject = payload;
-    for (const name of names) {
-      const inner = at[name];
-      const next: JsonObject = typeof inner === 'object' && inner !== null && !Array.isArray(inner) ? inner : {};
-      at[name] = next;
-      at = next;
-    }
-    at[leaf] = value;
+    const stored = row.type.startsWith('map') ? leafAt(live, row.path) : undefined;
+    setLeaf(payload, row.path, isObject(stored) && isObject(value) ? { ...stored, ...value } : value);
   }
   return payload;
 }

@@ -27,14 +27,16 @@ export async function writeSettings(client: Client, settings: readonly GivenSett
  * Throws `ERR_SETTINGS_INVALID` naming the first flag of a setting that it does not have.
  */
 async function bodyFor(client: Client, settings: readonly GivenSetting[], io: Io): Promise<JsonObject> {
-  const body = settingsPayload(settings);
-  const { version: live } = (await client.settings({ signal: io.signal })).settings;
+  const { settings: stored } = await client.settings({ signal: io.signal });
+  const { version: live } = stored;
+  // An older application keeps its maps elsewhere; where the live ones are not found, only what was named is sent.
+  const body = settingsPayload(settings, SCHEMA_VERSION, stored);
   if (typeof live !== 'number' || live === SCHEMA_VERSION) return body;
   if (live > SCHEMA_VERSION) {
     io.err(
       `The application has settings version ${live}; rdctl knows ${SCHEMA_VERSION} and touches only what is named.\n`,
     );
-    return settingsPayload(settings, live);
+    return settingsPayload(settings, live, stored);
   }
   const { downgrade, missingIn } = await import('../src/settings/downgrade.ts');
   const [missing] = missingIn(live, body);

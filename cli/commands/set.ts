@@ -10,7 +10,9 @@ export const set = defineCommand({
   summary: 'Change single settings',
   usage: '',
   description: `Sends only the settings that are named, in one request. Booleans take their value after
-an equals sign: \`--kubernetes.enabled=false\`. Lists and maps are set with \`apply\`.`,
+an equals sign: \`--kubernetes.enabled=false\`. A list is replaced as a whole: its flag is repeated,
+or takes a JSON array. Entries of a map are changed one by one: \`KEY=true\`, and \`KEY=null\` takes
+one away.`,
   flags: SETTING_FLAG_TABLE,
   classic: true,
   async run({ args, given, io, connect }) {

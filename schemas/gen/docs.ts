@@ -144,10 +144,16 @@ function effectText(field: Field): string {
   return lima === wsl ? EFFECTS[lima] : `macOS, Linux: ${EFFECTS[lima]}; Windows: ${EFFECTS[wsl]}`;
 }
 
-function flagText({ flag, platforms }: Field): string {
+function flagText({ flag, platforms, type }: Field): string {
   if (!flag || flag.hidden) return 'none';
   const same = flag.platforms.join() === platforms.join();
-  return `${code(`--${flag.name}`)}${same ? '' : ` (${platformsText(flag.platforms)})`}`;
+  return `${code(`--${flag.name}`)}${entriesText(type)}${same ? '' : ` (${platformsText(flag.platforms)})`}`;
+}
+
+/** How several entries are written on the command line. */
+function entriesText(type: Field['type']): string {
+  if (type === 'string[]') return ' ENTRY, repeatable, or one JSON array';
+  return type.startsWith('map') ? ' KEY=VALUE, repeatable, or one JSON object' : '';
 }
 
 function platformsText(platforms: readonly Platform[]): string {

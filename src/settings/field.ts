@@ -45,7 +45,7 @@ export interface Field {
   platforms: readonly Platform[];
   /** `lima`: darwin and linux; `wsl`: win32. */
   effect: { lima: Effect; wsl: Effect };
-  /** Absent for arrays and maps, and for `version`. */
+  /** Absent for `version`. */
   flag?: SettingFlag;
   lockable: boolean;
   sensitive: boolean;

@@ -3,32 +3,21 @@ import { parseArguments } from '../../cli/arguments.ts';
 import { SETTING_FLAGS } from '../../cli/flags.gen.ts';
 import { platformName } from '../../cli/platform-name.ts';
 import { givenSettings, SETTING_FLAG_TABLE, settingsPayload } from '../../cli/setting-flags.ts';
-import { PLATFORMS, type Platform } from '../../src/settings/field.ts';
+import type { JsonObject } from '../../src/json.ts';
+import { type FieldType, PLATFORMS, type Platform } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
+import { leafAt } from '../../src/settings/leaf-paths.ts';
 
 const TITLES = { darwin: 'macOS', linux: 'Linux', win32: 'Windows' } as const;
-
-/** Why a setting has no flag. */
-const WITHOUT_FLAG: Readonly<Record<string, string>> = {
-  version: 'cannot be changed',
-  'application.extensions.allowed.list': 'a list: set with apply',
-  'application.extensions.installed': 'changed by installing and uninstalling',
-  'containerEngine.allowedImages.patterns': 'a list: set with apply',
-  'experimental.virtualMachine.proxy.noproxy': 'a list: set with apply',
-  'WSL.integrations': 'a map: set with apply',
-  'diagnostics.mutedChecks': 'a map: set with apply',
-};
 
 function given(argv: string[], platform: Platform = 'linux') {
   return givenSettings(parseArguments(argv, SETTING_FLAG_TABLE).given, { platform, text: TITLES[platform] });
 }
 
-test('each setting has a flag or a written reason for having none', () => {
-  const flagged = new Set<string>(SETTING_FLAGS.map((row) => row.path));
-  for (const { path } of FIELDS) {
-    expect([path, flagged.has(path) !== path in WITHOUT_FLAG]).toEqual([path, true]);
-  }
-  expect(flagged.size).toBe(SETTING_FLAGS.length);
+test('each setting has one flag, the version none', () => {
+  expect(SETTING_FLAGS.map(({ path }) => path)).toEqual(
+    FIELDS.map(({ path }) => path).filter((path) => path !== 'version'),
+  );
 });
 
 test('flag names follow from the setting path', () => {
@@ -37,7 +26,7 @@ test('flag names follow from the setting path', () => {
       /([a-z])([A-Z]+)/g,
       (_all, before: string, capitals: string) => `${before}-${capitals.toLowerCase()}`,
     );
-    expect(name).toBe(expected);
+    expect(name).toBe(expected.replace(/^WSL/, 'wsl'));
   }
 });
 
@@ -46,10 +35,19 @@ test('no name means two flags', () => {
   expect(new Set(names).size).toBe(names.length);
 });
 
+const SAMPLES: Readonly<Record<FieldType, string>> = {
+  boolean: 'true',
+  integer: '7',
+  string: 'x',
+  'string[]': 'x',
+  'map<string,boolean>': 'x=true',
+  'map<string,string>': 'x=y',
+};
+
 describe('platforms', () => {
   test.each(PLATFORMS)('on %s a flag of another platform parses and is refused', (platform) => {
     for (const row of SETTING_FLAGS) {
-      const value = row.values?.[0] ?? { boolean: 'true', integer: '7', string: 'x' }[row.type as 'string'];
+      const value = row.values?.[0] ?? SAMPLES[row.type];
       const act = () => given([`--${row.name}=${value}`], platform);
       if (row.platforms.includes(platform)) expect(act()).toHaveLength(1);
       else expect(act).toThrow(`option --${row.name} is not available on ${TITLES[platform]}`);
@@ -102,4 +100,62 @@ test('the payload holds the version and what was named, in the order of the sche
   expect(JSON.stringify(payload)).toBe(
     '{"version":19,"containerEngine":{"name":"docker"},"kubernetes":{"enabled":false},"images":{"namespace":""}}',
   );
+});
+
+describe('lists and maps', () => {
+  const payload = (argv: string[], live?: JsonObject) => settingsPayload(given(argv, 'win32'), 19, live);
+  const patterns = (...values: string[]) => {
+    const sent = payload(values.map((value) => `--container-engine.allowed-images.patterns=${value}`));
+    return leafAt(sent, 'containerEngine.allowedImages.patterns');
+  };
+  const muted = (argv: string[], live?: JsonObject) =>
+    leafAt(
+      payload(
+        argv.map((value) => `--diagnostics.muted-checks=${value}`),
+        live,
+      ),
+      'diagnostics.mutedChecks',
+    );
+
+  test('a list is what its occurrences add up to, each an entry or a JSON array', () => {
+    expect(patterns('busybox', 'docker.io/library/')).toEqual(['busybox', 'docker.io/library/']);
+    expect(patterns('["a","b"]')).toEqual(['a', 'b']);
+    expect(patterns('a', ' ["b"]', 'c')).toEqual(['a', 'b', 'c']);
+    expect(patterns('[]')).toEqual([]);
+    expect(patterns('a,b')).toEqual(['a,b']);
+  });
+
+  test('a map takes entries one by one or as a JSON object, and null takes one away', () => {
+    expect(muted(['A=true', 'B=0', 'C=null'])).toEqual({ A: true, B: false, C: null });
+    expect(muted(['{"A":true,"B":null}', 'A=false'])).toEqual({ A: false, B: null });
+    expect(muted(['a=b=true'])).toEqual({ 'a=b': true });
+    expect(muted(['__proto__=true'])).toEqual(JSON.parse('{"__proto__":true}'));
+    expect(payload(['--wsl.integrations', 'Ubuntu=true'])).toMatchObject({ WSL: { integrations: { Ubuntu: true } } });
+    expect(payload(['--WSL.integrations', 'Ubuntu=true'])).toMatchObject({ WSL: { integrations: { Ubuntu: true } } });
+  });
+
+  test('entries that live beside the named ones are sent with them', () => {
+    const live = { diagnostics: { mutedChecks: { A: true, B: true } } };
+    expect(muted(['B=null', 'C=true'], live)).toEqual({ A: true, B: null, C: true });
+  });
+
+  test.each([
+    ['container-engine.allowed-images.patterns', '["a"', 'be an entry or a JSON array of strings'],
+    ['container-engine.allowed-images.patterns', '[1]', 'be an entry or a JSON array of strings'],
+    ['diagnostics.muted-checks', 'A', 'be KEY=true, KEY=false, KEY=null, or a JSON object of these'],
+    ['diagnostics.muted-checks', 'A=maybe', 'be KEY=true, KEY=false, KEY=null, or a JSON object of these'],
+    ['diagnostics.muted-checks', '=true', 'be KEY=true, KEY=false, KEY=null, or a JSON object of these'],
+    ['diagnostics.muted-checks', '{"A":"true"}', 'be KEY=true, KEY=false, KEY=null, or a JSON object of these'],
+    ['diagnostics.muted-checks', '{', 'be KEY=true, KEY=false, KEY=null, or a JSON object of these'],
+  ])('--%s %s is refused', (name, value, expected) => {
+    expect(() => given([`--${name}`, value])).toThrow(
+      `invalid value for option --${name}: ${JSON.stringify(value)}; must ${expected}`,
+    );
+  });
+
+  test('installed extensions are not set here', () => {
+    expect(() => given(['--application.extensions.installed', 'a=b'])).toThrow(
+      expect.objectContaining({ advice: expect.stringContaining('rdctl extension install') }),
+    );
+  });
 });

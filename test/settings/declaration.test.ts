@@ -27,12 +27,11 @@ describe.each(FIELDS.filter(({ path }) => path !== 'version').map((field) => [fi
       expect(readFileSync('docs/settings.md', 'utf8')).toContain(`## \`${path}\``);
     });
 
-    test('has a flag named after it exactly when it is one value', () => {
+    test('has a flag named after it', () => {
       const name = path
         .replace(/([a-z])([A-Z]+)/g, (_, low: string, high: string) => `${low}-${high.toLowerCase()}`)
         .toLowerCase();
-      const single = ['boolean', 'integer', 'string'].includes(field.type);
-      expect(field.flag?.name).toBe(single ? name : undefined);
+      expect(field.flag?.name).toBe(name);
     });
 
     test.each(DRIVERS.map((driver) => [driver.name, driver] as const))(
