@@ -4,6 +4,7 @@ import fastify from 'fastify';
 import { RdError } from '../errors.ts';
 import { collectBody } from './body.ts';
 import type { ApiContext } from './context.ts';
+import { describedRoutes } from './described-routes.ts';
 import { createErrorHandler, pathOf } from './error-handler.ts';
 import { createGuard } from './guard.ts';
 import { aboutRoutes } from './routes/about.ts';
@@ -11,6 +12,7 @@ import { backendStateRoutes } from './routes/backend-state.ts';
 import { listingRoutes } from './routes/listings.ts';
 import { notReadyRoutes } from './routes/not-ready.ts';
 import { olderVersionRoutes } from './routes/older-version.ts';
+import { openApiRoutes } from './routes/openapi.ts';
 import { planRoutes } from './routes/plan.ts';
 import { proposalRoutes } from './routes/proposal.ts';
 import { settingsRoutes } from './routes/settings.ts';
@@ -62,6 +64,7 @@ export function createApp(context: ApiContext, server?: Server): FastifyInstance
     handleError(unknownCommand(request.method, pathOf(request)), request, reply),
   );
 
+  const described = describedRoutes(app);
   listingRoutes(app);
   aboutRoutes(app);
   settingsRoutes(app, context);
@@ -71,6 +74,7 @@ export function createApp(context: ApiContext, server?: Server): FastifyInstance
   notReadyRoutes(app);
   olderVersionRoutes(app);
   statusRoutes(app, context);
+  openApiRoutes(app, context, described);
   // In a scope of its own: there, bodies are parsed and checked against a schema.
   app.register((scope, _options, done) => {
     planRoutes(scope, context);

@@ -17,7 +17,7 @@ export async function collectBody(stream: AsyncIterable<Buffer>): Promise<Buffer
     else parts.push(part);
   }
   if (size > BODY_LIMIT) {
-    throw new RdError('ERR_BODY_TOO_LARGE', `request body is too long, request body size exceeds ${BODY_LIMIT}`);
+    throw new RdError('ERR_BODY_TOO_LARGE', TEXTS.bodyTooLong);
   }
   return Buffer.concat(parts);
 }

@@ -8,6 +8,8 @@ export interface ReplyDoc {
   body: 'text' | 'json' | 'none';
   /** Of the body, where it is JSON (also JSON that is sent as text). */
   schema?: JsonSchema;
+  /** What each header beside the usual ones says, by name. */
+  headers?: Readonly<Record<string, string>>;
   example?: unknown;
 }
 
@@ -18,6 +20,8 @@ export interface RouteDoc {
   /** What a caller has to know beyond that. */
   description?: string;
   query?: Readonly<Record<string, { description: string; required?: boolean }>>;
+  /** Request headers that mean something here, by name. */
+  headers?: Readonly<Record<string, string>>;
   body?: { description: string; schema: JsonSchema; required: boolean };
   /** By status. Left out, because every route has them: 401, 403 of the guard, 413, and 500 for a bug. */
   replies: Readonly<Record<number, ReplyDoc>>;
@@ -30,6 +34,13 @@ declare module 'fastify' {
     doc?: RouteDoc;
   }
 }
+
+/** A document of `schemas/`, by its name there (`Status`, `Settings`); `src/api/openapi-schemas.ts` lists them. */
+export function schemaOf(name: SchemaName): JsonSchema {
+  return { $ref: `#/components/schemas/${name}` };
+}
+
+export type SchemaName = 'Settings' | 'Status' | 'Plan' | 'Error';
 
 /** Options of a route that carry its description: `app.get('/v1/about', documented({...}), handler)`. */
 export function documented(doc: RouteDoc): { config: { doc: RouteDoc } } {

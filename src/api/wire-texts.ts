@@ -1,6 +1,9 @@
 import { MOST_LEVELS } from '../json.ts';
 import { COMPATIBLE } from '../product.ts';
 
+/** Bytes that a request body may have; exactly this many are accepted. */
+export const BODY_LIMIT = 4 * 1024 * 1024;
+
 /** Sentences that scripts and the compatible tool match on (api facts, 8, 10.3, 11, 12.3, 15.4). */
 export const TEXTS = {
   about:
@@ -10,6 +13,7 @@ export const TEXTS = {
   noSettings: 'no settings specified in the request',
   notJson: 'error processing JSON request block',
   tooDeep: `the request body is nested more than ${MOST_LEVELS} levels deep`,
+  bodyTooLong: `request body is too long, request body size exceeds ${BODY_LIMIT}`,
   notAnObject: 'settings payload is not an object',
   noChange: 'no changes necessary',
   noRestart: 'settings updated; no restart required',
@@ -24,6 +28,3 @@ export const TEXTS = {
 
 export const TEXT_TYPE = 'text/plain; charset=utf-8';
 export const JSON_TYPE = 'application/json; charset=utf-8';
-
-/** Bytes that a request body may have; exactly this many are accepted. */
-export const BODY_LIMIT = 4 * 1024 * 1024;

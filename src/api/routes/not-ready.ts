@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { RdError } from '../../errors.ts';
 import { ENDPOINTS } from '../endpoints.ts';
+import { documented } from '../route-doc.ts';
 import { TEXTS } from '../wire-texts.ts';
 
 /** Parts of the interface that this release does not have, by the first word of their endpoints. */
@@ -23,6 +24,10 @@ export function notReadyRoutes(app: FastifyInstance): void {
     const sentence = PARTS[name.split('/', 1)[0] ?? ''];
     if (sentence === undefined) continue;
     app.route({
+      ...documented({
+        summary: 'Not there in this release',
+        replies: { 503: { description: 'always', body: 'text', example: sentence } },
+      }),
       method,
       url: `/v1/${name}`,
       handler: () => {

@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { RdError } from '../../errors.ts';
 import { ENDPOINTS } from '../endpoints.ts';
 import { pathOf } from '../error-handler.ts';
+import { documented } from '../route-doc.ts';
 
 /** Served below `/v0` like below `/v1`, for tools of the oldest releases. */
 const SERVED = new Set(['GET settings', 'PUT settings', 'PUT shutdown']);
@@ -11,6 +12,18 @@ export function olderVersionRoutes(app: FastifyInstance): void {
   for (const { method, name, since } of ENDPOINTS) {
     if (since !== 0 || SERVED.has(`${method} ${name}`)) continue;
     app.route({
+      ...documented({
+        summary: `Names the path of this endpoint below /v1`,
+        description: 'Nothing is done.',
+        unlisted: true,
+        replies: {
+          400: {
+            description: 'always',
+            body: 'text',
+            example: `Invalid version "/v0" for endpoint "${method} /v0/${name}" - use "/v1/${name}"`,
+          },
+        },
+      }),
       method,
       url: `/v0/${name}`,
       handler: (request) => {

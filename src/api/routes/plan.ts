@@ -14,6 +14,7 @@ import type { Settings } from '../../settings/settings.gen.ts';
 import { unknownKeys, validate } from '../../settings/validate.ts';
 import { collectBody, parseJson } from '../body.ts';
 import type { ApiContext } from '../context.ts';
+import { documented, schemaOf } from '../route-doc.ts';
 import { validateContext } from '../settings-update.ts';
 import { JSON_TYPE } from '../wire-texts.ts';
 
@@ -33,6 +34,21 @@ const BODY = {
   },
 } as const;
 
+const DOC = documented({
+  summary: 'What a desired state would change here, at what cost',
+  description:
+    'Changes nothing. Locked fields and fields that the driver cannot give effect to are changes with `blocked`, not errors.',
+  body: { description: 'The desired state', required: true, schema: BODY },
+  replies: {
+    200: { description: 'the plan', body: 'json', schema: schemaOf('Plan') },
+    400: {
+      description: 'a malformed request or bad settings, each with its pointer',
+      body: 'json',
+      schema: schemaOf('Error'),
+    },
+  },
+});
+
 /** `POST /v2/plan`: what a desired state would change here, at what cost. Changes nothing. */
 export function planRoutes(app: FastifyInstance, context: ApiContext): void {
   const { controllers, store, driver, about } = context;
@@ -40,7 +56,7 @@ export function planRoutes(app: FastifyInstance, context: ApiContext): void {
   app.addContentTypeParser('*', async (_request: FastifyRequest, payload: IncomingMessage) =>
     parseJson(await collectBody(payload)),
   );
-  app.post<{ Body: PlanRequest }>('/v2/plan', { schema: { body: BODY } }, async ({ body }, reply) => {
+  app.post<{ Body: PlanRequest }>('/v2/plan', { ...DOC, schema: { body: BODY } }, async ({ body }, reply) => {
     const request = { ...body, settings: canonicalise(body.settings) };
     checkSettings(request, store.snapshot().desired.settings, context);
     // A container that was started a second ago is at stake, too.

@@ -6,8 +6,63 @@ import { bytesOf, settingsPayload } from '../body.ts';
 import type { ApiContext } from '../context.ts';
 import type { DesiredSnapshot, Turn } from '../desired-store.ts';
 import { ignoredKeysHeader } from '../ignored-keys.ts';
+import { documented, type RouteDoc, schemaOf } from '../route-doc.ts';
 import { decideUpdate } from '../settings-update.ts';
 import { TEXT_TYPE, TEXTS } from '../wire-texts.ts';
+
+const GET_DOC = {
+  summary: 'All settings',
+  replies: {
+    200: {
+      description: 'always; never 304',
+      body: 'text',
+      schema: schemaOf('Settings'),
+      headers: { ETag: 'Strong tag over settings and locks' },
+    },
+  },
+} as const satisfies RouteDoc;
+const WRITTEN = {
+  ETag: 'Of the settings as they are now',
+  'Rdctl-Generation': 'Version of the desired state; in force when `observedGeneration` of the status has reached it',
+  'Rdctl-Ignored-Keys': 'Keys of the body that are no settings, percent-encoded; absent when there are none',
+};
+const PUT_DOC = {
+  summary: 'Change settings',
+  description:
+    'Keys that are left out stay; a list replaces the list; a map is merged by key, and `null` removes an entry. Everything is checked before anything is changed.',
+  headers: { 'If-Match': 'Tag of the settings that were read; any number, separated by commas' },
+  body: {
+    description: 'Any part of the settings with its `version`; shapes of older versions are migrated',
+    required: true,
+    schema: { type: 'object', required: ['version'], properties: { version: { type: 'integer', minimum: 1 } } },
+  },
+  replies: {
+    202: {
+      description: 'accepted; the sentence says what follows',
+      body: 'text',
+      headers: WRITTEN,
+      example: TEXTS.noRestart,
+    },
+    400: {
+      description: 'no settings, or bad ones: a heading and a line each',
+      body: 'text',
+      example: TEXTS.noSettings,
+    },
+    412: { description: '`If-Match` was sent and something has changed since', body: 'text' },
+    503: { description: 'the service is shutting down', body: 'text' },
+  },
+} as const satisfies RouteDoc;
+const LOCKED_DOC = documented({
+  summary: 'Which fields an administrator has locked',
+  replies: {
+    200: {
+      description: 'always; `true` for every locked field',
+      body: 'text',
+      schema: { type: 'object' },
+      example: { version: true, containerEngine: { name: true } },
+    },
+  },
+});
 
 /** A line of the log stays short whatever was sent. */
 const LOGGED_KEYS = 20;
@@ -22,10 +77,11 @@ interface Outcome {
 export function settingsRoutes(app: FastifyInstance, context: ApiContext): void {
   const { store } = context;
   for (const url of ['/v1/settings', '/v0/settings']) {
-    app.get(url, (_request, reply) => sendSettings(reply, store.snapshot()));
-    app.put(url, (request, reply) => putSettings(request, reply, context));
+    const older = url.startsWith('/v0/') ? ({ unlisted: true } as const) : {};
+    app.get(url, documented({ ...GET_DOC, ...older }), (_request, reply) => sendSettings(reply, store.snapshot()));
+    app.put(url, documented({ ...PUT_DOC, ...older }), (request, reply) => putSettings(request, reply, context));
   }
-  app.get('/v1/settings/locked', (_request, reply) => {
+  app.get('/v1/settings/locked', LOCKED_DOC, (_request, reply) => {
     reply.type(TEXT_TYPE).send(store.lockedBody);
   });
 }

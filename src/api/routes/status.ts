@@ -2,11 +2,16 @@ import type { FastifyInstance } from 'fastify';
 import { PRODUCT } from '../../product.ts';
 import type { StatusDocument } from '../../reconcile/status-document.ts';
 import type { ApiContext } from '../context.ts';
+import { documented, schemaOf } from '../route-doc.ts';
 import { JSON_TYPE } from '../wire-texts.ts';
 
 /** `GET /v2/status`: the document of `schemas/status.json`. */
 export function statusRoutes(app: FastifyInstance, context: ApiContext): void {
-  app.get('/v2/status', (_request, reply) => {
+  const doc = documented({
+    summary: 'Who is speaking, what is wanted and what is',
+    replies: { 200: { description: 'always', body: 'json', schema: schemaOf('Status') } },
+  });
+  app.get('/v2/status', doc, (_request, reply) => {
     reply.type(JSON_TYPE).send(`${JSON.stringify(statusDocument(context), null, 2)}\n`);
   });
 }

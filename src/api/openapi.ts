@@ -1,0 +1,174 @@
+import type { JsonValue } from '../json.ts';
+import { COMPATIBLE, PRODUCT } from '../product.ts';
+import type { DescribedRoute } from './described-routes.ts';
+import { componentSchemas } from './openapi-schemas.ts';
+import { type JsonSchema, type ReplyDoc, type RouteDoc, schemaOf } from './route-doc.ts';
+import { JSON_TYPE, TEXT_TYPE, TEXTS } from './wire-texts.ts';
+
+interface Media {
+  schema: JsonSchema;
+  example?: unknown;
+}
+
+interface OpenApiReply {
+  description: string;
+  headers?: Record<string, { description: string; schema: JsonSchema }>;
+  content?: Record<string, Media>;
+}
+
+interface OpenApiParameter {
+  name: string;
+  in: 'query' | 'header';
+  description: string;
+  required?: true;
+  schema: JsonSchema;
+}
+
+export interface OpenApiOperation {
+  operationId: string;
+  summary: string;
+  description?: string;
+  tags: string[];
+  parameters?: OpenApiParameter[];
+  requestBody?: { description: string; required: boolean; content: Record<string, Media> };
+  responses: Record<string, OpenApiReply>;
+}
+
+export interface OpenApiDocument {
+  openapi: '3.1.0';
+  info: { title: string; version: string; summary: string; description: string };
+  servers: { url: string; description: string }[];
+  security: Record<string, string[]>[];
+  tags: { name: string; description: string }[];
+  paths: Record<string, Record<string, OpenApiOperation>>;
+  components: { schemas: Record<string, JsonSchema>; securitySchemes: Record<string, JsonSchema> };
+}
+
+const TEXT: JsonSchema = { type: 'string' };
+/** The bytes are read as JSON whatever the media type says; this is what a client should send. */
+const BODY_TYPE = 'application/json';
+
+/** The OpenAPI 3.1 document of these routes. `port` is where the service listens. */
+export function openApiDocument(routes: readonly DescribedRoute[], version: string, port?: number): OpenApiDocument {
+  const paths: OpenApiDocument['paths'] = {};
+  for (const { method, path, doc } of routes) {
+    if (doc === undefined) continue;
+    const item = paths[path] ?? {};
+    item[method.toLowerCase()] = operation(method, path, doc);
+    paths[path] = item;
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: `${PRODUCT.name} management API`,
+      version,
+      summary: 'Local control of a container desktop',
+      description: `Below /v1 (and in part /v0) compatible with ${COMPATIBLE.productName}; below /v2 our own. Bodies are read as JSON in UTF-8 whatever their media type is.`,
+    },
+    servers: [{ url: `http://127.0.0.1:${port ?? PRODUCT.defaultPort}`, description: 'This computer alone' }],
+    security: [{ basic: [] }],
+    tags: [
+      { name: 'compatible', description: `The interface of ${COMPATIBLE.productName}` },
+      { name: 'older', description: 'Paths of its oldest releases, not listed' },
+      { name: 'own', description: 'What that interface has no word for' },
+    ],
+    paths,
+    components: {
+      schemas: componentSchemas(),
+      securitySchemes: {
+        basic: { type: 'http', scheme: 'basic', description: 'User and password of the connection file' },
+      },
+    },
+  };
+}
+
+function operation(method: string, path: string, doc: RouteDoc): OpenApiOperation {
+  const parameters = parametersOf(doc);
+  const replies = { ...usualReplies(method, path), ...doc.replies };
+  return {
+    operationId: operationId(method, path),
+    summary: doc.summary,
+    ...(doc.description === undefined ? {} : { description: doc.description }),
+    tags: [tagOf(path)],
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(doc.body === undefined
+      ? {}
+      : {
+          requestBody: {
+            description: doc.body.description,
+            required: doc.body.required,
+            content: { [BODY_TYPE]: { schema: doc.body.schema } },
+          },
+        }),
+    responses: Object.fromEntries(Object.entries(replies).map(([status, reply]) => [status, replyOf(reply)])),
+  };
+}
+
+/** `PUT /v1/settings/locked` → `put_v1_settings_locked`. */
+function operationId(method: string, path: string): string {
+  const words = path.split(/[^A-Za-z0-9]+/).filter((word) => word !== '');
+  return [method.toLowerCase(), ...(words.length === 0 ? ['root'] : words)].join('_');
+}
+
+function tagOf(path: string): string {
+  if (path.startsWith('/v2/')) return 'own';
+  return path.startsWith('/v0/') ? 'older' : 'compatible';
+}
+
+function parametersOf({ query = {}, headers = {} }: RouteDoc): OpenApiParameter[] {
+  return [
+    ...Object.entries(query).map(
+      ([name, { description, required }]): OpenApiParameter => ({
+        name,
+        in: 'query',
+        description,
+        ...(required ? { required } : {}),
+        schema: TEXT,
+      }),
+    ),
+    ...Object.entries(headers).map(
+      ([name, description]): OpenApiParameter => ({ name, in: 'header', description, schema: TEXT }),
+    ),
+  ];
+}
+
+function replyOf({ description, body, schema, headers, example }: ReplyDoc): OpenApiReply {
+  const media = { ...(example === undefined ? {} : { example }) };
+  return {
+    description,
+    ...(headers === undefined
+      ? {}
+      : {
+          headers: Object.fromEntries(
+            Object.entries(headers).map(([name, meaning]) => [name, { description: meaning, schema: TEXT }]),
+          ),
+        }),
+    ...(body === 'none'
+      ? {}
+      : {
+          content: {
+            [body === 'json' ? JSON_TYPE : TEXT_TYPE]:
+              body === 'json' ? { schema: schema ?? {}, ...media } : { schema: textSchema(schema), ...media },
+          },
+        }),
+  };
+}
+
+/** JSON that is sent as text is described as what the text holds. */
+function textSchema(schema: JsonSchema | undefined): JsonSchema {
+  return schema === undefined ? TEXT : { ...TEXT, contentMediaType: 'application/json', contentSchema: schema };
+}
+
+/** What the guard, the body limit and a bug answer on every route. */
+export function usualReplies(method: string, path: string): Record<number, ReplyDoc> {
+  const refusal = (description: string, example?: JsonValue): ReplyDoc =>
+    path.startsWith('/v2/')
+      ? { description, body: 'json', schema: schemaOf('Error') }
+      : { description, body: 'text', ...(example === undefined ? {} : { example }) };
+  return {
+    401: refusal('no or wrong credentials', TEXTS.unauthorized),
+    403: refusal('a Host or Origin header that is not accepted'),
+    ...(method === 'GET' ? {} : { 413: refusal('a body of more than 4 MiB', TEXTS.bodyTooLong) }),
+    500: refusal('a bug, or a disk that cannot be written', TEXTS.internal),
+  };
+}
