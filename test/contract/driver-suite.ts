@@ -3,12 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type {
+  ClusterDriver,
   Driver,
   DriverFactory,
   EngineName,
   EngineSpec,
   EngineStatus,
   MachineSpec,
+  ServicePort,
 } from '../../src/drivers/driver.ts';
 
 /** A driver under the contract, with what the suite needs to look behind it. */
@@ -24,6 +26,8 @@ export interface DriverSubject {
   };
   /** What of the instance there is outside its directory: none after the machine's stop. */
   traces(directory: string): Promise<string[]>;
+  /** Of a driver whose cluster can be reached: a service there that answers HTTP. */
+  cluster?: { web: ServicePort; webName: string };
   /** Damages the running machine so that `adjust` can bring it back; absent where nothing of it can go missing. */
   damage?(directory: string): Promise<void>;
 }
@@ -185,6 +189,10 @@ export function driverSuite(subject: DriverSubject): void {
       }
     });
 
+    const { cluster } = subject;
+    if (cluster)
+      clusterPower(cluster, () => driver, { start: () => machine('start'), engine: () => start(engineSpec('moby')) });
+
     const { damage } = subject;
     if (!damage) return;
     test('says what is missing of a running machine, and brings it back while the engine goes on', async () => {
@@ -196,5 +204,49 @@ export function driverSuite(subject: DriverSubject): void {
       expect(await driver.machine.observe(never)).toEqual({ state: 'on', spec: MACHINE });
       expect(await engine('moby')).toMatchObject({ state: 'running' });
     });
+  });
+}
+
+/** What the optional power `connect` promises. */
+function clusterPower(
+  { web, webName }: NonNullable<DriverSubject['cluster']>,
+  driver: () => Driver,
+  up: { start(): Promise<void>; engine(): Promise<void> },
+): void {
+  const never = new AbortController().signal;
+
+  async function running(): Promise<ClusterDriver & { connect: NonNullable<ClusterDriver['connect']> }> {
+    const { cluster } = driver();
+    const connect = cluster?.connect;
+    if (!cluster || !connect) throw new Error('the driver has no cluster that can be reached');
+    await up.start();
+    await up.engine();
+    const [version = ''] = await cluster.versions(never);
+    const spec = { version, port: 6443, traefik: true, flannel: true, spinkube: false, localhostOnly: false };
+    await cluster.perform({ do: 'start', spec: { ...spec, engine: 'moby' } }, never);
+    await expect.poll(async () => (await cluster.observe(never)).state).toBe('running');
+    return { ...cluster, connect };
+  }
+
+  test('reaches the port of a service by its number and by its name, and passes on the end of what was said', async () => {
+    const cluster = await running();
+    for (const port of [web.port, webName]) {
+      const connection = await cluster.connect({ ...web, port }, never);
+      connection.end('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+      let answer = '';
+      for await (const part of connection) answer += String(part);
+      expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+    }
+    await cluster.perform({ do: 'stop' }, never);
+  });
+
+  test('tells a service that is not there from a cluster that is not there', async () => {
+    const cluster = await running();
+    const nowhere = { namespace: 'default', service: 'no-such-service', port: 80 };
+    await expect(cluster.connect(nowhere, never)).rejects.toMatchObject({ code: 'ERR_NOT_FOUND' });
+    await expect(cluster.connect({ ...web, port: 'nope' }, never)).rejects.toMatchObject({ code: 'ERR_NOT_FOUND' });
+    await expect(cluster.connect(web, AbortSignal.abort())).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
+    await cluster.perform({ do: 'stop' }, never);
+    await expect(cluster.connect(web, never)).rejects.toMatchObject({ code: 'ERR_NOT_READY' });
   });
 }

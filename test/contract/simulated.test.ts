@@ -27,4 +27,5 @@ driverSuite({
     },
   },
   traces: async () => [],
+  cluster: { web: { namespace: 'default', service: 'web', port: 80 }, webName: 'http' },
 });

@@ -11,6 +11,7 @@ import type {
 } from '../../driver.ts';
 import type { FaultSource } from './faults.ts';
 import { type Model, noted, type StepRecord, workloadOf } from './model.ts';
+import { serviceConnection } from './services.ts';
 import type { ModelStore } from './store.ts';
 import { clusterAfter, engineAfter, type FirstWorkload, machineAfter } from './transitions.ts';
 import { SIMULATED_VERSIONS } from './versions.ts';
@@ -46,6 +47,12 @@ export function simulatedDriver(simulation: Simulation): Driver {
     observe: (signal) => look('cluster', signal, (model) => clusterStatus(model, now())),
     perform: (step, signal) =>
       act('cluster', step.do, signal, (model) => clusterAfter(model, step, now() + simulation.clusterReadyMs)),
+    async connect(target, signal) {
+      const status = await look('cluster', signal, (model) => clusterStatus(model, now()));
+      if (signal.aborted) throw calledOff('cluster', 'connect');
+      if (status.state === 'running' && status.ready) return serviceConnection(target);
+      throw new RdError('ERR_NOT_READY', 'the simulated cluster does not run');
+    },
   };
   return {
     ...info,
