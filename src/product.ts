@@ -27,7 +27,51 @@ export const COMPATIBLE = {
   target: 'rancher-desktop',
   /** Deployment profile directory on Linux. */
   policyDirectory: '/etc/rancher-desktop',
+  /** Preference domain of deployment profiles on macOS. */
+  policyDomain: 'io.rancherdesktop.profile',
+  /** Registry keys of deployment profiles on Windows, below a hive; the second is that of older releases. */
+  policyKey: 'SOFTWARE\\Policies\\Rancher Desktop',
+  olderPolicyKey: 'SOFTWARE\\Rancher Desktop\\Profile',
 } as const;
+
+/** The names under which this installation is found by others: directories, files, docker context, marks in shell files. */
+export interface Identity {
+  /** Directory below the per-user data, configuration and cache directories. */
+  directory: string;
+  connectionFile: string;
+  dockerContext: string;
+  /** Lines around what is ours in a shell file. */
+  blockStart: string;
+  blockEnd: string;
+  /** Name of the autostart entry: a file name on Linux (with `.desktop`) and macOS (with `.plist`), a value on Windows. */
+  autostart: { linux: string; darwin: string; win32: string };
+}
+
+export const OWN_IDENTITY: Identity = {
+  directory: PRODUCT.name,
+  connectionFile: PRODUCT.connectionFile,
+  dockerContext: PRODUCT.name,
+  blockStart: '### MANAGED BY RDCTL START (DO NOT EDIT)',
+  blockEnd: '### MANAGED BY RDCTL END (DO NOT EDIT)',
+  autostart: { linux: 'rdctl.desktop', darwin: 'io.rdctl.autostart.plist', win32: 'rdctl' },
+};
+
+/** In drop-in mode: the compatible application's names, where its scripts and users look for them. */
+export const DROP_IN_IDENTITY: Identity = {
+  directory: COMPATIBLE.directory,
+  connectionFile: COMPATIBLE.connectionFile,
+  dockerContext: 'rancher-desktop',
+  blockStart: '### MANAGED BY RANCHER DESKTOP START (DO NOT EDIT)',
+  blockEnd: '### MANAGED BY RANCHER DESKTOP END (DO NOT EDIT)',
+  autostart: {
+    linux: 'rancher-desktop.desktop',
+    darwin: 'io.rancherdesktop.autostart.plist',
+    win32: 'RancherDesktop',
+  },
+};
+
+/** Value of `RDCTL_COMPAT` that asks for drop-in mode. */
+export const DROP_IN = 'rancher-desktop';
 
 /** Drivers that can be asked for by name; a test holds this equal to the list of drivers. */
 export const DRIVER_NAMES = ['simulated', 'host'] as const;

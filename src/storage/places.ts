@@ -1,6 +1,6 @@
 import { posix, win32 } from 'node:path';
 import { RdError } from '../errors.ts';
-import { COMPATIBLE, PRODUCT } from '../product.ts';
+import { COMPATIBLE, DROP_IN, DROP_IN_IDENTITY, type Identity, OWN_IDENTITY } from '../product.ts';
 import type { Platform } from '../settings/field.ts';
 
 /** Environment variables as a plain record. */
@@ -10,6 +10,8 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export interface Places {
   /** Value of `RDCTL_HOME`; absent when the places of the operating system are used. */
   home?: string;
+  /** Drop-in mode (`RDCTL_COMPAT`): all of this is where the compatible application has it. */
+  dropIn?: 'rancher-desktop';
   data: string;
   config: string;
   logs: string;
@@ -28,7 +30,13 @@ export interface Places {
   applyLock: string;
   /** Exists while the backend must stay stopped (api facts, 12.4). */
   backendLock: string;
-  /** The compatible application's connection file; absent with `RDCTL_HOME`, where only our own is read. */
+  snapshots: string;
+  extensions: string;
+  /** Programs of ours for the PATH of a user. */
+  bin: string;
+  /** In drop-in mode: says that the directories are ours to use. */
+  dropInMarker?: string;
+  /** The compatible application's connection file; absent with `RDCTL_HOME`, where only our own is read, and in drop-in mode. */
   foreignConnectionFile?: string;
 }
 
@@ -38,35 +46,57 @@ interface Bases {
   logs: string;
   state: string;
   cache: string;
+  /** Absent: `bin` in the data directory. */
+  bin?: string;
   foreignData?: string;
 }
 
 /**
- * The directories of this product for one user. `RDCTL_HOME`, when set and not empty, moves all of them below one directory.
- * @throws RdError `ERR_USAGE` when `RDCTL_HOME` is relative or no home directory is known.
+ * The directories of this product for one user. `RDCTL_HOME`, when set and not empty, moves all of them below one directory;
+ * otherwise `RDCTL_COMPAT=rancher-desktop` (drop-in mode) makes them those of the compatible application (tool facts, 12.1).
+ * @throws RdError `ERR_USAGE` when `RDCTL_HOME` is relative, `RDCTL_COMPAT` has another value or no home directory is known.
  */
 export function places(env: Environment, platform: Platform, homedir: string): Places {
   const { join } = platform === 'win32' ? win32 : posix;
   const home = ownHome(env, platform);
-  const bases = home === undefined ? systemBases(env, platform, homedir) : basesBelow(home, platform);
+  const dropIn = home === undefined && wantsDropIn(env);
+  const identity = dropIn ? DROP_IN_IDENTITY : OWN_IDENTITY;
+  const bases = home === undefined ? systemBases(env, platform, homedir, identity) : basesBelow(home, platform);
   return {
     ...(home === undefined ? {} : { home }),
+    ...(dropIn ? { dropIn: DROP_IN, dropInMarker: join(bases.data, 'rdctl-drop-in.json') } : {}),
     data: bases.data,
     config: bases.config,
     logs: bases.logs,
     state: bases.state,
     cache: bases.cache,
-    connectionFile: join(bases.data, PRODUCT.connectionFile),
+    connectionFile: join(bases.data, identity.connectionFile),
     settingsFile: join(bases.config, 'settings.json'),
     previousSettingsFile: join(bases.config, 'settings.previous.json'),
     stateFile: join(bases.state, 'state.json'),
     serviceLock: join(bases.state, 'service.lock'),
     applyLock: join(bases.state, 'apply.lock'),
     backendLock: join(bases.data, 'backend.lock'),
-    ...(bases.foreignData === undefined
+    snapshots: join(bases.data, 'snapshots'),
+    extensions: join(bases.data, 'extensions'),
+    bin: bases.bin ?? join(bases.data, 'bin'),
+    ...(dropIn || bases.foreignData === undefined
       ? {}
       : { foreignConnectionFile: join(bases.foreignData, COMPATIBLE.connectionFile) }),
   };
+}
+
+/** The names that an installation goes by. */
+export function identityOf({ dropIn }: Pick<Places, 'dropIn'>): Identity {
+  return dropIn === undefined ? OWN_IDENTITY : DROP_IN_IDENTITY;
+}
+
+function wantsDropIn({ RDCTL_COMPAT: value }: Environment): boolean {
+  if (value === undefined || value === '') return false;
+  if (value === DROP_IN) return true;
+  throw new RdError('ERR_USAGE', `RDCTL_COMPAT is ${JSON.stringify(value)}, and the only value is "${DROP_IN}"`, {
+    advice: 'Set it to that value, or unset it.',
+  });
 }
 
 function ownHome(env: Environment, platform: Platform): string | undefined {
@@ -93,52 +123,65 @@ function basesBelow(home: string, platform: Platform): Bases {
   };
 }
 
-function systemBases(env: Environment, platform: Platform, homedir: string): Bases {
+function systemBases(env: Environment, platform: Platform, homedir: string, identity: Identity): Bases {
+  const bases = platformBases(env, platform, homedir, identity);
+  if (identity !== DROP_IN_IDENTITY) return bases;
+  const { isAbsolute } = platform === 'win32' ? win32 : posix;
+  const { RD_LOGS_DIR } = env;
+  return {
+    ...bases,
+    ...(platform === 'linux' ? { logs: posix.join(bases.data, 'logs') } : {}),
+    ...(RD_LOGS_DIR !== undefined && isAbsolute(RD_LOGS_DIR) ? { logs: RD_LOGS_DIR } : {}),
+    ...(platform === 'win32' ? {} : { bin: posix.join(known(homedir), '.rd', 'bin') }),
+  };
+}
+
+function platformBases(env: Environment, platform: Platform, homedir: string, { directory }: Identity): Bases {
   switch (platform) {
     case 'linux':
-      return linuxBases(env, homedir);
+      return linuxBases(env, homedir, directory);
     case 'darwin':
-      return darwinBases(homedir);
+      return darwinBases(homedir, directory);
     case 'win32':
-      return windowsBases(env, homedir);
+      return windowsBases(env, homedir, directory);
   }
 }
 
-function linuxBases(env: Environment, homedir: string): Bases {
+function linuxBases(env: Environment, homedir: string, directory: string): Bases {
   // The XDG rules: an empty or relative value counts as unset.
   const base = (name: string, ...fallback: string[]): string => {
     const value = env[name];
     return value !== undefined && posix.isAbsolute(value) ? value : posix.join(known(homedir), ...fallback);
   };
   const data = base('XDG_DATA_HOME', '.local', 'share');
-  const state = posix.join(base('XDG_STATE_HOME', '.local', 'state'), PRODUCT.name);
+  const state = posix.join(base('XDG_STATE_HOME', '.local', 'state'), directory);
   return {
-    data: posix.join(data, PRODUCT.name),
-    config: posix.join(base('XDG_CONFIG_HOME', '.config'), PRODUCT.name),
+    data: posix.join(data, directory),
+    config: posix.join(base('XDG_CONFIG_HOME', '.config'), directory),
     logs: posix.join(state, 'logs'),
     state,
-    cache: posix.join(base('XDG_CACHE_HOME', '.cache'), PRODUCT.name),
+    cache: posix.join(base('XDG_CACHE_HOME', '.cache'), directory),
     foreignData: posix.join(data, COMPATIBLE.directory),
   };
 }
 
-function darwinBases(homedir: string): Bases {
+function darwinBases(homedir: string, directory: string): Bases {
   const library = posix.join(known(homedir), 'Library');
-  const data = posix.join(library, 'Application Support', PRODUCT.name);
+  const data = posix.join(library, 'Application Support', directory);
   return {
     data,
-    config: posix.join(library, 'Preferences', PRODUCT.name),
-    logs: posix.join(library, 'Logs', PRODUCT.name),
+    config: posix.join(library, 'Preferences', directory),
+    logs: posix.join(library, 'Logs', directory),
     state: posix.join(data, 'state'),
-    cache: posix.join(library, 'Caches', PRODUCT.name),
+    cache: posix.join(library, 'Caches', directory),
     foreignData: posix.join(library, 'Application Support', COMPATIBLE.directory),
   };
 }
 
-function windowsBases(env: Environment, homedir: string): Bases {
+function windowsBases(env: Environment, homedir: string, directory: string): Bases {
   const value = env.LOCALAPPDATA;
   const local = value !== undefined && win32.isAbsolute(value) ? value : win32.join(known(homedir), 'AppData', 'Local');
-  const data = win32.join(local, PRODUCT.name);
+  const data = win32.join(local, directory);
   return {
     data,
     config: data,

@@ -103,7 +103,7 @@ describe('the compatible application, found by looking around', () => {
       const { server, env, file } = await foreign();
       await using _ = server;
       const argv = how === '--target' ? [how, 'rancher-desktop'] : how === '--config-path' ? [how, file] : [];
-      const extra = how === 'RDCTL_COMPAT' ? { [how]: '1' } : {};
+      const extra = how === 'RDCTL_COMPAT' ? { [how]: 'rancher-desktop' } : {};
       expect([how, await rdctl(['shutdown', ...argv], { env: { ...env, ...extra } })]).toMatchObject([
         how,
         { exit: 0 },

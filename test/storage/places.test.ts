@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { RdError } from '../../src/errors.ts';
 import { places } from '../../src/storage/places.ts';
 
@@ -59,4 +59,57 @@ test('a relative RDCTL_HOME is refused, an empty one is none', () => {
 test('an unknown home directory is an error only where it is needed', () => {
   expect(() => places({}, 'linux', '')).toThrow('home directory of the user is not known');
   expect(places({ RDCTL_HOME: '/h' }, 'linux', '').data).toBe('/h');
+});
+
+describe('drop-in mode', () => {
+  const env = { RDCTL_COMPAT: 'rancher-desktop' };
+
+  test('has the places of the compatible application', () => {
+    expect(places(env, 'linux', '/home/u')).toMatchObject({
+      dropIn: 'rancher-desktop',
+      data: '/home/u/.local/share/rancher-desktop',
+      config: '/home/u/.config/rancher-desktop',
+      logs: '/home/u/.local/share/rancher-desktop/logs',
+      state: '/home/u/.local/state/rancher-desktop',
+      cache: '/home/u/.cache/rancher-desktop',
+      connectionFile: '/home/u/.local/share/rancher-desktop/rd-engine.json',
+      settingsFile: '/home/u/.config/rancher-desktop/settings.json',
+      backendLock: '/home/u/.local/share/rancher-desktop/backend.lock',
+      snapshots: '/home/u/.local/share/rancher-desktop/snapshots',
+      extensions: '/home/u/.local/share/rancher-desktop/extensions',
+      bin: '/home/u/.rd/bin',
+    });
+    expect(places(env, 'darwin', '/Users/u')).toMatchObject({
+      connectionFile: '/Users/u/Library/Application Support/rancher-desktop/rd-engine.json',
+      settingsFile: '/Users/u/Library/Preferences/rancher-desktop/settings.json',
+      logs: '/Users/u/Library/Logs/rancher-desktop',
+      bin: '/Users/u/.rd/bin',
+    });
+    expect(places({ ...env, LOCALAPPDATA: 'D:\\local' }, 'win32', 'C:\\Users\\u')).toMatchObject({
+      connectionFile: 'D:\\local\\rancher-desktop\\rd-engine.json',
+      settingsFile: 'D:\\local\\rancher-desktop\\settings.json',
+      logs: 'D:\\local\\rancher-desktop\\logs',
+    });
+  });
+
+  test('takes the log directory from RD_LOGS_DIR, which means nothing otherwise', () => {
+    expect(places({ ...env, RD_LOGS_DIR: '/var/tmp/logs' }, 'linux', '/home/u').logs).toBe('/var/tmp/logs');
+    expect(places({ ...env, RD_LOGS_DIR: 'logs' }, 'linux', '/home/u').logs).toMatch(/rancher-desktop\/logs$/);
+    expect(places({ RD_LOGS_DIR: '/var/tmp/logs' }, 'linux', '/home/u').logs).toMatch(/rdctl\/logs$/);
+  });
+
+  test('knows no other application beside itself', () => {
+    expect(places(env, 'linux', '/home/u').foreignConnectionFile).toBeUndefined();
+  });
+
+  test('gives way to RDCTL_HOME', () => {
+    expect(places({ ...env, RDCTL_HOME: '/h' }, 'linux', '/home/u')).toEqual(
+      places({ RDCTL_HOME: '/h' }, 'linux', '/home/u'),
+    );
+  });
+
+  test('is asked for by one word; another one is refused, an empty one is none', () => {
+    expect(() => places({ RDCTL_COMPAT: '1' }, 'linux', '/home/u')).toThrow('the only value is "rancher-desktop"');
+    expect(places({ RDCTL_COMPAT: '' }, 'linux', '/home/u').dropIn).toBeUndefined();
+  });
 });
