@@ -6,6 +6,7 @@ import type { ApiContext } from './api/context.ts';
 import type { DesiredStore } from './api/desired-store.ts';
 import { createDesiredStore } from './api/desired-store.ts';
 import { bindListener } from './api/listener.ts';
+import { createTransientStore } from './api/transient-settings.ts';
 import type { Connection } from './client/connection.ts';
 import { RdError } from './errors.ts';
 import type { JsonObject } from './json.ts';
@@ -50,6 +51,8 @@ export interface ServiceOptions {
   allowHosts: string[];
   /** Partial settings of the current version, applied before anything starts. */
   settings?: JsonObject;
+  /** First value of the transient setting of that name; false unless told. */
+  noModalDialogs?: boolean;
   /** Where deployment profiles are, instead of the places of the platform. */
   policyDirectories?: readonly PolicyPlace[];
   /** How long a stop waits for the backend, in milliseconds; a minute unless told. */
@@ -177,6 +180,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     kubernetesVersions,
     isBackendLocked: () => exists(here.backendLock),
     requestStop: (why) => void stop(why),
+    transient: createTransientStore(platform, options.noModalDialogs ?? false),
     log: log.write,
     about: {
       version: PRODUCT.version,

@@ -18,6 +18,7 @@ import { proposalRoutes } from './routes/proposal.ts';
 import { settingsRoutes } from './routes/settings.ts';
 import { shutdownRoutes } from './routes/shutdown.ts';
 import { statusRoutes } from './routes/status.ts';
+import { transientSettingsRoutes } from './routes/transient-settings.ts';
 import { BODY_LIMIT } from './wire-texts.ts';
 
 /** No route has such a path, and no client can ask for it without an escape. */
@@ -71,6 +72,7 @@ export function createApp(context: ApiContext, server?: Server): FastifyInstance
   proposalRoutes(app, context);
   backendStateRoutes(app, context);
   shutdownRoutes(app, context);
+  transientSettingsRoutes(app, context);
   notReadyRoutes(app);
   olderVersionRoutes(app);
   statusRoutes(app, context);

@@ -2,6 +2,7 @@ import type { DriverInfo } from '../drivers/driver.ts';
 import type { Controllers } from '../reconcile/contract.ts';
 import type { Platform } from '../settings/field.ts';
 import type { DesiredStore } from './desired-store.ts';
+import type { TransientStore } from './transient-settings.ts';
 
 type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 /** Constant message, variable values. */
@@ -22,6 +23,7 @@ export interface ApiContext {
   isBackendLocked(): Promise<boolean>;
   /** Begins the orderly stop; returns at once. */
   requestStop(reason: string): void;
+  transient: TransientStore;
   log: Log;
   about: ServiceFacts;
   counters: WriteCounters;

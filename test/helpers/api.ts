@@ -3,6 +3,7 @@ import { createApp } from '../../src/api/app.ts';
 import type { ApiContext } from '../../src/api/context.ts';
 import type { DesiredStoreInput } from '../../src/api/desired-store.ts';
 import { createDesiredStore } from '../../src/api/desired-store.ts';
+import { createTransientStore } from '../../src/api/transient-settings.ts';
 import type { Client } from '../../src/client/client.ts';
 import { createClient } from '../../src/client/client.ts';
 import type { HttpResponse, Transport } from '../../src/client/http.ts';
@@ -97,6 +98,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
     kubernetesVersions: () => options.versions,
     isBackendLocked: async () => options.backendLocked ?? false,
     requestStop: (reason) => stops.push(reason),
+    transient: createTransientStore(platform, false),
     log: (level, message, values) => logged.push({ level, message, ...(values ? { values } : {}) }),
     about: {
       version: '1.2.3',

@@ -15,7 +15,6 @@ const PARTS: Readonly<Record<string, string>> = {
   port_forwarding: 'Port forwarding is not ready yet.',
   snapshot: 'Snapshots are not ready yet.',
   snapshots: 'Snapshots are not ready yet.',
-  transient_settings: 'Transient settings are not ready yet.',
 };
 
 /** Answers 503 with a sentence: such an endpoint is known, and nothing was done. */
