@@ -21,6 +21,7 @@ export const ERRORS = {
   ERR_UNAUTHORIZED: { status: 401, exit: 1, retry: false },
   ERR_FORBIDDEN: { status: 403, exit: 1, retry: false },
   ERR_NOT_FOUND: { status: 404, exit: 1, retry: false },
+  ERR_EXTENSION_INVALID: { status: 422, exit: 1, retry: false },
   ERR_NOT_READY: { status: 503, exit: 1, retry: true },
   ERR_NOT_RUNNING: { status: 503, exit: 1, retry: false },
   ERR_CONNECTION: { status: 502, exit: 1, retry: true },
@@ -31,6 +32,9 @@ export const ERRORS = {
   ERR_DRIVER_FAILED: { status: 502, exit: 1, retry: true },
   ERR_DRIVER_TERMINAL: { status: 502, exit: 1, retry: false },
   ERR_CONVERGE_FAILED: { status: 502, exit: 1, retry: false },
+  /** The lock file of the backend is there, or an operation on its data is under way. */
+  ERR_BACKEND_LOCKED: { status: 409, exit: 1, retry: false },
+  ERR_SNAPSHOT: { status: 400, exit: 1, retry: false },
   ERR_DEADLINE: { status: 504, exit: 4, retry: false },
   ERR_CANCELLED: { status: 499, exit: 1, retry: false },
 } as const;

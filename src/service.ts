@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { access } from 'node:fs/promises';
 import { homedir, release, totalmem } from 'node:os';
 import { createApp } from './api/app.ts';
 import type { ApiContext } from './api/context.ts';
@@ -17,8 +16,10 @@ import { createControllers } from './reconcile/controllers.ts';
 import { firstLook } from './reconcile/first-look.ts';
 import { checkDriverName, clusterVersions, openDriver, storedState } from './service/driver.ts';
 import { initialSettings } from './service/initial-settings.ts';
+import { createMaintenance, holdOfLock } from './service/maintenance.ts';
 import type { Platform } from './settings/field.ts';
 import type { Settings } from './settings/settings.gen.ts';
+import { backendLock } from './storage/backend-lock.ts';
 import { removeConnectionFile, writeConnectionFile } from './storage/connection-file.ts';
 import { lockHome } from './storage/home-lock.ts';
 import type { LogFile } from './storage/log-file.ts';
@@ -132,9 +133,12 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   setLogLevel(log, settings);
   for (const notice of notices) log.write('warn', notice);
 
+  const backend = backendLock(here.backendLock);
+  const foundLock = await backend.read();
+  const found = foundLock && holdOfLock(foundLock.action);
   const controllers = createControllers({
     driver,
-    desired: initial,
+    desired: found ? { ...initial, hold: found } : initial,
     clock: systemClock,
     random: Math.random,
     log: log.write,
@@ -152,10 +156,19 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     },
     onChange(next) {
       setLogLevel(log, next.settings);
-      controllers.desire(next);
+      maintenance.desire(next);
     },
   });
+  const maintenance = createMaintenance({
+    lock: backend,
+    controllers,
+    desired: () => store.snapshot().desired,
+    clock: systemClock,
+    log: log.write,
+    ...(found ? { found } : {}),
+  });
   undo.push(['backend', () => stopBackend(controllers, store, log, options.stopLimitMs)]);
+  undo.push(['maintenance', () => maintenance.close()]);
 
   const credentials = { user: 'user', password: randomBytes(32).toString('base64url') };
   let ended = () => {};
@@ -178,7 +191,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     driver,
     host: { platform, arch: process.arch, osVersion: release() },
     kubernetesVersions,
-    isBackendLocked: () => exists(here.backendLock),
+    isBackendLocked: () => backend.isHeld(),
     requestStop: (why) => void stop(why),
     transient: createTransientStore(platform, options.noModalDialogs ?? false),
     log: log.write,
@@ -233,11 +246,4 @@ async function stopBackend(
   const closed = new AbortController();
   await Promise.race([controllers.close(), systemClock.sleep(limitMs, closed.signal)]);
   closed.abort();
-}
-
-async function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
 }

@@ -198,6 +198,11 @@ export interface Driver extends DriverInfo {
   readonly machine: MachineDriver;
   readonly engines: Readonly<Record<EngineName, EngineDriver>>;
   readonly cluster?: ClusterDriver;
+  /**
+   * Files and directories, absolute, that hold everything that outlives a stop: images, containers, volumes, cluster. Any of them may
+   * be missing. While the machine is off nothing uses them, so they can be copied, replaced and deleted as they are.
+   */
+  readonly keeps: readonly string[];
 }
 
 /** Why a driver can or cannot run here. */

@@ -57,6 +57,8 @@ export interface Goal {
   engine: EngineSpec;
   /** Absent where the cluster is switched off or the driver has none. */
   cluster?: ClusterSpec;
+  /** The data of the cluster is to be deleted; `cluster` is then absent. */
+  resetCluster?: true;
 }
 
 /** The goal that settings and power describe on this driver. */

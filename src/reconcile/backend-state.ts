@@ -14,6 +14,8 @@ export interface StateInput {
   underway: Step | undefined;
   /** Nothing is tried any more. */
   failed: boolean;
+  /** What is aimed at is not the wish (`hold.ts`): a backend that is up for another purpose is not ready. */
+  held?: boolean;
 }
 
 /**
@@ -21,12 +23,12 @@ export interface StateInput {
  * states in the moment in which a restart becomes due, before the first step; a change that is only stored, or applied to
  * what runs, never leaves them. During a restart it says `STOPPING`, then `STARTING`.
  */
-export function backendState({ goal, seen, driver, underway, failed }: StateInput): BackendState {
+export function backendState({ goal, seen, driver, underway, failed, held = false }: StateInput): BackendState {
   if (failed) return 'ERROR';
   if (!seen) return goal.on ? 'STARTING' : 'STOPPING';
   const step = underway && underway.step.do !== 'adjust' ? underway : nextStep(goal, seen, driver);
   if (!goal.on) return step || isUp(seen) ? 'STOPPING' : 'STOPPED';
   if (step && step.step.do !== 'adjust') return step.step.do === 'stop' ? 'STOPPING' : 'STARTING';
-  if (!isReady(goal, seen)) return 'STARTING';
+  if (held || !isReady(goal, seen)) return 'STARTING';
   return goal.cluster ? 'STARTED' : 'DISABLED';
 }

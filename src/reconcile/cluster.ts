@@ -6,11 +6,13 @@ import type { Goal } from '../plan/spec.ts';
 
 /**
  * Pure. A cluster starts on a running engine that stays, and stops before it does. Its data is deleted only immediately before
- * a start that cannot use it: a lower version than the installed one.
+ * a start that cannot use it, a lower version than the installed one, or when that is asked for.
  */
 export function nextClusterStep(goal: Goal, seen: Observed, driver: DriverInfo): ClusterStep | undefined {
   const { cluster } = seen;
   if (clusterMustStop(goal, seen, driver)) return { do: 'stop' };
+  if (goal.resetCluster && seen.machine.state === 'on')
+    return cluster.state === 'stopped' ? { do: 'reset' } : undefined;
   if (!goal.on || !goal.cluster || (cluster.state !== 'absent' && cluster.state !== 'stopped')) return undefined;
   const { name } = goal.engine;
   if (seen.engines[name].state !== 'running' || engineMustStop(name, goal, seen, driver)) return undefined;

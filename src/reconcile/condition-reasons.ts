@@ -120,6 +120,11 @@ export const CONDITION_REASONS = {
       status: 'False',
       meaning: 'Every step is done; the cluster does not answer yet.',
     },
+    Held: {
+      concern: 'patience',
+      status: 'False',
+      meaning: 'Something works on the data of the backend, which stays off until then; the message says what.',
+    },
     Retrying: { concern: 'attention', status: 'False', meaning: 'A step failed and will be tried again shortly.' },
     Failed: {
       concern: 'attention',

@@ -5,6 +5,7 @@ import type { Goal } from '../plan/spec.ts';
 import type { Failure } from './backoff.ts';
 import { CLUSTER_ANSWER } from './cluster-wait.ts';
 import { meaningOf, type ReasonOf } from './condition-reasons.ts';
+import type { Hold } from './hold.ts';
 import type { Condition, ConditionType } from './status.ts';
 import { isReady, nextStep } from './step.ts';
 
@@ -19,6 +20,7 @@ export interface ConditionInput {
   generation: number;
   /** RFC 3339. */
   now: string;
+  hold?: Hold;
 }
 
 /** The four conditions, in order. A transition time is kept as long as the status stays. */
@@ -50,7 +52,8 @@ function condition<T extends ConditionType>(
   };
 }
 
-function messageOf(reason: string, meaning: string, { failure, seen }: ConditionInput): string {
+function messageOf(reason: string, meaning: string, { failure, seen, hold }: ConditionInput): string {
+  if (reason === 'Held' && hold) return hold.reason;
   if (reason === 'Broken' && seen?.machine.state === 'broken') return `${meaning} ${seen.machine.message}`;
   if (!failure || !['StepFailed', 'NotReadyInTime', 'ObservationFailed', 'Failed', 'Retrying'].includes(reason))
     return meaning;
@@ -102,8 +105,9 @@ function clusterReason(input: ConditionInput): ReasonOf<'ClusterReady'> {
 }
 
 function convergedReason(input: ConditionInput): ReasonOf<'Converged'> {
-  const { goal, seen, driver, failure, fresh } = input;
+  const { goal, seen, driver, failure, fresh, hold } = input;
   if (failure) return failure.terminal ? 'Failed' : 'Retrying';
+  if (hold) return 'Held';
   if (!seen) return 'NotObserved';
   if (!fresh || nextStep(goal, seen, driver) || (!goal.on && isUp(seen))) return 'Working';
   return isReady(goal, seen) ? 'UpToDate' : 'WaitingForCluster';

@@ -1,5 +1,6 @@
 import type { Observed } from '../plan/observed.ts';
 import type { Settings } from '../settings/settings.gen.ts';
+import type { Hold } from './hold.ts';
 import type { LoopStatus, Power } from './status.ts';
 
 /** What the controllers work toward. `generation` grows by one with every accepted change. */
@@ -7,6 +8,8 @@ export interface Desired {
   settings: Settings;
   power: Power;
   generation: number;
+  /** Set by the maintenance of the service alone; the wish for power is kept beside it. */
+  hold?: Hold;
 }
 
 /** The running controllers as the rest of the service sees them. */

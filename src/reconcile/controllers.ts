@@ -2,7 +2,6 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Driver, DriverContext } from '../drivers/driver.ts';
 import type { RdError } from '../errors.ts';
 import type { Observed } from '../plan/observed.ts';
-import { goalOf } from '../plan/spec.ts';
 import { assumed } from './assumed.ts';
 import { backendState } from './backend-state.ts';
 import { backoffMs, createAttempts, type Failure, type Spent } from './backoff.ts';
@@ -10,6 +9,7 @@ import type { Clock } from './clock.ts';
 import { CLUSTER_ANSWER, createClusterWait } from './cluster-wait.ts';
 import { conditionsOf } from './conditions.ts';
 import type { Controllers, Desired } from './contract.ts';
+import { heldGoal } from './hold.ts';
 import { reckoned, unseen } from './observe.ts';
 import { failureOf, isFutile } from './perform.ts';
 import { type Ending, performInTime } from './perform-in-time.ts';
@@ -48,7 +48,7 @@ export function createControllers({ driver, desired: initial, clock, random, log
   const clusterWait = createClusterWait(clock);
   const counters = { steps: 0, restarts: 0, resets: 0, failures: 0 };
   let desired = initial;
-  let goal = goalOf(desired.settings, desired.power, driver);
+  let goal = heldGoal(desired, driver);
   let failure: Failure | undefined;
   let underway: { step: Step; abort: AbortController } | undefined;
   /** Was called off and is still at work. */
@@ -70,7 +70,7 @@ export function createControllers({ driver, desired: initial, clock, random, log
 
   return {
     desire(next) {
-      goal = goalOf(next.settings, next.power, driver);
+      goal = heldGoal(next, driver);
       desired = next;
       failure = undefined;
       attempts.forget();
@@ -255,17 +255,20 @@ export function createControllers({ driver, desired: initial, clock, random, log
 
   function snapshot(before: LoopStatus['conditions']): LoopStatus {
     const now = new Date(clock.now()).toISOString();
-    const { generation } = desired;
+    const { generation, hold } = desired;
     const seen = sight.seen();
     const settled = fresh && underway === undefined;
-    const conditions = conditionsOf({ goal, seen, driver, failure, fresh: settled, generation, now }, before);
+    const conditions = conditionsOf(
+      { goal, seen, driver, failure, fresh: settled, generation, now, ...(hold ? { hold } : {}) },
+      before,
+    );
     const failed = failure?.terminal === true;
     return {
       power: desired.power,
       generation,
       observedGeneration,
       converged: conditions.some(({ type, status }) => type === 'Converged' && status === 'True'),
-      backendState: backendState({ goal, seen, driver, underway: underway?.step, failed }),
+      backendState: backendState({ goal, seen, driver, underway: underway?.step, failed, held: hold !== undefined }),
       conditions,
       ...(seen ?? unseen(driver)),
       phases: phases.list(),

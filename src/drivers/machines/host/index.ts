@@ -41,5 +41,5 @@ function openHost(context: DriverContext, enginesOf: EnginesOf): Driver {
   const machine = hostMachine({ places, run, forwarding: hostForwarding, log: context.log });
   const { network } = machine;
   const shell = hostShell({ places, logs: context.logs, run, environment, pace: realPace, network });
-  return { ...INFO, machine, engines: enginesOf(shell, places.cgroup) };
+  return { ...INFO, machine, engines: enginesOf(shell, places.cgroup), keeps: [places.data] };
 }

@@ -59,6 +59,7 @@ export function simulatedDriver(simulation: Simulation): Driver {
     machine,
     engines: { moby: engine('moby'), containerd: engine('containerd') },
     ...(info.hasCluster ? { cluster } : {}),
+    keeps: store.file === undefined ? [] : [store.file],
   };
 
   async function look<T>(part: StepRecord['part'], signal: AbortSignal, see: (model: Model) => T): Promise<T> {

@@ -8,6 +8,8 @@ import { emptyModel, type Model } from './model.ts';
 export interface ModelStore {
   load(): Model;
   save(model: Model): void;
+  /** Absent for a model that is only in memory. */
+  readonly file?: string;
 }
 
 /** Keeps the model for as long as the process lives. */
@@ -28,6 +30,7 @@ export function memoryStore(model: Model = emptyModel()): ModelStore {
 export function fileStore(directory: string): ModelStore {
   const file = join(directory, 'machine.json');
   return {
+    file,
     load() {
       const text = readIfPresent(file);
       return text === undefined ? emptyModel() : parse(text, file);

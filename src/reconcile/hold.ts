@@ -1,0 +1,21 @@
+import type { DriverInfo } from '../drivers/driver.ts';
+import { type Goal, goalOf } from '../plan/spec.ts';
+import type { Desired } from './contract.ts';
+
+/**
+ * Keeps the backend from becoming what is wished for, and leaves the wish alone. `off`: nothing may run, because somebody works on
+ * the data. `cluster reset`: everything below the cluster runs, and the cluster's data is deleted.
+ */
+export interface Hold {
+  keep: 'off' | 'cluster reset';
+  /** A sentence for people: why, and what ends it. */
+  reason: string;
+}
+
+/** What to work toward: the wish, or what the hold allows. */
+export function heldGoal({ settings, power, hold }: Desired, driver: DriverInfo): Goal {
+  if (!hold) return goalOf(settings, power, driver);
+  if (hold.keep === 'off') return goalOf(settings, 'stopped', driver);
+  const { cluster: _, ...below } = goalOf(settings, 'started', driver);
+  return driver.hasCluster ? { ...below, resetCluster: true } : below;
+}

@@ -1,0 +1,191 @@
+import { RdError } from '../errors.ts';
+import type { Clock } from '../reconcile/clock.ts';
+import type { Controllers, Desired } from '../reconcile/contract.ts';
+import type { Hold } from '../reconcile/hold.ts';
+import type { LoopStatus } from '../reconcile/status.ts';
+import { type BackendLock, LOCKED } from '../storage/backend-lock.ts';
+import type { LogFile } from '../storage/log-file.ts';
+
+/** What work on the data of the stopped backend is given. */
+export interface MaintenanceWork {
+  /** Aborted by the caller's signal, and when the service stops. */
+  signal: AbortSignal;
+  /** Shown in the condition `Converged` from now on: `copying 1.2 GiB`. */
+  progress(doing: string): void;
+  /** Has the data of the cluster deleted by the loop, on an otherwise running backend; the backend is stopped again after that. */
+  resetCluster(): Promise<void>;
+}
+
+/** Keeps the backend stopped while something works on its data, and the lock file of the compatible tool beside it. */
+export interface Maintenance {
+  /**
+   * Takes the lock file, stops the backend, does the work, and lets the backend become what is wished for. Settings and power may be
+   * written meanwhile; they count from the end on. `action` is for people: `Creating snapshot "x"`.
+   * @throws RdError `ERR_BACKEND_LOCKED` when the lock file is there or other work is under way, `ERR_CANCELLED` by the signal,
+   * `ERR_DRIVER_FAILED` when the backend does not stop, and what the work throws.
+   */
+  run<T>(action: string, signal: AbortSignal, work: (work: MaintenanceWork) => Promise<T>): Promise<T>;
+  /** Stands between the store and the controllers: what the store accepts goes on with the hold that is in force. */
+  desire(next: Desired): void;
+  /** Something keeps the backend off now: a sentence for people. */
+  heldBy(): string | undefined;
+  /** Aborts what is under way and waits for its end. The backend is left stopped where it was. */
+  close(): Promise<void>;
+}
+
+export interface MaintenanceInput {
+  lock: BackendLock;
+  controllers: Pick<Controllers, 'desire' | 'status' | 'look' | 'onChange'>;
+  /** The desired state that the store has accepted last. */
+  desired(): Desired;
+  clock: Clock;
+  log: LogFile['write'];
+  /** The lock of somebody else was there when the service started. */
+  found?: Hold;
+}
+
+/** How often a service looks whether a lock that it found is gone. */
+const POLL_MS = 1000;
+
+/** The hold that a lock file found at the start is the reason of. */
+export function holdOfLock(action: string | undefined): Hold {
+  const who = action === undefined ? 'its lock file is there' : `its lock file says: ${action}`;
+  return {
+    keep: 'off',
+    reason: `The backend waits: ${who}. If no snapshot operation is in progress, free it with \`rdctl snapshot unlock\`.`,
+  };
+}
+
+export function createMaintenance(input: MaintenanceInput): Maintenance {
+  const { lock, controllers, clock, log } = input;
+  const closing = new AbortController();
+  let hold = input.found;
+  let underway: Promise<unknown> | undefined;
+  const watching = hold ? watch() : Promise.resolve();
+
+  function holdWith(next: Hold | undefined): void {
+    hold = next;
+    desire(input.desired());
+  }
+
+  function desire({ hold: _, ...next }: Desired): void {
+    controllers.desire(hold ? { ...next, hold } : next);
+  }
+
+  /** Ends when the file that was found is gone. */
+  async function watch(): Promise<void> {
+    while (!closing.signal.aborted && (await lock.isHeld())) await clock.sleep(POLL_MS, closing.signal);
+    if (closing.signal.aborted) return;
+    log('info', 'the lock of the backend is gone');
+    holdWith(undefined);
+  }
+
+  async function locked<T>(
+    action: string,
+    signal: AbortSignal,
+    work: (work: MaintenanceWork) => Promise<T>,
+  ): Promise<T> {
+    await lock.take(action);
+    log('info', 'maintenance begins', { action });
+    const off = (doing: string): Hold => ({ keep: 'off', reason: `${action}: ${doing}.` });
+    const stop = async () => {
+      holdWith(off('stopping the backend'));
+      await reached(controllers, ({ backendState }) => backendState === 'STOPPED', 'be stopped', signal);
+    };
+    try {
+      await stop();
+      return await work({
+        signal,
+        progress: (doing) => holdWith(off(doing)),
+        async resetCluster() {
+          holdWith({ keep: 'cluster reset', reason: `${action}: deleting the data of the cluster.` });
+          await reached(controllers, isWithoutCluster, 'delete the data of its cluster', signal);
+          await stop();
+        },
+      });
+    } finally {
+      // The hold comes off even when the file cannot be removed: otherwise only a restart would help.
+      await lock.release().catch((error: unknown) => log('error', 'the lock file stays', { error }));
+      if (closing.signal.aborted) log('info', 'maintenance ends with the service', { action });
+      else holdWith(undefined);
+    }
+  }
+
+  return {
+    desire,
+    heldBy: () => hold?.reason,
+    async run(action, signal, work) {
+      if (underway || hold) throw new RdError('ERR_BACKEND_LOCKED', LOCKED);
+      const running = locked(action, AbortSignal.any([signal, closing.signal]), work);
+      const ended = running.then(
+        () => undefined,
+        () => undefined,
+      );
+      underway = ended;
+      try {
+        return await running;
+      } finally {
+        underway = undefined;
+      }
+    },
+    async close() {
+      closing.abort();
+      await Promise.all([underway, watching]);
+    },
+  };
+}
+
+function isWithoutCluster({ backendState, cluster }: LoopStatus): boolean {
+  return backendState === 'STARTING' && (cluster.state === 'absent' || cluster.state === 'unsupported');
+}
+
+/** Resolves when a look that began after it was first seen shows the same. `deed` completes "the backend did not …". */
+async function reached(
+  controllers: MaintenanceInput['controllers'],
+  is: (status: LoopStatus) => boolean,
+  deed: string,
+  signal: AbortSignal,
+): Promise<void> {
+  for (;;) {
+    await changed(controllers, (status) => is(status) || status.backendState === 'ERROR', signal);
+    const status = controllers.status();
+    if (status.backendState === 'ERROR') throw failed(status, deed);
+    if ((await controllers.look(signal)) && is(controllers.status())) return;
+    if (signal.aborted) throw cancelled();
+  }
+}
+
+/** Resolves when the status is as asked for. */
+function changed(
+  controllers: MaintenanceInput['controllers'],
+  is: (status: LoopStatus) => boolean,
+  signal: AbortSignal,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(cancelled());
+    if (is(controllers.status())) return resolve();
+    const end = () => {
+      stop();
+      signal.removeEventListener('abort', abort);
+    };
+    const abort = () => {
+      end();
+      reject(cancelled());
+    };
+    const stop = controllers.onChange((status) => {
+      if (!is(status)) return;
+      end();
+      resolve();
+    });
+    signal.addEventListener('abort', abort, { once: true });
+  });
+}
+
+function failed({ conditions }: LoopStatus, deed: string): RdError {
+  const reason = conditions.find(({ type }) => type === 'Converged')?.message ?? 'the status says why';
+  return new RdError('ERR_DRIVER_FAILED', `the backend did not ${deed}: ${reason}`);
+}
+
+function cancelled(): RdError {
+  return new RdError('ERR_CANCELLED', 'the operation was canceled');
+}

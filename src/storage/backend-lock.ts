@@ -1,0 +1,110 @@
+import { lstat, open, readFile, unlink } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { RdError } from '../errors.ts';
+import { isObject } from '../json.ts';
+import { makeDirectory } from './directory.ts';
+import { ioError, systemCode } from './io-error.ts';
+import { type ProcessIdentity, type ProcessTable, processTable } from './process-identity.ts';
+
+/**
+ * The file that keeps the backend stopped while something works on its data (api facts, 12.4). Other tools look at its presence
+ * and at `action`; the process is our own addition, so that a lock whose holder was killed can be told from one in use.
+ */
+export interface BackendLock {
+  /** Its file is there, whatever is in it. */
+  isHeld(): Promise<boolean>;
+  /** What the file says; `undefined` when there is none. */
+  read(): Promise<BackendLockFacts | undefined>;
+  /** Creates the file. @throws RdError `ERR_BACKEND_LOCKED` when it is there already, `ERR_IO`. */
+  take(action: string): Promise<void>;
+  /** Removes the file, unless it is somebody else's by now. */
+  release(): Promise<void>;
+  /** Removes the file, whoever made it; nothing happens without one. */
+  remove(): Promise<void>;
+}
+
+export interface BackendLockFacts {
+  /** What its holder is doing: `Creating snapshot "x"`. Absent when the file does not tell. */
+  action?: string;
+  /** The holder, when it was a service of ours. */
+  holder?: ProcessIdentity;
+  /** True when the holder is known and does not live any more. */
+  abandoned: boolean;
+}
+
+/** The sentence that scripts match on (api facts, 17.4). */
+export const LOCKED =
+  'backend lock file already exists; if there is no snapshot operation in progress, you can remove this error with `rdctl snapshot unlock`';
+
+export function backendLock(path: string, processes: ProcessTable = processTable): BackendLock {
+  async function read(): Promise<BackendLockFacts | undefined> {
+    let text: string;
+    try {
+      text = await readFile(path, 'utf8');
+    } catch (error) {
+      // What cannot be read is there all the same.
+      return isMissing(error) ? undefined : { abandoned: false };
+    }
+    const { action, holder } = parse(text);
+    return {
+      ...(action === undefined ? {} : { action }),
+      ...(holder ? { holder } : {}),
+      abandoned: holder !== undefined && !(await processes.isAlive(holder)),
+    };
+  }
+
+  async function remove(): Promise<void> {
+    await unlink(path).catch((cause: unknown) => {
+      if (!isMissing(cause)) throw ioError('remove', path, cause);
+    });
+  }
+
+  return {
+    read,
+    remove,
+    isHeld: () =>
+      lstat(path).then(
+        () => true,
+        (error: unknown) => !isMissing(error),
+      ),
+    async take(action) {
+      const self = await processes.self();
+      try {
+        await makeDirectory(dirname(path));
+        const handle = await open(path, 'wx', 0o644);
+        try {
+          await handle.writeFile(`${JSON.stringify({ action, ...self }, null, 2)}\n`);
+        } finally {
+          await handle.close();
+        }
+      } catch (cause) {
+        if (systemCode(cause) === 'EEXIST') throw new RdError('ERR_BACKEND_LOCKED', LOCKED, { cause });
+        throw ioError('create', path, cause);
+      }
+    },
+    async release() {
+      const facts = await read();
+      const self = await processes.self();
+      if (facts?.holder?.pid === self.pid && facts.holder.started === self.started) await remove();
+    },
+  };
+}
+
+function parse(text: string): { action?: string; holder?: ProcessIdentity } {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return {};
+  }
+  if (!isObject(value)) return {};
+  const { action, pid, started } = value;
+  return {
+    ...(typeof action === 'string' ? { action } : {}),
+    ...(typeof pid === 'number' ? { holder: { pid, ...(typeof started === 'string' ? { started } : {}) } } : {}),
+  };
+}
+
+function isMissing(error: unknown): boolean {
+  return ['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '');
+}
