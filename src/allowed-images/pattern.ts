@@ -1,0 +1,106 @@
+import { matchesGlob } from './glob.ts';
+import type { ImageReference } from './reference.ts';
+import { isDigest, splitRegistry, splitTag } from './reference.ts';
+import { canonicalRegistry, hasOfficialImages, isRegistryName } from './registry-name.ts';
+
+/**
+ * One entry of `containerEngine.allowedImages.patterns`. The grammar, with its examples, is in `docs/allowed-images.md`:
+ *
+ * ```
+ * pattern    = '*' | host | [registry '/'] path [':' tag] ['@' digest]
+ * path       = part { '/' part } ['/']      a final '/' or '/*': everything below
+ * part, tag  = may hold '*': any characters, but never a '/'
+ * ```
+ */
+export interface Pattern {
+  /** Canonical; may hold `*`. */
+  registry: string;
+  /** Globs, one for each part of the repository. */
+  parts: readonly string[];
+  /** More parts may follow, at least one. */
+  below: boolean;
+  /** Glob; absent: any. */
+  tag?: string;
+  /** Exact. A tag beside it says nothing. */
+  digest?: string;
+}
+
+/** `unusable`: why a pattern can match nothing, as a clause. */
+export type ParsedPattern = { pattern: Pattern } | { unusable: string };
+
+const MAX_LENGTH = 512;
+const PART = /^[a-z0-9._*-]+$/;
+const TAG = /^[A-Za-z0-9_*][A-Za-z0-9_.*-]{0,127}$/;
+const EVERYTHING: Pattern = { registry: '*', parts: [], below: true };
+
+/** Never throws: the setting takes any text, and a text that is no pattern matches nothing. */
+export function parsePattern(text: string): ParsedPattern {
+  const written = text.trim();
+  if (written === '') return { unusable: 'it is blank' };
+  if (written.length > MAX_LENGTH) return { unusable: `it is longer than ${MAX_LENGTH} characters` };
+  if (written === '*') return { pattern: EVERYTHING };
+  if (isHostAlone(written)) return { pattern: { registry: canonicalRegistry(written), parts: [], below: true } };
+  const at = written.indexOf('@');
+  const digest = at === -1 ? undefined : written.slice(at + 1).toLowerCase();
+  if (digest !== undefined && !isDigest(digest)) return { unusable: 'what follows the @ is no digest' };
+  const { name, tag } = splitTag(at === -1 ? written : written.slice(0, at));
+  if (tag !== undefined && !TAG.test(tag)) return { unusable: `"${tag}" is no tag` };
+  const { registry, rest: path } = splitRegistry(name.toLowerCase());
+  if (!isRegistryName(registry.replaceAll('*', 'x'))) return { unusable: `"${registry}" is no name of a registry` };
+  const chosen = { ...(tag === undefined ? {} : { tag }), ...(digest === undefined ? {} : { digest }) };
+  // What begins with a slash names nothing; after a registry, a slash alone names all of it.
+  return path === name.toLowerCase() && /^(?:\/|$)/.test(path)
+    ? { unusable: 'it begins with no name' }
+    : withPath(registry, path, chosen);
+}
+
+export function matchesPattern(pattern: Pattern, reference: ImageReference): boolean {
+  if (!matchesRepository(pattern, reference.registry, reference.repository)) return false;
+  // The client takes what the digest names, whatever tag is written beside it.
+  if (pattern.digest !== undefined) return pattern.digest === reference.digest;
+  if (pattern.tag === undefined) return true;
+  if (reference.digest !== undefined || reference.tag === undefined) return false;
+  return matchesGlob(pattern.tag, reference.tag);
+}
+
+/** Whether some tag or digest of the repository could match. */
+export function matchesRepository(pattern: Pattern, registry: string, repository: string): boolean {
+  if (!matchesGlob(pattern.registry, registry)) return false;
+  const found = repository.split('/');
+  const { parts, below } = pattern;
+  if (below ? found.length <= parts.length : found.length !== parts.length) return false;
+  return parts.every((part, index) => matchesGlob(part, found[index] ?? ''));
+}
+
+/** `ghcr.io`, `localhost:5000`: a host by itself. `busybox:1.36` is none: the dot of a host comes before its port. */
+function isHostAlone(text: string): boolean {
+  if (text.includes('/') || text.includes('@')) return false;
+  const host = text.replace(/:\d{1,5}$/, '');
+  const named = host === 'localhost' || host.startsWith('[') || host.includes('.');
+  return named && isRegistryName(text.replaceAll('*', 'x'));
+}
+
+function withPath(registry: string, path: string, chosen: Pick<Pattern, 'tag' | 'digest'>): ParsedPattern {
+  const stem = path.replace(/\/+$/, '');
+  // `.*` is what people write who know patterns as regular expressions; no part of a repository begins with a dot.
+  const parts = (stem === '' ? [] : stem.split('/')).map((part) => (part === '.*' ? '*' : part));
+  const wrong = parts.find((part) => !PART.test(part));
+  if (wrong !== undefined) return { unusable: wrong === '' ? 'a part of its path is empty' : notAPart(wrong) };
+  const open = stem !== path || stem === '';
+  if (open && Object.keys(chosen).length > 0) return { unusable: 'there is no image before its tag or digest' };
+  const star = parts.at(-1) === '*';
+  const fixed = star ? parts.slice(0, -1) : parts;
+  const official = !open && !star && fixed.length === 1 && hasOfficialImages(registry);
+  return {
+    pattern: {
+      registry: canonicalRegistry(registry),
+      parts: official ? ['library', ...fixed] : fixed,
+      below: open || star,
+      ...chosen,
+    },
+  };
+}
+
+function notAPart(part: string): string {
+  return `"${part}" can be no part of an image's name; the only sign with a meaning is *`;
+}
