@@ -17,6 +17,7 @@ import { firstLook } from './reconcile/first-look.ts';
 import { checkDriverName, clusterVersions, openDriver, storedState } from './service/driver.ts';
 import { initialSettings } from './service/initial-settings.ts';
 import { createMaintenance, holdOfLock } from './service/maintenance.ts';
+import { openPortForwards } from './service/port-forwards.ts';
 import type { Platform } from './settings/field.ts';
 import type { Settings } from './settings/settings.gen.ts';
 import { backendLock } from './storage/backend-lock.ts';
@@ -169,6 +170,8 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   });
   undo.push(['backend', () => stopBackend(controllers, store, log, options.stopLimitMs)]);
   undo.push(['maintenance', () => maintenance.close()]);
+  const portForwards = await openPortForwards(here, driver, { controllers, log: log.write });
+  undo.push(['port forwards', () => portForwards.close()]);
 
   const credentials = { user: 'user', password: randomBytes(32).toString('base64url') };
   let ended = () => {};
@@ -194,6 +197,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     isBackendLocked: () => backend.isHeld(),
     requestStop: (why) => void stop(why),
     transient: createTransientStore(platform, options.noModalDialogs ?? false),
+    portForwards,
     log: log.write,
     about: {
       version: PRODUCT.version,

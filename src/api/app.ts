@@ -14,6 +14,7 @@ import { notReadyRoutes } from './routes/not-ready.ts';
 import { olderVersionRoutes } from './routes/older-version.ts';
 import { openApiRoutes } from './routes/openapi.ts';
 import { planRoutes } from './routes/plan.ts';
+import { portForwardRoutes } from './routes/port-forwards.ts';
 import { proposalRoutes } from './routes/proposal.ts';
 import { settingsRoutes } from './routes/settings.ts';
 import { shutdownRoutes } from './routes/shutdown.ts';
@@ -72,6 +73,7 @@ export function createApp(context: ApiContext, server?: Server): FastifyInstance
   proposalRoutes(app, context);
   backendStateRoutes(app, context);
   shutdownRoutes(app, context);
+  portForwardRoutes(app, context);
   transientSettingsRoutes(app, context);
   notReadyRoutes(app);
   olderVersionRoutes(app);

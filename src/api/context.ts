@@ -1,4 +1,5 @@
 import type { DriverInfo } from '../drivers/driver.ts';
+import type { PortForwards } from '../port-forwards/manager.ts';
 import type { Controllers } from '../reconcile/contract.ts';
 import type { Platform } from '../settings/field.ts';
 import type { DesiredStore } from './desired-store.ts';
@@ -24,6 +25,7 @@ export interface ApiContext {
   /** Begins the orderly stop; returns at once. */
   requestStop(reason: string): void;
   transient: TransientStore;
+  portForwards: PortForwards;
   log: Log;
   about: ServiceFacts;
   counters: WriteCounters;

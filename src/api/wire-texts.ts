@@ -4,7 +4,7 @@ import { COMPATIBLE } from '../product.ts';
 /** Bytes that a request body may have; exactly this many are accepted. */
 export const BODY_LIMIT = 4 * 1024 * 1024;
 
-/** Sentences that scripts and the compatible tool match on (api facts, 8, 10.3, 11, 12.3, 15.4). */
+/** Sentences that scripts and the compatible tool match on (api facts, 8, 10.3, 11, 12.3, 15). */
 export const TEXTS = {
   about:
     'This is version 1 of the management API. It is internal and experimental, and it may change at any time without notice.',
@@ -26,6 +26,10 @@ export const TEXTS = {
   transientErrors: 'errors in attempt to update Transient Settings:',
   backendState: 'received backend state',
   shutdown: 'Shutting down.',
+  cannotForward: 'Could not forward port',
+  missingParameters: 'missing required parameters',
+  forwardDeleted: 'Port forwarding successfully deleted',
+  cannotDeleteForward: 'Could not delete port forwarding',
   extensionsNotReady: 'Extension manager is not ready yet.',
 } as const;
 

@@ -10,9 +10,11 @@ import type { HttpResponse, Transport } from '../../src/client/http.ts';
 import { requestHeaders } from '../../src/client/http.ts';
 import type { DriverInfo } from '../../src/drivers/driver.ts';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
+import { RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
 import type { Observed } from '../../src/plan/observed.ts';
 import { clusterSpec, engineSpec, machineSpec } from '../../src/plan/spec.ts';
+import type { PortForwards } from '../../src/port-forwards/manager.ts';
 import type { Controllers, Desired } from '../../src/reconcile/contract.ts';
 import type { BackendState, Power } from '../../src/reconcile/status.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
@@ -39,6 +41,7 @@ export interface TestApi {
 }
 
 export interface TestApiOptions {
+  portForwards?: PortForwards;
   settings?: Settings;
   power?: Power;
   locks?: JsonObject;
@@ -51,6 +54,14 @@ export interface TestApiOptions {
 }
 
 export const PASSWORD = 'a-password-of-the-test';
+
+/** A service without a cluster. */
+const noForwards: PortForwards = {
+  ensure: () => Promise.reject(new RdError('ERR_SETTING_UNSUPPORTED', 'the test driver has no cluster')),
+  remove: async () => false,
+  list: () => ({ kind: 'PortForwards', formatVersion: 1, supported: false, portForwards: [] }),
+  close: async () => undefined,
+};
 
 /** Everything off, as before the first start. */
 function nothingRuns(): Observed {
@@ -99,6 +110,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
     isBackendLocked: async () => options.backendLocked ?? false,
     requestStop: (reason) => stops.push(reason),
     transient: createTransientStore(platform, false),
+    portForwards: options.portForwards ?? noForwards,
     log: (level, message, values) => logged.push({ level, message, ...(values ? { values } : {}) }),
     about: {
       version: '1.2.3',

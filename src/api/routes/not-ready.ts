@@ -12,7 +12,6 @@ const PARTS: Readonly<Record<string, string>> = {
   extensions: TEXTS.extensionsNotReady,
   factory_reset: 'Factory reset is not ready yet.',
   k8s_reset: 'Cluster reset is not ready yet.',
-  port_forwarding: 'Port forwarding is not ready yet.',
   snapshot: 'Snapshots are not ready yet.',
   snapshots: 'Snapshots are not ready yet.',
 };

@@ -1,0 +1,164 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { RdError } from '../../errors.ts';
+import { isObject, type JsonObject } from '../../json.ts';
+import { bytesOf, parseJson } from '../body.ts';
+import type { ApiContext } from '../context.ts';
+import { documented, type JsonSchema } from '../route-doc.ts';
+import { JSON_TYPE, TEXT_TYPE, TEXTS } from '../wire-texts.ts';
+
+const KEYS = ['namespace', 'service', 'k8sPort'] as const;
+
+const PORT = { type: 'integer', minimum: 1, maximum: 65_535 };
+const NAMES = {
+  namespace: { type: 'string' },
+  service: { type: 'string' },
+  k8sPort: { description: 'Number or name of the port of the service.', anyOf: [PORT, { type: 'string' }] },
+};
+const FORWARD: JsonSchema = {
+  type: 'object',
+  required: [...KEYS, 'hostPort'],
+  properties: { ...NAMES, hostPort: { type: 'integer', minimum: 0, maximum: 65_535 } },
+};
+const ENTRY: JsonSchema = {
+  type: 'object',
+  required: [...KEYS, 'hostPort', 'state', 'connections'],
+  properties: {
+    ...NAMES,
+    hostPort: PORT,
+    state: { enum: ['listening', 'waiting', 'failed'] },
+    reason: { description: 'Why it is not listening.', type: 'string' },
+    connections: { type: 'integer', minimum: 0 },
+    lastError: { description: 'Why the last connection that failed did.', type: 'string' },
+  },
+};
+const LIST: JsonSchema = {
+  type: 'object',
+  required: ['kind', 'formatVersion', 'supported', 'portForwards'],
+  properties: {
+    kind: { const: 'PortForwards' },
+    formatVersion: { const: 1 },
+    supported: { description: 'False where the driver has no cluster that can be reached.', type: 'boolean' },
+    reason: { type: 'string' },
+    portForwards: { type: 'array', items: ENTRY },
+  },
+};
+
+/** Ports of this machine that lead to services of the cluster (api facts, 15.1), and the list of them, which is ours. */
+export function portForwardRoutes(app: FastifyInstance, { portForwards }: Pick<ApiContext, 'portForwards'>): void {
+  app.post(
+    '/v1/port_forwarding',
+    documented({
+      summary: 'Forward a port of this machine to a service of the cluster',
+      description:
+        'One of the same service port on another host port moves there. The answer does not say that anything serves the port: that is looked up by each connection.',
+      body: { description: '`hostPort` 0 means any free port.', schema: FORWARD, required: true },
+      replies: {
+        200: { description: 'the port listens; the body is its number', body: 'text', example: '8080' },
+        400: { description: 'it cannot be forwarded, and why', body: 'text', example: TEXTS.cannotForward },
+      },
+    }),
+    async (request, reply) => {
+      const body = forwardBody(request);
+      const { hostPort } = await portForwards.ensure(body, 'now').catch((error: unknown) => {
+        throw notForwarded(error);
+      });
+      return reply.type(TEXT_TYPE).send(String(hostPort));
+    },
+  );
+
+  app.delete(
+    '/v1/port_forwarding',
+    documented({
+      summary: 'Stop forwarding to a service of the cluster',
+      query: {
+        namespace: { description: 'Namespace of the service', required: true },
+        service: { description: 'Name of the service', required: true },
+        k8sPort: { description: 'Number or name of its port', required: true },
+      },
+      replies: {
+        200: {
+          description: 'there is no such forward any more, or never was',
+          body: 'text',
+          example: TEXTS.forwardDeleted,
+        },
+        400: { description: 'a parameter is missing or given twice, or the change cannot be kept', body: 'text' },
+      },
+    }),
+    async (request, reply) => {
+      const named = {
+        namespace: parameter(request, 'namespace'),
+        service: parameter(request, 'service'),
+        k8sPort: parameter(request, 'k8sPort'),
+      };
+      await portForwards.remove(named).catch((cause: unknown) => {
+        throw new RdError('ERR_BODY_INVALID', `${TEXTS.cannotDeleteForward}${reasonOf(cause)}`, { cause });
+      });
+      return reply.type(TEXT_TYPE).send(TEXTS.forwardDeleted);
+    },
+  );
+
+  app.get(
+    '/v2/port_forwards',
+    documented({
+      summary: 'The port forwards that are wanted, and how each stands',
+      replies: { 200: { description: 'always', body: 'json', schema: LIST } },
+    }),
+    (_request, reply) => {
+      reply.type(JSON_TYPE).send(`${JSON.stringify(portForwards.list(), null, 2)}\n`);
+    },
+  );
+
+  app.post(
+    '/v2/port_forwards',
+    documented({
+      summary: 'Want a port forward, also while the cluster does not run',
+      description: 'As `POST /v1/port_forwarding`, but it may wait for the cluster: it then opens with it.',
+      body: { description: '`hostPort` 0 needs a cluster that runs.', schema: FORWARD, required: true },
+      replies: {
+        200: { description: 'it is wanted from now on', body: 'json', schema: ENTRY },
+        400: { description: 'the body is not a forward, or there is no cluster', body: 'json' },
+        403: { description: 'the port is not for this user, or there are too many', body: 'json' },
+        409: { description: 'the port of this machine is taken', body: 'json' },
+        503: { description: 'port 0 was asked for, and the cluster does not run', body: 'json' },
+      },
+    }),
+    async (request, reply) => {
+      const entry = await portForwards.ensure(forwardBody(request), 'later');
+      return reply.type(JSON_TYPE).send(`${JSON.stringify(entry, null, 2)}\n`);
+    },
+  );
+}
+
+/** The body with all keys there. An array is an object without them to the compatible application. */
+function forwardBody(request: FastifyRequest): JsonObject {
+  const value = parseJson(bytesOf(request));
+  if (!isObject(value) && !Array.isArray(value)) throw new RdError('ERR_BODY_INVALID', TEXTS.notJson);
+  if (isObject(value) && [...KEYS, 'hostPort'].every((key) => Object.hasOwn(value, key))) return value;
+  throw new RdError('ERR_BODY_INVALID', TEXTS.missingParameters);
+}
+
+function parameter(request: FastifyRequest, name: (typeof KEYS)[number]): string {
+  const value = isObject(request.query) && Object.hasOwn(request.query, name) ? request.query[name] : undefined;
+  if (value === undefined || value === '') {
+    throw new RdError('ERR_BODY_INVALID', `Port forwarding ${name} is required in query parameters`);
+  }
+  if (typeof value === 'string') return value;
+  throw new RdError('ERR_BODY_INVALID', `Invalid port forwarding ${name} ${JSON.stringify(value)}: not a string.`);
+}
+
+/** Always 400 here, with the sentence of the compatible application in front of the reason. */
+function notForwarded(cause: unknown): unknown {
+  if (!(cause instanceof RdError)) return cause;
+  const code = systemCode(cause);
+  // Clients show this form for what they have no words for.
+  const text = cause.code === 'ERR_IO' && code ? `; error code: ${code}` : reasonOf(cause);
+  return new RdError('ERR_BODY_INVALID', `${TEXTS.cannotForward}${text}`, { cause });
+}
+
+function reasonOf(cause: unknown): string {
+  return cause instanceof RdError ? `: ${cause.message}` : '';
+}
+
+function systemCode({ cause }: RdError): string | undefined {
+  return cause instanceof Error && 'code' in cause ? String(cause.code) : undefined;
+}

@@ -1,0 +1,103 @@
+import { createServer, type Server, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { RdError } from '../errors.ts';
+import { tunnel } from './tunnel.ts';
+
+const HOST = '127.0.0.1';
+
+/** A port of this machine that is open. */
+export interface OpenListener {
+  /** The one that was asked for, or the one that the system chose. */
+  readonly port: number;
+  connections(): number;
+  /** Closes the port and every connection through it. */
+  close(): Promise<void>;
+}
+
+export interface ListenerOptions {
+  /** 0: any free one. */
+  hostPort: number;
+  /** The way to the other side, once for each connection. */
+  dial(signal: AbortSignal): Promise<Duplex>;
+  /** Milliseconds for a dial. */
+  dialLimitMs: number;
+  /** Further ones are closed at once. */
+  mostConnections: number;
+  onDialError(error: unknown): void;
+}
+
+/**
+ * Listens on the loopback address and carries each connection to what `dial` opens for it; where that fails the connection is
+ * reset. Throws `ERR_PORT_IN_USE`, `ERR_FORBIDDEN` for a port that this user may not have, and `ERR_IO` with the cause.
+ */
+export async function openListener(options: ListenerOptions): Promise<OpenListener> {
+  const closing = new AbortController();
+  const open = new Map<Socket, Duplex | undefined>();
+  const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) => {
+    open.set(socket, undefined);
+    socket.on('error', () => undefined);
+    socket.once('close', () => open.delete(socket));
+    carryConnection(socket, options, closing.signal, (far) => open.set(socket, far));
+  });
+  server.maxConnections = options.mostConnections;
+  const port = await listen(server, options.hostPort);
+  return {
+    port,
+    connections: () => open.size,
+    async close() {
+      closing.abort();
+      const closed = new Promise<void>((done) => server.close(() => done()));
+      for (const [socket, far] of open) {
+        socket.destroy();
+        far?.destroy();
+      }
+      await closed;
+    },
+  };
+}
+
+async function carryConnection(
+  socket: Socket,
+  { dial, dialLimitMs, onDialError }: ListenerOptions,
+  closing: AbortSignal,
+  opened: (far: Duplex) => void,
+): Promise<void> {
+  const gone = new AbortController();
+  const leave = () => gone.abort();
+  socket.once('close', leave);
+  try {
+    const far = await dial(AbortSignal.any([closing, gone.signal, AbortSignal.timeout(dialLimitMs)]));
+    if (socket.destroyed || closing.aborted) {
+      far.on('error', () => undefined).destroy();
+      return;
+    }
+    opened(far);
+    tunnel(socket, far);
+  } catch (error) {
+    if (!closing.aborted && !gone.signal.aborted) onDialError(error);
+    // A reset tells the caller that nobody was there; an orderly end would look like an empty answer.
+    socket.resetAndDestroy();
+  } finally {
+    socket.removeListener('close', leave);
+  }
+}
+
+function listen(server: Server, hostPort: number): Promise<number> {
+  return new Promise((done, fail) => {
+    server.once('error', (error) => fail(refused(hostPort, error)));
+    server.listen({ host: HOST, port: hostPort, exclusive: true }, () => {
+      const address = server.address();
+      done(typeof address === 'object' && address !== null ? address.port : hostPort);
+    });
+  });
+}
+
+function refused(port: number, cause: Error): RdError {
+  const code = 'code' in cause ? String(cause.code) : '';
+  if (code === 'EADDRINUSE')
+    return new RdError('ERR_PORT_IN_USE', `${HOST}:${port} is in use by another program`, { cause });
+  if (code === 'EACCES' || code === 'EPERM') {
+    return new RdError('ERR_FORBIDDEN', `this user may not open ${HOST}:${port}`, { cause });
+  }
+  return new RdError('ERR_IO', `${HOST}:${port} cannot be opened: ${cause.message}`, { cause });
+}
