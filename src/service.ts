@@ -9,6 +9,7 @@ import { createTransientStore } from './api/transient-settings.ts';
 import type { Connection } from './client/connection.ts';
 import { RdError } from './errors.ts';
 import type { JsonObject } from './json.ts';
+import { withOfferedVersion } from './policies/kubernetes-version.ts';
 import { PRODUCT } from './product.ts';
 import { systemClock } from './reconcile/clock.ts';
 import type { Controllers } from './reconcile/contract.ts';
@@ -17,6 +18,7 @@ import { firstLook } from './reconcile/first-look.ts';
 import { checkDriverName, clusterVersions, openDriver, storedState } from './service/driver.ts';
 import { initialSettings } from './service/initial-settings.ts';
 import { createMaintenance, holdOfLock } from './service/maintenance.ts';
+import { type PolicyOptions, serviceLayers, servicePolicies } from './service/policies.ts';
 import { openPortForwards } from './service/port-forwards.ts';
 import type { Platform } from './settings/field.ts';
 import type { Settings } from './settings/settings.gen.ts';
@@ -27,8 +29,6 @@ import type { LogFile } from './storage/log-file.ts';
 import { openLog } from './storage/log-file.ts';
 import type { Environment } from './storage/places.ts';
 import { places } from './storage/places.ts';
-import type { PolicyPlace } from './storage/policies.ts';
-import { policyPlaces } from './storage/policies.ts';
 import { saveSettings } from './storage/settings-file.ts';
 import type { SettingsHost } from './storage/startup-settings.ts';
 import { startupSettings } from './storage/startup-settings.ts';
@@ -55,8 +55,8 @@ export interface ServiceOptions {
   settings?: JsonObject;
   /** First value of the transient setting of that name; false unless told. */
   noModalDialogs?: boolean;
-  /** Where deployment profiles are, instead of the places of the platform. */
-  policyDirectories?: readonly PolicyPlace[];
+  /** Where deployment profiles are and what reads them, instead of the places and programs of the platform. */
+  policies?: PolicyOptions;
   /** How long a stop waits for the backend, in milliseconds; a minute unless told. */
   stopLimitMs?: number;
 }
@@ -107,14 +107,15 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
 
   const host: SettingsHost = { platform, arch: process.arch, osRelease: release(), memoryBytes: totalmem() };
   const state = await storedState(here, options, notices);
-  const profiles = options.policyDirectories ?? policyPlaces(env, platform, homedir());
-  const startup = await startupSettings(here, profiles, host, Date.now());
+  const policies = await servicePolicies(options, host);
+  const startup = await startupSettings(here, policies, host, Date.now());
+  const { firstRun } = startup;
   notices.push(...startup.notices);
-  if (platform !== 'linux') notices.push('Deployment profiles are not read on this platform yet.');
   const { driver, reason } = await openDriver(options, state, here, log);
   const versions = await clusterVersions(driver, log);
   const kubernetesVersions = () => versions;
-  const settings = initialSettings(startup.settings, options.settings, {
+  const stored = withOfferedVersion(startup.settings, policies, { firstRun, versions, warnings: notices });
+  const settings = initialSettings(stored, options.settings, {
     driver,
     host,
     kubernetesVersions,
@@ -131,6 +132,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     const previous = startup.fileIsGarbled ? undefined : here.previousSettingsFile;
     await saveSettings(here.settingsFile, previous, settings);
   }
+  const layers = await serviceLayers(policies, here, { host, firstRun, now: Date.now() });
   setLogLevel(log, settings);
   for (const notice of notices) log.write('warn', notice);
 
@@ -206,8 +208,10 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
       startedAt: new Date().toISOString(),
       driverReason: reason,
       notices,
-      ...(startup.lockedBy === undefined ? {} : { lockedBy: startup.lockedBy }),
+      ...(policies.locked ? { lockedBy: policies.locked.source } : {}),
+      ...(policies.defaults ? { defaultsBy: policies.defaults.source } : {}),
     },
+    layers,
     counters: { settingsPuts: 0, settingsWrites: 0 },
   };
   await createApp(context, listener.server).ready();

@@ -33,7 +33,18 @@ const TABLE: readonly Rule[] = [
     because: 'the loop must not know which machine it drives',
   },
   { module: 'src/process/', may: ['src/process/'], because: 'spawning programs is one small concern' },
-  { module: 'src/storage/', may: ['src/storage/', 'src/settings/'], because: 'files know nothing of what runs' },
+  {
+    module: 'src/storage/',
+    may: ['src/storage/', 'src/settings/'],
+    types: ['src/plan/', 'src/policies/'],
+    because: 'files know nothing of what runs',
+  },
+  {
+    module: 'src/policies/',
+    may: ['src/policies/', 'src/storage/', 'src/process/', 'src/settings/'],
+    types: ['src/plan/'],
+    because: 'what an administrator wrote is the same for the service and for a plan without one',
+  },
   {
     module: 'src/allowed-images/',
     may: ['src/allowed-images/', 'src/settings/'],
@@ -155,6 +166,7 @@ const TABLE: readonly Rule[] = [
       'cli/',
       'src/client/',
       'src/host-integration/',
+      'src/policies/',
       'src/settings/',
       'src/snapshots/',
       'src/storage/',

@@ -9,6 +9,7 @@ import { createErrorHandler, pathOf } from './error-handler.ts';
 import { createGuard } from './guard.ts';
 import { aboutRoutes } from './routes/about.ts';
 import { backendStateRoutes } from './routes/backend-state.ts';
+import { layerRoutes } from './routes/layers.ts';
 import { listingRoutes } from './routes/listings.ts';
 import { notReadyRoutes } from './routes/not-ready.ts';
 import { olderVersionRoutes } from './routes/older-version.ts';
@@ -78,6 +79,7 @@ export function createApp(context: ApiContext, server?: Server): FastifyInstance
   notReadyRoutes(app);
   olderVersionRoutes(app);
   statusRoutes(app, context);
+  layerRoutes(app, context);
   openApiRoutes(app, context, described);
   // In a scope of its own: there, bodies are parsed and checked against a schema.
   app.register((scope, _options, done) => {

@@ -1,4 +1,5 @@
 import type { DriverInfo } from '../drivers/driver.ts';
+import type { LayerFacts } from '../plan/layers.ts';
 import type { PortForwards } from '../port-forwards/manager.ts';
 import type { Controllers } from '../reconcile/contract.ts';
 import type { Platform } from '../settings/field.ts';
@@ -28,6 +29,7 @@ export interface ApiContext {
   portForwards: PortForwards;
   log: Log;
   about: ServiceFacts;
+  layers: LayerFacts;
   counters: WriteCounters;
 }
 
@@ -49,6 +51,8 @@ interface ServiceFacts {
   /** Why the driver was chosen. */
   driverReason: string;
   notices: readonly string[];
-  /** The file that the locks came from. */
+  /** The file, or the registry key, that the locks came from. */
   lockedBy?: string;
+  /** The one of the defaults profile, whether it was applied or not. */
+  defaultsBy?: string;
 }

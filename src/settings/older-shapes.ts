@@ -72,6 +72,11 @@ export function validateShape(document: JsonObject, version: number): ShapeFindi
   return found;
 }
 
+/** Names that a document of a version before the newest may have, and that newer versions may not: sections with members, and `true`. */
+export function olderMembers(version: number): Members {
+  return SHAPES.find(({ from }) => version >= from)?.members ?? {};
+}
+
 function findingOf(
   { instancePath, keyword, params }: ShapeError,
   version: number,

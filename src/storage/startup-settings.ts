@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import type { JsonObject } from '../json.ts';
+import type { Policies } from '../policies/policy.ts';
 import { defaultSettings } from '../settings/defaults.ts';
 import type { Platform } from '../settings/field.ts';
 import { lockRecord } from '../settings/locks.ts';
@@ -7,8 +8,6 @@ import { changedPaths, mergeSettings } from '../settings/merge.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 import { removeLeftovers } from './atomic-file.ts';
 import type { Places } from './places.ts';
-import type { PolicyPlace } from './policies.ts';
-import { readPolicies } from './policies.ts';
 import { keepAside } from './set-aside.ts';
 import { loadSettings, usableSettings } from './settings-file.ts';
 
@@ -26,9 +25,10 @@ export interface StartupSettings {
   fileIsGarbled: boolean;
   /** The file does not hold these settings yet. */
   unsaved: boolean;
-  /** Record of locked fields, and the file that locks them. */
+  /** Record of locked fields. */
   locks: JsonObject;
-  lockedBy?: string;
+  /** There was no settings file: the administrator's defaults count. */
+  firstRun: boolean;
   /** What a person should know. */
   notices: string[];
 }
@@ -36,16 +36,15 @@ export interface StartupSettings {
 /**
  * The settings to begin with: the file, or on a first run the defaults with the administrator's; the locked profile over
  * either. A file that is not JSON gets a second name and gives way to the copy from before the last change.
- * @throws RdError `ERR_SETTINGS_FILE`, `ERR_PROFILE_INVALID`, `ERR_IO`.
+ * The profiles are read before: a bad one stops the start before any file is touched.
+ * @throws RdError `ERR_SETTINGS_FILE`, `ERR_IO`.
  */
 export async function startupSettings(
   places: Places,
-  policyPlaces: readonly PolicyPlace[],
+  policies: Policies,
   host: SettingsHost,
   now: number,
 ): Promise<StartupSettings> {
-  // Profiles first: a bad one stops the start before any file is touched.
-  const policies = await readPolicies(policyPlaces, host);
   await removeLeftovers(places.settingsFile);
   await removeLeftovers(places.previousSettingsFile);
   const loaded = await loadSettings(places.settingsFile, places.previousSettingsFile, host);
@@ -66,7 +65,7 @@ export async function startupSettings(
     fileIsGarbled: kind === 'garbled',
     unsaved: kind !== 'loaded' || changedPaths(stored, settings).length > 0,
     locks: locked ? lockRecord(locked.settings) : {},
-    ...(locked ? { lockedBy: locked.file } : {}),
+    firstRun: kind === 'missing',
     notices,
   };
 }

@@ -120,6 +120,12 @@ export function startApi(options: TestApiOptions = {}): TestApi {
       driverReason: 'it was asked for',
       notices: [],
     },
+    layers: {
+      platform,
+      builtIn: defaultSettings({ platform, arch: 'x64' }),
+      settingsFile: '/home/of/the/test/config/settings.json',
+      looked: [],
+    },
     counters: { settingsPuts: 0, settingsWrites: 0 },
   };
   const app = createApp(context);

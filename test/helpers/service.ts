@@ -22,7 +22,7 @@ export interface TestService {
   converged(generation?: number): Promise<StatusDocument>;
 }
 
-export type TestServiceOptions = Partial<Omit<ServiceOptions, 'env' | 'policyDirectories'>> & {
+export type TestServiceOptions = Partial<Omit<ServiceOptions, 'env' | 'policies'>> & {
   /** An existing home, for a second service on it; otherwise an empty temporary one. */
   home?: string;
   /** Added to `RDCTL_HOME` and a simulation without delays. */
@@ -41,7 +41,9 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     power: 'keep',
     port: 0,
     allowHosts: [],
-    policyDirectories: [{ defaults: policies?.defaults ?? nowhere, locked: policies?.locked ?? nowhere }],
+    policies: {
+      places: [{ format: 'json', defaults: policies?.defaults ?? nowhere, locked: policies?.locked ?? nowhere }],
+    },
     ...rest,
     env,
   });

@@ -356,7 +356,7 @@ test('a broken state file stops every start that does not name the driver, becau
       power: 'keep',
       port: 0,
       allowHosts: [],
-      policyDirectories: [],
+      policies: { places: [] },
     });
   for (const attempt of [1, 2]) {
     await expect(unnamed(), `attempt ${attempt}`).rejects.toMatchObject({

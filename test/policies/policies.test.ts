@@ -1,7 +1,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
-import { policyPlaces, readPolicies } from '../../src/storage/policies.ts';
+import { policyPlaces } from '../../src/policies/places.ts';
+import { policyPrograms } from '../../src/policies/programs.ts';
+import { readPolicies } from '../../src/policies/read.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
@@ -13,6 +15,7 @@ beforeEach(() => {
 });
 
 const place = (name: string) => ({
+  format: 'json' as const,
   defaults: join(directory, name, 'defaults.json'),
   locked: join(directory, name, 'locked.json'),
 });
@@ -24,25 +27,39 @@ function write(name: string, which: 'defaults' | 'locked', content: unknown): st
   return path;
 }
 
-const read = (...names: string[]) => readPolicies(names.map(place), HOST);
+const read = (...names: string[]) => readPolicies({ places: names.map(place), programs: policyPrograms() }, HOST);
 
 test('the places of the system come first and do not follow the environment', () => {
-  const [first, second, user] = policyPlaces({ XDG_CONFIG_HOME: '/x', RDCTL_HOME: '/h' }, 'linux', '/home/u');
-  expect(first?.locked).toBe('/etc/rancher-desktop/locked.json');
-  expect(second?.defaults).toBe('/usr/etc/rancher-desktop/defaults.json');
-  expect(user?.locked).toBe('/x/rancher-desktop.locked.json');
-  expect(policyPlaces({}, 'linux', '/home/u')[2]?.defaults).toBe('/home/u/.config/rancher-desktop.defaults.json');
+  const linux = (env: Record<string, string>, home: string) => policyPlaces(env, 'linux', home);
+  const json = (defaults: string, locked: string) => ({ format: 'json', defaults, locked });
+  const system = [
+    json('/etc/rancher-desktop/defaults.json', '/etc/rancher-desktop/locked.json'),
+    json('/usr/etc/rancher-desktop/defaults.json', '/usr/etc/rancher-desktop/locked.json'),
+  ];
+  const user = json('/home/u/.config/rancher-desktop.defaults.json', '/home/u/.config/rancher-desktop.locked.json');
+  expect(linux({ XDG_CONFIG_HOME: '/x', RDCTL_HOME: '/h' }, '/home/u')).toEqual([
+    ...system,
+    json('/x/rancher-desktop.defaults.json', '/x/rancher-desktop.locked.json'),
+  ]);
+  expect(linux({}, '/home/u')).toEqual([...system, user]);
+  expect(linux({ XDG_CONFIG_HOME: 'relative' }, '/home/u')).toEqual([...system, user]);
+  // Without a home there is no place of the user; a relative path would depend on where the service was started.
+  expect(linux({}, '')).toEqual(system);
 });
 
 test('no profile anywhere is no policy', async () => {
-  expect(await read('a', 'b')).toEqual({ warnings: [] });
+  expect(await read('a', 'b')).toEqual({
+    warnings: [],
+    looked: ['a', 'b'].map((name) => `${place(name).defaults}, ${place(name).locked}`),
+  });
 });
 
 test('the first place with either file gives both, and later ones are not even read', async () => {
   const file = write('a', 'defaults', { version: 19, images: { namespace: 'a' } });
   write('b', 'locked', 'not JSON');
   expect(await read('none', 'a', 'b')).toEqual({
-    defaults: { file, settings: { version: 19, images: { namespace: 'a' } } },
+    looked: ['none', 'a'].map((name) => `${place(name).defaults}, ${place(name).locked}`),
+    defaults: { source: file, version: 19, settings: { version: 19, images: { namespace: 'a' } } },
     warnings: [],
   });
 });
@@ -80,7 +97,7 @@ test.each([
     '{"version":-1}',
     'Error in deployment file FILE: updating settings requires specifying an API version, but "-1" is not a positive number',
   ],
-  ['{"version":25}', 'Error in deployment file FILE: its version is 25, and the newest known is 19'],
+  ['{"version":25}', 'Error in deployment profiles: FILE: its version is 25, and the newest known is 19'],
 ])('the profile %s stops the start, naming the file', async (content, message) => {
   for (const which of ['defaults', 'locked'] as const) {
     const file = write(which, which, content);

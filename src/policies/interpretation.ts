@@ -1,0 +1,136 @@
+import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import { canonicaliseTexts } from '../settings/canonical.ts';
+import { defaultSettings } from '../settings/defaults.ts';
+import { fieldAt } from '../settings/fields.ts';
+import type { Issue } from '../settings/issue.ts';
+import { isKubernetesVersion } from '../settings/kubernetes-version.ts';
+import { leafAt, leaves, pointerNames, removeLeaf, setLeaf, valueAt } from '../settings/leaf-paths.ts';
+import { migrateWithOrigins, namesBefore, versionProblem } from '../settings/migrate.ts';
+import { SCHEMA_VERSION } from '../settings/settings.gen.ts';
+import { unknownKeys, validate } from '../settings/validate.ts';
+import { invalidPolicy, type Policy, type PolicyHost, type WrittenPolicy } from './policy.ts';
+
+const VERSION_PATH = 'kubernetes.version';
+/** A profile is data of one person; beyond this many nobody reads on. */
+const MOST_NAMED = 20;
+
+/**
+ * What a written profile means: at the newest version, canonical, known settings only.
+ * @throws RdError `ERR_PROFILE_INVALID` with the source and every bad field: a policy is never applied in part.
+ */
+export function interpretPolicy(
+  written: WrittenPolicy,
+  { locked, host, warnings }: { locked: boolean; host: PolicyHost; warnings: string[] },
+): Policy {
+  const { source, settings } = written;
+  const version = versionOf(written);
+  const { document, origins } = migrateWithOrigins(settings, { platform: host.platform, locked, partial: true });
+  const profile = canonicaliseTexts(document);
+  const unknown = unknownKeys(profile).map(({ pointer }) =>
+    written.nameOf(namesBefore(origins, pointerNames(pointer))),
+  );
+  const passedOver = [...new Set([...written.passedOver, ...unknown])];
+  if (passedOver.length > 0) {
+    warnings.push(`${source}: there are no settings ${namesText(passedOver)}; they are passed over.`);
+  }
+  const issues = issuesOf(profile, host);
+  const lines = issues.map((issue) => {
+    const names = namesBefore(origins, pointerNames(issue.pointer));
+    return `Error for field '${written.nameOf(names)}': ${problemText(issue, profile, written)}`;
+  });
+  const wrongTypes = written.problems.length > 0 || issues.some(isWrongType);
+  const version2 = versionLine(profile, locked);
+  const details = [...written.problems, ...lines, ...version2];
+  if (wrongTypes) throw invalidPolicy(written.heading, details);
+  if (lines.length === 0 && version2.length > 0) throw invalidPolicy(`${version2.join(' ')} (${source})`);
+  if (details.length > 0) throw invalidPolicy(`Error in deployment profiles: ${source}`, details);
+  if (!locked) dropUnusableVersion(profile, source, warnings);
+  return { source, version, settings: knownPart(profile) };
+}
+
+/** `"a", "b" and 7 more` */
+function namesText(names: readonly string[]): string {
+  const shown = names.slice(0, MOST_NAMED).map((name) => JSON.stringify(name));
+  const more = names.length - shown.length;
+  return `${shown.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+}
+
+function versionOf({ source, settings, noVersion }: WrittenPolicy): number {
+  const { version } = settings;
+  if (version === undefined) throw invalidPolicy(noVersion);
+  if (typeof version === 'number' && Number.isInteger(version) && version > SCHEMA_VERSION) {
+    throw invalidPolicy(
+      `Error in deployment profiles: ${source}: its version is ${version}, and the newest known is ${SCHEMA_VERSION}`,
+    );
+  }
+  const problem = versionProblem(version);
+  if (problem !== undefined || typeof version !== 'number') {
+    throw invalidPolicy(`Error in deployment file ${source}: ${problem}`);
+  }
+  return version;
+}
+
+/** All of them, against the built-in defaults, which stand for the first run of any user. */
+function issuesOf(profile: JsonObject, host: PolicyHost): Issue[] {
+  const current = defaultSettings(host);
+  // A profile may ask for a smaller disk than the default.
+  const size = leafAt(profile, 'experimental.virtualMachine.diskSize');
+  if (typeof size === 'string') current.experimental.virtualMachine.diskSize = size;
+  // Which versions of a cluster exist is not known here.
+  const checked = structuredClone(profile);
+  if (typeof leafAt(profile, VERSION_PATH) === 'string') removeLeaf(checked, VERSION_PATH);
+  return validate(checked, {
+    current,
+    platform: host.platform,
+    arch: host.arch,
+    ...(host.osRelease === undefined ? {} : { osVersion: host.osRelease }),
+  });
+}
+
+function isWrongType({ code }: Issue): boolean {
+  return code === 'type' || code === 'section';
+}
+
+/** `expecting value of type string, got an array ["a"]`, or the sentence of the validator. */
+function problemText(issue: Issue, profile: JsonObject, { quote }: WrittenPolicy): string {
+  const field = fieldAt(issue.path);
+  if (!isWrongType(issue)) return issue.message;
+  const value = valueAt(profile, issue.pointer) ?? null;
+  const shown = field?.sensitive ? '***' : JSON.stringify(value);
+  // An entry of a map is not named by the path of its field.
+  const entry = pointerNames(issue.pointer).join('.') !== issue.path;
+  const wanted = entry ? 'boolean' : typeWord(field?.type);
+  return `expecting value of type ${wanted}, got ${kindOf(value)}${value === null ? '' : ` ${quote(shown)}`}`;
+}
+
+function typeWord(type: string | undefined): string {
+  if (type === undefined || type.startsWith('map')) return 'object';
+  if (type === 'integer') return 'number';
+  return type === 'string[]' ? 'array' : type;
+}
+
+function kindOf(value: JsonValue): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'an array';
+  return isObject(value) ? 'an object' : `a ${typeof value}`;
+}
+
+/** A locked cluster version is never replaced by another one, so that it must at least be one. */
+function versionLine(profile: JsonObject, locked: boolean): string[] {
+  const version = leafAt(profile, VERSION_PATH);
+  if (!locked || typeof version !== 'string' || version === '' || isKubernetesVersion(version)) return [];
+  return [`Locked kubernetes version '${version}' isn't a valid version.`];
+}
+
+function dropUnusableVersion(profile: JsonObject, source: string, warnings: string[]): void {
+  const version = leafAt(profile, VERSION_PATH);
+  if (typeof version !== 'string' || version === '' || isKubernetesVersion(version)) return;
+  removeLeaf(profile, VERSION_PATH);
+  warnings.push(`${source}: kubernetes.version ${JSON.stringify(version)} is not a version; the default is used.`);
+}
+
+function knownPart(profile: JsonObject): JsonObject {
+  const known: JsonObject = {};
+  for (const [path, value] of leaves(profile)) setLeaf(known, path, value);
+  return known;
+}

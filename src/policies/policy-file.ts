@@ -1,0 +1,61 @@
+import { constants } from 'node:fs';
+import { lstat, open } from 'node:fs/promises';
+import type { RdError } from '../errors.ts';
+import { ioError, systemCode } from '../storage/io-error.ts';
+import { invalidPolicy } from './policy.ts';
+
+/** Bytes that a profile may have; one with every setting has some five thousand. */
+export const POLICY_LIMIT = 1024 * 1024;
+
+/**
+ * The bytes of a profile; `undefined` when there is no file. A link to a file is followed.
+ * @throws RdError `ERR_PROFILE_INVALID` for what is there and cannot be read: passing over it would lift a protection.
+ */
+export async function readPolicyFile(path: string): Promise<Buffer | undefined> {
+  try {
+    // Opening a named pipe would wait for a writer.
+    const handle = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+    try {
+      const { size, ...facts } = await handle
+        .stat()
+        .then((stat) => ({ size: stat.size, isFile: stat.isFile(), isDirectory: stat.isDirectory() }));
+      if (!facts.isFile) throw notReadable(path, facts.isDirectory ? 'it is a directory' : 'it is not a file');
+      if (size > POLICY_LIMIT) throw notReadable(path, `it has more than ${POLICY_LIMIT} bytes`);
+      const bytes = await handle.readFile();
+      // It may have grown since.
+      if (bytes.length > POLICY_LIMIT) throw notReadable(path, `it has more than ${POLICY_LIMIT} bytes`);
+      return bytes;
+    } finally {
+      await handle.close();
+    }
+  } catch (cause) {
+    if (systemCode(cause) !== 'ENOENT') throw unreadable(path, cause);
+    if (await isLink(path)) throw notReadable(path, 'it is a link to a file that is not there');
+    return undefined;
+  }
+}
+
+/** The text, without a byte order mark; `undefined` where it is not UTF-8. */
+export function utf8Text(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+function unreadable(path: string, cause: unknown): RdError {
+  const known = ioError('read the deployment profile', path, cause, 'ERR_PROFILE_INVALID');
+  return known === cause ? known : invalidPolicy(known.message, [], cause);
+}
+
+function notReadable(path: string, reason: string): RdError {
+  return invalidPolicy(`could not read the deployment profile ${path}: ${reason}`);
+}
+
+async function isLink(path: string): Promise<boolean> {
+  return lstat(path).then(
+    (stat) => stat.isSymbolicLink(),
+    () => false,
+  );
+}

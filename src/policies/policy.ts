@@ -1,0 +1,58 @@
+import { RdError } from '../errors.ts';
+import type { JsonObject } from '../json.ts';
+import type { Platform } from '../settings/field.ts';
+
+/** A profile at the current version, in canonical form, known settings only. */
+export interface Policy {
+  /** Path of the file, or the registry key. */
+  source: string;
+  /** Version that it was written for. */
+  version: number;
+  settings: JsonObject;
+}
+
+/** The deployment profiles of a computer. */
+export interface Policies {
+  /** Applied once, on the first run. */
+  defaults?: Policy;
+  /** Applied at every start; its settings cannot be changed. */
+  locked?: Policy;
+  /** Sentences about what was passed over. */
+  warnings: string[];
+  /** Every place that was looked at, best first, up to the one that was taken. */
+  looked: string[];
+}
+
+/** What a profile is checked against. */
+export interface PolicyHost {
+  platform: Platform;
+  arch: string;
+  osRelease?: string;
+}
+
+/** A profile as it was written, before anything is made of it. */
+export interface WrittenPolicy {
+  source: string;
+  settings: JsonObject;
+  /** The name of a setting in messages; the names are those of the document. */
+  nameOf(names: readonly string[]): string;
+  /** How a value is quoted in a message about its type. */
+  quote(json: string): string;
+  /** First words of the message that lists wrong types. */
+  heading: string;
+  /** Sentence for a profile without a version. */
+  noVersion: string;
+  /** Bad values that the reader has found already, a line each. */
+  problems: readonly string[];
+  /** Names that mean nothing, and were left out. */
+  passedOver: readonly string[];
+}
+
+/** A profile that cannot be used: nothing may be started without it. */
+export function invalidPolicy(message: string, details: readonly string[] = [], cause?: unknown): RdError {
+  return new RdError('ERR_PROFILE_INVALID', message, {
+    details,
+    ...(cause === undefined ? {} : { cause }),
+    advice: 'Ask the administrator of this computer to correct the deployment profile; nothing is started without it.',
+  });
+}

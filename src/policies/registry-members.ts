@@ -1,0 +1,62 @@
+import type { FieldType } from '../settings/field.ts';
+import { FIELDS } from '../settings/fields.gen.ts';
+import { type SchemaNode, schemaTree } from '../settings/fields.ts';
+import { leafAt, setLeaf } from '../settings/leaf-paths.ts';
+import { migrateWithOrigins, originOf } from '../settings/migrate.ts';
+import { olderMembers } from '../settings/older-shapes.ts';
+import { SCHEMA_VERSION } from '../settings/settings.gen.ts';
+
+/** What a name in a profile stands for. `ended`: a setting of old that became nothing; its type does not matter any more. */
+export type PolicyMember =
+  | { name: string; kind: 'section'; members: PolicyMember[] }
+  | { name: string; kind: 'setting'; type: FieldType }
+  | { name: string; kind: 'ended' };
+
+type Names = ReturnType<typeof olderMembers>;
+
+/**
+ * The names that a profile of this version may have: those of today, and those of its own time. The registry knows no letter
+ * case and few types, so that both come from here; by the names of today alone, what has moved since would be lost.
+ */
+export function policyMembers(version: number): PolicyMember[] {
+  const today = membersOf(schemaTree());
+  return version >= SCHEMA_VERSION ? today : joined(today, olderMembers(version), '', version);
+}
+
+function membersOf(nodes: ReadonlyMap<string, SchemaNode>): PolicyMember[] {
+  return [...nodes].map(([name, node]) =>
+    'field' in node
+      ? { name, kind: 'setting', type: node.field.type }
+      : { name, kind: 'section', members: membersOf(node.section) },
+  );
+}
+
+function joined(today: readonly PolicyMember[], older: Names, prefix: string, version: number): PolicyMember[] {
+  const members = new Map(today.map((member) => [member.name, member]));
+  for (const [name, below] of Object.entries(older)) {
+    const path = `${prefix}${name}`;
+    const known = members.get(name);
+    if (below === true) {
+      // A setting may be where a section is now (`telemetry`), but never beside it.
+      if (known?.kind !== 'setting')
+        members.set(name, movedSetting(name, path, version) ?? known ?? { name, kind: 'ended' });
+    } else {
+      const inner = known?.kind === 'section' ? known.members : [];
+      if (known === undefined || known.kind === 'section') {
+        members.set(name, { name, kind: 'section', members: joined(inner, below, `${path}.`, version) });
+      }
+    }
+  }
+  return [...members.values()];
+}
+
+/** A setting that was at this path has the type of the one that it became; a migration of one value tells which. */
+function movedSetting(name: string, path: string, version: number): PolicyMember | undefined {
+  const document = { version };
+  setLeaf(document, path, path === 'extensions' ? { 'a:b': true } : true);
+  const { document: migrated, origins } = migrateWithOrigins(document, { platform: 'win32', partial: true });
+  const field = FIELDS.find(
+    (each) => leafAt(migrated, each.path) !== undefined && originOf(origins, each.path) === path,
+  );
+  return field && { name, kind: 'setting', type: field.type };
+}

@@ -1,0 +1,54 @@
+import { keyAt, namesBelow, type RegistryKey, type RegistryValue } from './registry-key.ts';
+
+const VALUE = /^(?: {4}|\t)(.*?)(?: {4}|\t)(REG_[A-Z_]+)(?:(?: {4}|\t)(.*))?$/;
+const KEY = /^HKEY_[A-Z_]+(?:\\|$)/;
+
+/** What `reg query KEY /s` printed. */
+export interface QueriedKey {
+  key: RegistryKey;
+  /** The text may not say what the registry holds: a text over lines, or letters that the console cannot show. */
+  doubtful: boolean;
+}
+
+/**
+ * Reads the output of `reg query ROOT /s`. Only what is the same in every language is looked at: paths of keys begin a line,
+ * values are indented by four spaces, and the names of types are in English.
+ */
+export function parseQuery(root: string, output: string): QueriedKey {
+  const key: RegistryKey = { name: root, values: [], keys: [] };
+  // A question mark is what the console puts in the place of a letter that its code page lacks.
+  let doubtful = /[\uFFFD?]/.test(output);
+  let at: RegistryKey | undefined;
+  for (const line of output.split(/\r?\n/)) {
+    if (line.trim() === '') continue;
+    if (KEY.test(line)) {
+      const names = namesBelow(root, line.trimEnd());
+      at = names && keyAt(key, names);
+      continue;
+    }
+    const value = VALUE.exec(line);
+    if (value && at) at.values.push(registryValue(value[1] ?? '', value[2] ?? '', value[3] ?? ''));
+    else doubtful ||= at !== undefined;
+  }
+  return { key, doubtful };
+}
+
+/** Whether the output of `reg query PARENT` lists a key below it. */
+export function listsKey(output: string, path: string): boolean {
+  return output.split(/\r?\n/).some((line) => namesBelow(path, line.trim())?.length === 0);
+}
+
+function registryValue(name: string, type: string, text: string): RegistryValue {
+  switch (type) {
+    case 'REG_SZ':
+      return { name, type, data: text };
+    case 'REG_DWORD':
+    case 'REG_DWORD_LITTLE_ENDIAN':
+    case 'REG_DWORD_BIG_ENDIAN':
+      return { name, type, data: /^0x[0-9a-f]{1,8}$/i.test(text.trim()) ? Number(text.trim()) : undefined };
+    case 'REG_MULTI_SZ':
+      return { name, type, data: text === '' ? [] : text.split('\\0') };
+    default:
+      return { name, type, data: undefined };
+  }
+}
