@@ -1,5 +1,6 @@
 import type { Connection } from '../src/client/connection.ts';
 import type { ConnectionFlags } from '../src/client/discovery.ts';
+import type { PolicySources } from '../src/policies/read.ts';
 
 /** How a flag is parsed; the literals are those of the compatible tool (`true`/`t`/`1`, `0x10`, `5s`). */
 export type Flag = {
@@ -17,7 +18,13 @@ export type Flag = {
   | { type: 'integer'; port?: true }
   /** Milliseconds; written `300ms`, `10m`, `1h30m`. */
   | { type: 'duration' }
-  | { type: 'string'; values?: readonly string[]; placeholder?: string }
+  | {
+      type: 'string';
+      values?: readonly string[];
+      /** What a shell offers, where the values are checked elsewhere or by nobody. */
+      offers?: readonly string[];
+      placeholder?: string;
+    }
   /** Repeatable. */
   | { type: 'strings'; placeholder?: string }
 );
@@ -57,6 +64,8 @@ export interface Io {
   platform: NodeJS.Platform;
   /** Program and first arguments that start this tool again: `[node, script]`. */
   self: readonly string[];
+  /** Where deployment profiles are, instead of the places of the operating system. */
+  policies?: PolicySources;
   /** Aborted by SIGINT or SIGTERM. */
   signal: AbortSignal;
 }
@@ -95,6 +104,8 @@ export interface Command<T extends FlagTable = FlagTable> {
    * group itself. Flags of a group may stand before the subcommand's word, and are parsed by the subcommand.
    */
   subcommands?: readonly Command[];
+  /** Every word after the name is an argument as it was typed, `-h` and `--` included. */
+  passesWords?: true;
   run(invocation: Invocation<T>): Promise<number>;
 }
 

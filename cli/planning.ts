@@ -29,11 +29,10 @@ export async function planFor(
 async function estimate(desired: DesiredDocument, io: Io, driver: string | undefined): Promise<Plan> {
   const platform = supportedPlatform(io.platform);
   const where = places(io.env, platform, homedir());
-  const stored = await storedSettings(where, platform, {
-    arch: arch(),
-    osRelease: release(),
-    memoryBytes: totalmem(),
-  });
+  const host = { arch: arch(), osRelease: release(), memoryBytes: totalmem() };
+  const { policiesOf } = await import('./policies.ts');
+  const policies = await policiesOf(io, { ...host, platform });
+  const stored = await storedSettings(where, platform, host, policies);
   refuseOtherDriver(stored.driver, driver);
   const asked = stored.driver ?? (driver || io.env.RDCTL_DRIVER || undefined);
   const { homeService, mayRun } = await import('../src/client/home-service.ts');

@@ -142,6 +142,7 @@ const TABLE: readonly Rule[] = [
       'src/drivers/driver.ts',
       'src/diagnostics/',
       'src/extensions/',
+      'src/policies/',
       'src/port-forwards/',
       'src/snapshots/',
     ],

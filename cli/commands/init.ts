@@ -64,7 +64,9 @@ async function find(invocation: Pick<Invocation, 'connect' | 'globals' | 'io'>, 
     return { settings: fillDefaults(settings, host), state: service.status.power, origin: 'the running service' };
   }
   const where = places(invocation.io.env, host.platform, homedir());
-  const { settings, from } = await storedSettings(where, host.platform, host);
+  const { policiesOf } = await import('../policies.ts');
+  const policies = await policiesOf(invocation.io, host);
+  const { settings, from } = await storedSettings(where, host.platform, host, policies);
   return { settings, state: 'started', origin: from === 'file' ? 'the stored settings' : 'the defaults' };
 }
 

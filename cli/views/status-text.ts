@@ -17,6 +17,9 @@ export function statusText(status: StatusDocument, paint: Style): string {
     ['Engine', seenText(status, 'EngineReady', engineText(engine))],
     ...(engine.endpoint === undefined ? [] : [['Endpoint', plainText(engine.endpoint)] satisfies [string, string]]),
     ['Cluster', seenText(status, 'ClusterReady', clusterText(status))],
+    ...(status.policies?.lockedBy === undefined
+      ? []
+      : [['Locked by', plainText(status.policies.lockedBy)] satisfies [string, string]]),
   ];
   const width = Math.max(...rows.map(([name]) => name.length));
   const sections = [

@@ -1,9 +1,13 @@
 import { RdError } from '../errors.ts';
+import type { JsonObject } from '../json.ts';
 import type { Plan, PlanRequest } from '../plan/change.ts';
 import { estimatePlan } from '../plan/offline.ts';
+import type { Policies } from '../policies/policy.ts';
 import { PRODUCT } from '../product.ts';
 import { defaultSettings, type Host } from '../settings/defaults.ts';
 import type { Platform } from '../settings/field.ts';
+import { lockRecord } from '../settings/locks.ts';
+import { mergeSettings } from '../settings/merge.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 import type { Places } from '../storage/places.ts';
 import { loadSettings } from '../storage/settings-file.ts';
@@ -20,21 +24,39 @@ export interface StoredSettings {
   driver?: string;
   /** Desired power when the last service ended; absent before the first start. */
   power?: 'started' | 'stopped';
+  /** Record of what a deployment profile locks, and the file or registry key of that profile. */
+  locks?: JsonObject;
+  lockedBy?: string;
+  /** Sentences about deployment profiles. */
+  warnings?: readonly string[];
   /** The last service ended without a stop, so that its backend may run. */
   left?: boolean;
 }
 
-/** Reads the stored settings, or gives those of a first run where nothing is stored. Throws `ERR_SETTINGS_FILE` as the service does, and for a corrupt file. */
+/**
+ * Reads the stored settings, or gives those of a first run where nothing is stored, as the next service would begin with them:
+ * with the deployment profiles. Throws `ERR_SETTINGS_FILE` as the service does, and for a corrupt file.
+ */
 export async function storedSettings(
   where: Places,
   platform: Platform,
   host: Omit<Host, 'platform'>,
+  policies: Pick<Policies, 'defaults' | 'locked' | 'warnings'> = { warnings: [] },
 ): Promise<StoredSettings> {
   const facts = { ...host, platform };
-  const rest = await recordedState(where);
+  const { defaults, locked, warnings } = policies;
+  const rest = {
+    ...(locked ? { locks: lockRecord(locked.settings), lockedBy: locked.source } : {}),
+    ...(warnings.length === 0 ? {} : { warnings }),
+    ...(await recordedState(where)),
+  };
+  const inForce = (settings: Settings) => (locked ? mergeSettings(settings, locked.settings) : settings);
   const loaded = await loadSettings(where.settingsFile, where.previousSettingsFile, facts);
-  if (loaded.kind === 'missing') return { settings: defaultSettings(facts), from: 'defaults', ...rest };
-  if (loaded.kind === 'loaded') return { settings: loaded.settings, from: 'file', ...rest };
+  if (loaded.kind === 'missing') {
+    const first = defaultSettings(facts);
+    return { settings: inForce(defaults ? mergeSettings(first, defaults.settings) : first), from: 'defaults', ...rest };
+  }
+  if (loaded.kind === 'loaded') return { settings: inForce(loaded.settings), from: 'file', ...rest };
   throw new RdError('ERR_SETTINGS_FILE', `the settings file ${where.settingsFile} is cut off or not JSON`, {
     advice: 'Start the service with `rdctl start`: it sets the file aside and goes on.',
   });
@@ -56,12 +78,20 @@ export function offlinePlan(request: PlanRequest, stored: StoredSettings, where:
     driver: stored.driver ?? 'not chosen yet',
     simulated: stored.driver === 'simulated',
   };
-  const plan = estimatePlan({ request, base: stored.settings, target, idle: isIdle(request, stored) });
+  const { locks, lockedBy, warnings = [] } = stored;
+  const plan = estimatePlan({
+    request,
+    base: stored.settings,
+    target,
+    idle: isIdle(request, stored),
+    ...(locks ? { locks } : {}),
+    ...(lockedBy === undefined ? {} : { lockedBy }),
+  });
   const note =
     stored.from === 'file'
       ? 'No service is running: compared with the stored settings.'
       : 'No service is running and nothing is stored: compared with the defaults.';
-  return { ...plan, warnings: [note, ...plan.warnings] };
+  return { ...plan, warnings: [note, ...warnings, ...plan.warnings] };
 }
 
 /**

@@ -15,7 +15,7 @@ export interface Gatekeepers {
 export function blockOf(difference: Difference, { locks, lockedBy, driver }: Gatekeepers): Change['blocked'] {
   const { path, after } = difference;
   if (isLocked(locks, path)) {
-    return { by: 'lock', message: `"${path}" is locked by ${lockedBy ?? 'a deployment profile'}.` };
+    return { by: 'lock', message: lockMessage(path, lockedBy) };
   }
   if (path === EXTENSIONS) {
     return {
@@ -29,6 +29,11 @@ export function blockOf(difference: Difference, { locks, lockedBy, driver }: Gat
     by: 'unsupported',
     message: `"${path}" cannot be changed with the ${driver.name} driver: ${support.reason ?? 'it refuses this value'}.`,
   };
+}
+
+/** What a person can do about a lock is to ask whoever made it. */
+export function lockMessage(path: string, lockedBy: string | undefined): string {
+  return `"${path}" is locked by ${lockedBy ?? 'a deployment profile'}; ask your administrator.`;
 }
 
 /** A value that a driver cannot bring about, though it may do others of the same setting. */

@@ -2,6 +2,7 @@ import type { JsonObject } from '../json.ts';
 import { fieldAt } from '../settings/fields.ts';
 import { isLocked } from '../settings/locks.ts';
 import type { SettingPath, Settings } from '../settings/settings.gen.ts';
+import { lockMessage } from './blocks.ts';
 import type { Change, Plan, PlanRequest, Target } from './change.ts';
 import { differences, settled } from './diff.ts';
 import { isDowngrade } from './kubernetes-order.ts';
@@ -35,8 +36,8 @@ export function estimatePlan({ request, base, locks = {}, lockedBy, target, idle
   const changes: Change[] = judged.map(({ difference, locked }) => {
     const cost = estimate(difference.path, base, desired);
     const change = changeOf(difference, locked ? BLOCKED : idle ? atRest(cost, request) : cost);
-    const message = `"${difference.path}" is locked by ${lockedBy ?? 'a deployment profile'}.`;
-    return locked ? { ...change, blocked: { by: 'lock' as const, message } } : change;
+    if (!locked) return change;
+    return { ...change, blocked: { by: 'lock' as const, message: lockMessage(difference.path, lockedBy) } };
   });
   if (idle && request.state === 'started') changes.push(START);
   const restart =

@@ -23,6 +23,8 @@ export interface StatusDocument extends Omit<LoopStatus, 'counters'> {
     /** Those of them that changed something. */
     settingsWrites: number;
   };
+  /** Files or registry keys of the deployment profiles; absent without any. The defaults count on the first run alone. */
+  policies?: { lockedBy?: string; defaultsBy?: string };
   /** Sentences about what happened at the start and a person should know, such as a file that was set aside. */
   notices: string[];
 }

@@ -47,7 +47,7 @@ describe('what only the service knows is shown at its place', () => {
     expect(apply.exit).toBe(3);
     expect(apply.err).toContain('  ! images.showAll: false → true (team.yaml:7:5)\n');
     expect(apply.err).toContain(
-      `\nteam.yaml:7:5: "images.showAll" is locked by ${policy}. (/settings/images/showAll)\n`,
+      `\nteam.yaml:7:5: "images.showAll" is locked by ${policy}; ask your administrator. (/settings/images/showAll)\n`,
     );
   });
 

@@ -19,6 +19,7 @@ export interface Stage {
   interactive?: boolean;
   progress?: boolean;
   signal?: AbortSignal;
+  policies?: NonNullable<Io['policies']>;
   /** Other commands than ours. */
   commands?: readonly CommandEntry[];
 }
@@ -43,6 +44,7 @@ export function fakeIo(stage: Stage = {}): Io & { text: { out: string; err: stri
     platform: stage.platform ?? 'linux',
     self: [process.execPath, resolve('dist/rdctl.cjs')],
     signal: stage.signal ?? new AbortController().signal,
+    ...(stage.policies ? { policies: stage.policies } : {}),
   };
 }
 

@@ -156,7 +156,7 @@ describe('blocked changes', () => {
     const plan = await planFor(live, request, { locks, lockedBy: '/etc/rancher-desktop/locked.json' });
     expect(plan.changes[0]).toMatchObject({
       severity: 'none',
-      blocked: { by: 'lock', message: '"kubernetes.version" is locked by /etc/rancher-desktop/locked.json.' },
+      blocked: { by: 'lock', message: '"kubernetes.version" is locked by /etc/rancher-desktop/locked.json; ask your administrator.' },
     });
     expect(plan.summary).toMatchObject({ changes: 2, blocked: 1, resets: 0, restarts: 1, severity: 'restart' });
     expect(plan.summary.text).toBe('2 changes, 1 blocked, 1 restart, no data is deleted');

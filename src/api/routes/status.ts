@@ -17,6 +17,7 @@ export function statusRoutes(app: FastifyInstance, context: ApiContext): void {
 }
 
 function statusDocument({ about, driver, controllers, store, counters }: ApiContext): StatusDocument {
+  const { lockedBy, defaultsBy } = about;
   const loop = controllers.status();
   const { name } = store.snapshot().desired.settings.containerEngine;
   const wanted = loop.engines[name];
@@ -38,6 +39,14 @@ function statusDocument({ about, driver, controllers, store, counters }: ApiCont
         : {}),
     },
     counters: { ...loop.counters, ...counters },
+    ...(lockedBy === undefined && defaultsBy === undefined
+      ? {}
+      : {
+          policies: {
+            ...(lockedBy === undefined ? {} : { lockedBy }),
+            ...(defaultsBy === undefined ? {} : { defaultsBy }),
+          },
+        }),
     notices: [...about.notices],
   };
 }

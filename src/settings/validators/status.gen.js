@@ -21,15 +21,17 @@ ready:{type:"boolean"},kubeconfig:{description:"Path of a file.",type:"string"},
 ge of the desired state.",type:"array",items:{type:"object",required:["name","startedAt"],properties:{name:{type:"string"},startedAt:{$ref:"#/$defs/time"},ms:{description:"\
 Absent while it is under way.",type:"number",minimum:0},outcome:{enum:["done","failed"]}}}},counters:{description:"Since the service started.",type:"object",required:[
 "steps","restarts","resets","failures","settingsPuts","settingsWrites"],properties:{settingsPuts:{description:"PUT /v1/settings that arrived, whatever became of\
- them."},settingsWrites:{description:"Those of them that changed something."}},additionalProperties:{type:"integer",minimum:0}},notices:{description:"What happe\
-ned at the start and a person should know.",type:"array",items:{type:"string"}}},$defs:{time:{description:"RFC 3339.",type:"string",pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\
-\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"},engineName:{enum:["moby","containerd"]},engineState:{description:"`unknown`: no look has succeeded since the service started.",enum:[
-"stopped","running","unresponsive","unknown"]},workload:{description:"Counts; absent where they could not be read.",type:"object",properties:{runningContainers:{
-type:"integer",minimum:0},containers:{type:"integer",minimum:0},images:{type:"integer",minimum:0}}},condition:{type:"object",required:["type","status","reason",
-"concern","message","observedGeneration","lastTransitionTime"],properties:{type:{enum:["MachineReady","EngineReady","ClusterReady","Converged"]},status:{enum:["\
-True","False","Unknown"]},reason:{description:"For programs.",type:"string",pattern:"^[A-Z][A-Za-z0-9]*$"},concern:{description:"What it asks of a person: nothi\
-ng, because it is as wanted; patience; or attention, because something is wrong.",enum:["none","patience","attention"]},message:{description:"For people.",type:"\
-string"},observedGeneration:{type:"integer",minimum:0},lastTransitionTime:{$ref:"#/$defs/time"}}}}};var k={enum:["moby","containerd"]},P={description:"`unknown`: no look has succeeded since the service started.",enum:["stopped","running","unresponsive","unknow\
+ them."},settingsWrites:{description:"Those of them that changed something."}},additionalProperties:{type:"integer",minimum:0}},policies:{description:"Deploymen\
+t profiles of the administrator: paths of files, or registry keys. Absent without any.",type:"object",properties:{lockedBy:{description:"What it sets cannot be \
+changed.",type:"string"},defaultsBy:{description:"Counts on the first run alone.",type:"string"}}},notices:{description:"What happened at the start and a person\
+ should know.",type:"array",items:{type:"string"}}},$defs:{time:{description:"RFC 3339.",type:"string",pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"},
+engineName:{enum:["moby","containerd"]},engineState:{description:"`unknown`: no look has succeeded since the service started.",enum:["stopped","running","unresp\
+onsive","unknown"]},workload:{description:"Counts; absent where they could not be read.",type:"object",properties:{runningContainers:{type:"integer",minimum:0},
+containers:{type:"integer",minimum:0},images:{type:"integer",minimum:0}}},condition:{type:"object",required:["type","status","reason","concern","message","obser\
+vedGeneration","lastTransitionTime"],properties:{type:{enum:["MachineReady","EngineReady","ClusterReady","Converged"]},status:{enum:["True","False","Unknown"]},
+reason:{description:"For programs.",type:"string",pattern:"^[A-Z][A-Za-z0-9]*$"},concern:{description:"What it asks of a person: nothing, because it is as wante\
+d; patience; or attention, because something is wrong.",enum:["none","patience","attention"]},message:{description:"For people.",type:"string"},observedGeneration:{
+type:"integer",minimum:0},lastTransitionTime:{$ref:"#/$defs/time"}}}}};var k={enum:["moby","containerd"]},P={description:"`unknown`: no look has succeeded since the service started.",enum:["stopped","running","unresponsive","unknow\
 n"]};var h=new RegExp("^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$","u"),y={type:"object",required:["type","status","reason","concern","message","observed\
 Generation","lastTransitionTime"],properties:{type:{enum:["MachineReady","EngineReady","ClusterReady","Converged"]},status:{enum:["True","False","Unknown"]},reason:{
 description:"For programs.",type:"string",pattern:"^[A-Z][A-Za-z0-9]*$"},concern:{description:"What it asks of a person: nothing, because it is as wanted; patie\
@@ -131,46 +133,46 @@ params:{allowedValues:P.enum}};e===null?e=[n]:e.push(n),t++}}if(r.endpoint!==voi
 #/properties/engine/properties/endpoint/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(s),t++}if(r.version!==void 0&&typeof r.version!="stri\
 ng"){let s={instancePath:i+"/engine/version",schemaPath:"#/properties/engine/properties/version/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(
 s),t++}if(r.workload!==void 0){let s=r.workload;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.runningContainers!==void 0){let n=s.runningContainers;if(!(typeof n==
-"number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let a={instancePath:i+"/engine/workload/runningContainers",schemaPath:"#/$defs/workload/properties/runningContainers/\
-type",keyword:"type",params:{type:"integer"}};e===null?e=[a]:e.push(a),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let a={instancePath:i+"/engine/w\
-orkload/runningContainers",schemaPath:"#/$defs/workload/properties/runningContainers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[a]:
-e.push(a),t++}}if(s.containers!==void 0){let n=s.containers;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let a={instancePath:i+"/engine/workload/co\
-ntainers",schemaPath:"#/$defs/workload/properties/containers/type",keyword:"type",params:{type:"integer"}};e===null?e=[a]:e.push(a),t++}if(typeof n=="number"&&isFinite(
-n)&&(n<0||isNaN(n))){let a={instancePath:i+"/engine/workload/containers",schemaPath:"#/$defs/workload/properties/containers/minimum",keyword:"minimum",params:{comparison:"\
->=",limit:0}};e===null?e=[a]:e.push(a),t++}}if(s.images!==void 0){let n=s.images;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let a={instancePath:i+
-"/engine/workload/images",schemaPath:"#/$defs/workload/properties/images/type",keyword:"type",params:{type:"integer"}};e===null?e=[a]:e.push(a),t++}if(typeof n==
-"number"&&isFinite(n)&&(n<0||isNaN(n))){let a={instancePath:i+"/engine/workload/images",schemaPath:"#/$defs/workload/properties/images/minimum",keyword:"minimum",
-params:{comparison:">=",limit:0}};e===null?e=[a]:e.push(a),t++}}}else{let n={instancePath:i+"/engine/workload",schemaPath:"#/$defs/workload/type",keyword:"type",
+"number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let p={instancePath:i+"/engine/workload/runningContainers",schemaPath:"#/$defs/workload/properties/runningContainers/\
+type",keyword:"type",params:{type:"integer"}};e===null?e=[p]:e.push(p),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let p={instancePath:i+"/engine/w\
+orkload/runningContainers",schemaPath:"#/$defs/workload/properties/runningContainers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[p]:
+e.push(p),t++}}if(s.containers!==void 0){let n=s.containers;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let p={instancePath:i+"/engine/workload/co\
+ntainers",schemaPath:"#/$defs/workload/properties/containers/type",keyword:"type",params:{type:"integer"}};e===null?e=[p]:e.push(p),t++}if(typeof n=="number"&&isFinite(
+n)&&(n<0||isNaN(n))){let p={instancePath:i+"/engine/workload/containers",schemaPath:"#/$defs/workload/properties/containers/minimum",keyword:"minimum",params:{comparison:"\
+>=",limit:0}};e===null?e=[p]:e.push(p),t++}}if(s.images!==void 0){let n=s.images;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let p={instancePath:i+
+"/engine/workload/images",schemaPath:"#/$defs/workload/properties/images/type",keyword:"type",params:{type:"integer"}};e===null?e=[p]:e.push(p),t++}if(typeof n==
+"number"&&isFinite(n)&&(n<0||isNaN(n))){let p={instancePath:i+"/engine/workload/images",schemaPath:"#/$defs/workload/properties/images/minimum",keyword:"minimum",
+params:{comparison:">=",limit:0}};e===null?e=[p]:e.push(p),t++}}}else{let n={instancePath:i+"/engine/workload",schemaPath:"#/$defs/workload/type",keyword:"type",
 params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}}else{let s={instancePath:i+"/engine",schemaPath:"#/properties/engine/type",keyword:"type",params:{type:"o\
 bject"}};e===null?e=[s]:e.push(s),t++}}if(o.engines!==void 0){let r=o.engines;if(r&&typeof r=="object"&&!Array.isArray(r)){for(let s in r){let n=t;if(!(s==="mob\
-y"||s==="containerd")){let a={instancePath:i+"/engines",schemaPath:"#/$defs/engineName/enum",keyword:"enum",params:{allowedValues:k.enum},propertyName:s};e===null?
-e=[a]:e.push(a),t++}var d=n===t;if(!d){let a={instancePath:i+"/engines",schemaPath:"#/properties/engines/propertyNames",keyword:"propertyNames",params:{propertyName:s}};
-e===null?e=[a]:e.push(a),t++}}for(let s in r){let n=r[s];if(n&&typeof n=="object"&&!Array.isArray(n)){if(n.state===void 0){let a={instancePath:i+"/engines/"+s.replace(
+y"||s==="containerd")){let p={instancePath:i+"/engines",schemaPath:"#/$defs/engineName/enum",keyword:"enum",params:{allowedValues:k.enum},propertyName:s};e===null?
+e=[p]:e.push(p),t++}var d=n===t;if(!d){let p={instancePath:i+"/engines",schemaPath:"#/properties/engines/propertyNames",keyword:"propertyNames",params:{propertyName:s}};
+e===null?e=[p]:e.push(p),t++}}for(let s in r){let n=r[s];if(n&&typeof n=="object"&&!Array.isArray(n)){if(n.state===void 0){let p={instancePath:i+"/engines/"+s.replace(
 /~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/engines/additionalProperties/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[
-a]:e.push(a),t++}if(n.state!==void 0){let a=n.state;if(!(a==="stopped"||a==="running"||a==="unresponsive"||a==="unknown")){let p={instancePath:i+"/engines/"+s.replace(
-/~/g,"~0").replace(/\//g,"~1")+"/state",schemaPath:"#/$defs/engineState/enum",keyword:"enum",params:{allowedValues:P.enum}};e===null?e=[p]:e.push(p),t++}}if(n.spec!==
-void 0){let a=n.spec;if(!(a&&typeof a=="object"&&!Array.isArray(a))){let p={instancePath:i+"/engines/"+s.replace(/~/g,"~0").replace(/\//g,"~1")+"/spec",schemaPath:"\
-#/properties/engines/additionalProperties/properties/spec/type",keyword:"type",params:{type:"object"}};e===null?e=[p]:e.push(p),t++}}if(n.endpoint!==void 0&&typeof n.
-endpoint!="string"){let a={instancePath:i+"/engines/"+s.replace(/~/g,"~0").replace(/\//g,"~1")+"/endpoint",schemaPath:"#/properties/engines/additionalProperties\
-/properties/endpoint/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}if(n.version!==void 0&&typeof n.version!="string"){let a={instancePath:i+
+p]:e.push(p),t++}if(n.state!==void 0){let p=n.state;if(!(p==="stopped"||p==="running"||p==="unresponsive"||p==="unknown")){let a={instancePath:i+"/engines/"+s.replace(
+/~/g,"~0").replace(/\//g,"~1")+"/state",schemaPath:"#/$defs/engineState/enum",keyword:"enum",params:{allowedValues:P.enum}};e===null?e=[a]:e.push(a),t++}}if(n.spec!==
+void 0){let p=n.spec;if(!(p&&typeof p=="object"&&!Array.isArray(p))){let a={instancePath:i+"/engines/"+s.replace(/~/g,"~0").replace(/\//g,"~1")+"/spec",schemaPath:"\
+#/properties/engines/additionalProperties/properties/spec/type",keyword:"type",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}if(n.endpoint!==void 0&&typeof n.
+endpoint!="string"){let p={instancePath:i+"/engines/"+s.replace(/~/g,"~0").replace(/\//g,"~1")+"/endpoint",schemaPath:"#/properties/engines/additionalProperties\
+/properties/endpoint/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(n.version!==void 0&&typeof n.version!="string"){let p={instancePath:i+
 "/engines/"+s.replace(/~/g,"~0").replace(/\//g,"~1")+"/version",schemaPath:"#/properties/engines/additionalProperties/properties/version/type",keyword:"type",params:{
-type:"string"}};e===null?e=[a]:e.push(a),t++}if(n.workload!==void 0){let a=n.workload;if(a&&typeof a=="object"&&!Array.isArray(a)){if(a.runningContainers!==void 0){
-let p=a.runningContainers;if(!(typeof p=="number"&&!(p%1)&&!isNaN(p)&&isFinite(p))){let u={instancePath:i+"/engines/"+s.replace(/~/g,"~0").replace(/\//g,"~1")+"\
+type:"string"}};e===null?e=[p]:e.push(p),t++}if(n.workload!==void 0){let p=n.workload;if(p&&typeof p=="object"&&!Array.isArray(p)){if(p.runningContainers!==void 0){
+let a=p.runningContainers;if(!(typeof a=="number"&&!(a%1)&&!isNaN(a)&&isFinite(a))){let u={instancePath:i+"/engines/"+s.replace(/~/g,"~0").replace(/\//g,"~1")+"\
 /workload/runningContainers",schemaPath:"#/$defs/workload/properties/runningContainers/type",keyword:"type",params:{type:"integer"}};e===null?e=[u]:e.push(u),t++}
-if(typeof p=="number"&&isFinite(p)&&(p<0||isNaN(p))){let u={instancePath:i+"/engines/"+s.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/runningContainers",schemaPath:"\
-#/$defs/workload/properties/runningContainers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[u]:e.push(u),t++}}if(a.containers!==void 0){
-let p=a.containers;if(!(typeof p=="number"&&!(p%1)&&!isNaN(p)&&isFinite(p))){let u={instancePath:i+"/engines/"+s.replace(/~/g,"~0").replace(/\//g,"~1")+"/worklo\
-ad/containers",schemaPath:"#/$defs/workload/properties/containers/type",keyword:"type",params:{type:"integer"}};e===null?e=[u]:e.push(u),t++}if(typeof p=="numbe\
-r"&&isFinite(p)&&(p<0||isNaN(p))){let u={instancePath:i+"/engines/"+s.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/containers",schemaPath:"#/$defs/workload\
-/properties/containers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[u]:e.push(u),t++}}if(a.images!==void 0){let p=a.images;if(!(typeof p==
-"number"&&!(p%1)&&!isNaN(p)&&isFinite(p))){let u={instancePath:i+"/engines/"+s.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/images",schemaPath:"#/$defs/wor\
-kload/properties/images/type",keyword:"type",params:{type:"integer"}};e===null?e=[u]:e.push(u),t++}if(typeof p=="number"&&isFinite(p)&&(p<0||isNaN(p))){let u={instancePath:i+
+if(typeof a=="number"&&isFinite(a)&&(a<0||isNaN(a))){let u={instancePath:i+"/engines/"+s.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/runningContainers",schemaPath:"\
+#/$defs/workload/properties/runningContainers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[u]:e.push(u),t++}}if(p.containers!==void 0){
+let a=p.containers;if(!(typeof a=="number"&&!(a%1)&&!isNaN(a)&&isFinite(a))){let u={instancePath:i+"/engines/"+s.replace(/~/g,"~0").replace(/\//g,"~1")+"/worklo\
+ad/containers",schemaPath:"#/$defs/workload/properties/containers/type",keyword:"type",params:{type:"integer"}};e===null?e=[u]:e.push(u),t++}if(typeof a=="numbe\
+r"&&isFinite(a)&&(a<0||isNaN(a))){let u={instancePath:i+"/engines/"+s.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/containers",schemaPath:"#/$defs/workload\
+/properties/containers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[u]:e.push(u),t++}}if(p.images!==void 0){let a=p.images;if(!(typeof a==
+"number"&&!(a%1)&&!isNaN(a)&&isFinite(a))){let u={instancePath:i+"/engines/"+s.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/images",schemaPath:"#/$defs/wor\
+kload/properties/images/type",keyword:"type",params:{type:"integer"}};e===null?e=[u]:e.push(u),t++}if(typeof a=="number"&&isFinite(a)&&(a<0||isNaN(a))){let u={instancePath:i+
 "/engines/"+s.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/images",schemaPath:"#/$defs/workload/properties/images/minimum",keyword:"minimum",params:{comparison:"\
->=",limit:0}};e===null?e=[u]:e.push(u),t++}}}else{let p={instancePath:i+"/engines/"+s.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload",schemaPath:"#/$defs/wor\
-kload/type",keyword:"type",params:{type:"object"}};e===null?e=[p]:e.push(p),t++}}if(n.message!==void 0&&typeof n.message!="string"){let a={instancePath:i+"/engi\
+>=",limit:0}};e===null?e=[u]:e.push(u),t++}}}else{let a={instancePath:i+"/engines/"+s.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload",schemaPath:"#/$defs/wor\
+kload/type",keyword:"type",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}if(n.message!==void 0&&typeof n.message!="string"){let p={instancePath:i+"/engi\
 nes/"+s.replace(/~/g,"~0").replace(/\//g,"~1")+"/message",schemaPath:"#/properties/engines/additionalProperties/properties/message/type",keyword:"type",params:{
-type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let a={instancePath:i+"/engines/"+s.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/engines/a\
-dditionalProperties/type",keyword:"type",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}}else{let s={instancePath:i+"/engines",schemaPath:"#/properties/e\
+type:"string"}};e===null?e=[p]:e.push(p),t++}}else{let p={instancePath:i+"/engines/"+s.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/engines/a\
+dditionalProperties/type",keyword:"type",params:{type:"object"}};e===null?e=[p]:e.push(p),t++}}}else{let s={instancePath:i+"/engines",schemaPath:"#/properties/e\
 ngines/type",keyword:"type",params:{type:"object"}};e===null?e=[s]:e.push(s),t++}}if(o.cluster!==void 0){let r=o.cluster;if(r&&typeof r=="object"&&!Array.isArray(
 r)){if(r.state===void 0){let s={instancePath:i+"/cluster",schemaPath:"#/properties/cluster/required",keyword:"required",params:{missingProperty:"state"}};e===null?
 e=[s]:e.push(s),t++}if(r.state!==void 0){let s=r.state;if(!(s==="unsupported"||s==="absent"||s==="stopped"||s==="running"||s==="unresponsive"||s==="unknown")){let n={
@@ -183,19 +185,19 @@ properties/ready/type",keyword:"type",params:{type:"boolean"}};e===null?e=[s]:e.
 "/cluster/kubeconfig",schemaPath:"#/properties/cluster/properties/kubeconfig/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(s),t++}if(r.message!==
 void 0&&typeof r.message!="string"){let s={instancePath:i+"/cluster/message",schemaPath:"#/properties/cluster/properties/message/type",keyword:"type",params:{type:"\
 string"}};e===null?e=[s]:e.push(s),t++}}else{let s={instancePath:i+"/cluster",schemaPath:"#/properties/cluster/type",keyword:"type",params:{type:"object"}};e===
-null?e=[s]:e.push(s),t++}}if(o.phases!==void 0){let r=o.phases;if(Array.isArray(r)){let s=r.length;for(let n=0;n<s;n++){let a=r[n];if(a&&typeof a=="object"&&!Array.
-isArray(a)){if(a.name===void 0){let p={instancePath:i+"/phases/"+n,schemaPath:"#/properties/phases/items/required",keyword:"required",params:{missingProperty:"n\
-ame"}};e===null?e=[p]:e.push(p),t++}if(a.startedAt===void 0){let p={instancePath:i+"/phases/"+n,schemaPath:"#/properties/phases/items/required",keyword:"require\
-d",params:{missingProperty:"startedAt"}};e===null?e=[p]:e.push(p),t++}if(a.name!==void 0&&typeof a.name!="string"){let p={instancePath:i+"/phases/"+n+"/name",schemaPath:"\
-#/properties/phases/items/properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(a.startedAt!==void 0){let p=a.startedAt;if(typeof p==
-"string"){if(!h.test(p)){let u={instancePath:i+"/phases/"+n+"/startedAt",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\\
+null?e=[s]:e.push(s),t++}}if(o.phases!==void 0){let r=o.phases;if(Array.isArray(r)){let s=r.length;for(let n=0;n<s;n++){let p=r[n];if(p&&typeof p=="object"&&!Array.
+isArray(p)){if(p.name===void 0){let a={instancePath:i+"/phases/"+n,schemaPath:"#/properties/phases/items/required",keyword:"required",params:{missingProperty:"n\
+ame"}};e===null?e=[a]:e.push(a),t++}if(p.startedAt===void 0){let a={instancePath:i+"/phases/"+n,schemaPath:"#/properties/phases/items/required",keyword:"require\
+d",params:{missingProperty:"startedAt"}};e===null?e=[a]:e.push(a),t++}if(p.name!==void 0&&typeof p.name!="string"){let a={instancePath:i+"/phases/"+n+"/name",schemaPath:"\
+#/properties/phases/items/properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}if(p.startedAt!==void 0){let a=p.startedAt;if(typeof a==
+"string"){if(!h.test(a)){let u={instancePath:i+"/phases/"+n+"/startedAt",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\\
 d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[u]:e.push(u),t++}}else{let u={instancePath:i+"/phases/"+n+"/startedAt",schemaPath:"#/$defs/time/type",keyword:"typ\
-e",params:{type:"string"}};e===null?e=[u]:e.push(u),t++}}if(a.ms!==void 0){let p=a.ms;if(typeof p=="number"&&isFinite(p)){if(p<0||isNaN(p)){let u={instancePath:i+
+e",params:{type:"string"}};e===null?e=[u]:e.push(u),t++}}if(p.ms!==void 0){let a=p.ms;if(typeof a=="number"&&isFinite(a)){if(a<0||isNaN(a)){let u={instancePath:i+
 "/phases/"+n+"/ms",schemaPath:"#/properties/phases/items/properties/ms/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[u]:e.push(u),t++}}else{
 let u={instancePath:i+"/phases/"+n+"/ms",schemaPath:"#/properties/phases/items/properties/ms/type",keyword:"type",params:{type:"number"}};e===null?e=[u]:e.push(
-u),t++}}if(a.outcome!==void 0){let p=a.outcome;if(!(p==="done"||p==="failed")){let u={instancePath:i+"/phases/"+n+"/outcome",schemaPath:"#/properties/phases/ite\
-ms/properties/outcome/enum",keyword:"enum",params:{allowedValues:c.properties.phases.items.properties.outcome.enum}};e===null?e=[u]:e.push(u),t++}}}else{let p={
-instancePath:i+"/phases/"+n,schemaPath:"#/properties/phases/items/type",keyword:"type",params:{type:"object"}};e===null?e=[p]:e.push(p),t++}}}else{let s={instancePath:i+
+u),t++}}if(p.outcome!==void 0){let a=p.outcome;if(!(a==="done"||a==="failed")){let u={instancePath:i+"/phases/"+n+"/outcome",schemaPath:"#/properties/phases/ite\
+ms/properties/outcome/enum",keyword:"enum",params:{allowedValues:c.properties.phases.items.properties.outcome.enum}};e===null?e=[u]:e.push(u),t++}}}else{let a={
+instancePath:i+"/phases/"+n,schemaPath:"#/properties/phases/items/type",keyword:"type",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}}else{let s={instancePath:i+
 "/phases",schemaPath:"#/properties/phases/type",keyword:"type",params:{type:"array"}};e===null?e=[s]:e.push(s),t++}}if(o.counters!==void 0){let r=o.counters;if(r&&
 typeof r=="object"&&!Array.isArray(r)){if(r.steps===void 0){let s={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{
 missingProperty:"steps"}};e===null?e=[s]:e.push(s),t++}if(r.restarts===void 0){let s={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"\
@@ -204,13 +206,18 @@ nters/required",keyword:"required",params:{missingProperty:"resets"}};e===null?e
 #/properties/counters/required",keyword:"required",params:{missingProperty:"failures"}};e===null?e=[s]:e.push(s),t++}if(r.settingsPuts===void 0){let s={instancePath:i+
 "/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"settingsPuts"}};e===null?e=[s]:e.push(s),t++}if(r.settingsWrites===
 void 0){let s={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"settingsWrites"}};e===null?e=[
-s]:e.push(s),t++}for(let s in r)if(!(s==="settingsPuts"||s==="settingsWrites")){let n=r[s];if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let a={instancePath:i+
+s]:e.push(s),t++}for(let s in r)if(!(s==="settingsPuts"||s==="settingsWrites")){let n=r[s];if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let p={instancePath:i+
 "/counters/"+s.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/counters/additionalProperties/type",keyword:"type",params:{type:"integer"}};e===null?
-e=[a]:e.push(a),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let a={instancePath:i+"/counters/"+s.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"\
-#/properties/counters/additionalProperties/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[a]:e.push(a),t++}}}else{let s={instancePath:i+
-"/counters",schemaPath:"#/properties/counters/type",keyword:"type",params:{type:"object"}};e===null?e=[s]:e.push(s),t++}}if(o.notices!==void 0){let r=o.notices;
-if(Array.isArray(r)){let s=r.length;for(let n=0;n<s;n++)if(typeof r[n]!="string"){let a={instancePath:i+"/notices/"+n,schemaPath:"#/properties/notices/items/typ\
-e",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let s={instancePath:i+"/notices",schemaPath:"#/properties/notices/type",keyword:"ty\
-pe",params:{type:"array"}};e===null?e=[s]:e.push(s),t++}}}else{let r={instancePath:i,schemaPath:"#/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.
-push(r),t++}return f.errors=e,t===0}f.evaluated={props:{kind:!0,formatVersion:!0,product:!0,version:!0,pid:!0,home:!0,startedAt:!0,driver:!0,power:!0,generation:!0,
-observedGeneration:!0,converged:!0,backendState:!0,conditions:!0,machine:!0,engine:!0,engines:!0,cluster:!0,phases:!0,counters:!0,notices:!0},dynamicProps:!1,dynamicItems:!1};export{N as default,A as validate};
+e=[p]:e.push(p),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let p={instancePath:i+"/counters/"+s.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"\
+#/properties/counters/additionalProperties/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[p]:e.push(p),t++}}}else{let s={instancePath:i+
+"/counters",schemaPath:"#/properties/counters/type",keyword:"type",params:{type:"object"}};e===null?e=[s]:e.push(s),t++}}if(o.policies!==void 0){let r=o.policies;
+if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.lockedBy!==void 0&&typeof r.lockedBy!="string"){let s={instancePath:i+"/policies/lockedBy",schemaPath:"#/prope\
+rties/policies/properties/lockedBy/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(s),t++}if(r.defaultsBy!==void 0&&typeof r.defaultsBy!="str\
+ing"){let s={instancePath:i+"/policies/defaultsBy",schemaPath:"#/properties/policies/properties/defaultsBy/type",keyword:"type",params:{type:"string"}};e===null?
+e=[s]:e.push(s),t++}}else{let s={instancePath:i+"/policies",schemaPath:"#/properties/policies/type",keyword:"type",params:{type:"object"}};e===null?e=[s]:e.push(
+s),t++}}if(o.notices!==void 0){let r=o.notices;if(Array.isArray(r)){let s=r.length;for(let n=0;n<s;n++)if(typeof r[n]!="string"){let p={instancePath:i+"/notices\
+/"+n,schemaPath:"#/properties/notices/items/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}}else{let s={instancePath:i+"/notices",schemaPath:"\
+#/properties/notices/type",keyword:"type",params:{type:"array"}};e===null?e=[s]:e.push(s),t++}}}else{let r={instancePath:i,schemaPath:"#/type",keyword:"type",params:{
+type:"object"}};e===null?e=[r]:e.push(r),t++}return f.errors=e,t===0}f.evaluated={props:{kind:!0,formatVersion:!0,product:!0,version:!0,pid:!0,home:!0,startedAt:!0,
+driver:!0,power:!0,generation:!0,observedGeneration:!0,converged:!0,backendState:!0,conditions:!0,machine:!0,engine:!0,engines:!0,cluster:!0,phases:!0,counters:!0,
+policies:!0,notices:!0},dynamicProps:!1,dynamicItems:!1};export{N as default,A as validate};
