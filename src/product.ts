@@ -13,6 +13,8 @@ export const PRODUCT = {
   defaultPort: 6107,
   /** Version of the API that `rdctl version` reports as its target. */
   apiVersion: 'v1',
+  /** Asked with HEAD whether the Internet is there: where images come from. `RDCTL_CONNECTIVITY_URL` names another. */
+  connectivityUrl: 'https://registry-1.docker.io/v2/',
 } as const;
 
 /** The application whose interfaces we are compatible with. */

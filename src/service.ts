@@ -15,6 +15,7 @@ import { systemClock } from './reconcile/clock.ts';
 import type { Controllers } from './reconcile/contract.ts';
 import { createControllers } from './reconcile/controllers.ts';
 import { firstLook } from './reconcile/first-look.ts';
+import { createServiceDiagnostics } from './service/diagnostics.ts';
 import { checkDriverName, clusterVersions, openDriver, storedState } from './service/driver.ts';
 import { initialSettings } from './service/initial-settings.ts';
 import { createMaintenance, holdOfLock } from './service/maintenance.ts';
@@ -159,6 +160,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     },
     onChange(next) {
       setLogLevel(log, next.settings);
+      diagnostics.settingsChanged();
       maintenance.desire(next);
     },
   });
@@ -188,6 +190,22 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     }
     return stopping;
   };
+  const diagnostics = createServiceDiagnostics({
+    platform,
+    env,
+    data: here.data,
+    secretFiles: [here.settingsFile, here.previousSettingsFile, here.connectionFile],
+    contextName: PRODUCT.name,
+    api: { port, asked: options.port !== undefined },
+    hasCluster: driver.hasCluster,
+    integration: { offBecause: 'it is not set up', integrationOutcomes: () => [] },
+    settings: () => store.snapshot().desired.settings,
+    kubernetesVersions,
+    controllers,
+    clock: systemClock,
+    log: log.write,
+  });
+  undo.push(['diagnostics', () => diagnostics.close()]);
   const context: ApiContext = {
     credentials,
     allowHosts: options.allowHosts,
@@ -198,6 +216,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     kubernetesVersions,
     isBackendLocked: () => backend.isHeld(),
     requestStop: (why) => void stop(why),
+    diagnostics,
     transient: createTransientStore(platform, options.noModalDialogs ?? false),
     portForwards,
     log: log.write,
@@ -219,6 +238,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   await firstLook(controllers, AbortSignal.timeout(FIRST_LOOK_LIMIT));
   await writeConnectionFile(here.connectionFile, { ...credentials, port, pid: process.pid });
   await lock.update({ announced: true });
+  diagnostics.start();
   log.write('info', 'service started', {
     version: PRODUCT.version,
     port,

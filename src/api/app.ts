@@ -9,6 +9,7 @@ import { createErrorHandler, pathOf } from './error-handler.ts';
 import { createGuard } from './guard.ts';
 import { aboutRoutes } from './routes/about.ts';
 import { backendStateRoutes } from './routes/backend-state.ts';
+import { diagnosticsRoutes } from './routes/diagnostics.ts';
 import { layerRoutes } from './routes/layers.ts';
 import { listingRoutes } from './routes/listings.ts';
 import { notReadyRoutes } from './routes/not-ready.ts';
@@ -76,6 +77,7 @@ export function createApp(context: ApiContext, server?: Server): FastifyInstance
   shutdownRoutes(app, context);
   portForwardRoutes(app, context);
   transientSettingsRoutes(app, context);
+  diagnosticsRoutes(app, context);
   notReadyRoutes(app);
   olderVersionRoutes(app);
   statusRoutes(app, context);

@@ -1,3 +1,4 @@
+import type { Diagnostics } from '../diagnostics/report.ts';
 import type { DriverInfo } from '../drivers/driver.ts';
 import type { LayerFacts } from '../plan/layers.ts';
 import type { PortForwards } from '../port-forwards/manager.ts';
@@ -26,6 +27,7 @@ export interface ApiContext {
   /** Begins the orderly stop; returns at once. */
   requestStop(reason: string): void;
   transient: TransientStore;
+  diagnostics: Diagnostics;
   portForwards: PortForwards;
   log: Log;
   about: ServiceFacts;

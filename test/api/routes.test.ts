@@ -52,7 +52,6 @@ test.each([
   ['POST /v1/extensions/install?id=x', 'Extension manager is not ready yet.'],
   ['GET /v1/snapshots', 'Snapshots are not ready yet.'],
   ['POST /v1/snapshot/restore?name=x', 'Snapshots are not ready yet.'],
-  ['GET /v1/diagnostic_checks', 'Diagnostics are not ready yet.'],
   ['PUT /v1/k8s_reset', 'Cluster reset is not ready yet.'],
   ['PUT /v1/factory_reset', 'Factory reset is not ready yet.'],
   ['DELETE /v1/port_forwarding', 'Port forwarding is not ready yet.'],

@@ -8,6 +8,7 @@ import type { Client } from '../../src/client/client.ts';
 import { createClient } from '../../src/client/client.ts';
 import type { HttpResponse, Transport } from '../../src/client/http.ts';
 import { requestHeaders } from '../../src/client/http.ts';
+import type { Diagnostics } from '../../src/diagnostics/report.ts';
 import type { DriverInfo } from '../../src/drivers/driver.ts';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
 import { RdError } from '../../src/errors.ts';
@@ -63,6 +64,14 @@ const noForwards: PortForwards = {
   close: async () => undefined,
 };
 
+/** Knows nothing and finds nothing. */
+const NO_DIAGNOSTICS: Diagnostics = {
+  categories: () => [],
+  ids: () => undefined,
+  report: () => ({ last_update: new Date(0).toISOString(), checks: [] }),
+  runAll: async () => NO_DIAGNOSTICS.report(),
+};
+
 /** Everything off, as before the first start. */
 function nothingRuns(): Observed {
   return {
@@ -110,6 +119,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
     isBackendLocked: async () => options.backendLocked ?? false,
     requestStop: (reason) => stops.push(reason),
     transient: createTransientStore(platform, false),
+    diagnostics: NO_DIAGNOSTICS,
     portForwards: options.portForwards ?? noForwards,
     log: (level, message, values) => logged.push({ level, message, ...(values ? { values } : {}) }),
     about: {

@@ -30,10 +30,13 @@ export type TestServiceOptions = Partial<Omit<ServiceOptions, 'env' | 'policies'
   policies?: { defaults?: string; locked?: string };
 };
 
+/** Nothing listens there: tests ask nobody outside of this computer. */
+const NOBODY = 'http://127.0.0.1:9/';
+
 /** A service in this process with the simulated driver, on a port of its own; stopped when the test ends. */
 export async function startService(options: TestServiceOptions = {}): Promise<TestService> {
   const { home = temporaryDirectory(), policies, env: extra, ...rest } = options;
-  const env = { RDCTL_HOME: home, RDCTL_SIMULATED_LATENCY_MS: '0', ...extra };
+  const env = { RDCTL_HOME: home, RDCTL_SIMULATED_LATENCY_MS: '0', RDCTL_CONNECTIVITY_URL: NOBODY, ...extra };
   const nowhere = join(home, 'no-policy');
   const service = await runService({
     platform: 'linux',

@@ -6,9 +6,6 @@ import { TEXTS } from '../wire-texts.ts';
 
 /** Parts of the interface that this release does not have, by the first word of their endpoints. */
 const PARTS: Readonly<Record<string, string>> = {
-  diagnostic_categories: 'Diagnostics are not ready yet.',
-  diagnostic_checks: 'Diagnostics are not ready yet.',
-  diagnostic_ids: 'Diagnostics are not ready yet.',
   extensions: TEXTS.extensionsNotReady,
   factory_reset: 'Factory reset is not ready yet.',
   k8s_reset: 'Cluster reset is not ready yet.',

@@ -1,0 +1,117 @@
+import type { FastifyInstance } from 'fastify';
+import { RdError } from '../../errors.ts';
+import type { ApiContext } from '../context.ts';
+import { documented, type JsonSchema } from '../route-doc.ts';
+import { JSON_TYPE } from '../wire-texts.ts';
+
+const NAMES: JsonSchema = { type: 'array', items: { type: 'string' } };
+const REPORT: JsonSchema = {
+  type: 'object',
+  required: ['last_update', 'checks'],
+  additionalProperties: false,
+  properties: {
+    last_update: {
+      description: 'RFC 3339, of the last complete run; the epoch before the first.',
+      type: 'string',
+      pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$',
+    },
+    checks: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['description', 'passed', 'fixes', 'id', 'category', 'mute', 'documentation'],
+        additionalProperties: false,
+        properties: {
+          description: { description: 'Markdown.', type: 'string', minLength: 1 },
+          passed: { type: 'boolean' },
+          fixes: {
+            type: 'array',
+            items: {
+              type: 'object',
+              required: ['description'],
+              properties: { description: { type: 'string' }, url: { type: 'string' } },
+            },
+          },
+          id: { description: '`CHECK`, or `CHECK:sub` for one of several answers.', type: 'string' },
+          category: { type: 'string' },
+          mute: { description: 'The setting `diagnostics.mutedChecks` names it.', type: 'boolean' },
+          documentation: { description: 'Page and heading that explain the check.', type: 'string' },
+        },
+      },
+    },
+  },
+};
+
+/** A query parameter may come more than once. */
+type Query = Readonly<Record<string, string | string[] | undefined>>;
+
+/** `/v1/diagnostic_*`: what was looked at in and around this desktop, and what is wrong (api facts, 13). */
+export function diagnosticsRoutes(app: FastifyInstance, { diagnostics }: ApiContext): void {
+  const indented = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`;
+
+  app.get(
+    '/v1/diagnostic_categories',
+    documented({
+      summary: 'Categories of checks',
+      replies: { 200: { description: 'always', body: 'json', schema: NAMES, example: diagnostics.categories() } },
+    }),
+    (_request, reply) => {
+      reply.type(JSON_TYPE).send(indented(diagnostics.categories()));
+    },
+  );
+
+  app.get<{ Querystring: Query }>(
+    '/v1/diagnostic_ids',
+    documented({
+      summary: 'Checks of a category, those that do not apply here included',
+      query: { category: { description: 'Name of the category, in the same letters', required: true } },
+      replies: {
+        200: { description: 'the category exists', body: 'json', schema: NAMES },
+        400: { description: 'no category given', body: 'text', example: 'diagnostic_ids: no category specified' },
+        404: { description: 'no such category', body: 'text', example: 'No diagnostic checks found in category X' },
+      },
+    }),
+    ({ query }, reply) => {
+      const category = firstOf(query.category);
+      if (category === undefined) throw new RdError('ERR_BODY_INVALID', 'diagnostic_ids: no category specified');
+      const ids = diagnostics.ids(category);
+      if (ids === undefined) {
+        throw new RdError('ERR_NOT_FOUND', `No diagnostic checks found in category ${category}`);
+      }
+      reply.type(JSON_TYPE).send(indented(ids));
+    },
+  );
+
+  app.get<{ Querystring: Query }>(
+    '/v1/diagnostic_checks',
+    documented({
+      summary: 'What is known of the checks that apply here',
+      query: {
+        category: { description: 'Only this category' },
+        id: { description: 'Only this check, with all of its answers, or only this answer' },
+        checkID: { description: 'As `id`, which wins' },
+      },
+      replies: { 200: { description: 'always; without checks when nothing matches', body: 'json', schema: REPORT } },
+    }),
+    ({ query }, reply) => {
+      const category = firstOf(query.category);
+      const id = firstOf(query.id) ?? firstOf(query.checkID);
+      const filter = { ...(category === undefined ? {} : { category }), ...(id === undefined ? {} : { id }) };
+      reply.type(JSON_TYPE).send(indented(diagnostics.report(filter)));
+    },
+  );
+
+  app.post(
+    '/v1/diagnostic_checks',
+    documented({
+      summary: 'Run all checks that apply here, and wait for them',
+      replies: { 200: { description: 'always', body: 'json', schema: REPORT } },
+    }),
+    async (_request, reply) => reply.type(JSON_TYPE).send(indented(await diagnostics.runAll())),
+  );
+}
+
+/** The first value that was given; an empty one counts as none. */
+function firstOf(value: string | string[] | undefined): string | undefined {
+  return [value].flat()[0] || undefined;
+}

@@ -1,0 +1,88 @@
+import { constants } from 'node:fs';
+import { access, lstat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { findProgram, programPath } from '../../process/program.ts';
+import { systemCode } from '../../storage/io-error.ts';
+import { type Check, failed, passed } from '../check.ts';
+import type { CheckContext } from '../context.ts';
+
+/** Where the docker command looks beside the directory of the user. */
+const SYSTEM_DIRECTORIES = [
+  '/usr/local/lib/docker/cli-plugins',
+  '/usr/local/libexec/docker/cli-plugins',
+  '/usr/lib/docker/cli-plugins',
+  '/usr/libexec/docker/cli-plugins',
+];
+/** Debian package of docker's own archive. */
+const PACKAGES: Readonly<Record<string, string>> = {
+  'docker-buildx': 'docker-buildx-plugin',
+  'docker-compose': 'docker-compose-plugin',
+};
+
+/**
+ * The docker command finds this plugin. The compatible application links its own copy into `~/.docker/cli-plugins`; here any
+ * copy will do, because none is shipped.
+ */
+export function dockerCliPlugin(name: string): Check {
+  return {
+    id: `RD_BIN_DOCKER_CLI_SYMLINK_${name.toUpperCase()}`,
+    category: 'Utilities',
+    applies: ({ platform }) => platform !== 'win32',
+    async run(context) {
+      if ((await findProgram('docker', programPath(context.env.PATH))) === undefined) {
+        return [passed('The `docker` command is not installed, so it needs no plugins.')];
+      }
+      const own = join(configDirectory(context), 'cli-plugins', name);
+      const problem = await problemOf(own);
+      if (problem !== undefined && problem !== 'is missing') {
+        return [failed(`\`${own}\` ${problem}.`, [{ description: `Remove it: \`rm ${quoted(own)}\`` }])];
+      }
+      const others = SYSTEM_DIRECTORIES.map((directory) => join(directory, name));
+      for (const file of problem === undefined ? [own] : others) {
+        if ((await problemOf(file)) === undefined) return [passed(`The \`docker\` command finds \`${file}\`.`)];
+      }
+      return [
+        failed(
+          `The \`docker\` command has no plugin \`${name}\`: \`${own}\` is missing, and there is none of the system.`,
+          [
+            {
+              description: `Install it: \`apt-get install ${PACKAGES[name] ?? name}\` from docker's package archive, or put the program there.`,
+            },
+          ],
+        ),
+      ];
+    },
+  };
+}
+
+/** Directory of the docker command's own settings. */
+export function configDirectory({ env, home }: CheckContext): string {
+  return env.DOCKER_CONFIG || join(home, '.docker');
+}
+
+/** What is wrong with an executable, as the rest of a sentence; nothing when it can be run. */
+async function problemOf(file: string): Promise<string | undefined> {
+  try {
+    await lstat(file);
+  } catch (error) {
+    return systemCode(error) === 'ENOENT' ? 'is missing' : `cannot be looked at (${systemCode(error)})`;
+  }
+  try {
+    await access(file, constants.X_OK);
+    return undefined;
+  } catch (error) {
+    switch (systemCode(error)) {
+      case 'ENOENT':
+        return 'is a link to a file that is not there';
+      case 'ELOOP':
+        return 'is a link that leads in a circle';
+      default:
+        return 'is not executable';
+    }
+  }
+}
+
+/** For a shell, in single quotes. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,50 @@
+import { delimiter } from 'node:path';
+import { findProgram, programPath } from '../../process/program.ts';
+import { type Check, failed, passed } from '../check.ts';
+import type { CheckContext } from '../context.ts';
+
+/** Milliseconds; start-up files of some people do a lot. */
+const LIMIT = 8_000;
+/** Around the answer, because start-up files may print. */
+const MARK = '\u0001';
+const PRINT_PATH = `printf '${MARK}%s${MARK}' "$PATH"`;
+
+/** A new login shell has the directory of the tools on its search path. */
+export function shellPath(id: string, shell: string, options: readonly string[]): Check {
+  return {
+    id,
+    category: 'Utilities',
+    applies: ({ platform, binDirectory, integration }) =>
+      platform !== 'win32' && binDirectory !== undefined && integration.offBecause === undefined,
+    async run(context, signal) {
+      const { binDirectory = '' } = context;
+      const program = await findProgram(shell, programPath(context.env.PATH));
+      if (program === undefined) return [passed(`${shell} is not installed.`)];
+      const path = await loginPath([program, ...options, PRINT_PATH], context, signal);
+      if (path.split(delimiter).includes(binDirectory)) {
+        return [passed(`\`${binDirectory}\` is on the search path of ${shell}.`)];
+      }
+      const isManual = context.settings().application.pathManagementStrategy === 'manual';
+      return [
+        failed(`\`${binDirectory}\` is not on the search path of ${shell}.`, [
+          {
+            description: isManual
+              ? `Put it there yourself, or let it be done: \`rdctl set --application.path-management-strategy rcfiles\``
+              : 'The findings of `PATH_MANAGEMENT` say which start-up file could not be edited.',
+          },
+        ]),
+      ];
+    },
+  };
+}
+
+/** The search path of a fresh shell that inherits one without our directory. */
+async function loginPath(argv: readonly string[], context: CheckContext, signal: AbortSignal): Promise<string> {
+  const inherited = programPath(context.env.PATH)
+    .split(delimiter)
+    .filter((entry) => entry !== context.binDirectory)
+    .join(delimiter);
+  const env = { ...context.env, HOME: context.home, PATH: inherited };
+  const { stdout } = await context.run(argv, { env, signal, timeoutMs: LIMIT });
+  return stdout.split(MARK)[1] ?? '';
+}

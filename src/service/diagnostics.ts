@@ -1,0 +1,76 @@
+import { homedir } from 'node:os';
+import { createBackground } from '../diagnostics/background.ts';
+import { allChecks } from '../diagnostics/checks/index.ts';
+import type { CheckContext } from '../diagnostics/context.ts';
+import type { Diagnostics } from '../diagnostics/report.ts';
+import { createRunner } from '../diagnostics/runner.ts';
+import { run } from '../process/run.ts';
+import { PRODUCT } from '../product.ts';
+import type { Clock } from '../reconcile/clock.ts';
+import type { Controllers } from '../reconcile/contract.ts';
+
+/** Milliseconds that one check may take. */
+const CHECK_LIMIT = 15_000;
+const CONNECTIVITY = 'CONNECTED_TO_INTERNET';
+
+export interface DiagnosticsOptions extends Omit<CheckContext, 'home' | 'connectivityUrl' | 'now' | 'run' | 'status'> {
+  controllers: Controllers;
+  clock: Clock;
+  log: (level: 'warn' | 'info', message: string, values?: Record<string, unknown>) => void;
+}
+
+/** The diagnostics of a service, with the background that keeps them fresh. */
+export interface ServiceDiagnostics extends Diagnostics {
+  /** Begins: all checks once, connectivity again and again. Returns at once. */
+  start(): void;
+  settingsChanged(): void;
+  close(): Promise<void>;
+}
+
+export function createServiceDiagnostics(options: DiagnosticsOptions): ServiceDiagnostics {
+  const { controllers, clock, log, env, settings, platform } = options;
+  const context: CheckContext = {
+    ...options,
+    home: env.HOME || homedir(),
+    connectivityUrl: connectivityUrl(env.RDCTL_CONNECTIVITY_URL, log),
+    status: () => controllers.status(),
+    now: () => clock.now(),
+    run,
+  };
+  const runner = createRunner({ checks: allChecks(platform), context, clock, log, limitMs: CHECK_LIMIT });
+  const ends: (() => void)[] = [];
+  let background: ReturnType<typeof createBackground> | undefined;
+  return {
+    ...runner,
+    start() {
+      void runner.runAll();
+      background = createBackground({
+        clock,
+        interval: () => settings().diagnostics.connectivity.interval,
+        look: () => runner.rerun(({ id }) => id === CONNECTIVITY),
+      });
+      ends.push(() => background?.close());
+      let before = controllers.status().backendState;
+      ends.push(
+        controllers.onChange(({ backendState }) => {
+          if (backendState === before) return;
+          before = backendState;
+          void runner.rerun(({ followsBackend }) => followsBackend === true);
+        }),
+      );
+    },
+    settingsChanged: () => background?.restart(),
+    async close() {
+      for (const end of ends) end();
+      await runner.close();
+    },
+  };
+}
+
+/** A mirror of a closed network can be asked in the place of the usual server. */
+function connectivityUrl(chosen: string | undefined, log: DiagnosticsOptions['log']): string {
+  if (!chosen) return PRODUCT.connectivityUrl;
+  if (/^https?:$/.test(URL.canParse(chosen) ? new URL(chosen).protocol : '')) return chosen;
+  log('warn', 'RDCTL_CONNECTIVITY_URL is not an http address; the usual one is asked', { value: chosen });
+  return PRODUCT.connectivityUrl;
+}
