@@ -105,14 +105,14 @@ export function lastLines(text: string, count = 8): string[] {
   return lines.filter((line) => line !== '').slice(-count);
 }
 
-function failed(program: string, code: number | null, by: NodeJS.Signals | null, stderr: string): RdError {
+export function failed(program: string, code: number | null, by: NodeJS.Signals | null, stderr: string): RdError {
   const how = code === null ? `was ended by ${by ?? 'a signal'}` : `failed with exit status ${code}`;
   const details = lastLines(stderr);
   const last = details.at(-1);
   return new RdError('ERR_DRIVER_FAILED', `${program} ${how}${last ? `: ${last}` : ''}`, { details });
 }
 
-function notStarted(program: string, cause: unknown): RdError {
+export function notStarted(program: string, cause: unknown): RdError {
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
   if (code === 'ENOENT') {
     return new RdError('ERR_DRIVER_TERMINAL', `${program} was not found`, { cause, advice: installAdvice(program) });
@@ -121,7 +121,7 @@ function notStarted(program: string, cause: unknown): RdError {
   return new RdError('ERR_DRIVER_FAILED', `${program} could not be run: ${text}`, { cause });
 }
 
-function timedOut(program: string, timeoutMs: number): RdError {
+export function timedOut(program: string, timeoutMs: number): RdError {
   return new RdError('ERR_DRIVER_FAILED', `${program} did not end within ${timeoutMs / 1000} s and was stopped`);
 }
 
@@ -129,6 +129,6 @@ function tooMuch(program: string, limit: number): RdError {
   return new RdError('ERR_DRIVER_FAILED', `${program} printed more than ${limit} bytes and was stopped`);
 }
 
-function cancelled(program: string): RdError {
+export function cancelled(program: string): RdError {
   return new RdError('ERR_CANCELLED', `${program} was stopped because the work was cancelled`);
 }

@@ -1,0 +1,187 @@
+import { copyFile, mkdir, open, symlink } from 'node:fs/promises';
+import { dirname, join, posix } from 'node:path';
+import { Readable } from 'node:stream';
+import { type Header, extract as tarReader } from 'tar-stream';
+import { RdError } from '../errors.ts';
+import { systemCode } from '../storage/io-error.ts';
+
+/** What may still be written; shared by all archives of one extension. */
+export interface Budget {
+  bytes: number;
+  entries: number;
+}
+
+/** One extension may have so much: far more than any needs, far less than a disk has. */
+export function fullBudget(): Budget {
+  return { bytes: 1024 * 1024 * 1024, entries: 50_000 };
+}
+
+interface Waiting {
+  path: string;
+  target: string;
+}
+
+/**
+ * Writes an archive of one file or one directory to `destination`, which must not exist and gets the content of the topmost
+ * entry, whatever that is called. Nothing is ever written outside it, whatever the archive says: absolute names, `..`, links that
+ * leave the tree, devices, names that come twice and more than the budget holds are refused as a whole.
+ * @returns what the topmost entry was.
+ * @throws RdError `ERR_EXTENSION_INVALID` with the entry and what is wrong with it; system errors as they come.
+ */
+export async function extract(
+  archive: AsyncIterable<Uint8Array>,
+  destination: string,
+  budget: Budget,
+): Promise<'file' | 'directory'> {
+  const links: Waiting[] = [];
+  const files = new Set<string>();
+  let kind: 'file' | 'directory' | undefined;
+  for await (const { header, body } of entriesOf(archive)) {
+    const path = pathBelow(header.name);
+    if (path === '') {
+      if (kind !== undefined) throw bad(header.name, 'it comes twice');
+      kind = header.type === 'directory' ? 'directory' : 'file';
+    }
+    if (path !== '' && kind === 'file') throw bad(header.name, 'it lies below a file');
+    kind ??= 'directory';
+    spend(budget, header);
+    const target = join(destination, path);
+    try {
+      await write(header, path, target, body);
+    } catch (error) {
+      if (systemCode(error) === 'EEXIST') throw bad(header.name, 'it comes twice');
+      if (systemCode(error) === 'ENOTDIR') throw bad(header.name, 'it lies below a file');
+      throw error;
+    }
+  }
+  if (kind === undefined) throw new RdError('ERR_EXTENSION_INVALID', 'the archive is empty');
+  // Last of all: nothing is ever written through a link of the archive.
+  for (const { path, target } of links) {
+    await symlink(target, path).catch((error: unknown) => {
+      throw systemCode(error) === 'EEXIST' ? bad(path, 'it comes twice') : error;
+    });
+  }
+  return kind;
+
+  async function write(header: Header, path: string, target: string, body: AsyncIterable<unknown>): Promise<void> {
+    switch (header.type) {
+      case 'directory':
+        await mkdir(target, { recursive: true, mode: 0o755 });
+        return;
+      case 'file':
+      case 'contiguous-file':
+        await makeParent(path, target);
+        await writeFile(target, (header.mode ?? 0) & 0o111 ? 0o755 : 0o644, body);
+        files.add(path);
+        return;
+      case 'symlink':
+        if (path === '') throw bad(header.name, 'it is a link');
+        links.push({ path: target, target: safeTarget(header, path) });
+        await makeParent(path, target);
+        return;
+      case 'link': {
+        const original = pathBelow(header.linkname ?? '');
+        if (!files.has(original)) throw bad(header.name, `it is a hard link to ${JSON.stringify(header.linkname)}`);
+        await makeParent(path, target);
+        await copyFile(join(destination, original), target, 1);
+        files.add(path);
+        return;
+      }
+      default:
+        throw bad(header.name, `it is a ${header.type ?? 'thing of no kind'}`);
+    }
+  }
+
+  async function makeParent(path: string, target: string): Promise<void> {
+    if (path !== '') await mkdir(dirname(target), { recursive: true, mode: 0o755 });
+  }
+}
+
+/** The content of an archive of one file. Throws `ERR_EXTENSION_INVALID` for anything else and beyond `limit` bytes. */
+export async function readFileOf(archive: AsyncIterable<Uint8Array>, limit: number): Promise<Buffer> {
+  let content: Buffer | undefined;
+  for await (const { header, body } of entriesOf(archive)) {
+    if (content || header.type !== 'file') throw bad(header.name, 'it is not one plain file');
+    if ((header.size ?? 0) > limit) throw bad(header.name, `it is larger than ${limit} bytes`);
+    const chunks: Buffer[] = [];
+    for await (const chunk of body) chunks.push(bytesOf(chunk));
+    content = Buffer.concat(chunks);
+  }
+  if (!content) throw new RdError('ERR_EXTENSION_INVALID', 'the archive is empty');
+  return content;
+}
+
+async function* entriesOf(
+  archive: AsyncIterable<Uint8Array>,
+): AsyncGenerator<{ header: Header; body: AsyncIterable<unknown> }, void> {
+  const reader = tarReader();
+  const source = Readable.from(archive);
+  source.on('error', (error) => reader.destroy(error));
+  source.pipe(reader);
+  try {
+    for await (const entry of reader) {
+      yield { header: entry.header, body: entry };
+      entry.resume();
+    }
+  } catch (error) {
+    // What the archive reader itself finds has no code of the system's.
+    if (error instanceof RdError || systemCode(error) !== undefined) throw error;
+    const text = error instanceof Error ? error.message : String(error);
+    throw new RdError('ERR_EXTENSION_INVALID', `the archive is damaged: ${text}`, { cause: error });
+  } finally {
+    source.destroy();
+  }
+}
+
+function spend(budget: Budget, { name, size = 0 }: Header): void {
+  budget.entries -= 1;
+  budget.bytes -= size;
+  if (budget.entries < 0) throw bad(name, 'there are too many files');
+  if (budget.bytes < 0) throw bad(name, 'the files are too large');
+}
+
+async function writeFile(path: string, mode: number, body: AsyncIterable<unknown>): Promise<void> {
+  const handle = await open(path, 'wx', mode);
+  try {
+    for await (const chunk of body) {
+      await handle.writeFile(bytesOf(chunk));
+    }
+  } finally {
+    await handle.close();
+  }
+}
+
+function bytesOf(chunk: unknown): Buffer {
+  if (Buffer.isBuffer(chunk)) return chunk;
+  throw new TypeError('an archive gives bytes');
+}
+
+/** The name without its first part, and with no part that could lead anywhere else. */
+function pathBelow(name: string): string {
+  const parts = name.replace(/\/+$/, '').split('/');
+  if (parts[0] === '.') parts.shift();
+  const unsafe = parts.some((part) => part === '' || part === '.' || part === '..' || /[\0\\]/.test(part));
+  if (unsafe || (process.platform === 'win32' && name.includes(':')))
+    throw bad(name, 'it is no name below a directory');
+  return parts.slice(1).join('/');
+}
+
+/**
+ * Where a link may point: down from its own directory, or first up and then down. `..` after a name is refused, because the name
+ * may be another link; then no chain of links leaves the tree.
+ */
+function safeTarget({ name, linkname = '' }: Header, path: string): string {
+  const parts = linkname.split('/');
+  const names = parts.findIndex((part) => part !== '..' && part !== '.');
+  const upAgain = names !== -1 && parts.slice(names).includes('..');
+  const end = posix.normalize(posix.join(posix.dirname(path), linkname));
+  const leaves = end === '..' || end.startsWith('../');
+  if (linkname === '' || linkname.startsWith('/') || /[\0\\]/.test(linkname) || upAgain || leaves) {
+    throw bad(name, `it is a link to ${JSON.stringify(linkname)}, which leaves the tree`);
+  }
+  return linkname;
+}
+
+function bad(name: string, why: string): RdError {
+  return new RdError('ERR_EXTENSION_INVALID', `${JSON.stringify(name)} cannot be taken out of the image: ${why}`);
+}

@@ -1,0 +1,120 @@
+import type { ImageStore } from '../drivers/driver.ts';
+import { RdError } from '../errors.ts';
+import { type ImageReference, wholeName } from '../settings/image-reference.ts';
+import type { ExtensionsInput, RunningEngine } from './contract.ts';
+import { idOf } from './directory.ts';
+import type { Metadata } from './metadata.ts';
+import { invalidMetadata, otherwiseFailed } from './refusals.ts';
+import { registryTags } from './registry-tags.ts';
+import { companionImage, stageExtension } from './staging.ts';
+import { chooseTag } from './tag-choice.ts';
+
+type Surroundings = Pick<ExtensionsInput, 'files' | 'platform' | 'fetch' | 'log'>;
+
+/** An extension to be installed; `id` is how it was asked for. */
+export interface Wanted {
+  id: string;
+  image: ImageReference;
+  tag: string;
+}
+
+/**
+ * The tag that an id without one means, out of those of the registry and of the engine. Throws the refusal for "no tag can be
+ * determined" when there are none.
+ */
+export async function tagFor(
+  image: ImageReference,
+  images: ImageStore,
+  { fetch, log }: Surroundings,
+  signal: AbortSignal,
+): Promise<string> {
+  const local = await images.tags(wholeName(image), signal);
+  let failure: unknown;
+  const offered = await (images.offeredTags?.(wholeName(image)) ?? registryTags(image, signal, fetch)).catch(
+    (error: unknown) => {
+      if (signal.aborted || !(error instanceof RdError)) throw error;
+      failure = error;
+      return [];
+    },
+  );
+  const tag = chooseTag([...new Set([...offered, ...local])]);
+  if (tag === undefined)
+    throw otherwiseFailed(failure ?? new RdError('ERR_NOT_FOUND', `${image.name} has no tag that could be meant`));
+  if (failure)
+    log('warn', 'the registry told no tags; chose among those of the engine', { image: image.name, failure });
+  return tag;
+}
+
+/** The image of the extension is in the engine afterwards; one that is there already is taken as it is. */
+export async function fetchImage({ id, image, tag }: Wanted, images: ImageStore, signal: AbortSignal): Promise<void> {
+  const reference = `${wholeName(image)}:${tag}`;
+  try {
+    if (!(await images.has(reference, signal))) await images.pull(reference, signal);
+  } catch (error) {
+    if (error instanceof RdError && error.code !== 'ERR_CANCELLED') throw invalidMetadata(id, error);
+    throw error;
+  }
+}
+
+/**
+ * Puts the extension on the disk, and the container that it asks for into the engine; both or neither. What was there before stays
+ * until then.
+ */
+export async function placeExtension(
+  wanted: Wanted,
+  engine: RunningEngine & { images: ImageStore },
+  { files, platform, log }: Surroundings,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const { id, image, tag } = wanted;
+  const reference = `${wholeName(image)}:${tag}`;
+  const staged = await files.stage();
+  try {
+    const metadata = await engine.images
+      .open(reference, signal, (open) =>
+        stageExtension({ image: open, id, reference, tag, directory: staged, platform }),
+      )
+      .catch((error: unknown) => {
+        throw error instanceof RdError && error.code === 'ERR_NOT_FOUND' ? invalidMetadata(id, error) : error;
+      });
+    signal.throwIfAborted();
+    const leftOut = await runCompanion(wanted, metadata, engine, signal);
+    await files.commit(image.name, staged);
+    for (const what of leftOut) log('warn', 'an extension does not get all that it asks for', { id, what });
+    return leftOut;
+  } finally {
+    await files.discard(staged);
+  }
+}
+
+async function runCompanion(
+  { image, tag }: Wanted,
+  metadata: Metadata,
+  { name, images, companions }: RunningEngine,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const service = companionImage(metadata, `${wholeName(image)}:${tag}`);
+  const key = idOf(image.name);
+  if (service === undefined) {
+    await companions?.remove(key, signal);
+    return metadata.leftOut;
+  }
+  if (!companions || !images) {
+    return [...metadata.leftOut, `the container of vm.image is not started: ${name} keeps none running for extensions`];
+  }
+  await startCompanion({ images, companions }, key, service, signal).catch((error: unknown) => {
+    throw error instanceof RdError && error.code !== 'ERR_CANCELLED' ? otherwiseFailed(error) : error;
+  });
+  return metadata.leftOut;
+}
+
+/** Fetches the image of a container and has the engine keep it running. */
+export async function startCompanion(
+  { images, companions }: Required<Pick<RunningEngine, 'images' | 'companions'>>,
+  key: string,
+  image: string,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!(await images.has(image, signal))) await images.pull(image, signal);
+  await companions.ensure({ id: key, image }, signal);
+}

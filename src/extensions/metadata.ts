@@ -1,0 +1,127 @@
+import { posix } from 'node:path';
+import { isObject, isTooDeep, type JsonObject, type JsonValue } from '../json.ts';
+import type { Platform } from '../settings/field.ts';
+
+/** Bytes that `metadata.json` of an image may have. */
+export const METADATA_LIMIT = 1024 * 1024;
+
+/** What `metadata.json` of an extension asks for (api facts, 14.4). */
+export interface Metadata {
+  /** As it was, unknown keys included, with `vm` never missing. */
+  document: JsonObject;
+  /** Path of the icon in the image. */
+  icon: string;
+  /** Name and directory in the image of each part of the user interface. */
+  ui: { name: string; root: string }[];
+  /** Paths in the image of the programs for this platform. */
+  binaries: string[];
+  vm: { image?: string; composefile?: string };
+  /** What is asked for and deliberately not done, as clauses. */
+  leftOut: string[];
+}
+
+/** Reads `metadata.json`. A mistake is told as a clause: `"icon" is missing`. */
+export function parseMetadata(text: string, platform: Platform): { metadata: Metadata } | { problem: string } {
+  const document = objectOf(text);
+  if (!document) return { problem: 'metadata.json is not a JSON object' };
+  try {
+    return { metadata: read(document, platform) };
+  } catch (error) {
+    if (error instanceof Mistake) return { problem: `metadata.json: ${error.message}` };
+    throw error;
+  }
+}
+
+/** Something in the document that is not as it must be; caught above. */
+class Mistake extends Error {}
+
+function objectOf(text: string): JsonObject | undefined {
+  if (isTooDeep(text)) return undefined;
+  try {
+    const value: unknown = JSON.parse(text.replace(/^\uFEFF/, ''));
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function read(document: JsonObject, platform: Platform): Metadata {
+  const { icon, vm = {}, host = {} } = document;
+  if (icon === undefined) throw new Mistake('"icon" is missing');
+  if (!isObject(vm)) throw new Mistake('"vm" is not an object');
+  if (!isObject(host)) throw new Mistake('"host" is not an object');
+  const machine = machineOf(vm);
+  return {
+    document: { ...document, vm },
+    icon: pathIn(icon, 'icon'),
+    ui: interfaces(document.ui),
+    binaries: binariesFor(platform, host.binaries),
+    vm: machine,
+    leftOut: leftOut(vm, host, platform),
+  };
+}
+
+function machineOf(vm: JsonObject): Metadata['vm'] {
+  const { image, composefile } = vm;
+  if (image !== undefined && (typeof image !== 'string' || image === '')) throw new Mistake('"vm.image" is not a name');
+  if (image !== undefined && composefile !== undefined) throw new Mistake('"vm" has both an image and a composefile');
+  return {
+    ...(image === undefined ? {} : { image }),
+    ...(composefile === undefined ? {} : { composefile: pathIn(composefile, 'vm.composefile') }),
+  };
+}
+
+function interfaces(ui: JsonValue | undefined): Metadata['ui'] {
+  if (ui === undefined) return [];
+  if (!isObject(ui)) throw new Mistake('"ui" is not an object');
+  return Object.entries(ui).map(([name, part]) => {
+    if (!/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/.test(name))
+      throw new Mistake(`"ui" has the name ${JSON.stringify(name)}, which cannot be that of a directory`);
+    if (!isObject(part)) throw new Mistake(`"ui.${name}" is not an object`);
+    return { name, root: pathIn(part.root, `ui.${name}.root`) };
+  });
+}
+
+/** Each entry of the list names files for some platforms. Two with the same last name would be one file. */
+function binariesFor(platform: Platform, list: JsonValue | undefined): string[] {
+  if (list === undefined) return [];
+  if (!Array.isArray(list)) throw new Mistake('"host.binaries" is not a list');
+  const word = platform === 'win32' ? 'windows' : platform;
+  const paths = list.flatMap((entry, index) => {
+    if (!isObject(entry)) throw new Mistake(`"host.binaries[${index}]" is not an object`);
+    const files = entry[word];
+    if (files === undefined) return [];
+    if (!Array.isArray(files)) throw new Mistake(`"host.binaries[${index}].${word}" is not a list`);
+    return files.map((file) => {
+      const where = `host.binaries[${index}].${word}`;
+      if (!isObject(file)) throw new Mistake(`"${where}" has an entry that is not an object`);
+      return pathIn(file.path, `${where}.path`);
+    });
+  });
+  const names = paths.map((path) => posix.basename(path));
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice !== undefined) throw new Mistake(`"host.binaries" has two files called ${JSON.stringify(twice)}`);
+  return paths;
+}
+
+function leftOut(vm: JsonObject, host: JsonObject, platform: Platform): string[] {
+  const scripts = ['x-rd-install', 'x-rd-uninstall', 'x-rd-shutdown'].filter((name) => {
+    const script = host[name];
+    return isObject(script) && script[platform === 'win32' ? 'windows' : platform] !== undefined;
+  });
+  return [
+    ...scripts.map((name) => `the script host.${name} is not run: nothing out of an image runs on this host`),
+    ...(vm.exposes === undefined ? [] : ['the socket of vm.exposes is not served: there is no window to use it']),
+    ...(vm.composefile === undefined ? [] : ['the services of vm.composefile are not started: the file is only kept']),
+  ];
+}
+
+/** A path in the image, normalised and below its root. `..` is refused even where it would stay inside. */
+function pathIn(value: JsonValue | undefined, where: string): string {
+  if (value === undefined) throw new Mistake(`"${where}" is missing`);
+  if (typeof value !== 'string' || value === '' || value.includes('\0')) throw new Mistake(`"${where}" is not a path`);
+  if (value.split('/').includes('..')) throw new Mistake(`"${where}" has ".." in it: ${JSON.stringify(value)}`);
+  const path = posix.normalize(`/${value}`).replace(/\/$/, '');
+  if (path === '') throw new Mistake(`"${where}" is the whole image`);
+  return path;
+}
