@@ -7,6 +7,8 @@ export interface CommandEntry {
   name: string;
   summary: string;
   group: Group;
+  /** Not in the help, and nothing that is suggested. */
+  hidden?: true;
   load(): Promise<Command>;
 }
 
@@ -85,10 +87,28 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/api.ts')).api,
   },
   {
+    name: 'shell',
+    summary: 'Open a shell, or run a command, with the engine at hand',
+    group: 'control',
+    load: async () => (await import('./commands/shell.ts')).shell,
+  },
+  {
+    name: 'create-profile',
+    summary: 'Write a deployment profile for macOS or Windows',
+    group: 'control',
+    load: async () => (await import('./commands/create-profile.ts')).createProfile,
+  },
+  {
     name: 'info',
     summary: 'Show the version and the address of the machine',
     group: 'other',
     load: async () => (await import('./commands/info.ts')).info,
+  },
+  {
+    name: 'completion',
+    summary: 'Print the script that lets a shell complete rdctl',
+    group: 'other',
+    load: async () => (await import('./commands/completion.ts')).completion,
   },
   {
     name: 'version',
@@ -101,5 +121,19 @@ export const COMMANDS: readonly CommandEntry[] = [
     summary: 'Show the help of a command',
     group: 'other',
     load: async () => (await import('./commands/help.ts')).help,
+  },
+  {
+    name: '__complete',
+    summary: 'Answer a completion script',
+    group: 'other',
+    hidden: true,
+    load: async () => (await import('./commands/complete.ts')).complete,
+  },
+  {
+    name: '__completeNoDesc',
+    summary: 'Answer a completion script, words alone',
+    group: 'other',
+    hidden: true,
+    load: async () => (await import('./commands/complete.ts')).completeNoDesc,
   },
 ];

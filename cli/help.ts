@@ -11,7 +11,8 @@ const GROUPS: readonly (readonly [Group, string])[] = [
 ];
 
 /** What `rdctl`, `rdctl help` and `rdctl --help` print. */
-export function rootHelp(commands: readonly CommandEntry[]): string {
+export function rootHelp(all: readonly CommandEntry[]): string {
+  const commands = all.filter(({ hidden }) => !hidden);
   const label = Math.max(...commands.map(({ name }) => name.length));
   const groups = GROUPS.map(([group, title]) => {
     const lines = commands

@@ -26,7 +26,9 @@ export async function run(
     if (!entry) return unknownCommand(name, io, commands);
     const found = named(await entry.load(), without(argv, at));
     command = found.command;
-    const parsed = parseArguments(found.argv, command.flags);
+    const parsed = command.passesWords
+      ? { ...parseArguments(argv.slice(0, at), {}), args: argv.slice(at + 1) }
+      : parseArguments(found.argv, command.flags);
     verbose = parsed.globals.verbose ?? false;
     json = parsed.flags.output === 'json';
     if (parsed.help) {
@@ -68,7 +70,7 @@ function rootCommand(argv: readonly string[], io: Io, commands: readonly Command
 function unknownCommand(name: string, io: Io, commands: readonly CommandEntry[]): number {
   const close = nearest(
     name,
-    commands.map((entry) => entry.name),
+    commands.filter(({ hidden }) => !hidden).map((entry) => entry.name),
   );
   const hint = close === undefined ? '' : `\nDid you mean this?\n\t${close}\n\n`;
   io.err(`Error: unknown command ${quote(name)} for "rdctl"\n${hint}Run 'rdctl --help' for usage.\n`);

@@ -27,7 +27,15 @@ function declaration(row: SettingFlagRow): Flag {
   // The values are checked later, when all of the command line is known to be right, and with another text.
   const values = row.values ? ` One of ${row.values.join(', ')}.` : '';
   const { aliases, hidden, platforms } = row;
-  return { ...form(row.type), summary: `${row.summary}${values}${entries(row.type)}`, aliases, hidden, platforms };
+  const offers = row.values ? { offers: row.values } : {};
+  return {
+    ...form(row.type),
+    ...offers,
+    summary: `${row.summary}${values}${entries(row.type)}`,
+    aliases,
+    hidden,
+    platforms,
+  };
 }
 
 function form(type: FieldType) {

@@ -1,10 +1,9 @@
-import { readFile } from 'node:fs/promises';
-import { resolve } from 'node:path';
 import { createClient, unauthorized } from '../../src/client/client.ts';
 import { isWebPage, notOurService } from '../../src/client/http.ts';
 import { RdError } from '../../src/errors.ts';
 import { usage } from '../arguments.ts';
-import { defineCommand, type Io } from '../command.ts';
+import { defineCommand } from '../command.ts';
+import { readInput } from '../input.ts';
 import { quote } from '../literals.ts';
 
 export const api = defineCommand({
@@ -58,22 +57,4 @@ it is not a success, a JSON object with the status goes there and the answer to 
 export function apiPath(endpoint: string): string {
   const path = endpoint === '/' || /^\/v\d+(?:\/|$)/.test(endpoint) ? endpoint : `/v1/${endpoint.replace(/^\//, '')}`;
   return path.replace(/[^!#$%&'()*+,\-./0-9:;=?@A-Z[\]_a-z~]/gu, encodeURIComponent);
-}
-
-async function readInput(file: string, io: Io): Promise<Buffer> {
-  if (file === '-') return io.readStdin();
-  try {
-    return await readFile(resolve(io.cwd, file));
-  } catch (cause) {
-    const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
-    const reason =
-      code === 'ENOENT'
-        ? 'no such file or directory'
-        : code === 'EACCES'
-          ? 'permission denied'
-          : code === 'EISDIR'
-            ? 'is a directory'
-            : String(code);
-    throw new RdError('ERR_IO', `open ${file}: ${reason}`, { cause });
-  }
 }

@@ -2,7 +2,20 @@ import { describe, expect, test } from 'vitest';
 import { COMMANDS } from '../../cli/commands.ts';
 import { commandHelp, rootHelp } from '../../cli/help.ts';
 
-const CLASSIC = ['serve', 'start', 'shutdown', 'list-settings', 'set', 'api', 'version', 'info', 'help'];
+const CLASSIC = [
+  'serve',
+  'start',
+  'shutdown',
+  'list-settings',
+  'set',
+  'api',
+  'version',
+  'info',
+  'help',
+  'shell',
+  'create-profile',
+  'completion',
+];
 
 async function helpOf(name: string, platform: NodeJS.Platform = 'linux'): Promise<string> {
   const entry = COMMANDS.find((each) => each.name === name);

@@ -1,0 +1,49 @@
+import { noArguments } from '../arguments.ts';
+import { type Command, defineCommand } from '../command.ts';
+import { bashScript } from '../completion/bash.ts';
+import { fishScript } from '../completion/fish.ts';
+import { powershellScript } from '../completion/powershell.ts';
+import { zshScript } from '../completion/zsh.ts';
+import { defineGroup } from '../group.ts';
+
+const FLAGS = {
+  'no-descriptions': { type: 'boolean', summary: 'Offer words without what they mean' },
+} as const;
+
+export const completion = defineGroup({
+  name: 'completion',
+  summary: 'Print the script that lets a shell complete rdctl',
+  description: `Completes commands, flags and their values, files, settings, and the names of snapshots and
+extensions while a service runs. Load the script of your shell, for example in ~/.bashrc:
+
+  source <(rdctl completion bash)`,
+  flags: FLAGS,
+  classic: true,
+  subcommands: [
+    script('bash', 'Bash', bashScript, '  source <(rdctl completion bash)'),
+    script('fish', 'fish', fishScript, '  rdctl completion fish | source'),
+    script(
+      'powershell',
+      'PowerShell',
+      powershellScript,
+      '  rdctl completion powershell | Out-String | Invoke-Expression',
+    ),
+    script('zsh', 'Zsh', zshScript, '  source <(rdctl completion zsh)'),
+  ],
+});
+
+function script(shell: string, title: string, text: (asks: string) => string, load: string): Command {
+  return defineCommand({
+    name: `completion ${shell}`,
+    summary: `Print the script for ${title}`,
+    usage: '',
+    description: `Load it in a running shell, or with the same line at every start:\n\n${load}`,
+    flags: FLAGS,
+    classic: true,
+    async run({ flags, args, io }) {
+      noArguments(args, `completion ${shell}`);
+      io.out(text(flags['no-descriptions'] ? '__completeNoDesc' : '__complete'));
+      return 0;
+    },
+  });
+}

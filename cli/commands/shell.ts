@@ -1,0 +1,86 @@
+import { existsSync } from 'node:fs';
+import { type Client, createClient } from '../../src/client/client.ts';
+import { RdError } from '../../src/errors.ts';
+import type { StatusDocument } from '../../src/reconcile/status-document.ts';
+import { homeOf, OF_A_STALE_FILE } from '../absence.ts';
+import { defineCommand, type Invocation, type Io } from '../command.ts';
+import { engineEnvironment } from '../engine-environment.ts';
+import { commandHelp } from '../help.ts';
+import { NOT_RUNNING, notInState, refuse } from '../vm-state-texts.ts';
+
+export const shell = defineCommand({
+  name: 'shell',
+  summary: 'Open a shell, or run a command, with the engine at hand',
+  usage: '[COMMAND [ARGUMENT]...]',
+  description: `Opens your shell ($SHELL), or runs the command, where \`docker\`, \`ctr\` and \`nerdctl\` talk to the engine that
+runs: DOCKER_HOST, or CONTAINERD_ADDRESS and CONTAINERD_NAMESPACE, are set for it. Everything
+after \`shell\` belongs to the command, also flags. The exit status is that of the command, or 128
+and the number of the signal that ended it.
+
+  rdctl shell
+  rdctl shell docker run --rm busybox:1.36 true`,
+  flags: {},
+  classic: true,
+  passesWords: true,
+  async run(invocation) {
+    const { args, io } = invocation;
+    if (args[0] === '-h' || args[0] === '--help') {
+      io.out(commandHelp(shell, io.platform));
+      return 0;
+    }
+    const client = await running(invocation);
+    if (!client) return refuse(NOT_RUNNING, io);
+    if (client.connection.foreign) {
+      const { foreignShell } = await import('../foreign-shell.ts');
+      return foreignShell(client.connection, args, io);
+    }
+    return ownShell(await client.status(), args, io);
+  },
+});
+
+// No signal goes into the requests here: the handlers that come with it would end this process, and the terminal is somebody else's soon.
+
+/** The service, when one runs. */
+async function running({ connect }: Invocation): Promise<Client | undefined> {
+  try {
+    const client = createClient(await connect());
+    // Something else may answer at the address of a service that is gone.
+    await client.backendState();
+    return client;
+  } catch (error) {
+    if (error instanceof RdError && error.code !== 'ERR_UNAUTHORIZED' && OF_A_STALE_FILE.includes(error.code))
+      return undefined;
+    throw error;
+  }
+}
+
+async function ownShell(status: StatusDocument, args: readonly string[], io: Io): Promise<number> {
+  const { driver, machine, engine } = status;
+  if (driver.simulated) {
+    throw new RdError('ERR_NOT_READY', 'There is no shell: the desktop is simulated, and no engine runs in it.', {
+      advice: 'Use another home with a real driver: RDCTL_HOME=DIR rdctl start --driver host',
+    });
+  }
+  if (machine.state !== 'on')
+    return refuse(notInState(machine.state === 'absent' ? 'Stopped' : STATES[status.backendState]), io);
+  if (engine.endpoint === undefined) {
+    throw new RdError('ERR_NOT_READY', `The engine ${engine.name} does not run: it is ${engine.state}.`, {
+      advice: 'Wait for it, or see `rdctl status` for what is in its way.',
+    });
+  }
+  const { bin } = homeOf(io);
+  const env = engineEnvironment({ name: engine.name, endpoint: engine.endpoint }, io.env, existsSync(bin) ? [bin] : []);
+  const { runAttached } = await import('../../src/process/attached.ts');
+  const argv = args.length > 0 ? args : [io.env.SHELL || '/bin/sh'];
+  return runAttached({ argv, env, terminal: io.interactive });
+}
+
+/** Words of the compatible tool for a machine that is not on. */
+const STATES: Readonly<Record<StatusDocument['backendState'], string>> = {
+  STOPPED: 'Stopped',
+  STARTING: 'Starting',
+  STARTED: 'Starting',
+  STOPPING: 'Stopping',
+  DISABLED: 'Starting',
+  ERROR: 'Broken',
+};

@@ -1,0 +1,22 @@
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { RdError } from '../src/errors.ts';
+import type { Io } from './command.ts';
+
+/** What `--input` names; `-` is standard input. Throws `ERR_IO` with the text of the compatible tool. */
+export async function readInput(file: string, io: Pick<Io, 'cwd' | 'readStdin'>): Promise<Buffer> {
+  if (file === '-') return io.readStdin();
+  try {
+    return await readFile(resolve(io.cwd, file));
+  } catch (cause) {
+    const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
+    throw new RdError('ERR_IO', `open ${file}: ${REASONS[String(code)] ?? String(code)}`, { cause });
+  }
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'no such file or directory',
+  EACCES: 'permission denied',
+  EISDIR: 'is a directory',
+  ENOTDIR: 'not a directory',
+};
