@@ -1,7 +1,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { RdError } from '../errors.ts';
-import { tunnel } from './tunnel.ts';
+import { breakOff, tunnel } from './tunnel.ts';
 
 const HOST = '127.0.0.1';
 
@@ -48,8 +48,8 @@ export async function openListener(options: ListenerOptions): Promise<OpenListen
       closing.abort();
       const closed = new Promise<void>((done) => server.close(() => done()));
       for (const [socket, far] of open) {
-        socket.destroy();
-        far?.destroy();
+        breakOff(socket);
+        if (far) breakOff(far);
       }
       await closed;
     },
@@ -68,7 +68,7 @@ async function carryConnection(
   try {
     const far = await dial(AbortSignal.any([closing, gone.signal, AbortSignal.timeout(dialLimitMs)]));
     if (socket.destroyed || closing.aborted) {
-      far.on('error', () => undefined).destroy();
+      breakOff(far.on('error', () => undefined));
       return;
     }
     opened(far);
@@ -76,7 +76,7 @@ async function carryConnection(
   } catch (error) {
     if (!closing.aborted && !gone.signal.aborted) onDialError(error);
     // A reset tells the caller that nobody was there; an orderly end would look like an empty answer.
-    socket.resetAndDestroy();
+    breakOff(socket);
   } finally {
     socket.removeListener('close', leave);
   }

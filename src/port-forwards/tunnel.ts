@@ -1,3 +1,4 @@
+import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
 /**
@@ -9,10 +10,16 @@ export function tunnel(one: Duplex, other: Duplex): void {
   carry(other, one);
 }
 
+/** Ends both halves at once. A plain end would look like one half, and a peer may wait for the other for ever. */
+export function breakOff(stream: Duplex): void {
+  if (stream instanceof Socket) stream.resetAndDestroy();
+  else stream.destroy();
+}
+
 function carry(from: Duplex, to: Duplex): void {
-  from.on('error', () => to.destroy());
+  from.on('error', () => breakOff(to));
   from.once('close', () => {
-    if (!from.readableEnded || !from.writableFinished) to.destroy();
+    if (!from.readableEnded || !from.writableFinished) breakOff(to);
   });
   from.pipe(to);
 }

@@ -23,8 +23,12 @@ export function serviceConnection({ namespace, service, port }: ServicePort): Du
   const open = found.ports.find(({ number, name }) => number === port || name === port);
   if (!open) throw new RdError('ERR_NOT_FOUND', `the service ${id} has no port ${port}`);
   const [near, far] = duplexPair();
-  // Whoever leaves early must not take the process along.
+  // Whoever leaves early must not take the process along, and a pair does not tell one side that the other broke off.
   far.on('error', () => undefined);
+  near.once('close', () => far.destroy());
+  far.once('close', () => {
+    if (!far.writableFinished) near.destroy();
+  });
   open.server.emit('connection', far);
   return near;
 }
