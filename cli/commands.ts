@@ -45,6 +45,12 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/validate.ts')).validate,
   },
   {
+    name: 'explain',
+    summary: 'Show where a setting has its value from, and who decides',
+    group: 'declare',
+    load: async () => (await import('./commands/explain.ts')).explain,
+  },
+  {
     name: 'status',
     summary: 'Show what runs, and whether it is what was asked for',
     group: 'declare',

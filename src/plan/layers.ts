@@ -44,18 +44,26 @@ export interface SettingLayers extends LayerFacts {
   formatVersion: 1;
   /** Who told: a running service, the files of one that does not run, or another application. */
   basis: 'service' | 'files' | 'application';
-  /** The settings in force; absent before the first run. */
+  /** What counts: of a service now, of files at the next start. */
+  inForce: JsonObject;
+  /** What the settings file holds; absent before the first run. */
   stored?: JsonObject;
-  /** What the driver does with each setting; absent while none is chosen. */
-  driver?: { name: string; simulated: boolean; support: Readonly<Partial<Record<SettingPath, Support>>> };
+  /** What the driver does with each setting; absent while none is known. */
+  driver?: {
+    name: string;
+    simulated: boolean;
+    support: Readonly<Record<SettingPath, Support>>;
+    /** Settings that it applies to what runs, where others restart. */
+    liveFields: readonly SettingPath[];
+  };
 }
 
 /** The layers for whoever asks, secrets masked. */
 export function settingLayers(
   facts: LayerFacts,
-  told: { basis: SettingLayers['basis']; stored?: JsonObject; driver?: DriverInfo },
+  told: { basis: SettingLayers['basis']; inForce: JsonObject; stored?: JsonObject; driver?: DriverInfo },
 ): SettingLayers {
-  const { basis, stored, driver } = told;
+  const { basis, inForce, stored, driver } = told;
   const { defaultsProfile, lockedProfile } = facts;
   return {
     kind: 'SettingLayers',
@@ -65,9 +73,14 @@ export function settingLayers(
     builtIn: masked(facts.builtIn),
     ...(defaultsProfile ? { defaultsProfile: { ...defaultsProfile, settings: masked(defaultsProfile.settings) } } : {}),
     ...(lockedProfile ? { lockedProfile: { ...lockedProfile, settings: masked(lockedProfile.settings) } } : {}),
+    inForce: masked(inForce),
     ...(stored ? { stored: masked(stored) } : {}),
-    ...(driver ? { driver: { name: driver.name, simulated: driver.simulated, support: driver.support } } : {}),
+    ...(driver ? { driver: driverPart(driver) } : {}),
   };
+}
+
+function driverPart({ name, simulated, support, liveFields }: DriverInfo): NonNullable<SettingLayers['driver']> {
+  return { name, simulated, support, liveFields };
 }
 
 const SECRETS = FIELDS.filter(({ sensitive }) => sensitive).map(({ path }) => path);

@@ -16,7 +16,7 @@ const PROFILE = {
 
 const LAYERS = {
   type: 'object',
-  required: ['kind', 'formatVersion', 'basis', 'platform', 'builtIn', 'settingsFile', 'looked', 'stored', 'driver'],
+  required: ['kind', 'formatVersion', 'basis', 'platform', 'builtIn', 'settingsFile', 'looked', 'inForce', 'driver'],
   properties: {
     kind: { const: 'SettingLayers' },
     formatVersion: { const: 1 },
@@ -36,14 +36,16 @@ const LAYERS = {
       required: ['at'],
       properties: { at: { type: 'string' }, defaults: { type: 'string' } },
     },
-    stored: { description: 'The settings in force.', type: 'object' },
+    inForce: { description: 'What counts now.', type: 'object' },
+    stored: { description: 'What the settings file holds.', type: 'object' },
     driver: {
       type: 'object',
-      required: ['name', 'simulated', 'support'],
+      required: ['name', 'simulated', 'support', 'liveFields'],
       properties: {
         name: { type: 'string' },
         simulated: { type: 'boolean' },
         support: { description: 'By dotted path: what the driver does with the setting.', type: 'object' },
+        liveFields: { description: 'Applied to what runs.', type: 'array', items: { type: 'string' } },
       },
     },
   },
@@ -57,8 +59,8 @@ export function layerRoutes(app: FastifyInstance, { layers, store, driver }: Api
     replies: { 200: { description: 'all layers', body: 'json', schema: LAYERS } },
   });
   app.get('/v2/settings/layers', doc, (_request, reply) => {
-    const stored = store.snapshot().desired.settings;
-    const document = settingLayers(layers, { basis: 'service', stored, driver });
+    const { settings } = store.snapshot().desired;
+    const document = settingLayers(layers, { basis: 'service', inForce: settings, stored: settings, driver });
     reply.type(JSON_TYPE).send(`${JSON.stringify(document, null, 2)}\n`);
   });
 }

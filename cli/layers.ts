@@ -1,0 +1,66 @@
+import { arch, homedir, release, totalmem } from 'node:os';
+import { join } from 'node:path';
+import { type Client, createClient } from '../src/client/client.ts';
+import { layersOfApplication, layersOfService, settingLayers } from '../src/client/layers.ts';
+import { storedSettings } from '../src/client/offline.ts';
+import { RdError } from '../src/errors.ts';
+import type { JsonObject } from '../src/json.ts';
+import type { SettingLayers } from '../src/plan/layers.ts';
+import { layerFacts } from '../src/policies/layers.ts';
+import type { Host } from '../src/settings/defaults.ts';
+import { recordedFirstRun } from '../src/storage/first-run.ts';
+import { places } from '../src/storage/places.ts';
+import type { Invocation, Io } from './command.ts';
+import { supportedPlatform } from './platform.ts';
+import { policiesOf } from './policies.ts';
+import { runningService } from './service.ts';
+
+type Caller = Pick<Invocation, 'connect' | 'globals' | 'io'>;
+
+export interface FoundLayers {
+  layers: SettingLayers;
+  /** Version of the cluster that runs. */
+  running?: string;
+}
+
+/** The layers of settings, from whoever can tell: the service, another application that was found, or the files. */
+export async function findLayers(invocation: Caller): Promise<FoundLayers> {
+  const { io } = invocation;
+  const platform = supportedPlatform(io.platform);
+  const host: Host = { platform, arch: arch(), osRelease: release(), memoryBytes: totalmem() };
+  const application = await otherApplication(invocation);
+  if (application) {
+    const facts = layerFacts(await policiesOf(io, host), { host, settingsFile: '' });
+    return { layers: await layersOfApplication(application, facts, io.signal) };
+  }
+  const service = await runningService(invocation);
+  if (!service) return { layers: await layersOfFiles(io, host) };
+  const { cluster } = service.status;
+  return {
+    layers: await layersOfService(service.client, io.signal),
+    ...(cluster.state === 'running' ? { running: cluster.installedVersion } : {}),
+  };
+}
+
+/** An application that is not ours may be read. */
+async function otherApplication({ connect }: Caller): Promise<Client | undefined> {
+  try {
+    const connection = await connect();
+    return connection.foreign ? createClient(connection) : undefined;
+  } catch (error) {
+    // Whether that matters is decided where the service is looked for.
+    if (error instanceof RdError) return undefined;
+    throw error;
+  }
+}
+
+async function layersOfFiles(io: Io, host: Host): Promise<SettingLayers> {
+  const where = places(io.env, host.platform, homedir());
+  const policies = await policiesOf(io, host);
+  const next = await storedSettings(where, host.platform, host, policies);
+  const stored = await storedSettings(where, host.platform, host);
+  const firstRun = await recordedFirstRun(join(where.state, 'first-run.json'));
+  const facts = layerFacts(policies, { host, settingsFile: where.settingsFile, ...(firstRun ? { firstRun } : {}) });
+  const kept: { stored?: JsonObject } = stored.from === 'file' ? { stored: stored.settings } : {};
+  return settingLayers(facts, { basis: 'files', inForce: next.settings, ...kept });
+}

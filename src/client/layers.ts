@@ -1,0 +1,72 @@
+import { RdError } from '../errors.ts';
+import { isObject, type JsonObject } from '../json.ts';
+import { type LayerFacts, type SettingLayers, settingLayers } from '../plan/layers.ts';
+import { leafAt, leaves, setLeaf } from '../settings/leaf-paths.ts';
+import { isLocked } from '../settings/locks.ts';
+import { migrate } from '../settings/migrate.ts';
+import { SCHEMA_VERSION } from '../settings/settings.gen.ts';
+import type { Client } from './client.ts';
+import type { HttpResponse } from './http.ts';
+
+export { settingLayers } from '../plan/layers.ts';
+
+const PARTS: readonly (keyof SettingLayers)[] = ['builtIn', 'inForce', 'driver'];
+
+/** The layers as a service of ours tells them. Throws for an answer that is something else. */
+export async function layersOfService(client: Client, signal: AbortSignal): Promise<SettingLayers> {
+  const response = await client.request({ method: 'GET', path: '/v2/settings/layers', signal });
+  const value = documentOf(response);
+  if (value?.kind !== 'SettingLayers' || !PARTS.every((name) => isObject(value[name]))) {
+    throw new RdError('ERR_NOT_FOUND', 'the service does not tell where its settings come from', {
+      advice: 'It may be of an older release: stop it with `rdctl shutdown`, then start it again with `rdctl start`.',
+    });
+  }
+  return value as unknown as SettingLayers;
+}
+
+function documentOf({ status, body }: HttpResponse): JsonObject | undefined {
+  if (status !== 200) return undefined;
+  try {
+    const value: unknown = JSON.parse(body.toString());
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * What can be told of another application: its settings, and what is locked there. The profiles of this computer are the ones it
+ * reads, too; where they hold what it locks, they are the reason.
+ */
+export async function layersOfApplication(
+  client: Client,
+  facts: LayerFacts,
+  signal: AbortSignal,
+): Promise<SettingLayers> {
+  const { settings } = await client.settings({ signal });
+  const record = await client.locked({ signal });
+  const { version } = settings;
+  const older = typeof version === 'number' && Number.isInteger(version) && version > 0 && version < SCHEMA_VERSION;
+  const upToDate = (document: JsonObject) =>
+    older ? migrate({ ...document, version }, { platform: facts.platform, partial: true }) : document;
+  const inForce = upToDate(settings);
+  const locks = upToDate(record);
+  const held: JsonObject = {};
+  for (const [path, value] of leaves(inForce)) {
+    // A lock of an older version may have been turned into its opposite on the way.
+    if (path !== 'version' && (isLocked(locks, path) || leafAt(locks, path) !== undefined)) setLeaf(held, path, value);
+  }
+  const { lockedProfile, ...rest } = facts;
+  const known = lockedProfile && leaves(held).every(([path]) => leafAt(lockedProfile.settings, path) !== undefined);
+  const profile = {
+    source: known ? lockedProfile.source : 'a deployment profile that the application has read',
+    version: known ? lockedProfile.version : SCHEMA_VERSION,
+    settings: held,
+  };
+  const layers: LayerFacts = {
+    ...rest,
+    settingsFile: 'the application',
+    ...(Object.keys(held).length === 0 ? {} : { lockedProfile: profile }),
+  };
+  return settingLayers(layers, { basis: 'application', inForce, stored: inForce });
+}
