@@ -94,6 +94,8 @@ export interface MachineDriver {
 export interface EngineDriver {
   observe(signal: AbortSignal): Promise<EngineStatus>;
   perform(step: EngineStep, signal: AbortSignal): Promise<void>;
+  /** As the driver's. */
+  release?(): Promise<void>;
   /** Absent where images cannot be read without running them. Needs a running engine. */
   readonly images?: ImageStore;
   /** Absent where the engine itself does not keep containers running. Needs a running engine. */
@@ -203,6 +205,8 @@ export interface Driver extends DriverInfo {
    * be missing. While the machine is off nothing uses them, so they can be copied, replaced and deleted as they are.
    */
   readonly keeps: readonly string[];
+  /** Ends what this process serves to programs that run, such as the list of allowed images; they go on. A look begins it again. */
+  release?(): Promise<void>;
 }
 
 /** Why a driver can or cannot run here. */

@@ -1,6 +1,8 @@
+import type { Server } from 'node:net';
 import type { DaemonState } from '../process/daemon.ts';
 import type { Pace } from '../process/pace.ts';
 import type { RunOptions, RunResult } from '../process/run.ts';
+import type { DriverContext } from './driver.ts';
 
 /**
  * What an engine needs of the machine it runs in, and all that it knows about it. Paths are paths inside the machine. A
@@ -9,8 +11,13 @@ import type { RunOptions, RunResult } from '../process/run.ts';
 export interface Shell {
   readonly places: ShellPlaces;
   readonly pace: Pace;
+  readonly log: DriverContext['log'];
+  /** What every program that is started finds in its environment. */
+  readonly environment: Readonly<Record<string, string>>;
   /** See `src/process/run.ts`, also for the errors. Programs are found by name. */
   run(argv: readonly string[], options?: Omit<RunOptions, 'env' | 'cwd'>): Promise<RunResult>;
+  /** As `run`, with the output of any length as it comes. See `src/process/stream.ts`. */
+  stream(argv: readonly string[], options?: Pick<RunOptions, 'signal' | 'timeoutMs'>): AsyncIterable<Uint8Array>;
   /** Starts a long-lived program under a name, unless it runs already. */
   start(program: Program): Promise<void>;
   /** Looks for the program of that name, also one that an earlier service started. */
@@ -28,6 +35,14 @@ export interface Shell {
   makeDirectory(path: string): Promise<void>;
   /** A socket on this host that leads to that socket in the machine. */
   localSocket(path: string): Promise<string>;
+  /**
+   * Makes a server of this process reachable for programs of the machine. A socket that a killed process left in the place is
+   * taken away first.
+   * @throws RdError `ERR_DRIVER_TERMINAL` when something else is in the place of a socket, `ERR_PORT_IN_USE`.
+   */
+  offer(server: Server, at: ServerPlace): Promise<Offer>;
+  /** Takes away a socket file that nobody answers at; harmless where there is none. */
+  removeDeadSocket(path: string): Promise<void>;
   /** The network that containers are to use. Throws `ERR_DRIVER_FAILED` while the machine is off. */
   network(): Promise<EngineNetwork>;
   /** Processes and mounts of an engine that its programs did not take with them when they ended. */
@@ -36,7 +51,20 @@ export interface Shell {
   clear(area: EngineArea): Promise<void>;
 }
 
+/** A path, or a port of the machine's 127.0.0.1; 0 for a free one. */
+export type ServerPlace = { socket: string } | { port: number };
+
+/** A server that is within reach. */
+export interface Offer {
+  /** 0 for a socket. */
+  port: number;
+  /** Ends it and every connection; harmless when repeated. */
+  close(): Promise<void>;
+}
+
 export interface ShellPlaces {
+  /** Stands for the instance in names that everybody on the machine shares. */
+  id: string;
   /** Survives everything: images, volumes. */
   data: string;
   /** Sockets and records; short enough for every socket below it. */
@@ -47,6 +75,8 @@ export interface Program {
   /** Its name among the machine's programs, also of its log. */
   name: string;
   argv: readonly string[];
+  /** Beside the environment of all programs, and stronger. Not for secrets: the machine's owner can read it. */
+  env?: Readonly<Record<string, string>>;
 }
 
 /** The machine made the bridge and its rules; an engine keeps its hands off the packet filter. */

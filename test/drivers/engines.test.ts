@@ -11,7 +11,7 @@ import { engineSpec } from '../contract/driver-suite.ts';
 
 const NEVER = new AbortController().signal;
 const NETWORK = { bridge: 'rd12345678', pool: '10.9.0.0/16' };
-const PLACES = { data: '/s/data', run: '/s/run' };
+const PLACES = { id: '12345678', data: '/s/data', run: '/s/run' };
 
 /** A machine in memory. Programs run until they are stopped or `crash` takes them; only containerd's client answers. */
 function scriptedShell() {
@@ -19,7 +19,10 @@ function scriptedShell() {
   const programs = new Map<string, 'running' | 'ended'>();
   const events: string[] = [];
   const left: string[] = [];
-  const tables = { healthy: true, stillborn: '' };
+  const offers = new Set<string>();
+  const dead = new Set<string>();
+  const logged: object[] = [];
+  const tables: { healthy: boolean; stillborn: string; taken: string[] } = { healthy: true, stillborn: '', taken: [] };
   let time = 0;
   const shell: Shell = {
     places: PLACES,
@@ -34,6 +37,9 @@ function scriptedShell() {
         throw new RdError('ERR_DRIVER_FAILED', 'ctr failed');
       const stdout = argv.includes('version') ? 'Client:\n  Version: 1\n\nServer:\n  Version:  1.6.20\n' : '';
       return { exitCode: 0, stdout, stderr: '' };
+    },
+    stream() {
+      throw new RdError('ERR_DRIVER_FAILED', 'nothing here streams');
     },
     async start({ name }) {
       events.push(`start ${name}`);
@@ -56,6 +62,23 @@ function scriptedShell() {
     },
     makeDirectory: async () => undefined,
     localSocket: async (path) => path,
+    log: (_level, message, values) => logged.push({ message, ...values }),
+    environment: {},
+    async offer(_server, at) {
+      const place = 'socket' in at ? at.socket : `port ${at.port || 4000}`;
+      if (tables.taken.includes(place)) throw new RdError('ERR_PORT_IN_USE', `${place} is taken`);
+      events.push(`offer ${place}`);
+      offers.add(place);
+      return {
+        port: 'socket' in at ? 0 : at.port || 4000,
+        async close() {
+          offers.delete(place);
+        },
+      };
+    },
+    async removeDeadSocket(path) {
+      if (!offers.has(path)) dead.delete(path);
+    },
     network: async () => NETWORK,
     leftovers: async () => left,
     async clear() {
@@ -64,7 +87,7 @@ function scriptedShell() {
     },
   };
   const crash = (name: string) => programs.set(name, 'ended');
-  return { shell, files, events, left, tables, crash };
+  return { shell, files, events, left, tables, crash, offers, dead, logged };
 }
 
 describe('containerd', () => {
@@ -136,7 +159,6 @@ describe('containerd', () => {
 });
 
 test.each([
-  [{ ...engineSpec('moby'), allowedImages: { enabled: true, patterns: [] } }, 'allowedImages'],
   [{ ...engineSpec('moby'), webAssembly: true }, 'webAssembly'],
   [engineSpec('moby', 'snapshotter'), 'mobyStorageDriver'],
 ])('an engine refuses %j instead of pretending', async (spec, setting) => {

@@ -8,6 +8,8 @@ export interface ContainerdPlaces {
   state: string;
   config: string;
   socket: string;
+  /** Says to clients how registries are reached; exists while pulls are kept to a list. */
+  hosts: string;
 }
 
 export function containerdPlaces(data: string, run: string): ContainerdPlaces {
@@ -16,6 +18,7 @@ export function containerdPlaces(data: string, run: string): ContainerdPlaces {
     state: join(run, 'state'),
     config: join(run, 'containerd.toml'),
     socket: join(run, 'containerd.sock'),
+    hosts: join(run, 'hosts.d'),
   };
 }
 
@@ -56,4 +59,20 @@ export function containerdConfig(places: ContainerdPlaces): string {
     '  level = "info"',
     '',
   ].join('\n');
+}
+
+/** What clients of that containerd have to give as `--hosts-dir` when the directory exists. */
+export function hostsDirectory({ hosts }: ContainerdPlaces): string {
+  return hosts;
+}
+
+/** The file in `hostsDirectory` that is for every registry without one of its own. */
+export function hostsFile({ hosts }: ContainerdPlaces): string {
+  return join(hosts, '_default', 'hosts.toml');
+}
+
+/** Leads every request to the gateway; `server` as well, or a client would go on to the registry itself. */
+export function hostsConfig(gatewayPort: number): string {
+  const gateway = quoted(`http://127.0.0.1:${gatewayPort}`);
+  return [`server = ${gateway}`, `[host.${gateway}]`, '  capabilities = ["pull", "resolve", "push"]', ''].join('\n');
 }

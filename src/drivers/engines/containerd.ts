@@ -1,40 +1,51 @@
 import { join } from 'node:path';
 import type { EngineDriver, EngineSpec, EngineStatus } from '../driver.ts';
 import type { EngineArea, Shell } from '../shell.ts';
-import { containerdPlaces } from './containerd-config.ts';
+import { adoptGuard } from './adoption.ts';
+import { containerdPlaces, hostsConfig, hostsDirectory, hostsFile } from './containerd-config.ts';
 import { containerdDaemon } from './containerd-daemon.ts';
+import { containerdImages } from './containerd-images.ts';
 import { containerdWorkload, endTasks } from './containerd-tasks.ts';
 import { endedPrograms } from './ended.ts';
-import { engineRecord, sameSpec } from './engine-record.ts';
+import { differsInPatterns, engineRecord, sameSpec } from './engine-record.ts';
+import { pullGuard } from './pull-guard.ts';
 import { refuseUnsupported } from './refusal.ts';
+import { registryGateway } from './registry-gateway.ts';
 
 const GRACE_MS = 10_000;
 
 /**
  * containerd as the engine. Tasks end with the engine; images and container records stay, in every namespace (clients such
  * as nerdctl use `default`). It brings no network of its own: containers join the host's network or a client's.
+ *
+ * Its clients fetch images themselves. With a list of allowed images there is a directory that leads those who use it to a
+ * gateway in this process; it ends with this process, and they get nothing until the next one has looked at the engine.
  */
 export function containerdEngine(shell: Shell): EngineDriver {
   const run = join(shell.places.run, 'containerd');
   const places = containerdPlaces(join(shell.places.data, 'containerd'), run);
   const record = engineRecord(shell, `${shell.places.run}/containerd.json`);
   const daemon = containerdDaemon(shell, places, 'containerd');
+  const guard = pullGuard(shell, { gateway: registryGateway });
   const area: EngineArea = { containerd: places.socket, state: places.state, directories: [run, places.root] };
 
   async function observe(signal: AbortSignal): Promise<EngineStatus> {
-    const spec = await record.read();
-    if (spec === undefined) return { state: 'stopped' };
+    const started = await record.read();
+    if (started === undefined) return { state: 'stopped' };
     const ended = await endedPrograms(shell, [daemon.program], area);
     if (ended) return ended;
+    if (started === 'unreadable') {
+      return { state: 'unresponsive', message: 'the record of how containerd was started is damaged' };
+    }
+    const unguarded = await adoptGuard(guard, started);
+    if (unguarded) return unguarded;
     const version = await daemon.version(signal);
     if (version === undefined) {
       return { state: 'unresponsive', message: `containerd does not answer on ${places.socket}` };
     }
-    if (spec === 'unreadable') {
-      return { state: 'unresponsive', message: 'the record of how containerd was started is damaged' };
-    }
     const endpoint = `unix://${await shell.localSocket(places.socket)}`;
-    return { state: 'running', spec, endpoint, version, workload: await containerdWorkload(daemon, signal) };
+    const workload = await containerdWorkload(daemon, signal);
+    return { state: 'running', spec: started.spec, endpoint, version, workload };
   }
 
   async function start(spec: EngineSpec, signal: AbortSignal): Promise<void> {
@@ -43,8 +54,24 @@ export function containerdEngine(shell: Shell): EngineDriver {
     if (found.state === 'running' && sameSpec(found.spec, spec)) return;
     // Also where it is called stopped: a crash may have left a record and files of half an engine.
     await stop(signal);
-    await record.write(spec);
+    await record.write({ spec });
+    if (spec.allowedImages.enabled) {
+      const gatewayPort = await guard.hold(spec.allowedImages.patterns);
+      await record.write({ spec, gatewayPort });
+      await shell.write(hostsFile(places), hostsConfig(gatewayPort));
+      shell.log('info', 'pulls are kept to the allowed images', { hostsDirectory: hostsDirectory(places) });
+    }
     await daemon.start(signal);
+  }
+
+  /** Patterns are all that an engine here takes while it runs. Recorded first, because every look serves what is recorded. */
+  async function adjust(spec: EngineSpec, signal: AbortSignal): Promise<void> {
+    const started = await record.read();
+    if (started === undefined || started === 'unreadable' || !differsInPatterns(started.spec, spec)) {
+      return start(spec, signal);
+    }
+    await record.write({ ...started, spec });
+    if (spec.allowedImages.enabled) await guard.hold(spec.allowedImages.patterns, started.gatewayPort);
   }
 
   async function stop(signal: AbortSignal): Promise<void> {
@@ -52,6 +79,7 @@ export function containerdEngine(shell: Shell): EngineDriver {
     if ((await daemon.version(signal)) !== undefined) await endTasks(shell, daemon, signal);
     await shell.stop('containerd', GRACE_MS, signal);
     await shell.clear(area);
+    await guard.release();
     await shell.remove(run);
     await record.remove();
   }
@@ -59,9 +87,21 @@ export function containerdEngine(shell: Shell): EngineDriver {
   return {
     observe,
     async perform(step, signal) {
-      if (step.do === 'stop') await stop(signal);
-      // Nothing of an engine here can be changed while it runs, so adjusting means being what was asked for.
-      else await start(step.spec, signal);
+      switch (step.do) {
+        case 'start':
+          return start(step.spec, signal);
+        case 'adjust':
+          return adjust(step.spec, signal);
+        case 'stop':
+          return stop(signal);
+      }
     },
+    release: () => guard.release(),
+    images: containerdImages({
+      shell,
+      socket: places.socket,
+      hostsDirectory: async () =>
+        (await shell.read(hostsFile(places))) === undefined ? undefined : hostsDirectory(places),
+    }),
   };
 }

@@ -2,13 +2,20 @@ import { isObject } from '../../json.ts';
 import type { EngineName, EngineSpec } from '../driver.ts';
 import type { Shell } from '../shell.ts';
 
+/** What is known about an engine that was started. */
+export interface StartedEngine {
+  spec: EngineSpec;
+  /** Port of the machine's 127.0.0.1 at which the engine, or its clients, look for the gateway to registries. */
+  gatewayPort?: number;
+}
+
 /**
  * The spec that an engine was started with. It is written before anything else and removed after everything else, so
  * while it exists there may be something to stop.
  */
 export interface EngineRecord {
-  read(): Promise<EngineSpec | 'unreadable' | undefined>;
-  write(spec: EngineSpec): Promise<void>;
+  read(): Promise<StartedEngine | 'unreadable' | undefined>;
+  write(started: StartedEngine): Promise<void>;
   remove(): Promise<void>;
 }
 
@@ -16,9 +23,10 @@ export function engineRecord(shell: Shell, file: string): EngineRecord {
   return {
     async read() {
       const text = await shell.read(file);
-      return text === undefined ? undefined : (parseSpec(text) ?? 'unreadable');
+      return text === undefined ? undefined : (parseRecord(text) ?? 'unreadable');
     },
-    write: (spec) => shell.write(file, `${JSON.stringify(spec)}\n`),
+    write: ({ spec, gatewayPort }) =>
+      shell.write(file, `${JSON.stringify({ ...spec, ...(gatewayPort === undefined ? {} : { gatewayPort }) })}\n`),
     remove: () => shell.remove(file),
   };
 }
@@ -26,7 +34,7 @@ export function engineRecord(shell: Shell, file: string): EngineRecord {
 const NAMES: readonly EngineName[] = ['moby', 'containerd'];
 const STORAGE: readonly EngineSpec['storageDriver'][] = ['classic', 'snapshotter', 'auto'];
 
-function parseSpec(text: string): EngineSpec | undefined {
+function parseRecord(text: string): StartedEngine | undefined {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -34,23 +42,26 @@ function parseSpec(text: string): EngineSpec | undefined {
     return undefined;
   }
   if (!isObject(value) || !isObject(value.allowedImages)) return undefined;
+  const { gatewayPort } = value;
   const { enabled, patterns } = value.allowedImages;
   const name = NAMES.find((known) => known === value.name);
   const storageDriver = STORAGE.find((known) => known === value.storageDriver);
   if (!name || !storageDriver || typeof value.webAssembly !== 'boolean' || typeof enabled !== 'boolean')
     return undefined;
   if (!Array.isArray(patterns)) return undefined;
-  return {
-    name,
-    storageDriver,
-    webAssembly: value.webAssembly,
-    allowedImages: { enabled, patterns: patterns.filter((pattern) => typeof pattern === 'string') },
-  };
+  const texts = patterns.filter((pattern) => typeof pattern === 'string');
+  const spec = { name, storageDriver, webAssembly: value.webAssembly, allowedImages: { enabled, patterns: texts } };
+  return { spec, ...(typeof gatewayPort === 'number' ? { gatewayPort } : {}) };
 }
 
 /** Whether an engine started with one spec already is what the other asks for. */
 export function sameSpec(a: EngineSpec, b: EngineSpec): boolean {
   return canonical(a) === canonical(b);
+}
+
+/** Whether an engine that runs with one spec becomes what the other asks for by taking its patterns. */
+export function differsInPatterns(a: EngineSpec, b: EngineSpec): boolean {
+  return sameSpec({ ...a, allowedImages: { ...a.allowedImages, patterns: b.allowedImages.patterns } }, b);
 }
 
 function canonical({ name, storageDriver, webAssembly, allowedImages }: EngineSpec): string {

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { PRODUCT } from '../../product.ts';
 import type { EngineSpec } from '../driver.ts';
 import type { EngineNetwork, ShellPlaces } from '../shell.ts';
 import type { ContainerdPlaces } from './containerd-config.ts';
@@ -14,10 +15,17 @@ export interface MobyPlaces {
   socket: string;
   pidFile: string;
   containerd: ContainerdPlaces;
+  /** Name of the authorization plugin, and the socket at which dockerd looks for one of that name. */
+  plugin: string;
+  pluginSocket: string;
 }
 
-export function mobyPlaces({ data, run }: ShellPlaces): MobyPlaces {
+/** The same for every dockerd of a machine, and not changed by its configuration. It is empty after a restart of the machine. */
+const PLUGIN_SOCKETS = '/run/docker/plugins';
+
+export function mobyPlaces({ id, data, run }: ShellPlaces): MobyPlaces {
   const own = join(run, 'moby');
+  const plugin = `${PRODUCT.name}-${id}`;
   return {
     run: own,
     data: join(data, 'moby'),
@@ -26,6 +34,8 @@ export function mobyPlaces({ data, run }: ShellPlaces): MobyPlaces {
     socket: join(own, 'docker.sock'),
     pidFile: join(own, 'docker.pid'),
     containerd: containerdPlaces(join(data, 'moby-containerd'), join(own, 'c')),
+    plugin,
+    pluginSocket: join(PLUGIN_SOCKETS, `${plugin}.sock`),
   };
 }
 
@@ -58,6 +68,7 @@ export function mobyConfig(spec: EngineSpec, places: MobyPlaces, network: Engine
     'shutdown-timeout': SHUTDOWN_SECONDS,
     'exec-opts': ['native.cgroupdriver=cgroupfs'],
     'cgroup-parent': cgroup,
+    ...(spec.allowedImages.enabled ? { 'authorization-plugins': [places.plugin] } : {}),
     // Newer engines keep the images of a fresh data root in containerd unless told; older ones ignore the word.
     ...(spec.storageDriver === 'classic' ? { features: { 'containerd-snapshotter': false } } : {}),
   };
@@ -74,4 +85,17 @@ export function mobyArguments(places: MobyPlaces): string[] {
     '--containerd-plugins-namespace',
     'plugins.moby',
   ];
+}
+
+/** Makes the gateway the only way to registries: without an exception, which the environment of the service may have. */
+export function gatewayEnvironment(port: number): Record<string, string> {
+  const gateway = `http://127.0.0.1:${port}`;
+  return {
+    HTTP_PROXY: gateway,
+    HTTPS_PROXY: gateway,
+    http_proxy: gateway,
+    https_proxy: gateway,
+    NO_PROXY: '',
+    no_proxy: '',
+  };
 }

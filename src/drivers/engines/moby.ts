@@ -1,10 +1,16 @@
 import type { EngineDriver, EngineSpec, EngineStatus } from '../driver.ts';
 import type { EngineArea, Program, Shell } from '../shell.ts';
+import { adoptGuard } from './adoption.ts';
+import { authzPlugin } from './authz-plugin.ts';
 import { containerdDaemon } from './containerd-daemon.ts';
 import { endedPrograms } from './ended.ts';
-import { engineRecord, sameSpec } from './engine-record.ts';
-import { mobyArguments, mobyConfig, mobyPlaces, SHUTDOWN_SECONDS } from './moby-config.ts';
+import { differsInPatterns, engineRecord, sameSpec } from './engine-record.ts';
+import { mobyCompanions } from './moby-companions.ts';
+import { gatewayEnvironment, mobyArguments, mobyConfig, mobyPlaces, SHUTDOWN_SECONDS } from './moby-config.ts';
 import { answersPing, mobyFacts } from './moby-health.ts';
+import { mobyImages } from './moby-images.ts';
+import { outboundProxy } from './outbound-proxy.ts';
+import { pullGuard } from './pull-guard.ts';
 import { untilReady } from './ready.ts';
 import { refuseUnsupported } from './refusal.ts';
 
@@ -17,12 +23,19 @@ const GRACE_MS = (SHUTDOWN_SECONDS + 10) * 1000;
 /**
  * dockerd with a containerd of its own. Containers end with the engine (restart policies apply at the next start); images,
  * volumes and stopped containers stay. `cgroup` is the control group that holds the containers.
+ *
+ * With a list of allowed images dockerd asks a plugin here before every request, and has a proxy here as its only way to
+ * registries. Both end with this process: dockerd then answers nobody until the next one has looked at it.
  */
 export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
   const places = mobyPlaces(shell.places);
   const record = engineRecord(shell, `${shell.places.run}/moby.json`);
   const containerd = containerdDaemon(shell, places.containerd, 'moby-containerd');
   const dockerd: Program = { name: 'dockerd', argv: mobyArguments(places) };
+  const guard = pullGuard(shell, {
+    gateway: outboundProxy,
+    plugin: { make: authzPlugin, socket: places.pluginSocket },
+  });
   const area: EngineArea = {
     containerd: places.containerd.socket,
     state: places.containerd.state,
@@ -31,17 +44,21 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
   };
 
   async function observe(signal: AbortSignal): Promise<EngineStatus> {
-    const spec = await record.read();
-    if (spec === undefined) return { state: 'stopped' };
+    const started = await record.read();
+    if (started === undefined) return { state: 'stopped' };
     const ended = await endedPrograms(shell, [containerd.program, dockerd], area);
     if (ended) return ended;
+    if (started === 'unreadable') {
+      return { state: 'unresponsive', message: 'the record of how moby was started is damaged' };
+    }
+    const unguarded = await adoptGuard(guard, started);
+    if (unguarded) return unguarded;
     const socket = await shell.localSocket(places.socket);
     if (!(await answersPing(socket, signal))) {
       return { state: 'unresponsive', message: `dockerd does not answer on ${socket}` };
     }
-    if (spec === 'unreadable')
-      return { state: 'unresponsive', message: 'the record of how moby was started is damaged' };
-    return { state: 'running', spec, endpoint: `unix://${socket}`, ...(await mobyFacts(socket, signal)) };
+    const endpoint = `unix://${socket}`;
+    return { state: 'running', spec: started.spec, endpoint, ...(await mobyFacts(socket, signal)) };
   }
 
   async function start(spec: EngineSpec, signal: AbortSignal): Promise<void> {
@@ -52,13 +69,32 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     await stop(signal);
 
     const network = await shell.network();
-    await record.write(spec);
+    await record.write({ spec });
+    const gatewayPort = await openGuard(spec);
     await shell.makeDirectory(places.data);
     await shell.write(places.config, `${JSON.stringify(mobyConfig(spec, places, network, cgroup), null, 2)}\n`);
     await containerd.start(signal);
-    await shell.start(dockerd);
+    await shell.start(gatewayPort === undefined ? dockerd : { ...dockerd, env: gatewayEnvironment(gatewayPort) });
     const socket = await shell.localSocket(places.socket);
     await untilReady(shell, dockerd, () => answersPing(socket, signal, 2_000), READY_MS, signal);
+  }
+
+  /** Recorded before dockerd starts: the next service has to open the same port. */
+  async function openGuard(spec: EngineSpec): Promise<number | undefined> {
+    if (!spec.allowedImages.enabled) return undefined;
+    const gatewayPort = await guard.hold(spec.allowedImages.patterns);
+    await record.write({ spec, gatewayPort });
+    return gatewayPort;
+  }
+
+  /** Patterns are all that an engine here takes while it runs. Recorded first, because every look serves what is recorded. */
+  async function adjust(spec: EngineSpec, signal: AbortSignal): Promise<void> {
+    const started = await record.read();
+    if (started === undefined || started === 'unreadable' || !differsInPatterns(started.spec, spec)) {
+      return start(spec, signal);
+    }
+    await record.write({ ...started, spec });
+    if (spec.allowedImages.enabled) await guard.hold(spec.allowedImages.patterns, started.gatewayPort);
   }
 
   /** Also clears what a killed engine left: the record tells that there may be something. */
@@ -67,6 +103,9 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     await shell.stop(dockerd.name, GRACE_MS, signal);
     await shell.stop(containerd.program.name, CONTAINERD_GRACE_MS, signal);
     await shell.clear(area);
+    // Not before: dockerd asks the plugin until it has ended.
+    await guard.release();
+    await shell.removeDeadSocket(places.pluginSocket);
     await shell.remove(places.run);
     await record.remove();
   }
@@ -74,9 +113,17 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
   return {
     observe,
     async perform(step, signal) {
-      if (step.do === 'stop') await stop(signal);
-      // Nothing of an engine here can be changed while it runs, so adjusting means being what was asked for.
-      else await start(step.spec, signal);
+      switch (step.do) {
+        case 'start':
+          return start(step.spec, signal);
+        case 'adjust':
+          return adjust(step.spec, signal);
+        case 'stop':
+          return stop(signal);
+      }
     },
+    release: () => guard.release(),
+    images: mobyImages(() => shell.localSocket(places.socket)),
+    companions: mobyCompanions(() => shell.localSocket(places.socket)),
   };
 }

@@ -9,11 +9,6 @@ import type { EngineSpec } from '../driver.ts';
 export function refuseUnsupported(spec: EngineSpec): void {
   const wanted: [boolean, string, string][] = [
     [
-      spec.allowedImages.enabled,
-      'containerEngine.allowedImages.enabled is true, and this driver cannot hold an engine to a list of images',
-      'rdctl set --container-engine.allowed-images.enabled=false',
-    ],
-    [
       spec.webAssembly,
       'experimental.containerEngine.webAssembly.enabled is true, and this driver has no WebAssembly shims',
       'rdctl set --experimental.container-engine.web-assembly.enabled=false',

@@ -40,6 +40,23 @@ function openHost(context: DriverContext, enginesOf: EnginesOf): Driver {
   const run: Run = (argv, options) => runProgram(argv, { ...options, env: environment });
   const machine = hostMachine({ places, run, forwarding: hostForwarding, log: context.log });
   const { network } = machine;
-  const shell = hostShell({ places, logs: context.logs, run, environment, pace: realPace, network });
-  return { ...INFO, machine, engines: enginesOf(shell, places.cgroup), keeps: [places.data] };
+  const shell = hostShell({
+    places,
+    logs: context.logs,
+    run,
+    environment,
+    pace: realPace,
+    network,
+    log: context.log,
+  });
+  const engines = enginesOf(shell, places.cgroup);
+  return {
+    ...INFO,
+    machine,
+    engines,
+    keeps: [places.data],
+    async release() {
+      await Promise.all(Object.values(engines).map((engine) => engine.release?.()));
+    },
+  };
 }

@@ -3,10 +3,13 @@ import { join } from 'node:path';
 import { findDaemon, startDaemon, stopDaemon } from '../../../process/daemon.ts';
 import { boundLog, tailOf } from '../../../process/log-file.ts';
 import type { Pace } from '../../../process/pace.ts';
+import { stream } from '../../../process/stream.ts';
 import { readIfThere, writeFileAtomic } from '../../../storage/atomic-file.ts';
+import type { DriverContext } from '../../driver.ts';
 import type { EngineNetwork, Shell } from '../../shell.ts';
 import type { Run } from './commands.ts';
 import { clearLeftovers, findLeftovers } from './leftovers.ts';
+import { offer, removeDeadSocket } from './offer.ts';
 import type { HostPlaces } from './places.ts';
 
 export interface HostShellParts {
@@ -16,10 +19,11 @@ export interface HostShellParts {
   environment: Readonly<Record<string, string>>;
   pace: Pace;
   network: () => Promise<EngineNetwork>;
+  log: DriverContext['log'];
 }
 
 /** This host as engines see it. */
-export function hostShell({ places, logs, run, environment, pace, network }: HostShellParts): Shell {
+export function hostShell({ places, logs, run, environment, pace, network, log }: HostShellParts): Shell {
   const recordOf = (name: string) => join(places.run, `${name}.pid.json`);
   const logOf = (name: string) => join(logs, `${name}.log`);
 
@@ -27,9 +31,14 @@ export function hostShell({ places, logs, run, environment, pace, network }: Hos
     places,
     pace,
     run,
+    stream: (argv, options) => stream(argv, { ...options, env: environment }),
     network,
-    async start({ name, argv }) {
-      await startDaemon({ argv, recordFile: recordOf(name), logFile: logOf(name), env: environment });
+    log,
+    environment,
+    offer,
+    removeDeadSocket,
+    async start({ name, argv, env }) {
+      await startDaemon({ argv, recordFile: recordOf(name), logFile: logOf(name), env: { ...environment, ...env } });
     },
     async find(name) {
       await boundLog(logOf(name));

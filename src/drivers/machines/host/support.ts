@@ -36,8 +36,8 @@ export const HOST_SUPPORT: SupportMatrix = {
   'application.locale': NO_WINDOW,
   'application.window.quitOnClose': NO_WINDOW,
   'application.theme': NO_WINDOW,
-  'containerEngine.allowedImages.enabled': without('it cannot hold an engine to a list of images', false),
-  'containerEngine.allowedImages.patterns': STORED,
+  'containerEngine.allowedImages.enabled': ENFORCED,
+  'containerEngine.allowedImages.patterns': ENFORCED,
   'containerEngine.mobyStorageDriver': {
     level: 'enforced',
     except: ['snapshotter'],

@@ -1,0 +1,94 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { createServer } from 'node:http';
+import { explainImage, explainUnnamed } from '../../allowed-images/denial.ts';
+import { isObject } from '../../json.ts';
+import type { EngineCall } from './authz-request.ts';
+import { askedOf } from './authz-request.ts';
+import type { GuardParts } from './pull-guard.ts';
+import type { PullPolicy } from './pull-policy.ts';
+
+/** A request holds at most 1 MiB of body, in base64; more than this is no request of dockerd. */
+const MAX_BODY = 8 * 1024 * 1024;
+
+/**
+ * The server of dockerd's authorization plugin: dockerd asks it before every request to its API, and waits for as long as it does
+ * not answer.
+ */
+export function authzPlugin({ policy, refused }: Omit<GuardParts, 'out'>): Server {
+  return createServer((request, response) => {
+    answer(request, policy, refused).then(
+      (body) => reply(response, body),
+      (error: unknown) => reply(response, { Allow: false, Err: String(error) }),
+    );
+  });
+}
+
+async function answer(request: IncomingMessage, policy: PullPolicy, refused: (why: string) => void): Promise<object> {
+  const text = await bodyOf(request);
+  switch (request.url) {
+    case '/Plugin.Activate':
+      return { Implements: ['authz'] };
+    case '/AuthZPlugin.AuthZReq': {
+      const why = denial(callOf(text), policy);
+      if (why === undefined) return { Allow: true };
+      refused(why);
+      return { Allow: false, Msg: why };
+    }
+    // The answer of a request that was let through.
+    case '/AuthZPlugin.AuthZRes':
+      return { Allow: true };
+    default:
+      return { Allow: false, Err: `unknown request ${request.url}` };
+  }
+}
+
+/** Why dockerd must refuse a request; undefined when it may go on. */
+export function denial(call: EngineCall | undefined, policy: PullPolicy): string | undefined {
+  const list = policy.list();
+  if (!call) return 'the request could not be understood by the list of allowed images';
+  const asked = askedOf(call);
+  switch (asked.brings) {
+    case 'nothing':
+      return undefined;
+    case 'images': {
+      const refused = asked.references.find((reference) => !list.allows(reference));
+      return refused && explainImage(refused, list.patterns);
+    }
+    case 'anything':
+      return list.allowsEverything ? undefined : explainUnnamed(asked.what);
+    case 'unknown':
+      return `the request could bring in an image that is not allowed: ${asked.why}`;
+  }
+}
+
+function callOf(text: string): EngineCall | undefined {
+  const value: unknown = JSON.parse(text);
+  if (!isObject(value)) return undefined;
+  const { RequestMethod, RequestUri, RequestHeaders, RequestBody } = value;
+  if (typeof RequestMethod !== 'string' || typeof RequestUri !== 'string') return undefined;
+  const headers = Object.entries(isObject(RequestHeaders) ? RequestHeaders : {}).flatMap(([name, header]) =>
+    typeof header === 'string' ? [[name, header] as const] : [],
+  );
+  return {
+    method: RequestMethod,
+    uri: RequestUri,
+    headers: Object.fromEntries(headers),
+    ...(typeof RequestBody === 'string' ? { body: Buffer.from(RequestBody, 'base64').toString('utf8') } : {}),
+  };
+}
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request) {
+    size += chunk.length;
+    if (size > MAX_BODY) throw new Error('the request is too long');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function reply(response: ServerResponse, body: object): void {
+  response.setHeader('content-type', 'application/vnd.docker.plugins.v1.1+json');
+  response.end(JSON.stringify(body));
+}

@@ -1,0 +1,47 @@
+import { isObject } from '../../json.ts';
+
+/** Manifests that are remembered; the oldest go first. */
+const MOST = 10_000;
+/** An index or manifest is small; the standard asks servers for no more than 4 MiB. */
+export const MAX_MANIFEST = 4 * 1024 * 1024;
+
+/**
+ * Digests that allowed answers led to. A client asks for `busybox:1.36`, is told a digest, and asks for that: without memory a
+ * pattern with a tag would never let an image through.
+ */
+export interface LearnedDigests {
+  has(repository: string, digest: string): boolean;
+  add(repository: string, digests: readonly string[]): void;
+  /** When the patterns change, everything has to be allowed anew. */
+  forget(): void;
+}
+
+export function learnedDigests(): LearnedDigests {
+  const known = new Set<string>();
+  const key = (repository: string, digest: string) => `${repository}@${digest}`;
+  return {
+    has: (repository, digest) => known.has(key(repository, digest)),
+    add(repository, digests) {
+      for (const digest of digests) known.add(key(repository, digest));
+      for (const oldest of known) {
+        if (known.size <= MOST) break;
+        known.delete(oldest);
+      }
+    },
+    forget: () => known.clear(),
+  };
+}
+
+/** Digests of the manifests that an index (a list of manifests, one for each platform) names; none for anything else. */
+export function digestsOfIndex(body: string): string[] {
+  let value: unknown;
+  try {
+    value = JSON.parse(body);
+  } catch {
+    return [];
+  }
+  if (!isObject(value) || !Array.isArray(value.manifests)) return [];
+  return value.manifests.flatMap((entry) =>
+    isObject(entry) && typeof entry.digest === 'string' ? [entry.digest] : [],
+  );
+}

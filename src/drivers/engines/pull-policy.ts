@@ -1,0 +1,53 @@
+import type { AllowList } from '../../allowed-images/allow-list.ts';
+import { createAllowList } from '../../allowed-images/allow-list.ts';
+import { explainImage, explainRegistry } from '../../allowed-images/denial.ts';
+import { formatReference } from '../../allowed-images/reference.ts';
+import { learnedDigests } from './learned-digests.ts';
+import type { RegistryRequest } from './registry-request.ts';
+
+/** The list in force, shared by all servers of one engine. */
+export interface PullPolicy {
+  list(): AllowList;
+  /** Digests that the answer to an allowed question named. */
+  learn(registry: string, repository: string, digests: readonly string[]): void;
+  /** Replaces the list; from the next request on nothing is decided by the old one. */
+  set(patterns: readonly string[]): void;
+  /** Why a request to a registry is refused, as sentences; undefined when it may go on. `registry` is canonical. */
+  refusal(registry: string, request: RegistryRequest): string | undefined;
+}
+
+/** Nothing is allowed until the first `set`. */
+export function pullPolicy(): PullPolicy {
+  let list = createAllowList([]);
+  const learned = learnedDigests();
+  return {
+    list: () => list,
+    learn: (registry, repository, digests) => learned.add(formatReference({ registry, repository }), digests),
+    set(patterns) {
+      list = createAllowList(patterns);
+      learned.forget();
+    },
+    refusal(registry, request) {
+      switch (request.wants) {
+        case 'manifest': {
+          const { repository, tag, digest } = request;
+          const image = {
+            registry,
+            repository,
+            ...(tag === undefined ? {} : { tag }),
+            ...(digest === undefined ? {} : { digest }),
+          };
+          const known = digest !== undefined && learned.has(formatReference({ registry, repository }), digest);
+          return known || list.allows(image) ? undefined : explainImage(image, list.patterns);
+        }
+        case 'blob': {
+          const image = { registry, repository: request.repository };
+          return list.allowsSomeOf(registry, request.repository) ? undefined : explainImage(image, list.patterns);
+        }
+        case 'other':
+        case 'unknown':
+          return list.reaches(registry) ? undefined : explainRegistry(registry, list.patterns);
+      }
+    },
+  };
+}

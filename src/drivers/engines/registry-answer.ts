@@ -1,0 +1,57 @@
+import type { ClientRequest, IncomingHttpHeaders, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import { MAX_MANIFEST } from './learned-digests.ts';
+
+/** A refusal in the words of the registries' interface: clients show its message to people. */
+export function denyRegistry(response: ServerResponse, status: 400 | 403 | 502, message: string): void {
+  const code = { 400: 'UNSUPPORTED', 403: 'DENIED', 502: 'UNAVAILABLE' }[status];
+  if (response.headersSent) return void response.destroy();
+  response.writeHead(status, { 'content-type': 'application/json', 'docker-distribution-api-version': 'registry/2.0' });
+  response.end(JSON.stringify({ errors: [{ code, message }] }));
+}
+
+/** Headers that concern one connection only. */
+const OF_THE_CONNECTION =
+  /^(?:connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|host|expect|x-forwarded-.*)$/;
+
+export function forwardedHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !OF_THE_CONNECTION.test(name)));
+}
+
+export interface Relay {
+  /** Called before the answer goes on, with the body of one that succeeded. Only for what is known to be short. */
+  read?(body: string, headers: IncomingHttpHeaders): void;
+  /** What the client is told of a `Location`. */
+  location?(value: string): string;
+}
+
+/** Hands the answer of a registry on. Rejects when there is none. */
+export function relay(call: ClientRequest, response: ServerResponse, { read, location }: Relay): Promise<void> {
+  return new Promise((resolve, reject) => {
+    response.once('close', () => call.destroy());
+    call.on('error', reject);
+    call.on('response', (answer) => {
+      const headers = forwardedHeaders(answer.headers);
+      if (location && answer.headers.location !== undefined) headers.location = location(answer.headers.location);
+      const status = answer.statusCode ?? 502;
+      answer.on('error', reject);
+      if (!read || status >= 300) {
+        response.writeHead(status, headers);
+        answer.pipe(response).on('finish', resolve);
+        return;
+      }
+      const chunks: Buffer[] = [];
+      let size = 0;
+      answer.on('data', (chunk: Buffer) => {
+        size += chunk.length;
+        if (size > MAX_MANIFEST) answer.destroy(new Error(`the manifest is longer than ${MAX_MANIFEST} bytes`));
+        else chunks.push(chunk);
+      });
+      answer.on('end', () => {
+        const body = Buffer.concat(chunks);
+        read(body.toString('utf8'), answer.headers);
+        response.writeHead(status, headers);
+        response.end(body, resolve);
+      });
+    });
+  });
+}

@@ -1,0 +1,58 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { createServer } from 'node:http';
+import { canonicalRegistry, HUB, isLoopback, isRegistryName } from '../../allowed-images/registry-name.ts';
+import { passOn } from './pass-on.ts';
+import type { GuardParts } from './pull-guard.ts';
+import { denyRegistry } from './registry-answer.ts';
+import { registryRequest } from './registry-request.ts';
+
+/**
+ * The server that containerd's clients take for the mirror of every registry. They name the real one in `ns`; the request goes on
+ * there when it is allowed, with the client's own credentials. Layers that a registry keeps elsewhere the client fetches there.
+ */
+export function registryGateway(parts: GuardParts): Server {
+  return createServer((request, response) => {
+    serve(request, response, parts).catch((error: Error) => denyRegistry(response, 502, error.message));
+  });
+}
+
+async function serve(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { policy, out, refused }: GuardParts,
+): Promise<void> {
+  const url = request.url ?? '';
+  const [path = ''] = url.split('?', 1);
+  const query = new URLSearchParams(url.slice(path.length));
+  const namespace = query.get('ns') ?? '';
+  if (!isRegistryName(namespace)) {
+    return denyRegistry(response, 400, 'this is the gateway of rdctl to registries; a request has to name one in "ns"');
+  }
+  const registry = canonicalRegistry(namespace);
+  const asked = registryRequest(request.method ?? 'GET', path);
+  const why = policy.refusal(registry, asked);
+  if (why !== undefined) {
+    refused(why);
+    return denyRegistry(response, 403, why);
+  }
+  query.delete('ns');
+  const origin = originOf(namespace);
+  const target = new URL(`${origin}${path}${query.size > 0 ? `?${query}` : ''}`);
+  const location = (value: string) => throughGateway(value, target, namespace);
+  await passOn({ request, response, registry, asked, target, out, policy, location });
+}
+
+function originOf(namespace: string): string {
+  const registry = canonicalRegistry(namespace);
+  if (registry === HUB) return 'https://registry-1.docker.io';
+  return `${isLoopback(registry) ? 'http' : 'https'}://${registry}`;
+}
+
+/** An address of the registry itself comes back here; any other, such as a store of layers, is reached directly. */
+function throughGateway(value: string, from: URL, namespace: string): string {
+  if (!URL.canParse(value, from.href)) return value;
+  const to = new URL(value, from);
+  if (to.host !== from.host) return to.href;
+  to.searchParams.set('ns', namespace);
+  return `${to.pathname}${to.search}`;
+}

@@ -1,0 +1,124 @@
+import { readFile } from 'node:fs/promises';
+import { request } from 'node:http';
+import type { Socket } from 'node:net';
+import { BlockList, connect as connectTcp, isIP } from 'node:net';
+import { connect as connectTls, rootCertificates } from 'node:tls';
+import { isLoopback } from '../../allowed-images/registry-name.ts';
+
+/** Connections from this host to registries, by way of the proxy that the environment names. */
+export interface WayOut {
+  /** Rejects with an error that says what could not be reached. */
+  connect(target: { host: string; port: number; tls: boolean }): Promise<Socket>;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+const CONNECT_MS = 30_000;
+
+/** Files in which systems keep the certificates that they trust; a company's own are there and not in Node's list. */
+const BUNDLES = ['/etc/ssl/certs/ca-certificates.crt', '/etc/pki/tls/certs/ca-bundle.crt', '/etc/ssl/cert.pem'];
+
+export function wayOut(environment: Environment): WayOut {
+  const trusted = trustedCertificates(environment);
+  return {
+    async connect({ host, port, tls }) {
+      const proxy = proxyFor(environment, { host, port, tls });
+      const socket = proxy
+        ? await throughProxy(proxy, host, port)
+        : await reach(connectTcp({ host, port }), host, port);
+      if (!tls) return socket;
+      const servername = isIP(host) ? {} : { servername: host };
+      const secure = connectTls({ socket, ...servername, ca: await trusted, ALPNProtocols: ['http/1.1'] });
+      return reach(secure, host, port, 'secureConnect');
+    },
+  };
+}
+
+/** The proxy for a target; undefined for the direct way. The names and their meaning are those that other programs use. */
+export function proxyFor(
+  environment: Environment,
+  { host, port, tls }: { host: string; port: number; tls: boolean },
+): URL | undefined {
+  const value = (name: string) => environment[name.toUpperCase()] || environment[name.toLowerCase()];
+  const chosen = value(tls ? 'https_proxy' : 'http_proxy');
+  if (!chosen || isLoopback(host.includes(':') ? `[${host}]` : host) || isExempt(value('no_proxy') ?? '', host, port))
+    return undefined;
+  const url = URL.parse(/^[a-z][a-z0-9+.-]*:\/\//i.test(chosen) ? chosen : `http://${chosen}`);
+  if (!url || !/^https?:$/.test(url.protocol)) throw new Error(`the proxy for ${host} is no address of an HTTP proxy`);
+  return url;
+}
+
+function isExempt(list: string, host: string, port: number): boolean {
+  return list.split(',').some((entry) => {
+    const text = entry.trim().toLowerCase();
+    if (text === '') return false;
+    if (text === '*') return true;
+    const [, name = text, only] = /^(.*?)(?::(\d+))?$/.exec(text) ?? [];
+    if (only !== undefined && Number(only) !== port) return false;
+    if (isIP(host)) return name === host || isWithin(name, host);
+    const domain = name.replace(/^\*?\./, '');
+    return (name === domain && host.toLowerCase() === domain) || host.toLowerCase().endsWith(`.${domain}`);
+  });
+}
+
+function isWithin(range: string, address: string): boolean {
+  const [network = '', prefix = ''] = range.split('/');
+  const family = isIP(network);
+  if (!family || !/^\d{1,3}$/.test(prefix) || Number(prefix) > (family === 4 ? 32 : 128)) return false;
+  const list = new BlockList();
+  list.addSubnet(network, Number(prefix), family === 4 ? 'ipv4' : 'ipv6');
+  return list.check(address, isIP(address) === 4 ? 'ipv4' : 'ipv6');
+}
+
+async function throughProxy(proxy: URL, host: string, port: number): Promise<Socket> {
+  const secure = proxy.protocol === 'https:';
+  const at = { host: proxy.hostname.replace(/^\[|\]$/g, ''), port: Number(proxy.port) || (secure ? 443 : 80) };
+  const socket = secure
+    ? await reach(connectTls({ ...at, servername: at.host }), at.host, at.port, 'secureConnect')
+    : await reach(connectTcp(at), at.host, at.port);
+  const authority = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const login = `${decodeURIComponent(proxy.username)}:${decodeURIComponent(proxy.password)}`;
+  const headers = {
+    host: authority,
+    ...(proxy.username === '' ? {} : { 'proxy-authorization': `Basic ${Buffer.from(login).toString('base64')}` }),
+  };
+  return new Promise((resolve, reject) => {
+    const call = request({ method: 'CONNECT', path: authority, headers, createConnection: () => socket });
+    call.on('error', (cause) =>
+      reject(new Error(`the proxy ${at.host}:${at.port} failed: ${cause.message}`, { cause })),
+    );
+    call.on('connect', (response, tunnel, head) => {
+      if (response.statusCode !== 200) {
+        tunnel.destroy();
+        return reject(new Error(`the proxy ${at.host}:${at.port} refused ${authority}: ${response.statusCode}`));
+      }
+      if (head.length > 0) tunnel.unshift(head);
+      // Node hands the connection over as a stream; for `createConnection` above it is this socket.
+      resolve(socket);
+    });
+    call.end();
+  });
+}
+
+function reach<S extends Socket>(socket: S, host: string, port: number, event = 'connect'): Promise<S> {
+  return new Promise((resolve, reject) => {
+    const fail = (cause: Error) => {
+      clearTimeout(timer);
+      reject(new Error(`${host}:${port} cannot be reached: ${cause.message}`, { cause }));
+    };
+    const timer = setTimeout(() => socket.destroy(new Error(`no answer within ${CONNECT_MS / 1000} s`)), CONNECT_MS);
+    socket.once('error', fail);
+    socket.once(event, () => {
+      clearTimeout(timer);
+      socket.off('error', fail);
+      resolve(socket);
+    });
+  });
+}
+
+async function trustedCertificates(environment: Environment): Promise<string[]> {
+  for (const file of [environment.SSL_CERT_FILE, ...BUNDLES]) {
+    const text = file ? await readFile(file, 'utf8').catch(() => undefined) : undefined;
+    if (text?.includes('BEGIN CERTIFICATE')) return [...rootCertificates, text];
+  }
+  return [...rootCertificates];
+}
