@@ -17,19 +17,24 @@ import { createControllers } from './reconcile/controllers.ts';
 import { firstLook } from './reconcile/first-look.ts';
 import { createServiceDiagnostics } from './service/diagnostics.ts';
 import { checkDriverName, clusterVersions, openDriver, storedState } from './service/driver.ts';
+import { prepareFactoryReset } from './service/factory-reset.ts';
+import { createHostIntegration } from './service/host-integration.ts';
 import { initialSettings } from './service/initial-settings.ts';
 import { createMaintenance, holdOfLock } from './service/maintenance.ts';
 import { type PolicyOptions, serviceLayers, servicePolicies } from './service/policies.ts';
 import { openPortForwards } from './service/port-forwards.ts';
 import type { Platform } from './settings/field.ts';
 import type { Settings } from './settings/settings.gen.ts';
+import { adoptPlaces, refuseRunning } from './storage/adoption.ts';
 import { backendLock } from './storage/backend-lock.ts';
+import { noteFailedStart, noteProgress } from './storage/background-log.ts';
 import { removeConnectionFile, writeConnectionFile } from './storage/connection-file.ts';
+import type { ResetSummary } from './storage/factory-reset.ts';
 import { lockHome } from './storage/home-lock.ts';
 import type { LogFile } from './storage/log-file.ts';
 import { openLog } from './storage/log-file.ts';
 import type { Environment } from './storage/places.ts';
-import { places } from './storage/places.ts';
+import { identityOf, places } from './storage/places.ts';
 import { saveSettings } from './storage/settings-file.ts';
 import type { SettingsHost } from './storage/startup-settings.ts';
 import { startupSettings } from './storage/startup-settings.ts';
@@ -60,6 +65,10 @@ export interface ServiceOptions {
   policies?: PolicyOptions;
   /** How long a stop waits for the backend, in milliseconds; a minute unless told. */
   stopLimitMs?: number;
+  /** Command that starts this tool, for launcher and autostart entry; without it nothing outside of our directories is touched. */
+  self?: readonly string[];
+  /** In drop-in mode: take over the directories that the compatible application made. */
+  adopt?: boolean;
 }
 
 export interface RunningService {
@@ -69,6 +78,8 @@ export interface RunningService {
   stopped: Promise<void>;
   /** Stops cluster, engine and machine, then the API. Resolves with `stopped`; calling it again changes nothing. */
   stop(reason: string): Promise<void>;
+  /** What the factory reset did that the service ended with; absent when none was asked for. */
+  resetSummary(): ResetSummary | undefined;
 }
 
 /**
@@ -81,6 +92,7 @@ export async function runService(options: ServiceOptions): Promise<RunningServic
     return await start(options, undo);
   } catch (error) {
     await unwind(undo, () => undefined);
+    await noteFailedStart(places(options.env, options.platform, homedir()), error, Date.now());
     throw error;
   }
 }
@@ -89,12 +101,16 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   const { env, platform } = options;
   const here = places(env, platform, homedir());
   checkDriverName(options);
+  const adopted = await adoptPlaces(here, { adopt: options.adopt ?? false, now: Date.now() });
   const lock = await lockHome(here.serviceLock, here.data);
   undo.push(['lock', () => lock.release()]);
-  const notices: string[] = [];
+  await refuseRunning(here);
+  const reset = prepareFactoryReset(undo, here, () => integration);
+  const notices: string[] = [...adopted];
   const log = await openLog(here.logs, 'info', (error) => notices.push(`The log cannot be written: ${error.message}.`));
   undo.push(['log', () => log.close()]);
-  const listener = await bindListener(options.port);
+  // Scripts of drop-in mode know one port.
+  const listener = await bindListener(options.port ?? (here.dropIn === undefined ? undefined : PRODUCT.defaultPort));
   const { port } = listener;
   undo.push(['listener', () => listener.close()]);
   await lock.update({ port });
@@ -160,6 +176,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     },
     onChange(next) {
       setLogLevel(log, next.settings);
+      integration.settingsChanged(next);
       diagnostics.settingsChanged();
       maintenance.desire(next);
     },
@@ -178,6 +195,8 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   undo.push(['port forwards', () => portForwards.close()]);
 
   const credentials = { user: 'user', password: randomBytes(32).toString('base64url') };
+  const integration = createHostIntegration({ ...options, here, settings, log });
+  undo.push(['host integration', () => integration.close()]);
   let ended = () => {};
   const stopped = new Promise<void>((resolve) => {
     ended = resolve;
@@ -195,10 +214,10 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     env,
     data: here.data,
     secretFiles: [here.settingsFile, here.previousSettingsFile, here.connectionFile],
-    contextName: PRODUCT.name,
+    contextName: identityOf(here).dockerContext,
     api: { port, asked: options.port !== undefined },
     hasCluster: driver.hasCluster,
-    integration: { offBecause: 'it is not set up', integrationOutcomes: () => [] },
+    integration,
     settings: () => store.snapshot().desired.settings,
     kubernetesVersions,
     controllers,
@@ -216,6 +235,10 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     kubernetesVersions,
     isBackendLocked: () => backend.isHeld(),
     requestStop: (why) => void stop(why),
+    requestFactoryReset(request) {
+      reset.request(request);
+      void stop('a factory reset was asked for');
+    },
     diagnostics,
     transient: createTransientStore(platform, options.noModalDialogs ?? false),
     portForwards,
@@ -238,7 +261,9 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   await firstLook(controllers, AbortSignal.timeout(FIRST_LOOK_LIMIT));
   await writeConnectionFile(here.connectionFile, { ...credentials, port, pid: process.pid });
   await lock.update({ announced: true });
+  integration.follow(controllers);
   diagnostics.start();
+  await noteProgress(here, `${PRODUCT.name} ${PRODUCT.version} listens on port ${port}`, Date.now());
   log.write('info', 'service started', {
     version: PRODUCT.version,
     port,
@@ -251,6 +276,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     connection: { host: '127.0.0.1', port, ...credentials, file: here.connectionFile, foreign: false },
     stopped,
     stop,
+    resetSummary: reset.summary,
   };
 }
 

@@ -10,6 +10,7 @@ import { createGuard } from './guard.ts';
 import { aboutRoutes } from './routes/about.ts';
 import { backendStateRoutes } from './routes/backend-state.ts';
 import { diagnosticsRoutes } from './routes/diagnostics.ts';
+import { factoryResetRoutes } from './routes/factory-reset.ts';
 import { layerRoutes } from './routes/layers.ts';
 import { listingRoutes } from './routes/listings.ts';
 import { notReadyRoutes } from './routes/not-ready.ts';
@@ -75,6 +76,7 @@ export function createApp(context: ApiContext, server?: Server): FastifyInstance
   proposalRoutes(app, context);
   backendStateRoutes(app, context);
   shutdownRoutes(app, context);
+  factoryResetRoutes(app, context);
   portForwardRoutes(app, context);
   transientSettingsRoutes(app, context);
   diagnosticsRoutes(app, context);

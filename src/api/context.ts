@@ -26,6 +26,8 @@ export interface ApiContext {
   isBackendLocked(): Promise<boolean>;
   /** Begins the orderly stop; returns at once. */
   requestStop(reason: string): void;
+  /** Begins the orderly stop, at the end of which everything of this installation is removed. `cache`: downloads too. */
+  requestFactoryReset(request: { cache: boolean }): void;
   transient: TransientStore;
   diagnostics: Diagnostics;
   portForwards: PortForwards;

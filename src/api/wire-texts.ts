@@ -26,6 +26,7 @@ export const TEXTS = {
   transientErrors: 'errors in attempt to update Transient Settings:',
   backendState: 'received backend state',
   shutdown: 'Shutting down.',
+  factoryReset: 'Doing a full factory reset....',
   cannotForward: 'Could not forward port',
   missingParameters: 'missing required parameters',
   forwardDeleted: 'Port forwarding successfully deleted',

@@ -118,6 +118,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
     kubernetesVersions: () => options.versions,
     isBackendLocked: async () => options.backendLocked ?? false,
     requestStop: (reason) => stops.push(reason),
+    requestFactoryReset: ({ cache }) => stops.push(`factory reset, ${cache ? 'downloads too' : 'without downloads'}`),
     transient: createTransientStore(platform, false),
     diagnostics: NO_DIAGNOSTICS,
     portForwards: options.portForwards ?? noForwards,

@@ -7,7 +7,6 @@ import { TEXTS } from '../wire-texts.ts';
 /** Parts of the interface that this release does not have, by the first word of their endpoints. */
 const PARTS: Readonly<Record<string, string>> = {
   extensions: TEXTS.extensionsNotReady,
-  factory_reset: 'Factory reset is not ready yet.',
   k8s_reset: 'Cluster reset is not ready yet.',
   snapshot: 'Snapshots are not ready yet.',
   snapshots: 'Snapshots are not ready yet.',

@@ -1,0 +1,118 @@
+import { build, parse } from 'plist';
+import { RdError } from '../errors.ts';
+import { isObject } from '../json.ts';
+import { PRODUCT } from '../product.ts';
+import { readIfThere } from '../storage/atomic-file.ts';
+import { outcomeOf } from './attempt.ts';
+import type { IntegrationOutcome } from './outcome.ts';
+import { type RunKey, windowsRunKey } from './run-key.ts';
+import { type IntegrationTargets, launcherOf } from './targets.ts';
+import { type EditOperations, editUserFile, missingDirectories, removeEmptyDirectories } from './user-file.ts';
+
+/** What the tests replace. */
+interface AutostartSurroundings {
+  runKey?: RunKey;
+  operations?: EditOperations;
+}
+
+/** Lines of a desktop entry that are ours alone. */
+const MARK = 'X-Rdctl-Managed';
+const DIRECTORIES = 'X-Rdctl-Directories';
+
+/** Makes or removes the entry that starts the service when the user logs in. Never throws. */
+export async function manageAutostart(
+  wanted: boolean,
+  targets: IntegrationTargets,
+  around: AutostartSurroundings = {},
+): Promise<IntegrationOutcome> {
+  const { autostartFile, identity } = targets;
+  if (autostartFile === undefined) {
+    const runKey = around.runKey ?? windowsRunKey;
+    const name = identity.autostart.win32;
+    return outcomeOf({ part: 'autostart', file: runKey.place(name) }, async () => {
+      if (wanted) await runKey.set(name, `"${launcherOf(targets)}" start`);
+      else await runKey.remove(name);
+      return wanted ? 'managed' : 'clean';
+    });
+  }
+  return outcomeOf({ part: 'autostart', file: autostartFile }, async () => {
+    const text = await readIfThere(autostartFile);
+    if (text !== undefined && !isOurs(text, targets)) return { left: 'somebody else has made this entry' };
+    if (!wanted && text === undefined) return 'clean';
+    const directories = text === undefined ? await missingDirectories(autostartFile) : directoriesOf(text);
+    const next = wanted ? bytes(entryText(targets, directories)) : undefined;
+    const { operations } = around;
+    await editUserFile(autostartFile, () => next, {
+      within: [targets.home],
+      mode: 0o644,
+      ...(operations ? { operations } : {}),
+    });
+    if (!wanted) await removeEmptyDirectories(autostartFile, directories);
+    return wanted ? 'managed' : 'clean';
+  });
+}
+
+function entryText(targets: IntegrationTargets, directories: number): string {
+  const launcher = launcherOf(targets);
+  if (targets.platform === 'darwin') return launchAgent(targets, launcher, directories);
+  const lines = [
+    '[Desktop Entry]',
+    'Type=Application',
+    `Name=${PRODUCT.name}`,
+    'Comment=Starts the container desktop service',
+    `Exec=${execWord(launcher)} start`,
+    'Terminal=false',
+    'NoDisplay=true',
+    `${MARK}=true`,
+    `${DIRECTORIES}=${directories}`,
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+function launchAgent({ identity }: IntegrationTargets, launcher: string, directories: number): string {
+  const label = identity.autostart.darwin.replace(/\.plist$/, '');
+  const agent = {
+    Label: label,
+    ProgramArguments: [launcher, 'start'],
+    RunAtLoad: true,
+    [MARK]: true,
+    [DIRECTORIES]: directories,
+  };
+  return `${build(agent)}\n`;
+}
+
+/** The quoting of desktop entries: a string escape around a quoted argument, in which a percent sign is a field code. */
+function execWord(text: string): string {
+  if (/[\n\r\0]/.test(text)) {
+    throw new RdError('ERR_IO', `an autostart entry cannot start ${JSON.stringify(text)}: the path holds a line end`);
+  }
+  const quoted = `"${text.replace(/["`$\\]/g, '\\$&')}"`;
+  return quoted.replaceAll('\\', '\\\\').replaceAll('%', '%%');
+}
+
+/** In drop-in mode the name is ours whoever made it. */
+function isOurs(text: string, { platform, identity }: IntegrationTargets): boolean {
+  if (identity.dockerContext !== PRODUCT.name) return true;
+  return platform === 'darwin' ? agentOf(text)?.[MARK] === true : new RegExp(`^${MARK}=true$`, 'm').test(text);
+}
+
+function directoriesOf(text: string): number {
+  const agent = agentOf(text)?.[DIRECTORIES];
+  return typeof agent === 'number'
+    ? agent
+    : Number(new RegExp(`^${DIRECTORIES}=(\\d{1,3})$`, 'm').exec(text)?.[1] ?? 0);
+}
+
+function agentOf(text: string): Record<string, unknown> | undefined {
+  if (!text.startsWith('<?xml')) return undefined;
+  try {
+    const value: unknown = parse(text);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function bytes(text: string): string {
+  return Buffer.from(text, 'utf8').toString('latin1');
+}

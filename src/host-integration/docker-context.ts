@@ -1,0 +1,170 @@
+import { createHash } from 'node:crypto';
+import { rmdir } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { dirname, join } from 'node:path';
+import { isObject } from '../json.ts';
+import { PRODUCT } from '../product.ts';
+import { readIfThere } from '../storage/atomic-file.ts';
+import { outcomeOf } from './attempt.ts';
+import { currentContext, deselect, type Selection, select, selectionFrom } from './docker-config.ts';
+import type { IntegrationOutcome } from './outcome.ts';
+import type { IntegrationTargets } from './targets.ts';
+import { type EditOperations, editUserFile, missingDirectories, removeEmptyDirectories } from './user-file.ts';
+
+/** What the tests replace. */
+interface ContextSurroundings {
+  operations?: EditOperations;
+}
+
+/** Our part of a context's metadata; docker keeps members that it does not know. */
+interface ContextRecord {
+  endpoint?: string;
+  /** Absent: the context was never selected by us. */
+  selection?: Selection;
+  /** Made for the file of the context. */
+  directories: number;
+}
+
+const PROBE_MS = 500;
+
+/**
+ * Makes the context of our engine, and selects it where that overrides nobody: `config.json` selects `default` or nothing and no
+ * engine of the system answers there. Somebody who has selected another one after us is left alone too. Never throws.
+ */
+export async function provideContext(
+  endpoint: string,
+  targets: IntegrationTargets,
+  around: ContextSurroundings = {},
+): Promise<IntegrationOutcome[]> {
+  const meta = metaFile(targets);
+  const config = join(targets.dockerConfig, 'config.json');
+  const name = targets.identity.dockerContext;
+  let ours: ContextRecord | undefined;
+  const made = await outcomeOf({ part: 'docker-context', file: meta }, async () => {
+    const before = await readRecord(targets);
+    if (before === 'foreign') return { left: `somebody else has made a context of the name ${name}` };
+    ours = { ...(before ?? { directories: await missingDirectories(meta) }), endpoint };
+    await writeRecord(ours, targets, around);
+    return 'managed';
+  });
+  if (made.state !== 'managed' || !ours) return [made];
+  const record: ContextRecord = ours;
+  const selected = await outcomeOf({ part: 'docker-context', file: config }, async () => {
+    const current = currentContext(await textOf(config));
+    if (current === name) return 'managed';
+    if (current !== 'default') return { left: `the context ${current} is selected there, and stays so` };
+    if (record.selection) return { left: `${name} was selected, and somebody has gone back to default` };
+    if (await answers(targets.systemSocket)) {
+      return {
+        left: `default is an engine that answers at ${targets.systemSocket}; \`docker context use ${name}\` selects ours`,
+      };
+    }
+    let selection: Selection | undefined;
+    const change = (text: string | undefined) => {
+      const chosen = select(text, name);
+      selection = chosen.selection;
+      return chosen.text;
+    };
+    await editUserFile(config, change, { ...options(targets, around), mode: 0o600 });
+    if (selection) await writeRecord({ ...record, selection }, targets, around);
+    return 'managed';
+  });
+  return [made, selected];
+}
+
+/** Takes the context away, and the selection where it is still ours. Never throws. */
+export async function withdrawContext(
+  targets: IntegrationTargets,
+  around: ContextSurroundings = {},
+): Promise<IntegrationOutcome[]> {
+  const meta = metaFile(targets);
+  const config = join(targets.dockerConfig, 'config.json');
+  const name = targets.identity.dockerContext;
+  const record = await readRecord(targets).catch(() => undefined);
+  if (record === 'foreign') return [];
+  const outcomes: IntegrationOutcome[] = [];
+  if ((await textOf(config).catch(() => '')) !== undefined) {
+    const deselected = await outcomeOf({ part: 'docker-context', file: config }, async () => {
+      const change = (text: string | undefined) =>
+        text === undefined || currentContext(text) !== name
+          ? text
+          : deselect(text, record?.selection ?? { how: 'inserted' });
+      await editUserFile(config, change, options(targets, around));
+      return 'clean';
+    });
+    outcomes.push(deselected);
+    // A selection of a context that is gone would break docker.
+    if (deselected.state === 'failed') return outcomes;
+  }
+  const removed = await outcomeOf({ part: 'docker-context', file: meta }, async () => {
+    await editUserFile(meta, () => undefined, options(targets, around));
+    await rmdir(dirname(meta)).catch(() => undefined);
+    // The first of them is the one that has just been removed.
+    await removeEmptyDirectories(dirname(meta), Math.max(0, (record?.directories ?? 1) - 1));
+    return 'clean';
+  });
+  return [...outcomes, removed];
+}
+
+/** Docker names the directory of a context after the digest of its name. */
+function metaFile({ dockerConfig, identity: { dockerContext } }: IntegrationTargets): string {
+  const digest = createHash('sha256').update(dockerContext).digest('hex');
+  return join(dockerConfig, 'contexts', 'meta', digest, 'meta.json');
+}
+
+/** `foreign`: there is a context of that name without our mark. In drop-in mode the name is ours whoever made it. */
+async function readRecord(targets: IntegrationTargets): Promise<ContextRecord | 'foreign' | undefined> {
+  const text = await readIfThere(metaFile(targets));
+  if (text === undefined) return undefined;
+  const value: unknown = tryParse(text);
+  const mark = isObject(value) && isObject(value.Metadata) ? value.Metadata[PRODUCT.name] : undefined;
+  if (!isObject(mark)) return targets.identity.dockerContext === PRODUCT.name ? 'foreign' : { directories: 1 };
+  const selection = selectionFrom(mark.selection);
+  const directories = typeof mark.directories === 'number' ? mark.directories : 1;
+  return { directories, ...(selection ? { selection } : {}) };
+}
+
+async function writeRecord(
+  record: ContextRecord,
+  targets: IntegrationTargets,
+  around: ContextSurroundings,
+): Promise<void> {
+  const { endpoint, ...mark } = record;
+  const document = {
+    Name: targets.identity.dockerContext,
+    Metadata: { Description: `The moby engine of ${PRODUCT.name}`, [PRODUCT.name]: mark },
+    Endpoints: { docker: { Host: endpoint, SkipTLSVerify: false } },
+  };
+  const text = Buffer.from(JSON.stringify(document), 'utf8').toString('latin1');
+  await editUserFile(metaFile(targets), () => text, { ...options(targets, around), mode: 0o644 });
+}
+
+function options({ home, dockerConfig }: IntegrationTargets, { operations }: ContextSurroundings) {
+  return { within: [home, dockerConfig], ...(operations ? { operations } : {}) };
+}
+
+async function textOf(file: string): Promise<string | undefined> {
+  return readIfThere(file);
+}
+
+function tryParse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** True when something accepts connections there. */
+function answers(socketPath: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ path: socketPath, timeout: PROBE_MS });
+    const finish = (found: boolean) => {
+      socket.destroy();
+      resolve(found);
+    };
+    socket.once('connect', () => finish(true));
+    socket.once('timeout', () => finish(false));
+    socket.once('error', () => finish(false));
+  });
+}

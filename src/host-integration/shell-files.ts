@@ -1,0 +1,132 @@
+import { lstat } from 'node:fs/promises';
+import { posix } from 'node:path';
+import { findProgram } from '../process/program.ts';
+import { outcomeOf } from './attempt.ts';
+import type { IntegrationOutcome } from './outcome.ts';
+import { PATH_LINES } from './quoting.ts';
+import { withBlock, withoutBlock } from './shell-block.ts';
+import type { IntegrationTargets } from './targets.ts';
+import { type EditOperations, editUserFile, missingDirectories, removeEmptyDirectories } from './user-file.ts';
+
+/** `application.pathManagementStrategy` */
+export type PathStrategy = 'manual' | 'rcfiles';
+
+type ShellName = 'bash' | 'zsh' | 'csh' | 'tcsh' | 'fish';
+
+/** What the tests replace. */
+interface ShellSurroundings {
+  operations?: EditOperations;
+}
+
+interface ShellFile {
+  path: string;
+  line: (directory: string) => string;
+  shells: readonly ShellName[];
+}
+
+/** A login shell of bash reads the first of these that exists, and no other. */
+const BASH_LOGIN = ['.bash_profile', '.bash_login', '.profile'];
+
+/**
+ * Gives the shells of a user our directory on their PATH, or takes it away again: a marked block in each of their files. A file
+ * that is missing is made where its shell is installed, and goes with the block. Never throws: one file that cannot be changed
+ * does not keep the others from it.
+ * @returns one outcome per file that was looked at, in a fixed order.
+ */
+export async function managePath(
+  strategy: PathStrategy,
+  targets: IntegrationTargets,
+  around: ShellSurroundings = {},
+): Promise<IntegrationOutcome[]> {
+  const all = shellFiles(targets.home);
+  const wanted = strategy === 'rcfiles' ? await filesToManage(all, targets.searchPath) : new Set<string>();
+  const outcomes: IntegrationOutcome[] = [];
+  for (const file of all) {
+    const outcome = wanted.has(file.path) ? await put(file, targets, around) : await take(file, targets, around);
+    if (outcome) outcomes.push(outcome);
+  }
+  return outcomes;
+}
+
+function shellFiles(home: string): ShellFile[] {
+  const file = (name: string, line: ShellFile['line'], ...shells: ShellName[]) => ({
+    path: posix.join(home, name),
+    line,
+    shells,
+  });
+  return [
+    file('.bashrc', PATH_LINES.posix, 'bash'),
+    ...BASH_LOGIN.map((name) => file(name, PATH_LINES.posix, 'bash')),
+    file('.zshrc', PATH_LINES.posix, 'zsh'),
+    file('.cshrc', PATH_LINES.csh, 'csh', 'tcsh'),
+    file('.tcshrc', PATH_LINES.csh, 'tcsh'),
+    file('.config/fish/config.fish', PATH_LINES.fish, 'fish'),
+  ];
+}
+
+/** A missing file is made only for a shell that is installed. */
+async function filesToManage(all: readonly ShellFile[], searchPath: string): Promise<Set<string>> {
+  const there = new Set<string>();
+  for (const { path } of all) if (await exists(path)) there.add(path);
+  const login = all.filter(({ path }) => BASH_LOGIN.includes(posix.basename(path))).map(({ path }) => path);
+  const firstLogin = login.find((path) => there.has(path)) ?? login[0];
+  const wanted = new Set<string>();
+  for (const { path, shells } of all) {
+    if (login.includes(path) && path !== firstLogin) continue;
+    // tcsh reads .cshrc as long as there is no .tcshrc: a new one would hide what the user has in the other.
+    const hides = posix.basename(path) === '.tcshrc';
+    if (there.has(path) || (!hides && (await isAnyInstalled(shells, searchPath)))) wanted.add(path);
+  }
+  return wanted;
+}
+
+async function isAnyInstalled(shells: readonly ShellName[], searchPath: string): Promise<boolean> {
+  for (const name of shells) if ((await findProgram(name, searchPath)) !== undefined) return true;
+  return false;
+}
+
+function put({ path, line }: ShellFile, targets: IntegrationTargets, { operations }: ShellSurroundings) {
+  const { home, bin, identity } = targets;
+  return outcomeOf({ part: 'path', file: path }, async () => {
+    const lines = [bytes(line(bin))];
+    const directories = await missingDirectories(path);
+    await editUserFile(path, (text) => withBlock(text, lines, marksOf(identity), directories), {
+      within: [home],
+      ...(operations ? { operations } : {}),
+    });
+    return 'managed';
+  });
+}
+
+/** No outcome for a file that does not exist, which is how most of them are. */
+async function take({ path }: ShellFile, targets: IntegrationTargets, { operations }: ShellSurroundings) {
+  if (!(await exists(path))) return undefined;
+  const { home, identity } = targets;
+  return outcomeOf({ part: 'path', file: path }, async () => {
+    let directories = 0;
+    const change = (text: string | undefined) => {
+      const rest = text === undefined ? { directories: 0 } : withoutBlock(text, marksOf(identity));
+      directories = rest.directories;
+      return 'text' in rest ? rest.text : undefined;
+    };
+    await editUserFile(path, change, { within: [home], ...(operations ? { operations } : {}) });
+    await removeEmptyDirectories(path, directories);
+    return 'clean';
+  });
+}
+
+function marksOf({ blockStart, blockEnd }: IntegrationTargets['identity']) {
+  return { start: blockStart, end: blockEnd };
+}
+
+/** Texts of files are one character per byte. */
+function bytes(text: string): string {
+  return Buffer.from(text, 'utf8').toString('latin1');
+}
+
+async function exists(path: string): Promise<boolean> {
+  return lstat(path).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,14 @@
+import { manageAutostart } from './autostart.ts';
+import { withdrawContext } from './docker-context.ts';
+import type { IntegrationOutcome } from './outcome.ts';
+import { managePath } from './shell-files.ts';
+import type { IntegrationTargets } from './targets.ts';
+
+/** Takes everything of ours out of the files of a user. Never throws; what could not be undone is `failed`. */
+export async function undoIntegration(targets: IntegrationTargets): Promise<IntegrationOutcome[]> {
+  return [
+    await manageAutostart(false, targets),
+    ...(await withdrawContext(targets)),
+    ...(targets.platform === 'win32' ? [] : await managePath('manual', targets)),
+  ];
+}

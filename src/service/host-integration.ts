@@ -1,0 +1,151 @@
+import { homedir } from 'node:os';
+import { isDeepStrictEqual } from 'node:util';
+import { manageAutostart } from '../host-integration/autostart.ts';
+import { provideContext, withdrawContext } from '../host-integration/docker-context.ts';
+import { writeLauncher } from '../host-integration/launcher.ts';
+import type { HostIntegration, IntegrationOutcome } from '../host-integration/outcome.ts';
+import { managePath } from '../host-integration/shell-files.ts';
+import { type IntegrationTargets, integrationTargets } from '../host-integration/targets.ts';
+import { undoIntegration } from '../host-integration/undo.ts';
+import type { Controllers, Desired } from '../reconcile/contract.ts';
+import type { LoopStatus } from '../reconcile/status.ts';
+import type { Platform } from '../settings/field.ts';
+import type { Settings } from '../settings/settings.gen.ts';
+import type { LogFile } from '../storage/log-file.ts';
+import type { Environment, Places } from '../storage/places.ts';
+
+/** What follows from the settings and the engine. */
+interface Wish {
+  path: Settings['application']['pathManagementStrategy'];
+  autoStart: boolean;
+  engine: Settings['containerEngine']['name'];
+  /** Where moby answers; absent while it does not run. */
+  endpoint?: string;
+}
+
+export interface IntegrationInput {
+  env: Environment;
+  platform: Platform;
+  /** Command that starts this tool; absent where the service is part of another program. */
+  self?: readonly string[];
+  here: Places;
+  settings: Settings;
+  log: LogFile;
+}
+
+/** The integration of a running service: it follows the settings and the engine. */
+export interface FollowingIntegration extends HostIntegration {
+  /** Begins; what it finds out about the engine it hears from the controllers. */
+  follow(controllers: Pick<Controllers, 'onChange' | 'status'>): void;
+  settingsChanged(next: Desired): void;
+  /** Resolves when what was begun is done. Later changes are not followed. */
+  close(): Promise<void>;
+  /** Takes everything out of the user's files again. After `close`. */
+  undo(): Promise<readonly IntegrationOutcome[]>;
+}
+
+/**
+ * Keeps docker context, shell files and autostart entry in line, one change after the other, never at the cost of the service: what
+ * fails is an outcome and a line in the log, and is tried again with the next change or start.
+ */
+export function createHostIntegration(input: IntegrationInput): FollowingIntegration {
+  const { env, platform, here, log, self = [] } = input;
+  const targets = integrationTargets({ env, platform, homedir: env.HOME || homedir(), here, self });
+  if ('offBecause' in targets) return { ...OFF, offBecause: targets.offBecause };
+  let wish = wishOf(input.settings);
+  let done: Wish | undefined;
+  let outcomes: IntegrationOutcome[] = [];
+  let work: Promise<void> | undefined;
+  let closed = false;
+  let unfollow = () => {};
+
+  function pursue(): void {
+    if (closed || work) return;
+    work = catchUp().finally(() => {
+      work = undefined;
+    });
+  }
+
+  async function catchUp(): Promise<void> {
+    while (!closed && !isDeepStrictEqual(wish, done)) {
+      const next = wish;
+      const found = await fulfil(next, done, targets as IntegrationTargets, log);
+      const parts = new Set(found.map(({ part }) => part));
+      outcomes = [...outcomes.filter(({ part }) => !parts.has(part)), ...found];
+      done = next;
+    }
+  }
+
+  function heard(status: LoopStatus): void {
+    const { moby } = status.engines;
+    // An engine that is stopped keeps its context, as long as it is the one that the settings ask for.
+    if (wish.engine === 'moby' && moby.state === 'running') wish = { ...wish, endpoint: moby.endpoint };
+    pursue();
+  }
+
+  return {
+    integrationOutcomes: () => outcomes,
+    follow(controllers) {
+      unfollow = controllers.onChange(heard);
+      heard(controllers.status());
+    },
+    settingsChanged({ settings }) {
+      const { endpoint } = wish;
+      const next = wishOf(settings);
+      wish = next.engine === 'moby' && endpoint !== undefined ? { ...next, endpoint } : next;
+      pursue();
+    },
+    async close() {
+      closed = true;
+      unfollow();
+      await work;
+    },
+    undo: () => undoIntegration(targets),
+  };
+}
+
+const OFF: FollowingIntegration = {
+  integrationOutcomes: () => [],
+  follow: () => undefined,
+  settingsChanged: () => undefined,
+  close: async () => undefined,
+  undo: async () => [],
+};
+
+function wishOf({ application, containerEngine }: Settings): Wish {
+  return {
+    path: application.pathManagementStrategy,
+    autoStart: application.autoStart,
+    engine: containerEngine.name,
+  };
+}
+
+async function fulfil(
+  wish: Wish,
+  before: Wish | undefined,
+  targets: IntegrationTargets,
+  log: LogFile,
+): Promise<IntegrationOutcome[]> {
+  const found: IntegrationOutcome[] = [];
+  if (!before) {
+    await writeLauncher(targets).catch((error: unknown) =>
+      log.write('warn', 'the launcher cannot be written', { error }),
+    );
+  }
+  // Windows has no such files; its setting can only be `manual`.
+  if (targets.platform !== 'win32' && before?.path !== wish.path) found.push(...(await managePath(wish.path, targets)));
+  // An entry made by `rdctl setup` stays as long as nobody changes the setting.
+  if (wish.autoStart ? before?.autoStart !== true : before?.autoStart === true) {
+    found.push(await manageAutostart(wish.autoStart, targets));
+  }
+  if (wish.engine !== 'moby') {
+    if (before?.engine !== wish.engine) found.push(...(await withdrawContext(targets)));
+  } else if (wish.endpoint !== undefined && (before?.engine !== 'moby' || before.endpoint !== wish.endpoint)) {
+    found.push(...(await provideContext(wish.endpoint, targets)));
+  }
+  for (const { state, part, file, message } of found) {
+    const level = state === 'failed' ? 'warn' : state === 'left' ? 'info' : 'debug';
+    log.write(level, 'host integration', { part, file, state, ...(message === undefined ? {} : { reason: message }) });
+  }
+  return found;
+}
