@@ -129,6 +129,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   const { firstRun } = startup;
   notices.push(...startup.notices);
   const { driver, reason } = await openDriver(options, state, here, log);
+  undo.push(['driver', async () => driver.release?.()]);
   const versions = await clusterVersions(driver, log);
   const kubernetesVersions = () => versions;
   const stored = withOfferedVersion(startup.settings, policies, { firstRun, versions, warnings: notices });
