@@ -1,0 +1,48 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import type { OpenApiDocument, OpenApiOperation } from '../../src/api/openapi.ts';
+import type { RawReply } from './raw.ts';
+
+/** What speaks against the document in an answer; empty when they agree. */
+export type Agreement = (method: string, target: string, reply: RawReply) => string[];
+
+/** Holds answers against the description that the service gives of itself: status, media type, and schema of the body. */
+export function agreementWith(document: OpenApiDocument): Agreement {
+  const ajv = new Ajv2020({ allErrors: true, strict: false, validateFormats: false });
+  ajv.addSchema({ $id: 'urn:rdctl:wire', components: document.components });
+
+  function schemaProblems(schema: object, body: string): string[] {
+    let value: unknown;
+    try {
+      value = JSON.parse(body);
+    } catch {
+      return [`the body is not JSON: ${body.slice(0, 200)}`];
+    }
+    const text = JSON.stringify(schema).replaceAll('"$ref":"#/', '"$ref":"urn:rdctl:wire#/');
+    const check = ajv.compile(JSON.parse(text));
+    return check(value) ? [] : [ajv.errorsText(check.errors)];
+  }
+
+  return (method, target, reply) => {
+    if (method === 'OPTIONS') return [];
+    const operation = operationOf(document, method, target);
+    if (operation === undefined) {
+      return [400, 401, 403, 404, 413].includes(reply.status) ? [] : [`${method} ${target} is not described`];
+    }
+    const described = operation.responses[String(reply.status)];
+    if (described === undefined) return [`status ${reply.status} is not described`];
+    if (method === 'HEAD') return reply.body === '' ? [] : ['HEAD has a body'];
+    if (described.content === undefined) return reply.body === '' ? [] : [`a body, where none is described`];
+    const [[type, media] = ['', undefined]] = Object.entries(described.content);
+    if (reply.headers['content-type'] !== type) return [`media type ${reply.headers['content-type']}, not ${type}`];
+    if (type.startsWith('application/json')) return schemaProblems(media?.schema ?? {}, reply.body);
+    const inner = media?.schema.contentSchema;
+    return typeof inner === 'object' && inner !== null ? schemaProblems(inner, reply.body) : [];
+  };
+}
+
+/** The operation that a request line means; letter case and one slash at the end do not matter. */
+export function operationOf(document: OpenApiDocument, method: string, target: string): OpenApiOperation | undefined {
+  const path = (target.split('?', 1)[0] ?? '').toLowerCase().replace(/(?<=.)\/$/, '');
+  const item = Object.entries(document.paths).find(([known]) => known.toLowerCase() === path)?.[1];
+  return item?.[(method === 'HEAD' ? 'GET' : method).toLowerCase()];
+}

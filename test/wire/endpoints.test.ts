@@ -1,0 +1,93 @@
+import { describe, expect, test } from 'vitest';
+import { ENDPOINTS } from '../../src/api/endpoints.ts';
+import type { OpenApiDocument } from '../../src/api/openapi.ts';
+import { startApi } from '../helpers/api.ts';
+import { startService, type TestServiceOptions } from '../helpers/service.ts';
+import { type Agreement, agreementWith, operationOf } from './agreement.ts';
+import { exchange } from './raw.ts';
+import type { Row, Wire } from './row.ts';
+import { TABLES } from './rows/index.ts';
+
+const TYPES = { text: 'text/plain; charset=utf-8', json: 'application/json; charset=utf-8', none: undefined };
+
+async function wire(options: TestServiceOptions = {}): Promise<Wire> {
+  const started = await startService(options);
+  return {
+    ...started,
+    send(request, body, headers = {}) {
+      const [method = '', target = ''] = split(request);
+      const bytes = typeof body === 'object' && !Buffer.isBuffer(body) ? JSON.stringify(body) : body;
+      return exchange(started.service.connection, {
+        method,
+        target,
+        headers,
+        ...(bytes === undefined ? {} : { body: bytes }),
+      });
+    },
+  };
+}
+
+/** At the first blank alone: a target may have more of them. */
+function split(request: string): [string, string] {
+  const blank = request.indexOf(' ');
+  return [request.slice(0, blank), request.slice(blank + 1)];
+}
+
+async function described(): Promise<OpenApiDocument> {
+  const reply = await startApi().client.request({ method: 'GET', path: '/v2/openapi.json' });
+  return JSON.parse(reply.body.toString());
+}
+
+let agreement: Agreement | undefined;
+
+async function hold(row: Row): Promise<void> {
+  agreement ??= agreementWith(await described());
+  const service = await wire(row.given);
+  if (row.before === 'converged') await service.converged();
+  else await row.before?.(service);
+  const reply = await service.send(row.request, row.body, row.headers);
+  expect({ status: reply.status, type: reply.headers['content-type'] }).toEqual({
+    status: row.status,
+    type: TYPES[row.type],
+  });
+  if (row.type === 'none') expect(reply.body).toBe('');
+  if (typeof row.reply === 'string') expect(reply.body).toBe(row.reply);
+  else if (row.reply instanceof RegExp) expect(reply.body).toMatch(row.reply);
+  else if (row.reply !== undefined) expect(JSON.parse(reply.body)).toEqual(row.reply);
+  for (const [name, value] of Object.entries(row.replyHeaders ?? {})) {
+    if (value === null) expect(reply.headers).not.toHaveProperty([name]);
+    else expect(reply.headers[name]).toMatch(value);
+  }
+  expect(agreement(...split(row.request), reply)).toEqual([]);
+  await row.after?.(service, reply);
+}
+
+describe.each(Object.entries(TABLES))('%s', (_name, rows) => {
+  const named = rows.map(
+    (row) => [[row.request.slice(0, 80), row.when, `(${row.fact})`].filter(Boolean).join(' '), row] as const,
+  );
+  test.each(named)('%s', (_title, row) => hold(row));
+});
+
+describe('the tables', () => {
+  const all = Object.values(TABLES).flat();
+
+  test('name every endpoint that is described, and only such ones succeed', async () => {
+    const document = await described();
+    const operations = Object.entries(document.paths).flatMap(([path, item]) =>
+      Object.keys(item).map((method) => `${method.toUpperCase()} ${path}`),
+    );
+    const used = new Set(all.flatMap(({ request }) => operationOf(document, ...split(request)) ?? []));
+    const unused = operations.filter((line) => {
+      const operation = operationOf(document, ...split(line));
+      return operation === undefined || !used.has(operation);
+    });
+    expect(unused).toEqual([]);
+  });
+
+  test('name every endpoint of the compatible interface', () => {
+    const requests = all.map(({ request }) => request.split('?', 1)[0]);
+    const missing = ENDPOINTS.filter(({ method, name }) => !requests.includes(`${method} /v1/${name}`));
+    expect(missing).toEqual([]);
+  });
+});
