@@ -15,14 +15,17 @@ import { systemClock } from './reconcile/clock.ts';
 import type { Controllers } from './reconcile/contract.ts';
 import { createControllers } from './reconcile/controllers.ts';
 import { firstLook } from './reconcile/first-look.ts';
+import { createBackendData } from './service/backend-data.ts';
 import { createServiceDiagnostics } from './service/diagnostics.ts';
 import { checkDriverName, clusterVersions, openDriver, storedState } from './service/driver.ts';
+import { serviceExtensions } from './service/extensions.ts';
 import { prepareFactoryReset } from './service/factory-reset.ts';
 import { createHostIntegration } from './service/host-integration.ts';
 import { initialSettings } from './service/initial-settings.ts';
-import { createMaintenance, holdOfLock } from './service/maintenance.ts';
+import { createMaintenance } from './service/maintenance.ts';
 import { type PolicyOptions, serviceLayers, servicePolicies } from './service/policies.ts';
 import { openPortForwards } from './service/port-forwards.ts';
+import { recoverBackend } from './service/recover-backend.ts';
 import type { Platform } from './settings/field.ts';
 import type { Settings } from './settings/settings.gen.ts';
 import { adoptPlaces, refuseRunning } from './storage/adoption.ts';
@@ -125,6 +128,8 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   const host: SettingsHost = { platform, arch: process.arch, osRelease: release(), memoryBytes: totalmem() };
   const state = await storedState(here, options, notices);
   const policies = await servicePolicies(options, host);
+  const recovered = await recoverBackend(here);
+  notices.push(...recovered.notices);
   const startup = await startupSettings(here, policies, host, Date.now());
   const { firstRun } = startup;
   notices.push(...startup.notices);
@@ -155,11 +160,10 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   for (const notice of notices) log.write('warn', notice);
 
   const backend = backendLock(here.backendLock);
-  const foundLock = await backend.read();
-  const found = foundLock && holdOfLock(foundLock.action);
+  const { found } = recovered;
   const controllers = createControllers({
     driver,
-    desired: found ? { ...initial, hold: found } : initial,
+    desired: found ? { ...initial, hold: found.hold } : initial,
     clock: systemClock,
     random: Math.random,
     log: log.write,
@@ -192,6 +196,12 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   });
   undo.push(['backend', () => stopBackend(controllers, store, log, options.stopLimitMs)]);
   undo.push(['maintenance', () => maintenance.close()]);
+  const notice = (text: string) => void notices.push(text);
+  const data = createBackendData({
+    ...{ here, driver, host, store, maintenance, controllers, recovered, notice },
+    log: log.write,
+  });
+  undo.push(['snapshots', () => data.close()]);
   const portForwards = await openPortForwards(here, driver, { controllers, log: log.write });
   undo.push(['port forwards', () => portForwards.close()]);
 
@@ -226,6 +236,16 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     log: log.write,
   });
   undo.push(['diagnostics', () => diagnostics.close()]);
+  const extensions = await serviceExtensions({
+    ...startup,
+    here,
+    platform,
+    driver,
+    controllers,
+    store,
+    log: log.write,
+  });
+  undo.push(['extensions', () => extensions.close()]);
   const context: ApiContext = {
     credentials,
     allowHosts: options.allowHosts,
@@ -234,6 +254,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     driver,
     host: { platform, arch: process.arch, osVersion: release() },
     kubernetesVersions,
+    extensions,
     isBackendLocked: () => backend.isHeld(),
     requestStop: (why) => void stop(why),
     requestFactoryReset(request) {
@@ -243,6 +264,8 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     diagnostics,
     transient: createTransientStore(platform, options.noModalDialogs ?? false),
     portForwards,
+    snapshots: data.snapshots,
+    resetBackend: data.reset,
     log: log.write,
     about: {
       version: PRODUCT.version,

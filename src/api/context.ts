@@ -1,9 +1,11 @@
 import type { Diagnostics } from '../diagnostics/report.ts';
 import type { DriverInfo } from '../drivers/driver.ts';
+import type { Extensions } from '../extensions/contract.ts';
 import type { LayerFacts } from '../plan/layers.ts';
 import type { PortForwards } from '../port-forwards/manager.ts';
 import type { Controllers } from '../reconcile/contract.ts';
 import type { Platform } from '../settings/field.ts';
+import type { Snapshots } from '../snapshots/contract.ts';
 import type { DesiredStore } from './desired-store.ts';
 import type { TransientStore } from './transient-settings.ts';
 
@@ -31,6 +33,10 @@ export interface ApiContext {
   transient: TransientStore;
   diagnostics: Diagnostics;
   portForwards: PortForwards;
+  extensions: Extensions;
+  snapshots: Snapshots;
+  /** The work of `PUT /v1/k8s_reset`; throws what the route answers. */
+  resetBackend(mode: 'fast' | 'wipe'): Promise<void>;
   log: Log;
   about: ServiceFacts;
   layers: LayerFacts;

@@ -5,6 +5,7 @@ import type { OpenImage } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
 import { isObject, type JsonObject } from '../json.ts';
 import type { Platform } from '../settings/field.ts';
+import { parseImageReference, wholeName } from '../settings/image-reference.ts';
 import { type Budget, extract, fullBudget, readFileOf } from './extract.ts';
 import { METADATA_LIMIT, type Metadata, parseMetadata } from './metadata.ts';
 import { failedInstall, invalidMetadata } from './refusals.ts';
@@ -55,9 +56,11 @@ export async function stageExtension(input: StagingInput): Promise<Metadata> {
   return metadata;
 }
 
-/** The image that `vm.image` asks to be run, with the extension's own name filled in. */
+/** The image that `vm.image` asks to be run, as a whole reference, with the extension's own name filled in. */
 export function companionImage(metadata: Metadata, reference: string): string | undefined {
-  return metadata.vm.image?.replace(OWN_IMAGE, () => reference);
+  const written = metadata.vm.image?.replace(OWN_IMAGE, () => reference);
+  const image = written === undefined ? undefined : parseImageReference(written);
+  return image ? `${wholeName(image)}:${image.tag ?? 'latest'}` : written;
 }
 
 async function metadataOf({ image, id, platform }: StagingInput): Promise<Metadata> {

@@ -12,6 +12,7 @@ import type { Diagnostics } from '../../src/diagnostics/report.ts';
 import type { DriverInfo } from '../../src/drivers/driver.ts';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
 import { RdError } from '../../src/errors.ts';
+import type { Extensions } from '../../src/extensions/contract.ts';
 import type { JsonObject } from '../../src/json.ts';
 import type { Observed } from '../../src/plan/observed.ts';
 import { clusterSpec, engineSpec, machineSpec } from '../../src/plan/spec.ts';
@@ -21,6 +22,7 @@ import type { BackendState, Power } from '../../src/reconcile/status.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
+import type { Snapshots } from '../../src/snapshots/contract.ts';
 
 /** What the scripted controllers report; a test sets it. */
 interface Script {
@@ -43,6 +45,10 @@ export interface TestApi {
 
 export interface TestApiOptions {
   portForwards?: PortForwards;
+  /** None unless told, as before the first engine. */
+  extensions?: Extensions;
+  snapshots?: Snapshots;
+  resetBackend?: ApiContext['resetBackend'];
   settings?: Settings;
   power?: Power;
   locks?: JsonObject;
@@ -62,6 +68,15 @@ const noForwards: PortForwards = {
   remove: async () => false,
   list: () => ({ kind: 'PortForwards', formatVersion: 1, supported: false, portForwards: [] }),
   close: async () => undefined,
+};
+
+/** Nothing is saved and everything succeeds. */
+const NO_SNAPSHOTS: Snapshots = {
+  list: async () => [],
+  create: async () => undefined,
+  remove: async () => undefined,
+  restore: async () => undefined,
+  cancel: async () => false,
 };
 
 /** Knows nothing and finds nothing. */
@@ -94,6 +109,17 @@ export function runsWith(settings: Settings): Observed {
   };
 }
 
+const noEngine = () => Promise.reject(new RdError('ERR_NOT_READY', 'Extension manager is not ready yet.'));
+const noExtensions: Extensions = {
+  ready: false,
+  list: async () => ({}),
+  install: noEngine,
+  uninstall: noEngine,
+  engineIsUp: () => undefined,
+  idle: async () => undefined,
+  close: async () => undefined,
+};
+
 /** The real app with scripted controllers, and the real client that talks to it without a port. */
 export function startApi(options: TestApiOptions = {}): TestApi {
   const { platform = 'linux', driver = SIMULATED_INFO, power = 'started' } = options;
@@ -118,10 +144,13 @@ export function startApi(options: TestApiOptions = {}): TestApi {
     kubernetesVersions: () => options.versions,
     isBackendLocked: async () => options.backendLocked ?? false,
     requestStop: (reason) => stops.push(reason),
+    snapshots: options.snapshots ?? NO_SNAPSHOTS,
+    resetBackend: options.resetBackend ?? (async () => undefined),
     requestFactoryReset: ({ cache }) => stops.push(`factory reset, ${cache ? 'downloads too' : 'without downloads'}`),
     transient: createTransientStore(platform, false),
     diagnostics: NO_DIAGNOSTICS,
     portForwards: options.portForwards ?? noForwards,
+    extensions: options.extensions ?? noExtensions,
     log: (level, message, values) => logged.push({ level, message, ...(values ? { values } : {}) }),
     about: {
       version: '1.2.3',

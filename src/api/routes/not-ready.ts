@@ -2,15 +2,9 @@ import type { FastifyInstance } from 'fastify';
 import { RdError } from '../../errors.ts';
 import { ENDPOINTS } from '../endpoints.ts';
 import { documented } from '../route-doc.ts';
-import { TEXTS } from '../wire-texts.ts';
 
 /** Parts of the interface that this release does not have, by the first word of their endpoints. */
-const PARTS: Readonly<Record<string, string>> = {
-  extensions: TEXTS.extensionsNotReady,
-  k8s_reset: 'Cluster reset is not ready yet.',
-  snapshot: 'Snapshots are not ready yet.',
-  snapshots: 'Snapshots are not ready yet.',
-};
+const PARTS: Readonly<Record<string, string>> = {};
 
 /** Answers 503 with a sentence: such an endpoint is known, and nothing was done. */
 export function notReadyRoutes(app: FastifyInstance): void {

@@ -10,6 +10,7 @@ import type {
   MachineDriver,
 } from '../../driver.ts';
 import type { FaultSource } from './faults.ts';
+import { simulatedCompanions, simulatedImages } from './images.ts';
 import { type Model, noted, type StepRecord, workloadOf } from './model.ts';
 import { serviceConnection } from './services.ts';
 import type { ModelStore } from './store.ts';
@@ -41,6 +42,8 @@ export function simulatedDriver(simulation: Simulation): Driver {
     observe: (signal) => look(name, signal, (model) => engineStatus(name, model)),
     perform: (step, signal) =>
       act(name, step.do, signal, (model) => engineAfter(model, name, step, simulation.firstWorkload)),
+    images: simulatedImages(name, store),
+    ...(name === 'moby' ? { companions: simulatedCompanions(name, store) } : {}),
   });
   const cluster: ClusterDriver = {
     versions: async () => SIMULATED_VERSIONS,

@@ -1,0 +1,116 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { RdError } from '../../errors.ts';
+import type { ApiContext } from '../context.ts';
+import { documented, type ReplyDoc } from '../route-doc.ts';
+import { JSON_TYPE, TEXT_TYPE, TEXTS } from '../wire-texts.ts';
+
+/** Why a request was refused, for people; the body is the compatible one. Percent-encoded. */
+const REASON = 'Rdctl-Reason';
+/** What an extension asks for and does not get; clauses with ` | ` between them, percent-encoded. */
+const LEFT_OUT = 'Rdctl-Left-Out';
+
+const NOT_READY: ReplyDoc = { description: 'no engine has run since the service started', body: 'text' };
+const QUERY = { id: { description: 'image with or without a tag, URL-encoded', required: true } };
+
+/** `/v1/extensions`: what is installed, and the two calls that change it. They take their turn, one after the other. */
+export function extensionRoutes(app: FastifyInstance, context: ApiContext): void {
+  const { extensions } = context;
+  app.get(
+    '/v1/extensions',
+    documented({
+      summary: 'List the installed extensions by image name',
+      replies: {
+        200: {
+          description: 'an object; empty when none is installed',
+          body: 'json',
+          schema: {
+            type: 'object',
+            additionalProperties: {
+              type: 'object',
+              required: ['version', 'metadata', 'labels'],
+              properties: {
+                version: { type: 'string' },
+                metadata: { type: 'object' },
+                labels: { type: 'object', additionalProperties: { type: 'string' } },
+              },
+            },
+          },
+          example: {},
+        },
+        503: NOT_READY,
+      },
+    }),
+    async (_request, reply) => {
+      if (!extensions.ready) throw new RdError('ERR_NOT_READY', TEXTS.extensionsNotReady);
+      return reply.type(JSON_TYPE).send(JSON.stringify(await extensions.list()));
+    },
+  );
+
+  app.post(
+    '/v1/extensions/install',
+    documented({
+      summary: 'Install an extension out of an image, or another version of one',
+      description: `An interim 102 comes first. The header ${REASON} says why something was refused, ${LEFT_OUT} what the extension asks for and does not get.`,
+      query: QUERY,
+      replies: {
+        201: { description: 'it is installed', body: 'text', example: 'Created' },
+        204: { description: 'this version is installed already', body: 'none' },
+        400: { description: 'no id, several ids, or the map of installed extensions is locked', body: 'text' },
+        403: { description: 'the allow list has no entry for it, or it is no image name', body: 'text' },
+        422: { description: 'the image is missing or is no extension', body: 'text' },
+        500: { description: 'no tag can be determined, or something else went wrong', body: 'text' },
+        503: { ...NOT_READY, description: `${NOT_READY.description}, or none runs now` },
+      },
+    }),
+    async (request, reply) => {
+      const id = idOf(request);
+      interim(reply);
+      const { outcome, leftOut } = await explained(reply, extensions.install(id));
+      if (leftOut.length > 0) reply.header(LEFT_OUT, encodeURIComponent(leftOut.join(' | ')));
+      return outcome === 'unchanged' ? reply.code(204).send() : reply.code(201).type(TEXT_TYPE).send('Created');
+    },
+  );
+
+  app.post(
+    '/v1/extensions/uninstall',
+    documented({
+      summary: 'Uninstall an extension',
+      query: QUERY,
+      replies: {
+        201: { description: 'it is gone', body: 'text', example: 'Deleted example/tool' },
+        204: { description: 'it was not installed, or in another version than the one named', body: 'none' },
+        400: { description: 'no id, several ids, or the map of installed extensions is locked', body: 'text' },
+        500: { description: 'its files cannot be removed', body: 'text' },
+        503: NOT_READY,
+      },
+    }),
+    async (request, reply) => {
+      const id = idOf(request);
+      interim(reply);
+      const outcome = await explained(reply, extensions.uninstall(id));
+      return outcome === 'unchanged' ? reply.code(204).send() : reply.code(201).type(TEXT_TYPE).send(`Deleted ${id}`);
+    },
+  );
+}
+
+function idOf({ query }: FastifyRequest): string {
+  const id: unknown = typeof query === 'object' && query !== null && 'id' in query ? query.id : undefined;
+  if (id === undefined || id === '') {
+    throw new RdError('ERR_BODY_INVALID', 'Extension ID is required in the id= parameter.');
+  }
+  if (typeof id === 'string') return id;
+  throw new RdError('ERR_BODY_INVALID', `Invalid extension id ${JSON.stringify(id)}: not a string.`);
+}
+
+/** Clients with a limit for the first byte then know that something is done. */
+function interim({ raw }: FastifyReply): void {
+  if (raw.socket) raw.writeProcessing();
+}
+
+async function explained<T>(reply: FastifyReply, work: Promise<T>): Promise<T> {
+  return work.catch((error: unknown) => {
+    const cause = error instanceof RdError ? error.cause : undefined;
+    if (cause instanceof Error) reply.header(REASON, encodeURIComponent(cause.message.slice(0, 1000)));
+    throw error;
+  });
+}

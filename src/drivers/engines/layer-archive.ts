@@ -1,0 +1,180 @@
+import { Readable } from 'node:stream';
+import * as zlib from 'node:zlib';
+import { extract, type Pack, pack } from 'tar-stream';
+import { RdError } from '../../errors.ts';
+import type { OpenImage } from '../driver.ts';
+import { addLayer, emptyTree, type LayerEntry, resolve, type TreeNode } from './layer-tree.ts';
+
+/** Bounds of what is read of one image, unpacked: an archive of zeros can be small and endless. */
+const MOST_BYTES = 16 * 1024 ** 3;
+const MOST_ENTRIES = 1_000_000;
+
+/** Opens the archive of a layer, from the lowest (0) on, as it is stored. */
+export type OpenLayer = (layer: number) => AsyncIterable<Uint8Array>;
+
+interface Entry {
+  header: LayerEntry;
+  body: AsyncIterable<unknown>;
+}
+
+/** Reads the names in all layers; the content is read again when it is asked for. */
+export async function readLayers(count: number, openLayer: OpenLayer): Promise<OpenImage['archive']> {
+  const root = emptyTree();
+  let entries = 0;
+  for (let layer = 0; layer < count; layer += 1) {
+    const headers: LayerEntry[] = [];
+    for await (const { header } of entriesOf(openLayer(layer))) {
+      entries += 1;
+      if (entries > MOST_ENTRIES)
+        throw new RdError('ERR_DRIVER_FAILED', `the image has more than ${MOST_ENTRIES} files`);
+      headers.push(header);
+    }
+    addLayer(root, layer, headers);
+  }
+  return async (path) => {
+    const found = resolve(root, path);
+    return found && archiveOf(found.name, found.node, openLayer);
+  };
+}
+
+interface Wanted {
+  name: string;
+  mode: number;
+  size: number;
+}
+
+async function* archiveOf(name: string, node: TreeNode, openLayer: OpenLayer): AsyncGenerator<Uint8Array, void> {
+  const out = pack();
+  write(out, name, node, openLayer).then(
+    () => out.finalize(),
+    (error: unknown) => out.destroy(error instanceof Error ? error : new Error(String(error))),
+  );
+  try {
+    for await (const chunk of out) if (chunk instanceof Uint8Array) yield chunk;
+  } finally {
+    out.destroy();
+  }
+}
+
+async function write(out: Pack, name: string, node: TreeNode, openLayer: OpenLayer): Promise<void> {
+  const wanted = new Map<number, Map<number, Wanted[]>>();
+  list(out, name, node, wanted);
+  for (const [layer, entries] of [...wanted].sort(([a], [b]) => a - b)) {
+    let at = -1;
+    let left = entries.size;
+    for await (const { body } of entriesOf(openLayer(layer))) {
+      at += 1;
+      const names = entries.get(at);
+      if (!names) continue;
+      await writeFile(out, names, body);
+      left -= 1;
+      if (left === 0) break;
+    }
+  }
+}
+
+/** Directories and links at once; files are noted under the layer and the entry that they come from. */
+function list(out: Pack, name: string, node: TreeNode, wanted: Map<number, Map<number, Wanted[]>>): void {
+  switch (node.kind) {
+    case 'directory':
+      out.entry({ name: `${name}/`, type: 'directory', mode: node.mode });
+      for (const [child, below] of node.children) list(out, `${name}/${child}`, below, wanted);
+      return;
+    case 'link':
+      out.entry({ name, type: 'symlink', linkname: node.target });
+      return;
+    case 'file': {
+      const { layer, entry, size } = node.content;
+      const entries = wanted.get(layer) ?? new Map<number, Wanted[]>();
+      wanted.set(layer, entries);
+      entries.set(entry, [...(entries.get(entry) ?? []), { name, mode: node.mode, size }]);
+      return;
+    }
+    case 'other':
+      out.entry({ name, type: 'fifo' });
+  }
+}
+
+async function writeFile(out: Pack, names: readonly Wanted[], body: AsyncIterable<unknown>): Promise<void> {
+  const [first, ...more] = names;
+  if (!first) return;
+  const { name, mode, size } = first;
+  await new Promise<void>((done, fail) => {
+    const entry = out.entry({ name, mode, size }, (error) => (error ? fail(error) : done()));
+    Readable.from(body).on('error', fail).pipe(entry);
+  });
+  for (const other of more) out.entry({ name: other.name, type: 'link', linkname: name, mode: other.mode });
+}
+
+/** The entries of one layer, however it is compressed. Throws `ERR_DRIVER_FAILED` for one that cannot be read. */
+async function* entriesOf(archive: AsyncIterable<Uint8Array>): AsyncGenerator<Entry, void> {
+  const reader = extract();
+  const source = Readable.from(bounded(unpacked(archive)));
+  source.on('error', (error) => reader.destroy(error));
+  source.pipe(reader);
+  try {
+    for await (const entry of reader) {
+      const { name, type, mode = 0o644, size = 0, linkname } = entry.header;
+      yield { header: { name, type: type ?? 'file', mode, size, linkname: linkname ?? '' }, body: entry };
+      entry.resume();
+    }
+  } catch (cause) {
+    if (cause instanceof RdError) throw cause;
+    const text = cause instanceof Error ? cause.message : String(cause);
+    throw new RdError('ERR_DRIVER_FAILED', `a layer of the image cannot be read: ${text}`, { cause });
+  } finally {
+    source.destroy();
+  }
+}
+
+async function* unpacked(archive: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
+  const chunks = archive[Symbol.asyncIterator]();
+  const first = await chunks.next();
+  if (first.done) return;
+  const all = Readable.from(joined(first.value, chunks));
+  const tool = decompressor(first.value);
+  if (!tool) {
+    yield* all;
+    return;
+  }
+  all.on('error', (error) => tool.destroy(error));
+  try {
+    yield* all.pipe(tool);
+  } finally {
+    all.destroy();
+  }
+}
+
+async function* joined(first: Uint8Array, rest: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array, void> {
+  try {
+    yield first;
+    for (let next = await rest.next(); !next.done; next = await rest.next()) yield next.value;
+  } finally {
+    await rest.return?.();
+  }
+}
+
+/** Told by the first bytes, because media types are not always true. Undefined for a plain archive. */
+function decompressor(start: Uint8Array) {
+  const magic = Buffer.from(start.subarray(0, 4)).toString('hex');
+  if (magic.startsWith('1f8b')) return zlib.createGunzip();
+  if (magic !== '28b52ffd') return undefined;
+  // Newer releases of Node.js only.
+  if ('createZstdDecompress' in zlib && typeof zlib.createZstdDecompress === 'function') {
+    const tool: unknown = zlib.createZstdDecompress();
+    if (tool instanceof Readable) return tool as ReturnType<typeof zlib.createGunzip>;
+  }
+  throw new RdError('ERR_DRIVER_FAILED', 'a layer of the image is packed with zstd, which this Node.js cannot read', {
+    advice: 'Run rdctl with Node.js 22.15 or later, or install the extension with moby.',
+  });
+}
+
+async function* bounded(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
+  let size = 0;
+  for await (const chunk of bytes) {
+    size += chunk.length;
+    if (size > MOST_BYTES)
+      throw new RdError('ERR_DRIVER_FAILED', `a layer is larger than ${MOST_BYTES} bytes unpacked`);
+    yield chunk;
+  }
+}
