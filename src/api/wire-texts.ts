@@ -31,6 +31,16 @@ export const TEXTS = {
   missingParameters: 'missing required parameters',
   forwardDeleted: 'Port forwarding successfully deleted',
   cannotDeleteForward: 'Could not delete port forwarding',
+  snapshotCreated: 'Snapshot successfully created',
+  snapshotDeleted: 'Snapshot successfully deleted',
+  snapshotRestored: 'Snapshot successfully restored',
+  snapshotCanceled: 'Snapshot operation canceled',
+  snapshotNameNeeded: 'The name field is required',
+  snapshotNameInQuery: 'Snapshot name is required in query parameters',
+  resetDone: {
+    fast: `${COMPATIBLE.productName} fast reset successful`,
+    wipe: `${COMPATIBLE.productName} wipe reset successful`,
+  },
   extensionsNotReady: 'Extension manager is not ready yet.',
 } as const;
 

@@ -5,6 +5,7 @@ import type { Hold } from '../reconcile/hold.ts';
 import type { LoopStatus } from '../reconcile/status.ts';
 import { type BackendLock, LOCKED } from '../storage/backend-lock.ts';
 import type { LogFile } from '../storage/log-file.ts';
+import { reached } from './backend-wait.ts';
 
 /** What work on the data of the stopped backend is given. */
 export interface MaintenanceWork {
@@ -12,8 +13,10 @@ export interface MaintenanceWork {
   signal: AbortSignal;
   /** Shown in the condition `Converged` from now on: `copying 1.2 GiB`. */
   progress(doing: string): void;
-  /** Has the data of the cluster deleted by the loop, on an otherwise running backend; the backend is stopped again after that. */
+  /** Has the data of the cluster deleted by the loop; the rest of the backend runs from then on. */
   resetCluster(): Promise<void>;
+  /** The backend stays off after the work, however it ends, until the service starts again: its data is not whole. */
+  keepOff(reason: string): void;
 }
 
 /** Keeps the backend stopped while something works on its data, and the lock file of the compatible tool beside it. */
@@ -40,8 +43,8 @@ export interface MaintenanceInput {
   desired(): Desired;
   clock: Clock;
   log: LogFile['write'];
-  /** The lock of somebody else was there when the service started. */
-  found?: Hold;
+  /** In force from the start on: `lock`: while the lock file is there, `service`: to the end of the service. */
+  found?: { hold: Hold; lasts: 'lock' | 'service' };
 }
 
 /** How often a service looks whether a lock that it found is gone. */
@@ -59,9 +62,9 @@ export function holdOfLock(action: string | undefined): Hold {
 export function createMaintenance(input: MaintenanceInput): Maintenance {
   const { lock, controllers, clock, log } = input;
   const closing = new AbortController();
-  let hold = input.found;
+  let hold = input.found?.hold;
   let underway: Promise<unknown> | undefined;
-  const watching = hold ? watch() : Promise.resolve();
+  const watching = input.found?.lasts === 'lock' ? watch() : Promise.resolve();
 
   function holdWith(next: Hold | undefined): void {
     hold = next;
@@ -88,27 +91,32 @@ export function createMaintenance(input: MaintenanceInput): Maintenance {
     await lock.take(action);
     log('info', 'maintenance begins', { action });
     const off = (doing: string): Hold => ({ keep: 'off', reason: `${action}: ${doing}.` });
-    const stop = async () => {
-      holdWith(off('stopping the backend'));
-      await reached(controllers, ({ backendState }) => backendState === 'STOPPED', 'be stopped', signal);
-    };
+    let forever: Hold | undefined;
     try {
-      await stop();
+      holdWith(off('stopping the backend'));
+      await reached(controllers, ({ backendState }) => backendState === 'STOPPED', 'stop', signal);
       return await work({
         signal,
         progress: (doing) => holdWith(off(doing)),
         async resetCluster() {
           holdWith({ keep: 'cluster reset', reason: `${action}: deleting the data of the cluster.` });
           await reached(controllers, isWithoutCluster, 'delete the data of its cluster', signal);
-          await stop();
+        },
+        keepOff: (reason) => {
+          forever = { keep: 'off', reason };
         },
       });
     } finally {
-      // The hold comes off even when the file cannot be removed: otherwise only a restart would help.
-      await lock.release().catch((error: unknown) => log('error', 'the lock file stays', { error }));
-      if (closing.signal.aborted) log('info', 'maintenance ends with the service', { action });
-      else holdWith(undefined);
+      if (forever) holdWith(forever);
+      else await unlock(action);
     }
+  }
+
+  async function unlock(action: string): Promise<void> {
+    // The hold comes off even when the file cannot be removed: otherwise only a restart would help.
+    await lock.release().catch((error: unknown) => log('error', 'the lock file stays', { error }));
+    if (closing.signal.aborted) log('info', 'maintenance ends with the service', { action });
+    else holdWith(undefined);
   }
 
   return {
@@ -137,55 +145,4 @@ export function createMaintenance(input: MaintenanceInput): Maintenance {
 
 function isWithoutCluster({ backendState, cluster }: LoopStatus): boolean {
   return backendState === 'STARTING' && (cluster.state === 'absent' || cluster.state === 'unsupported');
-}
-
-/** Resolves when a look that began after it was first seen shows the same. `deed` completes "the backend did not …". */
-async function reached(
-  controllers: MaintenanceInput['controllers'],
-  is: (status: LoopStatus) => boolean,
-  deed: string,
-  signal: AbortSignal,
-): Promise<void> {
-  for (;;) {
-    await changed(controllers, (status) => is(status) || status.backendState === 'ERROR', signal);
-    const status = controllers.status();
-    if (status.backendState === 'ERROR') throw failed(status, deed);
-    if ((await controllers.look(signal)) && is(controllers.status())) return;
-    if (signal.aborted) throw cancelled();
-  }
-}
-
-/** Resolves when the status is as asked for. */
-function changed(
-  controllers: MaintenanceInput['controllers'],
-  is: (status: LoopStatus) => boolean,
-  signal: AbortSignal,
-): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(cancelled());
-    if (is(controllers.status())) return resolve();
-    const end = () => {
-      stop();
-      signal.removeEventListener('abort', abort);
-    };
-    const abort = () => {
-      end();
-      reject(cancelled());
-    };
-    const stop = controllers.onChange((status) => {
-      if (!is(status)) return;
-      end();
-      resolve();
-    });
-    signal.addEventListener('abort', abort, { once: true });
-  });
-}
-
-function failed({ conditions }: LoopStatus, deed: string): RdError {
-  const reason = conditions.find(({ type }) => type === 'Converged')?.message ?? 'the status says why';
-  return new RdError('ERR_DRIVER_FAILED', `the backend did not ${deed}: ${reason}`);
-}
-
-function cancelled(): RdError {
-  return new RdError('ERR_CANCELLED', 'the operation was canceled');
 }

@@ -1,0 +1,112 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { RdError } from '../../errors.ts';
+import { isObject } from '../../json.ts';
+import { bytesOf, parseJson } from '../body.ts';
+import type { ApiContext } from '../context.ts';
+import { documented } from '../route-doc.ts';
+import { JSON_TYPE, TEXT_TYPE, TEXTS } from '../wire-texts.ts';
+
+const RECORD = {
+  type: 'object',
+  required: ['created', 'name', 'description'],
+  properties: {
+    created: { description: 'RFC 3339 with up to nine digits of a second and the local offset.', type: 'string' },
+    name: { type: 'string' },
+    description: { description: 'Empty when there is none.', type: 'string' },
+  },
+};
+const REFUSED = {
+  description: 'refused or failed, and everything is as it was; the text says why',
+  body: 'text',
+} as const;
+const NAME_QUERY = { name: { description: 'Name of the snapshot.', required: true } };
+
+const LIST_DOC = documented({
+  summary: 'List the complete snapshots, oldest first',
+  replies: {
+    200: { description: 'always', body: 'json', schema: { type: 'array', items: RECORD } },
+    500: { description: 'the directory of snapshots cannot be read', body: 'text' },
+  },
+});
+const CREATE_DOC = documented({
+  summary: 'Save the settings and everything that the backend keeps',
+  description: 'The backend is stopped meanwhile, and becomes what it was to be when the files are copied.',
+  body: {
+    description: 'Name and description',
+    required: true,
+    schema: {
+      type: 'object',
+      required: ['name'],
+      properties: { name: { type: 'string', maxLength: 250 }, description: { type: 'string' } },
+    },
+  },
+  replies: { 200: { description: 'complete', body: 'text', example: TEXTS.snapshotCreated }, 400: REFUSED },
+});
+const DELETE_DOC = documented({
+  summary: 'Delete a snapshot',
+  query: NAME_QUERY,
+  replies: { 200: { description: 'deleted', body: 'text', example: TEXTS.snapshotDeleted }, 400: REFUSED },
+});
+const RESTORE_DOC = documented({
+  summary: 'Go back to a snapshot',
+  description:
+    'Answers when what was restored runs, or at once where the backend is to be off. Until then what was there before is kept, and comes back when that fails or is canceled.',
+  query: NAME_QUERY,
+  replies: { 200: { description: 'restored', body: 'text', example: TEXTS.snapshotRestored }, 400: REFUSED },
+});
+const CANCEL_DOC = documented({
+  summary: 'Cancel the snapshot operation that is under way',
+  description: 'Answers when it has been undone; the request that began it answers 400.',
+  replies: { 200: { description: 'always', body: 'text', example: TEXTS.snapshotCanceled } },
+});
+
+/** `/v1/snapshots` and `/v1/snapshot/restore` (api facts, 17). */
+export function snapshotRoutes(app: FastifyInstance, { snapshots }: ApiContext): void {
+  app.get('/v1/snapshots', LIST_DOC, async (_request, reply) =>
+    reply.type(JSON_TYPE).send(JSON.stringify(await snapshots.list())),
+  );
+
+  app.post('/v1/snapshots', CREATE_DOC, async (request, reply) => {
+    const { name, description } = requestedSnapshot(bytesOf(request));
+    await snapshots.create(name, description);
+    return reply.type(TEXT_TYPE).send(TEXTS.snapshotCreated);
+  });
+
+  app.delete('/v1/snapshots', DELETE_DOC, async (request, reply) => {
+    await snapshots.remove(nameInQuery(request));
+    return reply.type(TEXT_TYPE).send(TEXTS.snapshotDeleted);
+  });
+
+  app.post('/v1/snapshot/restore', RESTORE_DOC, async (request, reply) => {
+    await snapshots.restore(nameInQuery(request));
+    return reply.type(TEXT_TYPE).send(TEXTS.snapshotRestored);
+  });
+
+  app.post('/v1/snapshots/cancel', CANCEL_DOC, async (_request, reply) => {
+    await snapshots.cancel();
+    return reply.type(TEXT_TYPE).send(TEXTS.snapshotCanceled);
+  });
+}
+
+/** Members other than the two are of no interest. */
+function requestedSnapshot(bytes: Buffer): { name: string; description: string } {
+  const value = parseJson(bytes);
+  const { name, description } = isObject(value) ? value : {};
+  if (!name) throw new RdError('ERR_BODY_INVALID', TEXTS.snapshotNameNeeded);
+  if (typeof name !== 'string') throw notAString(name);
+  if (description !== undefined && description !== null && typeof description !== 'string') {
+    throw new RdError('ERR_BODY_INVALID', `Invalid snapshot description ${JSON.stringify(description)}: not a string.`);
+  }
+  return { name, description: description ?? '' };
+}
+
+function nameInQuery({ query }: FastifyRequest): string {
+  const name = isObject(query) ? query.name : undefined;
+  if (name === undefined || name === '') throw new RdError('ERR_BODY_INVALID', TEXTS.snapshotNameInQuery);
+  if (typeof name !== 'string') throw notAString(name);
+  return name;
+}
+
+function notAString(name: unknown): RdError {
+  return new RdError('ERR_BODY_INVALID', `Invalid snapshot name ${JSON.stringify(name)}: not a string.`);
+}

@@ -1,0 +1,110 @@
+import { join } from 'node:path';
+import type { DesiredStore } from '../api/desired-store.ts';
+import type { Driver } from '../drivers/driver.ts';
+import { RdError } from '../errors.ts';
+import { unprotected } from '../plan/fail-closed.ts';
+import type { Controllers } from '../reconcile/contract.ts';
+import { objectOf } from '../settings/fields.ts';
+import { leafAt } from '../settings/leaf-paths.ts';
+import { isLocked } from '../settings/locks.ts';
+import type { Settings } from '../settings/settings.gen.ts';
+import type { Snapshots } from '../snapshots/contract.ts';
+import { type SwapOperations, swapOperations } from '../snapshots/swap.ts';
+import type { LogFile } from '../storage/log-file.ts';
+import type { Places } from '../storage/places.ts';
+import { type FileHost, loadSettings } from '../storage/settings-file.ts';
+import { createKeptState } from './kept-state.ts';
+import type { Maintenance } from './maintenance.ts';
+import { createProof } from './proof.ts';
+import type { Recovered } from './recover-backend.ts';
+import { createResets, type ResetMode } from './resets.ts';
+import { createSnapshots } from './snapshots.ts';
+
+/** Everything that works on the data of the stopped backend: snapshots and resets. */
+export interface BackendData {
+  snapshots: Snapshots;
+  /** The work of `PUT /v1/k8s_reset`. */
+  reset(mode: ResetMode): Promise<void>;
+  /** Ends what is under way and leaves nothing half done. */
+  close(): Promise<void>;
+}
+
+export interface BackendDataInput {
+  here: Pick<Places, 'snapshots' | 'state'>;
+  driver: Driver;
+  host: FileHost;
+  store: DesiredStore;
+  maintenance: Maintenance;
+  controllers: Controllers;
+  recovered: Pick<Recovered, 'unproven'>;
+  /** Shown in the status. */
+  notice(text: string): void;
+  log: LogFile['write'];
+  operations?: SwapOperations;
+}
+
+/** Where a restore notes how far it has come. */
+export function journalFile({ state }: Pick<Places, 'state'>): string {
+  return join(state, 'restore.json');
+}
+
+export function createBackendData(input: BackendDataInput): BackendData {
+  const { here, driver, host, store, maintenance, controllers, notice, log, recovered } = input;
+  const closing = new AbortController();
+  const desired = () => store.snapshot().desired;
+  const journal = journalFile(here);
+  const keptState = createKeptState({
+    kept: driver.keeps,
+    journalFile: journal,
+    operations: input.operations ?? swapOperations(journal),
+    store,
+    log,
+    ...(recovered.unproven ? { unproven: recovered.unproven } : {}),
+  });
+  const proof = createProof({ keptState, maintenance, controllers, desired, notice, log });
+  const snapshots = createSnapshots({
+    root: here.snapshots,
+    driver,
+    maintenance,
+    controllers,
+    desired,
+    keptState,
+    proof,
+    readSettings: (file) => restoredSettings(file, { host, driver, store }),
+    log,
+  });
+  proof.watch();
+  return {
+    snapshots,
+    reset: createResets({ maintenance, controllers, keptState, desired, log, closing: closing.signal }),
+    async close() {
+      closing.abort();
+      // First the watch: a restore that waits for its proof leaves that to the next service.
+      await proof.close();
+      await snapshots.close();
+    },
+  };
+}
+
+/**
+ * The settings of a snapshot as they would be in force now: migrated, with the locked values of today, and with the extensions that
+ * are installed today, whose files no snapshot holds.
+ * @throws RdError `ERR_SETTINGS_FILE`, `ERR_SETTING_UNSUPPORTED` for a protection that the driver does not give.
+ */
+export async function restoredSettings(
+  file: string,
+  { host, driver, store }: Pick<BackendDataInput, 'host' | 'driver' | 'store'>,
+): Promise<Settings> {
+  const loaded = await loadSettings(file, file, host);
+  if (loaded.kind !== 'loaded') throw new RdError('ERR_SETTINGS_FILE', `${file} holds no settings`);
+  const now = store.snapshot().desired.settings;
+  const stays = (path: string) => path === 'application.extensions.installed' || isLocked(store.locks, path);
+  // Built from the schema of which `Settings` is the type, out of settings.
+  const settings = objectOf(({ path }) => leafAt(stays(path) ? now : loaded.settings, path)) as Settings;
+  const [missing] = unprotected(settings, driver);
+  if (!missing) return settings;
+  throw new RdError(
+    'ERR_SETTING_UNSUPPORTED',
+    `${missing.path} is true in it, and cannot be enforced: ${missing.reason}`,
+  );
+}

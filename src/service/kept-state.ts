@@ -1,0 +1,163 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { DesiredStore } from '../api/desired-store.ts';
+import type { JsonObject } from '../json.ts';
+import type { Settings } from '../settings/settings.gen.ts';
+import { type Journal, readJournal, type SwapPart } from '../snapshots/journal.ts';
+import { clean, confirm, partsOf, type SwapOperations, stage, swap, undo } from '../snapshots/swap.ts';
+import type { LogFile } from '../storage/log-file.ts';
+import type { MaintenanceWork } from './maintenance.ts';
+
+/** Puts other state in the place of what the driver keeps, or nothing. All of it happens while the backend is held off. */
+export interface KeptState {
+  /** What was put in place last and has not yet been seen to run. */
+  unproven(): Journal | undefined;
+  /**
+   * Replaces state and settings. When it throws, both are as they were before.
+   * `source`: where a kept path is copied from; `undefined`: there was nothing.
+   */
+  replace(input: ReplaceInput, work: MaintenanceWork): Promise<void>;
+  /** Takes all of it away for good. When it throws, it is still there. */
+  wipe(work: MaintenanceWork): Promise<void>;
+  /** What was put in place runs: what it replaced goes. */
+  confirm(): Promise<void>;
+  /** Back to what was replaced, settings included. */
+  revert(work: Pick<MaintenanceWork, 'keepOff'>): Promise<void>;
+}
+
+export interface ReplaceInput {
+  snapshot: string;
+  source(live: string): string | undefined;
+  /** Called when the copy is beside the live state; throws when it is not what it should be. */
+  check(parts: readonly SwapPart[]): Promise<void>;
+  settings: Settings;
+}
+
+export interface KeptStateInput {
+  kept: readonly string[];
+  journalFile: string;
+  operations: SwapOperations;
+  store: DesiredStore;
+  log: LogFile['write'];
+  /** Found at the start of the service. */
+  unproven?: Journal;
+}
+
+export function createKeptState(input: KeptStateInput): KeptState {
+  const { kept, journalFile, operations, store, log } = input;
+  let unproven = input.unproven;
+
+  /** There is one journal: what it still speaks of comes to its end before it is used again. */
+  async function settle(): Promise<void> {
+    const left = await readJournal(journalFile);
+    if (left?.phase === 'proving') {
+      await confirm(left, operations);
+      await clean(left.parts, operations);
+    } else if (left) {
+      await undo(left, operations);
+    }
+    unproven = undefined;
+  }
+
+  async function putBack(journal: Journal, work: Pick<MaintenanceWork, 'keepOff'>): Promise<void> {
+    const { settings } = journal;
+    try {
+      if (settings)
+        await writeSettings(({ settings: now }) => (same(now, settings.after) ? settings.before : undefined));
+      await undo(journal, operations);
+    } catch (error) {
+      const left = await readJournal(journalFile).catch(() => journal);
+      log('error', 'putting the data of the backend back did not end', { error, phase: left?.phase });
+      // From there on all of it is back, and only leftovers remain for the next start.
+      if (left && left.phase !== 'undone') {
+        work.keepOff(
+          `The data of the backend could not be put back: ${sentence(error)} Restart the service to try it again.`,
+        );
+        throw error;
+      }
+    }
+  }
+
+  /** Leftovers harm nobody; the next start, or the next operation, tries again. */
+  async function tidy(journal: Journal): Promise<void> {
+    await clean(journal.parts, operations).catch((error: unknown) =>
+      log('warn', 'replaced data could not be removed', { error }),
+    );
+  }
+
+  async function writeSettings(next: (now: { settings: Settings }) => JsonObject | undefined): Promise<void> {
+    await store.write(({ desired }) => {
+      const settings = next(desired);
+      // What a journal holds was the settings of this service.
+      return settings
+        ? { next: { settings: settings as Settings, power: desired.power }, answer: undefined }
+        : { answer: undefined };
+    });
+  }
+
+  return {
+    unproven: () => unproven,
+    async replace({ snapshot, source, check, settings }, work) {
+      await settle();
+      const parts = await partsOf(kept, (live) => source(live) !== undefined);
+      let journal: Journal = { phase: 'copying', snapshot, parts };
+      try {
+        await stage(journal, ({ live }) => source(live) ?? '', operations, work.signal);
+        await check(parts);
+        work.signal.throwIfAborted();
+        work.progress('putting the restored state in place');
+        journal = { ...journal, phase: 'swapping' };
+        await swap(journal, operations);
+        journal = {
+          ...journal,
+          phase: 'settings',
+          settings: { before: store.snapshot().desired.settings, after: settings },
+        };
+        await operations.writeJournal(journal);
+        await writeSettings(() => settings);
+        await operations.writeJournal({ ...journal, phase: 'proving' });
+        journal = { ...journal, phase: 'proving' };
+      } catch (error) {
+        await putBack(journal, work);
+        throw error;
+      }
+      unproven = journal;
+    },
+    async wipe(work) {
+      await settle();
+      const parts = await partsOf(kept, () => false);
+      const journal: Journal = { phase: 'swapping', parts };
+      try {
+        await stage(journal, () => '', operations, work.signal);
+        work.signal.throwIfAborted();
+        await swap(journal, operations);
+        await confirm(journal, operations);
+      } catch (error) {
+        await putBack(journal, work);
+        throw error;
+      }
+      await tidy(journal);
+    },
+    async confirm() {
+      const journal = unproven;
+      if (!journal) return;
+      await confirm(journal, operations);
+      unproven = undefined;
+      await tidy(journal);
+    },
+    async revert(work) {
+      const journal = unproven;
+      unproven = undefined;
+      if (journal) await putBack(journal, work);
+    },
+  };
+}
+
+/** Whether the settings are still those of the journal, which have been through JSON. */
+export function same(settings: Settings, other: JsonObject): boolean {
+  return isDeepStrictEqual(JSON.parse(JSON.stringify(settings)), other);
+}
+
+function sentence(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return text.endsWith('.') ? text : `${text}.`;
+}

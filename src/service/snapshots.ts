@@ -1,0 +1,218 @@
+import { readFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import type { Driver } from '../drivers/driver.ts';
+import { RdError } from '../errors.ts';
+import { COMPATIBLE } from '../product.ts';
+import type { Controllers, Desired } from '../reconcile/contract.ts';
+import type { Settings } from '../settings/settings.gen.ts';
+import { COMPLETE, deleteSnapshot, findSnapshot, readCatalogue, SETTINGS } from '../snapshots/catalogue.ts';
+import type { Snapshots } from '../snapshots/contract.ts';
+import { checkSpace, sizeText } from '../snapshots/copy.ts';
+import { createdNow } from '../snapshots/created.ts';
+import { createDraft, type DraftInput } from '../snapshots/draft.ts';
+import { type Manifest, readManifest, verify, verifyShape } from '../snapshots/manifest.ts';
+import { checkName, checkUnique, quoted } from '../snapshots/name.ts';
+import { stagedPath } from '../snapshots/swap.ts';
+import { LOCKED } from '../storage/backend-lock.ts';
+import type { LogFile } from '../storage/log-file.ts';
+import type { KeptState } from './kept-state.ts';
+import type { Maintenance } from './maintenance.ts';
+import type { Proof } from './proof.ts';
+
+export interface SnapshotsInput {
+  /** Directory of all snapshots. */
+  root: string;
+  driver: Pick<Driver, 'name' | 'keeps'>;
+  maintenance: Pick<Maintenance, 'run'>;
+  controllers: Pick<Controllers, 'status'>;
+  desired(): Desired;
+  keptState: Pick<KeptState, 'replace'>;
+  proof: Proof;
+  /** Settings of a file, as they would be in force here. Throws what is wrong with them. */
+  readSettings(file: string): Promise<Settings>;
+  log: LogFile['write'];
+  copy?: DraftInput['copy'];
+}
+
+/** As `Snapshots`, with an end. */
+export interface SnapshotService extends Snapshots {
+  /** Cancels what is under way and waits for its end; nothing begins any more. */
+  close(): Promise<void>;
+}
+
+interface Operation {
+  abort: AbortController;
+  ended: Promise<unknown>;
+  /** Id of the snapshot that is read. */
+  reads?: string;
+}
+
+export function createSnapshots(input: SnapshotsInput): SnapshotService {
+  const { root, driver, maintenance, controllers, keptState, proof, log } = input;
+  let operation: Operation | undefined;
+  let closed = false;
+
+  async function exclusively(reads: string | undefined, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    if (operation || closed) throw new RdError('ERR_BACKEND_LOCKED', LOCKED);
+    const abort = new AbortController();
+    const ended = work(abort.signal);
+    operation = { abort, ended: ended.catch(() => undefined), ...(reads === undefined ? {} : { reads }) };
+    try {
+      await ended;
+    } finally {
+      operation = undefined;
+    }
+  }
+
+  async function catalogue() {
+    const { snapshots, warnings } = await readCatalogue(root);
+    for (const warning of warnings) log('warn', warning);
+    return snapshots;
+  }
+
+  /** The loop must not be in the middle of something (api facts, 17.4). A backend that failed is stopped like any other. */
+  function checkState(action: string): void {
+    const { backendState } = controllers.status();
+    if (backendState !== 'STARTING' && backendState !== 'STOPPING') return;
+    throw new RdError(
+      'ERR_SNAPSHOT',
+      `${COMPATIBLE.productName} state is ${backendState}. It must be fully running or fully shut down to perform the action: ${action}`,
+    );
+  }
+
+  async function cancel(): Promise<boolean> {
+    const present = operation;
+    present?.abort.abort();
+    await present?.ended;
+    return present !== undefined;
+  }
+
+  return {
+    cancel,
+    async close() {
+      closed = true;
+      await cancel();
+    },
+    async list() {
+      return (await catalogue()).map(({ created, name, description }) => ({ created, name, description }));
+    },
+    async create(name, description) {
+      checkName(name);
+      const taken = async () => (await catalogue()).map((snapshot) => snapshot.name);
+      checkUnique(name, await taken());
+      const action = `Creating snapshot ${quoted(name)}`;
+      const record = { created: createdNow(), name, description };
+      await named('failed to create snapshot', '', () =>
+        exclusively(undefined, async (signal) => {
+          checkState(action);
+          const draft = createDraft({
+            root,
+            record,
+            driver: driver.name,
+            kept: driver.keeps,
+            settings: () => `${JSON.stringify(input.desired().settings, null, 2)}\n`,
+            ...(input.copy ? { copy: input.copy } : {}),
+          });
+          try {
+            await maintenance.run(action, signal, async (work) => {
+              checkUnique(name, await taken());
+              const bytes = await checkSpace(driver.keeps, dirname(root));
+              work.progress(`copying ${sizeText(bytes)}`);
+              await draft.save(work.signal);
+            });
+            await draft.complete(signal);
+          } catch (error) {
+            await draft.discard();
+            throw error;
+          }
+          log('info', 'snapshot created', { name });
+        }),
+      );
+    },
+    async remove(name) {
+      await named(`failed to delete snapshot ${quoted(name)}`, '', async () => {
+        const snapshot = await findSnapshot(root, name);
+        if (operation?.reads === snapshot.id) throw new RdError('ERR_SNAPSHOT', 'it is being restored');
+        await deleteSnapshot(root, snapshot);
+        log('info', 'snapshot deleted', { name });
+      });
+    },
+    async restore(name) {
+      const action = `Restoring snapshot ${quoted(name)}`;
+      await named(`failed to restore snapshot ${quoted(name)}`, ', and everything is as it was before', async () => {
+        const { id, directory } = await findSnapshot(root, name);
+        await exclusively(id, async (signal) => {
+          checkState(action);
+          const manifest = await readManifest(directory, await readFile(join(directory, COMPLETE), 'utf8'));
+          const sources = sourcesOf(manifest, directory);
+          // All that can be found wrong is found while the backend still runs.
+          await verify(directory, manifest, { signal });
+          const settings = await input.readSettings(join(directory, SETTINGS));
+          await maintenance.run(action, signal, async (work) => {
+            for (const live of driver.keeps) {
+              const source = sources.get(live);
+              if (source === undefined) continue;
+              work.progress(`copying ${sizeText(await checkSpace([source], dirname(live)))}`);
+            }
+            await keptState.replace(
+              {
+                snapshot: name,
+                settings,
+                source: (live) => sources.get(live),
+                check: (parts) =>
+                  verifyShape(
+                    parts.flatMap((part) => {
+                      const source = sources.get(part.live);
+                      return source === undefined ? [] : [[stagedPath(part), basename(source)] as const];
+                    }),
+                    manifest,
+                  ),
+              },
+              work,
+            );
+          });
+          await proof.demand(action, signal);
+          log('info', 'snapshot restored', { name });
+        });
+      });
+    },
+  };
+
+  /** Where each kept path is copied from. Throws when the snapshot is not of this driver. */
+  function sourcesOf(manifest: Manifest, directory: string): Map<string, string> {
+    if (manifest.driver !== driver.name) {
+      throw new RdError(
+        'ERR_SNAPSHOT',
+        `it was made with the driver ${manifest.driver}, and this service uses ${driver.name}`,
+      );
+    }
+    const sources = new Map<string, string>();
+    for (const { name, saved } of manifest.parts) {
+      const live = driver.keeps.find((path) => basename(path) === name);
+      if (live === undefined) throw new RdError('ERR_SNAPSHOT', `it holds "${name}", which this release does not know`);
+      if (saved !== undefined) sources.set(live, join(directory, saved));
+    }
+    return sources;
+  }
+}
+
+/** Puts the operation in front of what went wrong, in the form that scripts match on. What is a defect stays one. */
+async function named(operation: string, afterCancel: string, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (cause) {
+    if (!(cause instanceof RdError) && !isAbort(cause)) throw cause;
+    const cancelled = isAbort(cause) || cause.code === 'ERR_CANCELLED';
+    const text = cancelled ? `the operation was canceled${afterCancel}` : cause.message;
+    throw new RdError('ERR_SNAPSHOT', `${operation}: ${text}`, {
+      cause,
+      ...(cancelled || isAbort(cause)
+        ? {}
+        : { details: cause.details, ...(cause.advice === undefined ? {} : { advice: cause.advice }) }),
+    });
+  }
+}
+
+function isAbort(error: unknown): error is DOMException {
+  return error instanceof DOMException && error.name === 'AbortError';
+}

@@ -1,0 +1,75 @@
+import { constants } from 'node:fs';
+import { copyFile, mkdir, rm, statfs, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { RdError } from '../errors.ts';
+import { run } from '../process/run.ts';
+import { usage } from './tree.ts';
+
+/** Terabytes take their time; the caller's signal ends it earlier. */
+const LIMIT_MS = 24 * 3_600_000;
+/** What has to stay free beside the copy, in bytes. */
+const MARGIN = 64 * 1024 * 1024;
+
+/**
+ * Copies a file or directory with everything that belongs to it: hard links, owners, times, extended attributes, devices, holes.
+ * Blocks are shared with the original where the file system can. `to` must not exist.
+ * @throws RdError `ERR_DRIVER_FAILED` with what the program said, `ERR_CANCELLED` by the signal.
+ */
+export async function copyTree(from: string, to: string, signal: AbortSignal): Promise<void> {
+  await run([...copyCommand(process.platform), from, to], { signal, timeoutMs: LIMIT_MS });
+}
+
+/** Naming `xattr` makes a lost attribute an error: without theirs, the layers of images mean something else. */
+function copyCommand(platform: NodeJS.Platform): string[] {
+  if (platform === 'darwin') return ['cp', '-c', '-R', '-p'];
+  return ['cp', '-a', '--preserve=mode,ownership,timestamps,links,xattr', '--reflink=auto', '--no-target-directory'];
+}
+
+/** Has what was written in these file systems brought to the disk; without the program for it, the system does it in its time. */
+export async function flush(directories: readonly string[]): Promise<void> {
+  const argv = process.platform === 'linux' ? ['sync', '--file-system', ...directories] : ['sync'];
+  await run(argv, { timeoutMs: LIMIT_MS, accept: [0, 1] });
+}
+
+/**
+ * @returns the bytes that a copy of these trees to the directory has to move: none where blocks are shared.
+ * @throws RdError `ERR_SNAPSHOT` saying what is needed and what is free.
+ */
+export async function checkSpace(tops: readonly string[], directory: string): Promise<number> {
+  const needed = await usage(tops);
+  if (needed > 0 && (await sharesBlocks(directory))) return 0;
+  const { bavail, bsize } = await statfs(directory);
+  const free = bavail * bsize;
+  if (needed + MARGIN <= free) return needed;
+  throw new RdError(
+    'ERR_SNAPSHOT',
+    `there is not enough space: the copy needs ${sizeText(needed + MARGIN)}, and ${sizeText(free)} is free in ${directory}`,
+  );
+}
+
+/** `1.2 GiB` */
+export function sizeText(bytes: number): string {
+  const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let size = bytes;
+  let unit = 0;
+  while (size >= 1024 && unit < units.length - 1) {
+    size /= 1024;
+    unit += 1;
+  }
+  return `${unit === 0 ? size : size.toFixed(1)} ${units[unit]}`;
+}
+
+/** Tried out with a small file, because no file system tells. */
+async function sharesBlocks(directory: string): Promise<boolean> {
+  const trial = join(directory, `.share-${process.pid}-${Date.now()}`);
+  try {
+    await mkdir(trial, { mode: 0o700 });
+    await writeFile(join(trial, 'a'), 'x'.repeat(4096));
+    await copyFile(join(trial, 'a'), join(trial, 'b'), constants.COPYFILE_FICLONE_FORCE);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await rm(trial, { recursive: true, force: true });
+  }
+}

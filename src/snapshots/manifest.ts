@@ -1,0 +1,170 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { readFile, readlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { RdError } from '../errors.ts';
+import { isObject } from '../json.ts';
+import { SETTINGS } from './catalogue.ts';
+import { type TreeEntry, walk } from './tree.ts';
+
+/** File of a snapshot that says what it has to consist of. */
+export const MANIFEST = 'manifest.json';
+const FORMAT = 1;
+
+/** One thing that a driver keeps, and where the snapshot has it. */
+export interface SavedPart {
+  /** Last name of the kept path, by which a restore knows it again. */
+  name: string;
+  /** Directory entry in the snapshot; absent when there was nothing to save. */
+  saved?: string;
+}
+
+/** What is in one place of a saved part. Links have their target in `is`, files their digest; others only their kind. */
+type Content =
+  | { kind: 'file'; size: number; sha256: string }
+  | { kind: 'link'; target: string }
+  | { kind: 'directory' | 'device' | 'other' };
+
+export interface Manifest {
+  /** Driver that the state belongs to. */
+  driver: string;
+  parts: SavedPart[];
+  /** By name in the snapshot; names are bytes, one character each. */
+  contents: Record<string, Content>;
+}
+
+export interface ReadOptions {
+  signal: AbortSignal;
+}
+
+/** Reads everything that was saved. @throws `ERR_CANCELLED` by the signal, else what the file system says. */
+export async function contentsOf(
+  directory: string,
+  names: readonly string[],
+  { signal }: ReadOptions,
+): Promise<Record<string, Content>> {
+  const contents: Record<string, Content> = Object.create(null);
+  const digests = new Map<string, string>();
+  for (const name of names) {
+    for await (const entry of walk(join(directory, name))) {
+      contents[entry.name === '' ? name : `${name}/${entry.name}`] = await contentOf(entry, digests, signal);
+    }
+  }
+  return contents;
+}
+
+/** What of a snapshot its manifest speaks of. */
+export function savedNames(parts: readonly SavedPart[]): string[] {
+  return [SETTINGS, ...parts.flatMap(({ saved }) => (saved === undefined ? [] : [saved]))];
+}
+
+export function formatManifest({ driver, parts, contents }: Manifest): string {
+  return `${JSON.stringify({ format: FORMAT, driver, parts, contents })}\n`;
+}
+
+/**
+ * The manifest of a snapshot, when it is the one that its mark of completeness names.
+ * @throws RdError `ERR_SNAPSHOT` with a clause.
+ */
+export async function readManifest(directory: string, mark: string): Promise<Manifest> {
+  const text = await readFile(join(directory, MANIFEST), 'utf8').catch((cause: unknown) => {
+    throw new RdError('ERR_SNAPSHOT', `it has no readable ${MANIFEST}, so it was not made by this product`, { cause });
+  });
+  const digest = /sha256:([0-9a-f]{64})/.exec(mark)?.[1];
+  if (digest !== sha256(text)) throw damaged(`${MANIFEST} is not what it was`);
+  const value: unknown = JSON.parse(text);
+  if (!isObject(value) || value.format !== FORMAT) {
+    throw new RdError('ERR_SNAPSHOT', 'it was made by a newer release, and this one cannot read it');
+  }
+  // The digest says that we wrote it.
+  return value as unknown as Manifest;
+}
+
+/** Text of the mark of completeness, which holds the manifest in place. */
+export function markOf(manifest: string): string {
+  return `This snapshot is complete. Manifest sha256:${sha256(manifest)}`;
+}
+
+/**
+ * Compares what is there with the manifest: names and sizes first, then every byte.
+ * @throws RdError `ERR_SNAPSHOT` naming the first difference; `ERR_CANCELLED`.
+ */
+export async function verify(directory: string, manifest: Manifest, options: ReadOptions): Promise<void> {
+  const names = savedNames(manifest.parts);
+  await verifyShape(
+    names.map((name) => [join(directory, name), name]),
+    manifest,
+  );
+  const contents = await contentsOf(directory, names, options);
+  for (const [name, content] of Object.entries(manifest.contents)) {
+    const is = contents[name];
+    if (!is || JSON.stringify(is) !== JSON.stringify(content)) throw damaged(`${readable(name)} has changed`);
+  }
+}
+
+/** Names, kinds and sizes alone, also of a copy that lies elsewhere: `[where it is, its name in the snapshot]`. */
+export async function verifyShape(tops: readonly (readonly [string, string])[], manifest: Manifest): Promise<void> {
+  const missing = new Map(
+    Object.entries(manifest.contents).filter(([name]) => tops.some(([, top]) => isBelow(name, top))),
+  );
+  for (const [top, part] of tops) {
+    for await (const { name: below, stats } of walk(top)) {
+      const name = below === '' ? part : `${part}/${below}`;
+      const content = missing.get(name);
+      if (!content) throw damaged(`${readable(name)} does not belong to it`);
+      if (content.kind !== kindOf(stats)) throw damaged(`${readable(name)} is of another kind`);
+      if (content.kind === 'file' && BigInt(content.size) !== stats.size) {
+        throw damaged(`${readable(name)} has ${stats.size} bytes instead of ${content.size}`);
+      }
+      missing.delete(name);
+    }
+  }
+  const [first] = missing.keys();
+  if (first !== undefined) throw damaged(`${readable(first)} is missing`);
+}
+
+export function sha256(content: string | Uint8Array): string {
+  return createHash('sha256').update(content).digest('hex');
+}
+
+async function contentOf(
+  { path, stats }: TreeEntry,
+  digests: Map<string, string>,
+  signal: AbortSignal,
+): Promise<Content> {
+  if (signal.aborted) throw new RdError('ERR_CANCELLED', 'the operation was canceled');
+  const kind = kindOf(stats);
+  if (kind === 'link') return { kind, target: (await readlink(path, { encoding: 'buffer' })).toString('latin1') };
+  if (kind !== 'file') return { kind };
+  // Files with several names are read once.
+  const key = `${stats.dev}:${stats.ino}`;
+  const digest = (stats.nlink > 1n ? digests.get(key) : undefined) ?? (await digestOf(path));
+  if (stats.nlink > 1n) digests.set(key, digest);
+  return { kind, size: Number(stats.size), sha256: digest };
+}
+
+async function digestOf(path: Buffer): Promise<string> {
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(path, { highWaterMark: 1024 * 1024 }), hash);
+  return hash.digest('hex');
+}
+
+function kindOf(stats: TreeEntry['stats']): Content['kind'] {
+  if (stats.isFile()) return 'file';
+  if (stats.isSymbolicLink()) return 'link';
+  if (stats.isDirectory()) return 'directory';
+  return stats.isCharacterDevice() || stats.isBlockDevice() ? 'device' : 'other';
+}
+
+function isBelow(name: string, top: string): boolean {
+  return name === top || name.startsWith(`${top}/`);
+}
+
+function readable(name: string): string {
+  return Buffer.from(name, 'latin1').toString('utf8');
+}
+
+function damaged(what: string): RdError {
+  return new RdError('ERR_SNAPSHOT', `the snapshot is damaged: ${what}`);
+}

@@ -1,0 +1,53 @@
+import type { BigIntStats } from 'node:fs';
+import { lstat, readdir } from 'node:fs/promises';
+import { systemCode } from '../storage/io-error.ts';
+
+/** One file of a tree. */
+export interface TreeEntry {
+  /** Absolute. Bytes, because images may hold names that are no text. */
+  path: Buffer;
+  /** From the top on, each byte as one character; `''` for the top itself. */
+  name: string;
+  stats: BigIntStats;
+}
+
+/** Everything in a file or directory, the top first, in a stable order; nothing where there is none. Follows no links. */
+export async function* walk(top: string): AsyncGenerator<TreeEntry> {
+  yield* below({ path: Buffer.from(top), name: '' });
+}
+
+async function* below({ path, name }: Pick<TreeEntry, 'path' | 'name'>): AsyncGenerator<TreeEntry> {
+  const stats = await lstat(path, { bigint: true }).catch((error: unknown) => {
+    if (name === '' && systemCode(error) === 'ENOENT') return undefined;
+    throw error;
+  });
+  if (!stats) return;
+  yield { path, name, stats };
+  if (!stats.isDirectory()) return;
+  const children = (await readdir(path, { encoding: 'buffer' })).sort(Buffer.compare);
+  for (const child of children) {
+    const own = child.toString('latin1');
+    yield* below({ path: Buffer.concat([path, SLASH, child]), name: name === '' ? own : `${name}/${own}` });
+  }
+}
+
+const SLASH = Buffer.from('/');
+/** What `st_blocks` counts in. */
+const BLOCK = 512n;
+
+/** Bytes that the trees take on the disk, each file counted once however many names it has. */
+export async function usage(tops: readonly string[]): Promise<number> {
+  const seen = new Set<string>();
+  let bytes = 0n;
+  for (const top of tops) {
+    for await (const { stats } of walk(top)) {
+      const key = `${stats.dev}:${stats.ino}`;
+      if (stats.nlink > 1n && !stats.isDirectory()) {
+        if (seen.has(key)) continue;
+        seen.add(key);
+      }
+      bytes += stats.blocks * BLOCK;
+    }
+  }
+  return Number(bytes);
+}
