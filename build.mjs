@@ -2,7 +2,7 @@
 // Usage: node build.mjs [--out-dir DIR] [--no-cache]
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, join, relative, resolve } from 'node:path';
@@ -95,6 +95,7 @@ rmSync(outDir, { recursive: true, force: true });
 const entry = join(outDir, 'rdctl.cjs');
 await build({ ...COMMON, entryPoints: ['cli/main.ts'], outfile: entry, plugins: [splitting, lazyBuiltins] });
 chmodSync(entry, 0o755);
+writeLauncher(join(outDir, 'rdctl-app.cjs'));
 // A chunk may have lazy imports too, so there is a next round until none is new.
 for (const built = new Set(); built.size < chunks.size; ) {
   const entryPoints = Object.fromEntries([...chunks].filter(([name]) => !built.has(name)));
@@ -109,6 +110,21 @@ for (const built = new Set(); built.size < chunks.size; ) {
 }
 for (const name of chunks.keys()) checkAscii(join(outDir, `${name}.cjs`));
 if (cache) await warm();
+
+/**
+ * The executable for clients that start the application themselves, with its arguments and no command: it runs the service.
+ * One of ours starts it with a command, which stays.
+ */
+function writeLauncher(file) {
+  const lines = [
+    '#!/usr/bin/env node',
+    "const own = process.argv[2] === 'serve' ? [] : ['serve', '--power=started', '--as-application', '--'];",
+    "process.argv.splice(1, 1, require.resolve('./rdctl.cjs'), ...own);",
+    "require('./rdctl.cjs');",
+  ];
+  writeFileSync(file, lines.map((line) => `${line}\n`).join(''));
+  chmodSync(file, 0o755);
+}
 
 function options(argv) {
   const at = argv.indexOf('--out-dir');
@@ -135,6 +151,9 @@ async function warm() {
     ['list-settings'],
     ['status'],
     ['info'],
+    ['__complete', 'set', '--container-engine.name', ''],
+    ['completion', 'bash'],
+    ['create-profile', '--from-settings', '--output', 'reg'],
     ['api', '/'],
     ['set', '--containers.show-all=true'],
     ['init'],

@@ -1,6 +1,7 @@
 import { createClient } from '../../src/client/client.ts';
 import { RdError } from '../../src/errors.ts';
 import { isObject, type JsonObject } from '../../src/json.ts';
+import { APPLICATION_FLAGS, applicationSettings, applicationWords } from '../application-arguments.ts';
 import { noArguments } from '../arguments.ts';
 import { defineCommand, type Io } from '../command.ts';
 import { checkDriver } from '../driver-name.ts';
@@ -21,6 +22,7 @@ all of it; the settings stay. --port chooses the port, else the first free one f
 The driver is chosen at the first start and then stays: --driver, RDCTL_DRIVER, or the first
 real one that can run here. \`simulated\` runs nothing and is never chosen by itself.`,
   flags: {
+    ...APPLICATION_FLAGS,
     driver: { type: 'string', summary: 'What carries the desktop', placeholder: 'NAME' },
     'allow-host': {
       type: 'strings',
@@ -34,12 +36,19 @@ real one that can run here. \`simulated\` runs nothing and is never chosen by it
       values: ['-'],
       hidden: true,
     },
+    'as-application': {
+      type: 'boolean',
+      summary: 'Read the arguments as those of the compatible application',
+      hidden: true,
+    },
   },
   classic: true,
-  async run({ flags, args, globals, io }) {
-    noArguments(args, 'serve');
-    checkDriver(flags.driver, io.env);
-    const settings = flags.settings === undefined ? undefined : await readSettings(io);
+  async run({ flags, given, args, globals, io }) {
+    if (!flags['as-application']) noArguments(args, 'serve');
+    const driver = typeof flags.driver === 'string' ? flags.driver : undefined;
+    checkDriver(driver, io.env);
+    const handed = flags.settings === undefined ? undefined : await readSettings(io);
+    const settings = applicationSettings([...applicationWords(given), ...args], handed);
     // Taken before anything runs: from here on a signal stops what has been started instead of this process alone.
     const { signal } = io;
     const { runService } = await import('../../src/service.ts');
@@ -47,8 +56,8 @@ real one that can run here. \`simulated\` runs nothing and is never chosen by it
       env: io.env,
       platform: supportedPlatform(io.platform),
       power: POWERS.find((power) => power === flags.power) ?? 'keep',
-      allowHosts: flags['allow-host'] ?? [],
-      ...(flags.driver === undefined ? {} : { driver: flags.driver }),
+      allowHosts: Array.isArray(flags['allow-host']) ? flags['allow-host'] : [],
+      ...(driver === undefined ? {} : { driver }),
       ...(globals.port ? { port: globals.port } : {}),
       ...(settings === undefined ? {} : { settings }),
     });

@@ -1,0 +1,105 @@
+import { RdError } from '../src/errors.ts';
+import type { JsonObject, JsonValue } from '../src/json.ts';
+import type { Field } from '../src/settings/field.ts';
+import { FIELDS } from '../src/settings/fields.gen.ts';
+import { fieldAt } from '../src/settings/fields.ts';
+import { setLeaf } from '../src/settings/leaf-paths.ts';
+import { copyOfObject } from '../src/settings/own.ts';
+import type { Flag, FlagTable, GivenFlag } from './command.ts';
+import { quote } from './literals.ts';
+
+// The arguments that the compatible tool starts its application with (cli facts, 6.6 and 6.9): setting paths as names.
+
+const NO_DIALOGS = 'no-modal-dialogs';
+
+/** The same names as hidden flags, for a command that has others too. */
+export const APPLICATION_FLAGS: FlagTable = Object.fromEntries([
+  ...FIELDS.filter(isSettable).map(({ path, type, description }): [string, Flag] => [
+    path,
+    { type: type === 'boolean' ? 'boolean' : 'string', hidden: true, summary: description },
+  ]),
+  [NO_DIALOGS, { type: 'boolean', hidden: true, summary: 'Accepted for scripts; there are no dialogs' }],
+]);
+
+/** The application's arguments among the flags that were given. */
+export function applicationWords(given: readonly GivenFlag[]): string[] {
+  return given.flatMap(({ name, value }) =>
+    Object.hasOwn(APPLICATION_FLAGS, name) ? [`--${name}=${String(value)}`] : [],
+  );
+}
+
+/**
+ * The settings that the arguments ask for, over others; undefined when there are neither. What comes before the first argument that is known
+ * is passed over: it belongs to whatever started the application.
+ * @throws RdError `ERR_USAGE` for an argument that is not known after one that is, and for a value of the wrong kind.
+ */
+export function applicationSettings(words: readonly string[], others?: JsonObject): JsonObject | undefined {
+  const settings = copyOfObject(others ?? {});
+  let known = false;
+  for (let at = 0; at < words.length; at++) {
+    const word = words[at] ?? '';
+    const [, name = '', inline] = /^--([^=]+)(?:=([\s\S]*))?$/.exec(word) ?? [];
+    const field = settableField(name);
+    if (!field && name !== NO_DIALOGS) {
+      if (known) throw new RdError('ERR_USAGE', `unknown argument ${quote(word)}`);
+      continue;
+    }
+    known = true;
+    const next = inline ?? valueAfter(words[at + 1], field);
+    if (next !== undefined && inline === undefined) at += 1;
+    if (field) setLeaf(settings, field.path, valueFor(field, next ?? bare(field)));
+    else if (next !== undefined) json(next, NO_DIALOGS, isBoolean, 'true or false');
+  }
+  return others === undefined && Object.keys(settings).length === 0 ? undefined : settings;
+}
+
+function isSettable({ path }: Field): boolean {
+  return path !== 'version';
+}
+
+function settableField(path: string): Field | undefined {
+  const field = fieldAt(path);
+  return field && isSettable(field) ? field : undefined;
+}
+
+/** A switch stands alone, unless a value of its kind follows. */
+function valueAfter(word: string | undefined, field: Field | undefined): string | undefined {
+  if (field && field.type !== 'boolean') return word;
+  return word === 'true' || word === 'false' ? word : undefined;
+}
+
+function bare({ path, type }: Field): string {
+  if (type === 'boolean') return 'true';
+  throw new RdError('ERR_USAGE', `no value for the argument "--${path}"`);
+}
+
+function valueFor({ path, type }: Field, text: string): JsonValue {
+  switch (type) {
+    case 'string':
+      return text;
+    case 'boolean':
+      return json(text, path, isBoolean, 'true or false');
+    case 'integer':
+      return json(text, path, (value) => typeof value === 'number', 'a number');
+    case 'string[]':
+      return json(text, path, Array.isArray, 'a JSON array');
+    case 'map<string,boolean>':
+    case 'map<string,string>':
+      return json(text, path, (value) => typeof value === 'object' && value !== null, 'a JSON object');
+  }
+}
+
+function isBoolean(value: JsonValue): boolean {
+  return typeof value === 'boolean';
+}
+
+function json(text: string, name: string, fits: (value: JsonValue) => boolean, expected: string): JsonValue {
+  let value: JsonValue | undefined;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    value = undefined;
+  }
+  if (value !== undefined && fits(value)) return value;
+  throw new RdError('ERR_USAGE', `the argument "--${name}" takes ${expected}, not ${quote(text)}`);
+}

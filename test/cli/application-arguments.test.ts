@@ -1,0 +1,175 @@
+import { spawn } from 'node:child_process';
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { applicationSettings } from '../../cli/application-arguments.ts';
+import { builtTool } from '../helpers/built-tool.ts';
+import { rdctl, rdctlProgram } from '../helpers/cli.ts';
+import { startService } from '../helpers/service.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+describe('the arguments of the application', () => {
+  test.each<[string[], unknown]>([
+    [[], undefined],
+    [['--no-modal-dialogs'], undefined],
+    [['--no-modal-dialogs=false'], undefined],
+    [
+      [
+        '--containerEngine.name',
+        'docker',
+        '--virtualMachine.memoryInGB',
+        '6',
+        '--kubernetes.enabled=false',
+        '--no-modal-dialogs',
+      ],
+      { containerEngine: { name: 'docker' }, virtualMachine: { memoryInGB: 6 }, kubernetes: { enabled: false } },
+    ],
+    [['--kubernetes.enabled'], { kubernetes: { enabled: true } }],
+    [['--kubernetes.enabled', '--images.showAll'], { kubernetes: { enabled: true }, images: { showAll: true } }],
+    [['--kubernetes.enabled', 'false'], { kubernetes: { enabled: false } }],
+    [['--kubernetes.version='], { kubernetes: { version: '' } }],
+    [['--kubernetes.version', '--x'], { kubernetes: { version: '--x' } }],
+    [['--kubernetes.version', '1.30'], { kubernetes: { version: '1.30' } }],
+    [['--kubernetes.port=6444', '--kubernetes.port', '6445'], { kubernetes: { port: 6445 } }],
+    [['--inspect', 'main.js', '--enable-logging=1', '--kubernetes.port=1'], { kubernetes: { port: 1 } }],
+    [
+      ['--containerEngine.allowedImages.patterns', '["a"]'],
+      { containerEngine: { allowedImages: { patterns: ['a'] } } },
+    ],
+    [['--diagnostics.mutedChecks={"A":true}'], { diagnostics: { mutedChecks: { A: true } } }],
+    [['--version=3', '--kubernetes'], undefined],
+  ])('%j', (words, settings) => expect(applicationSettings(words)).toEqual(settings));
+
+  test.each([
+    [['--kubernetes.enabled=false', '--unknown'], 'unknown argument "--unknown"'],
+    [['--kubernetes.enabled=false', 'word'], 'unknown argument "word"'],
+    [['--no-modal-dialogs', '--kubernetes-enabled'], 'unknown argument "--kubernetes-enabled"'],
+    [['--kubernetes.enabled=yes'], 'the argument "--kubernetes.enabled" takes true or false, not "yes"'],
+    [['--kubernetes.enabled=1'], 'the argument "--kubernetes.enabled" takes true or false, not "1"'],
+    [['--kubernetes.port', 'x'], 'the argument "--kubernetes.port" takes a number, not "x"'],
+    [['--kubernetes.port'], 'no value for the argument "--kubernetes.port"'],
+    [['--no-modal-dialogs=maybe'], 'the argument "--no-modal-dialogs" takes true or false, not "maybe"'],
+    [['--diagnostics.mutedChecks=true'], 'the argument "--diagnostics.mutedChecks" takes a JSON object, not "true"'],
+  ])('%j is refused', (words, message) => expect(() => applicationSettings(words)).toThrow(message));
+
+  test('go over other settings and leave them as they are', () => {
+    const others = { kubernetes: { port: 1, enabled: true } };
+    expect(applicationSettings(['--kubernetes.port=2'], others)).toEqual({ kubernetes: { port: 2, enabled: true } });
+    expect(others.kubernetes.port).toBe(1);
+    expect(applicationSettings([], {})).toEqual({});
+  });
+});
+
+describe('serve', () => {
+  const serve = (env: Record<string, string>, ...argv: string[]) => rdctl(['serve', '--port=1', ...argv], { env });
+
+  test.each([
+    [['--containerEngine.name', 'beefalo'], 'Invalid value for "containerEngine.name": <"beefalo">; must be one of'],
+    [['--kubernetes.port=0'], 'Invalid value for "kubernetes.port"'],
+    [['--kubernetes.enabled=false', '--unknown'], 'unknown flag: --unknown'],
+    [['--kubernetes.port', 'x'], 'the argument "--kubernetes.port" takes a number'],
+    [['--as-application', '--', '--kubernetes.enabled', 'x'], 'unknown argument "x"'],
+    [['word'], 'unknown command "word" for "rdctl serve"'],
+  ])('%j does not start', async (argv, message) => {
+    const home = temporaryDirectory();
+    const env = { RDCTL_HOME: home, RDCTL_DRIVER: 'simulated' };
+    const { exit, out, err } = await rdctl(['serve', ...argv], { env });
+    expect({ exit, out }).toEqual({ exit: 1, out: '' });
+    expect(err).toMatch(/^Error: /);
+    expect(err).toContain(message);
+    expect(() => readFileSync(join(home, 'app-engine.json'))).toThrow('ENOENT');
+  });
+
+  test('an argument for a locked setting does not start it, the locked value itself does', async () => {
+    const locked = join(temporaryDirectory(), 'locked.json');
+    writeFileSync(locked, '{"version":19,"kubernetes":{"enabled":false}}');
+    const start = (word: string) => {
+      const settings = applicationSettings([word]);
+      return startService({ ...(settings ? { settings } : {}), policies: { locked } });
+    };
+    await expect(start('--kubernetes.enabled=true')).rejects.toThrow('field "kubernetes.enabled" is locked');
+    await expect(start('--kubernetes.enabled=false')).resolves.toBeDefined();
+  });
+
+  test('a second one for the same home does not start', async () => {
+    const { env } = await startService();
+    const { exit, err } = await serve(env, '--kubernetes.enabled=true');
+    expect(exit).toBe(1);
+    expect(err).toMatch(/^Error: /);
+  });
+});
+
+describe('launched as the application', () => {
+  const tool = builtTool();
+
+  /** Starts an executable as `start --path` of the original client does; resolves once it listens or has ended. */
+  async function launch(executable: string, argv: string[], home: string) {
+    const env = {
+      PATH: process.env.PATH,
+      RDCTL_HOME: home,
+      RDCTL_DRIVER: 'simulated',
+      RDCTL_SIMULATED_LATENCY_MS: '0',
+    };
+    const child = spawn(executable, argv, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
+    let err = '';
+    const listening = new Promise<void>((resolve) => {
+      child.stderr.on('data', (part: Buffer) => {
+        err += part.toString();
+        if (err.includes('listens on')) resolve();
+      });
+    });
+    const command = (...words: string[]) => rdctlProgram(words, { entry: tool.entry(), env });
+    onTestFinished(async () => {
+      await command('shutdown');
+      child.kill('SIGKILL');
+    });
+    const exit = await Promise.race([listening.then(() => undefined), ended]);
+    return { exit, err, ended, command };
+  }
+
+  test('it runs the service with the settings of the arguments, and saves them', async () => {
+    const home = temporaryDirectory();
+    // Clients look for the application by a name of their own.
+    const executable = join(temporaryDirectory(), 'rancher-desktop');
+    symlinkSync(join(tool.folder(), 'rdctl-app.cjs'), executable);
+    const argv = [
+      '--containerEngine.name',
+      'docker',
+      '--kubernetes.version',
+      '1.30.2',
+      '--kubernetes.enabled=false',
+      '--no-modal-dialogs',
+    ];
+    const { exit, command, ended } = await launch(executable, argv, home);
+    expect(exit).toBeUndefined();
+    const settings = JSON.parse((await command('list-settings')).out);
+    expect(settings).toMatchObject({
+      containerEngine: { name: 'moby' },
+      kubernetes: { enabled: false, version: '1.30.2' },
+    });
+    expect((await command('start', '--wait')).exit).toBe(0);
+    expect(JSON.parse((await command('status', '-o', 'json')).out)).toMatchObject({ power: 'started' });
+    const stored = JSON.parse(readFileSync(join(home, 'config', 'settings.json'), 'utf8'));
+    expect(stored).toMatchObject({ kubernetes: { enabled: false, version: '1.30.2' } });
+    expect(await command('shutdown')).toMatchObject({ exit: 0, out: 'Shutting down.\n' });
+    expect(await ended).toBe(0);
+  });
+
+  test('a bad argument ends it', async () => {
+    const executable = join(tool.folder(), 'rdctl-app.cjs');
+    const { exit, err } = await launch(executable, ['--containerEngine.name', 'beefalo'], temporaryDirectory());
+    expect(exit).toBe(1);
+    expect(err).toContain('Invalid value for "containerEngine.name"');
+  });
+
+  test('our own start can be told to use it', async () => {
+    const home = temporaryDirectory();
+    const env = { RDCTL_HOME: home, RDCTL_DRIVER: 'simulated', RDCTL_SIMULATED_LATENCY_MS: '0' };
+    const command = (...words: string[]) => rdctlProgram(words, { entry: tool.entry(), env });
+    onTestFinished(async () => void (await command('shutdown')));
+    const started = await command('start', '--path', join(tool.folder(), 'rdctl-app.cjs'), '--images.show-all');
+    expect(started).toMatchObject({ exit: 0, out: '' });
+    expect(JSON.parse((await command('list-settings')).out)).toMatchObject({ images: { showAll: true } });
+  });
+});
