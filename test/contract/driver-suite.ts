@@ -28,6 +28,8 @@ export interface DriverSubject {
   traces(directory: string): Promise<string[]>;
   /** Of a driver whose cluster can be reached: a service there that answers HTTP. */
   cluster?: { web: ServicePort; webName: string };
+  /** Two images that the engines' registries have, by their whole names. */
+  registryImages(): Promise<readonly [string, string]>;
   /** Damages the running machine so that `adjust` can bring it back; absent where nothing of it can go missing. */
   damage?(directory: string): Promise<void>;
 }
@@ -85,6 +87,7 @@ export function driverSuite(subject: DriverSubject): void {
     afterEach(async () => {
       for (const name of ['moby', 'containerd'] as const) await stop(name);
       await machine('stop');
+      await driver.release?.();
       rmSync(directory, { recursive: true });
     });
 
@@ -169,6 +172,40 @@ export function driverSuite(subject: DriverSubject): void {
         expect(await engine(name)).toEqual({ state: 'stopped' });
         await start(engineSpec(name));
         expect(await engine(name)).toMatchObject({ state: 'running', spec: engineSpec(name) });
+      },
+    );
+
+    test.each(['moby', 'containerd'] as const)(
+      '%s pulls what the list of allowed images names and nothing else, also after the list has changed',
+      async (name) => {
+        const [one, other] = await subject.registryImages();
+        const listed = (...patterns: string[]) => ({
+          ...engineSpec(name),
+          allowedImages: { enabled: true, patterns },
+        });
+        const pull = (image: string) => driver.engines[name].images?.pull(image, never);
+        const denied = { code: 'ERR_FORBIDDEN' };
+        await machine('start');
+        await start(listed(one));
+        await expect(pull(other)).rejects.toMatchObject(denied);
+        await pull(one);
+
+        await driver.engines[name].perform({ do: 'adjust', spec: listed(other) }, never);
+        expect(await engine(name)).toMatchObject({ state: 'running', spec: listed(other) });
+        await expect(pull(one)).rejects.toMatchObject(denied);
+        await pull(other);
+
+        // Another service takes over.
+        await driver.release?.();
+        driver = await open();
+        expect(await engine(name)).toMatchObject({ state: 'running', spec: listed(other) });
+        await expect(pull(one)).rejects.toMatchObject(denied);
+        await driver.engines[name].perform({ do: 'adjust', spec: listed() }, never);
+        await expect(pull(other)).rejects.toMatchObject(denied);
+
+        await stop(name);
+        await start(engineSpec(name));
+        await pull(one);
       },
     );
 

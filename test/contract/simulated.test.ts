@@ -27,5 +27,6 @@ driverSuite({
     },
   },
   traces: async () => [],
+  registryImages: async () => ['docker.io/simulated/hello:1.0.0', 'docker.io/simulated/panel:v1'],
   cluster: { web: { namespace: 'default', service: 'web', port: 80 }, webName: 'http' },
 });

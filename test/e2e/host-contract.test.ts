@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, test } from 'vitest';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import type { Driver, EngineName } from '../../src/drivers/driver.ts';
 import { host } from '../../src/drivers/index.ts';
 import { hostPlaces } from '../../src/drivers/machines/host/places.ts';
@@ -10,7 +10,10 @@ import { driverSuite } from '../contract/driver-suite.ts';
 import { busyboxImage } from '../helpers/busybox.ts';
 import { callEngine, engineJson } from '../helpers/engine-client.ts';
 import { endpointOf, hostTraces, pidOf } from '../helpers/host-instance.ts';
+import type { LoopbackRegistry } from '../helpers/loopback-registry.ts';
+import { loopbackRegistry } from '../helpers/loopback-registry.ts';
 import { whyNoRealEngine } from '../helpers/real-programs.ts';
+import { putImage } from '../helpers/registry-image.ts';
 
 const IMAGE = 'docker.io/test/kept:1';
 
@@ -41,8 +44,15 @@ describe('with real engines', () => {
     test.skip(`skipped: ${reason}`);
     return;
   }
+  let registry: LoopbackRegistry;
+  beforeAll(async () => {
+    registry = await loopbackRegistry();
+    for (const name of ['one:1', 'other/two:1']) await putImage(registry.host, { name, content: 'file' });
+  });
+  afterAll(() => registry?.close());
   driverSuite({
     factory: host,
+    registryImages: async () => [`${registry.host}/one:1`, `${registry.host}/other/two:1`],
     async crash(_driver, name, directory) {
       const program = name === 'moby' ? 'dockerd' : 'containerd';
       const pid = await pidOf(directory, program);

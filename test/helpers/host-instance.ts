@@ -20,8 +20,11 @@ export async function hostTraces(directory: string): Promise<string[]> {
   const processes = (await readProcesses()).filter(({ argv }) => argv.some((part) => part.includes(directory)));
   const sockets = existsSync(runtime) ? readdirSync(runtime, { recursive: true }).map(String) : [];
   const groups = readdirSync('/sys/fs/cgroup').filter((name) => existsSync(`/sys/fs/cgroup/${name}/rdctl-${id}`));
+  const plugins = ['/run/docker/plugins', '/etc/docker/plugins']
+    .flatMap((folder) => (existsSync(folder) ? readdirSync(folder) : []))
+    .filter((name) => name.includes(id));
   const programs = processes.map(({ pid, argv }) => `${pid} ${argv.join(' ')}`);
-  return [...links, ...rules, ...mounts, ...programs, ...sockets, ...groups];
+  return [...links, ...rules, ...mounts, ...programs, ...sockets, ...groups, ...plugins];
 }
 
 /** A host driver in a directory of its own. */
@@ -49,6 +52,7 @@ export async function hostInstance(parent = tmpdir()): Promise<HostInstance> {
     async close() {
       for (const name of ['moby', 'containerd'] as const) await driver.engines[name].perform({ do: 'stop' }, FOREVER);
       await driver.machine.perform({ do: 'stop' }, FOREVER);
+      await driver.release?.();
       const left = await hostTraces(directory);
       rmSync(root, { recursive: true });
       return left;

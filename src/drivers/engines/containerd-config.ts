@@ -74,5 +74,5 @@ export function hostsFile({ hosts }: ContainerdPlaces): string {
 /** Leads every request to the gateway; `server` as well, or a client would go on to the registry itself. */
 export function hostsConfig(gatewayPort: number): string {
   const gateway = quoted(`http://127.0.0.1:${gatewayPort}`);
-  return [`server = ${gateway}`, `[host.${gateway}]`, '  capabilities = ["pull", "resolve", "push"]', ''].join('\n');
+  return [`server = ${gateway}`, `[host.${gateway}]`, '  capabilities = ["pull", "resolve"]', ''].join('\n');
 }

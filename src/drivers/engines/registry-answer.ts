@@ -1,13 +1,24 @@
 import type { ClientRequest, IncomingHttpHeaders, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { MAX_MANIFEST } from './learned-digests.ts';
 
-/** A refusal in the words of the registries' interface: clients show its message to people. */
+/**
+ * A refusal in the words of the registries' interface. Some clients show the message in its body to people, others its reason
+ * phrase, which is all that an answer to `HEAD` has.
+ */
 export function denyRegistry(response: ServerResponse, status: 400 | 403 | 502, message: string): void {
-  const code = { 400: 'UNSUPPORTED', 403: 'DENIED', 502: 'UNAVAILABLE' }[status];
+  const [code, name] = REFUSALS[status];
   if (response.headersSent) return void response.destroy();
-  response.writeHead(status, { 'content-type': 'application/json', 'docker-distribution-api-version': 'registry/2.0' });
+  const phrase = `${name}: ${message.replace(/[^ -~]+/g, ' ')}`;
+  const headers = { 'content-type': 'application/json', 'docker-distribution-api-version': 'registry/2.0' };
+  response.writeHead(status, phrase, headers);
   response.end(JSON.stringify({ errors: [{ code, message }] }));
 }
+
+const REFUSALS = {
+  400: ['UNSUPPORTED', 'Bad Request'],
+  403: ['DENIED', 'Forbidden'],
+  502: ['UNAVAILABLE', 'Bad Gateway'],
+} as const;
 
 /** Headers that concern one connection only. */
 const OF_THE_CONNECTION =

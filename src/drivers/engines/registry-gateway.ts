@@ -26,7 +26,8 @@ async function serve(
   const query = new URLSearchParams(url.slice(path.length));
   const namespace = query.get('ns') ?? '';
   if (!isRegistryName(namespace)) {
-    return denyRegistry(response, 400, 'this is the gateway of rdctl to registries; a request has to name one in "ns"');
+    // A client that pushes does not say to which registry.
+    return denyRegistry(response, 400, 'this gateway is for pulls; to push, leave out --hosts-dir');
   }
   const registry = canonicalRegistry(namespace);
   const asked = registryRequest(request.method ?? 'GET', path);
