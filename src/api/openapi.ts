@@ -52,7 +52,6 @@ const BODY_TYPE = 'application/json';
 export function openApiDocument(routes: readonly DescribedRoute[], version: string, port?: number): OpenApiDocument {
   const paths: OpenApiDocument['paths'] = {};
   for (const { method, path, doc } of routes) {
-    if (doc === undefined) continue;
     const item = paths[path] ?? {};
     item[method.toLowerCase()] = operation(method, path, doc);
     paths[path] = item;
