@@ -1,6 +1,6 @@
 import type { Locate } from '../profiles/places.ts';
 import { type ApplyInput, applyDesired } from '../src/client/apply.ts';
-import type { WantedForward } from '../src/client/port-forwards.ts';
+import type { WantedForwards } from '../src/client/port-forwards.ts';
 import type { SavedPlan } from '../src/client/saved-plan.ts';
 import { RdError } from '../src/errors.ts';
 import type { PlanRequest, Target } from '../src/plan/change.ts';
@@ -20,7 +20,7 @@ import type { View } from './views/view.ts';
 export interface Wanted {
   /** A function where it depends on who is asked. */
   request: PlanRequest | ((target: Target) => PlanRequest);
-  portForwards: readonly WantedForward[];
+  portForwards: WantedForwards;
   saved?: SavedPlan;
   /** What was there before is asked for: a setting that cannot be had any more must not keep the others from coming back. */
   goesBack?: boolean;

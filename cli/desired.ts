@@ -1,5 +1,6 @@
 import { arch, release } from 'node:os';
 import { type DesiredDocument, type LoadedDocument, loadDesired } from '../profiles/document.ts';
+import type { WantedForwards } from '../src/client/port-forwards.ts';
 import { RdError } from '../src/errors.ts';
 import { formatFindings } from '../src/settings/finding.ts';
 import type { Io } from './command.ts';
@@ -21,6 +22,11 @@ export async function loadFiles(files: readonly string[] | undefined, io: Io): P
     osRelease: release(),
     readStdin: () => io.readStdin(),
   });
+}
+
+/** What the documents say about port forwards, for plan and apply. */
+export function forwardsOf({ portForwards, prunePortForwards }: DesiredDocument): WantedForwards {
+  return { entries: portForwards, exclusive: prunePortForwards };
 }
 
 /** The desired state of a command. Shows warnings; throws `ERR_PROFILE_INVALID` with every finding. */

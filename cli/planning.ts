@@ -1,10 +1,13 @@
 import { arch, homedir, release, totalmem } from 'node:os';
 import type { DesiredDocument } from '../profiles/document.ts';
+import { planForwards } from '../src/client/apply-forwards.ts';
 import { offlinePlan, storedSettings } from '../src/client/offline.ts';
-import { withPortForwards } from '../src/client/port-forwards.ts';
+import { mentionsForwards, withPortForwards } from '../src/client/port-forwards.ts';
+import { storedForwards } from '../src/client/stored-forwards.ts';
 import type { Plan } from '../src/plan/change.ts';
 import { places } from '../src/storage/places.ts';
 import type { Io } from './command.ts';
+import { forwardsOf } from './desired.ts';
 import { refuseOtherDriver } from './driver-name.ts';
 import { withPlaces } from './placed-errors.ts';
 import { supportedPlatform } from './platform.ts';
@@ -18,12 +21,11 @@ export async function planFor(
   driver: string | undefined,
 ): Promise<Plan> {
   if (service) refuseOtherDriver(service.status.driver.name, driver);
-  const plan = service
-    ? await service.client.plan(desired.request, { signal: io.signal }).catch((error: unknown) => {
-        throw withPlaces(error, desired.locate);
-      })
-    : await estimate(desired, io, driver);
-  return withPortForwards(plan, desired.portForwards);
+  if (!service) return estimate(desired, io, driver);
+  const plan = await service.client.plan(desired.request, { signal: io.signal }).catch((error: unknown) => {
+    throw withPlaces(error, desired.locate);
+  });
+  return planForwards(service.client, plan, forwardsOf(desired));
 }
 
 async function estimate(desired: DesiredDocument, io: Io, driver: string | undefined): Promise<Plan> {
@@ -37,5 +39,8 @@ async function estimate(desired: DesiredDocument, io: Io, driver: string | undef
   const asked = stored.driver ?? (driver || io.env.RDCTL_DRIVER || undefined);
   const { homeService, mayRun } = await import('../src/client/home-service.ts');
   const left = mayRun(await homeService(where));
-  return offlinePlan(desired.request, { ...stored, left, ...(asked === undefined ? {} : { driver: asked }) }, where);
+  const facts = { ...stored, left, ...(asked === undefined ? {} : { driver: asked }) };
+  const plan = offlinePlan(desired.request, facts, where);
+  const wanted = forwardsOf(desired);
+  return mentionsForwards(wanted) ? withPortForwards(plan, wanted, await storedForwards(where)) : plan;
 }

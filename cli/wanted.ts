@@ -1,10 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { NO_FORWARDS } from '../src/client/port-forwards.ts';
 import { RdError } from '../src/errors.ts';
 import type { Places } from '../src/storage/places.ts';
 import type { Wanted } from './applying.ts';
 import type { Io } from './command.ts';
-import { desiredOf } from './desired.ts';
+import { desiredOf, forwardsOf } from './desired.ts';
 import type { View } from './views/view.ts';
 
 export interface WantedInput {
@@ -33,17 +34,23 @@ export async function wantedOf({ files, args, previous, io, view, where }: Wante
   }
   if (previous) {
     const { previousRequest } = await import('../src/client/previous.ts');
-    return { request: await previousRequest(where), portForwards: [], goesBack: true };
+    return { request: await previousRequest(where), portForwards: NO_FORWARDS, goesBack: true };
   }
   const profile = files.length > 0 ? await desiredOf(files, io, view) : undefined;
   if (planFile === undefined) {
     if (!profile) throw new RdError('ERR_USAGE', 'nothing to apply was given');
-    return { request: profile.request, portForwards: profile.portForwards, locate: profile.locate };
+    return { request: profile.request, portForwards: forwardsOf(profile), locate: profile.locate };
   }
   const { readSavedPlan, replayRequest } = await import('../src/client/saved-plan.ts');
   const saved = readSavedPlan(await planText(resolve(io.cwd, planFile), planFile), planFile);
-  const { portForwards = [], locate } = profile ?? {};
-  return { request: replayRequest(saved, profile?.request), portForwards, saved, ...(locate ? { locate } : {}) };
+  const { locate } = profile ?? {};
+  const portForwards = profile ? forwardsOf(profile) : (saved.saved.portForwards ?? NO_FORWARDS);
+  return {
+    request: replayRequest(saved, profile?.request, portForwards),
+    portForwards,
+    saved,
+    ...(locate ? { locate } : {}),
+  };
 }
 
 async function planText(path: string, name: string): Promise<string> {

@@ -7,7 +7,7 @@ import { type Locate, locator } from './places.ts';
 import type { PortForward } from './port-forwards.ts';
 import type { SecretOrigin, SecretsContext } from './secrets.ts';
 import { type HostFacts, type Part, readPart } from './settings-part.ts';
-import type { DesiredState } from './shape.ts';
+import { type DesiredState, PORT_FORWARDS } from './shape.ts';
 import { readSource, type Source, type SourceContext } from './source.ts';
 
 /** What a service is asked for: settings at the newest version, canonical, secrets resolved. */
@@ -25,6 +25,8 @@ export interface DesiredDocument {
   /** Which fields an exported policy locks; absent when no document says so. */
   locked?: JsonObject;
   portForwards: PortForward[];
+  /** Forwards that are not listed are removed. */
+  prunePortForwards: boolean;
   metadata: { name?: string; description?: string };
   /** Absolute path of each document in order; `-` for standard input. */
   files: string[];
@@ -73,6 +75,7 @@ function combine(parts: readonly Part[]): DesiredDocument {
   const profiles = parts.filter((part) => part.shape.form === 'profile');
   const written = parts.flatMap((part) => part.shape.state ?? []).at(-1);
   const locked = parts.flatMap((part) => (part.shape.locked ? [part.shape.locked] : []));
+  const prune = parts.flatMap((part) => (part.shape.prune ? [part.shape.prune] : [])).at(-1) ?? [];
   return {
     request: {
       settings: {
@@ -81,11 +84,12 @@ function combine(parts: readonly Part[]): DesiredDocument {
       },
       // Bare settings say nothing about power; a profile that says nothing means started.
       state: written ?? (profiles.length > 0 ? 'started' : 'unmanaged'),
-      prune: parts.flatMap((part) => (part.shape.prune ? [part.shape.prune] : [])).at(-1) ?? [],
+      prune: prune.filter((path) => path !== PORT_FORWARDS),
     },
     secrets: Object.fromEntries(parts.flatMap((part) => Object.entries(part.secrets))),
     ...(locked.length === 0 ? {} : { locked: locked.reduce((earlier, later) => layOver(earlier, later)) }),
     portForwards: parts.flatMap((part) => (part.shape.portForwards ? [part.shape.portForwards] : [])).at(-1) ?? [],
+    prunePortForwards: prune.includes(PORT_FORWARDS),
     metadata: Object.fromEntries(parts.flatMap((part) => Object.entries(part.shape.metadata))),
     files: parts.map((part) => fileOf(part.source)),
     locate: locator(parts),

@@ -7,6 +7,8 @@ import { child, describe, type Report, reportUnknown, reportValue } from './repo
 
 export const API_VERSION = 'rdctl/v1';
 export const KIND = 'Profile';
+/** What `prune` calls the port forwards. */
+export const PORT_FORWARDS = 'portForwards';
 const STATES = ['started', 'stopped', 'unmanaged'] as const;
 
 /** Desired power; `unmanaged` leaves it alone. */
@@ -90,13 +92,14 @@ function readMetadata(value: JsonValue | undefined, report: Report): Shape['meta
   return metadata;
 }
 
-/** Only maps can be exclusive: everything else is replaced as a whole anyway. */
+/** Only maps and the port forwards can be exclusive: everything else is replaced as a whole anyway. */
 function readPrune(value: JsonValue, report: Report): string[] {
   if (!Array.isArray(value)) {
     report('/prune', `prune must be a list of setting paths, not ${describe(value)}`, { expected: 'array of strings' });
     return [];
   }
-  const maps: string[] = FIELDS.filter((field) => field.type.startsWith('map<')).map((field) => field.path);
+  const fields: string[] = FIELDS.filter((field) => field.type.startsWith('map<')).map((field) => field.path);
+  const maps = [...fields, PORT_FORWARDS];
   return value.flatMap((path, index) => {
     if (typeof path === 'string' && maps.includes(path)) return [path];
     reportValue(child('/prune', index), path, maps, report);

@@ -3,7 +3,7 @@ import type { DesiredDocument } from '../../profiles/document.ts';
 import { RdError } from '../../src/errors.ts';
 import type { Plan } from '../../src/plan/change.ts';
 import { defineCommand } from '../command.ts';
-import { desiredOf } from '../desired.ts';
+import { desiredOf, forwardsOf } from '../desired.ts';
 import { checkDriver, DRIVER_FLAG } from '../driver-name.ts';
 import { FILE_FLAG } from '../file-flag.ts';
 import { showNotices } from '../notices.ts';
@@ -56,6 +56,6 @@ async function save(path: string, made: Plan, desired: DesiredDocument, service:
   const { client, status } = service;
   const { settings } = await client.settings();
   const live = { settings, locks: await client.locked(), power: status.power };
-  const document = savePlan(made, desired.request, live, desired.files, new Date());
+  const document = savePlan(made, desired.request, live, desired.files, new Date(), forwardsOf(desired));
   await writeFileAtomic(path, `${JSON.stringify(document, null, 2)}\n`);
 }

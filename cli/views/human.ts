@@ -89,6 +89,9 @@ function printEvent(
     case 'retrying':
       io.err('Nothing differs, but the backend gave up; asked it to try again.\n');
       return;
+    case 'forwards':
+      for (const name of event.names) io.err(`Port forward${event.again ? ' sent again' : ''}: ${plainText(name)}\n`);
+      return;
     case 'progress':
       steps.show(event.status);
   }

@@ -3,6 +3,9 @@ import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { WORDS } from './declaration.ts';
 
 const ID = 'urn:rdctl:profile';
+/** Names of namespaces and services, and of ports, as a cluster accepts them. */
+const LABEL = '^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$';
+const PORT_NAME = '^(?=[-0-9]*[a-z])[a-z0-9](?:-?[a-z0-9]){0,14}$';
 
 /**
  * The JSON Schema of a profile, for editors. Its settings part follows from the declaration: nothing is required, map entries
@@ -46,9 +49,9 @@ export function profileSchema(declaration: JsonObject): JsonObject {
         then: { $ref: '#/$defs/settings' },
       },
       prune: {
-        description: 'Maps that are exclusive: entries that are not listed under settings are removed.',
+        description: 'Maps that are exclusive, and portForwards: entries that are not listed are removed.',
         type: 'array',
-        items: { type: 'string', enum: mapPaths(declaration, '') },
+        items: { type: 'string', enum: [...mapPaths(declaration, ''), 'portForwards'] },
       },
       locked: {
         description: 'Which of the settings an exported policy locks; the others become its defaults.',
@@ -60,21 +63,23 @@ export function profileSchema(declaration: JsonObject): JsonObject {
         default: 'started',
       },
       portForwards: {
-        description:
-          'Services of the cluster that answer on a port of this machine. Checked, but not applied by this version.',
+        description: 'Services of the cluster that answer on a port of this machine.',
         type: 'array',
         items: {
           type: 'object',
           additionalProperties: false,
           required: ['namespace', 'service', 'k8sPort', 'hostPort'],
           properties: {
-            namespace: { type: 'string', pattern: '.' },
-            service: { type: 'string', pattern: '.' },
+            namespace: { type: 'string', pattern: LABEL },
+            service: { type: 'string', pattern: LABEL },
             k8sPort: {
               description: 'Number or name of the port of the service.',
-              anyOf: [{ $ref: '#/$defs/port' }, { type: 'string', pattern: '.' }],
+              anyOf: [{ $ref: '#/$defs/port' }, { type: 'string', pattern: PORT_NAME }],
             },
-            hostPort: { $ref: '#/$defs/port' },
+            hostPort: {
+              description: 'Port of this machine; null removes the forward.',
+              anyOf: [{ $ref: '#/$defs/port' }, { type: 'null' }],
+            },
           },
         },
       },

@@ -5,10 +5,11 @@ import type { Clock } from '../reconcile/clock.ts';
 import type { StatusDocument } from '../reconcile/status-document.ts';
 import { fillDefaults } from '../settings/defaults.ts';
 import { pointerTo } from '../settings/leaf-paths.ts';
+import { applyForwards, type ForwardsSent, planForwards } from './apply-forwards.ts';
 import type { Client, SettingsReply, WriteReply } from './client.ts';
 import { hasConverged, waitConverged } from './converge.ts';
 import { ANY_HOST } from './offline.ts';
-import { type WantedForward, withPortForwards } from './port-forwards.ts';
+import { mentionsForwards, type WantedForwards } from './port-forwards.ts';
 import { withoutLocked } from './skip-locked.ts';
 
 /** How often a plan is made again because somebody else changed the settings in between. */
@@ -24,13 +25,14 @@ export type ApplyEvent =
   | { type: 'sent'; what: 'settings' | 'power'; answer: string; ignoredKeys: readonly string[] }
   /** Nothing differs, and the backend is in the state ERROR: it is asked to start once more. */
   | { type: 'retrying' }
+  | ({ type: 'forwards' } & ForwardsSent)
   | { type: 'progress'; status: StatusDocument };
 
 export interface ApplyInput {
   client: Client;
   request: PlanRequest;
-  /** Port forwards of the profile, which this version refuses. */
-  portForwards: readonly WantedForward[];
+  /** What the profile says about port forwards. */
+  portForwards: WantedForwards;
   /** Do what locks allow and list the rest, instead of refusing. */
   skipLocked: boolean;
   /** The same for what the driver does not support. */
@@ -66,7 +68,7 @@ export interface ApplyOutcome {
 
 /**
  * The client loop (design, section 2): plan, at most one `PUT /v1/settings` with only what differs, the power state if it
- * differs (a stop before the settings, a start after them), then wait. A backend that gave up is asked to try again. Throws `ERR_SETTING_LOCKED`, `ERR_SETTING_UNSUPPORTED`, `ERR_CONSENT_NEEDED`, `ERR_PLAN_STALE` before
+ * differs (a stop before the settings, a start after them), then wait, then port forwards. A backend that gave up is asked to try again. Throws `ERR_SETTING_LOCKED`, `ERR_SETTING_UNSUPPORTED`, `ERR_CONSENT_NEEDED`, `ERR_PLAN_STALE` before
  * anything is written, and what `waitConverged` throws afterwards.
  */
 export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
@@ -89,7 +91,11 @@ export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
     const sent = await write(input, plan, request, live, before);
     before = sent;
     if (sent.moved) continue;
-    const { status, writes } = await finish(input, sent);
+    const finished = await finish(input, sent);
+    const { status } = finished;
+    const forwards = await forwardStage(input, plan);
+    // What cannot be seen is sent again every time, and is no change for that.
+    const writes = finished.writes + (forwards.again ? 0 : forwards.names.length);
     const outcome = writes === 0 ? 'unchanged' : input.wait ? 'applied' : 'sent';
     return { outcome, plan, skipped, writes, status, ms: clock.now() - begun };
   }
@@ -123,14 +129,14 @@ async function makePlan(input: ApplyInput): Promise<{
 }> {
   // Settings first: if they change before the plan is made, the write fails on the older tag and the plan is made again.
   const live = await input.client.settings();
-  const plan = withPortForwards(await input.client.plan(input.request), input.portForwards);
+  const plan = await planForwards(input.client, await input.client.plan(input.request), input.portForwards);
   const skipped = plan.changes.filter(({ blocked }) =>
     blocked?.by === 'lock' ? input.skipLocked : blocked && input.skipUnsupported,
   );
   if (skipped.length === 0) return { plan, live, request: input.request, skipped };
   const request = withoutLocked(input.request, skipped);
   return {
-    plan: withPortForwards(await input.client.plan(request), input.portForwards),
+    plan: await planForwards(input.client, await input.client.plan(request), input.portForwards),
     live,
     request,
     skipped,
@@ -223,6 +229,14 @@ async function write(
 /** Only a stop is ever sent before settings that then turn out to have moved. */
 function unsent({ count }: Writes): string {
   return count === 0 ? 'nothing was changed' : 'the backend was asked to stop, and no setting was changed';
+}
+
+async function forwardStage(input: ApplyInput, plan: Plan): Promise<ForwardsSent> {
+  const { client, portForwards, signal } = input;
+  if (!mentionsForwards(portForwards)) return { names: [], again: false };
+  const sent = await applyForwards(client, plan, portForwards, signal);
+  if (sent.names.length > 0) input.onEvent({ type: 'forwards', ...sent });
+  return sent;
 }
 
 async function finish(input: ApplyInput, sent: Writes): Promise<{ status: StatusDocument; writes: number }> {

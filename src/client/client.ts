@@ -3,6 +3,7 @@ import { ERRORS, RdError } from '../errors.ts';
 import type { JsonObject } from '../json.ts';
 import { isObject } from '../json.ts';
 import type { Plan, PlanRequest } from '../plan/change.ts';
+import type { ForwardKey, ForwardsReport } from '../port-forwards/forward.ts';
 import type { BackendState } from '../reconcile/status.ts';
 import type { StatusDocument } from '../reconcile/status-document.ts';
 import type { Connection } from './connection.ts';
@@ -29,9 +30,9 @@ export interface WriteReply {
 }
 
 /** What would restart, keyed by dotted setting path. */
-type Proposal = Record<string, { current?: unknown; desired?: unknown; severity: 'restart' | 'reset' }>;
+export type Proposal = Record<string, { current?: unknown; desired?: unknown; severity: 'restart' | 'reset' }>;
 
-interface BackendStateReply {
+export interface BackendStateReply {
   vmState: BackendState;
   locked: boolean;
 }
@@ -39,6 +40,8 @@ interface BackendStateReply {
 /** The API, typed. Every method throws `RdError`: `request` for failures of the transport only, the others also for answers. */
 export interface Client {
   readonly connection: Connection;
+  /** An application that is not ours and speaks `/v1` alone. */
+  readonly foreign?: true;
   request(request: HttpRequest): Promise<HttpResponse>;
   settings(options?: CallOptions): Promise<SettingsReply>;
   locked(options?: CallOptions): Promise<JsonObject>;
@@ -49,10 +52,15 @@ export interface Client {
   /** Returns the server's sentence: `Shutting down.` */
   shutdown(options?: CallOptions): Promise<string>;
   plan(request: PlanRequest, options?: CallOptions): Promise<Plan>;
+  /** `undefined` where nobody can see which there are. */
+  portForwards(options?: CallOptions): Promise<ForwardsReport | undefined>;
+  addPortForward(forward: ForwardKey & { hostPort: number }, options?: CallOptions): Promise<void>;
+  /** Also succeeds when there was none. */
+  removePortForward(key: ForwardKey, options?: CallOptions): Promise<void>;
   status(options?: CallOptions): Promise<StatusDocument>;
 }
 
-interface CallOptions {
+export interface CallOptions {
   timeoutMs?: number;
   signal?: AbortSignal;
 }
@@ -74,7 +82,7 @@ export function createClient(connection: Connection, transport: Transport = http
     request: (request) => transport(connection, request),
     async settings(options) {
       const { value, response } = await object({ method: 'GET', path: '/v1/settings', ...options });
-      if (typeof value.version !== 'number') throw notOurService(connection, '/v1/settings has no settings in it');
+      if (!looksLikeSettings(value)) throw notOurService(connection, '/v1/settings has no settings in it');
       const { etag } = response.headers;
       return { settings: value, text: response.body.toString(), ...(etag === undefined ? {} : { etag }) };
     },
@@ -109,6 +117,17 @@ export function createClient(connection: Connection, transport: Transport = http
       if (!isDocument(value, 'Plan', PLAN_PARTS)) throw notOurService(connection, '/v2/plan has no plan in it');
       return value as unknown as Plan;
     },
+    async portForwards(options) {
+      const { value } = await object({ method: 'GET', path: '/v2/port_forwards', ...options });
+      if (isDocument(value, 'PortForwards', FORWARD_PARTS)) return value as unknown as ForwardsReport;
+      throw notOurService(connection, '/v2/port_forwards has no port forwards in it');
+    },
+    async addPortForward(forward, options) {
+      await call({ method: 'POST', path: '/v2/port_forwards', body: JSON.stringify(forward), ...options });
+    },
+    async removePortForward(key, options) {
+      await call({ method: 'DELETE', path: forwardPath(key), ...options });
+    },
     async status(options) {
       const { value } = await object({ method: 'GET', path: '/v2/status', ...options });
       if (!isDocument(value, 'Status', STATUS_PARTS)) throw notOurService(connection, '/v2/status has no status in it');
@@ -124,8 +143,21 @@ const STATUS_PARTS = {
   lists: ['conditions', 'phases', 'notices'],
 };
 
+/** Settings of every version have these two; a server of something else hardly does. */
+function looksLikeSettings({ version, kubernetes }: JsonObject): boolean {
+  return Number.isInteger(version) && isObject(kubernetes);
+}
+
+const FORWARD_PARTS = { objects: [], lists: ['portForwards'] };
+
+/** `DELETE` takes its names from the query. */
+export function forwardPath({ namespace, service, k8sPort }: ForwardKey): string {
+  const query = new URLSearchParams({ namespace, service, k8sPort: String(k8sPort) });
+  return `/v1/port_forwarding?${query}`;
+}
+
 /** A look instead of the whole schema: its validator would cost every start of the tool some milliseconds. */
-function isDocument(value: JsonObject, kind: string, parts: typeof PLAN_PARTS): boolean {
+function isDocument(value: JsonObject, kind: string, parts: Record<'objects' | 'lists', string[]>): boolean {
   return (
     value.kind === kind &&
     value.formatVersion === 1 &&
@@ -159,7 +191,7 @@ function parseObject(connection: Connection, request: HttpRequest, response: Htt
 }
 
 /** What a status other than 2xx means to the caller. The texts of 401 and 500 are those of the compatible tool. */
-function refusal(connection: Connection, request: HttpRequest, response: HttpResponse): RdError {
+export function refusal(connection: Connection, request: HttpRequest, response: HttpResponse): RdError {
   const text = response.body.toString().trim();
   if (isWebPage(response)) {
     return notOurService(connection, `its answer to ${request.method} ${request.path} is a web page`);

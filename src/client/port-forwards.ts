@@ -1,37 +1,191 @@
+import { isObject, type JsonObject } from '../json.ts';
 import type { Change, Plan } from '../plan/change.ts';
 import { summarise } from '../plan/summary.ts';
+import type { ForwardKey, ForwardReport, ForwardsReport } from '../port-forwards/forward.ts';
 
-/** A port forward as a profile asks for it. */
-export interface WantedForward {
-  namespace: string;
-  service: string;
-  k8sPort: number | string;
-  hostPort: number;
+export type { ForwardKey, ForwardReport, ForwardsReport } from '../port-forwards/forward.ts';
+
+/** A port forward as a profile asks for it; `null` asks for its removal. */
+export interface ProfileForward extends ForwardKey {
+  hostPort: number | null;
 }
 
-/**
- * The plan with the port forwards of the profile. This version cannot make them, so each is a blocked change: the plan shows
- * them and an apply refuses them, instead of passing them over.
- */
-export function withPortForwards(plan: Plan, forwards: readonly WantedForward[]): Plan {
-  if (forwards.length === 0) return plan;
-  const blocked = forwards.map(
-    ({ namespace, service, k8sPort, hostPort }): Change => ({
-      path: 'portForwards',
-      key: `${namespace}/${service}:${k8sPort}`,
-      action: 'create',
+/** What a profile says about forwards. `exclusive`: those that it does not list are removed. */
+export interface WantedForwards {
+  entries: readonly ProfileForward[];
+  exclusive: boolean;
+}
+
+/** Tells whether something that was read from a file is one. */
+export function isWantedForwards(value: unknown): value is JsonObject & WantedForwards {
+  if (!isObject(value) || typeof value.exclusive !== 'boolean' || !Array.isArray(value.entries)) return false;
+  return value.entries.every((entry) => {
+    if (!isObject(entry) || typeof entry.namespace !== 'string' || typeof entry.service !== 'string') return false;
+    const { k8sPort, hostPort } = entry;
+    return (
+      (typeof k8sPort === 'number' || typeof k8sPort === 'string') &&
+      (hostPort === null || typeof hostPort === 'number')
+    );
+  });
+}
+
+/** What has to be done, in an order in which no host port is in the way: what goes first, then what comes. */
+export interface ForwardSteps {
+  remove: ForwardKey[];
+  ensure: (ForwardKey & { hostPort: number })[];
+}
+
+export const NO_FORWARDS: WantedForwards = { entries: [], exclusive: false };
+
+/** The name of all of them as the path of a change, and in `prune`. */
+const PATH = 'portForwards';
+
+/** `default/web:80` */
+export function forwardName({ namespace, service, k8sPort }: ForwardKey): string {
+  return `${namespace}/${service}:${k8sPort}`;
+}
+
+/** True where a profile has anything to say about forwards. */
+export function mentionsForwards({ entries, exclusive }: WantedForwards): boolean {
+  return entries.length > 0 || exclusive;
+}
+
+/** The plan with what becomes of the forwards. `live` is `undefined` where nobody can see which there are. */
+export function withPortForwards(plan: Plan, wanted: WantedForwards, live: ForwardsReport | undefined): Plan {
+  if (!mentionsForwards(wanted)) return plan;
+  if (!live) return { ...plan, warnings: [...plan.warnings, ...unseenWarnings(wanted)] };
+  const present = new Map(live.portForwards.map((forward) => [forwardName(forward), forward]));
+  const gone = removed(wanted, present);
+  const found = wanted.entries.flatMap((entry): Change[] => {
+    const { hostPort } = entry;
+    const before = present.get(forwardName(entry));
+    if (hostPort === null || before?.hostPort === hostPort) return [];
+    const change: Change = {
+      path: PATH,
+      key: forwardName(entry),
+      action: before ? 'update' : 'create',
+      ...(before ? { before: before.hostPort } : {}),
       after: hostPort,
-      severity: 'none',
-      reason: 'it cannot be made',
-      blocked: { by: 'unsupported', message: 'Port forwards are checked but cannot be made by this version.' },
+      severity: 'live',
+      reason: 'it listens on 127.0.0.1 while the cluster answers',
+    };
+    const obstacle = live.supported
+      ? holderOf(hostPort, wanted, present)
+      : `Port forwards: ${live.reason ?? 'there is no cluster'}.`;
+    if (obstacle === undefined) return [change];
+    return [
+      { ...change, severity: 'none', reason: 'it cannot be made', blocked: { by: 'unsupported', message: obstacle } },
+    ];
+  });
+  const deletions = gone.map(
+    (forward): Change => ({
+      path: PATH,
+      key: forwardName(forward),
+      action: 'delete',
+      before: forward.hostPort,
+      severity: 'live',
+      reason: 'its port is closed',
     }),
   );
-  const changes = [...plan.changes, ...blocked];
+  const closing = [...gone, ...moved(found, present)].filter((forward) => forward.connections > 0);
+  const radius = closing.map((forward) => ({
+    what: `closes ${forward.connections} connection${forward.connections === 1 ? '' : 's'} through the forward ${forwardName(forward)}`,
+    lost: false,
+  }));
+  return extended(plan, [...deletions, ...found], radius, failedWarnings(wanted, present));
+}
+
+/** What an apply has to do about the forwards of a plan. */
+export function forwardSteps(plan: Plan, wanted: WantedForwards): ForwardSteps {
+  const changes = plan.changes.filter(({ path, blocked }) => path === PATH && !blocked);
+  const keyed = new Map(wanted.entries.map((entry) => [forwardName(entry), entry]));
+  const ensure = changes.flatMap(({ key = '', action, after }) => {
+    const entry = keyed.get(key);
+    return entry && action !== 'delete' && typeof after === 'number' ? [{ ...entry, hostPort: after }] : [];
+  });
+  const taken = new Set(ensure.map(({ hostPort }) => hostPort));
+  // One that moves away from a port that another one gets has to leave it first.
+  const remove = changes.filter(
+    ({ action, before }) =>
+      action === 'delete' || (action === 'update' && typeof before === 'number' && taken.has(before)),
+  );
+  return { ensure, remove: remove.map(({ key = '' }) => keyed.get(key) ?? keyOf(key)) };
+}
+
+/** What is sent where nobody can see what is there. */
+export function blindSteps({ entries }: WantedForwards): ForwardSteps {
+  return {
+    remove: entries.filter(({ hostPort }) => hostPort === null),
+    ensure: entries.flatMap((entry) => (entry.hostPort === null ? [] : [{ ...entry, hostPort: entry.hostPort }])),
+  };
+}
+
+function extended(plan: Plan, changes: Change[], radius: Plan['blastRadius'], warnings: string[]): Plan {
+  if (changes.length === 0) return { ...plan, warnings: [...plan.warnings, ...warnings] };
+  const all = [...plan.changes, ...changes];
+  const blastRadius = [...plan.blastRadius, ...radius];
   const summary = summarise({
-    changes,
-    blastRadius: plan.blastRadius,
+    changes: all,
+    blastRadius,
     restart: plan.summary.restarts > 0,
     pending: plan.pendingRestart.length > 0,
   });
-  return { ...plan, changes, summary };
+  const estimated = plan.basis === 'estimated' && plan.summary.text.endsWith(', estimated');
+  const text = estimated ? summary.text.replace(', nothing is lost', ', estimated') : summary.text;
+  return {
+    ...plan,
+    changes: all,
+    blastRadius,
+    warnings: [...plan.warnings, ...warnings],
+    summary: { ...summary, text },
+  };
+}
+
+function removed({ entries, exclusive }: WantedForwards, present: ReadonlyMap<string, ForwardReport>): ForwardReport[] {
+  const keep = new Set(entries.filter(({ hostPort }) => hostPort !== null).map(forwardName));
+  const drop = new Set(entries.filter(({ hostPort }) => hostPort === null).map(forwardName));
+  return [...present]
+    .filter(([name]) => drop.has(name) || (exclusive && !keep.has(name)))
+    .map(([, forward]) => forward);
+}
+
+function moved(changes: readonly Change[], present: ReadonlyMap<string, ForwardReport>): ForwardReport[] {
+  return changes.flatMap(({ action, key = '', blocked }) => {
+    const forward = present.get(key);
+    return action === 'update' && !blocked && forward ? [forward] : [];
+  });
+}
+
+/** Why a host port cannot be had: another forward has it, and the profile leaves that alone. */
+function holderOf(
+  hostPort: number,
+  wanted: WantedForwards,
+  present: ReadonlyMap<string, ForwardReport>,
+): string | undefined {
+  if (wanted.exclusive) return undefined;
+  const managed = new Set(wanted.entries.map(forwardName));
+  const holder = [...present].find(([name, forward]) => forward.hostPort === hostPort && !managed.has(name));
+  if (!holder) return undefined;
+  return `127.0.0.1:${hostPort} is forwarded to ${holder[0]}, which the profile leaves alone.`;
+}
+
+function failedWarnings({ entries }: WantedForwards, present: ReadonlyMap<string, ForwardReport>): string[] {
+  return entries.flatMap((entry) => {
+    const forward = present.get(forwardName(entry));
+    if (forward?.state !== 'failed' || forward.hostPort !== entry.hostPort) return [];
+    return [`The forward ${forwardName(entry)} cannot be opened: ${forward.reason ?? 'nobody knows why'}.`];
+  });
+}
+
+function unseenWarnings({ entries, exclusive }: WantedForwards): string[] {
+  const names = entries.map((entry) => `${forwardName(entry)} → ${entry.hostPort ?? '(removed)'}`);
+  const sent = `Port forwards cannot be seen there, so every apply sends them again: ${names.join(', ')}.`;
+  const prune = 'Port forwards cannot be seen there, so prune removes none.';
+  return [...(names.length > 0 ? [sent] : []), ...(exclusive ? [prune] : [])];
+}
+
+/** No part of a name has a slash or a colon in it. */
+function keyOf(name: string): ForwardKey {
+  const [, namespace = '', service = '', port = ''] = /^([^/]*)\/([^:]*):(.*)$/.exec(name) ?? [];
+  return { namespace, service, k8sPort: /^\d+$/.test(port) ? Number(port) : port };
 }

@@ -4,6 +4,7 @@ import type { Plan, PlanRequest, Target } from '../plan/change.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
 import { leafAt, leaves, removeLeaf, setLeaf } from '../settings/leaf-paths.ts';
 import { canonicalJson, digestOf } from './digest.ts';
+import { isWantedForwards, mentionsForwards, NO_FORWARDS, type WantedForwards } from './port-forwards.ts';
 import { isSameTarget, isTarget, targetName } from './target.ts';
 
 /** Where the live side stands when a plan is saved or used. */
@@ -24,6 +25,8 @@ export interface SavedPart {
   files: string[];
   /** What was asked for, secret values replaced by `{ sensitive: true }`. */
   request: PlanRequest;
+  /** Absent where the profile says nothing about them. */
+  portForwards?: WantedForwards;
 }
 
 /** A saved plan as it was read back; the changes are only compared, never interpreted. */
@@ -44,6 +47,7 @@ export function savePlan(
   live: LiveState,
   files: string[],
   now: Date,
+  portForwards: WantedForwards = NO_FORWARDS,
 ): Plan & { saved: SavedPart } {
   const masked = maskRequest(request);
   const saved: SavedPart = {
@@ -52,10 +56,11 @@ export function savePlan(
       live: liveDigest(masked, live),
       locks: digestOf(live.locks),
       schema: schemaDigest(),
-      profile: profileDigest(request),
+      profile: profileDigest(request, portForwards),
     },
     files,
     request: masked,
+    ...(mentionsForwards(portForwards) ? { portForwards } : {}),
   };
   return { ...plan, saved };
 }
@@ -89,9 +94,13 @@ export function readSavedPlan(text: string, label: string): SavedPlan {
  * The request to replay. Secrets the plan does not change are left out; one that it changes must come from the profile, given
  * again. Throws `ERR_PLAN_INVALID` without it and `ERR_PLAN_STALE` when the profile is no longer the one that was planned.
  */
-export function replayRequest(plan: SavedPlan, profile: PlanRequest | undefined): PlanRequest {
+export function replayRequest(
+  plan: SavedPlan,
+  profile: PlanRequest | undefined,
+  portForwards: WantedForwards = NO_FORWARDS,
+): PlanRequest {
   if (profile) {
-    if (profileDigest(profile) !== plan.saved.digests.profile) throw stale('the profile has changed');
+    if (profileDigest(profile, portForwards) !== plan.saved.digests.profile) throw stale('the profile has changed');
     return profile;
   }
   const touched = Array.isArray(plan.changes) ? plan.changes.filter(isObject).map((change) => change.path) : [];
@@ -145,8 +154,8 @@ function liveDigest(request: PlanRequest, live: LiveState): string {
   return digestOf({ managed, power: request.state === 'unmanaged' ? null : live.power });
 }
 
-function profileDigest(request: PlanRequest): string {
-  return digestOf(toJson(maskRequest(request)));
+function profileDigest(request: PlanRequest, portForwards: WantedForwards): string {
+  return digestOf(toJson({ ...maskRequest(request), ...(mentionsForwards(portForwards) ? { portForwards } : {}) }));
 }
 
 function schemaDigest(): string {
@@ -176,7 +185,8 @@ function toJson(value: unknown): JsonValue {
 
 function isSavedPart(value: JsonValue | undefined): value is JsonObject & SavedPart {
   if (!isObject(value)) return false;
-  const { createdAt, digests, files, request } = value;
+  const { createdAt, digests, files, request, portForwards } = value;
+  if (portForwards !== undefined && !isWantedForwards(portForwards)) return false;
   if (typeof createdAt !== 'string' || !isObject(digests) || !isObject(request) || !isTextList(files)) return false;
   const complete = ['live', 'locks', 'schema', 'profile'].every((key) => typeof digests[key] === 'string');
   const state = ['started', 'stopped', 'unmanaged'].some((word) => word === request.state);

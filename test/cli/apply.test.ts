@@ -106,16 +106,6 @@ describe('apply -f', () => {
     expect((await client.status()).engine.state).toBe('running');
     expect(proxy.writes()).toEqual(['PUT /v1/backend_state', 'PUT /v1/backend_state']);
   });
-
-  test('port forwards are refused, not passed over', async () => {
-    const { rdctl, proxy, file } = await stage();
-    const forward = '{ namespace: default, service: web, k8sPort: 80, hostPort: 8080 }';
-    file('p.yaml', `apiVersion: rdctl/v1\nkind: Profile\nsettings: { version: 19 }\nportForwards: [${forward}]\n`);
-    const { exit, err } = await rdctl(['apply', '-f', 'p.yaml']);
-    expect(exit).toBe(3);
-    expect(err).toContain('Port forwards are checked but cannot be made by this version.');
-    expect(proxy.writes()).toEqual([]);
-  });
 });
 
 describe('data loss', () => {

@@ -51,12 +51,17 @@ describe('what only the service knows is shown at its place', () => {
     );
   });
 
-  test('port forwards', async () => {
-    const run = await stage(
-      `${HEAD}portForwards: [{ namespace: default, service: web, k8sPort: 80, hostPort: 8080 }]\n`,
-    );
-    expect((await run('plan')).out).toContain('(team.yaml:5:1)\n');
-    expect((await run('apply')).err).toContain('\nteam.yaml:5:1: portForwards[default/web:80]: ');
+  test('a port forward that cannot be made', async () => {
+    const forward = '{ namespace: default, service: web, k8sPort: 80, hostPort: 18080 }';
+    const other = { namespace: 'default', service: 'kubernetes', k8sPort: 443, hostPort: 18080 };
+    const { client, env, converged } = await startService();
+    await converged();
+    await client.addPortForward(other);
+    const cwd = temporaryDirectory();
+    writeFileSync(join(cwd, 'team.yaml'), `${HEAD}portForwards: [${forward}]\n`);
+    expect((await rdctl(['plan', '-f', 'team.yaml'], { env, cwd })).out).toContain('(team.yaml:5:1)\n');
+    const apply = await rdctl(['apply', '-f', 'team.yaml'], { env, cwd });
+    expect(apply.err).toContain('\nteam.yaml:5:1: portForwards[default/web:80]: 127.0.0.1:18080 is forwarded to ');
   });
 });
 

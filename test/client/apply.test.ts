@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type ApplyEvent, type ApplyInput, applyDesired, isWorse } from '../../src/client/apply.ts';
 import type { Client } from '../../src/client/client.ts';
+import { NO_FORWARDS } from '../../src/client/port-forwards.ts';
 import { RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
 import type { Change, Plan, PlanRequest } from '../../src/plan/change.ts';
@@ -84,6 +85,15 @@ function scripted({ plans, moved = 0, statuses = [] }: Script) {
     proposal: () => Promise.reject(new Error('not in the script')),
     backendState: () => Promise.reject(new Error('not in the script')),
     shutdown: () => Promise.reject(new Error('not in the script')),
+    portForwards: async () => ({
+      kind: 'PortForwards',
+      formatVersion: 1,
+      supported: false,
+      portForwards: [],
+      reason: 'none',
+    }),
+    addPortForward: () => Promise.reject(new Error('not in the script')),
+    removePortForward: () => Promise.reject(new Error('not in the script')),
   };
   const writes = () => calls.filter(({ call }) => call !== 'plan');
   return { client, calls, writes };
@@ -94,7 +104,7 @@ function input(client: Client, rest: Partial<ApplyInput> = {}): ApplyInput & { e
   return {
     client,
     request: REQUEST,
-    portForwards: [],
+    portForwards: NO_FORWARDS,
     skipLocked: false,
     wait: true,
     timeoutMs: 1000,
@@ -212,10 +222,10 @@ describe('refusals come before any write', () => {
     expect(writes()).toEqual([]);
   });
 
-  test('port forwards, which this version cannot make', async () => {
+  test('port forwards without a cluster', async () => {
     const { client, writes } = scripted({ plans: [planWith([])] });
-    const portForwards = [{ namespace: 'default', service: 'web', k8sPort: 80, hostPort: 8080 }];
-    await expect(applyDesired(input(client, { portForwards }))).rejects.toMatchObject({
+    const entries = [{ namespace: 'default', service: 'web', k8sPort: 80, hostPort: 8080 }];
+    await expect(applyDesired(input(client, { portForwards: { entries, exclusive: false } }))).rejects.toMatchObject({
       code: 'ERR_SETTING_UNSUPPORTED',
       details: [expect.stringContaining('portForwards')],
     });

@@ -193,7 +193,7 @@ test('an answer that begins and never ends is given up as well', async () => {
 });
 
 test('large answers arrive whole', async () => {
-  const big = JSON.stringify({ version: 19, text: 'x'.repeat(3_000_000) });
+  const big = JSON.stringify({ version: 19, kubernetes: {}, text: 'x'.repeat(3_000_000) });
   const { text } = await createClient(await answering(200, big)).settings();
   expect(text).toBe(big);
 });
