@@ -105,6 +105,12 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/create-profile.ts')).createProfile,
   },
   {
+    name: 'reset',
+    summary: 'Remove the cluster, the machine, downloads, or everything',
+    group: 'control',
+    load: async () => (await import('./commands/reset.ts')).reset,
+  },
+  {
     name: 'info',
     summary: 'Show the version and the address of the machine',
     group: 'other',
@@ -127,6 +133,27 @@ export const COMMANDS: readonly CommandEntry[] = [
     summary: 'Show the help of a command',
     group: 'other',
     load: async () => (await import('./commands/help.ts')).help,
+  },
+  {
+    name: 'factory-reset',
+    summary: 'Remove everything of this installation',
+    group: 'control',
+    hidden: true,
+    load: async () => (await import('./commands/factory-reset.ts')).factoryResetCommand,
+  },
+  {
+    name: 'setup',
+    summary: 'Change how this computer starts the service',
+    group: 'control',
+    hidden: true,
+    load: async () => (await import('./commands/setup.ts')).setup,
+  },
+  {
+    name: 'paths',
+    summary: 'Show where everything is',
+    group: 'other',
+    hidden: true,
+    load: async () => (await import('./commands/paths.ts')).paths,
   },
   {
     name: '__complete',

@@ -8,13 +8,17 @@ import type { Io } from './command.ts';
  */
 export async function askConsent(plan: Plan, io: Io): Promise<boolean> {
   if (!io.interactive) return false;
+  await askYes(`${plan.summary.text}. Go on and lose it?`, io);
+  return true;
+}
+
+/**
+ * Asks a person on the terminal; to be called only where there is one.
+ * @throws as `askConsent`.
+ */
+export async function askYes(message: string, io: Io): Promise<void> {
   const { confirm } = await import('@clack/prompts');
-  const answer = await confirm({
-    message: `${plan.summary.text}. Go on and lose it?`,
-    initialValue: false,
-    output: process.stderr,
-    signal: io.signal,
-  });
-  if (answer === true) return true;
+  const answer = await confirm({ message, initialValue: false, output: process.stderr, signal: io.signal });
+  if (answer === true) return;
   throw new RdError(answer === false ? 'ERR_CONSENT_NEEDED' : 'ERR_CANCELLED', 'Nothing was changed.');
 }

@@ -8,6 +8,7 @@ import { RdError } from '../src/errors.ts';
 import type { JsonObject } from '../src/json.ts';
 import { type Detached, detach } from '../src/process/detach.ts';
 import { type Pace, realPace } from '../src/process/pace.ts';
+import { requireAdopted } from '../src/storage/adoption.ts';
 import { makeDirectory } from '../src/storage/directory.ts';
 import { ioError } from '../src/storage/io-error.ts';
 import { homeOf } from './absence.ts';
@@ -22,6 +23,8 @@ export interface LaunchInput {
   /** Desired power that the service begins with; `keep`: what it was. */
   power: 'keep' | 'started' | 'stopped';
   driver?: string;
+  /** In drop-in mode: take over the directories that the compatible application made. */
+  adopt?: boolean;
   /** Partial settings that the service takes before it starts anything. */
   settings?: JsonObject;
   /** Another executable of this tool than the one that runs; `.cjs`, `.mjs` and `.js` run with the present Node. */
@@ -43,6 +46,7 @@ export async function launchService(input: LaunchInput): Promise<Connection> {
   const { io, pace = realPace, timeoutMs = 60_000 } = input;
   const here = homeOf(io);
   checkDriver(input.driver, io.env);
+  await requireAdopted(here, input.adopt);
   // What an earlier service left leads to nobody, or to another program; ours writes the file anew.
   const stale = textOf(here.connectionFile);
   const logFile = join(here.logs, 'service-output.log');
@@ -83,10 +87,11 @@ function program({ io, path }: LaunchInput): readonly string[] {
   return /\.[cm]?js$/.test(path) ? [node, path] : [path];
 }
 
-function serveArguments({ power, driver, globals, settings }: LaunchInput): string[] {
+function serveArguments({ power, driver, adopt, globals, settings }: LaunchInput): string[] {
   return [
     'serve',
     `--power=${power}`,
+    ...(adopt ? ['--adopt'] : []),
     ...(driver === undefined ? [] : [`--driver=${driver}`]),
     ...(globals.port ? [`--port=${globals.port}`] : []),
     ...(settings ? ['--settings=-'] : []),

@@ -1,6 +1,7 @@
 import { createClient } from '../../src/client/client.ts';
 import { RdError } from '../../src/errors.ts';
 import { isObject, type JsonObject } from '../../src/json.ts';
+import { ADOPT } from '../adopt.ts';
 import { APPLICATION_FLAGS, applicationSettings, applicationWords } from '../application-arguments.ts';
 import { noArguments } from '../arguments.ts';
 import { defineCommand, type Io } from '../command.ts';
@@ -8,6 +9,7 @@ import { checkDriver } from '../driver-name.ts';
 import { driverText } from '../driver-text.ts';
 import { showNotices } from '../notices.ts';
 import { supportedPlatform } from '../platform.ts';
+import { summaryText } from '../reset-summary.ts';
 
 const POWERS = ['keep', 'started', 'stopped'] as const;
 
@@ -29,6 +31,7 @@ real one that can run here. \`simulated\` runs nothing and is never chosen by it
       summary: 'Further host name that callers may use, beside localhost; repeatable',
       placeholder: 'NAME',
     },
+    adopt: { type: 'boolean', summary: ADOPT },
     power: { type: 'string', summary: 'Desired power to begin with', values: POWERS, hidden: true },
     settings: {
       type: 'string',
@@ -55,6 +58,8 @@ real one that can run here. \`simulated\` runs nothing and is never chosen by it
     const service = await runService({
       env: io.env,
       platform: supportedPlatform(io.platform),
+      self: io.self,
+      adopt: flags.adopt === true,
       power: POWERS.find((power) => power === flags.power) ?? 'keep',
       allowHosts: Array.isArray(flags['allow-host']) ? flags['allow-host'] : [],
       ...(driver === undefined ? {} : { driver }),
@@ -67,7 +72,10 @@ real one that can run here. \`simulated\` runs nothing and is never chosen by it
     await Promise.race([service.stopped, aborted(signal)]);
     if (signal.aborted) await service.stop(String(signal.reason));
     await service.stopped;
-    return 0;
+    const summary = service.resetSummary();
+    if (!summary) return 0;
+    io.err(summaryText(summary));
+    return summary.failed.length === 0 ? 0 : 1;
   },
 });
 

@@ -2,6 +2,7 @@ import { type Client, createClient } from '../../src/client/client.ts';
 import { RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { COMPATIBLE } from '../../src/product.ts';
+import { ADOPT } from '../adopt.ts';
 import { noArguments, usage } from '../arguments.ts';
 import { defineCommand, type GlobalFlags, type Io } from '../command.ts';
 import { checkDriver } from '../driver-name.ts';
@@ -26,6 +27,7 @@ are changed as \`set\` does, and a stopped backend is started.`,
   flags: {
     ...SETTING_FLAG_TABLE,
     driver: { type: 'string', summary: 'What carries the desktop, at the first start', placeholder: 'NAME' },
+    adopt: { type: 'boolean', summary: ADOPT },
     path: {
       type: 'string',
       short: 'p',
@@ -60,6 +62,7 @@ are changed as \`set\` does, and a stopped backend is started.`,
         io,
         globals,
         power: 'started',
+        ...(flags.adopt === true ? { adopt: true } : {}),
         ...(driver === undefined ? {} : { driver }),
         ...(path === undefined ? {} : { path }),
         ...(settings.length === 0 ? {} : { settings: settingsPayload(settings) }),

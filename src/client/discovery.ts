@@ -99,7 +99,7 @@ async function defaultFile(
   platform: Platform,
   options: DiscoveryOptions,
 ): Promise<ConnectionFile | undefined> {
-  const own = await readConnectionFile(here.connectionFile, false);
+  const own = await readConnectionFile(here.connectionFile, await belongsToOther(here));
   if (own || here.foreignConnectionFile === undefined) return own;
   const { windowsDataDirectory, wslpath = '/bin/wslpath' } = options;
   if (windowsDataDirectory && platform === 'linux' && insideWsl(env, wslpath)) {
@@ -109,6 +109,14 @@ async function defaultFile(
     if (windows) return windows;
   }
   return readConnectionFile(here.foreignConnectionFile, true);
+}
+
+/** In drop-in mode the file has the other application's name: it is ours while a service of ours has written it. */
+async function belongsToOther({ dropIn, serviceLock }: Places): Promise<boolean> {
+  if (dropIn === undefined) return false;
+  const { lockHolder } = await import('../storage/home-lock.ts');
+  const holder = await lockHolder(serviceLock);
+  return !(holder?.alive && holder.announced);
 }
 
 async function explicitFile(path: string): Promise<ConnectionFile> {

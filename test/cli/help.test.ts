@@ -15,6 +15,10 @@ const CLASSIC = [
   'shell',
   'create-profile',
   'completion',
+  'reset',
+  'factory-reset',
+  'setup',
+  'paths',
 ];
 
 async function helpOf(name: string, platform: NodeJS.Platform = 'linux'): Promise<string> {

@@ -1,0 +1,33 @@
+import { noArguments } from '../arguments.ts';
+import { defineCommand } from '../command.ts';
+import { resetEverything, TARGETS } from '../factory-reset.ts';
+import { OUTPUT_FLAG } from '../views/choose.ts';
+
+export const factoryResetCommand = defineCommand({
+  name: 'factory-reset',
+  summary: 'Remove everything of this installation',
+  usage: '',
+  description: 'The older name of `rdctl reset --factory`, which says more.',
+  flags: {
+    'remove-kubernetes-cache': { type: 'boolean', summary: 'Remove downloads too' },
+    yes: { type: 'boolean', short: 'y', summary: 'Do not ask' },
+    target: { type: 'string', summary: 'Which application, where another one runs too', values: TARGETS },
+    output: OUTPUT_FLAG,
+  },
+  classic: true,
+  async run(invocation) {
+    const { flags, args, io } = invocation;
+    noArguments(args, 'factory-reset');
+    io.err(`Command "factory-reset" is deprecated, Use 'rdctl reset --factory' instead.\n`);
+    const { target } = flags;
+    return resetEverything(
+      {
+        cache: flags['remove-kubernetes-cache'] === true,
+        yes: flags.yes === true,
+        json: flags.output === 'json',
+        ...(target ? { target } : {}),
+      },
+      invocation,
+    );
+  },
+});

@@ -1,0 +1,73 @@
+import { homedir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { COMPATIBLE } from '../../src/product.ts';
+import type { Environment, Places } from '../../src/storage/places.ts';
+import { homeOf } from '../absence.ts';
+import { noArguments } from '../arguments.ts';
+import { defineCommand, type Io } from '../command.ts';
+import { packageRoot } from '../package-root.ts';
+
+export const paths = defineCommand({
+  name: 'paths',
+  summary: 'Show where everything is',
+  usage: '',
+  description: `One line of JSON with the names that the compatible application has for its directories. With RDCTL_COMPAT
+they are that application's places.`,
+  flags: {
+    output: { type: 'string', short: 'o', summary: 'Format', values: ['json'] },
+  },
+  classic: true,
+  async run({ args, io }) {
+    noArguments(args, 'paths');
+    io.out(`${JSON.stringify(pathsOf(homeOf(io), io))}\n`);
+    return 0;
+  },
+});
+
+/** In the order of the compatible tool (tool facts, 12.1); what a platform or this product does not have is absent. */
+function pathsOf(here: Places, io: Io): Record<string, string> {
+  const { platform, env } = io;
+  const windows = platform === 'win32';
+  const dropIn = here.dropIn !== undefined;
+  const own = dirname(here.config);
+  return {
+    appHome: here.data,
+    altAppHome: windows ? here.data : dirname(here.bin),
+    config: here.config,
+    logs: here.logs,
+    cache: here.cache,
+    ...(dropIn && !windows ? { lima: join(here.data, 'lima') } : {}),
+    ...(windows ? {} : { integration: here.bin }),
+    resources: packageRoot(io) ?? dirname(io.self.at(-1) ?? ''),
+    ...(platform === 'linux' ? linuxProfiles(env) : {}),
+    ...(platform === 'darwin' ? darwinProfiles(env) : {}),
+    extensionRoot: here.extensions,
+    snapshots: here.snapshots,
+    containerdShims: join(here.data, 'containerd-shims'),
+    ...(dropIn ? { oldUserData: oldUserData(here, platform, own) } : {}),
+  };
+}
+
+function oldUserData({ data, cache }: Places, platform: NodeJS.Platform, config: string): string {
+  const parent = { linux: config, darwin: dirname(data), win32: cache }[
+    platform === 'win32' || platform === 'darwin' ? platform : 'linux'
+  ];
+  return join(parent, COMPATIBLE.productName);
+}
+
+function linuxProfiles({ XDG_CONFIG_HOME, HOME }: Environment): Record<string, string> {
+  const user = XDG_CONFIG_HOME?.startsWith('/') ? XDG_CONFIG_HOME : join(HOME || homedir(), '.config');
+  return {
+    deploymentProfileSystem: COMPATIBLE.policyDirectory,
+    altDeploymentProfileSystem: join('/usr', COMPATIBLE.policyDirectory),
+    deploymentProfileUser: user,
+  };
+}
+
+function darwinProfiles({ HOME }: Environment): Record<string, string> {
+  return {
+    deploymentProfileSystem: '/Library/Managed Preferences',
+    altDeploymentProfileSystem: '/Library/Preferences',
+    deploymentProfileUser: join(HOME || homedir(), 'Library', 'Preferences'),
+  };
+}

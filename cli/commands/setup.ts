@@ -1,0 +1,35 @@
+import { RdError } from '../../src/errors.ts';
+import { manageAutostart } from '../../src/host-integration/autostart.ts';
+import { writeLauncher } from '../../src/host-integration/launcher.ts';
+import { noArguments, usage } from '../arguments.ts';
+import { defineCommand } from '../command.ts';
+import { hostTargets } from '../host-targets.ts';
+
+export const setup = defineCommand({
+  name: 'setup',
+  summary: 'Change how this computer starts the service',
+  usage: '',
+  description: `--auto-start makes or removes the entry that starts the service when you log in. The settings stay as they
+are; \`rdctl set --application.auto-start\` changes both.`,
+  flags: {
+    'auto-start': { type: 'boolean', summary: 'Start the service at login' },
+  },
+  classic: true,
+  async run({ flags, args, io }) {
+    noArguments(args, 'setup');
+    const wanted = flags['auto-start'];
+    if (wanted === undefined) throw usage('no changes were specified');
+    const targets = hostTargets(io);
+    if ('offBecause' in targets) {
+      throw new RdError('ERR_IO', `no autostart entry was changed: ${targets.offBecause}`, {
+        advice: 'Unset RDCTL_HOME for the installation that the computer is to start.',
+      });
+    }
+    if (wanted) await writeLauncher(targets);
+    const { state, file, message } = await manageAutostart(wanted, targets);
+    if (state === 'managed' || state === 'clean') return 0;
+    throw new RdError('ERR_IO', `the autostart entry ${file} is not as wanted: ${message}`, {
+      advice: 'Look at it, and remove it if nobody needs it.',
+    });
+  },
+});

@@ -1,0 +1,16 @@
+import { homedir } from 'node:os';
+import { type IntegrationTargets, integrationTargets } from '../src/host-integration/targets.ts';
+import { homeOf } from './absence.ts';
+import type { Io } from './command.ts';
+import { supportedPlatform } from './platform.ts';
+
+/** Where this tool changes the environment of its user, or a clause that says why it does not. */
+export function hostTargets(io: Io): IntegrationTargets | { offBecause: string } {
+  return integrationTargets({
+    env: io.env,
+    platform: supportedPlatform(io.platform),
+    homedir: io.env.HOME || homedir(),
+    here: homeOf(io),
+    self: io.self,
+  });
+}
