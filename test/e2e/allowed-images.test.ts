@@ -1,0 +1,184 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { hostPlaces } from '../../src/drivers/machines/host/places.ts';
+import { run } from '../../src/process/run.ts';
+import { callEngine, engineJson } from '../helpers/engine-client.ts';
+import { hostTraces, pidOf } from '../helpers/host-instance.ts';
+import type { LoopbackRegistry } from '../helpers/loopback-registry.ts';
+import { loopbackRegistry } from '../helpers/loopback-registry.ts';
+import { whyNoRealEngine } from '../helpers/real-programs.ts';
+import { putImage } from '../helpers/registry-image.ts';
+import { tarOf } from '../helpers/tar.ts';
+import { toolHome } from '../helpers/tool-home.ts';
+
+const reason = await whyNoRealEngine();
+
+/** From a profile to denied and allowed pulls, with the built tool, the real engines and a real registry. */
+describe.skipIf(reason !== undefined)('allowed images through the tool', () => {
+  let registry: LoopbackRegistry;
+
+  beforeAll(async () => {
+    registry = await loopbackRegistry();
+    await putImage(registry.host, { name: 'good:1', content: 'busybox', index: true });
+    await putImage(registry.host, { name: 'good:2', content: 'file' });
+    await putImage(registry.host, { name: 'team/app:1', content: 'file' });
+  });
+  afterAll(() => registry?.close());
+
+  function desktop(engine: 'moby' | 'containerd') {
+    const tool = toolHome();
+    const profile = join(tool.home, 'profile.yaml');
+    const directory = join(tool.home, 'state', 'drivers', 'host');
+    return {
+      ...tool,
+      directory,
+      /** Without patterns the list is switched off. */
+      async apply(...patterns: string[]) {
+        const allowedImages = { enabled: patterns.length > 0, patterns };
+        const settings = {
+          version: 19,
+          containerEngine: { name: engine, allowedImages },
+          kubernetes: { enabled: false },
+        };
+        const document = { apiVersion: 'rdctl/v1', kind: 'Profile', metadata: { name: 'images' }, settings };
+        writeFileSync(profile, JSON.stringify(document));
+        return tool.rdctl('apply', '-f', profile);
+      },
+      endpoint: async () => (await tool.status()).engine.endpoint ?? '',
+      plugin: () => `/run/docker/plugins/rdctl-${hostPlaces(directory).id}.sock`,
+    };
+  }
+
+  /** As the command line of docker asks; the answer of a pull that began is a stream. */
+  async function pull(endpoint: string, image: string, tag: string) {
+    const query = new URLSearchParams({ fromImage: `${registry.host}/${image}`, tag });
+    const { status, body } = await callEngine(endpoint, 'POST', `/images/create?${query}`);
+    return { status, text: body.toString() };
+  }
+
+  async function build(endpoint: string, from: string, version: 1 | 2): Promise<string> {
+    const context = tarOf([{ path: 'Dockerfile', content: `FROM ${from}\nCOPY Dockerfile /\n`, mode: 0o644 }]);
+    const { body } = await callEngine(endpoint, 'POST', `/build?version=${version}`, context);
+    // BuildKit puts its messages into records in base64.
+    const records = [...body.toString().matchAll(/"aux":"([^"]+)"/g)].map((match) => match[1] ?? '');
+    return [body.toString(), ...records.map((record) => Buffer.from(record, 'base64').toString())].join('\n');
+  }
+
+  const allowed = { status: 200, text: expect.stringContaining('Status: ') };
+
+  test('moby: pulls, builds and archives, patterns that change while it runs, a killed service, and switching off', async () => {
+    const { apply, endpoint: at, directory, plugin, home, rdctl, servicePid, status } = desktop('moby');
+    const denied = (name: string) => ({
+      status: 403,
+      text: expect.stringContaining(`${registry.host}/${name} is not among the allowed images`),
+    });
+    expect(await apply(`${registry.host}/good:1`)).toMatchObject({ exit: 0 });
+    const endpoint = await at();
+    expect(await pull(endpoint, 'good', '1')).toEqual(allowed);
+    expect(await pull(endpoint, 'good', '2')).toEqual(denied('good:2'));
+    expect(await pull(endpoint, 'team/app', '1')).toEqual(denied('team/app:1'));
+    // All tags, and a digest that no pattern has.
+    expect(await pull(endpoint, 'good', '')).toEqual(denied('good'));
+    expect(await pull(endpoint, 'good', `sha256:${'0'.repeat(64)}`)).toMatchObject({ status: 403 });
+    // What dockerd reads as the same request.
+    const disguised = `/v1.41/images%2Fcreate?fromImage=${registry.host}%2Fteam%2Fapp&tag=1`;
+    expect((await callEngine(endpoint, 'POST', disguised)).status).toBe(403);
+    const loading = await callEngine(endpoint, 'POST', '/images/load', tarOf([]));
+    expect(loading).toMatchObject({ status: 403 });
+    expect(loading.body.toString()).toContain('loading an archive of images can bring in any image');
+    // What is there already can be built on, and run.
+    expect(await build(endpoint, `${registry.host}/good:1`, 1)).toContain('Successfully built');
+    for (const version of [1, 2] as const) {
+      expect(await build(endpoint, 'registry.example.com/base:1', version)).toContain(
+        'nothing of registry.example.com is among the allowed images',
+      );
+    }
+
+    const pid = await pidOf(directory, 'dockerd');
+    const before = await status();
+    expect(await apply(`${registry.host}/team/`, 'registry.example.com')).toMatchObject({ exit: 0 });
+    expect(await pull(endpoint, 'team/app', '1')).toEqual(allowed);
+    expect(await pull(endpoint, 'good', '1')).toEqual(denied('good:1'));
+    expect(await build(endpoint, 'registry.example.com/base:1', 1)).not.toContain('allowed images');
+    expect(await pidOf(directory, 'dockerd')).toBe(pid);
+    expect((await status()).counters.steps).toBe(before.counters.steps + 1);
+
+    // Nobody is answered while no service is there, and what was asked meanwhile is answered by the next one.
+    process.kill(servicePid(), 'SIGKILL');
+    await gone(plugin());
+    const waiting = Promise.all([pull(endpoint, 'good', '1'), callEngine(endpoint, 'GET', '/_ping')]);
+    expect(await apply(`${registry.host}/team/`, 'registry.example.com')).toMatchObject({ exit: 0 });
+    expect(await waiting).toEqual([denied('good:1'), expect.objectContaining({ status: 200 })]);
+    expect(await status()).toMatchObject({ converged: true, counters: { steps: 0 } });
+    expect(await pidOf(directory, 'dockerd')).toBe(pid);
+    expect(await pull(endpoint, 'team/app', '1')).toEqual(allowed);
+    expect(await build(endpoint, 'other.example.com/base:1', 1)).toContain('nothing of other.example.com is among');
+
+    expect(await apply()).toMatchObject({ exit: 0 });
+    expect(await pidOf(directory, 'dockerd')).not.toBe(pid);
+    expect(existsSync(plugin())).toBe(false);
+    expect(await pull(endpoint, 'good', '1')).toEqual(allowed);
+    expect(await engineJson(endpoint, 'GET', '/info')).toMatchObject({ HttpProxy: '', HttpsProxy: '' });
+
+    // Killed with the list on, and shut down by a command that never had it.
+    expect(await apply(`${registry.host}/good:1`)).toMatchObject({ exit: 0 });
+    process.kill(servicePid(), 'SIGKILL');
+    expect(await rdctl('shutdown')).toMatchObject({ exit: 0 });
+    expect(existsSync(plugin())).toBe(false);
+    expect(await hostTraces(directory)).toEqual([]);
+    expect(readFileSync(join(home, 'logs', 'service.log'), 'utf8')).toContain('an image was denied');
+  });
+
+  test('containerd: pulls by its clients, patterns that change while it runs, a killed service, and switching off', async () => {
+    const { apply, endpoint: at, directory, rdctl, servicePid, status } = desktop('containerd');
+    expect(await apply(`${registry.host}/good:1`)).toMatchObject({ exit: 0 });
+    const socket = (await at()).replace('unix://', '');
+    const hosts = join(hostPlaces(directory).run, 'containerd', 'hosts.d');
+    const pullWith = async (image: string, ...flags: string[]) => {
+      const argv = ['ctr', '--address', socket, 'images', 'pull', ...flags, `${registry.host}/${image}`];
+      return run(argv, { accept: [0, 1] });
+    };
+    const pull = (image: string) => pullWith(image, '--hosts-dir', hosts);
+    const denied = (image: string) => ({
+      exitCode: 1,
+      stderr: expect.stringContaining(`403 Forbidden: ${registry.host}/${image} is not among the allowed images`),
+    });
+
+    expect(await pull('good:1')).toMatchObject({ exitCode: 0 });
+    expect(await pull('good:2')).toMatchObject(denied('good:2'));
+    expect(await pull('team/app:1')).toMatchObject(denied('team/app:1'));
+    // It is the client that keeps to the list.
+    expect(await pullWith('good:2', '--plain-http')).toMatchObject({ exitCode: 0 });
+
+    const pid = await pidOf(directory, 'containerd');
+    expect(await apply(`${registry.host}/team/*`)).toMatchObject({ exit: 0 });
+    expect(await pull('team/app:1')).toMatchObject({ exitCode: 0 });
+    expect(await pull('good:1')).toMatchObject(denied('good:1'));
+
+    process.kill(servicePid(), 'SIGKILL');
+    expect(await pull('team/app:1')).toMatchObject({ exitCode: 1 });
+    expect(await apply(`${registry.host}/team/*`)).toMatchObject({ exit: 0 });
+    expect(await status()).toMatchObject({ converged: true, counters: { steps: 0 } });
+    expect(await pull('team/app:1')).toMatchObject({ exitCode: 0 });
+    expect(await pull('good:1')).toMatchObject(denied('good:1'));
+    expect(await pidOf(directory, 'containerd')).toBe(pid);
+
+    expect(await apply()).toMatchObject({ exit: 0 });
+    expect(existsSync(hosts)).toBe(false);
+    expect(await rdctl('shutdown')).toMatchObject({ exit: 0 });
+    expect(await hostTraces(directory)).toEqual([]);
+  });
+});
+
+/** A killed process takes a moment to be gone; then nobody answers at its socket. */
+async function gone(socket: string): Promise<void> {
+  await expect
+    .poll(() =>
+      callEngine(socket, 'POST', '/Plugin.Activate').then(
+        () => 'answers',
+        () => 'gone',
+      ),
+    )
+    .toBe('gone');
+}
