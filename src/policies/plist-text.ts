@@ -25,12 +25,12 @@ export function plistProblem(text: string): string | undefined {
   const open: Level[] = [];
   let content = '';
   for (const [token, slash, tag, , closed] of text.matchAll(TOKEN)) {
-    if (/^<!(?:--|\[CDATA)/.test(token)) {
-      if (token.startsWith('<![')) content += token;
+    if (token.startsWith('<![CDATA[') && token.endsWith(']]>')) {
+      content += token;
       continue;
     }
-    if (token.startsWith('<?') || token.startsWith('<!DOCTYPE')) {
-      if (open.length > 0) return 'a declaration stands where none belongs';
+    if (/^<(?:!--|\?|!DOCTYPE)/.test(token) && token.endsWith('>')) {
+      if (!token.startsWith('<!--') && open.length > 0) return 'a declaration stands where none belongs';
       continue;
     }
     if (!token.startsWith('<')) {

@@ -1,0 +1,193 @@
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { policyPlaces } from '../../src/policies/places.ts';
+import { plistProblem } from '../../src/policies/plist-text.ts';
+import { policyPrograms } from '../../src/policies/programs.ts';
+import { readPolicies } from '../../src/policies/read.ts';
+import { standIn } from '../helpers/policy-programs.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const HOST = { platform: 'darwin', arch: 'arm64', osRelease: '23.1.0' } as const;
+/** Made with `plistlib` of Python from `locked.plist.json`, as XML and binary. */
+const GOLDEN = 'test/golden/policies';
+
+let directory = '';
+beforeEach(() => {
+  directory = temporaryDirectory();
+});
+
+const place = () => ({
+  format: 'plist' as const,
+  defaults: join(directory, 'defaults.plist'),
+  locked: join(directory, 'locked.plist'),
+});
+
+/** No program may be called unless a test gives one. */
+const read = (programs = policyPrograms({ plutil: ['/nonexistent/plutil'] })) =>
+  readPolicies({ places: [place()], programs }, HOST);
+
+const xml = (inner: string) =>
+  `<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">\n<plist version="1.0">\n${inner}\n</plist>\n`;
+
+test('managed preferences come first, then those of the computer, then those of the user', () => {
+  const domain = 'io.rancherdesktop.profile';
+  const files = (path: string) => ({
+    format: 'plist',
+    defaults: `${path}/${domain}.defaults.plist`,
+    locked: `${path}/${domain}.locked.plist`,
+  });
+  expect(policyPlaces({ HOME: '/elsewhere' }, 'darwin', '/Users/u')).toEqual(
+    ['/Library/Managed Preferences', '/Library/Preferences', '/Users/u/Library/Preferences'].map(files),
+  );
+  expect(policyPlaces({}, 'darwin', '')).toHaveLength(2);
+});
+
+/** The golden profile: version 10, so that it is migrated and freezes what came later. */
+const MEANING = {
+  version: 19,
+  containerEngine: { allowedImages: { enabled: true, patterns: ['a/é*', 'b & <c>'] } },
+  kubernetes: { version: '1.30.2', port: 6444 },
+  experimental: {
+    containerEngine: { webAssembly: { enabled: false } },
+  },
+};
+
+test('XML is read without a program', async () => {
+  const text = readFileSync(join(GOLDEN, 'locked.xml.plist'), 'utf8');
+  // Settings of Windows are refused on macOS, and so the golden file is read without them here.
+  writeFileSync(place().locked, withoutWindows(text));
+  const { locked } = await read();
+  expect(locked).toMatchObject({ source: place().locked, version: 10, settings: MEANING });
+});
+
+test('binary goes through plutil, which is asked for this file alone', async () => {
+  copyFileSync(join(GOLDEN, 'locked.binary.plist'), place().locked);
+  const whole = JSON.parse(readFileSync(join(GOLDEN, 'locked.plist.json'), 'utf8'));
+  const { WSL: _windows, experimental: _proxy, ...out } = whole;
+  const command = ['-convert', 'json', '-o', '-', '--', place().locked];
+  const { programs, calls } = standIn({ [command.join(' ')]: { out: JSON.stringify(out) } });
+  const { locked } = await read(programs);
+  expect(locked?.settings).toEqual(MEANING);
+  expect(calls()).toEqual([command]);
+});
+
+test('what only Windows has is refused, each with its name', async () => {
+  copyFileSync(join(GOLDEN, 'locked.xml.plist'), place().locked);
+  await expect(read()).rejects.toMatchObject({
+    code: 'ERR_PROFILE_INVALID',
+    message: `Error in deployment profiles: ${place().locked}`,
+    details: expect.arrayContaining([
+      expect.stringMatching(/^Error for field 'WSL\.integrations': /),
+      expect.stringMatching(/^Error for field 'experimental\.virtualMachine\.proxy\.password': /),
+    ]),
+  });
+  const error = await read().catch((thrown: unknown) => thrown);
+  expect(JSON.stringify(error)).not.toContain('p&ss');
+});
+
+test('a binary file that plutil cannot read stops the start, with its sentence', async () => {
+  copyFileSync(join(GOLDEN, 'locked.binary.plist'), place().defaults);
+  const { programs } = standIn({});
+  await expect(read(programs)).rejects.toMatchObject({
+    code: 'ERR_PROFILE_INVALID',
+    message: expect.stringMatching(/^Error loading plist file .*defaults\.plist: .*exit status 1: FEHLER/),
+  });
+  await expect(read()).rejects.toMatchObject({ message: expect.stringContaining('/nonexistent/plutil was not found') });
+});
+
+test('an answer of plutil that is no dictionary, too deep or no JSON is refused', async () => {
+  copyFileSync(join(GOLDEN, 'locked.binary.plist'), place().locked);
+  const command = `-convert json -o - -- ${place().locked}`;
+  for (const [out, reason] of [
+    ['[]', 'it does not hold a dictionary'],
+    ['['.repeat(200), 'it nests deeper than 100 levels'],
+    ['plutil says no', 'plutil did not answer JSON'],
+  ] as const) {
+    await expect(read(standIn({ [command]: { out } }).programs)).rejects.toMatchObject({
+      message: `Error loading plist file ${place().locked}: ${reason}`,
+    });
+  }
+});
+
+describe('XML that cannot be relied on', () => {
+  const dict = (inner: string) => xml(`<dict><key>version</key><integer>19</integer>${inner}</dict>`);
+
+  test.each([
+    [
+      'letters in a number',
+      dict('<key>kubernetes</key><dict><key>port</key><integer>64k</integer></dict>'),
+      '"64k" is no integer',
+    ],
+    ['a number without digits', dict('<key>a</key><integer/>'), '"" is no integer'],
+    ['a real that is none', dict('<key>a</key><real>x</real>'), '"x" is no number'],
+    ['a key without a value', dict('<key>kubernetes</key>'), 'the key "kubernetes" has no value'],
+    ['two keys in a row', dict('<key>a</key><key>b</key><true/>'), 'the key "a" has no value'],
+    ['a value without a key', dict('<true/>'), '<true> has no key'],
+    [
+      'a key twice',
+      dict('<key>version</key><integer>18</integer>'),
+      'the key "version" stands twice in one dictionary',
+    ],
+    ['an unknown tag', dict('<key>a</key><boolean>true</boolean>'), '<boolean> is no tag of a property list'],
+    ['a tag inside a text', dict('<key>a</key><string>x<true/></string>'), '<true> stands inside <string>'],
+    ['text between values', dict('oops'), 'the text "oops" stands between values'],
+    ['a tag that is not closed', '<plist><dict><key>a</key>', '<dict> is not closed'],
+    ['tags that cross', '<plist><dict></array></plist>', '</array> closes nothing'],
+    [
+      'an entity of its own',
+      '<!DOCTYPE plist [<!ENTITY a "b">]><plist><dict/></plist>',
+      '"<!DOCTYPE plist [" is no tag of a property list',
+    ],
+    ['an unknown entity', dict('<key>a</key><string>&b;</string>'), '"&b;" refers to nothing that is known'],
+    ['a bare ampersand', dict('<key>a</key><string>a & b</string>'), '"& b" refers to nothing that is known'],
+    ['too many levels', xml(`${'<array>'.repeat(150)}${'</array>'.repeat(150)}`), 'it nests deeper than 100 levels'],
+    ['a comment without an end', '<plist><!-- <dict>', '"<!--" is no tag of a property list'],
+    ['a sign that XML cannot have', dict('<key>a</key><string>\u0001</string>'), 'it has a sign that XML cannot have'],
+    ['HTML', '<html><body/></html>', 'it does not begin with <plist>'],
+  ])('%s', async (_name, text, reason) => {
+    writeFileSync(place().locked, text);
+    await expect(read()).rejects.toMatchObject({
+      code: 'ERR_PROFILE_INVALID',
+      message: `Error loading plist file ${place().locked}: ${reason}`,
+    });
+  });
+
+  test('a date or data, which no setting can be', async () => {
+    for (const value of ['<date>2020-01-01T00:00:00Z</date>', '<data>AAAA</data>']) {
+      writeFileSync(place().locked, dict(`<key>kubernetes</key><dict><key>port</key>${value}</dict>`));
+      await expect(read()).rejects.toMatchObject({
+        message: `Error loading plist file ${place().locked}: "kubernetes.port" is a date, data or null, which no setting can be`,
+      });
+    }
+  });
+
+  test('tags in comments and character data do not count', () => {
+    const inner = '<key>a</key><!-- <dict> --><string>x<![CDATA[<true/>&]]></string>';
+    expect(plistProblem(xml(`<dict>${inner}</dict>`))).toBeUndefined();
+  });
+});
+
+test('wrong types have the words of the compatible application', async () => {
+  const list = '<array><string>strawberries</string><string>limes</string></array>';
+  writeFileSync(
+    place().locked,
+    xml(
+      `<dict><key>version</key><integer>19</integer><key>kubernetes</key><dict><key>version</key>${list}<key>enabled</key><integer>1</integer></dict></dict>`,
+    ),
+  );
+  await expect(read()).rejects.toMatchObject({
+    message: `Error in deployment file ${place().locked}:`,
+    details: [
+      `Error for field 'kubernetes.version': expecting value of type string, got an array ["strawberries","limes"]`,
+      `Error for field 'kubernetes.enabled': expecting value of type boolean, got a number 1`,
+    ],
+  });
+});
+
+/** The text of a property list without `WSL` and the proxy. */
+function withoutWindows(text: string): string {
+  return text
+    .replace(/<key>WSL<\/key>\s*<dict>\s*<key>integrations<\/key>\s*<dict>[\s\S]*?<\/dict>\s*<\/dict>/, '')
+    .replace(/<key>experimental<\/key>\s*<dict>[\s\S]*?<\/dict>\s*<\/dict>\s*<\/dict>/, '');
+}
