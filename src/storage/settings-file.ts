@@ -1,5 +1,5 @@
 import { RdError } from '../errors.ts';
-import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import { isObject, isTooDeep, type JsonObject, type JsonValue, MOST_LEVELS } from '../json.ts';
 import { canonicalise } from '../settings/canonical.ts';
 import { defaultSettings, fillDefaults } from '../settings/defaults.ts';
 import type { Platform } from '../settings/field.ts';
@@ -82,12 +82,16 @@ async function readStored(path: string): Promise<Stored> {
     throw ioError('read the settings file', path, cause, 'ERR_SETTINGS_FILE');
   }
   if (text === undefined) return { kind: 'missing' };
+  let value: JsonValue;
   try {
     // Editors on Windows put a byte order mark first.
-    return { kind: 'json', text, value: JSON.parse(text.replace(/^\uFEFF/, '')) };
+    value = JSON.parse(text.replace(/^\uFEFF/, ''));
   } catch {
     return { kind: 'garbled' };
   }
+  // Everything after this goes down level by level.
+  if (isTooDeep(text)) throw tooDeep(path);
+  return { kind: 'json', text, value };
 }
 
 function interpret(stored: JsonValue, host: FileHost): { settings: Settings; ignored: string[] } | undefined {
@@ -136,6 +140,12 @@ function moveCommand(from: string, to: string, { platform }: FileHost): string {
 
 function quoted(path: string): string {
   return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
+}
+
+function tooDeep(path: string): RdError {
+  return new RdError('ERR_SETTINGS_FILE', `the settings file ${path} nests deeper than ${MOST_LEVELS} levels`, {
+    advice: 'Correct it, or remove it to begin with default settings; nothing was started or changed.',
+  });
 }
 
 function isNewer(version: JsonValue | undefined): boolean {

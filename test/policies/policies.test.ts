@@ -1,9 +1,10 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
 import { policyPlaces } from '../../src/policies/places.ts';
 import { policyPrograms } from '../../src/policies/programs.ts';
 import { readPolicies } from '../../src/policies/read.ts';
+import { run } from '../../src/process/run.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
@@ -169,4 +170,148 @@ test('a bad profile stops the start before any file is touched', async () => {
   await expect(startService({ home, policies: { locked } })).rejects.toMatchObject({ code: 'ERR_PROFILE_INVALID' });
   const { client } = await startService({ home, power: 'stopped' });
   expect((await client.status()).notices).toEqual([]);
+});
+
+test('a profile that is beyond measure, or no file at all, is refused before it is looked into', async () => {
+  const deep = (levels: number) => `{"version":19,"x":${'['.repeat(levels)}${']'.repeat(levels)}}`;
+  write('a', 'locked', deep(50));
+  expect((await read('a')).warnings).toHaveLength(1);
+  const path = write('a', 'locked', deep(5000));
+  await expect(read('a')).rejects.toMatchObject({
+    code: 'ERR_PROFILE_INVALID',
+    message: `Error parsing deployment profile from ${path}: it nests deeper than 100 levels`,
+  });
+  write('a', 'locked', `{"version":19,"x":"${'x'.repeat(1024 * 1024)}"}`);
+  await expect(read('a')).rejects.toThrow('it has more than 1048576 bytes');
+  writeFileSync(path, Buffer.from([0x7b, 0xff, 0x7d]));
+  await expect(read('a')).rejects.toThrow('it is not UTF-8');
+});
+
+test.skipIf(process.platform === 'win32')('a named pipe does not hang the start', async () => {
+  mkdirSync(join(directory, 'a'));
+  await run(['mkfifo', place('a').locked]);
+  await expect(read('a')).rejects.toThrow('it is not a file');
+});
+
+test('a link to a profile is followed; one to nothing is no missing profile', async () => {
+  const target = write('real', 'locked', { version: 19, images: { namespace: 'x' } });
+  mkdirSync(join(directory, 'a'));
+  symlinkSync(target, place('a').locked);
+  expect((await read('a')).locked?.settings).toEqual({ version: 19, images: { namespace: 'x' } });
+  rmSync(target);
+  await expect(read('a')).rejects.toMatchObject({
+    code: 'ERR_PROFILE_INVALID',
+    message: `could not read the deployment profile ${place('a').locked}: it is a link to a file that is not there`,
+    advice: expect.stringContaining('administrator'),
+  });
+});
+
+test('a key that stands there twice is refused with its line', async () => {
+  const path = write('a', 'locked', '{"version":19,\n"kubernetes":{"enabled":true,\n"enabled":false}}');
+  await expect(read('a')).rejects.toMatchObject({
+    message: `Error parsing deployment profile from ${path}: it has mistakes`,
+    details: [expect.stringContaining(`${path}:3:1: `)],
+  });
+});
+
+test('a byte order mark is no mistake', async () => {
+  write('a', 'locked', `\uFEFF${JSON.stringify({ version: 19, images: { namespace: 'x' } })}`);
+  expect((await read('a')).locked?.version).toBe(19);
+});
+
+test('a text that stands for a switch or a number is a wrong type, and so is null', async () => {
+  const path = write('a', 'defaults', {
+    version: 19,
+    kubernetes: { enabled: 'true', port: '6443', version: ['strawberries', 'limes'] },
+    containerEngine: null,
+    images: { namespace: null },
+    WSL: 7,
+    diagnostics: { mutedChecks: { X: 'yes' } },
+    experimental: { virtualMachine: { proxy: { password: 1 } } },
+  });
+  await expect(read('a')).rejects.toMatchObject({
+    message: `Error in deployment file ${path}:`,
+    details: [
+      `Error for field 'kubernetes.enabled': expecting value of type boolean, got a string "true"`,
+      `Error for field 'kubernetes.port': expecting value of type number, got a string "6443"`,
+      `Error for field 'kubernetes.version': expecting value of type string, got an array ["strawberries","limes"]`,
+      `Error for field 'containerEngine': expecting value of type object, got null`,
+      `Error for field 'images.namespace': expecting value of type string, got null`,
+      `Error for field 'WSL': expecting value of type object, got a number 7`,
+      `Error for field 'diagnostics.mutedChecks.X': expecting value of type boolean, got a string "yes"`,
+      expect.stringMatching(/^Error for field 'experimental\.virtualMachine\.proxy\.password': /),
+    ],
+  });
+  const error = await read('a').catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ details: { length: 8 } });
+});
+
+test('a bad field of an older version is named as it was written', async () => {
+  write('a', 'locked', { version: 4, kubernetes: { memoryInGB: 'many', containerEngine: 'podman' } });
+  await expect(read('a')).rejects.toMatchObject({
+    details: [
+      `Error for field 'kubernetes.containerEngine': Invalid value for "containerEngine.name": <"podman">; must be one of ["containerd","moby","docker"]`,
+      `Error for field 'kubernetes.memoryInGB': expecting value of type number, got a string "many"`,
+    ],
+  });
+});
+
+test('a locked cluster version must be a version; one of a defaults profile gives way', async () => {
+  const settings = { version: 19, kubernetes: { version: 'NattyBo' } };
+  const path = write('a', 'locked', settings);
+  await expect(read('a')).rejects.toMatchObject({
+    code: 'ERR_PROFILE_INVALID',
+    message: `Locked kubernetes version 'NattyBo' isn't a valid version. (${path})`,
+  });
+  const defaults = write('b', 'defaults', settings);
+  expect(await read('b')).toMatchObject({
+    defaults: { settings: { version: 19 } },
+    warnings: [`${defaults}: kubernetes.version "NattyBo" is not a version; the default is used.`],
+  });
+});
+
+test('a locked cluster version must be on offer where the cluster is on, in whatever spelling', async () => {
+  const locked = (version: string, enabled = true) =>
+    write('a', 'locked', { version: 19, kubernetes: { version, enabled } });
+  await expect(startService({ policies: { locked: locked('v1.2.3') } })).rejects.toMatchObject({
+    code: 'ERR_PROFILE_INVALID',
+    message: `Locked kubernetes version '1.2.3' isn't available. (${place('a').locked})`,
+    details: [expect.stringContaining('Available are 1.')],
+  });
+  const off = await startService({ power: 'stopped', policies: { locked: locked('1.2.3', false) } });
+  expect((await off.client.settings()).settings).toMatchObject({ kubernetes: { version: '1.2.3' } });
+  const on = await startService({ power: 'stopped', policies: { locked: locked('v1.30.2+k3s1') } });
+  expect((await on.client.settings()).settings).toMatchObject({ kubernetes: { version: '1.30.2', enabled: true } });
+});
+
+test('a cluster version of the defaults that is not on offer gives way to the choice of the service', async () => {
+  const defaults = write('a', 'defaults', {
+    version: 19,
+    kubernetes: { version: '1.2.3' },
+    images: { namespace: 'x' },
+  });
+  const { client } = await startService({ power: 'stopped', policies: { defaults } });
+  expect((await client.settings()).settings).toMatchObject({ kubernetes: { version: '' }, images: { namespace: 'x' } });
+  expect((await client.status()).notices).toEqual([
+    `${defaults}: kubernetes.version 1.2.3 is not available; the default is used.`,
+  ]);
+});
+
+test('the status names the profiles, and only when there are any', async () => {
+  const locked = write('a', 'locked', { version: 19, images: { namespace: 'x' } });
+  const defaults = write('a', 'defaults', { version: 19, images: { namespace: 'y' } });
+  const { client } = await startService({ power: 'stopped', policies: { locked, defaults } });
+  expect((await client.status()).policies).toEqual({ lockedBy: locked, defaultsBy: defaults });
+  const none = await startService({ power: 'stopped' });
+  expect(await none.client.status()).not.toHaveProperty('policies');
+});
+
+test('a lock that goes away leaves an ordinary value', async () => {
+  const locked = write('a', 'locked', { version: 19, images: { namespace: 'x' } });
+  const first = await startService({ power: 'stopped', policies: { locked } });
+  await first.service.stop('enough');
+  const second = await startService({ home: first.home });
+  expect(await second.client.locked()).toEqual({});
+  expect((await second.client.settings()).settings).toMatchObject({ images: { namespace: 'x' } });
+  await second.client.putSettings({ version: 19, images: { namespace: 'mine' } });
 });

@@ -407,3 +407,15 @@ test('a log directory that cannot be made is an error with advice', async () => 
     advice: expect.stringContaining('RDCTL_HOME'),
   });
 });
+
+test('a settings file that nests without measure stops the start, and stays', async () => {
+  const home = temporaryDirectory();
+  const { settingsFile } = paths(home);
+  const text = `{"version":19,"x":${'['.repeat(5000)}${']'.repeat(5000)}}`;
+  write(settingsFile, text);
+  await expect(startService({ home })).rejects.toMatchObject({
+    code: 'ERR_SETTINGS_FILE',
+    message: `the settings file ${settingsFile} nests deeper than 100 levels`,
+  });
+  expect(readFileSync(settingsFile, 'utf8')).toBe(text);
+});
