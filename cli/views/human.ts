@@ -89,6 +89,9 @@ function printEvent(
     case 'retrying':
       io.err('Nothing differs, but the backend gave up; asked it to try again.\n');
       return;
+    case 'extension':
+      io.err(`${event.what === 'install' ? 'Installing' : 'Uninstalling'} the extension ${plainText(event.id)}.\n`);
+      return;
     case 'forwards':
       for (const name of event.names) io.err(`Port forward${event.again ? ' sent again' : ''}: ${plainText(name)}\n`);
       return;

@@ -5,6 +5,7 @@ import type { Clock } from '../reconcile/clock.ts';
 import type { StatusDocument } from '../reconcile/status-document.ts';
 import { fillDefaults } from '../settings/defaults.ts';
 import { pointerTo } from '../settings/leaf-paths.ts';
+import { applyExtensions, changesExtensions } from './apply-extensions.ts';
 import { applyForwards, type ForwardsSent, planForwards } from './apply-forwards.ts';
 import type { Client, SettingsReply, WriteReply } from './client.ts';
 import { hasConverged, waitConverged } from './converge.ts';
@@ -25,6 +26,8 @@ export type ApplyEvent =
   | { type: 'sent'; what: 'settings' | 'power'; answer: string; ignoredKeys: readonly string[] }
   /** Nothing differs, and the backend is in the state ERROR: it is asked to start once more. */
   | { type: 'retrying' }
+  /** About to be asked for; fetching its image takes a while. */
+  | { type: 'extension'; what: 'install' | 'uninstall'; id: string }
   | ({ type: 'forwards' } & ForwardsSent)
   | { type: 'progress'; status: StatusDocument };
 
@@ -68,7 +71,7 @@ export interface ApplyOutcome {
 
 /**
  * The client loop (design, section 2): plan, at most one `PUT /v1/settings` with only what differs, the power state if it
- * differs (a stop before the settings, a start after them), then wait, then port forwards. A backend that gave up is asked to try again. Throws `ERR_SETTING_LOCKED`, `ERR_SETTING_UNSUPPORTED`, `ERR_CONSENT_NEEDED`, `ERR_PLAN_STALE` before
+ * differs (a stop before the settings, a start after them), then wait, then extensions, then port forwards. A backend that gave up is asked to try again. Throws `ERR_SETTING_LOCKED`, `ERR_SETTING_UNSUPPORTED`, `ERR_CONSENT_NEEDED`, `ERR_PLAN_STALE` before
  * anything is written, and what `waitConverged` throws afterwards.
  */
 export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
@@ -91,11 +94,10 @@ export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
     const sent = await write(input, plan, request, live, before);
     before = sent;
     if (sent.moved) continue;
-    const finished = await finish(input, sent);
-    const { status } = finished;
+    const { status, writes: finished } = await extensionStage(input, plan, await finish(input, plan, sent));
     const forwards = await forwardStage(input, plan);
     // What cannot be seen is sent again every time, and is no change for that.
-    const writes = finished.writes + (forwards.again ? 0 : forwards.names.length);
+    const writes = finished + (forwards.again ? 0 : forwards.names.length);
     const outcome = writes === 0 ? 'unchanged' : input.wait ? 'applied' : 'sent';
     return { outcome, plan, skipped, writes, status, ms: clock.now() - begun };
   }
@@ -239,7 +241,24 @@ async function forwardStage(input: ApplyInput, plan: Plan): Promise<ForwardsSent
   return sent;
 }
 
-async function finish(input: ApplyInput, sent: Writes): Promise<{ status: StatusDocument; writes: number }> {
+interface Finished {
+  status: StatusDocument;
+  writes: number;
+}
+
+/** Each extension is a change of the settings of its own, so there is a last thing to wait for. */
+async function extensionStage(input: ApplyInput, plan: Plan, finished: Finished): Promise<Finished> {
+  if (!changesExtensions(plan)) return finished;
+  const { client, clock, signal, onEvent } = input;
+  const begun = clock.now();
+  const leftMs = input.leftMs ?? (() => input.timeoutMs - (clock.now() - begun));
+  const onBegin = (what: 'install' | 'uninstall', id: string) => onEvent({ type: 'extension', what, id });
+  const count = await applyExtensions({ client, plan, clock, signal, leftMs, onBegin });
+  return finish(input, plan, { count: finished.writes + count, generation: 0 });
+}
+
+/** Extensions need a running engine, so a plan with some is waited for in any case. */
+async function finish(input: ApplyInput, plan: Plan, sent: Writes): Promise<Finished> {
   const { client, onEvent } = input;
   let writes = sent.count;
   let status = await client.status();
@@ -252,7 +271,8 @@ async function finish(input: ApplyInput, sent: Writes): Promise<{ status: Status
     generation = Math.max(generation, reply.generation ?? 0);
     status = await client.status();
   }
-  if (!input.wait || hasConverged(status, generation)) return { status, writes };
+  const wait = input.wait || changesExtensions(plan);
+  if (!wait || hasConverged(status, generation)) return { status, writes };
   status = await waitConverged({
     read: () => client.status(),
     generation,

@@ -5,7 +5,6 @@ import { RdError } from '../errors.ts';
 import { isObject, type JsonObject } from '../json.ts';
 import type { PlanRequest, Target } from '../plan/change.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
-import { removeLeaf } from '../settings/leaf-paths.ts';
 import { readIfThere, writeFileAtomic } from '../storage/atomic-file.ts';
 import { ioError, systemCode } from '../storage/io-error.ts';
 import type { Places } from '../storage/places.ts';
@@ -20,8 +19,6 @@ interface Previous {
   power: 'started' | 'stopped';
 }
 
-/** Extensions are changed by installing them, so going back does not concern them. */
-const EXTENSIONS = 'application.extensions.installed';
 /** One file for each home that was changed from here, so that no service is given the state of another. */
 const FILE = /^before-apply-[0-9a-f]{16}\.json$/;
 
@@ -51,9 +48,8 @@ export async function previousRequest(where: Places): Promise<(target: Target) =
     const text = kept.get(file);
     const previous = text === undefined ? undefined : parse(text, join(where.state, file));
     if (!previous || !isSameTarget(previous.target, target)) throw strange(previous, target);
-    const settings = structuredClone(previous.settings);
-    removeLeaf(settings, EXTENSIONS);
-    const maps = FIELDS.filter((field) => field.type.startsWith('map<') && field.path !== EXTENSIONS);
+    const { settings } = previous;
+    const maps = FIELDS.filter((field) => field.type.startsWith('map<'));
     return { settings, state: previous.power, prune: maps.map((field) => field.path) };
   };
 }

@@ -4,7 +4,8 @@ import { isLocked } from '../settings/locks.ts';
 import type { SettingPath, Settings } from '../settings/settings.gen.ts';
 import { lockMessage } from './blocks.ts';
 import type { Change, Plan, PlanRequest, Target } from './change.ts';
-import { differences, settled } from './diff.ts';
+import { type Difference, differences, EXTENSIONS, settled } from './diff.ts';
+import { extensionBlock, extensionCost } from './extension-changes.ts';
 import { isDowngrade } from './kubernetes-order.ts';
 import { changeOf } from './plan.ts';
 import type { Cost } from './severity.ts';
@@ -34,10 +35,13 @@ export function estimatePlan({ request, base, locks = {}, lockedBy, target, idle
   const open = judged.filter(({ locked }) => !locked).map(({ difference }) => difference);
   const desired = settled(base, open);
   const changes: Change[] = judged.map(({ difference, locked }) => {
+    if (locked) {
+      const blocked = { by: 'lock' as const, message: lockMessage(difference.path, lockedBy) };
+      return { ...changeOf(difference, BLOCKED), blocked };
+    }
+    if (difference.path === EXTENSIONS) return extensionChange(difference, request, desired);
     const cost = estimate(difference.path, base, desired);
-    const change = changeOf(difference, locked ? BLOCKED : idle ? atRest(cost, request) : cost);
-    if (!locked) return change;
-    return { ...change, blocked: { by: 'lock' as const, message: lockMessage(difference.path, lockedBy) } };
+    return changeOf(difference, idle ? atRest(cost, request) : cost);
   });
   if (idle && request.state === 'started') changes.push(START);
   const restart =
@@ -58,6 +62,13 @@ export function estimatePlan({ request, base, locks = {}, lockedBy, target, idle
     // Nobody looked at what runs, so nothing may be promised.
     summary: { ...summary, text: summary.text.replace(', nothing is lost', ', estimated') },
   };
+}
+
+/** Judged as the service does: neither the driver nor what runs has a say in it. */
+function extensionChange(difference: Difference, { state }: PlanRequest, desired: Settings): Change {
+  const { allowed } = desired.application.extensions;
+  const blocked = extensionBlock(difference, { power: state === 'unmanaged' ? 'unknown' : state, allowed });
+  return blocked ? { ...changeOf(difference, BLOCKED), blocked } : changeOf(difference, extensionCost(difference));
 }
 
 /** The words are those of a plan that the service makes while nothing runs. */

@@ -6,7 +6,8 @@ import { blastRadius } from './blast-radius.ts';
 import { blockOf } from './blocks.ts';
 import type { Change, Plan, PlanRequest, Sensitive, Target } from './change.ts';
 import { clusterMustReset, clusterMustStop, engineMustStop, machineMustStop } from './consequences.ts';
-import { type Difference, differences, settled } from './diff.ts';
+import { type Difference, differences, EXTENSIONS, settled } from './diff.ts';
+import { extensionCost, refusedExtensions } from './extension-changes.ts';
 import { mayDowngrade } from './kubernetes-order.ts';
 import { ENGINE_NAMES, installedVersion, isUp, type Observed } from './observed.ts';
 import { pendingRestart } from './pending.ts';
@@ -36,16 +37,21 @@ export interface PlanInput {
  */
 export function makePlan(input: PlanInput): Plan {
   const { request, live, power, driver, observed, target, generation } = input;
-  const judged = differences(live, request).map((difference) => ({ difference, blocked: blockOf(difference, input) }));
+  const found = differences(live, request);
+  const powerAfter = request.state === 'unmanaged' ? power : request.state;
+  const extensions = { power: powerAfter, allowed: allowedExtensions(input, found) };
+  const judged: Judged[] = [
+    ...found.map((difference) => ({ difference, blocked: blockOf(difference, { ...input, extensions }) })),
+    ...refusedExtensions(live, request.settings, found, extensions),
+  ];
   const open = judged.filter(({ blocked }) => !blocked).map(({ difference }) => difference);
   const desired = settled(live, open);
-  const powerAfter = request.state === 'unmanaged' ? power : request.state;
   const goal = goalOf(desired, powerAfter, driver);
   const at: Circumstances = { driver, observed, desired, power: powerAfter };
-  const changes = judged.map(({ difference, blocked }) =>
+  const changes = judged.map(({ difference, blocked, cost }) =>
     blocked
       ? { ...changeOf(difference, { severity: 'none', reason: 'it cannot be made' }), blocked }
-      : changeOf(difference, costOf(difference.path, at)),
+      : changeOf(difference, cost ?? costOfDifference(difference, at)),
   );
   const state = powerChange(power, goal, observed);
   if (state) changes.push(state);
@@ -72,6 +78,26 @@ export function makePlan(input: PlanInput): Plan {
       unknown: unseen.length > 0,
     }),
   };
+}
+
+interface Judged {
+  difference: Difference;
+  blocked: Change['blocked'];
+  /** Where it does not follow from the difference. */
+  cost?: Cost;
+}
+
+/** The list of allowed extensions once everything that can be changed has been changed. */
+function allowedExtensions(
+  input: PlanInput,
+  found: readonly Difference[],
+): Settings['application']['extensions']['allowed'] {
+  const open = found.filter((difference) => difference.path !== EXTENSIONS && !blockOf(difference, input));
+  return settled(input.live, open).application.extensions.allowed;
+}
+
+function costOfDifference(difference: Difference, at: Circumstances): Cost {
+  return difference.path === EXTENSIONS ? extensionCost(difference) : costOf(difference.path, at);
 }
 
 /** A difference with its cost; secrets are masked, and what is destroyed and made anew is a replacement. */

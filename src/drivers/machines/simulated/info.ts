@@ -10,13 +10,9 @@ const SUPPORT: SupportMatrix = {
   version: stored,
   'application.adminAccess': enforced,
   'application.debug': stored,
-  // Nothing can be installed into a simulated machine, so no list can be got around.
   'application.extensions.allowed.enabled': enforced,
   'application.extensions.allowed.list': enforced,
-  'application.extensions.installed': {
-    level: 'unsupported',
-    reason: 'nothing can be installed into a simulated machine',
-  },
+  'application.extensions.installed': enforced,
   'application.pathManagementStrategy': stored,
   'application.telemetry.enabled': stored,
   'application.updater.enabled': stored,

@@ -1,0 +1,80 @@
+import { RdError } from '../errors.ts';
+import { isObject, type JsonObject } from '../json.ts';
+import type { Client } from './client.ts';
+import { unauthorized } from './client.ts';
+import { type HttpResponse, isWebPage, notOurService } from './http.ts';
+
+/** Milliseconds that an installation may take unless told: it fetches an image. */
+const INSTALL_LIMIT = 30 * 60_000;
+
+type Caller = Pick<Client, 'request' | 'connection'>;
+
+/** What a service answered, of any status. */
+export interface ExtensionReply {
+  status: number;
+  statusText: string;
+  text: string;
+  /** Why it refused, for people; services of ours tell. */
+  reason?: string;
+  /** What the extension asks for and does not get. */
+  leftOut: string[];
+}
+
+interface Options {
+  signal?: AbortSignal;
+  timeoutMs?: number;
+}
+
+/** Also of the compatible application. Throws failures of the transport, `ERR_UNAUTHORIZED`, and what no service says. */
+export async function installExtension(client: Caller, id: string, options: Options = {}): Promise<ExtensionReply> {
+  return post(client, `/v1/extensions/install?id=${encodeURIComponent(id)}`, options);
+}
+
+export async function uninstallExtension(client: Caller, id: string, options: Options = {}): Promise<ExtensionReply> {
+  return post(client, `/v1/extensions/uninstall?id=${encodeURIComponent(id)}`, options);
+}
+
+/** Installed version by image name. `document` is the body as it came; undefined for a refusal. */
+export async function listExtensions(
+  client: Caller,
+  options: Options = {},
+): Promise<{ reply: ExtensionReply; document?: JsonObject }> {
+  const response = await client.request({ method: 'GET', path: '/v1/extensions', ...options });
+  const reply = replyOf(client, '/v1/extensions', response);
+  if (reply.status < 200 || reply.status > 299) return { reply };
+  try {
+    const document: unknown = JSON.parse(reply.text);
+    if (isObject(document)) return { reply, document };
+    throw new Error('it is no object');
+  } catch (cause) {
+    const text = cause instanceof Error ? cause.message : String(cause);
+    const message = `failed to unmarshal extension list API response: ${text}`;
+    throw new RdError('ERR_CONNECTION', message, { cause });
+  }
+}
+
+async function post(client: Caller, path: string, options: Options): Promise<ExtensionReply> {
+  const response = await client.request({ method: 'POST', path, timeoutMs: INSTALL_LIMIT, ...options });
+  return replyOf(client, path, response);
+}
+
+function replyOf({ connection }: Caller, path: string, response: HttpResponse): ExtensionReply {
+  if (isWebPage(response)) throw notOurService(connection, `its answer to ${path.split('?', 1)[0]} is a web page`);
+  if (response.status === 401) throw unauthorized(connection, response);
+  const { 'rdctl-reason': reason, 'rdctl-left-out': leftOut } = response.headers;
+  return {
+    status: response.status,
+    statusText: response.statusText,
+    text: response.body.toString('utf8'),
+    ...(typeof reason === 'string' ? { reason: decoded(reason) } : {}),
+    leftOut: typeof leftOut === 'string' ? decoded(leftOut).split(' | ') : [],
+  };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

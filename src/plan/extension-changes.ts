@@ -1,0 +1,72 @@
+import type { JsonObject, JsonValue } from '../json.ts';
+import { isObject } from '../json.ts';
+import { parseImageReference, permits } from '../settings/image-reference.ts';
+import { leafAt } from '../settings/leaf-paths.ts';
+import type { Settings } from '../settings/settings.gen.ts';
+import type { Change } from './change.ts';
+import { type Difference, EXTENSIONS } from './diff.ts';
+import type { Cost } from './severity.ts';
+
+/** What decides whether an extension can be installed or uninstalled: the state that the plan leads to. */
+export interface ExtensionGate {
+  /** Power once the plan has been carried out; `unknown` where nobody was asked. */
+  power: 'started' | 'stopped' | 'unknown';
+  allowed: Settings['application']['extensions']['allowed'];
+}
+
+/** Why an extension cannot be installed, upgraded or uninstalled; undefined when it can. */
+export function extensionBlock({ key = '', after }: Difference, gate: ExtensionGate): Change['blocked'] {
+  if (gate.power === 'stopped') {
+    const message = `"${EXTENSIONS}" can be changed only while an engine runs, and the backend is to be stopped.`;
+    return { by: 'unsupported', message };
+  }
+  if (after === undefined || isPermitted(key, after, gate)) return undefined;
+  const message = `"${EXTENSIONS}": "application.extensions.allowed.list" does not permit ${key}:${String(after)}.`;
+  return { by: 'unsupported', message };
+}
+
+/** Nothing that runs is interrupted by any of it. */
+export function extensionCost({ action, before, after }: Difference): Cost {
+  switch (action) {
+    case 'create':
+      return { severity: 'live', reason: `version ${String(after)} is installed out of its image` };
+    case 'update':
+      return { severity: 'live', reason: `version ${String(after)} takes the place of ${String(before)}` };
+    case 'delete':
+      return { severity: 'live', reason: 'it is uninstalled' };
+  }
+}
+
+/**
+ * Extensions that are installed and that the list of allowed ones, as it will be, does not permit. They are uninstalled; one that
+ * the request itself asks for contradicts it, and is blocked.
+ */
+export function refusedExtensions(
+  live: Settings,
+  requested: JsonObject,
+  found: readonly Difference[],
+  gate: ExtensionGate,
+) {
+  if (gate.power !== 'started') return [];
+  const asked = leafAt(requested, EXTENSIONS);
+  const known = new Set(found.filter(({ path }) => path === EXTENSIONS).map(({ key }) => key));
+  return Object.entries(live.application.extensions.installed)
+    .filter(([key, tag]) => !known.has(key) && !isPermitted(key, tag, gate))
+    .map(([key, tag]) => {
+      const difference: Difference = { path: EXTENSIONS, key, action: 'delete', before: tag };
+      const wanted = isObject(asked) && Object.hasOwn(asked, key);
+      const message = `"${EXTENSIONS}" asks for ${key}:${tag}, which "application.extensions.allowed.list" does not permit.`;
+      const blocked: Change['blocked'] = wanted ? { by: 'unsupported', message } : undefined;
+      const cost: Cost = {
+        severity: 'live',
+        reason: 'the list of allowed extensions does not permit it; it is uninstalled',
+      };
+      return { difference, blocked, cost };
+    });
+}
+
+function isPermitted(name: string, tag: JsonValue, { allowed }: ExtensionGate): boolean {
+  if (!allowed.enabled) return true;
+  const image = parseImageReference(`${name}:${String(tag)}`);
+  return image !== undefined && permits(allowed.list, image);
+}
