@@ -93,6 +93,12 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/api.ts')).api,
   },
   {
+    name: 'snapshot',
+    summary: 'Save the whole desktop, and go back to it',
+    group: 'control',
+    load: async () => (await import('./commands/snapshot.ts')).snapshot,
+  },
+  {
     name: 'shell',
     summary: 'Open a shell, or run a command, with the engine at hand',
     group: 'control',

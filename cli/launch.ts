@@ -22,6 +22,8 @@ export interface LaunchInput {
   globals: GlobalFlags;
   /** Desired power that the service begins with; `keep`: what it was. */
   power: 'keep' | 'started' | 'stopped';
+  /** The backend stays off as long as this service lives; the desired power is not touched. */
+  idle?: boolean;
   driver?: string;
   /** In drop-in mode: take over the directories that the compatible application made. */
   adopt?: boolean;
@@ -87,10 +89,11 @@ function program({ io, path }: LaunchInput): readonly string[] {
   return /\.[cm]?js$/.test(path) ? [node, path] : [path];
 }
 
-function serveArguments({ power, driver, adopt, globals, settings }: LaunchInput): string[] {
+function serveArguments({ power, idle, driver, adopt, globals, settings }: LaunchInput): string[] {
   return [
     'serve',
     `--power=${power}`,
+    ...(idle ? ['--idle'] : []),
     ...(adopt ? ['--adopt'] : []),
     ...(driver === undefined ? [] : [`--driver=${driver}`]),
     ...(globals.port ? [`--port=${globals.port}`] : []),

@@ -20,9 +20,9 @@ import { createServiceDiagnostics } from './service/diagnostics.ts';
 import { checkDriverName, clusterVersions, openDriver, storedState } from './service/driver.ts';
 import { serviceExtensions } from './service/extensions.ts';
 import { prepareFactoryReset } from './service/factory-reset.ts';
-import { createHostIntegration } from './service/host-integration.ts';
+import { createHostIntegration, statusOf } from './service/host-integration.ts';
 import { initialSettings } from './service/initial-settings.ts';
-import { createMaintenance } from './service/maintenance.ts';
+import { createMaintenance, IDLE } from './service/maintenance.ts';
 import { type PolicyOptions, serviceLayers, servicePolicies } from './service/policies.ts';
 import { openPortForwards } from './service/port-forwards.ts';
 import { recoverBackend } from './service/recover-backend.ts';
@@ -56,6 +56,8 @@ export interface ServiceOptions {
   driver?: string;
   /** `keep`: as it was when the last service ended; `started` on the first start. */
   power: 'keep' | 'started' | 'stopped';
+  /** The backend stays off as long as this service lives; the desired power is not touched. */
+  idle?: boolean;
   /** This port alone; otherwise the first free one. */
   port?: number;
   /** Names beside `localhost` and IP literals that callers may use. */
@@ -161,9 +163,10 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
 
   const backend = backendLock(here.backendLock);
   const { found } = recovered;
+  const atFirst = found?.hold ?? (options.idle ? IDLE : undefined);
   const controllers = createControllers({
     driver,
-    desired: found ? { ...initial, hold: found.hold } : initial,
+    desired: atFirst ? { ...initial, hold: atFirst } : initial,
     clock: systemClock,
     random: Math.random,
     log: log.write,
@@ -193,6 +196,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     clock: systemClock,
     log: log.write,
     ...(found ? { found } : {}),
+    ...(options.idle ? { idle: IDLE } : {}),
   });
   undo.push(['backend', () => stopBackend(controllers, store, log, options.stopLimitMs)]);
   undo.push(['maintenance', () => maintenance.close()]);
@@ -237,7 +241,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   });
   undo.push(['diagnostics', () => diagnostics.close()]);
   const extensions = await serviceExtensions({
-    ...startup,
+    ...(policies.locked ? { lockedBy: policies.locked.source } : {}),
     here,
     platform,
     driver,
@@ -257,6 +261,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     extensions,
     isBackendLocked: () => backend.isHeld(),
     requestStop: (why) => void stop(why),
+    hostIntegration: () => statusOf(integration),
     requestFactoryReset(request) {
       reset.request(request);
       void stop('a factory reset was asked for');

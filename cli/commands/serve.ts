@@ -33,6 +33,7 @@ real one that can run here. \`simulated\` runs nothing and is never chosen by it
     },
     adopt: { type: 'boolean', summary: ADOPT },
     power: { type: 'string', summary: 'Desired power to begin with', values: POWERS, hidden: true },
+    idle: { type: 'boolean', summary: 'Keep the backend off, whatever is desired', hidden: true },
     settings: {
       type: 'string',
       summary: 'Partial settings to begin with: `-` reads them',
@@ -61,6 +62,7 @@ real one that can run here. \`simulated\` runs nothing and is never chosen by it
       self: io.self,
       adopt: flags.adopt === true,
       power: POWERS.find((power) => power === flags.power) ?? 'keep',
+      idle: flags.idle === true,
       allowHosts: Array.isArray(flags['allow-host']) ? flags['allow-host'] : [],
       ...(driver === undefined ? {} : { driver }),
       ...(globals.port ? { port: globals.port } : {}),

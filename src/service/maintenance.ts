@@ -32,6 +32,8 @@ export interface Maintenance {
   desire(next: Desired): void;
   /** Something keeps the backend off now: a sentence for people. */
   heldBy(): string | undefined;
+  /** The backend never runs in this service. */
+  readonly idle: boolean;
   /** Aborts what is under way and waits for its end. The backend is left stopped where it was. */
   close(): Promise<void>;
 }
@@ -43,6 +45,8 @@ export interface MaintenanceInput {
   desired(): Desired;
   clock: Clock;
   log: LogFile['write'];
+  /** In force whenever nothing else is: the service is there for maintenance alone. */
+  idle?: Hold;
   /** In force from the start on: `lock`: while the lock file is there, `service`: to the end of the service. */
   found?: { hold: Hold; lasts: 'lock' | 'service' };
 }
@@ -59,6 +63,9 @@ export function holdOfLock(action: string | undefined): Hold {
   };
 }
 
+/** The hold of a service that only works on data. */
+export const IDLE: Hold = { keep: 'off', reason: 'This service only works on snapshots; the backend stays off.' };
+
 export function createMaintenance(input: MaintenanceInput): Maintenance {
   const { lock, controllers, clock, log } = input;
   const closing = new AbortController();
@@ -72,7 +79,8 @@ export function createMaintenance(input: MaintenanceInput): Maintenance {
   }
 
   function desire({ hold: _, ...next }: Desired): void {
-    controllers.desire(hold ? { ...next, hold } : next);
+    const inForce = hold ?? input.idle;
+    controllers.desire(inForce ? { ...next, hold: inForce } : next);
   }
 
   /** Ends when the file that was found is gone. */
@@ -121,6 +129,7 @@ export function createMaintenance(input: MaintenanceInput): Maintenance {
 
   return {
     desire,
+    idle: input.idle !== undefined,
     heldBy: () => hold?.reason,
     async run(action, signal, work) {
       if (underway || hold) throw new RdError('ERR_BACKEND_LOCKED', LOCKED);

@@ -22,7 +22,7 @@ export interface Proof {
 
 export interface ProofInput {
   keptState: Pick<KeptState, 'unproven' | 'confirm' | 'revert'>;
-  maintenance: Pick<Maintenance, 'run' | 'heldBy'>;
+  maintenance: Pick<Maintenance, 'run' | 'heldBy' | 'idle'>;
   controllers: Pick<Controllers, 'status' | 'onChange'>;
   desired(): Desired;
   /** For people who look at the status later. */
@@ -40,7 +40,7 @@ export function createProof(input: ProofInput): Proof {
   function verdict(status: LoopStatus): Verdict {
     const { power, generation } = input.desired();
     if (maintenance.heldBy() !== undefined || status.generation !== generation) return 'open';
-    if (power === 'stopped') return 'off';
+    if (power === 'stopped' || maintenance.idle) return 'off';
     if (status.backendState === 'ERROR') return 'fails';
     return status.converged && status.observedGeneration === generation ? 'runs' : 'open';
   }

@@ -1,0 +1,45 @@
+import { checkName } from '../../../src/snapshots/name.ts';
+import { exactArguments, usage } from '../../arguments.ts';
+import { defineCommand } from '../../command.ts';
+import { readInput } from '../../input.ts';
+import { JSON_FLAG, operate, reporting, snapshotClient } from '../../snapshot-service.ts';
+
+export const snapshotCreate = defineCommand({
+  name: 'snapshot create',
+  summary: 'Save the settings and everything that the backend keeps',
+  usage: 'NAME',
+  description: `The backend is stopped while its data is copied, and then becomes what it was to be. Where the file system can share
+blocks, a copy takes no space until something changes. Ctrl-C undoes what was begun and waits for it.
+
+  rdctl snapshot create before-upgrade --description "k3s 1.29, all green"`,
+  flags: {
+    ...JSON_FLAG,
+    description: { type: 'string', summary: 'What it is for', placeholder: 'TEXT' },
+    'description-from': {
+      type: 'string',
+      summary: 'File with the description; `-` is standard input',
+      placeholder: 'FILE',
+    },
+  },
+  classic: true,
+  async run(invocation) {
+    const { flags, args, io } = invocation;
+    exactArguments(args, 1);
+    const [name = ''] = args;
+    const from = flags['description-from'];
+    if (flags.description !== undefined && from !== undefined) {
+      throw usage('only one of --description and --description-from can be given');
+    }
+    const description = from === undefined ? (flags.description ?? '') : (await readInput(from, io)).toString('utf8');
+    const json = flags.json ?? false;
+    return reporting(json, io, async () => {
+      checkName(name);
+      await operate(await snapshotClient(invocation), {
+        caller: invocation,
+        json,
+        cancelling: 'Cancelling snapshot creation...',
+        work: (calls) => calls.create(name, description),
+      });
+    });
+  },
+});

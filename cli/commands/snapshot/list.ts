@@ -1,0 +1,36 @@
+import { snapshotCalls } from '../../../src/client/snapshots.ts';
+import type { SnapshotRecord } from '../../../src/snapshots/contract.ts';
+import { noArguments } from '../../arguments.ts';
+import { defineCommand } from '../../command.ts';
+import { JSON_FLAG, jsonLine, reporting, snapshotClient } from '../../snapshot-service.ts';
+import { storedSnapshots } from '../../stored-snapshots.ts';
+import { OUTPUT_FLAG } from '../../views/choose.ts';
+import { snapshotTable } from '../../views/snapshot-table.ts';
+
+export const snapshotList = defineCommand({
+  name: 'snapshot list',
+  aliases: ['ls'],
+  summary: 'List the snapshots, oldest first',
+  usage: '',
+  description: `--json prints one object per line, with \`created\`, \`name\` and \`description\`; -o json prints them as one list.
+Directories that hold no complete snapshot are passed over, with a notice when no service runs.`,
+  flags: { ...JSON_FLAG, output: OUTPUT_FLAG },
+  classic: true,
+  async run(invocation) {
+    const { flags, args, io } = invocation;
+    noArguments(args, 'snapshot list');
+    return reporting(flags.json ?? false, io, async () => {
+      const client = await snapshotClient(invocation);
+      const records = client ? await snapshotCalls(client).list(io.signal) : await storedSnapshots(io);
+      if (flags.output === 'json') io.out(`${JSON.stringify(records.map(recordOf), null, 2)}\n`);
+      else if (flags.json) for (const record of records) io.out(`${jsonLine(recordOf(record))}\n`);
+      else if (records.length === 0) io.err('No snapshots present.\n');
+      else io.out(snapshotTable(records));
+    });
+  },
+});
+
+/** In the order in which programs have always seen it. */
+function recordOf({ created, name, description }: SnapshotRecord): SnapshotRecord {
+  return { created, name, description };
+}

@@ -1,0 +1,28 @@
+import { backendLock } from '../../../src/storage/backend-lock.ts';
+import { homeOf } from '../../absence.ts';
+import { noArguments } from '../../arguments.ts';
+import { defineCommand } from '../../command.ts';
+import { JSON_FLAG, reporting } from '../../snapshot-service.ts';
+
+export const snapshotUnlock = defineCommand({
+  name: 'snapshot unlock',
+  summary: 'Remove the lock of a snapshot operation that is no more',
+  usage: '',
+  description: `While the lock file is there, a service that starts keeps its backend off, and no snapshot is taken or restored.
+Operations of a service of rdctl end with their lock, also when the service was killed.`,
+  flags: JSON_FLAG,
+  classic: true,
+  async run({ flags, args, io }) {
+    noArguments(args, 'snapshot unlock');
+    return reporting(flags.json ?? false, io, async () => {
+      const lock = backendLock(homeOf(io).backendLock);
+      const facts = await lock.read();
+      await lock.remove();
+      if (facts?.holder && !facts.abandoned && !flags.json) {
+        io.err(
+          `notice: the service (pid ${facts.holder.pid}) is still at work: ${facts.action ?? 'it does not say what'}\n`,
+        );
+      }
+    });
+  },
+});

@@ -1,0 +1,70 @@
+import { RdError } from '../errors.ts';
+import { isObject } from '../json.ts';
+import type { SnapshotRecord } from '../snapshots/contract.ts';
+import { type Client, unauthorized } from './client.ts';
+import { isWebPage, notOurService } from './http.ts';
+
+/** Copying terabytes takes its time, and who waits can cancel. */
+const LIMIT_MS = 24 * 3_600_000;
+
+/** The snapshots of a service, ours or the compatible application's (api facts, 17). All throw `ERR_SNAPSHOT` with its own text. */
+export interface SnapshotCalls {
+  list(signal: AbortSignal): Promise<SnapshotRecord[]>;
+  create(name: string, description: string): Promise<void>;
+  remove(name: string): Promise<void>;
+  restore(name: string): Promise<void>;
+  /** Resolves when what was under way has been undone. */
+  cancel(): Promise<void>;
+}
+
+export function snapshotCalls(client: Pick<Client, 'connection' | 'request'>): SnapshotCalls {
+  async function call(method: string, path: string, body?: object, signal?: AbortSignal): Promise<string> {
+    const response = await client.request({
+      method,
+      path,
+      timeoutMs: LIMIT_MS,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(signal ? { signal } : {}),
+    });
+    const text = response.body.toString().trim();
+    if (isWebPage(response)) throw notOurService(client.connection, `its answer to ${method} ${path} is a web page`);
+    if (response.status >= 200 && response.status < 300) return text;
+    if (response.status === 401) throw unauthorized(client.connection, response);
+    if (response.status === 404) throw new RdError('ERR_SNAPSHOT', 'the service has no snapshots');
+    throw new RdError('ERR_SNAPSHOT', text === '' ? `${response.status} ${response.statusText}` : text);
+  }
+  return {
+    async list(signal) {
+      const text = await call('GET', '/v1/snapshots', undefined, signal);
+      const value = parsed(text);
+      if (!Array.isArray(value)) throw notOurService(client.connection, '/v1/snapshots has no list in it');
+      return value.flatMap((record) => recordOf(record));
+    },
+    async create(name, description) {
+      await call('POST', '/v1/snapshots', { name, description });
+    },
+    async remove(name) {
+      await call('DELETE', `/v1/snapshots?name=${encodeURIComponent(name)}`);
+    },
+    async restore(name) {
+      await call('POST', `/v1/snapshot/restore?name=${encodeURIComponent(name)}`);
+    },
+    async cancel() {
+      await call('POST', '/v1/snapshots/cancel');
+    },
+  };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function recordOf(value: unknown): SnapshotRecord[] {
+  if (!isObject(value) || typeof value.created !== 'string' || typeof value.name !== 'string') return [];
+  const { created, name, description } = value;
+  return [{ created, name, description: typeof description === 'string' ? description : '' }];
+}
