@@ -210,7 +210,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   undo.push(['port forwards', () => portForwards.close()]);
 
   const credentials = { user: 'user', password: randomBytes(32).toString('base64url') };
-  const integration = createHostIntegration({ ...options, here, settings, log });
+  const integration = createHostIntegration({ ...options, here, settings, driver, log });
   undo.push(['host integration', () => integration.close()]);
   let ended = () => {};
   const stopped = new Promise<void>((resolve) => {
