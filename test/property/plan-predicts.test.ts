@@ -14,6 +14,7 @@ import { settingsArbitrary as anySettings } from '../helpers/settings-arbitrary.
 import { createVirtualClock } from '../reconcile/virtual-clock.ts';
 import { settingsArbitrary as fewValues, powerArbitrary } from '../reconcile/worlds.ts';
 
+const EXTENSIONS = 'application.extensions.installed';
 const TARGET = { product: 'rdctl', driver: 'simulated', simulated: true };
 
 /** Few values each, which often agree with each other, and everything that is valid. */
@@ -25,12 +26,12 @@ const requestArbitrary: fc.Arbitrary<PlanRequest> = fc
     /** Which of the settings are managed. */
     managed: fc.array(fc.boolean(), { minLength: 60, maxLength: 60 }),
     state: fc.constantFrom('started' as const, 'stopped' as const, 'unmanaged' as const),
-    prune: fc.subarray(['diagnostics.mutedChecks', 'WSL.integrations']),
+    prune: fc.subarray(['diagnostics.mutedChecks', 'WSL.integrations', EXTENSIONS]),
   })
   .map(({ wanted, managed, state, prune }) => {
     const settings = { version: 19 };
     for (const [index, [path, value]] of leaves(wanted).entries()) {
-      if (managed[index] && path !== 'application.extensions.installed') setLeaf(settings, path, value);
+      if (managed[index]) setLeaf(settings, path, value);
     }
     return { settings, state, prune };
   });
@@ -54,7 +55,7 @@ async function planAndApply(live: Settings, power: 'started' | 'stopped', starte
     await quiet();
     const plan = planOf(live, power);
     const patch = patchOf(plan, request, live);
-    const after = patch ? mergeSettings(live, patch) : live;
+    const after = withExtensions(plan, patch ? mergeSettings(live, patch) : live);
     const powerAfter = request.state === 'unmanaged' ? power : request.state;
     // The wire format names the Spin operator also while the cluster is off, where nothing is started anew for it.
     const reasons = Object.keys(restartReasons(after, controllers.observed(), SIMULATED_INFO, live)).filter(
@@ -97,7 +98,10 @@ test('a plan says what apply then does, and a second apply does nothing', async 
       const { summary } = plan;
       expect(status.converged).toBe(true);
       expect(plan.pendingRestart).toEqual([]);
-      expect(summary.blocked).toBe(0);
+      const extensions = plan.changes.filter((change) => change.path === EXTENSIONS);
+      const refused = extensions.filter((change) => change.blocked);
+      expect(summary.blocked).toBe(refused.length);
+      if (powerAfter === 'stopped') expect(refused).toEqual(extensions);
 
       const stayedOn = power === 'started' && powerAfter === 'started';
       const adjusted = steps.some((step) => step.do === 'adjust');
@@ -114,10 +118,13 @@ test('a plan says what apply then does, and a second apply does nothing', async 
       expect(reasons.length > 0 && stayedOn).toBe(restarted);
       if (stayedOn && !restarted) {
         expect(states.size === 0 || [...states].every((state) => state === ready)).toBe(true);
-        if (!deferred) expect(summary.severity).toBe(adjusted ? 'live' : 'none');
+        const live = adjusted || extensions.length > refused.length;
+        if (!deferred) expect(summary.severity).toBe(live ? 'live' : 'none');
       }
       if (!stayedOn) {
-        const costs = plan.changes.filter((change) => change.path !== 'state').map((change) => change.severity);
+        const costs = plan.changes
+          .filter((change) => change.path !== 'state' && change.path !== EXTENSIONS)
+          .map((change) => change.severity);
         expect(costs.filter((cost) => cost !== 'none' && cost !== 'reset')).toEqual([]);
         if (powerAfter === power) expect(steps).toEqual([]);
       }
@@ -133,13 +140,25 @@ test('a plan says what apply then does, and a second apply does nothing', async 
         steps.some((step) => step.part === 'cluster' && step.do === 'stop'),
       );
 
-      expect(second.changes).toEqual([]);
-      expect(second.summary.text).toBe('nothing to change');
-      if (plan.changes.every((change) => change.path === 'state')) expect(patch).toBeUndefined();
+      expect(second.changes).toEqual(refused);
+      if (refused.length === 0) expect(second.summary.text).toBe('nothing to change');
+      if (plan.changes.every(({ path }) => path === 'state' || path === EXTENSIONS)) expect(patch).toBeUndefined();
     }),
     { numRuns: 400 },
   );
 });
+
+/** The settings once the service has installed and uninstalled what the plan says. */
+function withExtensions({ changes }: Plan, settings: Settings): Settings {
+  const copy = structuredClone(settings);
+  const { installed } = copy.application.extensions;
+  for (const { path, key = '', after, blocked } of changes) {
+    if (path !== EXTENSIONS || blocked) continue;
+    if (typeof after === 'string') installed[key] = after;
+    else delete installed[key];
+  }
+  return copy;
+}
 
 function isEngine(part: string): boolean {
   return part === 'moby' || part === 'containerd';
