@@ -3,7 +3,8 @@ import type { RunOptions, RunResult } from '../../../process/run.ts';
 /** Runs a program of the host with a clean environment. */
 export type Run = (argv: readonly string[], options?: Omit<RunOptions, 'env' | 'cwd'>) => Promise<RunResult>;
 
-/** What programs of the host may know of this process's environment: where programs are, and the way out. */
+/** What programs of the host may know of this process's environment: where programs are, the way out, and whose certificates
+ * are trusted there. */
 const PASSED = [
   'HOME',
   'LANG',
@@ -14,6 +15,8 @@ const PASSED = [
   'http_proxy',
   'https_proxy',
   'no_proxy',
+  'SSL_CERT_FILE',
+  'SSL_CERT_DIR',
 ];
 
 /**

@@ -1,0 +1,245 @@
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import type { Server } from 'node:http';
+import { createServer as createHttpServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createServer, connect as dial } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import type { Duplex } from 'node:stream';
+import type { Server as TlsServer } from 'node:tls';
+import { createServer as createTlsServer } from 'node:tls';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { Driver } from '../../src/drivers/driver.ts';
+import { containerdEngine } from '../../src/drivers/engines/containerd.ts';
+import { mobyEngine } from '../../src/drivers/engines/moby.ts';
+import { mobyPlaces } from '../../src/drivers/engines/moby-config.ts';
+import { hostFactory } from '../../src/drivers/machines/host/index.ts';
+import { hostPlaces } from '../../src/drivers/machines/host/places.ts';
+import { run } from '../../src/process/run.ts';
+import { engineSpec, MACHINE } from '../contract/driver-suite.ts';
+import { callEngine } from '../helpers/engine-client.ts';
+import { endpointOf, FOREVER, hostTraces, pidOf } from '../helpers/host-instance.ts';
+import type { LoopbackRegistry } from '../helpers/loopback-registry.ts';
+import { loopbackRegistry } from '../helpers/loopback-registry.ts';
+import { whyNoRealEngine } from '../helpers/real-programs.ts';
+import { putImage } from '../helpers/registry-image.ts';
+import { tarOf } from '../helpers/tar.ts';
+
+/** A name that no resolver knows: only the proxy beyond ours does. dockerd would never ask a proxy for the loopback. */
+const NAME = 'registry.allowed.test';
+const TLS_NAME = 'tls.allowed.test';
+
+const reason = await whyNoRealEngine();
+
+describe.skipIf(reason !== undefined)('the gateway of a real dockerd', () => {
+  let registry: LoopbackRegistry;
+  let company: Server;
+  let secure: TlsServer;
+  let folder: string;
+  const asked: string[] = [];
+  let env: Record<string, string | undefined>;
+
+  beforeAll(async () => {
+    registry = await loopbackRegistry();
+    await putImage(registry.host, { name: 'team/app:1', content: 'busybox', index: true });
+    await putImage(registry.host, { name: 'team/other:1', content: 'file' });
+    folder = mkdtempSync(join(tmpdir(), 'rd-tls-'));
+    const certificate = await selfSigned(folder, TLS_NAME);
+    secure = createTlsServer(certificate, (client) => tie(client, dial({ host: '127.0.0.1', port: registry.port })));
+    await once(secure.listen(0, '127.0.0.1'), 'listening');
+    company = companyProxy(asked, (authority) =>
+      authority === `${TLS_NAME}:443` ? (secure.address() as AddressInfo).port : registry.port,
+    );
+    await once(company.listen(0, '127.0.0.1'), 'listening');
+    const proxy = `http://someone:secret@127.0.0.1:${(company.address() as AddressInfo).port}`;
+    env = {
+      ...process.env,
+      HTTP_PROXY: proxy,
+      HTTPS_PROXY: proxy,
+      NO_PROXY: '',
+      no_proxy: '',
+      SSL_CERT_FILE: join(folder, 'cert.pem'),
+    };
+  });
+  afterAll(async () => {
+    company?.closeAllConnections();
+    company?.close();
+    secure?.close();
+    rmSync(folder, { recursive: true, force: true });
+    await registry?.close();
+  });
+
+  /** dockerd that takes the names for registries without TLS, which only a test may say. */
+  async function desktop(environment = env) {
+    const root = mkdtempSync(join(tmpdir(), 'rd-'));
+    const directory = join(root, 'host');
+    const logs = join(root, 'logs');
+    for (const path of [directory, logs]) mkdirSync(path, { mode: 0o700 });
+    const factory = hostFactory((shell, cgroup) => {
+      const moby = mobyEngine(
+        {
+          ...shell,
+          write: (path, text) =>
+            shell.write(
+              path,
+              path.endsWith('daemon.json')
+                ? JSON.stringify({ ...JSON.parse(text), 'insecure-registries': [NAME] })
+                : text,
+            ),
+        },
+        cgroup,
+      );
+      return { moby, containerd: containerdEngine(shell) };
+    });
+    const open = () => factory.open({ directory, logs, log: () => undefined, now: () => Date.now(), env: environment });
+    const driver = await open();
+    onTestFinished(async () => {
+      await driver.engines.moby.perform({ do: 'stop' }, FOREVER);
+      await driver.machine.perform({ do: 'stop' }, FOREVER);
+      expect(await hostTraces(directory)).toEqual([]);
+      rmSync(root, { recursive: true });
+    });
+    await driver.machine.perform({ do: 'start', spec: MACHINE }, FOREVER);
+    return { driver, directory, open };
+  }
+
+  const listed = (...patterns: string[]) => ({ ...engineSpec('moby'), allowedImages: { enabled: true, patterns } });
+  const start = (driver: Driver, ...patterns: string[]) =>
+    driver.engines.moby.perform({ do: 'start', spec: listed(...patterns) }, FOREVER);
+
+  async function build(driver: Driver, from: string, version: 1 | 2 = 1): Promise<string> {
+    const endpoint = await endpointOf(driver, 'moby');
+    const context = tarOf([{ path: 'Dockerfile', content: `FROM ${from}\nCOPY Dockerfile /x\n`, mode: 0o644 }]);
+    const { body } = await callEngine(endpoint, 'POST', `/build?version=${version}`, context);
+    const records = [...body.toString().matchAll(/"aux":"([^"]+)"/g)].map((match) => match[1] ?? '');
+    return [body.toString(), ...records.map((record) => Buffer.from(record, 'base64').toString())].join('\n');
+  }
+
+  test('a build gets the images that are allowed, over the proxy beyond, and no other of the same registry', async () => {
+    const { driver } = await desktop();
+    await start(driver, `${NAME}/team/app:1`);
+    expect(await build(driver, `${NAME}/team/app:1`)).toContain('Successfully built');
+    expect(asked).toContain(`${NAME}:80`);
+    expect(await build(driver, `${NAME}/team/other:1`)).toContain(
+      `${NAME}/team/other:1 is not among the allowed images`,
+    );
+    expect(await build(driver, `${NAME}/team/app:2`)).toContain(`${NAME}/team/app:2 is not among the allowed images`);
+    expect(await build(driver, 'evil.test/x')).toContain('nothing of evil.test is among the allowed images');
+    expect(asked.filter((authority) => authority.includes('evil'))).toEqual([]);
+  });
+
+  test('the exceptions of the service from its proxy are none for dockerd', async () => {
+    const { driver } = await desktop({ ...env, NO_PROXY: '*', no_proxy: '*' });
+    await start(driver, NAME);
+    expect(await build(driver, 'evil.test/x')).toContain('nothing of evil.test is among the allowed images');
+  });
+
+  test('of an encrypted connection the host alone is seen by builds, while a pull is judged by its name', async () => {
+    const { driver } = await desktop();
+    await start(driver, `${TLS_NAME}/team/app:1`);
+    expect(await build(driver, `${TLS_NAME}/team/app:1`)).toContain('Successfully built');
+    expect(asked).toContain(`${TLS_NAME}:443`);
+    expect(await build(driver, `${TLS_NAME}/team/other:1`)).toContain('Successfully built');
+    expect(await build(driver, 'evil.test/x')).toContain('nothing of evil.test is among the allowed images');
+    const { images } = driver.engines.moby;
+    await images?.pull(`${TLS_NAME}/team/app:1`, FOREVER);
+    await expect(images?.pull(`${TLS_NAME}/team/other:1`, FOREVER)).rejects.toMatchObject({ code: 'ERR_FORBIDDEN' });
+  });
+
+  test('clients of containerd get images over TLS, judged by their names', async () => {
+    const { driver } = await desktop();
+    const { containerd } = driver.engines;
+    onTestFinished(() => containerd.perform({ do: 'stop' }, FOREVER));
+    const allowedImages = { enabled: true, patterns: [`${TLS_NAME}/team/app:1`] };
+    await containerd.perform({ do: 'start', spec: { ...engineSpec('containerd'), allowedImages } }, FOREVER);
+    await containerd.images?.pull(`${TLS_NAME}/team/app:1`, FOREVER);
+    expect(await containerd.images?.has(`${TLS_NAME}/team/app:1`, FOREVER)).toBe(true);
+    for (const image of [`${TLS_NAME}/team/other:1`, 'evil.test/x:1']) {
+      await expect(containerd.images?.pull(image, FOREVER)).rejects.toMatchObject({ code: 'ERR_FORBIDDEN' });
+    }
+  });
+
+  test('a port that was taken while no service was there: the engine is started again with another', async () => {
+    const { driver, directory, open } = await desktop();
+    await start(driver, `${NAME}/team/app`);
+    const file = join(hostPlaces(directory).run, 'moby.json');
+    const { gatewayPort }: { gatewayPort: number } = JSON.parse(readFileSync(file, 'utf8'));
+    await driver.release?.();
+    const thief = createServer();
+    await once(thief.listen(gatewayPort, '127.0.0.1'), 'listening');
+    onTestFinished(() => void thief.close());
+    const next = await open();
+    onTestFinished(async () => next.release?.());
+    expect(await next.engines.moby.observe(FOREVER)).toEqual({
+      state: 'unresponsive',
+      message: expect.stringMatching(/allowed images cannot be enforced: .*EADDRINUSE/),
+    });
+    await start(next, `${NAME}/team/app`);
+    expect(JSON.parse(readFileSync(file, 'utf8')).gatewayPort).not.toBe(gatewayPort);
+    expect(await build(next, `${NAME}/team/app:1`)).toContain('Successfully built');
+  });
+
+  test('what stands in the place of the plugin is left alone, and the engine does not start', async () => {
+    const { driver, directory } = await desktop();
+    const { pluginSocket } = mobyPlaces(hostPlaces(directory));
+    mkdirSync(dirname(pluginSocket), { recursive: true });
+    writeFileSync(pluginSocket, 'mine');
+    onTestFinished(() => rmSync(pluginSocket, { force: true }));
+    const refused = { code: 'ERR_DRIVER_TERMINAL', message: expect.stringContaining(`${pluginSocket} is needed`) };
+    await expect(start(driver, NAME)).rejects.toMatchObject(refused);
+    await driver.engines.moby.perform({ do: 'stop' }, FOREVER);
+    expect(readFileSync(pluginSocket, 'utf8')).toBe('mine');
+    rmSync(pluginSocket);
+
+    const other = createServer();
+    await once(other.listen(pluginSocket), 'listening');
+    await expect(start(driver, NAME)).rejects.toMatchObject(refused);
+    await driver.engines.moby.perform({ do: 'stop' }, FOREVER);
+    expect(other.address()).toBe(pluginSocket);
+    const probe = dial(pluginSocket);
+    await once(probe, 'connect');
+    probe.destroy();
+    other.close();
+    await once(other, 'close');
+    await start(driver, NAME);
+    await expect(pidOf(directory, 'dockerd')).resolves.toBeGreaterThan(0);
+  });
+});
+
+/** A proxy that wants to know who asks, and knows every name as the loopback. */
+function companyProxy(asked: string[], portOf: (authority: string) => number): Server {
+  const server = createHttpServer((_request, response) => response.writeHead(500).end());
+  const login = `Basic ${Buffer.from('someone:secret').toString('base64')}`;
+  server.on('connect', (request, client) => {
+    const authority = request.url ?? '';
+    asked.push(authority);
+    if (request.headers['proxy-authorization'] !== login) {
+      client.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n');
+      return;
+    }
+    const far = dial({ host: '127.0.0.1', port: portOf(authority) });
+    far.once('connect', () => client.write('HTTP/1.1 200 OK\r\n\r\n'));
+    tie(client, far);
+  });
+  return server;
+}
+
+function tie(one: Duplex, other: Duplex): void {
+  for (const [from, to] of [
+    [one, other],
+    [other, one],
+  ] as const) {
+    from.on('error', () => to.destroy());
+    from.on('close', () => to.destroy());
+    from.pipe(to);
+  }
+}
+
+async function selfSigned(folder: string, name: string): Promise<{ key: Buffer; cert: Buffer }> {
+  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
+  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'];
+  const names = ['-subj', `/CN=${name}`, '-addext', `subjectAltName=DNS:${name}`];
+  await run(['openssl', 'req', '-x509', ...curve, ...names, '-keyout', key, '-out', cert]);
+  return { key: readFileSync(key), cert: readFileSync(cert) };
+}
