@@ -28,6 +28,7 @@ export function statusText(status: StatusDocument, paint: Style): string {
       .map((condition) => conditionText(condition, paint))
       .join('\n'),
     phasesText(status.phases),
+    integrationText(status, paint),
     status.notices.map((notice) => `${paint.warn('notice:')} ${plainText(notice)}`).join('\n'),
   ];
   return `${sections.filter((section) => section !== '').join('\n\n')}\n`;
@@ -68,6 +69,19 @@ function clusterText({ cluster }: StatusDocument): string {
   const version = `version ${plainText(cluster.installedVersion)}`;
   if (cluster.state === 'running') return `${cluster.ready ? 'ready' : 'running, not ready yet'}, ${version}`;
   return `${cluster.state}, ${version}`;
+}
+
+/** What of the user's files is not as it might be; files that are as wanted are not worth a line. */
+function integrationText({ hostIntegration }: StatusDocument, paint: Style): string {
+  const { offBecause, files = [] } = hostIntegration ?? {};
+  if (offBecause !== undefined) return `- Files of the user are left alone: ${plainText(offBecause)}.`;
+  return files
+    .filter(({ state }) => state === 'left' || state === 'failed')
+    .map(({ file, state, message = '' }) => {
+      const mark = state === 'failed' ? paint.warn('!') : '-';
+      return `${mark} ${plainText(file)} was left alone: ${plainText(message)}`;
+    })
+    .join('\n');
 }
 
 /** What is not true, each sentence once: the sum of the parts often repeats the part that is wrong. */

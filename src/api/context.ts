@@ -4,6 +4,7 @@ import type { Extensions } from '../extensions/contract.ts';
 import type { LayerFacts } from '../plan/layers.ts';
 import type { PortForwards } from '../port-forwards/manager.ts';
 import type { Controllers } from '../reconcile/contract.ts';
+import type { StatusDocument } from '../reconcile/status-document.ts';
 import type { Platform } from '../settings/field.ts';
 import type { Snapshots } from '../snapshots/contract.ts';
 import type { DesiredStore } from './desired-store.ts';
@@ -37,6 +38,8 @@ export interface ApiContext {
   snapshots: Snapshots;
   /** The work of `PUT /v1/k8s_reset`; throws what the route answers. */
   resetBackend(mode: 'fast' | 'wipe'): Promise<void>;
+  /** What became of files of the user outside of our directories. */
+  hostIntegration(): NonNullable<StatusDocument['hostIntegration']>;
   log: Log;
   about: ServiceFacts;
   layers: LayerFacts;

@@ -30,6 +30,8 @@ export interface TargetInput {
   homedir: string;
   here: Places;
   self: readonly string[];
+  /** The driver is a model. */
+  simulated?: boolean;
 }
 
 /**
@@ -39,6 +41,7 @@ export interface TargetInput {
 export function integrationTargets(input: TargetInput): IntegrationTargets | { offBecause: string } {
   const { env, platform, homedir, here, self } = input;
   if (here.home !== undefined) return { offBecause: 'RDCTL_HOME keeps this installation to itself' };
+  if (input.simulated) return { offBecause: 'the simulated driver touches nothing real' };
   if (self.length === 0) return { offBecause: 'the command that starts the service is not known' };
   const { join, isAbsolute } = platform === 'win32' ? win32 : posix;
   const identity = identityOf(here);

@@ -7,7 +7,9 @@ export interface StatusDocument extends Omit<LoopStatus, 'counters'> {
   formatVersion: 1;
   product: string;
   version: string;
-  /** Of the service. */
+  /** Only of an application that is not ours: the version of the settings that it speaks. */
+  settingsVersion?: number;
+  /** Of the service; 0 where nobody tells. */
   pid: number;
   /** Directory of the service's data. */
   home: string;
@@ -25,6 +27,18 @@ export interface StatusDocument extends Omit<LoopStatus, 'counters'> {
   };
   /** Files or registry keys of the deployment profiles; absent without any. The defaults count on the first run alone. */
   policies?: { lockedBy?: string; defaultsBy?: string };
+  /** Files of the user outside of our directories; absent in the status of older releases. */
+  hostIntegration?: {
+    /** Nothing there is touched; a clause that says why. */
+    offBecause?: string;
+    files: {
+      part: 'path' | 'docker-context' | 'autostart';
+      file: string;
+      /** `clean`: nothing of ours is in it, as wanted; `left`: another's choice. */
+      state: 'managed' | 'clean' | 'left' | 'failed';
+      message?: string;
+    }[];
+  };
   /** Sentences about what happened at the start and a person should know, such as a file that was set aside. */
   notices: string[];
 }

@@ -1,5 +1,6 @@
 import { homedir } from 'node:os';
 import { isDeepStrictEqual } from 'node:util';
+import type { DriverInfo } from '../drivers/driver.ts';
 import { manageAutostart } from '../host-integration/autostart.ts';
 import { provideContext, withdrawContext } from '../host-integration/docker-context.ts';
 import { writeLauncher } from '../host-integration/launcher.ts';
@@ -30,6 +31,7 @@ export interface IntegrationInput {
   self?: readonly string[];
   here: Places;
   settings: Settings;
+  driver: Pick<DriverInfo, 'simulated'>;
   log: LogFile;
 }
 
@@ -49,8 +51,9 @@ export interface FollowingIntegration extends HostIntegration {
  * fails is an outcome and a line in the log, and is tried again with the next change or start.
  */
 export function createHostIntegration(input: IntegrationInput): FollowingIntegration {
-  const { env, platform, here, log, self = [] } = input;
-  const targets = integrationTargets({ env, platform, homedir: env.HOME || homedir(), here, self });
+  const { env, platform, here, log, self = [], driver } = input;
+  const { simulated } = driver;
+  const targets = integrationTargets({ env, platform, homedir: env.HOME || homedir(), here, self, simulated });
   if ('offBecause' in targets) return { ...OFF, offBecause: targets.offBecause };
   let wish = wishOf(input.settings);
   let done: Wish | undefined;
@@ -102,6 +105,11 @@ export function createHostIntegration(input: IntegrationInput): FollowingIntegra
     },
     undo: () => undoIntegration(targets),
   };
+}
+
+/** For the status document. */
+export function statusOf({ offBecause, integrationOutcomes }: HostIntegration) {
+  return { ...(offBecause === undefined ? {} : { offBecause }), files: [...integrationOutcomes()] };
 }
 
 const OFF: FollowingIntegration = {

@@ -53,7 +53,6 @@ test.each([
   ['GET /v1/snapshots', 'Snapshots are not ready yet.'],
   ['POST /v1/snapshot/restore?name=x', 'Snapshots are not ready yet.'],
   ['PUT /v1/k8s_reset', 'Cluster reset is not ready yet.'],
-  ['PUT /v1/factory_reset', 'Factory reset is not ready yet.'],
   ['DELETE /v1/port_forwarding', 'Port forwarding is not ready yet.'],
 ])('%s is a part that is not there yet, and says so', async (line, text) => {
   expect(await answer(line)).toEqual({ status: 503, type: 'text/plain; charset=utf-8', text });

@@ -16,7 +16,7 @@ export function statusRoutes(app: FastifyInstance, context: ApiContext): void {
   });
 }
 
-function statusDocument({ about, driver, controllers, store, counters }: ApiContext): StatusDocument {
+function statusDocument({ about, driver, controllers, store, counters, hostIntegration }: ApiContext): StatusDocument {
   const { lockedBy, defaultsBy } = about;
   const loop = controllers.status();
   const { name } = store.snapshot().desired.settings.containerEngine;
@@ -47,6 +47,7 @@ function statusDocument({ about, driver, controllers, store, counters }: ApiCont
             ...(defaultsBy === undefined ? {} : { defaultsBy }),
           },
         }),
+    hostIntegration: hostIntegration(),
     notices: [...about.notices],
   };
 }

@@ -15,6 +15,8 @@ function stored(reason: string): Support {
   return { level: 'stored', reason };
 }
 
+/** The service does it, in files of the user. */
+const OF_THE_USER: Support = { level: 'enforced', reason: 'with RDCTL_HOME no file of the user is touched' };
 const NO_WINDOW = stored('the host driver has no window');
 const LATER = stored(`${NO_CLUSTER}; the value is kept for one that has`);
 const PROXY = 'only the Windows subsystem for Linux uses this proxy';
@@ -27,10 +29,10 @@ export const HOST_SUPPORT: SupportMatrix = {
   'application.extensions.allowed.enabled': ENFORCED,
   'application.extensions.allowed.list': ENFORCED,
   'application.extensions.installed': ENFORCED,
-  'application.pathManagementStrategy': STORED,
+  'application.pathManagementStrategy': OF_THE_USER,
   'application.telemetry.enabled': STORED,
   'application.updater.enabled': STORED,
-  'application.autoStart': STORED,
+  'application.autoStart': OF_THE_USER,
   'application.startInBackground': NO_WINDOW,
   'application.hideNotificationIcon': NO_WINDOW,
   'application.locale': NO_WINDOW,
