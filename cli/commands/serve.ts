@@ -67,6 +67,7 @@ real one that can run here. \`simulated\` runs nothing and is never chosen by it
       ...(driver === undefined ? {} : { driver }),
       ...(globals.port ? { port: globals.port } : {}),
       ...(settings === undefined ? {} : { settings }),
+      ...(io.policies ? { policies: io.policies } : {}),
     });
     const status = await createClient(service.connection).status();
     io.err(`rdctl listens on http://127.0.0.1:${service.port}, ${driverText(status.driver)}\n`);
