@@ -26,10 +26,11 @@ export async function runAttached({ argv, env, terminal }: AttachedSpec): Promis
   const [program = '', ...args] = argv;
   const modes = terminal ? await terminalModes() : undefined;
   const ignore = () => undefined;
-  for (const signal of OF_TERMINAL) process.on(signal, ignore);
-  const child = spawn(program, args, { env: { ...env }, stdio: 'inherit' });
   const handOn = (signal: NodeJS.Signals) => void child.kill(signal);
+  // Before the program is there, so that a signal never finds this process without them; none arrives before the next turn.
+  for (const signal of OF_TERMINAL) process.on(signal, ignore);
   for (const signal of HANDED_ON) process.on(signal, handOn);
+  const child = spawn(program, args, { env: { ...env }, stdio: 'inherit' });
   try {
     const { code, by } = await new Promise<{ code: number | null; by: NodeJS.Signals | null }>((resolve, reject) => {
       child.once('error', reject);

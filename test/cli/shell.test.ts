@@ -1,0 +1,249 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { engineEnvironment } from '../../cli/engine-environment.ts';
+import { builtTool } from '../helpers/built-tool.ts';
+import { type ChildOptions, rdctl, rdctlProgram } from '../helpers/cli.ts';
+import { type Reply, scriptedServer, writeConnection } from '../helpers/scripted-server.ts';
+import { startService } from '../helpers/service.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const MOBY = { name: 'moby', state: 'running', endpoint: 'unix:///run/x/docker.sock' };
+
+function status(parts: object = {}): object {
+  return {
+    kind: 'Status',
+    formatVersion: 1,
+    driver: { name: 'host', simulated: false },
+    machine: { state: 'on' },
+    engine: MOBY,
+    backendState: 'STARTED',
+    counters: {},
+    conditions: [],
+    phases: [],
+    notices: [],
+    ...parts,
+  };
+}
+
+/** A service whose status is this. */
+function answers(document: object): (request: { path: string }) => Reply {
+  return ({ path }) => ({
+    body: path === '/v1/backend_state' ? '{"vmState":"STARTED","locked":false}' : JSON.stringify(document),
+  });
+}
+
+describe('the environment', () => {
+  const elsewhere = {
+    DOCKER_CONTEXT: 'other',
+    DOCKER_TLS_VERIFY: '1',
+    DOCKER_CERT_PATH: '/x',
+    PATH: '/usr/bin',
+    A: 'b',
+  };
+  const socket = 'unix:///run/s.sock';
+
+  test('of moby leads nowhere else', () => {
+    expect(engineEnvironment({ name: 'moby', endpoint: socket }, elsewhere, ['/ours'])).toEqual({
+      A: 'b',
+      PATH: '/ours:/usr/bin',
+      DOCKER_HOST: socket,
+    });
+  });
+
+  test('of containerd has a path and a namespace', () => {
+    const env = engineEnvironment({ name: 'containerd', endpoint: socket }, { PATH: '/usr/bin' });
+    expect(env).toEqual({ PATH: '/usr/bin', CONTAINERD_ADDRESS: '/run/s.sock', CONTAINERD_NAMESPACE: 'default' });
+    const chosen = engineEnvironment({ name: 'containerd', endpoint: socket }, { CONTAINERD_NAMESPACE: 'k8s.io' });
+    expect(chosen.CONTAINERD_NAMESPACE).toBe('k8s.io');
+  });
+});
+
+describe('no shell', () => {
+  const refused = async (document: object) => {
+    await using server = await scriptedServer(answers(document));
+    return await rdctl(['shell', 'true'], { env: server.env });
+  };
+
+  test('without a service', async () => {
+    const { exit, out, err } = await rdctl(['shell'], { env: { RDCTL_HOME: temporaryDirectory() } });
+    expect({ exit, out }).toEqual({ exit: 1, out: '' });
+    expect(err).toMatch(
+      /^The Rancher Desktop VM needs to be running in order to execute 'rdctl shell', but it currently is not\.\n.*rdctl start/,
+    );
+  });
+
+  test.each([
+    ['STOPPED', 'Stopped'],
+    ['STARTING', 'Starting'],
+    ['STOPPING', 'Stopping'],
+  ])('while the backend is %s', async (backendState, word) => {
+    const { exit, out, err } = await refused(status({ machine: { state: 'off' }, backendState }));
+    expect({ exit, out }).toEqual({ exit: 1, out: '' });
+    expect(err).toMatch(
+      new RegExp(
+        `^The Rancher Desktop VM needs to be in state "Running" in order to execute 'rdctl shell', but it is current in state "${word}"\\.\\n.*rdctl start`,
+      ),
+    );
+  });
+
+  test('while the engine does not run', async () => {
+    const { exit, err } = await refused(status({ engine: { name: 'moby', state: 'stopped' } }));
+    expect(exit).toBe(1);
+    expect(err).toBe(
+      'Error: The engine moby does not run: it is stopped.\nWait for it, or see `rdctl status` for what is in its way.\n',
+    );
+  });
+
+  test('in a simulation', async () => {
+    const { env, converged } = await startService({ power: 'started' });
+    await converged();
+    const { exit, out, err } = await rdctl(['shell', 'true'], { env });
+    expect({ exit, out }).toEqual({ exit: 1, out: '' });
+    expect(err).toMatch(/^Error: There is no shell: the desktop is simulated, and no engine runs in it\.\n/);
+  });
+
+  test('with a refused password', async () => {
+    await using server = await scriptedServer(() => ({ status: 401, body: 'Unauthorized' }));
+    const { exit, err } = await rdctl(['shell'], { env: server.env });
+    expect(exit).toBe(1);
+    expect(err).toMatch(/^Error: 401 Unauthorized/);
+  });
+
+  test('but help, for its own first argument alone', async () => {
+    for (const flag of ['-h', '--help']) {
+      const { exit, out, err } = await rdctl(['shell', flag]);
+      expect({ exit, err }).toEqual({ exit: 0, err: '' });
+      expect(out).toContain('Usage:\n  rdctl shell [COMMAND [ARGUMENT]...]\n');
+    }
+  });
+});
+
+describe('a command', () => {
+  const tool = builtTool();
+
+  /** Runs `shell` as a program against a service whose engine is moby. */
+  const shell = async (argv: string[], options: ChildOptions = {}, document = status()) => {
+    await using server = await scriptedServer(answers(document));
+    return await rdctlProgram(argv, { entry: tool.entry(), ...options, env: { ...server.env, ...options.env } });
+  };
+
+  test('gets its words, the streams and the engine', async () => {
+    const script = 'read line; echo "$DOCKER_HOST $line $*"; echo to-stderr >&2';
+    const argv = ['shell', 'sh', '-c', script, 'x', '--', '--help', '-h', 'two words', ''];
+    expect(await shell(argv, { stdin: 'hello\n' })).toEqual({
+      exit: 0,
+      out: 'unix:///run/x/docker.sock hello -- --help -h two words \n',
+      err: 'to-stderr\n',
+    });
+  });
+
+  test('flags of the tool before `shell` stay with the tool', async () => {
+    const { exit, out } = await shell(['--verbose', '--host=127.0.0.1', 'shell', 'echo', '--verbose']);
+    expect({ exit, out }).toEqual({ exit: 0, out: '--verbose\n' });
+  });
+
+  test('without one, $SHELL reads what comes in', async () => {
+    const own = join(temporaryDirectory(), 'own-shell');
+    writeFileSync(own, '#!/bin/sh\necho own; exec /bin/sh "$@"\n');
+    chmodSync(own, 0o755);
+    const { exit, out } = await shell(['shell'], { stdin: 'echo $0; exit 3\n', env: { SHELL: own } });
+    expect({ exit, out }).toEqual({ exit: 3, out: 'own\n/bin/sh\n' });
+    expect(await shell(['shell'], { stdin: 'echo plain\n' })).toMatchObject({ exit: 0, out: 'plain\n' });
+  });
+
+  test('its exit status is that of the tool, without a word', async () => {
+    expect(await shell(['shell', 'sh', '-c', 'exit 42'])).toEqual({ exit: 42, out: '', err: '' });
+    expect(await shell(['shell', 'sh', '-c', 'kill -TERM $$'])).toEqual({ exit: 143, out: '', err: '' });
+    expect(await shell(['shell', 'sh', '-c', 'kill -KILL $$'])).toEqual({ exit: 137, out: '', err: '' });
+  });
+
+  test('signals for the tool reach it, and it decides', async () => {
+    const script = 'trap "echo got it; exit 9" TERM; echo ready; while :; do sleep 0.05; done';
+    const outcome = await shell(['shell', 'sh', '-c', script], {
+      onSpawn: (child) => child.stdout?.once('data', () => child.kill('SIGTERM')),
+    });
+    expect(outcome).toEqual({ exit: 9, out: 'ready\ngot it\n', err: '' });
+  });
+
+  test('an interrupt of the terminal does not end the tool before the command', async () => {
+    const script = 'trap "" INT; echo ready; read line; echo "still $line"';
+    const outcome = await shell(['shell', 'sh', '-c', script], {
+      stdin: 'here\n',
+      onSpawn: (child) => child.stdout?.once('data', () => child.kill('SIGINT')),
+    });
+    expect(outcome).toMatchObject({ exit: 0, out: 'ready\nstill here\n' });
+  });
+
+  test('that a signal ends leaves the terminal as it was', async (context) => {
+    if (!existsSync('/usr/bin/script')) return context.skip('script of util-linux is not installed');
+    await using server = await scriptedServer(answers(status()));
+    const rdctl = `${process.execPath} ${tool.entry()}`;
+    const line = `stty -a > $A; ${rdctl} shell sh -c 'stty raw -echo; kill -KILL $$'; echo $? > $C; stty -a > $B`;
+    const [A, B, C] = ['a', 'b', 'c'].map((name) => join(server.home, name));
+    const ran = spawn('script', ['-qec', line, '/dev/null'], {
+      env: { PATH: process.env.PATH, SHELL: '/bin/sh', ...server.env, A, B, C },
+      stdio: ['ignore', 'ignore', 'ignore'],
+    });
+    await once(ran, 'exit');
+    expect(readFileSync(C ?? '', 'utf8')).toBe('137\n');
+    expect(readFileSync(A ?? '', 'utf8')).toMatch(/ echo /);
+    expect(readFileSync(B ?? '', 'utf8')).toBe(readFileSync(A ?? '', 'utf8'));
+  });
+
+  test('one that does not exist', async () => {
+    const { exit, out, err } = await shell(['shell', 'no-such-program']);
+    expect({ exit, out }).toEqual({ exit: 1, out: '' });
+    expect(err).toMatch(/^Error: fork\/exec no-such-program: no such file or directory\n/);
+  });
+
+  describe('in the machine of another application', () => {
+    /** An installation with a `limactl` that tells what it is asked. */
+    const foreign = async (limactl: string | undefined, argv: string[]) => {
+      await using server = await scriptedServer(answers(status()));
+      const home = mkdtempSync(join(tmpdir(), 'rdctl-foreign-'));
+      const data = join(home, 'data', 'rancher-desktop');
+      const connection = { user: 'u', password: 'p', port: server.port };
+      writeConnection(join(data, 'rd-engine.json'), connection);
+      const installed = join(home, 'app', 'resources', 'linux');
+      if (limactl !== undefined) {
+        for (const folder of ['bin', 'lima/bin']) mkdirSync(join(installed, folder), { recursive: true });
+        mkdirSync(join(home, '.rd', 'bin'), { recursive: true });
+        mkdirSync(join(data, 'lima'));
+        writeFileSync(join(installed, 'bin', 'rdctl'), '');
+        symlinkSync(join(installed, 'bin', 'rdctl'), join(home, '.rd', 'bin', 'rdctl'));
+        writeFileSync(join(installed, 'lima', 'bin', 'limactl'), `#!/bin/sh\n${limactl}\n`, { mode: 0o755 });
+      }
+      const env = { HOME: home, XDG_DATA_HOME: join(home, 'data') };
+      return await rdctlProgram(argv, { entry: tool.entry(), env });
+    };
+    const RUNNING = 'if [ "$1" = ls ]; then echo Running; else echo "$LIMA_HOME|$*"; exit 5; fi';
+
+    test('its limactl runs it', async () => {
+      const { exit, out, err } = await foreign(RUNNING, ['shell', 'uname', '-a']);
+      expect({ exit, err }).toEqual({ exit: 5, err: '' });
+      expect(out).toMatch(/\/data\/rancher-desktop\/lima\|shell 0 uname -a\n$/);
+    });
+
+    test.each([
+      ['echo Stopped', /but it is current in state "Stopped"\.\n/],
+      ['echo "no such instance" >&2', /^no such instance\n/],
+      ['true', /^Underlying limactl check failed with no output\.\n/],
+    ])('%s', async (script, message) => {
+      const { exit, out, err } = await foreign(script, ['shell', 'true']);
+      expect({ exit, out }).toEqual({ exit: 1, out: '' });
+      expect(err).toMatch(message);
+    });
+
+    test('without its programs it is refused', async () => {
+      const { exit, err } = await foreign(undefined, ['shell', 'true']);
+      expect(exit).toBe(3);
+      expect(err).toMatch(
+        /^Error: There is no shell in the machine of Rancher Desktop: can't find the lima-home directory/,
+      );
+    });
+  });
+});
