@@ -87,6 +87,12 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/set.ts')).set,
   },
   {
+    name: 'extension',
+    summary: 'Install, list and uninstall extensions',
+    group: 'control',
+    load: async () => (await import('./commands/extension.ts')).extension,
+  },
+  {
     name: 'api',
     summary: 'Call an endpoint of the API',
     group: 'control',

@@ -3,6 +3,7 @@ import { COMMANDS } from '../../cli/commands.ts';
 import { commandHelp, rootHelp } from '../../cli/help.ts';
 
 const CLASSIC = [
+  'extension',
   'serve',
   'start',
   'shutdown',

@@ -1,0 +1,42 @@
+import { createClient } from '../src/client/client.ts';
+import type { ExtensionReply, installExtension } from '../src/client/extensions.ts';
+import { exactArguments } from './arguments.ts';
+import type { Invocation, Io } from './command.ts';
+import { plainText } from './views/value.ts';
+
+const CLEAR_LINE = '\r\u001b[2K';
+
+interface Change {
+  /** How the line on stdout begins: `Installing`. */
+  word: string;
+  /** What a terminal shows while nothing is decided. */
+  meanwhile: string;
+  call: typeof installExtension;
+}
+
+/** `Installing image ID: ANSWER` on stdout, or the status as JSON there and what was answered on stderr. */
+export async function changeExtension(
+  { word, meanwhile, call }: Change,
+  { args, io, connect }: Pick<Invocation, 'args' | 'io' | 'connect'>,
+): Promise<number> {
+  exactArguments(args, 1);
+  const [id = ''] = args;
+  const client = createClient(await connect());
+  if (io.progress) io.err(`${meanwhile} ${plainText(id)} …`);
+  const reply = await call(client, id, { signal: io.signal }).finally(() => {
+    if (io.progress) io.err(CLEAR_LINE);
+  });
+  if (reply.status < 200 || reply.status > 299) return refused(reply, io);
+  io.out(`${word} image ${id}: ${reply.text}\n`);
+  for (const clause of reply.leftOut) io.err(`note: ${plainText(clause)}\n`);
+  return 0;
+}
+
+/** The packet of the compatible tool. `quiet`: without the answer on stderr. */
+export function refused({ status, statusText, text, reason }: ExtensionReply, io: Io, quiet = false): number {
+  io.out(`${JSON.stringify({ message: `${status} ${statusText}` })}\n`);
+  if (quiet) return 1;
+  if (text !== '') io.err(`${text}\n`);
+  if (reason !== undefined && !text.includes(reason)) io.err(`reason: ${plainText(reason)}\n`);
+  return 1;
+}
