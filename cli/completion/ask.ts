@@ -5,6 +5,8 @@ import { subcommandOf } from '../group.ts';
 
 /** What stands where the cursor is. */
 export type Asked =
+  /** An argument of a command that there is not. */
+  | { what: 'nothing'; prefix: string }
   /** The name of a command; `of` is absent for the first one. */
   | { what: 'command'; of?: Command; prefix: string }
   | { what: 'flag'; command: Command | undefined; given: ReadonlySet<string>; prefix: string }
@@ -45,7 +47,7 @@ function inCommand(command: Command | undefined, noneNamed: boolean, before: rea
   if (prefix.startsWith('-') && !read.ended && !command?.passesWords) {
     return { what: 'flag', command, given: read.given, prefix };
   }
-  if (!command) return noneNamed ? { what: 'command', prefix } : { what: 'flag', command, given: new Set(), prefix };
+  if (!command) return { what: noneNamed ? 'command' : 'nothing', prefix };
   if (command.subcommands && read.args.length === 0) return { what: 'command', of: command, prefix };
   return { what: 'argument', command, before: read.args, prefix };
 }

@@ -56,6 +56,8 @@ async function all(
   sources: Sources,
 ): Promise<Offers> {
   switch (question.what) {
+    case 'nothing':
+      return { offers: [], otherwise: 'nothing' };
     case 'command':
       return { offers: question.of ? subcommands(question.of) : commandOffers(commands), otherwise: 'nothing' };
     case 'flag':
