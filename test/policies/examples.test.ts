@@ -1,0 +1,54 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { readPolicies } from '../../src/policies/read.ts';
+import { answering } from '../helpers/policy-programs.ts';
+
+// The files that docs/policies.md tells administrators to begin with.
+
+const FOLDER = 'examples/policies';
+const DOMAIN = 'io.rancherdesktop.profile';
+const file = (name: string) => join(FOLDER, name);
+const json = (name: string) => JSON.parse(readFileSync(file(name), 'utf8'));
+
+test('for Linux', async () => {
+  const place = { format: 'json' as const, defaults: file('defaults.json'), locked: file('locked.json') };
+  const sources = { places: [place], programs: answering({}).programs };
+  const read = await readPolicies(sources, { platform: 'linux', arch: 'x64' });
+  expect(read.warnings).toEqual([]);
+  expect(read.defaults?.settings).toEqual(json('defaults.json'));
+  expect(read.locked?.settings).toEqual(json('locked.json'));
+});
+
+test('for macOS: the same as property lists', async () => {
+  const place = {
+    format: 'plist' as const,
+    defaults: file(`${DOMAIN}.defaults.plist`),
+    locked: file(`${DOMAIN}.locked.plist`),
+  };
+  const { programs, calls } = answering({});
+  const read = await readPolicies({ places: [place], programs }, { platform: 'darwin', arch: 'arm64' });
+  expect(read.defaults?.settings).toEqual(json('defaults.json'));
+  expect(read.locked?.settings).toEqual(json('locked.json'));
+  expect(read.warnings).toEqual([]);
+  expect(calls()).toEqual([]);
+});
+
+test('for Windows: the same locks, and defaults without what Windows does not have', async () => {
+  const key = 'HKLM\\SOFTWARE\\Policies\\Rancher Desktop';
+  const { programs } = answering({
+    // A question mark sends the reader to the export, which is a file like this one.
+    [`query ${key} /s`]: { out: '?' },
+    [`export ${key}`]: { file: readFileSync(file('policies.reg')).toString('base64') },
+  });
+  const places = [{ format: 'registry' as const, key }];
+  const read = await readPolicies({ places, programs }, { platform: 'win32', arch: 'x64' });
+  expect(read.warnings).toEqual([]);
+  expect(read.locked?.settings).toEqual(json('locked.json'));
+  const { virtualMachine: _machine, application, ...rest } = json('defaults.json');
+  expect(read.defaults?.settings).toEqual({
+    ...rest,
+    application: { autoStart: application.autoStart },
+    WSL: { integrations: { Ubuntu: true } },
+  });
+});

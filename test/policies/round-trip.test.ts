@@ -1,0 +1,120 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { deploymentTree } from '../../profiles/deployment-tree.ts';
+import { plistText } from '../../profiles/plist.ts';
+import { regText } from '../../profiles/reg.ts';
+import type { JsonObject } from '../../src/json.ts';
+import type { PolicyPlace } from '../../src/policies/places.ts';
+import type { PolicyHost } from '../../src/policies/policy.ts';
+import { type PolicyPrograms, policyPrograms } from '../../src/policies/programs.ts';
+import { readPolicies } from '../../src/policies/read.ts';
+import { parseRegistryFile } from '../../src/policies/registry-file.ts';
+import type { RegistryKey, RegistryValue } from '../../src/policies/registry-key.ts';
+import { canonicalise } from '../../src/settings/canonical.ts';
+import type { Platform } from '../../src/settings/field.ts';
+import { leafAt, leaves, setLeaf } from '../../src/settings/leaf-paths.ts';
+import { payloadArbitrary } from '../helpers/settings-arbitrary.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+// What `create-profile` writes, a service reads, and finds what was meant.
+
+const KEY = 'HKLM\\SOFTWARE\\Policies\\Rancher Desktop';
+
+function hostOn(platform: Platform): PolicyHost {
+  return platform === 'darwin' ? { platform, arch: 'arm64', osRelease: '23.1.0' } : { platform, arch: 'x64' };
+}
+
+async function lockedAt(place: PolicyPlace, platform: Platform, programs: PolicyPrograms = policyPrograms()) {
+  const { locked, warnings } = await readPolicies({ places: [place], programs }, hostOn(platform));
+  expect(warnings).toEqual([]);
+  return locked?.settings;
+}
+
+/** What a profile means: canonical, and without sections that hold nothing. */
+function meaning(settings: JsonObject): JsonObject {
+  const known: JsonObject = {};
+  for (const [path, value] of leaves(canonicalise(settings))) setLeaf(known, path, value);
+  return known;
+}
+
+const RUNS = { numRuns: 60 };
+
+test('JSON on Linux', async () => {
+  const locked = join(temporaryDirectory(), 'locked.json');
+  const place = { format: 'json' as const, defaults: `${locked}.none`, locked };
+  await fc.assert(
+    fc.asyncProperty(payloadArbitrary('linux'), async (settings) => {
+      writeFileSync(locked, JSON.stringify(settings));
+      expect(await lockedAt(place, 'linux')).toEqual(meaning(settings));
+    }),
+    RUNS,
+  );
+});
+
+test('property lists on macOS', async () => {
+  const locked = join(temporaryDirectory(), 'locked.plist');
+  const place = { format: 'plist' as const, defaults: `${locked}.none`, locked };
+  await fc.assert(
+    fc.asyncProperty(payloadArbitrary('darwin'), async (settings) => {
+      writeFileSync(locked, plistText(deploymentTree(settings)));
+      expect(await lockedAt(place, 'darwin')).toEqual(meaning(settings));
+    }),
+    RUNS,
+  );
+});
+
+describe('the registry on Windows', () => {
+  const place: PolicyPlace = { format: 'registry', key: KEY };
+  const written = (settings: JsonObject) =>
+    Buffer.from(regText(deploymentTree(settings), 'HKEY_LOCAL_MACHINE', 'locked'));
+
+  test('as a file of the registry editor', async () => {
+    await fc.assert(
+      fc.asyncProperty(payloadArbitrary('win32'), async (settings) => {
+        const found = await lockedAt(place, 'win32', {
+          plistAsJson: () => Promise.reject(new Error('not on Windows')),
+          // A question mark: what the console shows cannot be relied on.
+          queryRegistry: async () => 'HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies\\Rancher Desktop\\?',
+          exportRegistry: async () => written(settings),
+        });
+        expect(found).toEqual(meaning(settings));
+      }),
+      RUNS,
+    );
+  });
+
+  test('as a query prints it', async () => {
+    await fc.assert(
+      fc.asyncProperty(payloadArbitrary('win32'), async (settings) => {
+        const key = parseRegistryFile(KEY, written(settings));
+        if (!key) throw new Error('the file is not understood');
+        const printed = lines(KEY.replace('HKLM', 'HKEY_LOCAL_MACHINE'), key).join('\r\n');
+        const found = await lockedAt(place, 'win32', {
+          plistAsJson: () => Promise.reject(new Error('not on Windows')),
+          queryRegistry: async () => printed,
+          exportRegistry: async () => written(settings),
+        });
+        expect(found).toEqual(meaning(settings));
+        expect(leafAt(found ?? {}, 'version')).toBe(19);
+      }),
+      RUNS,
+    );
+  });
+});
+
+/** The form of `reg query /s`. */
+function lines(path: string, { values, keys }: RegistryKey): string[] {
+  return [
+    path,
+    ...values.map((value) => `    ${value.name}    ${value.type}    ${dataText(value)}`),
+    '',
+    ...keys.flatMap((key) => lines(`${path}\\${key.name}`, key)),
+  ];
+}
+
+function dataText({ data }: RegistryValue): string {
+  if (Array.isArray(data)) return data.join('\\0');
+  return typeof data === 'number' ? `0x${data.toString(16)}` : (data ?? '');
+}
