@@ -3,6 +3,7 @@ import type { FastifyHttpOptions, FastifyInstance, FastifyRequest } from 'fastif
 import fastify from 'fastify';
 import { RdError } from '../errors.ts';
 import { collectBody } from './body.ts';
+import { answerClientError } from './client-error.ts';
 import type { ApiContext } from './context.ts';
 import { describedRoutes } from './described-routes.ts';
 import { createErrorHandler, pathOf } from './error-handler.ts';
@@ -29,7 +30,7 @@ import { transientSettingsRoutes } from './routes/transient-settings.ts';
 import { BODY_LIMIT } from './wire-texts.ts';
 
 /** No route has such a path, and no client can ask for it without an escape. */
-const ESCAPED = '/ escaped';
+const NOWHERE = '/ nowhere';
 
 /**
  * The whole API. It never listens: it answers the requests of `server`, which does, or those that are injected.
@@ -44,8 +45,9 @@ export function createApp(context: ApiContext, server?: Server): FastifyInstance
     bodyLimit: BODY_LIMIT,
     ...(server ? { serverFactory: (handler) => server.on('request', handler) } : {}),
     exposeHeadRoutes: true,
+    clientErrorHandler: answerClientError,
     // Fastify would decode escapes and then match; the interface compares the path as it was sent.
-    rewriteUrl: (raw) => (isEscaped(raw.url) ? ESCAPED : (raw.url ?? '/')),
+    rewriteUrl: (raw) => (isRoutable(raw.url) ? (raw.url ?? '/') : NOWHERE),
     routerOptions: { caseSensitive: false, ignoreTrailingSlash: true },
     // Its defaults would turn "8" into 8, drop unknown keys and add defaults.
     ajv: { customOptions: { removeAdditional: false, useDefaults: false, coerceTypes: false, allErrors: true } },
@@ -99,12 +101,11 @@ export function createApp(context: ApiContext, server?: Server): FastifyInstance
   return app;
 }
 
-/** True for an escape in the path; one in the query string is nobody's business. */
-function isEscaped(url = ''): boolean {
-  const at = url.indexOf('%');
-  if (at < 0) return false;
-  const query = url.indexOf('?');
-  return query < 0 || at < query;
+/** False for what the router would change before it compares: `*`, and an escape or a fragment in the path. */
+function isRoutable(url = '/'): boolean {
+  if (url.startsWith('*')) return false;
+  const at = url.search(/[%#?]/);
+  return at < 0 || url[at] === '?';
 }
 
 function unknownCommand(method: string, path: string): RdError {

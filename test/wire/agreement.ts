@@ -42,7 +42,12 @@ export function agreementWith(document: OpenApiDocument): Agreement {
 
 /** The operation that a request line means; letter case and one slash at the end do not matter. */
 export function operationOf(document: OpenApiDocument, method: string, target: string): OpenApiOperation | undefined {
-  const path = (target.split('?', 1)[0] ?? '').toLowerCase().replace(/(?<=.)\/$/, '');
+  const [sent = ''] = target.split('?', 1);
+  // A target may name the server, too (RFC 9112, 3.2.2).
+  const path = sent
+    .toLowerCase()
+    .replace(/^http:\/\/[^/]*/, '')
+    .replace(/(?<=.)\/$/, '');
   const item = Object.entries(document.paths).find(([known]) => known.toLowerCase() === path)?.[1];
   return item?.[(method === 'HEAD' ? 'GET' : method).toLowerCase()];
 }

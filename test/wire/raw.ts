@@ -25,6 +25,11 @@ const PATIENCE = 30_000;
 /** Sends a request with plain sockets, so that no client of ours or of Node makes it better than it is. */
 export async function exchange(to: Connection, request: RawRequest): Promise<RawReply> {
   const body = Buffer.from(request.body ?? '');
+  return parse(await send(to.port, bytesOf(to, request, body)));
+}
+
+/** The request as it goes over the wire. */
+export function bytesOf(to: Connection, request: RawRequest, body = Buffer.from(request.body ?? '')): Buffer {
   const headers = {
     Host: `127.0.0.1:${to.port}`,
     Authorization: `Basic ${Buffer.from(`${to.user}:${to.password}`).toString('base64')}`,
@@ -34,13 +39,13 @@ export async function exchange(to: Connection, request: RawRequest): Promise<Raw
   };
   const lines = Object.entries(headers).flatMap(([name, value]) => (value === undefined ? [] : [`${name}: ${value}`]));
   const head = `${[`${request.method} ${request.target} HTTP/1.1`, ...lines].join('\r\n')}\r\n\r\n`;
-  return parse(await send(to.port, Buffer.concat([Buffer.from(head, 'latin1'), body])));
+  return Buffer.concat([Buffer.from(head, 'latin1'), body]);
 }
 
-/** Everything that comes back until the other side closes. */
-export function send(port: number, bytes: Buffer): Promise<Buffer> {
+/** Everything that comes back until the other side closes. `end`: nothing more will come from this side, and it says so. */
+export function send(port: number, bytes: Buffer, end = false): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const socket = connect(port, '127.0.0.1');
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: end });
     const parts: Buffer[] = [];
     const done = () => {
       clearTimeout(limit);
@@ -54,7 +59,9 @@ export function send(port: number, bytes: Buffer): Promise<Buffer> {
     // A server may refuse and close while a large body is still on its way; what it said before counts.
     socket.once('error', done);
     socket.once('close', done);
-    socket.write(bytes);
+    socket.once('end', () => socket.end());
+    if (end) socket.end(bytes);
+    else socket.write(bytes);
   });
 }
 

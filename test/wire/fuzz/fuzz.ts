@@ -1,0 +1,56 @@
+import fc from 'fast-check';
+import type { OpenApiDocument } from '../../../src/api/openapi.ts';
+import { TEXTS } from '../../../src/api/wire-texts.ts';
+import type { Connection } from '../../../src/client/connection.ts';
+import { agreementWith } from '../agreement.ts';
+import { bytesOf, exchange, parse, send } from '../raw.ts';
+import { type FuzzRequest, requestArbitrary } from './request-arbitrary.ts';
+
+export interface FuzzOptions {
+  seed: number;
+  /** Milliseconds after which no further request is sent. */
+  limitMs: number;
+  requests: number;
+}
+
+/** What is answered before any route, to what is no request; an unknown expectation is refused without a body. */
+const RUNTIME: Readonly<Record<number, string>> = {
+  400: 'Bad Request',
+  417: '',
+  431: 'Request Header Fields Too Large',
+};
+
+/**
+ * Sends random requests, one after the other, and holds every answer against the description: no bug shows as 500, no status,
+ * media type or body is one that is not described, nothing hangs.
+ * @throws Error of fast-check with the seed and the request.
+ */
+export async function fuzz(to: Connection, { seed, limitMs, requests }: FuzzOptions): Promise<void> {
+  const document: OpenApiDocument = JSON.parse(
+    (await exchange(to, { method: 'GET', target: '/v2/openapi.json' })).body,
+  );
+  const agrees = agreementWith(document);
+
+  async function hold(request: FuzzRequest): Promise<void> {
+    const bytes = await send(to.port, bytesOf(to, request), request.malformed);
+    if (bytes.length === 0) {
+      if (request.malformed) return;
+      throw new Error('the connection was closed without an answer');
+    }
+    const reply = parse(bytes);
+    if (reply.status === 500 && (reply.body === TEXTS.internal || reply.body.includes('ERR_INTERNAL'))) {
+      throw new Error('it is answered as a bug');
+    }
+    if (RUNTIME[reply.status] === reply.body || (request.malformed && reply.status < 500)) return;
+    const problems = agrees(request.method, request.target, reply);
+    if (problems.length > 0) throw new Error(`${problems.join('; ')}: ${reply.status} ${reply.body.slice(0, 300)}`);
+  }
+
+  await fc.assert(fc.asyncProperty(requestArbitrary(), hold), {
+    seed,
+    numRuns: requests,
+    interruptAfterTimeLimit: limitMs,
+    // A smaller request on a service that has changed meanwhile would show something else.
+    endOnFailure: true,
+  });
+}
