@@ -41,8 +41,6 @@ export interface Shell {
    * @throws RdError `ERR_DRIVER_TERMINAL` when something else is in the place of a socket, `ERR_PORT_IN_USE`.
    */
   offer(server: Server, at: ServerPlace): Promise<Offer>;
-  /** Takes away a socket file that nobody answers at; harmless where there is none. */
-  removeDeadSocket(path: string): Promise<void>;
   /** The network that containers are to use. Throws `ERR_DRIVER_FAILED` while the machine is off. */
   network(): Promise<EngineNetwork>;
   /** Processes and mounts of an engine that its programs did not take with them when they ended. */

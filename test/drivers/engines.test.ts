@@ -20,7 +20,6 @@ function scriptedShell() {
   const events: string[] = [];
   const left: string[] = [];
   const offers = new Set<string>();
-  const dead = new Set<string>();
   const logged: object[] = [];
   const tables: { healthy: boolean; stillborn: string; taken: string[] } = { healthy: true, stillborn: '', taken: [] };
   let time = 0;
@@ -76,9 +75,6 @@ function scriptedShell() {
         },
       };
     },
-    async removeDeadSocket(path) {
-      if (!offers.has(path)) dead.delete(path);
-    },
     network: async () => NETWORK,
     leftovers: async () => left,
     async clear() {
@@ -87,7 +83,7 @@ function scriptedShell() {
     },
   };
   const crash = (name: string) => programs.set(name, 'ended');
-  return { shell, files, events, left, tables, crash, offers, dead, logged };
+  return { shell, files, events, left, tables, crash, offers, logged };
 }
 
 describe('containerd', () => {

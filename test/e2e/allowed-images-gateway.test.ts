@@ -19,7 +19,7 @@ import { hostPlaces } from '../../src/drivers/machines/host/places.ts';
 import { run } from '../../src/process/run.ts';
 import { engineSpec, MACHINE } from '../contract/driver-suite.ts';
 import { callEngine } from '../helpers/engine-client.ts';
-import { endpointOf, FOREVER, hostTraces, pidOf } from '../helpers/host-instance.ts';
+import { endpointOf, FOREVER, hostTraces } from '../helpers/host-instance.ts';
 import type { LoopbackRegistry } from '../helpers/loopback-registry.ts';
 import { loopbackRegistry } from '../helpers/loopback-registry.ts';
 import { whyNoRealEngine } from '../helpers/real-programs.ts';
@@ -180,31 +180,45 @@ describe.skipIf(reason !== undefined)('the gateway of a real dockerd', () => {
     expect(await build(next, `${NAME}/team/app:1`)).toContain('Successfully built');
   });
 
-  test('what stands in the place of the plugin is left alone, and the engine does not start', async () => {
+  test('an engine that asks another plugin of that name is not left running', async () => {
     const { driver, directory } = await desktop();
-    const { pluginSocket } = mobyPlaces(hostPlaces(directory));
-    mkdirSync(dirname(pluginSocket), { recursive: true });
-    writeFileSync(pluginSocket, 'mine');
-    onTestFinished(() => rmSync(pluginSocket, { force: true }));
-    const refused = { code: 'ERR_DRIVER_TERMINAL', message: expect.stringContaining(`${pluginSocket} is needed`) };
-    await expect(start(driver, NAME)).rejects.toMatchObject(refused);
-    await driver.engines.moby.perform({ do: 'stop' }, FOREVER);
-    expect(readFileSync(pluginSocket, 'utf8')).toBe('mine');
-    rmSync(pluginSocket);
-
-    const other = createServer();
-    await once(other.listen(pluginSocket), 'listening');
-    await expect(start(driver, NAME)).rejects.toMatchObject(refused);
-    await driver.engines.moby.perform({ do: 'stop' }, FOREVER);
-    expect(other.address()).toBe(pluginSocket);
-    const probe = dial(pluginSocket);
-    await once(probe, 'connect');
-    probe.destroy();
-    other.close();
-    await once(other, 'close');
+    const { plugin } = mobyPlaces(hostPlaces(directory));
+    const socket = `/run/docker/plugins/${plugin}.sock`;
+    const yesman = createHttpServer((request, response) => {
+      request.resume();
+      response.end(JSON.stringify({ Implements: ['authz'], Allow: true }));
+    });
+    mkdirSync(dirname(socket), { recursive: true });
+    await once(yesman.listen(socket), 'listening');
+    await expect(start(driver, NAME)).rejects.toMatchObject({
+      code: 'ERR_DRIVER_TERMINAL',
+      message: `dockerd does not ask its plugin ${plugin} about images`,
+    });
+    expect(await driver.engines.moby.observe(FOREVER)).toEqual({ state: 'stopped' });
+    expect(yesman.address()).toBe(socket);
+    yesman.closeAllConnections();
+    yesman.close();
+    await once(yesman, 'close');
     await start(driver, NAME);
-    await expect(pidOf(directory, 'dockerd')).resolves.toBeGreaterThan(0);
+    expect(await driver.engines.moby.observe(FOREVER)).toMatchObject({ state: 'running' });
   });
+
+  test.each(['file', 'socket'])(
+    'a %s in the place of the socket is left alone, and the engine does not start',
+    async (what) => {
+      const { driver, directory } = await desktop();
+      const { pluginSocket } = mobyPlaces(hostPlaces(directory));
+      mkdirSync(dirname(pluginSocket), { recursive: true });
+      const other = createServer();
+      if (what === 'file') writeFileSync(pluginSocket, 'mine');
+      else await once(other.listen(pluginSocket), 'listening');
+      await expect(start(driver, NAME)).rejects.toMatchObject({
+        code: 'ERR_DRIVER_TERMINAL',
+        message: expect.stringContaining(`${pluginSocket} is needed`),
+      });
+      other.close();
+    },
+  );
 });
 
 /** A proxy that wants to know who asks, and knows every name as the loopback. */

@@ -46,7 +46,7 @@ describe.skipIf(reason !== undefined)('allowed images through the tool', () => {
         return tool.rdctl('apply', '-f', profile);
       },
       endpoint: async () => (await tool.status()).engine.endpoint ?? '',
-      plugin: () => `/run/docker/plugins/rdctl-${hostPlaces(directory).id}.sock`,
+      plugin: () => join(hostPlaces(directory).run, 'moby', 'plugin.sock'),
     };
   }
 
@@ -75,6 +75,7 @@ describe.skipIf(reason !== undefined)('allowed images through the tool', () => {
     });
     expect(await apply(`${registry.host}/good:1`)).toMatchObject({ exit: 0 });
     const endpoint = await at();
+    expect(await pluginFiles(directory)).toEqual([]);
     expect(await pull(endpoint, 'good', '1')).toEqual(allowed);
     expect(await pull(endpoint, 'good', '2')).toEqual(denied('good:2'));
     expect(await pull(endpoint, 'team/app', '1')).toEqual(denied('team/app:1'));
@@ -170,6 +171,11 @@ describe.skipIf(reason !== undefined)('allowed images through the tool', () => {
     expect(await hostTraces(directory)).toEqual([]);
   });
 });
+
+/** What other dockerds of the machine would find and ask: an answer that never comes would keep them waiting. */
+async function pluginFiles(directory: string): Promise<string[]> {
+  return (await hostTraces(directory)).filter((trace) => /^rdctl-.*\.(?:sock|spec|json)$/.test(trace));
+}
 
 /** A killed process takes a moment to be gone; then nobody answers at its socket. */
 async function gone(socket: string): Promise<void> {

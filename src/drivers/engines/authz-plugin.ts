@@ -14,24 +14,25 @@ const MAX_BODY = 8 * 1024 * 1024;
  * The server of dockerd's authorization plugin: dockerd asks it before every request to its API, and waits for as long as it does
  * not answer.
  */
-export function authzPlugin({ policy, refused }: Omit<GuardParts, 'out'>): Server {
+export function authzPlugin(parts: Omit<GuardParts, 'out'>): Server {
   return createServer((request, response) => {
-    answer(request, policy, refused).then(
+    answer(request, parts).then(
       (body) => reply(response, body),
       (error: unknown) => reply(response, { Allow: false, Err: String(error) }),
     );
   });
 }
 
-async function answer(request: IncomingMessage, policy: PullPolicy, refused: (why: string) => void): Promise<object> {
+async function answer(request: IncomingMessage, parts: Omit<GuardParts, 'out'>): Promise<object> {
   const text = await bodyOf(request);
   switch (request.url) {
     case '/Plugin.Activate':
       return { Implements: ['authz'] };
     case '/AuthZPlugin.AuthZReq': {
-      const why = denial(callOf(text), policy);
+      parts.asked();
+      const why = denial(callOf(text), parts.policy);
       if (why === undefined) return { Allow: true };
-      refused(why);
+      parts.refused(why);
       return { Allow: false, Msg: why };
     }
     // The answer of a request that was let through.

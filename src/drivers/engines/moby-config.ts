@@ -15,13 +15,15 @@ export interface MobyPlaces {
   socket: string;
   pidFile: string;
   containerd: ContainerdPlaces;
-  /** Name of the authorization plugin, and the socket at which dockerd looks for one of that name. */
+  /** Name of the authorization plugin, and where this process serves it. */
   plugin: string;
   pluginSocket: string;
+  /** Tells dockerd where the plugin of that name is; exists only until dockerd has asked it once. */
+  pluginSpec: string;
 }
 
-/** The same for every dockerd of a machine, and not changed by its configuration. It is empty after a restart of the machine. */
-const PLUGIN_SOCKETS = '/run/docker/plugins';
+/** The same for every dockerd of a machine, and not changed by its configuration. */
+const PLUGIN_SPECS = '/etc/docker/plugins';
 
 export function mobyPlaces({ id, data, run }: ShellPlaces): MobyPlaces {
   const own = join(run, 'moby');
@@ -35,7 +37,8 @@ export function mobyPlaces({ id, data, run }: ShellPlaces): MobyPlaces {
     pidFile: join(own, 'docker.pid'),
     containerd: containerdPlaces(join(data, 'moby-containerd'), join(own, 'c')),
     plugin,
-    pluginSocket: join(PLUGIN_SOCKETS, `${plugin}.sock`),
+    pluginSocket: join(own, 'plugin.sock'),
+    pluginSpec: join(PLUGIN_SPECS, `${plugin}.spec`),
   };
 }
 

@@ -1,3 +1,4 @@
+import { RdError } from '../../errors.ts';
 import type { EngineDriver, EngineSpec, EngineStatus } from '../driver.ts';
 import type { EngineArea, Program, Shell } from '../shell.ts';
 import { adoptGuard } from './adoption.ts';
@@ -54,8 +55,16 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     const unguarded = await adoptGuard(guard, started);
     if (unguarded) return unguarded;
     const socket = await shell.localSocket(places.socket);
+    const before = guard.questions();
     if (!(await answersPing(socket, signal))) {
       return { state: 'unresponsive', message: `dockerd does not answer on ${socket}` };
+    }
+    if (started.spec.allowedImages.enabled) {
+      if (guard.questions() === before) {
+        return { state: 'unresponsive', message: 'dockerd answers without asking the list of allowed images' };
+      }
+      // A service that was killed during a start may have left it.
+      await shell.remove(places.pluginSpec);
     }
     const endpoint = `unix://${socket}`;
     return { state: 'running', spec: started.spec, endpoint, ...(await mobyFacts(socket, signal)) };
@@ -76,7 +85,20 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     await containerd.start(signal);
     await shell.start(gatewayPort === undefined ? dockerd : { ...dockerd, env: gatewayEnvironment(gatewayPort) });
     const socket = await shell.localSocket(places.socket);
+    const before = guard.questions();
     await untilReady(shell, dockerd, () => answersPing(socket, signal, 2_000), READY_MS, signal);
+    if (gatewayPort === undefined) return;
+    // dockerd keeps in mind where its plugin is. Other dockerds of the machine look at the same files, and would wait for it.
+    await shell.remove(places.pluginSpec);
+    if (guard.questions() === before) throw await unasked(signal);
+  }
+
+  /** Another plugin of that name, or a dockerd that knows none: nothing would be denied. */
+  async function unasked(signal: AbortSignal): Promise<RdError> {
+    await stop(signal);
+    return new RdError('ERR_DRIVER_TERMINAL', `dockerd does not ask its plugin ${places.plugin} about images`, {
+      advice: `Look for another plugin of that name in /run/docker/plugins and /usr/lib/docker/plugins, and move it away.`,
+    });
   }
 
   /** Recorded before dockerd starts: the next service has to open the same port. */
@@ -84,6 +106,7 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     if (!spec.allowedImages.enabled) return undefined;
     const gatewayPort = await guard.hold(spec.allowedImages.patterns);
     await record.write({ spec, gatewayPort });
+    await shell.write(places.pluginSpec, `unix://${places.pluginSocket}\n`);
     return gatewayPort;
   }
 
@@ -105,7 +128,7 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     await shell.clear(area);
     // Not before: dockerd asks the plugin until it has ended.
     await guard.release();
-    await shell.removeDeadSocket(places.pluginSocket);
+    await shell.remove(places.pluginSpec);
     await shell.remove(places.run);
     await record.remove();
   }

@@ -13,6 +13,8 @@ export interface PullGuard {
    */
   hold(patterns: readonly string[], port?: number): Promise<number>;
   release(): Promise<void>;
+  /** How often the engine has asked its plugin. An engine that answers without asking is not held to anything. */
+  questions(): number;
 }
 
 /** What a server decides by, and whom it tells. */
@@ -21,6 +23,8 @@ export interface GuardParts {
   out: WayOut;
   /** Told of each request that was denied. */
   refused: (why: string) => void;
+  /** Told of each question to the plugin. */
+  asked: () => void;
 }
 
 type MakeServer = (parts: GuardParts) => Server;
@@ -35,10 +39,14 @@ export interface GuardServers {
 
 export function pullGuard(shell: Shell, { gateway, plugin }: GuardServers): PullGuard {
   const policy = pullPolicy();
+  let questions = 0;
   const parts: GuardParts = {
     policy,
     out: wayOut(shell.environment),
     refused: (why) => shell.log('info', 'an image was denied', { why }),
+    asked: () => {
+      questions += 1;
+    },
   };
   let held: { offers: Offer[]; port: number } | undefined;
   // Looks and steps may come at the same time, and must not open the same place twice.
@@ -83,6 +91,7 @@ export function pullGuard(shell: Shell, { gateway, plugin }: GuardServers): Pull
         held = undefined;
         await close(offers);
       }),
+    questions: () => questions,
   };
 }
 

@@ -27,10 +27,6 @@ export async function offer(server: Server, at: ServerPlace): Promise<Offer> {
   };
 }
 
-export async function removeDeadSocket(path: string): Promise<void> {
-  if ((await whatIs(path)) === 'dead') await rm(path, { force: true });
-}
-
 async function makeRoom(path: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   const found = await whatIs(path);

@@ -9,7 +9,7 @@ import type { DriverContext } from '../../driver.ts';
 import type { EngineNetwork, Shell } from '../../shell.ts';
 import type { Run } from './commands.ts';
 import { clearLeftovers, findLeftovers } from './leftovers.ts';
-import { offer, removeDeadSocket } from './offer.ts';
+import { offer } from './offer.ts';
 import type { HostPlaces } from './places.ts';
 
 export interface HostShellParts {
@@ -36,7 +36,6 @@ export function hostShell({ places, logs, run, environment, pace, network, log }
     log,
     environment,
     offer,
-    removeDeadSocket,
     async start({ name, argv, env }) {
       await startDaemon({ argv, recordFile: recordOf(name), logFile: logOf(name), env: { ...environment, ...env } });
     },
