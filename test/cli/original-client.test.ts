@@ -1,0 +1,221 @@
+import { connect } from 'node:net';
+import { describe, expect, test } from 'vitest';
+import type { JsonObject } from '../../src/json.ts';
+import { startService, type TestService } from '../helpers/service.ts';
+
+// What the original command-line client puts on the wire, byte for byte, sent without a client of ours (cli facts, 3.1, 6.4).
+
+/** The settings that it sends with every change: every group is there, also an empty one. */
+const SKELETON = {
+  version: 19,
+  application: { extensions: { allowed: {} }, telemetry: {}, updater: {}, window: {} },
+  containerEngine: { allowedImages: {} },
+  virtualMachine: { mount: {} },
+  kubernetes: { options: {}, ingress: {} },
+  experimental: {
+    containerEngine: { webAssembly: {} },
+    kubernetes: { options: {} },
+    virtualMachine: { mount: { '9p': {} }, proxy: {} },
+  },
+  WSL: {},
+  portForwarding: {},
+  images: {},
+  containers: {},
+  diagnostics: { connectivity: {} },
+};
+const CHANGE =
+  '{"version":19,"application":{"extensions":{"allowed":{}},"telemetry":{},"updater":{},"window":{}},' +
+  '"containerEngine":{"name":"docker","allowedImages":{}},"virtualMachine":{"mount":{}},' +
+  '"kubernetes":{"enabled":false,"options":{},"ingress":{}},' +
+  '"experimental":{"containerEngine":{"webAssembly":{}},"kubernetes":{"options":{}},' +
+  '"virtualMachine":{"mount":{"9p":{}},"proxy":{}}},"WSL":{},"portForwarding":{},"images":{},"containers":{},' +
+  '"diagnostics":{"connectivity":{}}}';
+
+interface Raw {
+  status: number;
+  reason: string;
+  headers: Map<string, string>;
+  body: string;
+}
+
+/** One request as it is written there, on a connection of its own that the server closes. */
+function exchange({ service }: TestService, method: string, path: string, body?: string): Promise<Raw> {
+  const { user, password } = service.connection;
+  const length =
+    body === undefined
+      ? method === 'GET'
+        ? []
+        : ['Content-Length: 0']
+      : [`Content-Length: ${Buffer.byteLength(body)}`];
+  const head = [
+    `${method} ${path} HTTP/1.1`,
+    `Host: 127.0.0.1:${service.port}`,
+    'User-Agent: Go-http-client/1.1',
+    'Connection: close',
+    ...length,
+    `Authorization: Basic ${btoa(`${user}:${password}`)}`,
+    `Content-Type: ${body === undefined ? 'text/plain' : 'application/json'}`,
+    'Accept-Encoding: gzip',
+  ];
+  return new Promise((resolve, reject) => {
+    const socket = connect(service.port, '127.0.0.1');
+    const parts: Buffer[] = [];
+    socket.on('data', (part) => parts.push(part));
+    socket.once('error', reject);
+    // Nothing but the server's own end ends the exchange.
+    socket.once('end', () => resolve(parsed(Buffer.concat(parts).toString('utf8'))));
+    socket.write(`${head.join('\r\n')}\r\n\r\n${body ?? ''}`);
+  });
+}
+
+function parsed(text: string): Raw {
+  const [head = '', ...rest] = text.split('\r\n\r\n');
+  const [line = '', ...lines] = head.split('\r\n');
+  const [, status = '', reason = ''] = /^HTTP\/1\.1 (\d{3}) (.*)$/.exec(line) ?? [];
+  const headers = new Map(
+    lines.map((each) => [each.slice(0, each.indexOf(':')).toLowerCase(), each.slice(each.indexOf(':') + 2)]),
+  );
+  const body = rest.join('\r\n\r\n');
+  return { status: Number(status), reason, headers, body };
+}
+
+test('the skeleton is that of the recorded request', () => {
+  const { containerEngine, kubernetes, ...rest } = SKELETON;
+  expect(JSON.parse(CHANGE)).toEqual({
+    ...rest,
+    containerEngine: { name: 'docker', ...containerEngine },
+    kubernetes: { enabled: false, ...kubernetes },
+  });
+});
+
+describe('set', () => {
+  test('changes what it names and nothing else', async () => {
+    const running = await startService({ power: 'stopped' });
+    const before = (await running.client.settings()).settings;
+    const reply = await exchange(running, 'PUT', '/v1/settings', CHANGE);
+    expect(reply).toMatchObject({
+      status: 202,
+      reason: 'Accepted',
+      body: 'settings updated; no restart required',
+    });
+    expect(reply.headers.get('content-type')).toMatch(/^text\/plain/);
+    const kubernetes = { ...(before.kubernetes as JsonObject), enabled: false };
+    expect((await running.client.settings()).settings).toEqual({ ...before, kubernetes });
+    expect(await exchange(running, 'PUT', '/v1/settings', CHANGE)).toMatchObject({
+      status: 202,
+      body: 'no changes necessary',
+    });
+  });
+
+  test('the empty skeleton is no change', async () => {
+    const running = await startService({ power: 'stopped' });
+    const reply = await exchange(running, 'PUT', '/v1/settings', JSON.stringify(SKELETON));
+    expect(reply).toMatchObject({ status: 202, body: 'no changes necessary' });
+    expect(reply.headers.get('rdctl-ignored-keys')).toBeUndefined();
+  });
+
+  test('of a running backend says what it sets off', async () => {
+    const running = await startService({ power: 'started' });
+    await running.converged();
+    const other = CHANGE.replace('"name":"docker"', '"name":"containerd"');
+    expect(await exchange(running, 'PUT', '/v1/settings', other)).toMatchObject({
+      status: 202,
+      body: 'reconfiguring Rancher Desktop to apply changes (this may take a while)',
+    });
+  });
+
+  test.each([
+    [
+      '"name":"beefalo"',
+      'Invalid value for "containerEngine.name": <"beefalo">; must be one of ["containerd","moby","docker"]',
+    ],
+    ['"name":5', 'Invalid value for "containerEngine.name": <5>'],
+  ])('%s is refused with the line that scripts look for', async (part, line) => {
+    const running = await startService({ power: 'stopped' });
+    const reply = await exchange(running, 'PUT', '/v1/settings', CHANGE.replace('"name":"docker"', part));
+    expect(reply).toMatchObject({ status: 400, reason: 'Bad Request' });
+    expect(reply.body).toMatch(/^errors in attempt to update settings:\n/);
+    expect(reply.body).toContain(line);
+  });
+
+  test('of a newer client is refused', async () => {
+    const running = await startService({ power: 'stopped' });
+    const reply = await exchange(running, 'PUT', '/v1/settings', JSON.stringify({ ...SKELETON, version: 20 }));
+    expect(reply.status).toBe(400);
+  });
+});
+
+describe('the other commands', () => {
+  test('list-settings, start and create-profile read the settings', async () => {
+    const running = await startService({ power: 'stopped' });
+    const reply = await exchange(running, 'GET', '/v1/settings');
+    expect(reply.status).toBe(200);
+    expect(reply.body.endsWith('}\n')).toBe(true);
+    expect(JSON.parse(reply.body)).toMatchObject({ version: 19 });
+    expect(reply.headers.get('content-length')).toBe(String(Buffer.byteLength(reply.body)));
+    expect(reply.headers.get('connection')).toBe('close');
+    expect(reply.headers.get('content-encoding')).toBeUndefined();
+  });
+
+  test('start --wait reads the state, snapshot writes it', async () => {
+    const running = await startService({ power: 'started' });
+    await running.converged();
+    const state = async () => JSON.parse((await exchange(running, 'GET', '/v1/backend_state')).body);
+    expect(await state()).toEqual({ vmState: 'STARTED', locked: false });
+    const put = (body: string) => exchange(running, 'PUT', '/v1/backend_state', body);
+    expect(await put('{"vmState":"STOPPED","locked":true}')).toMatchObject({ status: 202 });
+    await running.converged();
+    expect(await state()).toMatchObject({ vmState: 'STOPPED' });
+    expect(await put('{"vmState":"STARTED","locked":false}')).toMatchObject({ status: 202 });
+    await running.converged();
+    expect(await state()).toEqual({ vmState: 'STARTED', locked: false });
+  });
+
+  test('api', async () => {
+    const running = await startService({ power: 'stopped' });
+    expect(JSON.parse((await exchange(running, 'GET', '/')).body).slice(0, 3)).toEqual(['GET /', 'GET /v0', 'GET /v1']);
+    expect(await exchange(running, 'GET', '/v1/foo%20bar')).toMatchObject({ status: 404 });
+    expect(await exchange(running, 'PUT', '/v1/settings', '')).toMatchObject({ status: 400 });
+    expect(await exchange(running, 'GET', '/v0/diagnostic_ids')).toMatchObject({ status: 400 });
+  });
+
+  test('reset', async () => {
+    const running = await startService({ power: 'started' });
+    await running.converged();
+    expect(await exchange(running, 'PUT', '/v1/k8s_reset', '{"mode":"fast"}')).toMatchObject({
+      status: 200,
+      body: 'Rancher Desktop fast reset successful',
+    });
+    expect(await exchange(running, 'PUT', '/v1/k8s_reset', '{"mode":"wipe"}')).toMatchObject({
+      status: 200,
+      body: 'Rancher Desktop wipe reset successful',
+    });
+  });
+
+  test('extension', async () => {
+    const running = await startService({ power: 'started' });
+    await running.converged();
+    expect(await exchange(running, 'GET', '/v1/extensions')).toMatchObject({ status: 200, body: '{}' });
+    expect(await exchange(running, 'POST', '/v1/extensions/uninstall?id=no/such')).toMatchObject({
+      status: 204,
+      body: '',
+    });
+    expect((await exchange(running, 'POST', '/v1/extensions/install')).status).toBe(400);
+    // It puts the name into the address as it is.
+    expect((await exchange(running, 'POST', '/v1/extensions/install?id=a b')).status).toBe(400);
+  });
+
+  test('shutdown', async () => {
+    const running = await startService({ power: 'started' });
+    await running.converged();
+    expect(await exchange(running, 'PUT', '/v1/shutdown')).toMatchObject({ status: 202, body: 'Shutting down.' });
+    await running.service.stopped;
+  });
+
+  test('a wrong password', async () => {
+    const running = await startService({ power: 'stopped' });
+    const { connection, port } = running.service;
+    const other = { ...running, service: { ...running.service, port, connection: { ...connection, password: 'x' } } };
+    expect(await exchange(other, 'GET', '/v1/settings')).toMatchObject({ status: 401, reason: 'Unauthorized' });
+  });
+});
