@@ -1,0 +1,174 @@
+import { createHash } from 'node:crypto';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { provideContext, withdrawContext } from '../../src/host-integration/docker-context.ts';
+import type { IntegrationTargets } from '../../src/host-integration/targets.ts';
+import { testTargets } from '../helpers/integration-targets.ts';
+
+const ENDPOINT = 'unix:///home/x/docker.sock';
+
+let targets: IntegrationTargets;
+let config: string;
+beforeEach(() => {
+  targets = testTargets();
+  config = join(targets.dockerConfig, 'config.json');
+});
+
+function metaOf(name = 'rdctl'): string {
+  const digest = createHash('sha256').update(name).digest('hex');
+  return join(targets.dockerConfig, 'contexts', 'meta', digest, 'meta.json');
+}
+
+function writeConfig(text: string): void {
+  mkdirSync(targets.dockerConfig, { recursive: true });
+  writeFileSync(config, text);
+}
+
+const selected = () => JSON.parse(readFileSync(config, 'utf8')).currentContext;
+
+describe('the context', () => {
+  test('is what the docker command line reads, and is selected', async () => {
+    const outcomes = await provideContext(ENDPOINT, targets);
+    expect(outcomes.map(({ state, file }) => [state, file])).toEqual([
+      ['managed', metaOf()],
+      ['managed', config],
+    ]);
+    expect(JSON.parse(readFileSync(metaOf(), 'utf8'))).toMatchObject({
+      Name: 'rdctl',
+      Metadata: { Description: 'The moby engine of rdctl' },
+      Endpoints: { docker: { Host: ENDPOINT, SkipTLSVerify: false } },
+    });
+    expect(selected()).toBe('rdctl');
+    expect(statSync(config).mode & 0o777).toBe(0o600);
+  });
+
+  test('follows the endpoint, and stays as it is otherwise', async () => {
+    await provideContext(ENDPOINT, targets);
+    const before = statSync(metaOf(), { bigint: true });
+    await provideContext(ENDPOINT, targets);
+    expect(statSync(metaOf(), { bigint: true }).ino).toBe(before.ino);
+    await provideContext('unix:///other.sock', targets);
+    expect(readFileSync(metaOf(), 'utf8')).toContain('unix:///other.sock');
+    await withdrawContext(targets);
+    expect(existsSync(targets.dockerConfig)).toBe(false);
+  });
+
+  test('goes with everything that was made for it', async () => {
+    await provideContext(ENDPOINT, targets);
+    await withdrawContext(targets);
+    expect(readdirSync(targets.home)).toEqual(['.local']);
+    expect((await withdrawContext(targets)).map(({ state }) => state)).toEqual(['clean']);
+  });
+
+  test('has the name of the compatible application in drop-in mode', async () => {
+    targets = testTargets({ dropIn: true });
+    await provideContext(ENDPOINT, targets);
+    expect(metaOf('rancher-desktop')).toContain('b547d66a5de60e5f0843aba28283a8875c2ad72e99ba076060ef9ec7c09917c8');
+    expect(existsSync(metaOf('rancher-desktop'))).toBe(true);
+  });
+});
+
+describe('what is foreign', () => {
+  test.each([
+    '{\n\t"auths": {\n\t\t"registry.example.com": {}\n\t},\n\t"credsStore": "secret"\n}',
+    '{"currentContext":"default"}\n',
+    '{ "currentContext" : "" , "a": 1 }',
+    '{}',
+  ])('is the same before and after, byte for byte: %j', async (text) => {
+    writeConfig(text);
+    chmodSync(config, 0o640);
+    mkdirSync(join(targets.dockerConfig, 'contexts', 'meta', 'abc'), { recursive: true });
+    await provideContext(ENDPOINT, targets);
+    expect(selected()).toBe('rdctl');
+    expect(statSync(config).mode & 0o777).toBe(0o640);
+    await withdrawContext(targets);
+    expect(readFileSync(config, 'utf8')).toBe(text);
+    expect(readdirSync(join(targets.dockerConfig, 'contexts', 'meta'))).toEqual(['abc']);
+  });
+
+  test('a context that somebody has selected stays selected', async () => {
+    writeConfig('{"currentContext":"work"}');
+    const [made, left] = await provideContext(ENDPOINT, targets);
+    expect(made).toMatchObject({ state: 'managed' });
+    expect(left).toMatchObject({ state: 'left', message: 'the context work is selected there, and stays so' });
+    await withdrawContext(targets);
+    expect(readFileSync(config, 'utf8')).toBe('{"currentContext":"work"}');
+  });
+
+  test('who goes back to default, or on to another, is not brought back', async () => {
+    writeConfig('{}');
+    await provideContext(ENDPOINT, targets);
+    for (const choice of ['{}', '{"currentContext":"work"}']) {
+      writeConfig(choice);
+      expect((await provideContext(ENDPOINT, targets))[1]).toMatchObject({ state: 'left' });
+      expect(readFileSync(config, 'utf8')).toBe(choice);
+    }
+    await withdrawContext(targets);
+    await provideContext(ENDPOINT, targets);
+    expect(selected()).toBe('work');
+  });
+
+  test('an engine of the system stays the default', async () => {
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(targets.systemSocket, resolve));
+    onTestFinished(() => void server.close());
+    expect((await provideContext(ENDPOINT, targets))[1]).toMatchObject({
+      state: 'left',
+      message: expect.stringContaining('docker context use rdctl'),
+    });
+    expect(existsSync(config)).toBe(false);
+  });
+
+  test('a context of our name that we did not make is neither changed nor removed', async () => {
+    const text = JSON.stringify({ Name: 'rdctl', Metadata: {}, Endpoints: {} });
+    mkdirSync(join(metaOf(), '..'), { recursive: true });
+    writeFileSync(metaOf(), text);
+    expect(await provideContext(ENDPOINT, targets)).toMatchObject([{ state: 'left' }]);
+    expect(await withdrawContext(targets)).toEqual([]);
+    expect(readFileSync(metaOf(), 'utf8')).toBe(text);
+  });
+
+  test.each(['{"currentContext": ', '[]', '{"currentContext":1}'])('%s is left alone with a reason', async (text) => {
+    writeConfig(text);
+    expect((await provideContext(ENDPOINT, targets))[1]).toMatchObject({
+      state: 'failed',
+      message: expect.stringContaining('the configuration of docker was not changed'),
+    });
+    expect(readFileSync(config, 'utf8')).toBe(text);
+  });
+
+  test('a linked config.json is changed where it is; a circle of links is refused', async () => {
+    mkdirSync(targets.dockerConfig, { recursive: true });
+    const real = join(targets.home, 'docker-config.json');
+    writeFileSync(real, '{"a":1}');
+    symlinkSync('../docker-config.json', config);
+    await provideContext(ENDPOINT, targets);
+    expect(JSON.parse(readFileSync(real, 'utf8'))).toEqual({ a: 1, currentContext: 'rdctl' });
+    await withdrawContext(targets);
+    expect(readFileSync(real, 'utf8')).toBe('{"a":1}');
+
+    targets = testTargets();
+    mkdirSync(targets.dockerConfig, { recursive: true });
+    symlinkSync('config.json', join(targets.dockerConfig, 'config.json'));
+    expect(await provideContext(ENDPOINT, targets)).toMatchObject([{ state: 'managed' }, { state: 'failed' }]);
+  });
+});
+
+test('a context that cannot be deselected is not removed: docker would have nothing to talk to', async () => {
+  writeConfig('{}');
+  await provideContext(ENDPOINT, targets);
+  writeConfig('{"currentContext":"rdctl"');
+  expect(await withdrawContext(targets)).toMatchObject([{ state: 'failed' }]);
+  expect(existsSync(metaOf())).toBe(true);
+});
