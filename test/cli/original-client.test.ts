@@ -68,7 +68,10 @@ function exchange({ service }: TestService, method: string, path: string, body?:
   });
 }
 
-function parsed(text: string): Raw {
+/** Interim answers are passed over, as that client does with the first five of them. */
+function parsed(answer: string): Raw {
+  const interim = /^(?:HTTP\/1\.1 1\d\d .*?\r\n\r\n){1,5}/s.exec(answer)?.[0] ?? '';
+  const text = answer.slice(interim.length);
   const [head = '', ...rest] = text.split('\r\n\r\n');
   const [line = '', ...lines] = head.split('\r\n');
   const [, status = '', reason = ''] = /^HTTP\/1\.1 (\d{3}) (.*)$/.exec(line) ?? [];
