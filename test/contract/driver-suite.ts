@@ -12,6 +12,7 @@ import type {
   MachineSpec,
   ServicePort,
 } from '../../src/drivers/driver.ts';
+import { checkImages, type SampleImage } from './image-suite.ts';
 
 /** A driver under the contract, with what the suite needs to look behind it. */
 export interface DriverSubject {
@@ -30,6 +31,10 @@ export interface DriverSubject {
   cluster?: { web: ServicePort; webName: string };
   /** Two images that the engines' registries have, by their whole names. */
   registryImages(): Promise<readonly [string, string]>;
+  /** An image that the engines can fetch. */
+  sampleImage(): Promise<SampleImage>;
+  /** One whose command goes on for ever. */
+  companionImage(): Promise<string>;
   /** Damages the running machine so that `adjust` can bring it back; absent where nothing of it can go missing. */
   damage?(directory: string): Promise<void>;
 }
@@ -217,6 +222,34 @@ export function driverSuite(subject: DriverSubject): void {
       await stop('moby');
       await start(engineSpec('moby'));
       expect(await engine('moby')).toMatchObject({ state: 'running' });
+    });
+
+    test.each(['moby', 'containerd'] as const)('looks into images of %s without running them', async (name) => {
+      await machine('start');
+      await start(engineSpec(name));
+      await checkImages(driver.engines[name], await subject.sampleImage());
+    });
+
+    test('keeps containers for the service with moby, over a stop of the engine', async () => {
+      const { images, companions } = driver.engines.moby;
+      if (!images || !companions) throw new Error('moby keeps no containers');
+      const sample = await subject.companionImage();
+      await machine('start');
+      await start(engineSpec('moby'));
+      await expect(companions.ensure({ id: 'one', image: sample }, never)).rejects.toMatchObject({
+        code: 'ERR_NOT_FOUND',
+      });
+      await images.pull(sample, never);
+      for (let round = 0; round < 2; round += 1) await companions.ensure({ id: 'one', image: sample }, never);
+      expect(await companions.list(never)).toEqual([{ id: 'one', image: sample }]);
+      expect(await engine('moby')).toMatchObject({ workload: { runningContainers: 1, containers: 1 } });
+      await stop('moby');
+      await start(engineSpec('moby'));
+      await companions.ensure({ id: 'one', image: sample }, never);
+      expect(await engine('moby')).toMatchObject({ workload: { runningContainers: 1, containers: 1 } });
+      for (let round = 0; round < 2; round += 1) await companions.remove('one', never);
+      expect(await companions.list(never)).toEqual([]);
+      expect(await engine('moby')).toMatchObject({ workload: { containers: 0 } });
     });
 
     test('gives a reason, as a clause, for everything that it refuses', () => {

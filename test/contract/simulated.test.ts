@@ -1,6 +1,7 @@
 import type { EngineName } from '../../src/drivers/driver.ts';
 import { simulated } from '../../src/drivers/machines/simulated/index.ts';
 import type { EngineModel } from '../../src/drivers/machines/simulated/model.ts';
+import { SIMULATED_REGISTRY } from '../../src/drivers/machines/simulated/registry.ts';
 import { fileStore } from '../../src/drivers/machines/simulated/store.ts';
 import { driverSuite } from './driver-suite.ts';
 
@@ -27,6 +28,19 @@ driverSuite({
     },
   },
   traces: async () => [],
+  companionImage: async () => 'docker.io/simulated/panel-service:1.0.0',
+  async sampleImage() {
+    const image = SIMULATED_REGISTRY['docker.io/simulated/hello:1.0.0'];
+    return {
+      name: 'docker.io/simulated/hello',
+      tag: '1.0.0',
+      labels: image?.labels ?? {},
+      file: { path: '/ui/version.txt', text: '1.0.0' },
+      directory: { path: '/ui', files: ['index.html', 'start.html', 'version.txt'] },
+      link: '/pages',
+      escape: '/outside/hostname',
+    };
+  },
   registryImages: async () => ['docker.io/simulated/hello:1.0.0', 'docker.io/simulated/panel:v1'],
   cluster: { web: { namespace: 'default', service: 'web', port: 80 }, webName: 'http' },
 });

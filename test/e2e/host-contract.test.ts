@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import type { Driver, EngineName } from '../../src/drivers/driver.ts';
@@ -14,6 +14,7 @@ import type { LoopbackRegistry } from '../helpers/loopback-registry.ts';
 import { loopbackRegistry } from '../helpers/loopback-registry.ts';
 import { whyNoRealEngine } from '../helpers/real-programs.ts';
 import { putImage } from '../helpers/registry-image.ts';
+import { pushScratch } from '../helpers/registry-push.ts';
 
 const IMAGE = 'docker.io/test/kept:1';
 
@@ -38,6 +39,26 @@ async function has(driver: Driver, name: EngineName): Promise<boolean> {
   return (await ctr(driver, ['images', 'ls', '-q'])).includes(IMAGE);
 }
 
+/** Two layers: the second takes a file away, changes one, and makes a directory out of a file. */
+const SAMPLE = {
+  labels: { 'org.example.title': 'Sample' },
+  layers: [
+    [
+      { path: 'data/new.txt', content: 'first' },
+      { path: 'data/old.txt', content: 'old' },
+      { path: 'data/deep', content: 'a file' },
+      { path: 'data/shortcut', link: 'new.txt' },
+    ],
+    [
+      { path: 'data/.wh.old.txt' },
+      { path: 'data/new.txt', content: 'second' },
+      { path: 'data/deep/file', content: 'below' },
+      { path: 'link', link: '/data' },
+      { path: 'outside', link: '/../../../etc' },
+    ],
+  ],
+};
+
 const reason = await whyNoRealEngine();
 describe('with real engines', () => {
   if (reason !== undefined) {
@@ -60,6 +81,27 @@ describe('with real engines', () => {
       await ended(pid);
     },
     data: { put, has },
+    async sampleImage() {
+      await pushScratch(registry.host, 'sample/image', '1.0', SAMPLE);
+      return {
+        name: `${registry.host}/sample/image`,
+        tag: '1.0',
+        labels: SAMPLE.labels,
+        file: { path: '/data/new.txt', text: 'second' },
+        directory: { path: '/data', files: ['new.txt', 'deep', 'deep/file', 'shortcut'] },
+        link: '/link',
+        escape: '/outside/hostname',
+      };
+    },
+    async companionImage() {
+      const image = {
+        ...SAMPLE,
+        command: ['/bin/busybox', 'sleep', '100000'],
+        layers: [[{ path: 'bin/busybox', content: readFileSync('/bin/busybox') }]],
+      };
+      await pushScratch(registry.host, 'sample/companion', '1.0', image);
+      return `${registry.host}/sample/companion:1.0`;
+    },
     traces: hostTraces,
     async damage(directory) {
       const { chain } = hostPlaces(directory);

@@ -91,13 +91,14 @@ async function archiveOf(
   const head = await callMoby(socket, { method: 'HEAD', path: at(path) }, signal);
   head.resume();
   if (head.statusCode === 404) return undefined;
-  if (head.statusCode !== 200) throw mobyRefusal(head.statusCode ?? 0, '');
   const target = linkTarget(head.headers['x-docker-container-path-stat']);
   const answer = await callMoby(socket, { method: 'GET', path: at(target ?? path) }, signal);
   if (answer.statusCode === 200) return answer;
   const text = await textOf(answer);
-  if (answer.statusCode === 404) return undefined;
-  throw mobyRefusal(answer.statusCode ?? 0, text);
+  const refusal = mobyRefusal(answer.statusCode ?? 0, text);
+  // A path that goes on below a file is an error of dockerd's own.
+  if (answer.statusCode === 404 || /not a directory/.test(refusal.message)) return undefined;
+  throw refusal;
 }
 
 function linkTarget(header: string | string[] | undefined): string | undefined {

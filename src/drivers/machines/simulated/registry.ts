@@ -25,6 +25,7 @@ function hello(version: string): SimulatedImage {
     '/ui/index.html': PAGE,
     '/ui/version.txt': version,
     '/pages': { link: '/ui' },
+    '/outside': { link: '/../../etc' },
     '/ui/start.html': { link: 'index.html' },
   };
   return { labels: labels('Hello'), files };
