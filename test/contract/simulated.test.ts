@@ -38,7 +38,7 @@ driverSuite({
       file: { path: '/ui/version.txt', text: '1.0.0' },
       directory: { path: '/ui', files: ['index.html', 'start.html', 'version.txt'] },
       link: '/pages',
-      escape: '/outside/hostname',
+      escape: '/outside/passwd',
     };
   },
   registryImages: async () => ['docker.io/simulated/hello:1.0.0', 'docker.io/simulated/panel:v1'],

@@ -90,7 +90,7 @@ describe('with real engines', () => {
         file: { path: '/data/new.txt', text: 'second' },
         directory: { path: '/data', files: ['new.txt', 'deep', 'deep/file', 'shortcut'] },
         link: '/link',
-        escape: '/outside/hostname',
+        escape: '/outside/passwd',
       };
     },
     async companionImage() {
