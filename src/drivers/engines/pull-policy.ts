@@ -44,6 +44,8 @@ export function pullPolicy(): PullPolicy {
           const image = { registry, repository: request.repository };
           return list.allowsSomeOf(registry, request.repository) ? undefined : explainImage(image, list.patterns);
         }
+        case 'unclear':
+          return `the address of the request is not spelled as clients spell it, so it could be for an image that is not allowed`;
         case 'other':
         case 'unknown':
           return list.reaches(registry) ? undefined : explainRegistry(registry, list.patterns);

@@ -1,3 +1,4 @@
+import { posix } from 'node:path';
 import { isDigest } from '../../allowed-images/reference.ts';
 
 /** What a request to a registry is about. */
@@ -9,14 +10,17 @@ export type RegistryRequest =
   /** Anything else of the registry's interface: its version, lists of tags, writes. */
   | { wants: 'other' }
   /** Not a path of that interface. */
-  | { wants: 'unknown' };
+  | { wants: 'unknown' }
+  /** A path of that interface in a spelling that a server may read in another way than we do. */
+  | { wants: 'unclear' };
 
 /** Reads `/v2/REPOSITORY/manifests/REFERENCE` and the like. A repository may itself have parts of these names, so the last counts. */
 export function registryRequest(method: string, path: string): RegistryRequest {
   const decoded = decode(path);
-  if (decoded === undefined || !/^\/v2(?:\/|$)/.test(decoded)) return { wants: 'unknown' };
-  // What a server might resolve differently is not worth guessing at.
-  if (/\/\/|\/\.\.?(?:\/|$)/.test(decoded)) return { wants: 'unknown' };
+  if (decoded === undefined) return { wants: 'unclear' };
+  const plain = posix.normalize(decoded).replace(/^\/+/, '/');
+  if (!/^\/v2(?:\/|$)/.test(plain)) return { wants: 'unknown' };
+  if (plain !== decoded) return { wants: 'unclear' };
   const parts = decoded.slice('/v2/'.length).split('/');
   const reading = method === 'GET' || method === 'HEAD';
   const [kind, reference = ''] = parts.slice(-2);

@@ -1,0 +1,226 @@
+import { once } from 'node:events';
+import type { IncomingMessage, RequestListener, Server } from 'node:http';
+import { createServer, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { afterEach, describe, expect, test } from 'vitest';
+import { outboundProxy } from '../../src/drivers/engines/outbound-proxy.ts';
+import type { GuardParts } from '../../src/drivers/engines/pull-guard.ts';
+import { pullPolicy } from '../../src/drivers/engines/pull-policy.ts';
+import { registryGateway } from '../../src/drivers/engines/registry-gateway.ts';
+import { proxyFor, wayOut } from '../../src/drivers/engines/way-out.ts';
+
+const servers: Server[] = [];
+afterEach(() => {
+  for (const server of servers.splice(0)) {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+async function listening(server: Server): Promise<number> {
+  servers.push(server);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return (server.address() as AddressInfo).port;
+}
+
+interface Answer {
+  status: number;
+  phrase: string;
+  headers: IncomingMessage['headers'];
+  body: string;
+}
+
+function ask(port: number, path: string, method = 'GET', headers: Record<string, string> = {}): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const call = request({ host: '127.0.0.1', port, path, method, headers, agent: false }, async (response) => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of response) chunks.push(chunk);
+      const { statusCode = 0, statusMessage = '' } = response;
+      const body = Buffer.concat(chunks).toString();
+      resolve({ status: statusCode, phrase: statusMessage, headers: response.headers, body });
+    });
+    call.on('error', reject);
+    call.end();
+  });
+}
+
+/** A registry whose images have the digest `sha256:cc…` behind an index. */
+const CHILD = `sha256:${'c'.repeat(64)}`;
+const LIST = `sha256:${'d'.repeat(64)}`;
+
+async function world(patterns: readonly string[], serve: (...make: [GuardParts]) => Server) {
+  const seen: { method: string; url: string; headers: IncomingMessage['headers'] }[] = [];
+  const registry: RequestListener = (incoming, response) => {
+    const { method = '', url = '', headers } = incoming;
+    seen.push({ method, url, headers });
+    if (url.includes('/blobs/')) {
+      response.writeHead(307, { location: url.includes('own') ? '/v2/own/moved?x=1' : 'https://store.example/layer' });
+      return response.end();
+    }
+    if (url.includes('/private/')) {
+      response.writeHead(401, { 'www-authenticate': 'Bearer realm="https://auth.example/token"' });
+      return response.end();
+    }
+    const body = JSON.stringify({ manifests: [{ digest: CHILD }] });
+    const packed = headers['accept-encoding'] === 'gzip';
+    response.writeHead(200, { 'docker-content-digest': LIST, ...(packed ? { 'content-encoding': 'gzip' } : {}) });
+    response.end(packed ? gzipSync(body) : body);
+  };
+  const registryPort = await listening(createServer(registry));
+  const policy = pullPolicy();
+  policy.set(patterns.map((pattern) => pattern.replace('REG', `127.0.0.1:${registryPort}`)));
+  const refusals: string[] = [];
+  const parts: GuardParts = {
+    policy,
+    out: wayOut({}),
+    refused: (why) => refusals.push(why),
+    asked: () => undefined,
+  };
+  const port = await listening(serve(parts));
+  return { port, host: `127.0.0.1:${registryPort}`, seen, refusals, policy };
+}
+
+describe("the gateway for containerd's clients", () => {
+  test('resolves a tag and then the digests that it led to, and nothing else', async () => {
+    const { port, host, seen, refusals } = await world(['REG/app:1'], registryGateway);
+    const of = (reference: string) => `/v2/app/manifests/${reference}?ns=${host}`;
+    expect(await ask(port, of(LIST))).toMatchObject({ status: 403 });
+    expect(await ask(port, of('1'), 'HEAD')).toMatchObject({ status: 200, headers: { 'docker-content-digest': LIST } });
+    expect(await ask(port, of(CHILD))).toMatchObject({ status: 403 });
+    // The list has to come as it is, or nothing could be read in it.
+    expect(await ask(port, of(LIST), 'GET', { 'accept-encoding': 'gzip' })).toMatchObject({
+      status: 200,
+      body: JSON.stringify({ manifests: [{ digest: CHILD }] }),
+    });
+    expect(await ask(port, of(CHILD))).toMatchObject({ status: 200 });
+    const denied = await ask(port, of('2'));
+    expect(denied).toMatchObject({ status: 403, phrase: expect.stringMatching(/^Forbidden: .*app:2 is not among/) });
+    expect(JSON.parse(denied.body)).toEqual({
+      errors: [{ code: 'DENIED', message: expect.stringContaining(`${host}/app:2`) }],
+    });
+    expect(refusals).toHaveLength(3);
+    expect(seen.map(({ url }) => url)).not.toContain('/v2/app/manifests/2');
+  });
+
+  test('hands on credentials, challenges and other query, and keeps to itself what is of the connection', async () => {
+    const { port, host, seen } = await world(['REG'], registryGateway);
+    const asked = await ask(port, `/v2/private/manifests/1?ns=${host}&n=3`, 'GET', {
+      authorization: 'Bearer token',
+      'proxy-authorization': 'Basic secret',
+      accept: 'application/json',
+    });
+    expect(asked).toMatchObject({ status: 401, headers: { 'www-authenticate': expect.stringContaining('realm') } });
+    expect(seen[0]).toMatchObject({
+      url: '/v2/private/manifests/1?n=3',
+      headers: { authorization: 'Bearer token', accept: 'application/json', host },
+    });
+    expect(seen[0]?.headers).not.toHaveProperty('proxy-authorization');
+  });
+
+  test('leads to layers elsewhere, and back through itself to those of the registry', async () => {
+    const { port, host } = await world(['REG'], registryGateway);
+    const location = async (path: string) => (await ask(port, `${path}?ns=${host}`)).headers.location;
+    expect(await location(`/v2/app/blobs/${CHILD}`)).toBe('https://store.example/layer');
+    expect(await location(`/v2/own/blobs/${CHILD}`)).toBe(`/v2/own/moved?x=1&ns=${encodeURIComponent(host)}`);
+  });
+
+  test.each(['/v2/', '/v2/app/manifests/1', '/v2/?ns=', '/v2/?ns=a/b', '/v2/?ns=a@b', '/v2/?ns=a%20b'])(
+    '%s names no registry',
+    async (path) => {
+      const { port } = await world(['*'], registryGateway);
+      expect(await ask(port, path)).toMatchObject({ status: 400, body: expect.stringContaining('--hosts-dir') });
+    },
+  );
+
+  test('says it when the registry is not there', async () => {
+    const { port, host } = await world(['*'], registryGateway);
+    servers.splice(0, 1)[0]?.close();
+    expect(await ask(port, `/v2/app/manifests/1?ns=${host}`)).toMatchObject({
+      status: 502,
+      body: expect.stringContaining(`${host} cannot be reached`),
+    });
+  });
+
+  test('takes nothing for learned that was asked under another list', async () => {
+    const { port, host, policy } = await world(['REG/app:1'], registryGateway);
+    await ask(port, `/v2/app/manifests/1?ns=${host}`);
+    policy.set([`${host}/app:1`]);
+    expect(await ask(port, `/v2/app/manifests/${CHILD}?ns=${host}`)).toMatchObject({ status: 403 });
+  });
+});
+
+describe('the way out of dockerd', () => {
+  test('judges plain requests by the image', async () => {
+    const { port, host, seen } = await world(['REG/app'], outboundProxy);
+    expect(await ask(port, `http://${host}/v2/app/manifests/1`)).toMatchObject({ status: 200 });
+    expect(await ask(port, `http://${host}/v2/evil/manifests/1`)).toMatchObject({ status: 403 });
+    expect(await ask(port, `http://${host}/v2/evil/blobs/${CHILD}`)).toMatchObject({ status: 403 });
+    expect(await ask(port, 'http://evil.example/anything')).toMatchObject({ status: 403 });
+    expect(seen.map(({ url }) => url)).toEqual(['/v2/app/manifests/1']);
+  });
+
+  test.each(['/v2/', 'https://a.b/v2/', 'ftp://a.b/', 'nonsense'])('%s is no request for it', async (path) => {
+    const { port } = await world(['*'], outboundProxy);
+    expect(await ask(port, path)).toMatchObject({ status: 400 });
+  });
+
+  test('judges tunnels by the host, and gives the reason in the phrase', async () => {
+    const { port, host } = await world(['REG/app'], outboundProxy);
+    expect(await tunnel(port, 'evil.example:443')).toMatchObject({
+      status: 403,
+      phrase: expect.stringMatching(/^nothing of evil\.example is among the allowed images/),
+    });
+    expect(await tunnel(port, 'nonsense')).toMatchObject({ status: 400 });
+    const open = await tunnel(port, host);
+    expect(open.status).toBe(200);
+    open.socket.write(`GET /v2/app/manifests/1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+    expect(await text(open.socket)).toContain('200 OK');
+  });
+});
+
+async function tunnel(port: number, path: string) {
+  const call = request({ host: '127.0.0.1', port, method: 'CONNECT', path, agent: false });
+  call.end();
+  const [response, socket] = await once(call, 'connect');
+  return { status: response.statusCode, phrase: response.statusMessage, socket };
+}
+
+async function text(stream: AsyncIterable<Buffer>): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream) chunks.push(chunk);
+  return Buffer.concat(chunks).toString();
+}
+
+describe('the proxy beyond', () => {
+  const env = {
+    HTTP_PROXY: 'http://plain:1',
+    https_proxy: 'secure:2',
+    NO_PROXY: 'a.b, .c.d,10.0.0.0/8,e.f:5000,*.g.h',
+  };
+  test.each([
+    ['x.y', 80, false, 'http://plain:1/'],
+    ['x.y', 443, true, 'http://secure:2/'],
+    ['a.b', 443, true, undefined],
+    ['x.a.b', 443, true, undefined],
+    ['xa.b', 443, true, 'http://secure:2/'],
+    ['x.c.d', 443, true, undefined],
+    ['10.1.2.3', 443, true, undefined],
+    ['11.1.2.3', 443, true, 'http://secure:2/'],
+    ['e.f', 5000, true, undefined],
+    ['e.f', 443, true, 'http://secure:2/'],
+    ['x.g.h', 443, true, undefined],
+    ['localhost', 443, true, undefined],
+    ['127.0.0.1', 80, false, undefined],
+    ['::1', 80, false, undefined],
+  ])('for %s:%i (TLS: %s) is %s', (host, port, tls, expected) => {
+    expect(proxyFor(env, { host, port, tls })?.href).toBe(expected);
+  });
+
+  test('may be none, may be told to be none for anything, and must be one that can be used', () => {
+    const target = { host: 'x.y', port: 443, tls: true };
+    expect(proxyFor({}, target)).toBeUndefined();
+    expect(proxyFor({ HTTPS_PROXY: 'http://p', NO_PROXY: '*' }, target)).toBeUndefined();
+    expect(() => proxyFor({ HTTPS_PROXY: 'socks5://p' }, target)).toThrow('no address of an HTTP proxy');
+  });
+});
