@@ -1,4 +1,5 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { emptyModel, type Model } from '../../src/drivers/machines/simulated/model.ts';
@@ -56,4 +57,242 @@ test('a snapshot brings back settings and state, and what came later is gone', a
   expect(await service.client.backendState()).toEqual({ vmState: 'STARTED', locked: false });
   const list = JSON.parse((await call(service, 'GET', '/v1/snapshots')).text);
   expect(list).toEqual([{ created: expect.any(String), name: 'one', description: 'first of all' }]);
+});
+
+test('what was put in place and does not run goes away again by itself', async () => {
+  const first = await startService({ settings: { containerEngine: { name: 'containerd' } } });
+  await first.converged();
+  expect(await create(first, 'with containerd')).toEqual(CREATED);
+  await first.service.stop('the test goes on');
+
+  const env = { RDCTL_SIMULATED_FAULTS: 'containerd.start:terminal' };
+  const service = await moby({ home: first.home, env });
+  addImage(service, 'of now');
+  const { status, text } = await restore(service, 'with containerd');
+  expect(status).toBe(400);
+  expect(text).toMatch(
+    /^failed to restore snapshot "with containerd": what was restored did not come up, and what was there before is back: .+containerd/,
+  );
+  expect((await service.client.settings()).settings).toMatchObject({ containerEngine: { name: 'moby' } });
+  expect(await service.converged()).toMatchObject({ backendState: 'STARTED', engine: { name: 'moby' } });
+  expect(modelOf(service).engines.moby.images).toEqual(['of now']);
+  expect(readdirSync(join(service.here.state, 'drivers', 'simulated'))).toEqual(['machine.json']);
+});
+
+test('while the backend is to be off, what was replaced is kept until it runs; a failure then brings it back', async () => {
+  const first = await startService({ settings: { containerEngine: { name: 'containerd' } } });
+  await first.converged();
+  expect(await create(first, 'one')).toEqual(CREATED);
+  await first.converged();
+  await first.client.putSettings({ version: 19, containerEngine: { name: 'moby' } });
+  await first.client.setBackendState('STOPPED');
+  await first.converged();
+  expect(await restore(first, 'one')).toEqual(RESTORED);
+  expect((await first.client.settings()).settings).toMatchObject({ containerEngine: { name: 'containerd' } });
+  expect(await first.client.status()).toMatchObject({ power: 'stopped', backendState: 'STOPPED' });
+  const drivers = join(first.here.state, 'drivers', 'simulated');
+  expect(readdirSync(drivers).sort()).toEqual(['machine.json', 'machine.json.before-restore']);
+  await first.service.stop('the test goes on');
+
+  const env = { RDCTL_SIMULATED_FAULTS: 'containerd.start:terminal' };
+  const second = await startService({ home: first.home, env });
+  await second.client.setBackendState('STARTED');
+  await expect
+    .poll(async () => (await second.client.status()).notices, { timeout: 10_000 })
+    .toEqual(
+      expect.arrayContaining([expect.stringMatching(/^The restored snapshot "one" did not come up .*is back\.$/)]),
+    );
+  expect(await second.converged()).toMatchObject({ backendState: 'STARTED', engine: { name: 'moby' } });
+  expect(readdirSync(drivers)).toEqual(['machine.json']);
+});
+
+test('cancel undoes what is under way, and its request says so', async () => {
+  const service = await moby({ env: { RDCTL_SIMULATED_LATENCY_MS: '100' } });
+  for (const [begin, text] of [
+    [() => create(service, 'one'), 'failed to create snapshot: the operation was canceled'],
+    [
+      () => restore(service, 'zero'),
+      'failed to restore snapshot "zero": the operation was canceled, and everything is as it was before',
+    ],
+  ] as const) {
+    if (text.includes('zero')) {
+      expect(await create(service, 'zero')).toEqual(CREATED);
+      await service.converged();
+    }
+    const pending = begin();
+    await expect.poll(async () => (await service.client.backendState()).locked).toBe(true);
+    expect(await create(service, 'another')).toEqual({
+      status: 400,
+      text: 'failed to create snapshot: backend lock file already exists; if there is no snapshot operation in progress, you can remove this error with `rdctl snapshot unlock`',
+    });
+    expect(await call(service, 'POST', '/v1/snapshots/cancel')).toEqual({
+      status: 200,
+      text: 'Snapshot operation canceled',
+    });
+    expect(await pending).toEqual({ status: 400, text });
+    expect(await service.client.backendState()).toMatchObject({ locked: false });
+    expect(await service.converged()).toMatchObject({ backendState: 'STARTED', power: 'started' });
+  }
+  expect(JSON.parse((await call(service, 'GET', '/v1/snapshots')).text)).toHaveLength(1);
+  expect(readdirSync(service.here.snapshots)).toHaveLength(1);
+  expect(await call(service, 'POST', '/v1/snapshots/cancel')).toMatchObject({ status: 200 });
+});
+
+test('settings and power that are written meanwhile count afterwards', async () => {
+  const service = await moby({ env: { RDCTL_SIMULATED_LATENCY_MS: '100' } });
+  const pending = create(service, 'one');
+  await expect.poll(async () => (await service.client.backendState()).locked).toBe(true);
+  const { generation } = await service.client.putSettings({ version: 19, virtualMachine: { memoryInGB: 7 } });
+  const held = await service.client.status();
+  expect(held.converged).toBe(false);
+  expect(held.conditions.find(({ type }) => type === 'Converged')).toMatchObject({
+    reason: 'Held',
+    message: expect.stringMatching(/^Creating snapshot "one": /),
+  });
+  expect(await pending).toEqual(CREATED);
+  const status = await service.converged(generation);
+  expect(status.machine).toMatchObject({ state: 'on', spec: { memoryGiB: 7 } });
+});
+
+test('a service that ends in the middle of a snapshot leaves nothing of it', async () => {
+  const service = await moby({ env: { RDCTL_SIMULATED_LATENCY_MS: '100' } });
+  const pending = create(service, 'one').catch(() => ({ status: 0, text: '' }));
+  await expect.poll(async () => (await service.client.backendState()).locked).toBe(true);
+  await service.service.stop('the test says so');
+  expect((await pending).status).not.toBe(200);
+  expect(existsSync(service.here.backendLock)).toBe(false);
+  expect(existsSync(service.here.snapshots) ? readdirSync(service.here.snapshots) : []).toEqual([]);
+});
+
+test.each(['{"action": "Creating snapshot \\"of another tool\\""}', ''])(
+  'a lock file of another tool (%j) is waited for',
+  async (text) => {
+    const first = await moby();
+    await first.service.stop('the test goes on');
+    writeFileSync(first.here.backendLock, text);
+    const service = await startService({ home: first.home });
+    expect(await service.client.backendState()).toEqual({ vmState: 'STOPPED', locked: true });
+    const message = (await service.client.status()).conditions.find(({ type }) => type === 'Converged')?.message;
+    expect(message).toMatch(/^The backend waits: .*`rdctl snapshot unlock`\.$/);
+    if (text !== '') expect(message).toContain('of another tool');
+    expect((await create(service, 'one')).text).toContain('backend lock file already exists');
+    expect((await call(service, 'PUT', '/v1/k8s_reset', {})).status).toBe(409);
+    rmSync(first.here.backendLock);
+    expect(await service.converged()).toMatchObject({ backendState: 'STARTED' });
+  },
+);
+
+test('the lock of a service that was killed goes with what it had begun', async () => {
+  const first = await moby();
+  await first.service.stop('the test goes on');
+  writeFileSync(first.here.backendLock, '{"action": "Creating snapshot \\"x\\"", "pid": 4194300, "started": "then"}');
+  const partial = join(first.here.snapshots, '.00000000-0000-4000-8000-000000000000.partial');
+  mkdirSync(partial, { recursive: true });
+  const service = await startService({ home: first.home });
+  expect(await service.converged()).toMatchObject({ backendState: 'STARTED' });
+  expect(existsSync(first.here.backendLock)).toBe(false);
+  expect(existsSync(partial)).toBe(false);
+});
+
+test('locked settings keep the values of today, and an older file is migrated', async () => {
+  const first = await moby();
+  expect(await create(first, 'one')).toEqual(CREATED);
+  await first.converged();
+  await first.service.stop('the test goes on');
+  const locked = join(first.home, 'locked.json');
+  writeFileSync(locked, JSON.stringify({ version: 19, virtualMachine: { memoryInGB: 8 } }));
+  const service = await startService({ home: first.home, policies: { locked } });
+  await service.converged();
+  expect(await restore(service, 'one')).toEqual(RESTORED);
+  expect((await service.client.settings()).settings).toMatchObject({ virtualMachine: { memoryInGB: 8 } });
+});
+
+test('a snapshot of another driver, without a manifest, or with a changed one is refused', async () => {
+  const service = await moby();
+  expect(await create(service, 'one')).toEqual(CREATED);
+  await service.converged();
+  const [id = ''] = readdirSync(service.here.snapshots);
+  const file = join(service.here.snapshots, id, 'manifest.json');
+  const text = readFileSync(file, 'utf8');
+  writeFileSync(file, text.replace('"simulated"', '"host"'));
+  expect((await restore(service, 'one')).text).toContain('the snapshot is damaged: manifest.json is not what it was');
+  const changed = createHash('sha256').update(readFileSync(file)).digest('hex');
+  writeFileSync(join(service.here.snapshots, id, 'complete.txt'), `sha256:${changed}`);
+  expect((await restore(service, 'one')).text).toBe(
+    'failed to restore snapshot "one": it was made with the driver host, and this service uses simulated',
+  );
+  rmSync(file);
+  expect((await restore(service, 'one')).text).toContain('was not made by this product');
+  expect(await service.client.status()).toMatchObject({ converged: true });
+});
+
+test('directories that hold no snapshot are passed over', async () => {
+  const service = await moby();
+  expect(await create(service, 'one')).toEqual(CREATED);
+  for (const [index, files] of [{}, { 'complete.txt': '' }, { 'complete.txt': '', 'metadata.json': '{' }].entries()) {
+    const directory = join(service.here.snapshots, `00000000-0000-4000-8000-00000000000${index}`);
+    mkdirSync(directory);
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text);
+  }
+  expect(JSON.parse((await call(service, 'GET', '/v1/snapshots')).text)).toHaveLength(1);
+  expect(await call(service, 'DELETE', '/v1/snapshots?name=one')).toMatchObject({ status: 200 });
+  rmSync(service.here.snapshots, { recursive: true });
+  writeFileSync(service.here.snapshots, 'a file');
+  expect((await call(service, 'GET', '/v1/snapshots')).status).toBe(500);
+});
+
+test('k8s_reset deletes the data of the cluster, or everything', async () => {
+  const service = await moby({ settings: { kubernetes: { enabled: true }, containerEngine: { name: 'moby' } } });
+  const edit = (change: (model: Model) => void) => {
+    const model = modelOf(service);
+    change(model);
+    writeFileSync(join(service.here.state, 'drivers', 'simulated', 'machine.json'), JSON.stringify(model));
+  };
+  edit(({ cluster, engines }) => {
+    if (cluster.state !== 'absent') cluster.workloads.push('default/mine');
+    engines.moby.images.push('mine');
+  });
+  expect(await call(service, 'PUT', '/v1/k8s_reset', { mode: 'fast' })).toEqual({
+    status: 200,
+    text: 'Rancher Desktop fast reset successful',
+  });
+  expect(await service.client.status()).toMatchObject({ converged: true, backendState: 'STARTED' });
+  expect(modelOf(service)).toMatchObject({
+    cluster: { workloads: ['kube-system/coredns'] },
+    engines: { moby: { images: ['mine'] } },
+  });
+  expect(await call(service, 'PUT', '/v1/k8s_reset', { mode: 'wipe' })).toEqual({
+    status: 200,
+    text: 'Rancher Desktop wipe reset successful',
+  });
+  expect(modelOf(service)).toMatchObject({ engines: { moby: { images: [] } } });
+  expect(await call(service, 'PUT', '/v1/k8s_reset', { mode: 'slow' })).toMatchObject({ status: 400 });
+
+  await service.client.putSettings({ version: 19, kubernetes: { enabled: false } });
+  await service.converged();
+  const { steps } = (await service.client.status()).counters;
+  expect(await call(service, 'PUT', '/v1/k8s_reset', {})).toMatchObject({ status: 200 });
+  const after = await service.client.status();
+  expect(after.backendState).toBe('DISABLED');
+  expect(after.counters.steps).toBeGreaterThan(steps);
+  // Where it is to be off, it stays so.
+  await service.client.setBackendState('STOPPED');
+  await service.converged();
+  expect(await call(service, 'PUT', '/v1/k8s_reset', { mode: 'wipe' })).toMatchObject({ status: 200 });
+  expect(await service.client.status()).toMatchObject({ power: 'stopped', backendState: 'STOPPED' });
+});
+
+test('k8s_reset says when it did nothing, and when the backend does not come up', async () => {
+  const service = await startService({
+    settings: { containerEngine: { name: 'moby' } },
+    env: { RDCTL_SIMULATED_FAULTS: 'moby.start:hang' },
+  });
+  await expect.poll(async () => (await service.client.backendState()).vmState).toBe('STARTING');
+  expect(await call(service, 'PUT', '/v1/k8s_reset', {})).toMatchObject({
+    status: 503,
+    text: expect.stringMatching(/^Rancher Desktop is busy \(STARTING\); nothing was reset/),
+  });
+  expect((await create(service, 'one')).text).toBe(
+    'failed to create snapshot: Rancher Desktop state is STARTING. It must be fully running or fully shut down to perform the action: Creating snapshot "one"',
+  );
 });
