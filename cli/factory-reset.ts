@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { createClient } from '../src/client/client.ts';
 import type { Connection } from '../src/client/connection.ts';
 import { sentenceOf } from '../src/client/plain-call.ts';
@@ -42,9 +43,12 @@ export async function resetEverything(wish: FactoryResetWish, caller: Caller): P
   await requireAdopted(here);
   await consent(`everything of ${PRODUCT.name} in ${here.data}`, wish, io);
   await stopService(wish, caller);
+  // The lock itself is nothing to tell about.
+  const hadState = existsSync(here.state);
   const lock = await lockHome(here.serviceLock, here.data);
   try {
-    return report(await removeAll(here, wish, io), wish, io);
+    const { removed, ...rest } = await removeAll(here, wish, io);
+    return report({ removed: removed.filter((path) => hadState || path !== here.state), ...rest }, wish, io);
   } finally {
     await lock.release();
   }

@@ -1,0 +1,184 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { places } from '../../src/storage/places.ts';
+import { builtTool } from '../helpers/built-tool.ts';
+import { rdctl } from '../helpers/cli.ts';
+import { type ScriptedServer, scriptedServer, writeConnection } from '../helpers/scripted-server.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+import { toolAt } from '../helpers/tool-home.ts';
+
+const { entry } = builtTool();
+
+function write(path: string, text = 'x'): void {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text);
+}
+
+describe('reset', () => {
+  test('wants to be told what', async () => {
+    const { exit, out, err } = await rdctl(['reset'], { env: { RDCTL_HOME: temporaryDirectory() } });
+    expect({ exit, out }).toEqual({ exit: 1, out: '' });
+    expect(err).toMatch(/^Error: no reset options specified\. Use --help to see available options\n/);
+  });
+
+  test('--cache needs no service', async () => {
+    const home = temporaryDirectory();
+    const here = places({ RDCTL_HOME: home }, 'linux', '');
+    write(join(here.cache, 'image'));
+    write(here.settingsFile);
+    expect(await rdctl(['reset', '--cache'], { env: { RDCTL_HOME: home } })).toEqual({
+      exit: 0,
+      out: 'Cache cleared successfully\n',
+      err: '',
+    });
+    expect([existsSync(here.cache), existsSync(here.settingsFile)]).toEqual([false, true]);
+  });
+
+  test.each([
+    [['--k8s'], 'fast'],
+    [['--vm'], 'wipe'],
+    [['--vm', '--k8s'], 'wipe'],
+  ])('%j asks the service and prints its answer', async (flags, mode) => {
+    await using server = await scriptedServer(({ method }) =>
+      method === 'GET'
+        ? { body: '{"vmState":"STARTED","locked":false}' }
+        : { body: `Rancher Desktop ${mode} reset successful` },
+    );
+    expect(await rdctl(['reset', ...flags], { env: server.env })).toEqual({
+      exit: 0,
+      out: `Rancher Desktop ${mode} reset successful\n`,
+      err: '',
+    });
+    const put = server.received.find(({ method }) => method === 'PUT');
+    expect([put?.path, put?.body]).toEqual(['/v1/k8s_reset', JSON.stringify({ mode })]);
+  });
+
+  test('--cache is left when the service refuses the rest', async () => {
+    await using server = await scriptedServer(({ method }) =>
+      method === 'GET' ? { body: '{"vmState":"STARTED","locked":false}' } : { status: 503, body: 'not now' },
+    );
+    const here = places(server.env, 'linux', '');
+    write(join(here.cache, 'image'));
+    const { exit, out, err } = await rdctl(['reset', '--k8s', '--cache'], { env: server.env });
+    expect([exit, out, existsSync(here.cache)]).toEqual([1, '', true]);
+    expect(err).toContain('not now');
+  });
+});
+
+describe.each([
+  ['reset --factory', ['reset', '--factory'], '--cache', ''],
+  [
+    'factory-reset',
+    ['factory-reset'],
+    '--remove-kubernetes-cache',
+    `Command "factory-reset" is deprecated, Use 'rdctl reset --factory' instead.\n`,
+  ],
+])('%s', (_, argv, cacheFlag, notice) => {
+  test('stops a service, removes everything and says what', async () => {
+    const home = temporaryDirectory();
+    const here = places({ RDCTL_HOME: home }, 'linux', '');
+    const program = toolAt(entry(), home);
+    expect(await program(['start', '--driver', 'simulated', '--wait'])).toMatchObject({ exit: 0 });
+    write(join(here.cache, 'image'));
+    const { exit, out, err } = await program(argv);
+    expect({ exit, out }).toEqual({ exit: 0, out: '' });
+    expect(err).toBe(
+      `${notice}Removed:\n  ${here.state}\n  ${here.logs}\n  ${here.config}\nKept:\n  ${here.cache} (downloads, which --cache removes)\n`,
+    );
+    expect(readdirSync(home)).toEqual(['cache']);
+    expect((await program([...argv, cacheFlag])).exit).toBe(0);
+    expect(readdirSync(home)).toEqual([]);
+  });
+
+  test('has nothing to remove in an empty home', async () => {
+    const home = temporaryDirectory();
+    expect(await rdctl(argv, { env: { RDCTL_HOME: home } })).toEqual({
+      exit: 0,
+      out: '',
+      err: `${notice}There was nothing to remove.\n`,
+    });
+    expect(readdirSync(home)).toEqual([]);
+  });
+
+  test('keeps snapshots; -o json tells programs', async () => {
+    const home = temporaryDirectory();
+    const here = places({ RDCTL_HOME: home }, 'linux', '');
+    write(here.settingsFile);
+    write(join(here.snapshots, 'id', 'metadata.json'));
+    const { exit, out } = await rdctl([...argv, '-o', 'json'], { env: { RDCTL_HOME: home } });
+    expect(exit).toBe(0);
+    expect(JSON.parse(out)).toEqual({
+      removed: [here.config],
+      kept: [{ path: here.snapshots, why: 'not empty' }],
+      failed: [],
+    });
+  });
+
+  describe('and the compatible application that runs', () => {
+    async function foreign(): Promise<{ server: ScriptedServer; env: Record<string, string>; file: string }> {
+      const server = await scriptedServer(({ method }) =>
+        method === 'GET'
+          ? { body: '{"vmState":"STARTED","locked":false}' }
+          : { status: 202, body: 'Doing a full factory reset....' },
+      );
+      const base = join(server.home, 'user');
+      const names = ['DATA', 'CONFIG', 'STATE', 'CACHE'].map((name) => [`XDG_${name}_HOME`, join(base, name)]);
+      const env = { ...Object.fromEntries(names), HOME: base };
+      const file = join(base, 'DATA', 'rancher-desktop', 'rd-engine.json');
+      writeConnection(file, { user: 'user', password: 'secret', port: server.port });
+      return { server, env, file };
+    }
+
+    test('is not meant by accident', async () => {
+      const { server, env, file } = await foreign();
+      await using _ = server;
+      const ours = places(env, 'linux', '').settingsFile;
+      write(ours);
+      const { exit, err } = await rdctl(argv, { env });
+      expect(exit).toBe(3);
+      expect(err).toContain(file);
+      expect(err).toContain('--target rancher-desktop');
+      expect(existsSync(ours)).toBe(true);
+      expect(server.received.map(({ method }) => method)).not.toContain('PUT');
+    });
+
+    test('is asked when it is named', async () => {
+      const { server, env, file } = await foreign();
+      await using _ = server;
+      const { exit, err } = await rdctl([...argv, '--target', 'rancher-desktop'], { env });
+      expect(exit).toBe(0);
+      expect(err).toContain('Doing a full factory reset....');
+      const put = server.received.find(({ method }) => method === 'PUT');
+      expect([put?.path, put?.body]).toEqual(['/v1/factory_reset', '{"keepSystemImages":true}']);
+      expect(existsSync(file)).toBe(true);
+    });
+
+    test('is left alone when ours is named', async () => {
+      const { server, env, file } = await foreign();
+      await using _ = server;
+      const ours = places(env, 'linux', '').settingsFile;
+      write(ours);
+      const { exit, err } = await rdctl([...argv, '--target', 'rdctl'], { env });
+      expect([exit, existsSync(ours), existsSync(file)]).toEqual([0, false, true]);
+      expect(err).toContain('Removed:\n');
+      expect(server.received).toEqual([]);
+    });
+  });
+});
+
+test('directories in drop-in mode that were never adopted are not reset', async () => {
+  const base = temporaryDirectory();
+  const names = ['DATA', 'CONFIG', 'STATE', 'CACHE'].map((name) => [`XDG_${name}_HOME`, join(base, name)]);
+  const env = { ...Object.fromEntries(names), HOME: base, RDCTL_COMPAT: 'rancher-desktop' };
+  const here = places(env, 'linux', base);
+  write(here.settingsFile, 'theirs');
+  write(join(here.cache, 'image'));
+  for (const argv of [['reset', '--factory'], ['reset', '--cache'], ['factory-reset']]) {
+    const { exit, err } = await rdctl(argv, { env });
+    expect([argv, exit]).toEqual([argv, 3]);
+    expect(err).toContain('made by Rancher Desktop');
+  }
+  expect(readFileSync(here.settingsFile, 'utf8')).toBe('theirs');
+  expect(existsSync(join(here.cache, 'image'))).toBe(true);
+});
