@@ -1,0 +1,115 @@
+import { describe, expect, test } from 'vitest';
+import { containerdEngine } from '../../src/drivers/engines/containerd.ts';
+import { mobyEngine } from '../../src/drivers/engines/moby.ts';
+import { gatewayEnvironment, mobyConfig, mobyPlaces } from '../../src/drivers/engines/moby-config.ts';
+import { RdError } from '../../src/errors.ts';
+import { engineSpec } from '../contract/driver-suite.ts';
+import { NETWORK, PLACES, scriptedShell } from './scripted-shell.ts';
+
+const NEVER = new AbortController().signal;
+const HOSTS = '/s/run/containerd/hosts.d/_default/hosts.toml';
+const RECORD = '/s/run/containerd.json';
+
+const listed = (...patterns: string[]) => ({ ...engineSpec('containerd'), allowedImages: { enabled: true, patterns } });
+
+describe('containerd with a list of allowed images', () => {
+  test('serves a gateway before it starts, leads clients there, and takes both away after it has ended', async () => {
+    const { shell, files, events, offers } = scriptedShell();
+    const engine = containerdEngine(shell);
+    await engine.perform({ do: 'start', spec: listed('busybox') }, NEVER);
+    expect(events).toEqual(['offer port 4000', 'start containerd']);
+    expect(files.get(HOSTS)).toBe(
+      'server = "http://127.0.0.1:4000"\n[host."http://127.0.0.1:4000"]\n  capabilities = ["pull", "resolve"]\n',
+    );
+    expect(await engine.observe(NEVER)).toMatchObject({ state: 'running', spec: listed('busybox') });
+    await engine.perform({ do: 'stop' }, NEVER);
+    expect([...files.keys(), ...offers]).toEqual([]);
+  });
+
+  test('takes other patterns while it runs, and records them', async () => {
+    const { shell, files, events, logged } = scriptedShell();
+    const engine = containerdEngine(shell);
+    await engine.perform({ do: 'start', spec: listed('busybox') }, NEVER);
+    events.length = 0;
+    await engine.perform({ do: 'adjust', spec: listed('a b', 'alpine') }, NEVER);
+    expect(events).toEqual([]);
+    expect(JSON.parse(files.get(RECORD) ?? '')).toEqual({ ...listed('a b', 'alpine'), gatewayPort: 4000 });
+    expect(await engine.observe(NEVER)).toMatchObject({ spec: listed('a b', 'alpine') });
+    // Said once, not with every look.
+    expect(logged).toContainEqual(expect.objectContaining({ pattern: 'a b', reason: expect.stringContaining('a b') }));
+    expect(logged.filter((entry) => 'pattern' in entry)).toHaveLength(1);
+  });
+
+  test('becomes what was asked for by a restart where more than patterns differ', async () => {
+    const { shell, events } = scriptedShell();
+    const engine = containerdEngine(shell);
+    await engine.perform({ do: 'start', spec: engineSpec('containerd') }, NEVER);
+    expect(events).toEqual(['start containerd']);
+    events.length = 0;
+    await engine.perform({ do: 'adjust', spec: listed('busybox') }, NEVER);
+    expect(events).toEqual(['stop containerd', 'clear', 'offer port 4000', 'start containerd']);
+  });
+
+  test('is served again at the same port when another service looks at it', async () => {
+    const { shell, events, offers } = scriptedShell();
+    const first = containerdEngine(shell);
+    await first.perform({ do: 'start', spec: listed('busybox') }, NEVER);
+    await first.release?.();
+    expect([...offers]).toEqual([]);
+    events.length = 0;
+    const second = containerdEngine(shell);
+    for (let look = 0; look < 2; look += 1) expect(await second.observe(NEVER)).toMatchObject({ state: 'running' });
+    expect(events).toEqual(['offer port 4000']);
+  });
+
+  test('is not taken for running when its port is taken or was not recorded', async () => {
+    const { shell, files, tables } = scriptedShell();
+    await containerdEngine(shell).perform({ do: 'start', spec: listed('busybox') }, NEVER);
+    tables.taken = ['port 4000'];
+    expect(await containerdEngine(shell).observe(NEVER)).toEqual({
+      state: 'unresponsive',
+      message: 'its list of allowed images cannot be enforced: port 4000 is taken',
+    });
+    files.set(RECORD, JSON.stringify(listed('busybox')));
+    expect(await containerdEngine(shell).observe(NEVER)).toMatchObject({ state: 'unresponsive' });
+  });
+
+  test('does not start when nothing can be served', async () => {
+    const { shell, events, tables } = scriptedShell();
+    tables.taken = ['port 4000'];
+    const starting = containerdEngine(shell).perform({ do: 'start', spec: listed('busybox') }, NEVER);
+    await expect(starting).rejects.toBeInstanceOf(RdError);
+    expect(events).not.toContain('start containerd');
+  });
+});
+
+describe('moby with a list of allowed images', () => {
+  const spec = { ...listed('busybox'), name: 'moby' as const };
+
+  test('offers the plugin and the way out before dockerd starts, and starts nothing when one of them cannot be', async () => {
+    const { shell, events, offers, tables } = scriptedShell();
+    tables.taken = ['/s/run/moby/plugin.sock'];
+    const starting = mobyEngine(shell, '/g').perform({ do: 'start', spec }, NEVER);
+    await expect(starting).rejects.toMatchObject({ code: 'ERR_PORT_IN_USE' });
+    expect(events).toEqual(['offer port 4000']);
+    expect([...offers]).toEqual([]);
+  });
+
+  test('names its plugin after the instance, and only when there is a list', () => {
+    const places = mobyPlaces(PLACES);
+    expect(mobyConfig(spec, places, NETWORK, '/g')).toMatchObject({ 'authorization-plugins': ['rdctl-12345678'] });
+    expect(mobyConfig(engineSpec('moby'), places, NETWORK, '/g')).not.toHaveProperty('authorization-plugins');
+    expect(places.pluginSpec).toBe('/etc/docker/plugins/rdctl-12345678.spec');
+  });
+
+  test('leaves dockerd no way around the gateway', () => {
+    expect(gatewayEnvironment(4000)).toEqual({
+      HTTP_PROXY: 'http://127.0.0.1:4000',
+      HTTPS_PROXY: 'http://127.0.0.1:4000',
+      http_proxy: 'http://127.0.0.1:4000',
+      https_proxy: 'http://127.0.0.1:4000',
+      NO_PROXY: '',
+      no_proxy: '',
+    });
+  });
+});
