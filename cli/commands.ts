@@ -57,6 +57,12 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/status.ts')).status,
   },
   {
+    name: 'diagnostics',
+    summary: 'Show what is wrong in and around the desktop',
+    group: 'declare',
+    load: async () => (await import('./commands/diagnostics.ts')).diagnostics,
+  },
+  {
     name: 'start',
     summary: 'Start the service in the background, or act as set when it runs',
     group: 'control',

@@ -1,0 +1,72 @@
+import type { CheckRecord } from '../diagnostics/report.ts';
+import { RdError } from '../errors.ts';
+import { isObject, type JsonObject } from '../json.ts';
+import type { Client } from './client.ts';
+import { notOurService } from './http.ts';
+
+/** As much of a record as every application sends. */
+export type Finding = Pick<CheckRecord, 'description' | 'passed' | 'id' | 'mute'> & {
+  category: string;
+  fixes: readonly { description: string }[];
+};
+
+/** Body of `GET` and `POST /v1/diagnostic_checks`, with what a person has muted. */
+export interface Findings {
+  last_update: string;
+  checks: Finding[];
+}
+
+/** Milliseconds that a complete run may take: checks run side by side, and each is given up before that. */
+const RUN_LIMIT = 60_000;
+
+/**
+ * What the checks found; `anew` runs them first. Muting is looked up in the settings, because another application leaves it to
+ * its clients.
+ * @throws RdError for what the service refuses, and for an answer that is none.
+ */
+export async function readFindings(client: Client, anew: boolean, settings: JsonObject): Promise<Findings> {
+  const method = anew ? 'POST' : 'GET';
+  const { status, body } = await client.request({ method, path: '/v1/diagnostic_checks', timeoutMs: RUN_LIMIT });
+  if (status !== 200) {
+    throw new RdError('ERR_CONNECTION', `the service did not show its diagnostics: ${status} ${body.toString()}`);
+  }
+  const report = parsed(body.toString());
+  if (report === undefined) throw notOurService(client.connection, '/v1/diagnostic_checks has no checks in it');
+  const muted = mutedIn(settings);
+  const isMuted = (id: string) => muted.has(id) || muted.has(id.split(':', 1)[0] ?? '');
+  return { ...report, checks: report.checks.map((check) => ({ ...check, mute: check.mute || isMuted(check.id) })) };
+}
+
+function parsed(text: string): Findings | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  return isReport(value) ? value : undefined;
+}
+
+function isReport(value: unknown): value is Findings {
+  return (
+    isObject(value) &&
+    typeof value.last_update === 'string' &&
+    Array.isArray(value.checks) &&
+    value.checks.every(isRecord)
+  );
+}
+
+function isRecord(value: unknown): boolean {
+  return (
+    isObject(value) &&
+    [value.id, value.category, value.description].every((text) => typeof text === 'string') &&
+    typeof value.passed === 'boolean' &&
+    Array.isArray(value.fixes) &&
+    value.fixes.every((fix) => isObject(fix) && typeof fix.description === 'string')
+  );
+}
+
+function mutedIn({ diagnostics }: JsonObject): ReadonlySet<string> {
+  const checks = isObject(diagnostics) && isObject(diagnostics.mutedChecks) ? diagnostics.mutedChecks : {};
+  return new Set(Object.keys(checks).filter((id) => checks[id] === true));
+}
