@@ -170,7 +170,9 @@ function pathBelow(name: string): string {
  * Where a link may point: down from its own directory, or first up and then down. `..` after a name is refused, because the name
  * may be another link; then no chain of links leaves the tree.
  */
-function safeTarget({ name, linkname = '' }: Header, path: string): string {
+function safeTarget({ name, linkname: written }: Header, path: string): string {
+  // The reader gives null for an empty one.
+  const linkname = written ?? '';
   const parts = linkname.split('/');
   const names = parts.findIndex((part) => part !== '..' && part !== '.');
   const upAgain = names !== -1 && parts.slice(names).includes('..');
