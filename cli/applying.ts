@@ -14,6 +14,7 @@ import { refuseOtherDriver } from './driver-name.ts';
 import { showNotices } from './notices.ts';
 import { withPlaces } from './placed-errors.ts';
 import { runningService, type Service, targetOf } from './service.ts';
+import { requireNamed } from './targets.ts';
 import type { View } from './views/view.ts';
 
 /** What is to be made so. With `saved`, exactly that plan or nothing. */
@@ -41,6 +42,8 @@ export interface ApplyOptions {
   /** Start a service when none runs. */
   start: boolean;
   driver?: string;
+  /** `--target`: the other application that is meant. */
+  target?: string;
 }
 
 /** A service, and whether this apply has started it without the backend that is to run. */
@@ -143,12 +146,13 @@ function requestFor({ request }: Wanted, target: Target): PlanRequest {
 }
 
 async function serviceFor(
-  { wanted, where, caller, view, start, driver }: ApplyOptions,
+  { wanted, where, caller, view, start, driver, target }: ApplyOptions,
   leftMs: () => number,
 ): Promise<Found> {
   const running = await runningService(caller, leftMs);
   if (running) {
-    refuseOtherDriver(running.status.driver.name, driver);
+    if (running.client.foreign) requireNamed('apply …', running.client.connection, target, caller);
+    else refuseOtherDriver(running.status.driver.name, driver);
     return running;
   }
   if (!start) {

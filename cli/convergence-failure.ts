@@ -15,7 +15,8 @@ const WARNING = 40;
 
 /** A failed convergence gets the last line of the log that knows most, and the command back. Other errors pass as they are. */
 export async function withWayBack(error: unknown, { client }: Service, { logs }: Places): Promise<never> {
-  if (!(error instanceof RdError) || error.code !== 'ERR_CONVERGE_FAILED') throw error;
+  // The logs of another application are its own business.
+  if (!(error instanceof RdError) || error.code !== 'ERR_CONVERGE_FAILED' || client.foreign) throw error;
   const engine = await client.status().then(
     (status) => status.engine.name,
     () => undefined,
@@ -42,8 +43,13 @@ export async function withWayBack(error: unknown, { client }: Service, { logs }:
 const GONE: readonly string[] = ['ERR_NOT_RUNNING', 'ERR_CONNECTION'];
 
 /** A service that went away under an apply: what is known of its settings, and how to go on. Other errors pass as they are. */
-export async function withEnd(error: unknown, { status }: Service, { logs }: Places, sent: boolean): Promise<never> {
-  if (!(error instanceof RdError) || !GONE.includes(error.code)) throw error;
+export async function withEnd(
+  error: unknown,
+  { client, status }: Service,
+  { logs }: Places,
+  sent: boolean,
+): Promise<never> {
+  if (!(error instanceof RdError) || !GONE.includes(error.code) || client.foreign) throw error;
   const { processTable } = await import('../src/storage/process-identity.ts');
   const lives = await processTable.isAlive({ pid: status.pid });
   const saved = sent ? 'the settings are saved' : 'whether the settings were saved is not known';

@@ -20,7 +20,7 @@ export async function planFor(
   io: Io,
   driver: string | undefined,
 ): Promise<Plan> {
-  if (service) refuseOtherDriver(service.status.driver.name, driver);
+  if (service && !service.client.foreign) refuseOtherDriver(service.status.driver.name, driver);
   if (!service) return estimate(desired, io, driver);
   const plan = await service.client.plan(desired.request, { signal: io.signal }).catch((error: unknown) => {
     throw withPlaces(error, desired.locate);

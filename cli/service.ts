@@ -7,7 +7,7 @@ import type { Target } from '../src/plan/change.ts';
 import type { StatusDocument } from '../src/reconcile/status-document.ts';
 import type { Invocation } from './command.ts';
 
-/** A service of ours that answered, and what it said about itself. */
+/** A service of ours that answered, or another application (`client.foreign`), and what it said about itself. */
 export interface Service {
   client: Client;
   status: StatusDocument;
@@ -17,9 +17,9 @@ export interface Service {
 type Caller = Pick<Invocation, 'connect' | 'globals' | 'io'>;
 
 /**
- * The running service of ours, or `undefined` when none runs: also when the connection file of one that has ended leads to
+ * The running service, ours or another application's, or `undefined` when none runs: also when the connection file of one that has ended leads to
  * another program. `leftMs` is what a command with a limit has left; no request takes longer.
- * Throws `ERR_WRONG_TARGET` for an application that is not ours, and what went wrong when a service was named or lives.
+ * Throws what went wrong when a service was named or lives.
  */
 export async function runningService(invocation: Caller, leftMs?: () => number): Promise<Service | undefined> {
   const found = await findService(invocation, leftMs);
@@ -39,38 +39,37 @@ async function findService(invocation: Caller, leftMs?: () => number): Promise<S
   try {
     connection = await invocation.connect();
     const client = leftMs ? createClient(connection, withinTime(leftMs)) : createClient(connection);
-    if (connection.foreign) throw foreign(connection.file);
     const { signal } = invocation.io;
     // Half the time at most: something silent there may have to be replaced by a service of ours.
     const first = leftMs ? { timeoutMs: Math.min(answerLimit({ method: 'GET' }), leftMs() / 2) } : {};
-    return { client, status: await client.status({ signal, ...first }) };
+    return await client.status({ signal, ...first }).then(
+      (status) => ({ client, status }),
+      (error: unknown) => otherApplication(client, error, signal),
+    );
   } catch (error) {
-    if (error instanceof RdError && error.code === 'ERR_NOT_FOUND') throw foreign(undefined, error);
     if (!(error instanceof RdError) || wasNamed(invocation)) throw error;
     const { absentService } = await import('./absence.ts');
     return absentService(error, invocation, connection);
   }
 }
 
+/** What has no status of ours, and says so in the words of the interface, is an application that shares it. */
+async function otherApplication(plain: Client, error: unknown, signal: AbortSignal): Promise<Service> {
+  if (!(error instanceof RdError) || error.code !== 'ERR_NOT_FOUND') throw error;
+  const { createForeignClient } = await import('../src/client/foreign-client.ts');
+  const client = createForeignClient(plain);
+  return { client, status: await client.status({ signal }) };
+}
+
 /** Who a status speaks for, in the words of a plan. */
-export function targetOf({ product, home, driver }: StatusDocument): Target {
-  return { product, home, driver: driver.name, simulated: driver.simulated };
+export function targetOf({ product, home, driver, settingsVersion }: StatusDocument): Target {
+  const target = { product, home, driver: driver.name, simulated: driver.simulated };
+  return settingsVersion === undefined ? target : { ...target, settingsVersion };
 }
 
 function wasNamed({ globals, io }: Caller): boolean {
   const { host, port } = globals;
   return [globals['config-path'], io.env.RDCTL_CONFIG_PATH, host, port].some(
     (given) => given !== undefined && given !== '' && given !== 0,
-  );
-}
-
-function foreign(file: string | undefined, cause?: unknown): RdError {
-  return new RdError(
-    'ERR_WRONG_TARGET',
-    `What answers${file === undefined ? '' : ` (found by ${file})`} is another application, and this command changes only services of rdctl.`,
-    {
-      cause,
-      advice: 'Read it with `rdctl list-settings`, change it with `rdctl set`, or start ours with `rdctl start`.',
-    },
   );
 }

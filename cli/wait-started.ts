@@ -28,7 +28,12 @@ export async function waitStarted(input: WaitInput): Promise<void> {
   const { client, timeoutMs, pace = realPace } = input;
   try {
     if (client.connection.foreign) await waitForeign(input, pace);
-    else await waitOwn(input, pace);
+    else
+      await waitOwn(input, pace).catch((error: unknown) => {
+        // Reached by flags alone, another application shows itself only here.
+        if (!(error instanceof RdError) || error.code !== 'ERR_NOT_FOUND') throw error;
+        return waitForeign(input, pace);
+      });
   } catch (error) {
     if (error instanceof RdError && error.code === 'ERR_DEADLINE') {
       const message = `timed out after ${formatDuration(timeoutMs)} waiting for ${COMPATIBLE.productName} to start`;

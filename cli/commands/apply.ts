@@ -5,6 +5,7 @@ import { defineCommand } from '../command.ts';
 import { checkDriver } from '../driver-name.ts';
 import { FILE_FLAG } from '../file-flag.ts';
 import { supportedPlatform } from '../platform.ts';
+import { TARGET_FLAG } from '../targets.ts';
 import { OUTPUT_FLAG, viewFor } from '../views/choose.ts';
 import { wantedOf } from '../wanted.ts';
 
@@ -29,6 +30,7 @@ Exit codes: 0 done; 1 failed; 3 refused: invalid profile, locked or unsupported 
     'no-wait': { type: 'boolean', summary: 'Send and return; do not wait for the backend' },
     'no-start': { type: 'boolean', summary: 'Refuse when no service is running' },
     driver: { type: 'string', summary: 'Driver of a service that is started for the first time', placeholder: 'NAME' },
+    target: TARGET_FLAG,
     output: OUTPUT_FLAG,
   },
   classic: false,
@@ -56,6 +58,7 @@ Exit codes: 0 done; 1 failed; 3 refused: invalid profile, locked or unsupported 
       wait: !flags['no-wait'],
       start: !flags['no-start'],
       ...(flags.driver === undefined ? {} : { driver: flags.driver }),
+      ...(flags.target === undefined ? {} : { target: flags.target }),
     });
     return 0;
   },

@@ -1,11 +1,9 @@
 import { arch, homedir, release, totalmem } from 'node:os';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { profileText } from '../../profiles/write.ts';
-import { type Client, createClient } from '../../src/client/client.ts';
 import { storedSettings } from '../../src/client/offline.ts';
 import { RdError } from '../../src/errors.ts';
 import { defaultSettings, fillDefaults, type Host } from '../../src/settings/defaults.ts';
-import { migrate } from '../../src/settings/migrate.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
 import { places } from '../../src/storage/places.ts';
 import { noArguments } from '../arguments.ts';
@@ -56,39 +54,18 @@ The first line tells editors where the schema is: they complete names and show m
 });
 
 async function find(invocation: Pick<Invocation, 'connect' | 'globals' | 'io'>, host: Host): Promise<Found> {
-  const application = await foreignApplication(invocation);
-  if (application) return readForeign(application, host);
   const service = await runningService(invocation);
   if (service) {
     const { settings } = await service.client.settings({ signal: invocation.io.signal });
-    return { settings: fillDefaults(settings, host), state: service.status.power, origin: 'the running service' };
+    const { connection, foreign } = service.client;
+    const origin = foreign ? `the running application (${connection.file ?? connection.host})` : 'the running service';
+    return { settings: fillDefaults(settings, host), state: service.status.power, origin };
   }
   const where = places(invocation.io.env, host.platform, homedir());
   const { policiesOf } = await import('../policies.ts');
   const policies = await policiesOf(invocation.io, host);
   const { settings, from } = await storedSettings(where, host.platform, host, policies);
   return { settings, state: 'started', origin: from === 'file' ? 'the stored settings' : 'the defaults' };
-}
-
-/** An application that is not ours may be read, with what it shares with us: settings and backend state. */
-async function foreignApplication({ connect }: Pick<Invocation, 'connect'>): Promise<Client | undefined> {
-  try {
-    const connection = await connect();
-    return connection.foreign ? createClient(connection) : undefined;
-  } catch (error) {
-    if (error instanceof RdError && error.code === 'ERR_NOT_RUNNING') return undefined;
-    throw error;
-  }
-}
-
-async function readForeign(client: Client, host: Host): Promise<Found> {
-  const [{ settings }, { vmState }] = await Promise.all([client.settings(), client.backendState()]);
-  const current = fillDefaults(migrate(settings, host), host);
-  return {
-    settings: current,
-    state: vmState === 'STOPPED' || vmState === 'STOPPING' ? 'stopped' : 'started',
-    origin: `the running application (${client.connection.file ?? client.connection.host})`,
-  };
 }
 
 /** Relative where the file lies below the package's directory or beside it, so that a checkout can be moved. */

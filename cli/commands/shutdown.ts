@@ -4,10 +4,10 @@ import type { Connection } from '../../src/client/connection.ts';
 import { RdError } from '../../src/errors.ts';
 import { isObject } from '../../src/json.ts';
 import { type Pace, realPace } from '../../src/process/pace.ts';
-import { COMPATIBLE } from '../../src/product.ts';
 import { type ProcessIdentity, processTable } from '../../src/storage/process-identity.ts';
 import { noArguments } from '../arguments.ts';
-import { defineCommand, type GlobalFlags, type Invocation, type Io } from '../command.ts';
+import { defineCommand, type Invocation, type Io } from '../command.ts';
+import { requireNamed, TARGET_FLAG } from '../targets.ts';
 
 /** A stop of the backend takes its time; longer than this and somebody should look. */
 const LIMIT_MS = 180_000;
@@ -25,11 +25,7 @@ last service ended without stopping its backend, one is started that does. When 
 is nothing to do and nothing is said.`,
   flags: {
     wait: { type: 'boolean', summary: 'Wait until the service is gone (default true)' },
-    target: {
-      type: 'string',
-      summary: 'Shut down the compatible application that was found',
-      values: [COMPATIBLE.target],
-    },
+    target: TARGET_FLAG,
   },
   classic: true,
   async run(invocation) {
@@ -41,7 +37,7 @@ is nothing to do and nothing is said.`,
       const client = createClient(connection);
       // Looked at before anything is sent: what answers may be another program.
       await client.backendState({ signal: io.signal });
-      if (connection.foreign && !consents(flags.target, globals, io)) throw wrongTarget(connection);
+      if (connection.foreign) requireNamed('shutdown', connection, flags.target, { globals, io });
       await stop(client, flags.wait !== false, io);
     } catch (error) {
       await withoutAnswer(error, connection, invocation);
@@ -104,17 +100,6 @@ async function endBySignal(holder: ProcessIdentity, who: string, wait: boolean, 
   }
   io.err(`The connection file of the service (${who}) does not lead to it; asked it to stop by SIGTERM.\n`);
   if (wait) await waitGone(() => processTable.isAlive(holder), holder.pid, io, realPace);
-}
-
-/** What was found by looking around must not be stopped by accident (design: "Identity and targets"). */
-function consents(target: string | undefined, globals: GlobalFlags, io: Io): boolean {
-  return Boolean(target ?? globals['config-path'] ?? io.env.RDCTL_CONFIG_PATH ?? io.env.RDCTL_COMPAT);
-}
-
-function wrongTarget({ file }: Connection): RdError {
-  return new RdError('ERR_WRONG_TARGET', `what runs is ${COMPATIBLE.productName}, found through ${file}`, {
-    advice: `If it is to be stopped, say so: rdctl shutdown --target ${COMPATIBLE.target}`,
-  });
 }
 
 /** The process behind the connection file; absent when the file does not tell. */

@@ -40,8 +40,13 @@ export function planText(plan: Plan, paint: Style, locate?: Locate): string {
   return `${sections.filter((section) => section !== '').join('\n\n')}\n`;
 }
 
-/** `Target: rdctl at /home/x/.local/share/rdctl`, and the driver; a simulated one is named so that nobody overlooks it. */
+/** `Target: rdctl at /home/x/.local/share/rdctl`, and the driver; a simulated one is named so that nobody overlooks it. Another application has no driver. */
 export function targetText(target: Target, basis: Plan['basis'], paint: Style): string {
+  if (target.settingsVersion !== undefined) {
+    const who = `${target.product} (version unknown, settings version ${target.settingsVersion})`;
+    const costs = basis === 'estimated' ? ['Basis:  estimated, the application did not tell'] : [];
+    return [`Target: ${who} at ${target.home ?? 'a place unknown'}`, ...costs].join('\n');
+  }
   const lines = [`Target: ${target.product}${target.home === undefined ? '' : ` at ${target.home}`}`];
   if (target.simulated)
     lines.push(`Driver: ${paint.warn(`${target.driver} (SIMULATED: a model, nothing real is touched)`)}`);

@@ -5,6 +5,7 @@ import { count, durationText, plainText } from './value.ts';
 
 /** The status for people: who, how it stands, each part, and what is missing. */
 export function statusText(status: StatusDocument, paint: Style): string {
+  if (status.settingsVersion !== undefined) return foreignText(status, paint);
   const { driver, engine } = status;
   const rows: [string, string][] = [
     ['Service', `${status.product} ${status.version}, pid ${status.pid}, ${status.home}`],
@@ -32,6 +33,18 @@ export function statusText(status: StatusDocument, paint: Style): string {
     status.notices.map((notice) => `${paint.warn('notice:')} ${plainText(notice)}`).join('\n'),
   ];
   return `${sections.filter((section) => section !== '').join('\n\n')}\n`;
+}
+
+/** What another application tells about itself is less. */
+function foreignText(status: StatusDocument, paint: Style): string {
+  const { product, version, settingsVersion, home, backendState, engine, conditions } = status;
+  const rows = [
+    `Application  ${product} (version ${version}, settings version ${settingsVersion}), ${home}`,
+    `State        ${backendState === 'ERROR' ? paint.bad(backendState) : backendState}`,
+    `Engine       ${engine.name}, as its settings say`,
+    ...worthSaying(conditions).map((condition) => conditionText(condition, paint)),
+  ];
+  return `${rows.join('\n')}\n`;
 }
 
 function stateText(status: StatusDocument, paint: Style): string {

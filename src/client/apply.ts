@@ -206,7 +206,9 @@ async function write(
     onEvent({ type: 'sent', what, answer: reply.text, ignoredKeys: reply.ignoredKeys });
   };
   const power = plan.changes.some((change) => change.path === 'state') ? request.state : 'unmanaged';
-  if (power === 'stopped') sent('power', await client.setBackendState('STOPPED', { signal }));
+  const stop = async () => sent('power', await client.setBackendState('STOPPED', { signal }));
+  // A foreign application may start its backend to take settings, so there the stop comes last.
+  if (power === 'stopped' && !client.foreign) await stop();
   const patch = patchOf(plan, request, fillDefaults(live.settings, ANY_HOST));
   if (patch) {
     try {
@@ -225,6 +227,7 @@ async function write(
     }
   }
   if (power === 'started') sent('power', await client.setBackendState('STARTED', { signal }));
+  if (power === 'stopped' && client.foreign) await stop();
   return { count, generation, moved: false };
 }
 

@@ -125,6 +125,8 @@ export function checkTarget(plan: SavedPlan, target: Target): void {
 /** Refuses a plan that the world has overtaken: throws `ERR_PLAN_STALE` saying what moved. */
 export function checkFresh(plan: SavedPlan, fresh: Plan, live: LiveState): void {
   const { digests, request } = plan.saved;
+  if (plan.target.settingsVersion !== fresh.target.settingsVersion)
+    throw stale('the application is of another release');
   if (schemaDigest() !== digests.schema)
     throw stale('this version knows other settings than the one that made the plan');
   if (digestOf(live.locks) !== digests.locks) throw stale('the locks have changed');

@@ -7,7 +7,9 @@ export function isSameTarget(one: Target, other: Target): boolean {
 }
 
 /** `rdctl at /home/x/.local/share/rdctl with driver host` */
-export function targetName({ product, home, driver }: Target): string {
+export function targetName({ product, home, driver, settingsVersion }: Target): string {
+  if (settingsVersion !== undefined)
+    return `${product} (settings version ${settingsVersion}) at ${home ?? 'a place unknown'}`;
   return `${product} ${home === undefined ? '' : `at ${home} `}with driver ${driver}`;
 }
 

@@ -39,10 +39,12 @@ export interface BlastItem {
 /** Who would be changed. */
 export interface Target {
   product: string;
-  /** Directory of the service's state; absent for a foreign application. */
+  /** Directory of the service's state; of a foreign application its connection file, or its address. */
   home?: string;
   driver: string;
   simulated: boolean;
+  /** Of an application that is not ours: the version of the settings that it speaks. */
+  settingsVersion?: number;
 }
 
 export interface PlanSummary {

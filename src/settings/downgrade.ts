@@ -82,6 +82,11 @@ export function downgrade(payload: JsonObject, version: number): JsonObject {
   return older;
 }
 
+/** Dotted path at which a release of that settings version keeps a setting; undefined where it has none such. */
+export function placeAt(path: SettingPath, version: number): string | undefined {
+  return placeOf(path, version)?.path;
+}
+
 function placeOf(path: SettingPath, version: number): Pick<EarlierPlace, 'path' | 'write'> | undefined {
   if (version >= since(path)) return { path };
   const earlier = EARLIER_PLACES[path];

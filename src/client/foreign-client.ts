@@ -1,0 +1,196 @@
+import { RdError } from '../errors.ts';
+import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import type { Target } from '../plan/change.ts';
+import { COMPATIBLE } from '../product.ts';
+import type { BackendState, Condition } from '../reconcile/status.ts';
+import type { StatusDocument } from '../reconcile/status-document.ts';
+import { sameValue } from '../settings/canonical.ts';
+import { fillDefaults } from '../settings/defaults.ts';
+import { leafAt, leaves } from '../settings/leaf-paths.ts';
+import { type CallOptions, type Client, forwardPath, type Proposal, type SettingsReply } from './client.ts';
+import { canonicalJson } from './digest.ts';
+import { foreignPlan } from './foreign-plan.ts';
+import { foreignProgress, type Standing } from './foreign-progress.ts';
+import { type ForeignSettings, readForeign, toForeign } from './foreign-shape.ts';
+import { ANY_HOST } from './offline.ts';
+
+/** There are no versions of the desired state; one number stands for all of them. */
+const GENERATION = 1;
+
+/**
+ * A client of an application that speaks `/v1` alone and settings of its own version, over a plain client of it. Settings come
+ * and go in the shape of our version. Their `etag` is made here: a write looks again just before, and throws
+ * `ERR_PRECONDITION_FAILED` when they are others; it looks again after, and throws `ERR_CONVERGE_FAILED` when what was sent is not
+ * there. Between the look and the write somebody else may still come in: nothing of the interface can prevent that.
+ */
+export function createForeignClient(plain: Client): Client {
+  const progress = foreignProgress();
+  const since = new Date().toISOString();
+
+  async function read(options?: CallOptions): Promise<ForeignSettings & SettingsReply> {
+    const { settings, text } = await plain.settings(options);
+    const foreign = readForeign(settings);
+    return { ...foreign, settings: foreign.known, text, etag: canonicalJson(settings) };
+  }
+
+  /** Undefined where it does not tell. */
+  async function restartDue(options?: CallOptions): Promise<boolean | undefined> {
+    try {
+      const { raw } = await read(options);
+      return Object.values(await propose(raw, options)).some((entry) => entry.desired !== undefined);
+    } catch (error) {
+      if (error instanceof RdError && error.code !== 'ERR_CANCELLED') return undefined;
+      throw error;
+    }
+  }
+
+  async function propose(body: JsonObject, options?: CallOptions): Promise<Proposal> {
+    const entries = Object.entries(await plain.proposal(body, options));
+    return Object.fromEntries(entries.filter(([, entry]) => isObject(entry)));
+  }
+
+  async function locked(options?: CallOptions): Promise<JsonObject> {
+    return plain.locked(options).catch((error: unknown) => {
+      // Releases before deployment profiles have no such list, and no locks.
+      if (error instanceof RdError && error.code === 'ERR_NOT_FOUND') return {};
+      throw error;
+    });
+  }
+
+  const client: Client = {
+    ...plain,
+    foreign: true,
+    settings: read,
+    locked,
+    async plan(request, options) {
+      const [settings, locks, { vmState }] = [
+        await read(options),
+        await locked(options),
+        await plain.backendState(options),
+      ];
+      const target = foreignTarget(plain, settings.version);
+      return foreignPlan(request, { settings, locks, vmState, target, propose: (body) => propose(body, options) });
+    },
+    async putSettings(body, { ifMatch, ...options } = {}) {
+      const before = await read(options);
+      if (ifMatch !== undefined && before.etag !== ifMatch) {
+        throw new RdError('ERR_PRECONDITION_FAILED', 'the settings have changed since they were read');
+      }
+      const { vmState } = await plain.backendState(options);
+      const reply = await plain.putSettings(toForeign(body, before.version), options);
+      progress.settingsSent(reply.text, vmState);
+      refuseLost(body, await read(options));
+      return { ...reply, generation: GENERATION };
+    },
+    async setBackendState(state, options) {
+      const { vmState } = await plain.backendState(options);
+      const now = progress.power(state === 'STARTED' ? 'started' : 'stopped', vmState);
+      const reply = now ? await plain.setBackendState(state, options) : { text: '', ignoredKeys: [] };
+      return { ...reply, generation: GENERATION };
+    },
+    portForwards: async () => undefined,
+    async addPortForward(forward, options) {
+      const path = '/v1/port_forwarding';
+      const response = await plain.request({ method: 'POST', path, body: JSON.stringify(forward), ...options });
+      refuseUnlessOk(response);
+    },
+    async removePortForward(key, options) {
+      refuseUnlessOk(await plain.request({ method: 'DELETE', path: forwardPath(key), ...options }));
+    },
+    async status(options) {
+      const { vmState } = await plain.backendState(options);
+      const settings = await read(options);
+      const standing = await progress.looked(vmState, () => restartDue(options));
+      if (standing.repeat) await plain.setBackendState(standing.repeat === 'started' ? 'STARTED' : 'STOPPED', options);
+      return statusOf(plain, settings, vmState, standing, since);
+    },
+  };
+  return client;
+}
+
+/** Who would be changed. The application does not tell its release. */
+export function foreignTarget({ connection }: Pick<Client, 'connection'>, settingsVersion: number): Target {
+  return {
+    product: COMPATIBLE.productName,
+    home: connection.file ?? `http://${connection.host}:${connection.port}`,
+    driver: 'its own',
+    simulated: false,
+    settingsVersion,
+  };
+}
+
+function refuseUnlessOk({ status, statusText, body }: { status: number; statusText: string; body: Buffer }): void {
+  if (status >= 200 && status < 300) return;
+  const text = body.toString().trim();
+  throw new RdError(status === 400 ? 'ERR_BODY_INVALID' : 'ERR_CONNECTION', text || `${status} ${statusText}`, {
+    advice: 'It forwards only while its cluster runs, and only to a host port that is free.',
+  });
+}
+
+/** What was sent must be there now, or somebody else came in between, or the application does not keep it. */
+function refuseLost(body: JsonObject, after: ForeignSettings): void {
+  const lost = leaves(body).filter(
+    ([path, wanted]) => path !== 'version' && !holds(path, wanted, leafAt(after.known, path)),
+  );
+  if (lost.length === 0) return;
+  throw new RdError('ERR_CONVERGE_FAILED', 'The application accepted the settings, and does not hold what was sent.', {
+    details: lost.map(([path]) => `${path} is not what was sent`),
+    advice: 'See whether somebody else changed it just now, and apply again.',
+  });
+}
+
+function holds(path: Parameters<typeof sameValue>[0], wanted: JsonValue, found: JsonValue | undefined): boolean {
+  if (!isObject(wanted)) return sameValue(path, wanted, found);
+  const entries = isObject(found) ? found : {};
+  return Object.entries(wanted).every(([key, value]) =>
+    value === null ? !Object.hasOwn(entries, key) || entries[key] === null : entries[key] === value,
+  );
+}
+
+function statusOf(
+  { connection }: Client,
+  { version, known }: ForeignSettings,
+  vmState: BackendState,
+  { settled, failed, missing }: Standing,
+  since: string,
+): StatusDocument {
+  const off = vmState === 'STOPPED' || vmState === 'STOPPING';
+  const condition: Condition = {
+    type: 'Converged',
+    status: settled ? 'True' : 'False',
+    reason: settled ? 'AsAsked' : failed ? 'Failed' : 'Busy',
+    concern: settled ? 'none' : failed || vmState === 'ERROR' ? 'attention' : 'patience',
+    message: settled
+      ? ''
+      : vmState === 'ERROR'
+        ? `${COMPATIBLE.productName} is in the state ERROR; its own log tells why.`
+        : `${COMPATIBLE.productName}: ${missing}.`,
+    observedGeneration: GENERATION,
+    lastTransitionTime: since,
+  };
+  return {
+    kind: 'Status',
+    formatVersion: 1,
+    product: COMPATIBLE.productName,
+    version: 'unknown',
+    settingsVersion: version,
+    pid: 0,
+    home: connection.file ?? `http://${connection.host}:${connection.port}`,
+    startedAt: '',
+    driver: { name: 'its own', simulated: false, reason: 'another application' },
+    power: off ? 'stopped' : 'started',
+    generation: GENERATION,
+    // An error that was there before the last write says nothing about it.
+    observedGeneration: vmState === 'ERROR' && !failed ? 0 : GENERATION,
+    converged: settled,
+    backendState: vmState,
+    conditions: [condition],
+    machine: { state: 'unknown' },
+    engines: { moby: { state: 'unknown' }, containerd: { state: 'unknown' } },
+    cluster: { state: 'unknown' },
+    engine: { name: fillDefaults(known, ANY_HOST).containerEngine.name, state: 'unknown' },
+    phases: [],
+    counters: { steps: 0, restarts: 0, resets: 0, failures: 0, settingsPuts: 0, settingsWrites: 0 },
+    notices: [],
+  };
+}

@@ -1,0 +1,204 @@
+import { RdError } from '../errors.ts';
+import type { JsonObject } from '../json.ts';
+import type { BlastItem, Change, Plan, PlanRequest, Target } from '../plan/change.ts';
+import { EXTENSIONS } from '../plan/diff.ts';
+import { estimatePlan } from '../plan/offline.ts';
+import { patchOf } from '../plan/patch.ts';
+import { summarise } from '../plan/summary.ts';
+import { COMPATIBLE } from '../product.ts';
+import type { BackendState } from '../reconcile/status.ts';
+import { fillDefaults } from '../settings/defaults.ts';
+import { FIELDS } from '../settings/fields.gen.ts';
+import { fieldAt } from '../settings/fields.ts';
+import { SCHEMA_VERSION, type Settings } from '../settings/settings.gen.ts';
+import type { Proposal } from './client.ts';
+import { absence, type ForeignSettings, foreignPlace, locksAtNewest, toForeign } from './foreign-shape.ts';
+import { ANY_HOST } from './offline.ts';
+
+/** What is known of the application when a plan is made. */
+export interface ForeignFacts {
+  settings: ForeignSettings;
+  /** In its own shape. */
+  locks: JsonObject;
+  vmState: BackendState;
+  target: Target;
+  /** `PUT /v1/propose_settings`: takes a body in the application's shape. */
+  propose(body: JsonObject): Promise<Proposal>;
+}
+
+/** What a proposal said, or that it said nothing. */
+type Answer = { kind: 'told'; proposal: Proposal } | { kind: 'unknown'; why: string };
+
+/** Lines of a refusal that concern what may be changed, not whether a value is right. */
+const REFUSALS: readonly [RegExp, 'lock' | 'unsupported'][] = [
+  [/^field "([^"]+)" is locked$/, 'lock'],
+  [/^Changing field "([^"]+)" via the API isn't supported\.$/, 'unsupported'],
+];
+
+/**
+ * A plan for an application that is not ours: the difference to its settings, with the costs that it tells itself; where it does
+ * not, those of the schema, marked estimated. Throws `ERR_SETTINGS_INVALID` for values that it refuses.
+ */
+export async function foreignPlan(request: PlanRequest, facts: ForeignFacts): Promise<Plan> {
+  const { settings, target, vmState } = facts;
+  const live = fillDefaults(settings.known, ANY_HOST);
+  const locks = locksAtNewest(facts.locks, settings.version);
+  const base = estimatePlan({ request, base: live, locks, lockedBy: 'the application', target });
+  let changes = base.changes.map((change) => withoutPlace(change, settings));
+  let answer: Answer = { kind: 'told', proposal: {} };
+  for (const last of [false, true]) {
+    const body = patchOf({ ...base, changes }, request, live);
+    if (!body) break;
+    const asked = await ask(toForeign(body, settings.version), facts);
+    if (asked.kind !== 'refused') {
+      answer = asked;
+      break;
+    }
+    const judged = changes.map((change) => refusedBy(change, asked.error, settings.version));
+    // What is left after one round is wrong in itself, and no plan can be made of it.
+    if (last || judged.every((change, index) => change === changes[index])) throw asked.error;
+    changes = judged;
+  }
+  const estimated = answer.kind === 'unknown';
+  if (answer.kind === 'told') {
+    const { proposal } = answer;
+    changes = changes.map((change) => withCost(change, proposal, facts));
+  }
+  const power = powerChange(request, vmState);
+  if (power) changes = [...changes, power];
+  return finished({ base, changes, facts, pending: estimated ? [] : await pendingOf(facts), answer, live });
+}
+
+function withoutPlace(change: Change, settings: ForeignSettings): Change {
+  const field = fieldAt(change.path);
+  if (change.blocked || !field) return change;
+  const message = absence(field.path, settings);
+  return message === undefined ? change : blockedBy(change, 'unsupported', message);
+}
+
+function blockedBy(change: Change, by: 'lock' | 'unsupported', message: string): Change {
+  return { ...change, severity: 'none', reason: 'it cannot be made', blocked: { by, message } };
+}
+
+async function ask(body: JsonObject, { propose }: ForeignFacts): Promise<Answer | { kind: 'refused'; error: RdError }> {
+  try {
+    return { kind: 'told', proposal: await propose(body) };
+  } catch (error) {
+    if (!(error instanceof RdError) || error.code === 'ERR_CANCELLED') throw error;
+    if (error.code === 'ERR_SETTINGS_INVALID') return { kind: 'refused', error };
+    return { kind: 'unknown', why: error.message };
+  }
+}
+
+function refusedBy(change: Change, error: RdError, version: number): Change {
+  if (change.blocked) return change;
+  for (const line of error.message.split('\n')) {
+    for (const [pattern, by] of REFUSALS) {
+      if (pattern.exec(line)?.[1] === foreignPlace(change.path, version)) return blockedBy(change, by, line);
+    }
+  }
+  return change;
+}
+
+/** The entry of a field that was not proposed has no `desired`: a weakness of the application, and no change of ours. */
+function withCost(change: Change, proposal: Proposal, { settings, vmState }: ForeignFacts): Change {
+  if (change.blocked || change.path === EXTENSIONS) return change;
+  const entry = proposal[foreignPlace(change.path, settings.version)];
+  if (entry?.desired !== undefined) {
+    if (entry.severity === 'reset') {
+      return {
+        ...change,
+        action: 'replace',
+        severity: 'reset',
+        reason: 'a lower version deletes the data of the cluster',
+      };
+    }
+    const idle = vmState === 'STOPPED';
+    const reason = idle ? 'the application starts its backend to take it' : 'the application takes it by a restart';
+    return { ...change, severity: 'restart', reason };
+  }
+  const effect = fieldAt(change.path)?.effect;
+  const live = vmState !== 'STOPPED' && (effect?.lima === 'live' || effect?.wsl === 'live');
+  const action = change.action === 'replace' ? 'update' : change.action;
+  return live
+    ? { ...change, action, severity: 'live', reason: 'a running backend takes it' }
+    : { ...change, action, severity: 'none', reason: 'the application takes it without a restart' };
+}
+
+function powerChange({ state }: PlanRequest, vmState: BackendState): Change | undefined {
+  const before = vmState === 'STOPPED' || vmState === 'STOPPING' ? 'stopped' : 'started';
+  if (state === 'unmanaged' || state === before) return undefined;
+  const change = { path: 'state', action: 'update', before, after: state } as const;
+  return state === 'started'
+    ? { ...change, severity: 'live', reason: 'the backend is started with these settings' }
+    : { ...change, severity: 'restart', reason: 'everything that runs is stopped' };
+}
+
+/** What the application has accepted and not taken yet: it tells when it is given all its own settings as a proposal. */
+async function pendingOf({ settings, propose }: ForeignFacts): Promise<string[]> {
+  const proposal = await propose(settings.raw).catch((error: unknown) => {
+    if (error instanceof RdError && error.code !== 'ERR_CANCELLED') return {};
+    throw error;
+  });
+  return Object.entries(proposal).flatMap(([path, { current, desired }]) => {
+    if (desired === undefined) return [];
+    const secret = FIELDS.some((field) => field.sensitive && field.path === path);
+    const shown = (value: unknown) => (secret ? '(secret)' : JSON.stringify(value));
+    return [`${path}: runs with ${shown(current)}, should be ${shown(desired)}`];
+  });
+}
+
+function finished({
+  base,
+  changes,
+  facts,
+  pending,
+  answer,
+}: {
+  base: Plan;
+  changes: Change[];
+  facts: ForeignFacts;
+  pending: string[];
+  answer: Answer;
+  live: Settings;
+}): Plan {
+  const { settings, vmState } = facts;
+  const open = changes.filter(({ blocked }) => !blocked);
+  const power = open.find(({ path }) => path === 'state');
+  const runs = vmState !== 'STOPPED';
+  const restart = open.some(
+    ({ severity, path }) => path !== 'state' && (severity === 'restart' || severity === 'reset'),
+  );
+  const blastRadius: BlastItem[] = [];
+  if (power?.after === 'stopped')
+    blastRadius.push({ what: 'stops everything that runs there (not counted)', lost: false });
+  else if (restart && runs)
+    blastRadius.push({ what: 'interrupts everything that runs there (not counted)', lost: false });
+  if (open.some(({ severity }) => severity === 'reset')) {
+    blastRadius.push({ what: 'deletes the workloads and the data of the cluster', lost: true });
+  }
+  const estimated = answer.kind === 'unknown';
+  const summary = summarise({ changes, blastRadius, restart, pending: pending.length > 0 });
+  const text = estimated ? summary.text.replace(', nothing is lost', ', estimated') : summary.text;
+  return {
+    ...base,
+    basis: estimated ? 'estimated' : 'service',
+    generation: 1,
+    changes,
+    blastRadius,
+    pendingRestart: pending,
+    warnings: [...versionWarning(settings), ...(answer.kind === 'unknown' ? [costWarning(answer.why)] : [])],
+    summary: { ...summary, text },
+  };
+}
+
+function versionWarning({ version }: ForeignSettings): string[] {
+  if (version <= SCHEMA_VERSION) return [];
+  return [
+    `${COMPATIBLE.productName} has settings version ${version}, and rdctl knows ${SCHEMA_VERSION}: only what the profile names is touched.`,
+  ];
+}
+
+function costWarning(why: string): string {
+  return `The application did not tell what the changes cost (${why}); what is shown is an estimate.`;
+}

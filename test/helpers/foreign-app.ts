@@ -1,0 +1,373 @@
+import { rmSync } from 'node:fs';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { onTestFinished } from 'vitest';
+import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
+import { leafAt, setLeaf } from '../../src/settings/leaf-paths.ts';
+import { type ForeignVersion, foreignSettings, migratedPayload } from './foreign-shapes.ts';
+import { writeConnection } from './scripted-server.ts';
+import { temporaryDirectory } from './temp-home.ts';
+
+type State = 'STOPPED' | 'STARTING' | 'STARTED' | 'STOPPING' | 'ERROR' | 'DISABLED';
+
+interface Received {
+  method: string;
+  path: string;
+  body: string;
+}
+
+export interface ForeignAppOptions {
+  version: ForeignVersion;
+  /** Dotted paths in its own shape. */
+  settings?: Record<string, JsonValue>;
+  locked?: JsonObject;
+  state?: State;
+  /** Never started: nothing is ever a reason to restart. */
+  neverStarted?: boolean;
+  /** What becomes of the next start. */
+  startFails?: boolean;
+  /** Looks at the backend that each state of a restart lasts. */
+  looksPerState?: number;
+  /** Answers instead of the application. */
+  intercept?: (request: Received, app: ForeignApp) => { status: number; body: string } | undefined;
+}
+
+/** The application as it is seen from outside, written from the facts about its interface. */
+export interface ForeignApp {
+  settings: JsonObject;
+  /** A value of its settings, by dotted path in its own shape. */
+  get(path: string): JsonValue | undefined;
+  set(path: string, value: JsonValue): void;
+  state: State;
+  startFails: boolean;
+  received: Received[];
+  extensions: Record<string, string>;
+  forwards: Map<string, number>;
+  /** Requests that change something, in order: `PUT /v1/settings`. */
+  writes(): string[];
+  /** Bodies of the settings writes. */
+  bodies(): JsonObject[];
+  /** Number of times that the backend was started. */
+  starts: number;
+  /** The environment of a tool that finds it by looking around. */
+  env: Record<string, string>;
+  /** Its connection file. */
+  file: string;
+  port: number;
+}
+
+const OFFERED = ['1.32.2', '1.31.6', '1.30.4', '1.29.10'];
+const HEADING = 'errors in attempt to update settings:';
+
+/** Restarts, of those fields that cost one on Linux, by name in the newest shape; older places are looked up (api facts, 11.2). */
+const RESTART = [
+  'containerEngine.mobyStorageDriver',
+  'kubernetes.version',
+  'containerEngine.allowedImages.enabled',
+  'containerEngine.name',
+  'experimental.containerEngine.webAssembly.enabled',
+  'kubernetes.enabled',
+  'kubernetes.options.flannel',
+  'kubernetes.options.traefik',
+  'kubernetes.port',
+  'experimental.virtualMachine.sshPortForwarder',
+  'virtualMachine.mount.type',
+  'experimental.virtualMachine.mount.type',
+  'virtualMachine.type',
+  'experimental.virtualMachine.type',
+];
+/** Compared also when they are not proposed, and then without `desired` (api facts, 11.3). */
+const PHANTOM = ['experimental.virtualMachine.diskSize', 'virtualMachine.memoryInGB', 'virtualMachine.numberCPUs'];
+const OTHER_PLATFORM = ['kubernetes.ingress.localhostOnly', 'WSL.integrations'];
+const ENUMS: Record<string, string[]> = { 'containerEngine.name': ['containerd', 'moby', 'docker'] };
+
+/** Starts one on a port of its own, with a connection file where such an application puts it. */
+export async function foreignApp(options: ForeignAppOptions): Promise<ForeignApp> {
+  const { version, neverStarted = false, looksPerState = 2 } = options;
+  const home = temporaryDirectory();
+  const settings = foreignSettings(version);
+  for (const [path, value] of Object.entries(options.settings ?? {})) setLeaf(settings, path, value);
+  let running = structuredClone(settings);
+  const locked = options.locked ?? {};
+  const pending: { state: State; looks: number; enter?: () => void }[] = [];
+  let delayed = false;
+
+  const app: ForeignApp = {
+    settings,
+    get: (path) => leafAt(settings, path),
+    set: (path, value) => setLeaf(settings, path, value),
+    state: options.state ?? (clusterIn(settings) ? 'STARTED' : 'DISABLED'),
+    startFails: options.startFails ?? false,
+    received: [],
+    extensions: {},
+    forwards: new Map(),
+    starts: 0,
+    env: {
+      HOME: home,
+      XDG_DATA_HOME: join(home, 'data'),
+      XDG_STATE_HOME: join(home, 'state'),
+      XDG_CONFIG_HOME: join(home, 'config'),
+    },
+    file: join(home, 'data', 'rancher-desktop', 'rd-engine.json'),
+    port: 0,
+    writes: () =>
+      app.received
+        .filter(({ method, path }) => method !== 'GET' && path !== '/v1/propose_settings')
+        .map(({ method, path }) => `${method} ${path}`),
+    bodies: () =>
+      app.received
+        .filter(({ method, path }) => method === 'PUT' && path === '/v1/settings')
+        .map(({ body }) => JSON.parse(body)),
+  };
+  const busy = () => app.state === 'STARTING' || app.state === 'STOPPING' || pending.length > 0;
+
+  /** Time passes by being looked at: a state lasts some looks and then gives way to the next. */
+  function tick(): void {
+    const next = pending[0];
+    if (!next) {
+      if (delayed && !busy()) {
+        delayed = false;
+        restart();
+      }
+      return;
+    }
+    next.looks -= 1;
+    if (next.looks > 0) return;
+    pending.shift();
+    app.state = next.state;
+    next.enter?.();
+  }
+
+  function enqueue(...states: State[]): void {
+    for (const state of states) pending.push({ state, looks: looksPerState });
+  }
+
+  function start(): void {
+    enqueue('STARTING');
+    pending.push({
+      state: 'STARTED',
+      looks: looksPerState,
+      enter: () => {
+        app.starts += 1;
+        running = structuredClone(app.settings);
+        app.state = app.startFails ? 'ERROR' : clusterIn(settings) ? 'STARTED' : 'DISABLED';
+        app.startFails = false;
+      },
+    });
+  }
+
+  function restart(): void {
+    if (app.state !== 'STOPPED') enqueue('STOPPING', 'STOPPED');
+    start();
+  }
+
+  function reasons(proposal: JsonObject): Record<string, JsonObject> {
+    if (neverStarted) return {};
+    const found: Record<string, JsonObject> = {};
+    const merged = merge(structuredClone(running), proposal);
+    for (const path of RESTART) {
+      const current = leafAt(running, path);
+      const desired = leafAt(proposal, path);
+      if (desired === undefined || desired === current) continue;
+      if (path.startsWith('kubernetes.') && path !== 'kubernetes.enabled' && !clusterIn(merged)) continue;
+      const lower = path === 'kubernetes.version' && order(String(desired)) < order(String(current));
+      found[path] = { current: current ?? null, desired, severity: lower ? 'reset' : 'restart' };
+    }
+    for (const path of PHANTOM) {
+      const current = leafAt(running, path);
+      const desired = leafAt(proposal, path);
+      if (current === undefined || desired === current) continue;
+      found[path] = { current, ...(desired === undefined ? {} : { desired }), severity: 'restart' };
+    }
+    return found;
+  }
+
+  function problems(payload: JsonObject): string[] {
+    return flat(payload, app.settings).flatMap(([path, value]) => {
+      const current = leafAt(app.settings, path);
+      if (path === 'version') return value === current ? [] : [`Changing field "version" via the API isn't supported.`];
+      if (current === undefined || isDeepStrictEqual(value, current)) return [];
+      if (OTHER_PLATFORM.includes(path)) return [`Changing field "${path}" via the API isn't supported.`];
+      if (
+        isObject(current) !== isObject(value) ||
+        (!isObject(current) && !Array.isArray(current) && typeof value !== typeof current)
+      ) {
+        return [`Invalid value for "${path}": <${JSON.stringify(value)}>`];
+      }
+      const allowed = ENUMS[path];
+      if (allowed && !allowed.includes(String(value)))
+        return [`Invalid value for "${path}": <${JSON.stringify(value)}>; must be one of ${JSON.stringify(allowed)}`];
+      if (path === 'kubernetes.version' && !OFFERED.includes(String(value)))
+        return [`Kubernetes version "${value}" not found.`];
+      return leafAt(locked, path) === undefined ? [] : [`field "${path}" is locked`];
+    });
+  }
+
+  function putSettings(body: JsonObject): [number, string] {
+    const refused = (line: string): [number, string] => [400, `${HEADING}\n${line}`];
+    const sent = body.version;
+    const required = 'updating settings requires specifying an API version, but';
+    if (sent === undefined) return refused(`${required} no version was specified`);
+    if (typeof sent !== 'number') return refused(`${required} "${sent}" is not a proper config version`);
+    const payload = canonical(sent < version ? migratedPayload(body, version) : body);
+    const wrong = problems(payload);
+    if (wrong.length > 0) return refused(wrong.join('\n'));
+    const changed = flat(payload, app.settings).some(
+      ([path, value]) =>
+        leafAt(app.settings, path) !== undefined && !isDeepStrictEqual(value, leafAt(app.settings, path)),
+    );
+    if (!changed) return [202, 'no changes necessary'];
+    // Unknown keys come along with a known one that changes: a weakness of the application.
+    merge(app.settings, payload);
+    // All its settings are compared, so what nobody proposed has a `desired` here.
+    if (Object.keys(reasons(app.settings)).length === 0) return [202, 'settings updated; no restart required'];
+    if (busy()) {
+      delayed = true;
+      return [202, 'UI is currently busy, but will eventually be reconfigured to apply requested changes'];
+    }
+    restart();
+    return [202, 'reconfiguring Rancher Desktop to apply changes (this may take a while)'];
+  }
+
+  function putState(body: JsonObject): [number, string] {
+    const { vmState } = body;
+    if (vmState !== 'STARTED' && vmState !== 'STOPPED')
+      return [500, `internal error: Error: invalid desired VM state "${vmState}"`];
+    if (!busy()) {
+      if (vmState === 'STARTED' && (app.state === 'STOPPED' || app.state === 'ERROR')) start();
+      else if (vmState === 'STOPPED' && app.state !== 'STOPPED') enqueue('STOPPING', 'STOPPED');
+    }
+    return [202, 'received backend state'];
+  }
+
+  function answer({ method, path, body }: Received): { status: number; body: string; json?: boolean } {
+    const url = new URL(path, 'http://x');
+    const text = ([status, text]: [number, string]) => ({ status, body: text });
+    switch (`${method} ${url.pathname}`) {
+      case 'GET /v1/settings':
+        return { status: 200, body: `${JSON.stringify(app.settings, null, 2)}\n` };
+      case 'GET /v1/settings/locked':
+        return { status: 200, body: `${JSON.stringify(locked, null, 2)}\n` };
+      case 'GET /v1/backend_state':
+        tick();
+        return { status: 200, json: true, body: JSON.stringify({ vmState: app.state, locked: false }) };
+      case 'PUT /v1/backend_state':
+        return text(putState(JSON.parse(body)));
+      case 'PUT /v1/settings':
+        return text(putSettings(JSON.parse(body)));
+      case 'PUT /v1/propose_settings': {
+        const proposal = canonical(JSON.parse(body));
+        const wrong = problems(proposal);
+        if (wrong.length > 0) return { status: 400, body: `Errors in proposed settings:\n${wrong.join('\n')}` };
+        return { status: 200, json: true, body: JSON.stringify(reasons(proposal)) };
+      }
+      case 'PUT /v1/shutdown':
+        return { status: 202, body: 'Shutting down.' };
+      case 'GET /v1/extensions':
+        return {
+          status: 200,
+          json: true,
+          body: JSON.stringify(
+            Object.fromEntries(
+              Object.entries(app.extensions).map(([id, tag]) => [id, { version: tag, metadata: {}, labels: {} }]),
+            ),
+          ),
+        };
+      case 'POST /v1/extensions/install': {
+        const id = url.searchParams.get('id') ?? '';
+        const colon = id.lastIndexOf(':');
+        app.extensions[id.slice(0, colon)] = id.slice(colon + 1);
+        app.set('application.extensions.installed', { ...app.extensions });
+        return { status: 201, body: 'Created' };
+      }
+      case 'POST /v1/extensions/uninstall': {
+        const id = url.searchParams.get('id') ?? '';
+        delete app.extensions[id.split(':')[0] ?? ''];
+        app.set('application.extensions.installed', { ...app.extensions });
+        return { status: 201, body: `Deleted ${id}` };
+      }
+      case 'POST /v1/port_forwarding': {
+        const { namespace, service, k8sPort, hostPort } = JSON.parse(body);
+        if (app.state !== 'STARTED') return { status: 400, body: 'Could not forward port' };
+        app.forwards.set(`${namespace}/${service}:${k8sPort}`, hostPort);
+        return { status: 200, body: String(hostPort) };
+      }
+      case 'DELETE /v1/port_forwarding': {
+        const query = url.searchParams;
+        app.forwards.delete(`${query.get('namespace')}/${query.get('service')}:${query.get('k8sPort')}`);
+        return { status: 200, body: 'Port forwarding successfully deleted' };
+      }
+      default:
+        return { status: 404, body: `Unknown command: ${method} ${url.pathname}` };
+    }
+  }
+
+  const server = createServer((incoming, outgoing) => {
+    readAll(incoming).then((body) => {
+      const request = { method: incoming.method ?? '', path: incoming.url ?? '', body };
+      app.received.push(request);
+      const reply = options.intercept?.(request, app) ?? answer(request);
+      const json = 'json' in reply && reply.json === true;
+      outgoing.writeHead(reply.status, {
+        'content-type': json ? 'application/json' : 'text/plain',
+        'access-control-allow-origin': '*',
+      });
+      outgoing.end(reply.body);
+    });
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  app.port = (server.address() as AddressInfo).port;
+  writeConnection(app.file, { user: 'user', password: 'secret', port: app.port });
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+    rmSync(home, { recursive: true, force: true });
+  });
+  return app;
+}
+
+function clusterIn(settings: JsonObject): boolean {
+  return leafAt(settings, 'kubernetes.enabled') === true;
+}
+
+function canonical(payload: JsonObject): JsonObject {
+  const copy = structuredClone(payload);
+  if (leafAt(copy, 'containerEngine.name') === 'docker') setLeaf(copy, 'containerEngine.name', 'moby');
+  const version = leafAt(copy, 'kubernetes.version');
+  if (typeof version === 'string') {
+    setLeaf(copy, 'kubernetes.version', version.replace(/^v/, '').replace(/\+k3s\d+$/, ''));
+  }
+  return copy;
+}
+
+/** Leaves of a payload; what is a map in the settings counts as one. */
+function flat(payload: JsonObject, settings: JsonObject, prefix = ''): [string, JsonValue][] {
+  return Object.entries(payload).flatMap(([key, value]): [string, JsonValue][] => {
+    const path = prefix === '' ? key : `${prefix}.${key}`;
+    const maps = ['application.extensions.installed', 'WSL.integrations', 'diagnostics.mutedChecks'];
+    return isObject(value) && !maps.includes(path) ? flat(value, settings, path) : [[path, value]];
+  });
+}
+
+function merge(into: JsonObject, payload: JsonObject): JsonObject {
+  for (const [key, value] of Object.entries(payload)) {
+    const known = into[key];
+    if (value === null) delete into[key];
+    else if (isObject(value) && isObject(known)) merge(known, value);
+    else into[key] = structuredClone(value);
+  }
+  return into;
+}
+
+function order(version: string): number {
+  const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number);
+  return major * 1e6 + minor * 1e3 + patch;
+}
+
+async function readAll(stream: IncomingMessage): Promise<string> {
+  const parts: Buffer[] = [];
+  for await (const part of stream) parts.push(part);
+  return Buffer.concat(parts).toString();
+}
