@@ -1,9 +1,7 @@
 import { arch, homedir, release, totalmem } from 'node:os';
 import { join } from 'node:path';
-import { type Client, createClient } from '../src/client/client.ts';
 import { layersOfApplication, layersOfService, settingLayers } from '../src/client/layers.ts';
 import { storedSettings } from '../src/client/offline.ts';
-import { RdError } from '../src/errors.ts';
 import type { JsonObject } from '../src/json.ts';
 import type { SettingLayers } from '../src/plan/layers.ts';
 import { layerFacts } from '../src/policies/layers.ts';
@@ -28,30 +26,18 @@ export async function findLayers(invocation: Caller): Promise<FoundLayers> {
   const { io } = invocation;
   const platform = supportedPlatform(io.platform);
   const host: Host = { platform, arch: arch(), osRelease: release(), memoryBytes: totalmem() };
-  const application = await otherApplication(invocation);
-  if (application) {
-    const facts = layerFacts(await policiesOf(io, host), { host, settingsFile: '' });
-    return { layers: await layersOfApplication(application, facts, io.signal) };
-  }
   const service = await runningService(invocation);
   if (!service) return { layers: await layersOfFiles(io, host) };
+  if (service.client.foreign) {
+    const { client } = service;
+    const facts = layerFacts(await policiesOf(io, host), { host, settingsFile: '' });
+    return { layers: await layersOfApplication(client, facts, io.signal) };
+  }
   const { cluster } = service.status;
   return {
     layers: await layersOfService(service.client, io.signal),
     ...(cluster.state === 'running' ? { running: cluster.installedVersion } : {}),
   };
-}
-
-/** An application that is not ours may be read. */
-async function otherApplication({ connect }: Caller): Promise<Client | undefined> {
-  try {
-    const connection = await connect();
-    return connection.foreign ? createClient(connection) : undefined;
-  } catch (error) {
-    // Whether that matters is decided where the service is looked for.
-    if (error instanceof RdError) return undefined;
-    throw error;
-  }
 }
 
 async function layersOfFiles(io: Io, host: Host): Promise<SettingLayers> {

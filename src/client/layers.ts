@@ -3,9 +3,8 @@ import { isObject, type JsonObject } from '../json.ts';
 import { type LayerFacts, type SettingLayers, settingLayers } from '../plan/layers.ts';
 import { leafAt, leaves, setLeaf } from '../settings/leaf-paths.ts';
 import { isLocked } from '../settings/locks.ts';
-import { migrate } from '../settings/migrate.ts';
-import { SCHEMA_VERSION } from '../settings/settings.gen.ts';
 import type { Client } from './client.ts';
+import { locksAtNewest, readForeign } from './foreign-shape.ts';
 import type { HttpResponse } from './http.ts';
 
 export { settingLayers } from '../plan/layers.ts';
@@ -43,24 +42,17 @@ export async function layersOfApplication(
   facts: LayerFacts,
   signal: AbortSignal,
 ): Promise<SettingLayers> {
-  const { settings } = await client.settings({ signal });
-  const record = await client.locked({ signal });
-  const { version } = settings;
-  const older = typeof version === 'number' && Number.isInteger(version) && version > 0 && version < SCHEMA_VERSION;
-  const upToDate = (document: JsonObject) =>
-    older ? migrate({ ...document, version }, { platform: facts.platform, partial: true }) : document;
-  const inForce = upToDate(settings);
-  const locks = upToDate(record);
+  const { text } = await client.settings({ signal });
+  const raw: unknown = JSON.parse(text);
+  const { known: inForce, version } = readForeign(isObject(raw) ? raw : {});
+  const locks = locksAtNewest(await client.locked({ signal }), version);
   const held: JsonObject = {};
-  for (const [path, value] of leaves(inForce)) {
-    // A lock of an older version may have been turned into its opposite on the way.
-    if (path !== 'version' && (isLocked(locks, path) || leafAt(locks, path) !== undefined)) setLeaf(held, path, value);
-  }
+  for (const [path, value] of leaves(inForce)) if (isLocked(locks, path)) setLeaf(held, path, value);
   const { lockedProfile, ...rest } = facts;
   const known = lockedProfile && leaves(held).every(([path]) => leafAt(lockedProfile.settings, path) !== undefined);
   const profile = {
     source: known ? lockedProfile.source : 'a deployment profile that the application has read',
-    version: known ? lockedProfile.version : SCHEMA_VERSION,
+    version: known ? lockedProfile.version : version,
     settings: held,
   };
   const layers: LayerFacts = {
