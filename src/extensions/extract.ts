@@ -124,8 +124,8 @@ async function* entriesOf(
       entry.resume();
     }
   } catch (error) {
-    // What the archive reader itself finds has no code of the system's.
-    if (error instanceof RdError || systemCode(error) !== undefined) throw error;
+    // What the archive reader itself finds has no code of the system's, such as ENOSPC.
+    if (error instanceof RdError || /^E[A-Z0-9]+$/.test(systemCode(error) ?? '')) throw error;
     const text = error instanceof Error ? error.message : String(error);
     throw new RdError('ERR_EXTENSION_INVALID', `the archive is damaged: ${text}`, { cause: error });
   } finally {
