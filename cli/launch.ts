@@ -8,7 +8,7 @@ import { RdError } from '../src/errors.ts';
 import type { JsonObject } from '../src/json.ts';
 import { type Detached, detach } from '../src/process/detach.ts';
 import { type Pace, realPace } from '../src/process/pace.ts';
-import { requireAdopted } from '../src/storage/adoption.ts';
+import { adoptPlaces } from '../src/storage/adoption.ts';
 import { makeDirectory } from '../src/storage/directory.ts';
 import { ioError } from '../src/storage/io-error.ts';
 import { homeOf } from './absence.ts';
@@ -48,7 +48,9 @@ export async function launchService(input: LaunchInput): Promise<Connection> {
   const { io, pace = realPace, timeoutMs = 60_000 } = input;
   const here = homeOf(io);
   checkDriver(input.driver, io.env);
-  await requireAdopted(here, input.adopt);
+  // Before anything is made there: what we make must not be taken for another's.
+  const adopted = await adoptPlaces(here, { adopt: input.adopt ?? false, now: Date.now() });
+  for (const notice of adopted) io.err(`notice: ${notice}\n`);
   // What an earlier service left leads to nobody, or to another program; ours writes the file anew.
   const stale = textOf(here.connectionFile);
   const logFile = join(here.logs, 'service-output.log');
@@ -89,12 +91,11 @@ function program({ io, path }: LaunchInput): readonly string[] {
   return /\.[cm]?js$/.test(path) ? [node, path] : [path];
 }
 
-function serveArguments({ power, idle, driver, adopt, globals, settings }: LaunchInput): string[] {
+function serveArguments({ power, idle, driver, globals, settings }: LaunchInput): string[] {
   return [
     'serve',
     `--power=${power}`,
     ...(idle ? ['--idle'] : []),
-    ...(adopt ? ['--adopt'] : []),
     ...(driver === undefined ? [] : [`--driver=${driver}`]),
     ...(globals.port ? [`--port=${globals.port}`] : []),
     ...(settings ? ['--settings=-'] : []),

@@ -47,8 +47,8 @@ export async function adoptPlaces(here: Places, { adopt, now }: AdoptionOptions)
  * Refuses directories in drop-in mode that were never adopted, for commands that would change them without a service.
  * @throws RdError `ERR_WRONG_TARGET`.
  */
-export async function requireAdopted(here: Places, adopt = false): Promise<void> {
-  if (here.dropInMarker === undefined || adopt || (await exists(here.dropInMarker))) return;
+export async function requireAdopted(here: Places): Promise<void> {
+  if (here.dropInMarker === undefined || (await exists(here.dropInMarker))) return;
   const found = await foreignFiles(here);
   if (found.length > 0) throw notOurs(found);
 }

@@ -85,7 +85,7 @@ describe('paths', () => {
   });
 
   test('those of the compatible application in drop-in mode, in its order', async () => {
-    const env = { ...userEnv(), RDCTL_COMPAT: 'rancher-desktop' };
+    const env: Record<string, string> = { ...userEnv(), RDCTL_COMPAT: 'rancher-desktop' };
     const value = await keys(env);
     expect(Object.keys(value)).toEqual([
       'appHome',

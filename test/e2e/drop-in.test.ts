@@ -1,0 +1,139 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { builtTool } from '../helpers/built-tool.ts';
+import { rdctlProgram } from '../helpers/cli.ts';
+import { whyNoRealEngine } from '../helpers/real-programs.ts';
+import { fingerprint, type UserHome, userHome } from '../helpers/user-home.ts';
+
+const { entry } = builtTool();
+const reason = await whyNoRealEngine();
+const COMPAT = { RDCTL_COMPAT: 'rancher-desktop' };
+
+const data = (user: UserHome, ...names: string[]) => user.at('.local', 'share', 'rancher-desktop', ...names);
+const config = (user: UserHome, ...names: string[]) => user.at('.config', 'rancher-desktop', ...names);
+
+/** As the other application leaves it. */
+function originalHome(user: UserHome): void {
+  mkdirSync(data(user, 'lima', '0'), { recursive: true });
+  writeFileSync(data(user, 'lima', '0', 'disk'), 'of a virtual machine');
+  mkdirSync(config(user), { recursive: true });
+  const settings = { version: 10, containerEngine: { name: 'moby' }, kubernetes: { enabled: false } };
+  writeFileSync(config(user, 'settings.json'), JSON.stringify(settings));
+}
+
+/** A port of its own: the one that scripts know may be taken on this computer. */
+const START = ['start', '--driver', 'simulated', '--wait', '--port', '0'];
+
+describe('drop-in mode', () => {
+  test('a script that knows the other application finds the service by its file', async () => {
+    const user = userHome(entry(), COMPAT);
+    expect(await user.rdctl(...START)).toMatchObject({ exit: 0 });
+    const file = data(user, 'rd-engine.json');
+    const { user: name, password, port } = JSON.parse(readFileSync(file, 'utf8'));
+    const answer = await fetch(`http://127.0.0.1:${port}/v1/settings`, {
+      headers: { Authorization: `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}` },
+    });
+    expect(await answer.json()).toMatchObject({ version: 19 });
+    expect(JSON.parse(readFileSync(config(user, 'settings.json'), 'utf8'))).toMatchObject({ version: 19 });
+    expect(readFileSync(data(user, 'logs', 'background.log'), 'utf8')).toContain(`listens on port ${port}`);
+    expect(existsSync(user.at('.local', 'share', 'rdctl'))).toBe(false);
+
+    // Our own tool takes it for ours, also where only the file is named.
+    expect(await user.rdctl('set', '--container-engine', 'containerd')).toMatchObject({ exit: 0 });
+    expect(await user.rdctl('shutdown')).toMatchObject({ exit: 0, out: 'Shutting down.\n' });
+    expect(await user.rdctl('reset', '--factory')).toMatchObject({ exit: 0 });
+    expect(existsSync(data(user))).toBe(false);
+  });
+
+  test('directories of the other application are not touched without --adopt', async () => {
+    const user = userHome(entry(), COMPAT);
+    originalHome(user);
+    const before = fingerprint(user.home);
+    for (const argv of [START, ['serve', '--driver', 'simulated', '--port', '0'], ['reset', '--factory']]) {
+      const { exit, out, err } = await user.rdctl(...argv);
+      expect([argv, exit, out]).toEqual([argv, 3, '']);
+      expect(err).toContain('made by Rancher Desktop');
+      expect(err).toContain('--adopt');
+    }
+    expect(fingerprint(user.home)).toEqual(before);
+  });
+
+  test('with --adopt its settings go on, and a copy of them is kept', async () => {
+    const user = userHome(entry(), COMPAT);
+    originalHome(user);
+    const original = readFileSync(config(user, 'settings.json'), 'utf8');
+    const { exit, err } = await user.rdctl(...START, '--adopt');
+    expect(exit).toBe(0);
+    const copy = readdirSync(config(user)).find((name) => name.startsWith('settings.before-rdctl-')) ?? '';
+    expect(err).toContain(copy);
+    expect(readFileSync(config(user, copy), 'utf8')).toBe(original);
+    const settings = JSON.parse((await user.rdctl('list-settings')).out);
+    expect(settings).toMatchObject({ version: 19, containerEngine: { name: 'moby' }, kubernetes: { enabled: false } });
+    expect(readFileSync(data(user, 'lima', '0', 'disk'), 'utf8')).toBe('of a virtual machine');
+    await user.rdctl('shutdown');
+    // Once is enough.
+    expect(await user.rdctl(...START)).toMatchObject({ exit: 0 });
+  });
+
+  test('a start beside the other application is refused', async () => {
+    const user = userHome(entry(), COMPAT);
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close());
+    const address = server.address();
+    const port = typeof address === 'object' && address ? address.port : 0;
+    expect(await user.rdctl(...START)).toMatchObject({ exit: 0 });
+    await user.rdctl('shutdown');
+    writeFileSync(data(user, 'rd-engine.json'), JSON.stringify({ user: 'user', password: 'theirs', port, pid: 1 }));
+    const { exit, err } = await user.rdctl('serve', '--driver', 'simulated', '--port', '0');
+    expect(exit).toBe(1);
+    expect(err).toContain(`Rancher Desktop runs (port ${port}`);
+    expect(readFileSync(data(user, 'rd-engine.json'), 'utf8')).toContain('theirs');
+    expect(readFileSync(data(user, 'logs', 'background.log'), 'utf8')).toContain('Error Starting Rancher Desktop');
+  });
+
+  test('a bad deployment profile is told where scripts look for it', async () => {
+    const user = userHome(entry(), COMPAT);
+    mkdirSync(user.at('.config'), { recursive: true });
+    writeFileSync(user.at('.config', 'rancher-desktop.defaults.json'), '{}');
+    const logs = user.at('some-logs', 'of-a-run');
+    const { exit } = await user.rdctlWith({ env: { RD_LOGS_DIR: logs } }, ...START);
+    expect(exit).toBe(1);
+    const text = readFileSync(join(logs, 'background.log'), 'utf8');
+    expect(text).toContain('Fatal Error:\nFailed to load the deployment profile\n');
+    expect(text).toContain('no version specified');
+  });
+
+  test('another value than the one is refused', async () => {
+    const user = userHome(entry());
+    const { exit, err } = await rdctlProgram(['paths'], { entry: entry(), env: { ...user.env, RDCTL_COMPAT: 'yes' } });
+    expect(exit).toBe(1);
+    expect(err).toContain('the only value is "rancher-desktop"');
+  });
+});
+
+test.skipIf(reason !== undefined)(
+  'the names in the environment of a user are those of the other application',
+  async () => {
+    const user = userHome(entry(), COMPAT);
+    writeFileSync(user.at('.bashrc'), '# mine\n');
+    for (const name of ['share', 'state']) mkdirSync(user.at('.local', name), { recursive: true });
+    mkdirSync(user.at('.config'));
+    const before = fingerprint(user.home);
+    expect(await user.rdctl('start', '--driver', 'host', '--wait', '--port', '0')).toMatchObject({ exit: 0 });
+    const digest = 'b547d66a5de60e5f0843aba28283a8875c2ad72e99ba076060ef9ec7c09917c8';
+    const context = user.at('.docker', 'contexts', 'meta', digest, 'meta.json');
+    await expect.poll(() => existsSync(context), { timeout: 10_000 }).toBe(true);
+    expect(JSON.parse(readFileSync(user.at('.docker', 'config.json'), 'utf8'))).toEqual({
+      currentContext: 'rancher-desktop',
+    });
+    const text = readFileSync(user.at('.bashrc'), 'utf8');
+    expect(text).toContain('### MANAGED BY RANCHER DESKTOP START (DO NOT EDIT)\n');
+    expect(text).toContain(`export PATH="${user.at('.rd', 'bin')}:$PATH"`);
+    expect(existsSync(user.at('.rd', 'bin', 'rdctl'))).toBe(true);
+    expect(await user.rdctl('reset', '--factory', '--cache')).toMatchObject({ exit: 0 });
+    expect(fingerprint(user.home)).toEqual(before);
+  },
+);

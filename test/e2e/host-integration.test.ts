@@ -1,0 +1,142 @@
+import { createHash } from 'node:crypto';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { hostPlaces } from '../../src/drivers/machines/host/places.ts';
+import { builtTool } from '../helpers/built-tool.ts';
+import { callEngine } from '../helpers/engine-client.ts';
+import { hostTraces } from '../helpers/host-instance.ts';
+import { whyNoRealEngine } from '../helpers/real-programs.ts';
+import { fingerprint, type UserHome, userHome } from '../helpers/user-home.ts';
+
+const { entry } = builtTool();
+const reason = await whyNoRealEngine();
+
+const MARK = '### MANAGED BY RDCTL START (DO NOT EDIT)';
+
+/** A person with dotfiles under version control, a docker login and another context. */
+function livedIn({ at }: UserHome): void {
+  mkdirSync(at('dotfiles'));
+  writeFileSync(at('dotfiles', 'bashrc'), 'alias ll="ls -l"\nexport EDITOR=vi');
+  symlinkSync('dotfiles/bashrc', at('.bashrc'));
+  writeFileSync(at('.profile'), '# mine\n');
+  chmodSync(at('.profile'), 0o600);
+  mkdirSync(at('.config', 'fish'), { recursive: true });
+  writeFileSync(at('.config', 'fish', 'config.fish'), 'set x 1\n');
+  mkdirSync(at('.config', 'autostart'));
+  writeFileSync(at('.config', 'autostart', 'other.desktop'), '[Desktop Entry]\n');
+  mkdirSync(at('.docker', 'contexts', 'meta', 'abc'), { recursive: true });
+  writeFileSync(at('.docker', 'contexts', 'meta', 'abc', 'meta.json'), '{"Name":"work"}');
+  writeFileSync(at('.docker', 'config.json'), '{\n\t"auths": {\n\t\t"registry.example.com": {}\n\t}\n}');
+  chmodSync(at('.docker', 'config.json'), 0o600);
+  for (const name of ['share', 'state']) mkdirSync(at('.local', name), { recursive: true });
+}
+
+const contextFile = (name: string) =>
+  join('.docker', 'contexts', 'meta', createHash('sha256').update(name).digest('hex'), 'meta.json');
+
+function endpointOf(file: string): string {
+  const { Endpoints } = JSON.parse(readFileSync(file, 'utf8'));
+  return Endpoints.docker.Host;
+}
+
+/** Another instance on this computer keeps rules about its neighbours for a moment longer than they live. */
+async function tracesOf(directory: string): Promise<string[]> {
+  const { tag } = hostPlaces(directory);
+  return (await hostTraces(directory)).filter((line) => !line.startsWith('-A RDCTL-') || line.includes(tag));
+}
+
+describe.skipIf(reason !== undefined)('the environment of a user', () => {
+  test('follows the settings and the engine, and a factory reset gives it back byte for byte', async () => {
+    const user = userHome(entry());
+    const { at, rdctl } = user;
+    livedIn(user);
+    const before = fingerprint(user.home);
+    const currentContext = () => JSON.parse(readFileSync(at('.docker', 'config.json'), 'utf8')).currentContext;
+    const managed = (...path: string[]) => existsSync(at(...path)) && readFileSync(at(...path), 'utf8').includes(MARK);
+
+    expect(await rdctl('start', '--driver', 'host', '--wait')).toMatchObject({ exit: 0 });
+    const context = at(contextFile('rdctl'));
+    await expect.poll(() => existsSync(context) && currentContext(), { timeout: 10_000 }).toBe('rdctl');
+    // What the docker command line would do with it.
+    expect((await callEngine(endpointOf(context), 'GET', '/_ping')).body.toString()).toBe('OK');
+    expect(managed('dotfiles', 'bashrc')).toBe(true);
+    expect(managed('.profile')).toBe(true);
+    expect(managed('.config', 'fish', 'config.fish')).toBe(true);
+    const status = JSON.parse((await rdctl('status', '-o', 'json')).out);
+    expect(status.hostIntegration.files).toContainEqual({ part: 'docker-context', file: context, state: 'managed' });
+
+    // The launcher is what the block puts on the PATH.
+    const bin = at('.local', 'share', 'rdctl', 'bin');
+    expect(readFileSync(at('.profile'), 'utf8')).toContain(`export PATH="${bin}:$PATH"`);
+    expect(readFileSync(join(bin, 'rdctl'), 'utf8').startsWith('#!/bin/sh\n')).toBe(true);
+
+    expect(await rdctl('set', '--application.auto-start=true')).toMatchObject({ exit: 0 });
+    const autostart = at('.config', 'autostart', 'rdctl.desktop');
+    await expect.poll(() => existsSync(autostart)).toBe(true);
+    await rdctl('set', '--application.auto-start=false', '--application.path-management-strategy=manual');
+    await expect.poll(() => existsSync(autostart) || managed('.profile') || managed('dotfiles', 'bashrc')).toBe(false);
+    await rdctl('set', '--application.path-management-strategy=rcfiles');
+    await expect.poll(() => managed('.profile')).toBe(true);
+
+    expect(await rdctl('set', '--container-engine.name=containerd')).toMatchObject({ exit: 0 });
+    await expect.poll(() => existsSync(context), { timeout: 10_000 }).toBe(false);
+    expect(currentContext()).toBeUndefined();
+    await rdctl('set', '--container-engine.name=moby');
+    await expect.poll(() => existsSync(context) && currentContext(), { timeout: 60_000 }).toBe('rdctl');
+
+    const driver = at('.local', 'state', 'rdctl', 'drivers', 'host');
+    const { exit, err } = await rdctl('reset', '--factory');
+    expect({ exit, err }).toMatchObject({ exit: 0 });
+    expect(err).toContain(at('.local', 'state', 'rdctl'));
+    expect(fingerprint(user.home)).toEqual(before);
+    expect(await tracesOf(driver)).toEqual([]);
+  });
+
+  test('is given back after a service that was killed, with its engine running on', async () => {
+    const user = userHome(entry());
+    const { at, rdctl } = user;
+    livedIn(user);
+    const before = fingerprint(user.home);
+    await rdctl('start', '--driver', 'host', '--wait');
+    await expect.poll(() => existsSync(at(contextFile('rdctl'))), { timeout: 10_000 }).toBe(true);
+    const { pid } = JSON.parse(readFileSync(at('.local', 'share', 'rdctl', 'app-engine.json'), 'utf8'));
+    process.kill(pid, 'SIGKILL');
+    const driver = at('.local', 'state', 'rdctl', 'drivers', 'host');
+    expect((await tracesOf(driver)).length).toBeGreaterThan(0);
+
+    const { exit, err } = await rdctl('factory-reset');
+    expect({ exit, err }).toMatchObject({ exit: 0 });
+    expect(fingerprint(user.home)).toEqual(before);
+    expect(await tracesOf(driver)).toEqual([]);
+    expect(await rdctl('reset', '--factory')).toMatchObject({ exit: 0, err: 'There was nothing to remove.\n' });
+  });
+
+  test('is given back by a service that is asked over the API', async () => {
+    const user = userHome(entry());
+    const { at, rdctl } = user;
+    livedIn(user);
+    const before = fingerprint(user.home);
+    await rdctl('start', '--driver', 'host', '--wait');
+    const { pid } = JSON.parse(readFileSync(at('.local', 'share', 'rdctl', 'app-engine.json'), 'utf8'));
+    expect(await rdctl('api', 'factory_reset', '-X', 'PUT', '-b', '{"keepSystemImages":false}')).toMatchObject({
+      exit: 0,
+      out: 'Doing a full factory reset....\n',
+    });
+    await expect.poll(() => existsSync(`/proc/${pid}`), { timeout: 90_000 }).toBe(false);
+    expect(fingerprint(user.home)).toEqual(before);
+  });
+});
+
+test('with the simulated driver nothing of a user is touched', async () => {
+  const user = userHome(entry());
+  livedIn(user);
+  const before = fingerprint(user.home);
+  expect(await user.rdctl('start', '--driver', 'simulated', '--wait')).toMatchObject({ exit: 0 });
+  const { hostIntegration } = JSON.parse((await user.rdctl('status', '-o', 'json')).out);
+  expect(hostIntegration).toEqual({ offBecause: 'the simulated driver touches nothing real', files: [] });
+  expect(fingerprint(user.home)).toMatchObject(before);
+  expect(readdirSync(user.at('.docker'))).toEqual(['config.json', 'contexts']);
+  expect(await user.rdctl('reset', '--factory')).toMatchObject({ exit: 0 });
+  expect(fingerprint(user.home)).toEqual(before);
+});
