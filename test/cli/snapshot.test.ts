@@ -1,0 +1,244 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { snapshot } from '../../cli/commands/snapshot.ts';
+import { commandHelp } from '../../cli/help.ts';
+import { localTime, snapshotTable } from '../../cli/views/snapshot-table.ts';
+import { builtTool } from '../helpers/built-tool.ts';
+import { rdctl, rdctlProgram } from '../helpers/cli.ts';
+import { type Received, type Reply, scriptedServer, writeConnection } from '../helpers/scripted-server.ts';
+import { startService } from '../helpers/service.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const STARTED = { body: '{"vmState":"STARTED","locked":false}' };
+const RECORDS = [
+  { created: '2026-01-02T03:04:05.123456789Z', name: 'one', description: 'a <b> & "c"\nmore' },
+  { created: '2026-02-03T04:05:06Z', name: 'größer 🦀', description: '' },
+];
+
+/** A server that answers requests for snapshots so. */
+function server(answer: (request: Received) => Reply) {
+  return scriptedServer((request) => (request.path === '/v1/backend_state' ? STARTED : answer(request)));
+}
+
+describe('help', () => {
+  test.each([snapshot, ...(snapshot.subcommands ?? [])].map((command) => [command.name, command] as const))(
+    'of %s',
+    async (name, command) => {
+      const help = commandHelp(command, 'linux');
+      expect(help.split('\n').filter((line) => line.length > 80)).toEqual([]);
+      await expect(help).toMatchFileSnapshot(`../golden/help/${name.replace(' ', '-')}.txt`);
+    },
+  );
+
+  test('a group alone prints it', async () => {
+    expect(await rdctl(['snapshot'])).toEqual({ exit: 0, out: commandHelp(snapshot, 'linux'), err: '' });
+  });
+});
+
+describe('list', () => {
+  test('is a table in the layout that scripts know', async () => {
+    await using there = await server(() => ({ body: JSON.stringify(RECORDS) }));
+    const [first, second] = RECORDS.map(({ created }) => localTime(created));
+    const table = [
+      `NAME        CREATED${' '.repeat([...(first ?? '')].length - 7 + 4)}DESCRIPTION`,
+      `one         ${first}    a <b> & "c"…`,
+      `größer 🦀    ${second}    `,
+      '',
+    ].join('\n');
+    for (const word of ['list', 'ls']) {
+      expect(await rdctl(['snapshot', word], { env: there.env })).toEqual({ exit: 0, out: table, err: '' });
+    }
+  });
+
+  test('cuts a description at 63 code points', () => {
+    const row = (description: string) =>
+      snapshotTable([{ created: '2026-01-02T03:04:05Z', name: 'n', description }])
+        .split('\n')[1]
+        ?.split('    ')
+        .at(-1);
+    expect(row('d'.repeat(63))).toBe('d'.repeat(63));
+    expect(row('🦀'.repeat(64))).toBe(`${'🦀'.repeat(62)}…`);
+    expect(row('  one\ntwo  ')).toBe('one…');
+  });
+
+  test('for programs: one object a line, or one list', async () => {
+    await using there = await server(() => ({ body: JSON.stringify(RECORDS) }));
+    const { exit, out, err } = await rdctl(['snapshot', '--json', 'list'], { env: there.env });
+    expect({ exit, err }).toEqual({ exit: 0, err: '' });
+    expect(out).toBe(
+      `{"created":"2026-01-02T03:04:05.123456789Z","name":"one","description":"a \\u003cb\\u003e \\u0026 \\"c\\"\\nmore"}
+{"created":"2026-02-03T04:05:06Z","name":"größer 🦀","description":""}
+`,
+    );
+    const list = await rdctl(['snapshot', 'list', '-o', 'json'], { env: there.env });
+    expect(JSON.parse(list.out)).toEqual(RECORDS);
+  });
+
+  test('of none says so on stderr; with --json there is nothing', async () => {
+    await using there = await server(() => ({ body: '[]' }));
+    const stage = { env: there.env };
+    expect(await rdctl(['snapshot', 'list'], stage)).toEqual({ exit: 0, out: '', err: 'No snapshots present.\n' });
+    expect(await rdctl(['snapshot', 'list', '--json'], stage)).toEqual({ exit: 0, out: '', err: '' });
+  });
+
+  test('reads the files when no service runs, and passes over what is broken', async () => {
+    const home = temporaryDirectory();
+    const directory = join(home, 'snapshots', '00000000-0000-4000-8000-000000000000');
+    mkdirSync(directory, { recursive: true });
+    const { exit, out, err } = await rdctl(['snapshot', 'list'], { env: { RDCTL_HOME: home } });
+    expect({ exit, out }).toEqual({ exit: 0, out: '' });
+    expect(err).toBe(
+      `notice: The snapshot in ${directory} is passed over: it is not complete.\nNo snapshots present.\n`,
+    );
+  });
+});
+
+describe('requests', () => {
+  const OK: Reply = { body: 'Snapshot successfully created' };
+
+  test.each<[string[], string | undefined, Partial<Received>]>([
+    [['create', 'one'], undefined, { method: 'POST', path: '/v1/snapshots', body: '{"name":"one","description":""}' }],
+    [
+      ['create', 'a "b" 🦀', '--description', 'why'],
+      undefined,
+      { method: 'POST', body: '{"name":"a \\"b\\" 🦀","description":"why"}' },
+    ],
+    [
+      ['create', 'one', '--description-from', '-'],
+      'from here\n',
+      { method: 'POST', body: '{"name":"one","description":"from here\\n"}' },
+    ],
+    [['create', '--', '--help'], undefined, { method: 'POST', body: '{"name":"--help","description":""}' }],
+    [['delete', 'a/b c&d'], undefined, { method: 'DELETE', path: '/v1/snapshots?name=a%2Fb%20c%26d' }],
+    [['restore', 'a/b'], undefined, { method: 'POST', path: '/v1/snapshot/restore?name=a%2Fb', body: '' }],
+  ])('of %j', async (argv, stdin, request) => {
+    await using there = await server(() => OK);
+    const stage = { env: there.env, ...(stdin === undefined ? {} : { stdin }) };
+    expect(await rdctl(['snapshot', ...argv], stage)).toEqual({ exit: 0, out: '', err: '' });
+    expect(there.received.at(-1)).toMatchObject(request);
+  });
+
+  test.each<[string[], string]>([
+    [['create'], 'accepts 1 arg(s), received 0'],
+    [['restore', 'a', 'b'], 'accepts 1 arg(s), received 2'],
+    [['list', 'x'], 'unknown command "x" for "rdctl snapshot list"'],
+    [['unlock', 'x'], 'unknown command "x" for "rdctl snapshot unlock"'],
+    [
+      ['create', 'a', '--description=b', '--description-from=c'],
+      'only one of --description and --description-from can be given',
+    ],
+    [['creat', 'a'], 'unknown command "creat" for "rdctl snapshot"'],
+  ])('%j is used wrongly, also with --json', async (argv, message) => {
+    for (const more of [[], ['--json']]) {
+      const { exit, out, err } = await rdctl(['snapshot', ...argv, ...more], {
+        env: { RDCTL_HOME: temporaryDirectory() },
+      });
+      expect({ exit, out }).toEqual({ exit: 1, out: '' });
+      expect(err).toContain(`Error: ${message}\n`);
+      expect(err).toContain('Usage:\n');
+    }
+  });
+
+  test('a refusal is printed as it came, and as an object for programs', async () => {
+    const text = 'failed to restore snapshot "x": can\'t find snapshot "x"';
+    await using there = await server(() => ({ status: 400, body: text }));
+    const stage = { env: there.env };
+    expect(await rdctl(['snapshot', 'restore', 'x'], stage)).toEqual({ exit: 1, out: '', err: `Error: ${text}\n` });
+    const json = await rdctl(['snapshot', 'restore', 'x', '--json'], stage);
+    expect(json).toEqual({ exit: 1, out: `${JSON.stringify({ error: text })}\n`, err: '' });
+  });
+
+  test('a bad name is refused before anybody is asked', async () => {
+    const stage = { env: { RDCTL_HOME: temporaryDirectory() } };
+    expect((await rdctl(['snapshot', 'create', ''], stage)).err).toBe(
+      'Error: snapshot name must not be the empty string\n',
+    );
+    expect((await rdctl(['snapshot', 'delete', 'x'], stage)).err).toBe(
+      'Error: failed to delete snapshot "x": can\'t find snapshot "x"\n',
+    );
+    const missing = await rdctl(['snapshot', 'create', 'x', '--description-from=/nowhere'], stage);
+    expect(missing).toEqual({ exit: 1, out: '', err: 'Error: open /nowhere: no such file or directory\n' });
+  });
+
+  test('another application that was found is not restored by accident', async () => {
+    await using there = await server(() => OK);
+    const data = temporaryDirectory();
+    writeConnection(join(data, 'rancher-desktop', 'rd-engine.json'), { user: 'u', password: 'p', port: there.port });
+    const stage = { env: { HOME: data, XDG_DATA_HOME: data, XDG_CONFIG_HOME: data, XDG_STATE_HOME: data } };
+    const refused = await rdctl(['snapshot', 'restore', 'x'], stage);
+    expect(refused).toMatchObject({ exit: 3, out: '' });
+    expect(refused.err).toContain('--target rancher-desktop');
+    expect(there.received.filter(({ method }) => method === 'POST')).toEqual([]);
+    expect(await rdctl(['snapshot', 'restore', 'x', '--target', 'rancher-desktop'], stage)).toMatchObject({ exit: 0 });
+    expect(await rdctl(['snapshot', 'create', 'x'], stage)).toMatchObject({ exit: 0 });
+  });
+});
+
+test('a signal cancels over the API, waits for the request, and the exit code tells', async () => {
+  const service = await startService({ env: { RDCTL_SIMULATED_LATENCY_MS: '100' } });
+  for (const json of [false, true]) {
+    await service.converged();
+    const abort = new AbortController();
+    const argv = ['snapshot', 'create', 'one', ...(json ? ['--json'] : [])];
+    const outcome = rdctl(argv, { env: service.env, signal: abort.signal });
+    await expect.poll(async () => (await service.client.backendState()).locked).toBe(true);
+    abort.abort('SIGINT');
+    const text = 'failed to create snapshot: the operation was canceled';
+    expect(await outcome).toEqual({
+      exit: 130,
+      out: json ? `${JSON.stringify({ error: text })}\n` : '',
+      err: json ? '' : `Cancelling snapshot creation...\nError: ${text}\nNothing was changed.\n`,
+    });
+    expect(await service.client.backendState()).toMatchObject({ locked: false });
+  }
+  expect(await service.converged()).toMatchObject({ power: 'started' });
+});
+
+test('unlock removes the file, is content without one, and says when somebody is at work', async () => {
+  const home = temporaryDirectory();
+  const stage = { env: { RDCTL_HOME: home } };
+  expect(await rdctl(['snapshot', 'unlock'], stage)).toEqual({ exit: 0, out: '', err: '' });
+  const file = join(home, 'backend.lock');
+  writeFileSync(file, '');
+  expect(await rdctl(['snapshot', 'unlock'], stage)).toEqual({ exit: 0, out: '', err: '' });
+  expect(existsSync(file)).toBe(false);
+  writeFileSync(file, JSON.stringify({ action: 'Creating snapshot "x"', pid: process.pid }));
+  expect(await rdctl(['snapshot', 'unlock'], stage)).toMatchObject({
+    exit: 0,
+    err: `notice: the service (pid ${process.pid}) is still at work: Creating snapshot "x"\n`,
+  });
+  expect(existsSync(file)).toBe(false);
+});
+
+test('with a running service: what is created is listed, restored and deleted', async () => {
+  const service = await startService();
+  await service.converged();
+  const call = (...argv: string[]) => rdctl(['snapshot', ...argv], { env: service.env });
+  expect(await call('create', 'one', '--description=first')).toEqual({ exit: 0, out: '', err: '' });
+  await service.converged();
+  expect((await call('list', '--json')).out).toMatch(/^\{"created":"[^"]+","name":"one","description":"first"\}\n$/);
+  expect(await call('create', 'one')).toMatchObject({ exit: 1, err: 'Error: name "one" already exists\n' });
+  expect(await call('restore', 'one')).toEqual({ exit: 0, out: '', err: '' });
+  expect(await call('delete', 'one')).toEqual({ exit: 0, out: '', err: '' });
+  expect((await call('ls')).err).toBe('No snapshots present.\n');
+});
+
+describe('with no service running', () => {
+  const tool = builtTool();
+
+  test('one is started for it that runs nothing, keeps the desired power, and ends', async () => {
+    const home = temporaryDirectory();
+    const env = { RDCTL_HOME: home, RDCTL_DRIVER: 'simulated', RDCTL_SIMULATED_LATENCY_MS: '0' };
+    const call = (...argv: string[]) => rdctlProgram(argv, { entry: tool.entry(), env });
+    onTestFinished(async () => void (await call('shutdown')));
+    expect(await call('snapshot', 'create', 'one')).toEqual({ exit: 0, out: '', err: '' });
+    expect(JSON.parse(readFileSync(join(home, 'state', 'state.json'), 'utf8'))).toMatchObject({ power: 'started' });
+    expect(existsSync(join(home, 'state', 'drivers', 'simulated', 'machine.json'))).toBe(false);
+    expect(existsSync(join(home, 'app-engine.json'))).toBe(false);
+    expect(await call('snapshot', 'restore', 'one')).toEqual({ exit: 0, out: '', err: '' });
+    expect(await call('snapshot', 'delete', 'one')).toEqual({ exit: 0, out: '', err: '' });
+    expect(await call('snapshot', 'list')).toEqual({ exit: 0, out: '', err: 'No snapshots present.\n' });
+    expect(existsSync(join(home, 'app-engine.json'))).toBe(false);
+  });
+});
