@@ -164,7 +164,7 @@ describe('set', () => {
     const live =
       (version: number) =>
       ({ method }: { method: string }) =>
-        method === 'GET' ? { body: JSON.stringify({ version }) } : { body: 'no changes necessary' };
+        method === 'GET' ? { body: JSON.stringify({ version, kubernetes: {} }) } : { body: 'no changes necessary' };
     const put = async (version: number, flag: string) => {
       await using server = await scriptedServer(live(version));
       const flags = ['--port', String(server.port), '--user=u', '--password=p'];

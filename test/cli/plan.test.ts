@@ -193,9 +193,10 @@ describe('init', () => {
 
   test('reads an application that is not ours', async () => {
     const settings = { version: 16, containerEngine: { name: 'containerd' }, kubernetes: { enabled: false } };
-    await using server = await scriptedServer(({ path }) => ({
-      body: path === '/v1/settings' ? JSON.stringify(settings) : '{"vmState":"STOPPED","locked":false}',
-    }));
+    await using server = await scriptedServer(({ path }) => {
+      if (path === '/v2/status') return { status: 404, body: 'Unknown command: GET /v2/status' };
+      return { body: path === '/v1/settings' ? JSON.stringify(settings) : '{"vmState":"STOPPED","locked":false}' };
+    });
     const data = temporaryDirectory();
     writeConnection(join(data, 'rancher-desktop', 'rd-engine.json'), { user: 'u', password: 'p', port: server.port });
     const env = { XDG_DATA_HOME: data, XDG_STATE_HOME: data, XDG_CONFIG_HOME: data };
@@ -203,7 +204,7 @@ describe('init', () => {
     expect(exit).toBe(0);
     expect(out).toContain('name: containerd');
     expect(out).toMatch(/\nstate: stopped\n$/);
-    expect(server.received.map(({ method }) => method)).toEqual(['GET', 'GET']);
+    expect(new Set(server.received.map(({ method }) => method))).toEqual(new Set(['GET']));
   });
 
   test('leaves a secret out and shows how to manage it', async () => {
