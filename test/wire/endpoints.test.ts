@@ -45,7 +45,7 @@ async function hold(row: Row): Promise<void> {
   const service = await wire(row.given);
   if (row.before === 'converged') await service.converged();
   else await row.before?.(service);
-  const reply = await service.send(row.request, row.body, row.headers);
+  const reply = await service.send(row.request, row.bodyFor?.(service) ?? row.body, row.headers);
   expect({ status: reply.status, type: reply.headers['content-type'] }).toEqual({
     status: row.status,
     type: TYPES[row.type],

@@ -20,6 +20,8 @@ export interface Row {
   /** What is special about this row, where the request does not show it. */
   when?: string;
   body?: string | Buffer | object;
+  /** Instead of `body`, where it depends on the service. */
+  bodyFor?: (wire: Wire) => object;
   headers?: Record<string, string | undefined>;
   status: number;
   /** Media type, in short; `none` for an empty answer. */

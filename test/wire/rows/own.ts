@@ -39,6 +39,13 @@ export const ownRows: readonly Row[] = [
     reply: expect.objectContaining({ code: 'ERR_BODY_INVALID' }),
   },
   {
+    request: 'GET /v2/settings/layers',
+    fact: 'ours: docs/policies.md',
+    status: 200,
+    type: 'json',
+    reply: expect.objectContaining({ kind: 'SettingLayers', basis: 'service' }),
+  },
+  {
     request: 'GET /v2/openapi.json',
     fact: 'ours: docs/api.md',
     status: 200,
