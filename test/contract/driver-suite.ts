@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -12,6 +12,7 @@ import type {
   MachineSpec,
   ServicePort,
 } from '../../src/drivers/driver.ts';
+import { copyTree } from '../../src/snapshots/copy.ts';
 import { checkImages, type SampleImage } from './image-suite.ts';
 
 /** A driver under the contract, with what the suite needs to look behind it. */
@@ -164,6 +165,32 @@ export function driverSuite(subject: DriverSubject): void {
       await start(engineSpec('containerd'));
       expect(await subject.data.has(driver, 'containerd', there)).toBe(true);
     });
+
+    test.each(['moby', 'containerd'] as const)(
+      'has everything of %s that outlives a stop in what it keeps, which can be copied, taken away and put back',
+      async (name) => {
+        const there = join(directory, 'd');
+        const { keeps } = driver;
+        const run = async (work: () => Promise<void>) => {
+          await machine('start');
+          await start(engineSpec(name));
+          await work();
+          await stop(name);
+          await machine('stop');
+        };
+        await run(() => subject.data.put(driver, name, there));
+        expect(keeps.length).toBeGreaterThan(0);
+        const copies = keeps.filter(existsSync).map((path, index) => [path, join(directory, `copy-${index}`)] as const);
+        for (const [path, copy] of copies) await copyTree(path, copy, never);
+        for (const path of keeps) rmSync(path, { recursive: true, force: true });
+        driver = await open();
+        await run(async () => expect(await subject.data.has(driver, name, there)).toBe(false));
+        for (const path of keeps) rmSync(path, { recursive: true, force: true });
+        for (const [path, copy] of copies) await copyTree(copy, path, never);
+        driver = await open();
+        await run(async () => expect(await subject.data.has(driver, name, there)).toBe(true));
+      },
+    );
 
     test.each(['moby', 'containerd'] as const)(
       'does not take a crashed %s for running, and recovers it',
