@@ -170,7 +170,7 @@ export type Settings = {
        */
       enabled: boolean;
       /**
-       * Images that may be pulled while the allow list is on: `org/name`, `host.domain/org/name:tag`, `org/` for one level below, `org//` for all levels.
+       * Images that may be pulled while the allow list is on: `org/name`, `host.domain/org/name:tag`, `org/` for everything below, `*` within a part of a name; see allowed-images.md.
        */
       patterns: string[];
     };

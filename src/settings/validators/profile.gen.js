@@ -35,13 +35,13 @@ description:"Ends the application when its main window is closed.",type:"boolean
 ows the desktop.",type:"string",enum:["system","light","dark"],default:"system"}}},containerEngine:{description:"The container engine.",type:"object",additionalProperties:!1,
 properties:{allowedImages:{description:"Allow list of images.",type:"object",additionalProperties:!1,properties:{enabled:{description:"Only images that match th\
 e patterns can be pulled.",type:"boolean",default:!1},patterns:{description:"Images that may be pulled while the allow list is on: `org/name`, `host.domain/org/\
-name:tag`, `org/` for one level below, `org//` for all levels.",type:"array",items:{type:"string"},default:[]}}},mobyStorageDriver:{description:"Where moby keep\
-s images: its `classic` store, the containerd `snapshotter`, or `auto` to decide from existing data.",type:"string",enum:["classic","snapshotter","auto"],default:"\
-auto"},name:{description:"The container engine that runs. `docker` is another spelling of `moby`.",type:"string",enum:["containerd","moby","docker"],default:"mo\
-by"}}},virtualMachine:{description:"The virtual machine.",type:"object",additionalProperties:!1,properties:{memoryInGB:{description:"Memory of the virtual machi\
-ne.",type:"integer",minimum:1,default:2},numberCPUs:{description:"Processors of the virtual machine.",type:"integer",minimum:1,default:2},type:{description:"Wha\
-t runs the virtual machine: QEMU or the Virtualization framework of macOS (`vz`).",type:"string",enum:["qemu","vz"],default:"qemu"},useRosetta:{description:"Run\
-s amd64 programs in the virtual machine through Rosetta.",type:"boolean",default:!1},mount:{description:"Shared directories.",type:"object",additionalProperties:!1,
+name:tag`, `org/` for everything below, `*` within a part of a name; see allowed-images.md.",type:"array",items:{type:"string"},default:[]}}},mobyStorageDriver:{
+description:"Where moby keeps images: its `classic` store, the containerd `snapshotter`, or `auto` to decide from existing data.",type:"string",enum:["classic",
+"snapshotter","auto"],default:"auto"},name:{description:"The container engine that runs. `docker` is another spelling of `moby`.",type:"string",enum:["container\
+d","moby","docker"],default:"moby"}}},virtualMachine:{description:"The virtual machine.",type:"object",additionalProperties:!1,properties:{memoryInGB:{description:"\
+Memory of the virtual machine.",type:"integer",minimum:1,default:2},numberCPUs:{description:"Processors of the virtual machine.",type:"integer",minimum:1,default:2},
+type:{description:"What runs the virtual machine: QEMU or the Virtualization framework of macOS (`vz`).",type:"string",enum:["qemu","vz"],default:"qemu"},useRosetta:{
+description:"Runs amd64 programs in the virtual machine through Rosetta.",type:"boolean",default:!1},mount:{description:"Shared directories.",type:"object",additionalProperties:!1,
 properties:{type:{description:"How directories of this computer appear in the virtual machine.",type:"string",enum:["reverse-sshfs","9p","virtiofs"],default:"re\
 verse-sshfs"}}}}},WSL:{description:"Windows Subsystem for Linux.",type:"object",additionalProperties:!1,properties:{integrations:{description:"WSL distributions\
  that get the engine and the cluster tools: name to on or off.",type:"object",additionalProperties:{anyOf:[{type:"boolean"},{type:"null"}]},default:{}}}},kubernetes:{
@@ -97,49 +97,49 @@ ject",additionalProperties:!1,properties:{quitOnClose:{description:"Ends the app
 Colours of the user interface; `system` follows the desktop.",type:"string",enum:["system","light","dark"],default:"system"}}},containerEngine:{description:"The\
  container engine.",type:"object",additionalProperties:!1,properties:{allowedImages:{description:"Allow list of images.",type:"object",additionalProperties:!1,properties:{
 enabled:{description:"Only images that match the patterns can be pulled.",type:"boolean",default:!1},patterns:{description:"Images that may be pulled while the \
-allow list is on: `org/name`, `host.domain/org/name:tag`, `org/` for one level below, `org//` for all levels.",type:"array",items:{type:"string"},default:[]}}},
-mobyStorageDriver:{description:"Where moby keeps images: its `classic` store, the containerd `snapshotter`, or `auto` to decide from existing data.",type:"strin\
-g",enum:["classic","snapshotter","auto"],default:"auto"},name:{description:"The container engine that runs. `docker` is another spelling of `moby`.",type:"strin\
-g",enum:["containerd","moby","docker"],default:"moby"}}},virtualMachine:{description:"The virtual machine.",type:"object",additionalProperties:!1,properties:{memoryInGB:{
-description:"Memory of the virtual machine.",type:"integer",minimum:1,default:2},numberCPUs:{description:"Processors of the virtual machine.",type:"integer",minimum:1,
-default:2},type:{description:"What runs the virtual machine: QEMU or the Virtualization framework of macOS (`vz`).",type:"string",enum:["qemu","vz"],default:"qe\
-mu"},useRosetta:{description:"Runs amd64 programs in the virtual machine through Rosetta.",type:"boolean",default:!1},mount:{description:"Shared directories.",type:"\
-object",additionalProperties:!1,properties:{type:{description:"How directories of this computer appear in the virtual machine.",type:"string",enum:["reverse-ssh\
-fs","9p","virtiofs"],default:"reverse-sshfs"}}}}},WSL:{description:"Windows Subsystem for Linux.",type:"object",additionalProperties:!1,properties:{integrations:{
-description:"WSL distributions that get the engine and the cluster tools: name to on or off.",type:"object",additionalProperties:{anyOf:[{type:"boolean"},{type:"\
-null"}]},default:{}}}},kubernetes:{description:"The cluster.",type:"object",additionalProperties:!1,properties:{version:{description:"Version of the cluster, as\
- `X.Y.Z`. Empty: the service chooses at the first start.",type:"string",default:""},port:{description:"Port of the cluster API server.",type:"integer",minimum:1,
-maximum:65535,default:6443},enabled:{description:"Runs a Kubernetes cluster.",type:"boolean",default:!0},options:{description:"Parts of the cluster.",type:"obje\
-ct",additionalProperties:!1,properties:{traefik:{description:"Installs the Traefik ingress controller in the cluster.",type:"boolean",default:!0},flannel:{description:"\
-Uses Flannel as the pod network. Turn it off to install another one.",type:"boolean",default:!0}}},ingress:{description:"Published services.",type:"object",additionalProperties:!1,
-properties:{localhostOnly:{description:"Publishes cluster services on the loopback address alone.",type:"boolean",default:!1}}}}},portForwarding:{description:"P\
-ort forwards.",type:"object",additionalProperties:!1,properties:{includeKubernetesServices:{description:"Shows the services of the cluster itself among the port\
- forwards.",type:"boolean",default:!1}}},images:{description:"The list of images.",type:"object",additionalProperties:!1,properties:{showAll:{description:"Shows\
- system images in the list of images.",type:"boolean",default:!0},namespace:{description:"Namespace of the list of images (containerd only).",type:"string",default:"\
-default"}}},containers:{description:"The list of containers.",type:"object",additionalProperties:!1,properties:{showAll:{description:"Shows system containers in\
- the list of containers.",type:"boolean",default:!0},namespace:{description:"Namespace of the list of containers (containerd only).",type:"string",default:"defa\
-ult"}}},diagnostics:{description:"Diagnostics.",type:"object",additionalProperties:!1,properties:{showMuted:{description:"Shows muted diagnostics too.",type:"bo\
-olean",default:!1},mutedChecks:{description:"Diagnostics that are muted: id of the check to true or false.",type:"object",additionalProperties:{anyOf:[{type:"bo\
-olean"},{type:"null"}]},default:{}},connectivity:{description:"Connectivity checks.",type:"object",additionalProperties:!1,properties:{interval:{description:"Ti\
-me between two connectivity checks; 0 turns them off.",type:"integer",minimum:0,maximum:2147483647,default:5e3},timeout:{description:"Time that one connectivity\
- check may take.",type:"integer",minimum:1,maximum:2147483647,default:5e3}}}}},experimental:{description:"Settings that may still change.",type:"object",additionalProperties:!1,
-properties:{containerEngine:{description:"The container engine.",type:"object",additionalProperties:!1,properties:{webAssembly:{description:"WebAssembly.",type:"\
-object",additionalProperties:!1,properties:{enabled:{description:"Installs the WebAssembly shims for the container engine.",type:"boolean",default:!1}}}}},kubernetes:{
-description:"The cluster.",type:"object",additionalProperties:!1,properties:{options:{description:"Parts of the cluster.",type:"object",additionalProperties:!1,
-properties:{spinkube:{description:"Installs the Spin operator in the cluster.",type:"boolean",default:!1}}}}},virtualMachine:{description:"The virtual machine.",
-type:"object",additionalProperties:!1,properties:{diskSize:{description:"Size of the disk of the virtual machine, such as `100GiB`. A disk never shrinks.",type:"\
-string",maxLength:64,pattern:"^[0-9]+(\\.[0-9]+)? ?[kKmMgGtTpPeEzZyY]?([iI]?[bB])?$",default:"100GiB"},mount:{description:"Shared directories.",type:"object",additionalProperties:!1,
-properties:{"9p":{description:"9p mounts.",type:"object",additionalProperties:!1,properties:{securityModel:{description:"How 9p mounts map owners and permission\
-s.",type:"string",enum:["passthrough","mapped-xattr","mapped-file","none"],default:"none"},protocolVersion:{description:"Dialect of the 9p protocol.",type:"stri\
-ng",enum:["9p2000","9p2000.u","9p2000.L"],default:"9p2000.L"},msizeInKib:{description:"Largest 9p packet.",type:"integer",minimum:4,default:128},cacheMode:{description:"\
-How the virtual machine caches 9p mounts.",type:"string",enum:["none","loose","fscache","mmap"],default:"mmap"}}}}},proxy:{description:"Proxy of the virtual mac\
-hine.",type:"object",additionalProperties:!1,properties:{enabled:{description:"Sends the traffic of the virtual machine through the proxy.",type:"boolean",default:!1},
-address:{description:"Host of the proxy. A scheme in front (`http`, `https`, `socks5`) chooses the protocol.",type:"string",default:""},password:{description:"P\
-assword for the proxy. Shown nowhere but in the settings themselves.",anyOf:[{type:"string",default:""},{$ref:"#/$defs/secret"}]},port:{description:"Port of the\
- proxy.",type:"integer",minimum:1,maximum:65535,default:3128},username:{description:"User name for the proxy.",type:"string",default:""},noproxy:{description:"D\
-estinations reached without the proxy: IP addresses, CIDR ranges, domain names (with `*.` or `.` in front if you like).",type:"array",items:{type:"string"},default:[
-"0.0.0.0/8","10.0.0.0/8","127.0.0.0/8","169.254.0.0/16","172.16.0.0/12","192.168.0.0/16","224.0.0.0/4","240.0.0.0/4"]}}},sshPortForwarder:{description:"Forwards\
- ports of the virtual machine over SSH instead of gRPC.",type:"boolean",default:!0}}}}}}};var C=Object.prototype.hasOwnProperty,W=O().default,T=new RegExp("^[0-9]+(\\.[0-9]+)? ?[kKmMgGtTpPeEzZyY]?([iI]?[bB])?$","u");function A(d,{instancePath:o="",parentData:j,
+allow list is on: `org/name`, `host.domain/org/name:tag`, `org/` for everything below, `*` within a part of a name; see allowed-images.md.",type:"array",items:{
+type:"string"},default:[]}}},mobyStorageDriver:{description:"Where moby keeps images: its `classic` store, the containerd `snapshotter`, or `auto` to decide fro\
+m existing data.",type:"string",enum:["classic","snapshotter","auto"],default:"auto"},name:{description:"The container engine that runs. `docker` is another spe\
+lling of `moby`.",type:"string",enum:["containerd","moby","docker"],default:"moby"}}},virtualMachine:{description:"The virtual machine.",type:"object",additionalProperties:!1,
+properties:{memoryInGB:{description:"Memory of the virtual machine.",type:"integer",minimum:1,default:2},numberCPUs:{description:"Processors of the virtual mach\
+ine.",type:"integer",minimum:1,default:2},type:{description:"What runs the virtual machine: QEMU or the Virtualization framework of macOS (`vz`).",type:"string",
+enum:["qemu","vz"],default:"qemu"},useRosetta:{description:"Runs amd64 programs in the virtual machine through Rosetta.",type:"boolean",default:!1},mount:{description:"\
+Shared directories.",type:"object",additionalProperties:!1,properties:{type:{description:"How directories of this computer appear in the virtual machine.",type:"\
+string",enum:["reverse-sshfs","9p","virtiofs"],default:"reverse-sshfs"}}}}},WSL:{description:"Windows Subsystem for Linux.",type:"object",additionalProperties:!1,
+properties:{integrations:{description:"WSL distributions that get the engine and the cluster tools: name to on or off.",type:"object",additionalProperties:{anyOf:[
+{type:"boolean"},{type:"null"}]},default:{}}}},kubernetes:{description:"The cluster.",type:"object",additionalProperties:!1,properties:{version:{description:"Ve\
+rsion of the cluster, as `X.Y.Z`. Empty: the service chooses at the first start.",type:"string",default:""},port:{description:"Port of the cluster API server.",
+type:"integer",minimum:1,maximum:65535,default:6443},enabled:{description:"Runs a Kubernetes cluster.",type:"boolean",default:!0},options:{description:"Parts of\
+ the cluster.",type:"object",additionalProperties:!1,properties:{traefik:{description:"Installs the Traefik ingress controller in the cluster.",type:"boolean",default:!0},
+flannel:{description:"Uses Flannel as the pod network. Turn it off to install another one.",type:"boolean",default:!0}}},ingress:{description:"Published service\
+s.",type:"object",additionalProperties:!1,properties:{localhostOnly:{description:"Publishes cluster services on the loopback address alone.",type:"boolean",default:!1}}}}},
+portForwarding:{description:"Port forwards.",type:"object",additionalProperties:!1,properties:{includeKubernetesServices:{description:"Shows the services of the\
+ cluster itself among the port forwards.",type:"boolean",default:!1}}},images:{description:"The list of images.",type:"object",additionalProperties:!1,properties:{
+showAll:{description:"Shows system images in the list of images.",type:"boolean",default:!0},namespace:{description:"Namespace of the list of images (containerd\
+ only).",type:"string",default:"default"}}},containers:{description:"The list of containers.",type:"object",additionalProperties:!1,properties:{showAll:{description:"\
+Shows system containers in the list of containers.",type:"boolean",default:!0},namespace:{description:"Namespace of the list of containers (containerd only).",type:"\
+string",default:"default"}}},diagnostics:{description:"Diagnostics.",type:"object",additionalProperties:!1,properties:{showMuted:{description:"Shows muted diagn\
+ostics too.",type:"boolean",default:!1},mutedChecks:{description:"Diagnostics that are muted: id of the check to true or false.",type:"object",additionalProperties:{
+anyOf:[{type:"boolean"},{type:"null"}]},default:{}},connectivity:{description:"Connectivity checks.",type:"object",additionalProperties:!1,properties:{interval:{
+description:"Time between two connectivity checks; 0 turns them off.",type:"integer",minimum:0,maximum:2147483647,default:5e3},timeout:{description:"Time that o\
+ne connectivity check may take.",type:"integer",minimum:1,maximum:2147483647,default:5e3}}}}},experimental:{description:"Settings that may still change.",type:"\
+object",additionalProperties:!1,properties:{containerEngine:{description:"The container engine.",type:"object",additionalProperties:!1,properties:{webAssembly:{
+description:"WebAssembly.",type:"object",additionalProperties:!1,properties:{enabled:{description:"Installs the WebAssembly shims for the container engine.",type:"\
+boolean",default:!1}}}}},kubernetes:{description:"The cluster.",type:"object",additionalProperties:!1,properties:{options:{description:"Parts of the cluster.",type:"\
+object",additionalProperties:!1,properties:{spinkube:{description:"Installs the Spin operator in the cluster.",type:"boolean",default:!1}}}}},virtualMachine:{description:"\
+The virtual machine.",type:"object",additionalProperties:!1,properties:{diskSize:{description:"Size of the disk of the virtual machine, such as `100GiB`. A disk\
+ never shrinks.",type:"string",maxLength:64,pattern:"^[0-9]+(\\.[0-9]+)? ?[kKmMgGtTpPeEzZyY]?([iI]?[bB])?$",default:"100GiB"},mount:{description:"Shared directo\
+ries.",type:"object",additionalProperties:!1,properties:{"9p":{description:"9p mounts.",type:"object",additionalProperties:!1,properties:{securityModel:{description:"\
+How 9p mounts map owners and permissions.",type:"string",enum:["passthrough","mapped-xattr","mapped-file","none"],default:"none"},protocolVersion:{description:"\
+Dialect of the 9p protocol.",type:"string",enum:["9p2000","9p2000.u","9p2000.L"],default:"9p2000.L"},msizeInKib:{description:"Largest 9p packet.",type:"integer",
+minimum:4,default:128},cacheMode:{description:"How the virtual machine caches 9p mounts.",type:"string",enum:["none","loose","fscache","mmap"],default:"mmap"}}}}},
+proxy:{description:"Proxy of the virtual machine.",type:"object",additionalProperties:!1,properties:{enabled:{description:"Sends the traffic of the virtual mach\
+ine through the proxy.",type:"boolean",default:!1},address:{description:"Host of the proxy. A scheme in front (`http`, `https`, `socks5`) chooses the protocol.",
+type:"string",default:""},password:{description:"Password for the proxy. Shown nowhere but in the settings themselves.",anyOf:[{type:"string",default:""},{$ref:"\
+#/$defs/secret"}]},port:{description:"Port of the proxy.",type:"integer",minimum:1,maximum:65535,default:3128},username:{description:"User name for the proxy.",
+type:"string",default:""},noproxy:{description:"Destinations reached without the proxy: IP addresses, CIDR ranges, domain names (with `*.` or `.` in front if yo\
+u like).",type:"array",items:{type:"string"},default:["0.0.0.0/8","10.0.0.0/8","127.0.0.0/8","169.254.0.0/16","172.16.0.0/12","192.168.0.0/16","224.0.0.0/4","24\
+0.0.0.0/4"]}}},sshPortForwarder:{description:"Forwards ports of the virtual machine over SSH instead of gRPC.",type:"boolean",default:!0}}}}}}};var C=Object.prototype.hasOwnProperty,W=O().default,T=new RegExp("^[0-9]+(\\.[0-9]+)? ?[kKmMgGtTpPeEzZyY]?([iI]?[bB])?$","u");function A(d,{instancePath:o="",parentData:j,
 parentDataProperty:k,rootData:w=d,dynamicAnchors:I={}}={}){let e=null,i=0,b=A.evaluated;if(b.dynamicProps&&(b.props=void 0),b.dynamicItems&&(b.items=void 0),d&&
 typeof d=="object"&&!Array.isArray(d)){for(let a in d)if(!C.call(g.properties,a)){let r={instancePath:o,schemaPath:"#/additionalProperties",keyword:"additionalP\
 roperties",params:{additionalProperty:a}};e===null?e=[r]:e.push(r),i++}if(d.version!==void 0){let a=d.version;if(!(typeof a=="number"&&!(a%1)&&!isNaN(a)&&isFinite(

@@ -35,77 +35,78 @@ n.theme"}}}},containerEngine:{description:"The container engine.",type:"object",
 allowedImages:{description:"Allow list of images.",type:"object",additionalProperties:!1,required:["enabled","patterns"],properties:{enabled:{description:"Only \
 images that match the patterns can be pulled.",type:"boolean",default:!1,"x-rd-since":6,"x-rd-effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"containe\
 r-engine.allowed-images.enabled"},"x-rd-formerly":["containerEngine.imageAllowList.enabled"]},patterns:{description:"Images that may be pulled while the allow l\
-ist is on: `org/name`, `host.domain/org/name:tag`, `org/` for one level below, `org//` for all levels.",type:"array",items:{type:"string"},default:[],"x-rd-form\
-at":"image-pattern-list","x-rd-since":6,"x-rd-flag":{name:"container-engine.allowed-images.patterns"},"x-rd-effect":{lima:"live",wsl:"live"},"x-rd-formerly":["c\
-ontainerEngine.imageAllowList.patterns"]}}},mobyStorageDriver:{description:"Where moby keeps images: its `classic` store, the containerd `snapshotter`, or `auto\
-` to decide from existing data.",type:"string",enum:["classic","snapshotter","auto"],default:"auto","x-rd-since":17,"x-rd-effect":{lima:"restart",wsl:"restart"},
-"x-rd-flag":{name:"container-engine.moby-storage-driver"},"x-rd-requires":["`classic` cannot be combined with the engine `moby` and WebAssembly."]},name:{description:"\
-The container engine that runs. `docker` is another spelling of `moby`.",type:"string",enum:["containerd","moby"],default:"moby","x-rd-synonyms":{docker:"moby"},
-"x-rd-since":5,"x-rd-effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"container-engine.name",aliases:["container-engine"],values:["containerd","docker",
-"moby"]},"x-rd-requires":["`moby` cannot be combined with the storage driver `classic` and WebAssembly."],"x-rd-formerly":["kubernetes.containerEngine"]}}},virtualMachine:{
-description:"The virtual machine.",type:"object",additionalProperties:!1,required:["memoryInGB","numberCPUs","type","useRosetta","mount"],properties:{memoryInGB:{
-description:"Memory of the virtual machine.",type:"integer",minimum:1,default:2,"x-rd-unit":"GiB","x-rd-since":5,"x-rd-platforms":["darwin","linux"],"x-rd-effec\
-t":{lima:"restart",wsl:"none"},"x-rd-flag":{name:"virtual-machine.memory-in-gb"},"x-rd-formerly":["kubernetes.memoryInGB"]},numberCPUs:{description:"Processors \
-of the virtual machine.",type:"integer",minimum:1,default:2,"x-rd-since":5,"x-rd-platforms":["darwin","linux"],"x-rd-effect":{lima:"restart",wsl:"none"},"x-rd-f\
-lag":{name:"virtual-machine.number-cpus"},"x-rd-formerly":["kubernetes.numberCPUs"]},type:{description:"What runs the virtual machine: QEMU or the Virtualizatio\
-n framework of macOS (`vz`).",type:"string",enum:["qemu","vz"],default:"qemu","x-rd-default-on":[{platform:"darwin",kernel:23,value:"vz"}],"x-rd-since":15,"x-rd\
--platforms":["darwin"],"x-rd-effect":{lima:"restart",wsl:"none"},"x-rd-flag":{name:"virtual-machine.type",aliases:["experimental.virtual-machine.type"]},"x-rd-r\
-equires":["`vz` needs macOS 13.3 on ARM, macOS 13.0 on Intel, and a mount type other than `9p`.","`qemu` on macOS needs a mount type other than `virtiofs`."],"x\
--rd-formerly":["experimental.virtualMachine.type"]},useRosetta:{description:"Runs amd64 programs in the virtual machine through Rosetta.",type:"boolean",default:!1,
-"x-rd-since":15,"x-rd-platforms":["darwin"],"x-rd-effect":{lima:"restart",wsl:"none"},"x-rd-flag":{name:"virtual-machine.use-rosetta",aliases:["experimental.vir\
-tual-machine.use-rosetta"]},"x-rd-requires":["Needs `virtualMachine.type` `vz` on an ARM computer."],"x-rd-formerly":["experimental.virtualMachine.useRosetta"]},
-mount:{description:"Shared directories.",type:"object",additionalProperties:!1,required:["type"],properties:{type:{description:"How directories of this computer\
- appear in the virtual machine.",type:"string",enum:["reverse-sshfs","9p","virtiofs"],default:"reverse-sshfs","x-rd-default-on":[{platform:"darwin",kernel:23,value:"\
-virtiofs"}],"x-rd-since":16,"x-rd-platforms":["darwin","linux"],"x-rd-effect":{lima:"restart",wsl:"none"},"x-rd-flag":{name:"virtual-machine.mount.type",aliases:[
-"experimental.virtual-machine.mount.type"]},"x-rd-requires":["`9p` needs `virtualMachine.type` `qemu`.","`virtiofs` needs `vz` on macOS and `qemu` on Linux."],"\
-x-rd-formerly":["experimental.virtualMachine.mount.type"]}}}}},WSL:{description:"Windows Subsystem for Linux.",type:"object",additionalProperties:!1,required:["\
-integrations"],properties:{integrations:{description:"WSL distributions that get the engine and the cluster tools: name to on or off.",type:"object",additionalProperties:{
-type:"boolean"},default:{},"x-rd-format":"distro-to-boolean","x-rd-since":5,"x-rd-flag":{name:"wsl.integrations",aliases:["WSL.integrations"]},"x-rd-platforms":[
-"win32"],"x-rd-effect":{lima:"none",wsl:"restart"},"x-rd-formerly":["kubernetes.WSLIntegrations"]}}},kubernetes:{description:"The cluster.",type:"object",additionalProperties:!1,
-required:["version","port","enabled","options","ingress"],properties:{version:{description:"Version of the cluster, as `X.Y.Z`. Empty: the service chooses at th\
-e first start.",type:"string",default:"","x-rd-format":"kubernetes-version","x-rd-since":1,"x-rd-effect":{lima:"restart-or-reset",wsl:"restart-or-reset"},"x-rd-\
-flag":{name:"kubernetes.version",aliases:["kubernetes-version"]},"x-rd-requires":["Must be a version that is offered; can be made empty only while the cluster i\
-s off."]},port:{description:"Port of the cluster API server.",type:"integer",minimum:1,maximum:65535,default:6443,"x-rd-since":3,"x-rd-effect":{lima:"restart",wsl:"\
-restart"},"x-rd-flag":{name:"kubernetes.port"}},enabled:{description:"Runs a Kubernetes cluster.",type:"boolean",default:!0,"x-rd-since":4,"x-rd-effect":{lima:"\
-restart",wsl:"restart"},"x-rd-flag":{name:"kubernetes.enabled",aliases:["kubernetes-enabled"]}},options:{description:"Parts of the cluster.",type:"object",additionalProperties:!1,
-required:["traefik","flannel"],properties:{traefik:{description:"Installs the Traefik ingress controller in the cluster.",type:"boolean",default:!0,"x-rd-since":4,
-"x-rd-effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"kubernetes.options.traefik"}},flannel:{description:"Uses Flannel as the pod network. Turn it off\
- to install another one.",type:"boolean",default:!0,"x-rd-since":4,"x-rd-effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"kubernetes.options.flannel",aliases:[
-"flannel-enabled"]}}}},ingress:{description:"Published services.",type:"object",additionalProperties:!1,required:["localhostOnly"],properties:{localhostOnly:{description:"\
-Publishes cluster services on the loopback address alone.",type:"boolean",default:!1,"x-rd-since":6,"x-rd-platforms":["win32"],"x-rd-effect":{lima:"none",wsl:"r\
-estart"},"x-rd-flag":{name:"kubernetes.ingress.localhost-only"}}}}}},portForwarding:{description:"Port forwards.",type:"object",additionalProperties:!1,required:[
-"includeKubernetesServices"],properties:{includeKubernetesServices:{description:"Shows the services of the cluster itself among the port forwards.",type:"boolea\
-n",default:!1,"x-rd-since":2,"x-rd-flag":{name:"port-forwarding.include-kubernetes-services"}}}},images:{description:"The list of images.",type:"object",additionalProperties:!1,
-required:["showAll","namespace"],properties:{showAll:{description:"Shows system images in the list of images.",type:"boolean",default:!0,"x-rd-since":2,"x-rd-fl\
-ag":{name:"images.show-all"}},namespace:{description:"Namespace of the list of images (containerd only).",type:"string",default:"default","x-rd-since":3,"x-rd-f\
-lag":{name:"images.namespace"}}}},containers:{description:"The list of containers.",type:"object",additionalProperties:!1,required:["showAll","namespace"],properties:{
-showAll:{description:"Shows system containers in the list of containers.",type:"boolean",default:!0,"x-rd-since":10,"x-rd-flag":{name:"containers.show-all"}},namespace:{
-description:"Namespace of the list of containers (containerd only).",type:"string",default:"default","x-rd-since":10,"x-rd-flag":{name:"containers.namespace"}}}},
-diagnostics:{description:"Diagnostics.",type:"object",additionalProperties:!1,required:["showMuted","mutedChecks","connectivity"],properties:{showMuted:{description:"\
-Shows muted diagnostics too.",type:"boolean",default:!1,"x-rd-since":4,"x-rd-flag":{name:"diagnostics.show-muted"}},mutedChecks:{description:"Diagnostics that a\
-re muted: id of the check to true or false.",type:"object",additionalProperties:{type:"boolean"},default:{},"x-rd-format":"check-id-to-boolean","x-rd-since":4,"\
-x-rd-flag":{name:"diagnostics.muted-checks"}},connectivity:{description:"Connectivity checks.",type:"object",additionalProperties:!1,required:["interval","timeo\
-ut"],properties:{interval:{description:"Time between two connectivity checks; 0 turns them off.",type:"integer",minimum:0,maximum:2147483647,default:5e3,"x-rd-u\
-nit":"ms","x-rd-since":16,"x-rd-flag":{name:"diagnostics.connectivity.interval"}},timeout:{description:"Time that one connectivity check may take.",type:"intege\
-r",minimum:1,maximum:2147483647,default:5e3,"x-rd-unit":"ms","x-rd-since":16,"x-rd-flag":{name:"diagnostics.connectivity.timeout"}}}}}},experimental:{description:"\
-Settings that may still change.",type:"object",additionalProperties:!1,required:["containerEngine","kubernetes","virtualMachine"],properties:{containerEngine:{description:"\
-The container engine.",type:"object",additionalProperties:!1,required:["webAssembly"],properties:{webAssembly:{description:"WebAssembly.",type:"object",additionalProperties:!1,
-required:["enabled"],properties:{enabled:{description:"Installs the WebAssembly shims for the container engine.",type:"boolean",default:!1,"x-rd-since":11,"x-rd\
--effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"experimental.container-engine.web-assembly.enabled"},"x-rd-requires":["Cannot be on with the engine `\
-moby` and the storage driver `classic`."]}}}}},kubernetes:{description:"The cluster.",type:"object",additionalProperties:!1,required:["options"],properties:{options:{
-description:"Parts of the cluster.",type:"object",additionalProperties:!1,required:["spinkube"],properties:{spinkube:{description:"Installs the Spin operator in\
- the cluster.",type:"boolean",default:!1,"x-rd-since":11,"x-rd-effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"experimental.kubernetes.options.spinkub\
-e"},"x-rd-requires":["While the cluster is on, needs `experimental.containerEngine.webAssembly.enabled`."]}}}}},virtualMachine:{description:"The virtual machine\
-.",type:"object",additionalProperties:!1,required:["diskSize","mount","proxy","sshPortForwarder"],properties:{diskSize:{description:"Size of the disk of the vir\
-tual machine, such as `100GiB`. A disk never shrinks.",type:"string",maxLength:64,pattern:"^[0-9]+(\\.[0-9]+)? ?[kKmMgGtTpPeEzZyY]?([iI]?[bB])?$",default:"100Gi\
-B","x-rd-format":"byte-size","x-rd-since":16,"x-rd-platforms":["darwin","linux"],"x-rd-effect":{lima:"restart",wsl:"none"},"x-rd-flag":{name:"experimental.virtu\
-al-machine.disk-size"},"x-rd-requires":["Cannot become smaller than it is."]},mount:{description:"Shared directories.",type:"object",additionalProperties:!1,required:[
-"9p"],properties:{"9p":{description:"9p mounts.",type:"object",additionalProperties:!1,required:["securityModel","protocolVersion","msizeInKib","cacheMode"],properties:{
-securityModel:{description:"How 9p mounts map owners and permissions.",type:"string",enum:["passthrough","mapped-xattr","mapped-file","none"],default:"none","x-\
-rd-since":6,"x-rd-platforms":["darwin","linux"],"x-rd-effect":{lima:"restart",wsl:"none"},"x-rd-flag":{name:"experimental.virtual-machine.mount.9p.security-mode\
-l"},"x-rd-requires":["Can be changed only while `virtualMachine.mount.type` is `9p`."]},protocolVersion:{description:"Dialect of the 9p protocol.",type:"string",
-enum:["9p2000","9p2000.u","9p2000.L"],default:"9p2000.L","x-rd-since":6,"x-rd-platforms":["darwin","linux"],"x-rd-effect":{lima:"restart",wsl:"none"},"x-rd-flag":{
-name:"experimental.virtual-machine.mount.9p.protocol-version"},"x-rd-requires":["Can be changed only while `virtualMachine.mount.type` is `9p`."]},msizeInKib:{description:"\
+ist is on: `org/name`, `host.domain/org/name:tag`, `org/` for everything below, `*` within a part of a name; see allowed-images.md.",type:"array",items:{type:"s\
+tring"},default:[],"x-rd-format":"image-pattern-list","x-rd-since":6,"x-rd-flag":{name:"container-engine.allowed-images.patterns"},"x-rd-effect":{lima:"live",wsl:"\
+live"},"x-rd-formerly":["containerEngine.imageAllowList.patterns"]}}},mobyStorageDriver:{description:"Where moby keeps images: its `classic` store, the containe\
+rd `snapshotter`, or `auto` to decide from existing data.",type:"string",enum:["classic","snapshotter","auto"],default:"auto","x-rd-since":17,"x-rd-effect":{lima:"\
+restart",wsl:"restart"},"x-rd-flag":{name:"container-engine.moby-storage-driver"},"x-rd-requires":["`classic` cannot be combined with the engine `moby` and WebA\
+ssembly."]},name:{description:"The container engine that runs. `docker` is another spelling of `moby`.",type:"string",enum:["containerd","moby"],default:"moby",
+"x-rd-synonyms":{docker:"moby"},"x-rd-since":5,"x-rd-effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"container-engine.name",aliases:["container-engine"],
+values:["containerd","docker","moby"]},"x-rd-requires":["`moby` cannot be combined with the storage driver `classic` and WebAssembly."],"x-rd-formerly":["kubern\
+etes.containerEngine"]}}},virtualMachine:{description:"The virtual machine.",type:"object",additionalProperties:!1,required:["memoryInGB","numberCPUs","type","u\
+seRosetta","mount"],properties:{memoryInGB:{description:"Memory of the virtual machine.",type:"integer",minimum:1,default:2,"x-rd-unit":"GiB","x-rd-since":5,"x-\
+rd-platforms":["darwin","linux"],"x-rd-effect":{lima:"restart",wsl:"none"},"x-rd-flag":{name:"virtual-machine.memory-in-gb"},"x-rd-formerly":["kubernetes.memory\
+InGB"]},numberCPUs:{description:"Processors of the virtual machine.",type:"integer",minimum:1,default:2,"x-rd-since":5,"x-rd-platforms":["darwin","linux"],"x-rd\
+-effect":{lima:"restart",wsl:"none"},"x-rd-flag":{name:"virtual-machine.number-cpus"},"x-rd-formerly":["kubernetes.numberCPUs"]},type:{description:"What runs th\
+e virtual machine: QEMU or the Virtualization framework of macOS (`vz`).",type:"string",enum:["qemu","vz"],default:"qemu","x-rd-default-on":[{platform:"darwin",
+kernel:23,value:"vz"}],"x-rd-since":15,"x-rd-platforms":["darwin"],"x-rd-effect":{lima:"restart",wsl:"none"},"x-rd-flag":{name:"virtual-machine.type",aliases:["\
+experimental.virtual-machine.type"]},"x-rd-requires":["`vz` needs macOS 13.3 on ARM, macOS 13.0 on Intel, and a mount type other than `9p`.","`qemu` on macOS ne\
+eds a mount type other than `virtiofs`."],"x-rd-formerly":["experimental.virtualMachine.type"]},useRosetta:{description:"Runs amd64 programs in the virtual mach\
+ine through Rosetta.",type:"boolean",default:!1,"x-rd-since":15,"x-rd-platforms":["darwin"],"x-rd-effect":{lima:"restart",wsl:"none"},"x-rd-flag":{name:"virtual\
+-machine.use-rosetta",aliases:["experimental.virtual-machine.use-rosetta"]},"x-rd-requires":["Needs `virtualMachine.type` `vz` on an ARM computer."],"x-rd-forme\
+rly":["experimental.virtualMachine.useRosetta"]},mount:{description:"Shared directories.",type:"object",additionalProperties:!1,required:["type"],properties:{type:{
+description:"How directories of this computer appear in the virtual machine.",type:"string",enum:["reverse-sshfs","9p","virtiofs"],default:"reverse-sshfs","x-rd\
+-default-on":[{platform:"darwin",kernel:23,value:"virtiofs"}],"x-rd-since":16,"x-rd-platforms":["darwin","linux"],"x-rd-effect":{lima:"restart",wsl:"none"},"x-r\
+d-flag":{name:"virtual-machine.mount.type",aliases:["experimental.virtual-machine.mount.type"]},"x-rd-requires":["`9p` needs `virtualMachine.type` `qemu`.","`vi\
+rtiofs` needs `vz` on macOS and `qemu` on Linux."],"x-rd-formerly":["experimental.virtualMachine.mount.type"]}}}}},WSL:{description:"Windows Subsystem for Linux\
+.",type:"object",additionalProperties:!1,required:["integrations"],properties:{integrations:{description:"WSL distributions that get the engine and the cluster \
+tools: name to on or off.",type:"object",additionalProperties:{type:"boolean"},default:{},"x-rd-format":"distro-to-boolean","x-rd-since":5,"x-rd-flag":{name:"ws\
+l.integrations",aliases:["WSL.integrations"]},"x-rd-platforms":["win32"],"x-rd-effect":{lima:"none",wsl:"restart"},"x-rd-formerly":["kubernetes.WSLIntegrations"]}}},
+kubernetes:{description:"The cluster.",type:"object",additionalProperties:!1,required:["version","port","enabled","options","ingress"],properties:{version:{description:"\
+Version of the cluster, as `X.Y.Z`. Empty: the service chooses at the first start.",type:"string",default:"","x-rd-format":"kubernetes-version","x-rd-since":1,"\
+x-rd-effect":{lima:"restart-or-reset",wsl:"restart-or-reset"},"x-rd-flag":{name:"kubernetes.version",aliases:["kubernetes-version"]},"x-rd-requires":["Must be a\
+ version that is offered; can be made empty only while the cluster is off."]},port:{description:"Port of the cluster API server.",type:"integer",minimum:1,maximum:65535,
+default:6443,"x-rd-since":3,"x-rd-effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"kubernetes.port"}},enabled:{description:"Runs a Kubernetes cluster.",
+type:"boolean",default:!0,"x-rd-since":4,"x-rd-effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"kubernetes.enabled",aliases:["kubernetes-enabled"]}},options:{
+description:"Parts of the cluster.",type:"object",additionalProperties:!1,required:["traefik","flannel"],properties:{traefik:{description:"Installs the Traefik \
+ingress controller in the cluster.",type:"boolean",default:!0,"x-rd-since":4,"x-rd-effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"kubernetes.options.\
+traefik"}},flannel:{description:"Uses Flannel as the pod network. Turn it off to install another one.",type:"boolean",default:!0,"x-rd-since":4,"x-rd-effect":{lima:"\
+restart",wsl:"restart"},"x-rd-flag":{name:"kubernetes.options.flannel",aliases:["flannel-enabled"]}}}},ingress:{description:"Published services.",type:"object",
+additionalProperties:!1,required:["localhostOnly"],properties:{localhostOnly:{description:"Publishes cluster services on the loopback address alone.",type:"bool\
+ean",default:!1,"x-rd-since":6,"x-rd-platforms":["win32"],"x-rd-effect":{lima:"none",wsl:"restart"},"x-rd-flag":{name:"kubernetes.ingress.localhost-only"}}}}}},
+portForwarding:{description:"Port forwards.",type:"object",additionalProperties:!1,required:["includeKubernetesServices"],properties:{includeKubernetesServices:{
+description:"Shows the services of the cluster itself among the port forwards.",type:"boolean",default:!1,"x-rd-since":2,"x-rd-flag":{name:"port-forwarding.incl\
+ude-kubernetes-services"}}}},images:{description:"The list of images.",type:"object",additionalProperties:!1,required:["showAll","namespace"],properties:{showAll:{
+description:"Shows system images in the list of images.",type:"boolean",default:!0,"x-rd-since":2,"x-rd-flag":{name:"images.show-all"}},namespace:{description:"\
+Namespace of the list of images (containerd only).",type:"string",default:"default","x-rd-since":3,"x-rd-flag":{name:"images.namespace"}}}},containers:{description:"\
+The list of containers.",type:"object",additionalProperties:!1,required:["showAll","namespace"],properties:{showAll:{description:"Shows system containers in the\
+ list of containers.",type:"boolean",default:!0,"x-rd-since":10,"x-rd-flag":{name:"containers.show-all"}},namespace:{description:"Namespace of the list of conta\
+iners (containerd only).",type:"string",default:"default","x-rd-since":10,"x-rd-flag":{name:"containers.namespace"}}}},diagnostics:{description:"Diagnostics.",type:"\
+object",additionalProperties:!1,required:["showMuted","mutedChecks","connectivity"],properties:{showMuted:{description:"Shows muted diagnostics too.",type:"bool\
+ean",default:!1,"x-rd-since":4,"x-rd-flag":{name:"diagnostics.show-muted"}},mutedChecks:{description:"Diagnostics that are muted: id of the check to true or fal\
+se.",type:"object",additionalProperties:{type:"boolean"},default:{},"x-rd-format":"check-id-to-boolean","x-rd-since":4,"x-rd-flag":{name:"diagnostics.muted-chec\
+ks"}},connectivity:{description:"Connectivity checks.",type:"object",additionalProperties:!1,required:["interval","timeout"],properties:{interval:{description:"\
+Time between two connectivity checks; 0 turns them off.",type:"integer",minimum:0,maximum:2147483647,default:5e3,"x-rd-unit":"ms","x-rd-since":16,"x-rd-flag":{name:"\
+diagnostics.connectivity.interval"}},timeout:{description:"Time that one connectivity check may take.",type:"integer",minimum:1,maximum:2147483647,default:5e3,"\
+x-rd-unit":"ms","x-rd-since":16,"x-rd-flag":{name:"diagnostics.connectivity.timeout"}}}}}},experimental:{description:"Settings that may still change.",type:"obj\
+ect",additionalProperties:!1,required:["containerEngine","kubernetes","virtualMachine"],properties:{containerEngine:{description:"The container engine.",type:"o\
+bject",additionalProperties:!1,required:["webAssembly"],properties:{webAssembly:{description:"WebAssembly.",type:"object",additionalProperties:!1,required:["ena\
+bled"],properties:{enabled:{description:"Installs the WebAssembly shims for the container engine.",type:"boolean",default:!1,"x-rd-since":11,"x-rd-effect":{lima:"\
+restart",wsl:"restart"},"x-rd-flag":{name:"experimental.container-engine.web-assembly.enabled"},"x-rd-requires":["Cannot be on with the engine `moby` and the st\
+orage driver `classic`."]}}}}},kubernetes:{description:"The cluster.",type:"object",additionalProperties:!1,required:["options"],properties:{options:{description:"\
+Parts of the cluster.",type:"object",additionalProperties:!1,required:["spinkube"],properties:{spinkube:{description:"Installs the Spin operator in the cluster.",
+type:"boolean",default:!1,"x-rd-since":11,"x-rd-effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"experimental.kubernetes.options.spinkube"},"x-rd-requi\
+res":["While the cluster is on, needs `experimental.containerEngine.webAssembly.enabled`."]}}}}},virtualMachine:{description:"The virtual machine.",type:"object",
+additionalProperties:!1,required:["diskSize","mount","proxy","sshPortForwarder"],properties:{diskSize:{description:"Size of the disk of the virtual machine, suc\
+h as `100GiB`. A disk never shrinks.",type:"string",maxLength:64,pattern:"^[0-9]+(\\.[0-9]+)? ?[kKmMgGtTpPeEzZyY]?([iI]?[bB])?$",default:"100GiB","x-rd-format":"\
+byte-size","x-rd-since":16,"x-rd-platforms":["darwin","linux"],"x-rd-effect":{lima:"restart",wsl:"none"},"x-rd-flag":{name:"experimental.virtual-machine.disk-si\
+ze"},"x-rd-requires":["Cannot become smaller than it is."]},mount:{description:"Shared directories.",type:"object",additionalProperties:!1,required:["9p"],properties:{
+"9p":{description:"9p mounts.",type:"object",additionalProperties:!1,required:["securityModel","protocolVersion","msizeInKib","cacheMode"],properties:{securityModel:{
+description:"How 9p mounts map owners and permissions.",type:"string",enum:["passthrough","mapped-xattr","mapped-file","none"],default:"none","x-rd-since":6,"x-\
+rd-platforms":["darwin","linux"],"x-rd-effect":{lima:"restart",wsl:"none"},"x-rd-flag":{name:"experimental.virtual-machine.mount.9p.security-model"},"x-rd-requi\
+res":["Can be changed only while `virtualMachine.mount.type` is `9p`."]},protocolVersion:{description:"Dialect of the 9p protocol.",type:"string",enum:["9p2000",
+"9p2000.u","9p2000.L"],default:"9p2000.L","x-rd-since":6,"x-rd-platforms":["darwin","linux"],"x-rd-effect":{lima:"restart",wsl:"none"},"x-rd-flag":{name:"experi\
+mental.virtual-machine.mount.9p.protocol-version"},"x-rd-requires":["Can be changed only while `virtualMachine.mount.type` is `9p`."]},msizeInKib:{description:"\
 Largest 9p packet.",type:"integer",minimum:4,default:128,"x-rd-unit":"KiB","x-rd-since":7,"x-rd-platforms":["darwin","linux"],"x-rd-effect":{lima:"restart",wsl:"\
 none"},"x-rd-flag":{name:"experimental.virtual-machine.mount.9p.msize-in-kib"},"x-rd-requires":["Can be changed only while `virtualMachine.mount.type` is `9p`."],
 "x-rd-formerly":["experimental.virtualMachine.mount.9p.msizeInKB"]},cacheMode:{description:"How the virtual machine caches 9p mounts.",type:"string",enum:["none",
