@@ -49,7 +49,11 @@ function ask(port: number, path: string, method = 'GET', headers: Record<string,
 const CHILD = `sha256:${'c'.repeat(64)}`;
 const LIST = `sha256:${'d'.repeat(64)}`;
 
-async function world(patterns: readonly string[], serve: (...make: [GuardParts]) => Server) {
+async function world(
+  patterns: readonly string[],
+  serve: (parts: GuardParts) => Server,
+  env: Record<string, string> = {},
+) {
   const seen: { method: string; url: string; headers: IncomingMessage['headers'] }[] = [];
   const registry: RequestListener = (incoming, response) => {
     const { method = '', url = '', headers } = incoming;
@@ -73,7 +77,7 @@ async function world(patterns: readonly string[], serve: (...make: [GuardParts])
   const refusals: string[] = [];
   const parts: GuardParts = {
     policy,
-    out: wayOut({}),
+    out: wayOut(env),
     refused: (why) => refusals.push(why),
     asked: () => undefined,
   };
@@ -179,6 +183,33 @@ describe('the way out of dockerd', () => {
   });
 });
 
+test('a tunnel takes the proxy that is for encrypted connections', async () => {
+  const asked: string[] = [];
+  const company = createServer((_request, response) => response.writeHead(500).end());
+  company.on('connect', (incoming, client) => {
+    asked.push(incoming.url ?? '');
+    client.end('HTTP/1.1 418 No\r\n\r\n');
+  });
+  const env = { https_proxy: `127.0.0.1:${await listening(company)}` };
+  const { port } = await world(['far.example'], outboundProxy, env);
+  expect(await tunnel(port, 'far.example:443')).toMatchObject({
+    status: 502,
+    phrase: expect.stringMatching(/^the proxy .* refused far\.example:443: 418$/),
+  });
+  expect(asked).toEqual(['far.example:443']);
+});
+
+test('a tunnel ends when a new list no longer leads there, and stays when it does', async () => {
+  const { port, host, policy } = await world(['REG/app'], outboundProxy);
+  const { socket } = await tunnel(port, host);
+  policy.set([`${host}/other`]);
+  socket.write('GET /v2/app/manifests/1 HTTP/1.1\r\nHost: x\r\n\r\n');
+  expect(String(await once(socket, 'data'))).toContain('200 OK');
+  const closed = once(socket, 'close');
+  policy.set([]);
+  await closed;
+});
+
 async function tunnel(port: number, path: string) {
   const call = request({ host: '127.0.0.1', port, method: 'CONNECT', path, agent: false });
   call.end();
@@ -214,11 +245,11 @@ describe('the proxy beyond', () => {
     ['127.0.0.1', 80, false, undefined],
     ['::1', 80, false, undefined],
   ])('for %s:%i (TLS: %s) is %s', (host, port, tls, expected) => {
-    expect(proxyFor(env, { host, port, tls })?.href).toBe(expected);
+    expect(proxyFor(env, { host, port, tls: tls ? 'theirs' : 'none' })?.href).toBe(expected);
   });
 
   test('may be none, may be told to be none for anything, and must be one that can be used', () => {
-    const target = { host: 'x.y', port: 443, tls: true };
+    const target = { host: 'x.y', port: 443, tls: 'ours' } as const;
     expect(proxyFor({}, target)).toBeUndefined();
     expect(proxyFor({ HTTPS_PROXY: 'http://p', NO_PROXY: '*' }, target)).toBeUndefined();
     expect(() => proxyFor({ HTTPS_PROXY: 'socks5://p' }, target)).toThrow('no address of an HTTP proxy');

@@ -40,13 +40,19 @@ async function tunnel(
   const target = splitAuthority(authority);
   if (!target) return void client.end(statusLine(400, 'this is no host and port'));
   const registry = canonicalRegistry(authority);
-  if (!policy.list().reaches(registry)) {
+  const reaches = () => policy.list().reaches(registry);
+  if (!reaches()) {
     const why = explainRegistry(registry, policy.list().patterns);
     refused(why);
     return void client.end(statusLine(403, why));
   }
-  // The client speaks TLS itself, through this connection.
-  const far = await out.connect({ ...target, tls: false });
+  // dockerd keeps connections for later requests, which a new list may not allow.
+  client.once(
+    'close',
+    policy.onChange(() => reaches() || client.destroy()),
+  );
+  const far = await out.connect({ ...target, tls: 'theirs' });
+  if (client.destroyed) return void far.destroy();
   client.write('HTTP/1.1 200 Connection established\r\n\r\n');
   if (head.length > 0) far.write(head);
   join(client, far);

@@ -24,7 +24,7 @@ export async function passOn(passage: Passage): Promise<void> {
   const { request, response, registry, asked, target, out, policy, location } = passage;
   const tls = target.protocol === 'https:';
   const host = target.hostname.replace(/^\[|\]$/g, '');
-  const socket = await out.connect({ host, port: Number(target.port) || (tls ? 443 : 80), tls });
+  const socket = await out.connect({ host, port: Number(target.port) || (tls ? 443 : 80), tls: tls ? 'ours' : 'none' });
   const headers = { ...forwardedHeaders(request.headers), host: target.host };
   const manifest = asked.wants === 'manifest';
   const call = sendRequest({

@@ -8,6 +8,8 @@ import type { RegistryRequest } from './registry-request.ts';
 /** The list in force, shared by all servers of one engine. */
 export interface PullPolicy {
   list(): AllowList;
+  /** Calls back after each `set`; returns the function that ends it. */
+  onChange(listener: () => void): () => void;
   /** Digests that the answer to an allowed question named. */
   learn(registry: string, repository: string, digests: readonly string[]): void;
   /** Replaces the list; from the next request on nothing is decided by the old one. */
@@ -20,12 +22,18 @@ export interface PullPolicy {
 export function pullPolicy(): PullPolicy {
   let list = createAllowList([]);
   const learned = learnedDigests();
+  const listeners = new Set<() => void>();
   return {
     list: () => list,
     learn: (registry, repository, digests) => learned.add(formatReference({ registry, repository }), digests),
     set(patterns) {
       list = createAllowList(patterns);
       learned.forget();
+      for (const listener of [...listeners]) listener();
+    },
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
     },
     refusal(registry, request) {
       switch (request.wants) {

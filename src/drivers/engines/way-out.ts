@@ -8,7 +8,14 @@ import { isLoopback } from '../../allowed-images/registry-name.ts';
 /** Connections from this host to registries, by way of the proxy that the environment names. */
 export interface WayOut {
   /** Rejects with an error that says what could not be reached. */
-  connect(target: { host: string; port: number; tls: boolean }): Promise<Socket>;
+  connect(target: Target): Promise<Socket>;
+}
+
+/** `tls`: spoken here (`ours`), by whoever uses the connection (`theirs`), or by nobody. */
+export interface Target {
+  host: string;
+  port: number;
+  tls: 'ours' | 'theirs' | 'none';
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -25,7 +32,7 @@ export function wayOut(environment: Environment): WayOut {
       const socket = proxy
         ? await throughProxy(proxy, host, port)
         : await reach(connectTcp({ host, port }), host, port);
-      if (!tls) return socket;
+      if (tls !== 'ours') return socket;
       const servername = isIP(host) ? {} : { servername: host };
       const secure = connectTls({ socket, ...servername, ca: await trusted, ALPNProtocols: ['http/1.1'] });
       return reach(secure, host, port, 'secureConnect');
@@ -34,12 +41,9 @@ export function wayOut(environment: Environment): WayOut {
 }
 
 /** The proxy for a target; undefined for the direct way. The names and their meaning are those that other programs use. */
-export function proxyFor(
-  environment: Environment,
-  { host, port, tls }: { host: string; port: number; tls: boolean },
-): URL | undefined {
+export function proxyFor(environment: Environment, { host, port, tls }: Target): URL | undefined {
   const value = (name: string) => environment[name.toUpperCase()] || environment[name.toLowerCase()];
-  const chosen = value(tls ? 'https_proxy' : 'http_proxy');
+  const chosen = value(tls === 'none' ? 'http_proxy' : 'https_proxy');
   if (!chosen || isLoopback(host.includes(':') ? `[${host}]` : host) || isExempt(value('no_proxy') ?? '', host, port))
     return undefined;
   const url = URL.parse(/^[a-z][a-z0-9+.-]*:\/\//i.test(chosen) ? chosen : `http://${chosen}`);
