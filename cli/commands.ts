@@ -174,6 +174,13 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/paths.ts')).paths,
   },
   {
+    name: 'internal',
+    summary: 'What the application calls',
+    group: 'other',
+    hidden: true,
+    load: async () => (await import('./commands/internal.ts')).internal,
+  },
+  {
     name: '__complete',
     summary: 'Answer a completion script',
     group: 'other',

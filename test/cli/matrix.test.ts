@@ -168,6 +168,10 @@ const WITHOUT_A_SERVICE: readonly Row[] = [
   [['explain', 'kubernetes.enabled'], 0, /kubernetes\.enabled/, ''],
   [['explain', 'kubernetes.enabld'], 1, '', /kubernetes\.enabled/],
 
+  [['internal'], 1, '', misuse('"rdctl internal" expects subcommands')],
+  [['internal', 'process'], 1, '', misuse('"rdctl internal process" expects subcommands')],
+  [['internal', 'process', 'wait-kill'], 1, '', misuse('required flag(s) "pid" not set')],
+  [['internal', 'process', 'wait-kill', '--pid=0'], 0, '', ''],
   [['diagnostics'], 1, '', /^Error: /],
   [['status'], 1, '', /^Error: /],
   [['init', '--out-file', '/dev/null/x'], 1, '', /^Error: /],
@@ -324,6 +328,7 @@ const PROMISED = [
   'factory-reset',
   'help',
   'info',
+  'internal process wait-kill',
   'list-settings',
   'paths',
   'reset',

@@ -1,0 +1,49 @@
+import { RdError } from '../../src/errors.ts';
+import { noArguments, usage } from '../arguments.ts';
+import { defineCommand } from '../command.ts';
+import { defineGroup } from '../group.ts';
+
+const waitKill = defineCommand({
+  name: 'internal process wait-kill',
+  summary: 'Wait for a process to end, then end the group that it led',
+  usage: '',
+  description: 'For the application, which calls it beside a process of its own. Linux only.',
+  flags: { pid: { type: 'integer', summary: 'The process; 0 does nothing' } },
+  classic: true,
+  async run({ flags, args, io }) {
+    noArguments(args, 'internal process wait-kill');
+    const { pid } = flags;
+    if (pid === undefined) throw usage('required flag(s) "pid" not set');
+    if (pid < 0) throw usage(`there is no process ${pid}`);
+    if (pid === 0) return 0;
+    if (io.platform !== 'linux') throw new RdError('ERR_USAGE', 'processes can be followed on Linux only');
+    const { endGroupAfter } = await import('../../src/process/end-group.ts');
+    const { realPace } = await import('../../src/process/pace.ts');
+    await endGroupAfter(pid, realPace, io.signal);
+    return 0;
+  },
+});
+
+const processes = defineGroup({
+  name: 'internal process',
+  summary: 'Work with processes',
+  description: '',
+  flags: {},
+  classic: true,
+  subcommands: [waitKill],
+  async otherwise() {
+    throw usage('"rdctl internal process" expects subcommands');
+  },
+});
+
+export const internal = defineGroup({
+  name: 'internal',
+  summary: 'What the application calls',
+  description: '',
+  flags: {},
+  classic: true,
+  subcommands: [processes],
+  async otherwise() {
+    throw usage('"rdctl internal" expects subcommands');
+  },
+});
