@@ -158,7 +158,7 @@ function refuseBlocked(plan: Plan): void {
       findings: blocked.map((change) => ({ pointer: pointerOfChange(change), message: blockedLine(change) })),
       advice: lock
         ? 'Take these fields out of the profile, or add --skip-locked to apply the rest.'
-        : 'Take these fields out of the profile, or use a driver that supports them.',
+        : `Take these fields out of the profile, or ${plan.target.settingsVersion === undefined ? 'use a driver that supports them' : 'update the application'}.`,
     },
   );
 }

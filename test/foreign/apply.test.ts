@@ -226,6 +226,24 @@ describe.each(FOREIGN_VERSIONS.map((version) => [version] as const))('settings v
   });
 });
 
+test.each(FOREIGN_VERSIONS)('version %i: extensions are installed and uninstalled, not written', async (version) => {
+  const { app, file, apply } = await stage({
+    version,
+    settings: { 'application.extensions.installed': { 'example/old': '0.9' } },
+  });
+  app.extensions['example/old'] = '0.9';
+  const installed = { 'example/new': '1.0.0', 'example/old': null };
+  file('p.json', profile({ application: { extensions: { installed } } }));
+  expect((await apply('-f', 'p.json')).exit).toBe(0);
+  expect(app.writes()).toEqual([
+    'POST /v1/extensions/uninstall?id=example%2Fold',
+    'POST /v1/extensions/install?id=example%2Fnew%3A1.0.0',
+  ]);
+  expect(app.extensions).toEqual({ 'example/new': '1.0.0' });
+  expect(await apply('-f', 'p.json')).toMatchObject({ exit: 0, out: 'Nothing to change.\n' });
+  expect(app.writes()).toHaveLength(2);
+});
+
 const NEWER: [ForeignVersion, object, string][] = [
   [
     10,
