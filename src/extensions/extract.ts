@@ -116,21 +116,37 @@ async function* entriesOf(
 ): AsyncGenerator<{ header: Header; body: AsyncIterable<unknown> }, void> {
   const reader = tarReader();
   const source = Readable.from(archive);
-  source.on('error', (error) => reader.destroy(error));
+  // The reader forgets why it was destroyed.
+  let failure: unknown;
+  source.on('error', (error) => {
+    failure = error;
+    reader.destroy(error);
+  });
   source.pipe(reader);
+  async function* bodyOf(entry: AsyncIterable<unknown>): AsyncGenerator<unknown, void> {
+    try {
+      yield* entry;
+    } catch (error) {
+      throw readFailure(failure ?? error);
+    }
+  }
   try {
     for await (const entry of reader) {
-      yield { header: entry.header, body: entry };
+      yield { header: entry.header, body: bodyOf(entry) };
       entry.resume();
     }
   } catch (error) {
-    // What the archive reader itself finds has no code of the system's, such as ENOSPC.
-    if (error instanceof RdError || /^E[A-Z0-9]+$/.test(systemCode(error) ?? '')) throw error;
-    const text = error instanceof Error ? error.message : String(error);
-    throw new RdError('ERR_EXTENSION_INVALID', `the archive is damaged: ${text}`, { cause: error });
+    throw readFailure(failure ?? error);
   } finally {
     source.destroy();
   }
+}
+
+/** What the reader of archives itself finds has no code of the system's, such as ENOSPC. */
+function readFailure(error: unknown): unknown {
+  if (error instanceof RdError || /^E[A-Z0-9]+$/.test(systemCode(error) ?? '')) return error;
+  const text = error instanceof Error ? error.message : String(error);
+  return new RdError('ERR_EXTENSION_INVALID', `the archive is damaged: ${text}`, { cause: error });
 }
 
 function spend(budget: Budget, { name, size = 0 }: Header): void {

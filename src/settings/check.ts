@@ -3,16 +3,16 @@ import { canonicaliseTexts } from './canonical.ts';
 import { defaultSettings } from './defaults.ts';
 import { explain, wrongValue } from './explanation.ts';
 import type { Platform } from './field.ts';
-import { FIELDS } from './fields.gen.ts';
 import { schemaTree } from './fields.ts';
 import type { Finding } from './finding.ts';
 import type { IssueCode } from './issue.ts';
-import { leafAt, pointerNames, pointerTo, setLeaf, valueAt } from './leaf-paths.ts';
+import { pointerNames, pointerTo, valueAt } from './leaf-paths.ts';
 import { migrateWithOrigins, namesBefore, versionProblem } from './migrate.ts';
 import type { ShapeFinding } from './older-shapes.ts';
-import { copyOfObject, put } from './own.ts';
+import { put } from './own.ts';
 import type { ParsedDocument } from './parse.ts';
 import { positioned } from './position.ts';
+import { withoutRemovals } from './removals.ts';
 import { SCHEMA_VERSION } from './settings.gen.ts';
 import { unknownKeys } from './unknown-keys.ts';
 import { validate } from './validate.ts';
@@ -161,17 +161,6 @@ function valueFindings(
       const pointer = pointerTo(namesBefore(origins, pointerNames(issue.pointer)));
       return { code: issue.code, pointer, ...explain(issue, document.sourceText(`${at}${pointer}`)) };
     });
-}
-
-/** In a document `null` removes an entry of every map; a call cannot remove one of a map of texts. */
-function withoutRemovals(settings: JsonObject): JsonObject {
-  const copy = copyOfObject(settings);
-  for (const { path, type } of FIELDS) {
-    const map = type === 'map<string,string>' ? leafAt(copy, path) : undefined;
-    if (isObject(map))
-      setLeaf(copy, path, Object.fromEntries(Object.entries(map).filter(([, value]) => value !== null)));
-  }
-  return copy;
 }
 
 /** The known settings alone: what old releases left behind is known to their shape and means nothing today. */

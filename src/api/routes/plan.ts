@@ -10,6 +10,7 @@ import { explain } from '../../settings/explanation.ts';
 import { formatFinding } from '../../settings/finding.ts';
 import type { Issue } from '../../settings/issue.ts';
 import { valueAt } from '../../settings/leaf-paths.ts';
+import { withoutRemovals } from '../../settings/removals.ts';
 import type { Settings } from '../../settings/settings.gen.ts';
 import { unknownKeys, validate } from '../../settings/validate.ts';
 import { collectBody, parseJson } from '../body.ts';
@@ -85,7 +86,7 @@ function checkSettings({ settings }: PlanRequest, current: Settings, context: Ap
   const { driver, host, kubernetesVersions } = context;
   const unlocked = validateContext(current, { driver, host, kubernetesVersions });
   const findings: SettingsFinding[] = [
-    ...validate(settings, unlocked).map((issue) => ({
+    ...validate(withoutRemovals(settings), unlocked).map((issue) => ({
       pointer: issue.pointer,
       ...explain(issue, sent(issue, settings)),
     })),
