@@ -7,7 +7,7 @@ import { equal } from '../settings/own.ts';
 import { expectedValue } from '../settings/rules/value.ts';
 import { layersOf } from './explained-layers.ts';
 
-export type LayerName = 'built-in default' | 'defaults profile' | 'stored' | 'locked profile';
+type LayerName = 'built-in default' | 'defaults profile' | 'stored' | 'locked profile';
 
 /** One layer of one setting. */
 export interface ExplainedLayer {

@@ -39,10 +39,10 @@ export function interpretPolicy(
     return `Error for field '${written.nameOf(names)}': ${problemText(issue, profile, written)}`;
   });
   const wrongTypes = written.problems.length > 0 || issues.some(isWrongType);
-  const version2 = versionLine(profile, locked);
-  const details = [...written.problems, ...lines, ...version2];
+  const versionLines = lockedVersionProblem(profile, locked);
+  const details = [...written.problems, ...lines, ...versionLines];
   if (wrongTypes) throw invalidPolicy(written.heading, details);
-  if (lines.length === 0 && version2.length > 0) throw invalidPolicy(`${version2.join(' ')} (${source})`);
+  if (lines.length === 0 && versionLines.length > 0) throw invalidPolicy(`${versionLines.join(' ')} (${source})`);
   if (details.length > 0) throw invalidPolicy(`Error in deployment profiles: ${source}`, details);
   if (!locked) dropUnusableVersion(profile, source, warnings);
   return { source, version, settings: knownPart(profile) };
@@ -116,7 +116,7 @@ function kindOf(value: JsonValue): string {
 }
 
 /** A locked cluster version is never replaced by another one, so that it must at least be one. */
-function versionLine(profile: JsonObject, locked: boolean): string[] {
+function lockedVersionProblem(profile: JsonObject, locked: boolean): string[] {
   const version = leafAt(profile, VERSION_PATH);
   if (!locked || typeof version !== 'string' || version === '' || isKubernetesVersion(version)) return [];
   return [`Locked kubernetes version '${version}' isn't a valid version.`];

@@ -6,6 +6,7 @@ import { invalidPolicy } from './policy.ts';
 
 /** Bytes that a profile may have; one with every setting has some five thousand. */
 export const POLICY_LIMIT = 1024 * 1024;
+const TOO_LONG = `it has more than ${POLICY_LIMIT} bytes`;
 
 /**
  * The bytes of a profile; `undefined` when there is no file. A link to a file is followed.
@@ -16,14 +17,13 @@ export async function readPolicyFile(path: string): Promise<Buffer | undefined> 
     // Opening a named pipe would wait for a writer.
     const handle = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
     try {
-      const { size, ...facts } = await handle
-        .stat()
-        .then((stat) => ({ size: stat.size, isFile: stat.isFile(), isDirectory: stat.isDirectory() }));
-      if (!facts.isFile) throw notReadable(path, facts.isDirectory ? 'it is a directory' : 'it is not a file');
-      if (size > POLICY_LIMIT) throw notReadable(path, `it has more than ${POLICY_LIMIT} bytes`);
+      const stat = await handle.stat();
+      if (stat.isDirectory()) throw notReadable(path, 'it is a directory');
+      if (!stat.isFile()) throw notReadable(path, 'it is not a file');
+      if (stat.size > POLICY_LIMIT) throw notReadable(path, TOO_LONG);
       const bytes = await handle.readFile();
       // It may have grown since.
-      if (bytes.length > POLICY_LIMIT) throw notReadable(path, `it has more than ${POLICY_LIMIT} bytes`);
+      if (bytes.length > POLICY_LIMIT) throw notReadable(path, TOO_LONG);
       return bytes;
     } finally {
       await handle.close();

@@ -1,3 +1,4 @@
+import { RdError } from '../errors.ts';
 import { interpretPolicy } from './interpretation.ts';
 import { readJsonPolicy } from './json-policy.ts';
 import { type PolicyPlace, placeName } from './places.ts';
@@ -6,7 +7,6 @@ import { invalidPolicy, type Policies, type PolicyHost, type WrittenPolicy } fro
 import type { PolicyPrograms } from './programs.ts';
 import { parseRegistryFile } from './registry-file.ts';
 import { type RegistryKey, subKey } from './registry-key.ts';
-import { registryPolicy } from './registry-policy.ts';
 import { listsKey, parseQuery } from './registry-query.ts';
 
 /** Where profiles may be, and what reads those that this program cannot read itself. */
@@ -53,6 +53,8 @@ async function pairAt(place: PolicyPlace, programs: PolicyPrograms): Promise<Pai
       };
     case 'registry': {
       const key = await registryKey(place.key, programs);
+      // It knows the shapes of all versions, which are large, and only Windows needs it.
+      const { registryPolicy } = await import('./registry-policy.ts');
       const profile = (name: string) => {
         const below = key && subKey(key, name);
         return below && registryPolicy(`${place.key}\\${name}`, below);
@@ -64,6 +66,15 @@ async function pairAt(place: PolicyPlace, programs: PolicyPrograms): Promise<Pai
 
 /** Everything below a key; `undefined` when there is none. */
 async function registryKey(path: string, programs: PolicyPrograms): Promise<RegistryKey | undefined> {
+  try {
+    return await queriedKey(path, programs);
+  } catch (cause) {
+    if (!(cause instanceof RdError) || cause.code === 'ERR_PROFILE_INVALID') throw cause;
+    throw invalidPolicy(`could not read the deployment profile ${path}: ${cause.message}`, cause.details, cause);
+  }
+}
+
+async function queriedKey(path: string, programs: PolicyPrograms): Promise<RegistryKey | undefined> {
   const output = await programs.queryRegistry(path, true);
   if (output === undefined) {
     if (await isListed(path, programs)) {

@@ -27,7 +27,7 @@ export interface StartupSettings {
   unsaved: boolean;
   /** Record of locked fields. */
   locks: JsonObject;
-  /** There was no settings file: the administrator's defaults count. */
+  /** There were no settings to go on with: the administrator's defaults have been applied. */
   firstRun: boolean;
   /** What a person should know. */
   notices: string[];
@@ -65,7 +65,7 @@ export async function startupSettings(
     fileIsGarbled: kind === 'garbled',
     unsaved: kind !== 'loaded' || changedPaths(stored, settings).length > 0,
     locks: locked ? lockRecord(locked.settings) : {},
-    firstRun: kind === 'missing',
+    firstRun: kind !== 'loaded' && !recovered?.settings,
     notices,
   };
 }

@@ -283,9 +283,10 @@ test('a key that is there and cannot be read stops the start; one that is not th
 });
 
 test('a failure of reg.exe itself is no missing key', async () => {
-  await expect(read(standIn({ [`query ${KEY} /s`]: { status: 3, err: 'broken' } }))).rejects.toThrow(
-    'exit status 3: broken',
-  );
+  await expect(read(standIn({ [`query ${KEY} /s`]: { status: 3, err: 'broken' } }))).rejects.toMatchObject({
+    code: 'ERR_PROFILE_INVALID',
+    message: expect.stringMatching(/^could not read the deployment profile HKLM.* failed with exit status 3: broken$/),
+  });
 });
 
 describe('what the console cannot show is read again from an export', () => {
