@@ -12,7 +12,7 @@ export interface Offer {
 }
 
 /** What a shell does when nothing, or too little, is offered. */
-export type Otherwise = 'nothing' | 'files' | 'directories';
+type Otherwise = 'nothing' | 'files' | 'directories';
 
 export interface Offers {
   offers: Offer[];

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { COMMANDS } from '../../cli/commands.ts';
 import { commandHelp, rootHelp } from '../../cli/help.ts';
@@ -63,4 +64,11 @@ test('flags of other platforms and hidden ones are not listed', async () => {
   expect(flagsOf(await helpOf('set', 'darwin'))).toContain('virtual-machine.type');
   expect(flagsOf(await helpOf('set', 'win32'))).toContain('experimental.virtual-machine.proxy.port');
   expect(flagsOf(await helpOf('serve'))).not.toContain('power');
+});
+
+test('the reference names every command', () => {
+  const reference = readFileSync('docs/commands.md', 'utf8');
+  expect(
+    COMMANDS.map(({ name }) => name).filter((name) => !/NoDesc$/.test(name) && !reference.includes(`\`${name}`)),
+  ).toEqual([]);
 });
