@@ -4,7 +4,7 @@ import type { Undo } from '../storage/teardown.ts';
 import type { FollowingIntegration } from './host-integration.ts';
 
 /** What was asked for over the API. */
-export interface FactoryResetRequest {
+interface FactoryResetRequest {
   /** Downloads go too. */
   cache: boolean;
 }

@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { builtTool } from '../helpers/built-tool.ts';
@@ -24,7 +24,21 @@ function originalHome(user: UserHome): void {
 }
 
 /** A port of its own: the one that scripts know may be taken on this computer. */
-const START = ['start', '--driver', 'simulated', '--wait', '--port', '0'];
+const PORT = String(await freePort());
+const START = ['start', '--driver', 'simulated', '--wait', '--port', PORT];
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  const port = await listen(server);
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+async function listen(server: Server): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  return typeof address === 'object' && address ? address.port : 0;
+}
 
 describe('drop-in mode', () => {
   test('a script that knows the other application finds the service by its file', async () => {
@@ -51,7 +65,7 @@ describe('drop-in mode', () => {
     const user = userHome(entry(), COMPAT);
     originalHome(user);
     const before = fingerprint(user.home);
-    for (const argv of [START, ['serve', '--driver', 'simulated', '--port', '0'], ['reset', '--factory']]) {
+    for (const argv of [START, ['serve', '--driver', 'simulated', '--port', PORT], ['reset', '--factory']]) {
       const { exit, out, err } = await user.rdctl(...argv);
       expect([argv, exit, out]).toEqual([argv, 3, '']);
       expect(err).toContain('made by Rancher Desktop');
@@ -80,14 +94,12 @@ describe('drop-in mode', () => {
   test('a start beside the other application is refused', async () => {
     const user = userHome(entry(), COMPAT);
     const server = createServer();
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const port = await listen(server);
     onTestFinished(() => void server.close());
-    const address = server.address();
-    const port = typeof address === 'object' && address ? address.port : 0;
     expect(await user.rdctl(...START)).toMatchObject({ exit: 0 });
     await user.rdctl('shutdown');
     writeFileSync(data(user, 'rd-engine.json'), JSON.stringify({ user: 'user', password: 'theirs', port, pid: 1 }));
-    const { exit, err } = await user.rdctl('serve', '--driver', 'simulated', '--port', '0');
+    const { exit, err } = await user.rdctl('serve', '--driver', 'simulated', '--port', PORT);
     expect(exit).toBe(1);
     expect(err).toContain(`Rancher Desktop runs (port ${port}`);
     expect(readFileSync(data(user, 'rd-engine.json'), 'utf8')).toContain('theirs');
@@ -122,7 +134,7 @@ test.skipIf(reason !== undefined)(
     for (const name of ['share', 'state']) mkdirSync(user.at('.local', name), { recursive: true });
     mkdirSync(user.at('.config'));
     const before = fingerprint(user.home);
-    expect(await user.rdctl('start', '--driver', 'host', '--wait', '--port', '0')).toMatchObject({ exit: 0 });
+    expect(await user.rdctl('start', '--driver', 'host', '--wait', '--port', PORT)).toMatchObject({ exit: 0 });
     const digest = 'b547d66a5de60e5f0843aba28283a8875c2ad72e99ba076060ef9ec7c09917c8';
     const context = user.at('.docker', 'contexts', 'meta', digest, 'meta.json');
     await expect.poll(() => existsSync(context), { timeout: 10_000 }).toBe(true);

@@ -107,7 +107,7 @@ describe('refused, with the file as it was, is', () => {
   test('a directory, a pipe, a file with two names, and one that is too large', async () => {
     mkdirSync(join(home, 'directory'));
     await untouched(join(home, 'directory'), 'is not a file');
-    execFileSync('mkfifo', [join(home, 'pipe')]);
+    execFileSync('python3', ['-c', 'import os,sys; os.mkfifo(sys.argv[1])', join(home, 'pipe')]);
     await untouched(join(home, 'pipe'), 'is not a file');
     writeFileSync(file, 'mine\n');
     linkSync(file, join(home, 'second'));
