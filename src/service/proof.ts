@@ -45,9 +45,16 @@ export function createProof(input: ProofInput): Proof {
     return status.converged && status.observedGeneration === generation ? 'runs' : 'open';
   }
 
-  /** Also when the caller has given up, or the backend does not stop as it should: data and settings come back in any case. */
+  /** What is still unproven after a failure of this is tried again by the next service. */
   async function revert(action: string): Promise<void> {
-    await maintenance.run(`${action}: going back`, closing.signal, (work) => keptState.revert(work));
+    try {
+      await maintenance.run(`${action}: going back`, closing.signal, (work) => keptState.revert(work));
+    } catch (cause) {
+      const why = cause instanceof Error ? cause.message : String(cause);
+      const text = `what was there before is kept and could not be put back yet: ${why}`;
+      input.notice(`${action}: ${text}`);
+      throw new RdError('ERR_SNAPSHOT', text, { cause, advice: 'Put that right and restart the service.' });
+    }
   }
 
   async function confirm(): Promise<void> {
