@@ -4,6 +4,7 @@ import type { Result } from './measure.ts';
 import { memory } from './memory.ts';
 import { planTime } from './plan-time.ts';
 import { startService, TOOL } from './service.ts';
+import { snapshot } from './snapshot.ts';
 import { startUp } from './start-up.ts';
 import { throughput } from './throughput.ts';
 
@@ -27,6 +28,7 @@ async function main(args: readonly string[]): Promise<void> {
   }
   note(await documents(rounds(20)));
   note(await planTime(rounds(40)));
+  note(await snapshot(rounds(10)));
   note(await memory(PROFILE, rounds(10)));
   if (args.includes('--json')) console.log(JSON.stringify(results, undefined, 2));
   else print(results);
