@@ -2,8 +2,10 @@ import { once } from 'node:events';
 import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { connect as dial } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
+import { authzPlugin } from '../../src/drivers/engines/authz-plugin.ts';
 import { outboundProxy } from '../../src/drivers/engines/outbound-proxy.ts';
 import type { GuardParts } from '../../src/drivers/engines/pull-guard.ts';
 import { pullPolicy } from '../../src/drivers/engines/pull-policy.ts';
@@ -181,6 +183,39 @@ describe('the way out of dockerd', () => {
     open.socket.write(`GET /v2/app/manifests/1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
     expect(await text(open.socket)).toContain('200 OK');
   });
+});
+
+test('strangers who send nonsense, or go away in the middle, do no harm', async () => {
+  const { port: gateway, host } = await world(['*'], registryGateway);
+  const { port: proxy } = await world(['*'], outboundProxy);
+  const { port: plugin } = await world(['*'], authzPlugin);
+  const nonsense = [
+    '\r\n\r\n',
+    '\u0000\u0001\u0002',
+    `GET /v2/x/blobs/${CHILD}?ns=${host} HTTP/1.1\r\nHost: x\r\n`,
+    `GET /v2/x/manifests/1?ns=${host} HTTP/1.1\r\nHost: x\r\n\r\n`,
+    `POST /v2/x/blobs/uploads/?ns=${host} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc`,
+    `GET http://${host}/v2/x/manifests/1 HTTP/1.1\r\nHost: x\r\n\r\n`,
+    `CONNECT ${host} HTTP/1.1\r\nHost: x\r\n\r\nnonsense`,
+    'CONNECT 127.0.0.1:1 HTTP/1.1\r\nHost: x\r\n\r\n',
+    'POST /AuthZPlugin.AuthZReq HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\n{"R',
+    'POST /AuthZPlugin.AuthZReq HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{',
+  ];
+  for (const port of [gateway, proxy, plugin]) {
+    for (const text of nonsense) {
+      const socket = dial({ host: '127.0.0.1', port });
+      socket.on('error', () => undefined);
+      await once(socket, 'connect');
+      await new Promise((sent) => socket.write(text, sent));
+      socket.destroy();
+    }
+  }
+  expect(await ask(gateway, `/v2/x/manifests/1?ns=${host}`)).toMatchObject({ status: 200 });
+  expect(await ask(proxy, `http://${host}/v2/x/manifests/1`)).toMatchObject({ status: 200 });
+  const activated = await ask(plugin, '/Plugin.Activate', 'POST');
+  expect(JSON.parse(activated.body)).toEqual({ Implements: ['authz'] });
+  const unreadable = await ask(plugin, '/AuthZPlugin.AuthZReq', 'POST');
+  expect(JSON.parse(unreadable.body)).toMatchObject({ Allow: false });
 });
 
 test('a tunnel takes the proxy that is for encrypted connections', async () => {

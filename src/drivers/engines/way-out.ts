@@ -113,7 +113,7 @@ function reach<S extends Socket>(socket: S, host: string, port: number, event = 
     socket.once('error', fail);
     socket.once(event, () => {
       clearTimeout(timer);
-      socket.off('error', fail);
+      // The listener stays: an error before the caller has one of its own would end this process.
       resolve(socket);
     });
   });
