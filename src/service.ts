@@ -229,6 +229,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     env,
     data: here.data,
     secretFiles: [here.settingsFile, here.previousSettingsFile, here.connectionFile],
+    binDirectory: here.bin,
     contextName: identityOf(here).dockerContext,
     api: { port, asked: options.port !== undefined },
     hasCluster: driver.hasCluster,

@@ -35,6 +35,8 @@ export interface Check {
   run(context: CheckContext, signal: AbortSignal): Promise<readonly Finding[]>;
   /** Looked at again, beside the complete runs, when the backend has reached another state. */
   followsBackend?: true;
+  /** Looked at again a moment after settings have changed, when what they ask for has been done. */
+  followsSettings?: true;
 }
 
 export function passed(description: string, sub?: string): Finding {

@@ -11,6 +11,8 @@ import type { Controllers } from '../reconcile/contract.ts';
 
 /** Milliseconds that one check may take. */
 const CHECK_LIMIT = 15_000;
+/** Milliseconds after which what a change of settings sets off in files of the user has been done. */
+const SETTLED = 2_000;
 const CONNECTIVITY = 'CONNECTED_TO_INTERNET';
 
 export interface DiagnosticsOptions extends Omit<CheckContext, 'home' | 'connectivityUrl' | 'now' | 'run' | 'status'> {
@@ -39,11 +41,23 @@ export function createServiceDiagnostics(options: DiagnosticsOptions): ServiceDi
   };
   const runner = createRunner({ checks: allChecks(platform), context, clock, log, limitMs: CHECK_LIMIT });
   const ends: (() => void)[] = [];
+  let afterwards = new AbortController();
+  /** Once after several changes. */
+  function lookAfterwards(): void {
+    afterwards.abort();
+    afterwards = new AbortController();
+    const { signal } = afterwards;
+    void clock.sleep(SETTLED, signal).then(() => {
+      if (!signal.aborted) return runner.rerun(({ followsSettings }) => followsSettings === true);
+    });
+  }
+  ends.push(() => afterwards.abort());
   let background: ReturnType<typeof createBackground> | undefined;
   return {
     ...runner,
     start() {
       void runner.runAll();
+      lookAfterwards();
       background = createBackground({
         clock,
         interval: () => settings().diagnostics.connectivity.interval,
@@ -59,7 +73,11 @@ export function createServiceDiagnostics(options: DiagnosticsOptions): ServiceDi
         }),
       );
     },
-    settingsChanged: () => background?.restart(),
+    settingsChanged() {
+      if (background === undefined) return;
+      background.restart();
+      lookAfterwards();
+    },
     async close() {
       for (const end of ends) end();
       await runner.close();

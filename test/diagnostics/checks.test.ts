@@ -244,11 +244,6 @@ test.each([
   expect(found.fixes).toEqual(passes ? [] : [{ description: 'Choose it: `docker context use rdctl`' }]);
 });
 
-test('with administrator rights the default context is the right one', async () => {
-  const settings = { application: { adminAccess: true } };
-  expect(await finding('DOCKER_CONTEXT', { home: temporaryDirectory(), settings })).toMatchObject({ passed: true });
-});
-
 test('variables that lead docker elsewhere are named, each', async () => {
   const env = { DOCKER_HOST: 'tcp://x', DOCKER_CONTEXT: '', DOCKER_CONFIG: temporaryDirectory() };
   const found = await look('DOCKER_CONTEXT', { env, home: '/nowhere' });

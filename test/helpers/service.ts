@@ -33,8 +33,14 @@ export type TestServiceOptions = Partial<Omit<ServiceOptions, 'env' | 'policies'
 /** Nothing listens there: tests ask nobody outside of this computer. */
 const NOBODY = 'http://127.0.0.1:9/';
 
-/** A service in this process with the simulated driver, on a port of its own; stopped when the test ends. */
-export async function startService(options: TestServiceOptions = {}): Promise<TestService> {
+/**
+ * A service in this process with the simulated driver, on a port of its own; stopped when the test ends, or when the caller
+ * does it.
+ */
+export async function startService(
+  options: TestServiceOptions = {},
+  atEnd: (stop: () => Promise<void>) => void = onTestFinished,
+): Promise<TestService> {
   const { home = temporaryDirectory(), policies, env: extra, ...rest } = options;
   const env = { RDCTL_HOME: home, RDCTL_SIMULATED_LATENCY_MS: '0', RDCTL_CONNECTIVITY_URL: NOBODY, ...extra };
   const nowhere = join(home, 'no-policy');
@@ -50,7 +56,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     ...rest,
     env,
   });
-  onTestFinished(() => service.stop('the test is over'));
+  atEnd(() => service.stop('the test is over'));
   const client = createClient(service.connection);
   return {
     service,

@@ -1,4 +1,7 @@
-import { describe, expect, test } from 'vitest';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
 import { ENDPOINTS } from '../../src/api/endpoints.ts';
 import type { OpenApiDocument } from '../../src/api/openapi.ts';
 import { startApi } from '../helpers/api.ts';
@@ -10,8 +13,32 @@ import { TABLES } from './rows/index.ts';
 
 const TYPES = { text: 'text/plain; charset=utf-8', json: 'application/json; charset=utf-8', none: undefined };
 
-async function wire(options: TestServiceOptions = {}): Promise<Wire> {
-  const started = await startService(options);
+/** What every service of a kind is asked that nothing changes, by how it was begun. */
+const shared = new Map<string, Promise<Wire>>();
+const ends: (() => Promise<void> | void)[] = [];
+afterAll(async () => {
+  for (const end of ends.reverse()) await end();
+});
+
+/** A service that others have asked before, for what changes nothing: refusals, too, must not. */
+function sharedWire(options: TestServiceOptions = {}): Promise<Wire> {
+  const key = JSON.stringify(options);
+  const known = shared.get(key);
+  if (known) return known;
+  const home = mkdtempSync(join(tmpdir(), 'rdctl-wire-'));
+  ends.push(() => rmSync(home, { recursive: true, force: true }));
+  const begun = wire({ ...options, home }, (end) => ends.push(end));
+  shared.set(key, begun);
+  return begun;
+}
+
+function changesNothing({ request, status, before }: Row): boolean {
+  const reads = /^(GET|HEAD|OPTIONS) /.test(request);
+  return before === undefined && (reads || (status >= 400 && status < 500));
+}
+
+async function wire(options: TestServiceOptions = {}, atEnd?: (stop: () => Promise<void>) => void): Promise<Wire> {
+  const started = await startService(options, atEnd);
   return {
     ...started,
     send(request, body, headers = {}) {
@@ -42,7 +69,7 @@ let agreement: Agreement | undefined;
 
 async function hold(row: Row): Promise<void> {
   agreement ??= agreementWith(await described());
-  const service = await wire(row.given);
+  const service = await (changesNothing(row) ? sharedWire(row.given) : wire(row.given));
   if (row.before === 'converged') await service.converged();
   else await row.before?.(service);
   const reply = await service.send(row.request, row.bodyFor?.(service) ?? row.body, row.headers);

@@ -12,6 +12,7 @@ const VARIABLES = ['DOCKER_HOST', 'DOCKER_CONTEXT', 'DOCKER_CONFIG'];
 export const dockerContext: Check = {
   id: 'DOCKER_CONTEXT',
   category: 'Container Engine',
+  followsSettings: true,
   applies: ({ settings }) => settings().containerEngine.name === 'moby',
   async run(context) {
     const { integration } = context;
@@ -27,8 +28,7 @@ export const dockerContext: Check = {
 async function activeContext(context: CheckContext): Promise<Finding> {
   const file = join(configDirectory(context), 'config.json');
   const active = await currentContext(file);
-  const isDefault = context.platform === 'win32' || context.settings().application.adminAccess;
-  const desired = isDefault ? 'default' : context.contextName;
+  const desired = context.platform === 'win32' ? 'default' : context.contextName;
   if (active === desired) return passed(`The docker context \`${active}\` is the active one.`, 'DOCKER_CONTEXT');
   return failed(
     active === undefined

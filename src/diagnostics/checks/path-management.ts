@@ -6,6 +6,7 @@ import { type Check, type Finding, failed, passed } from '../check.ts';
 export const pathManagement: Check = {
   id: 'PATH_MANAGEMENT',
   category: 'Utilities',
+  followsSettings: true,
   applies: ({ platform }) => platform !== 'win32',
   async run({ integration }) {
     if (integration.offBecause !== undefined) {
