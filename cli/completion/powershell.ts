@@ -5,7 +5,8 @@ export function powershellScript(asks: string): string {
 Register-ArgumentCompleter -Native -CommandName 'rdctl' -ScriptBlock {
     param($wordToComplete, $commandAst, $cursorPosition)
 
-    $current = "$wordToComplete"
+    # A quote that is still open belongs to the shell.
+    $current = "$wordToComplete".TrimStart('"', "'")
     $before = @($commandAst.CommandElements |
         Select-Object -Skip 1 |
         Where-Object { $_.Extent.EndOffset -lt $cursorPosition } |
