@@ -32,7 +32,7 @@ export interface WriteReply {
 /** What would restart, keyed by dotted setting path. */
 export type Proposal = Record<string, { current?: unknown; desired?: unknown; severity: 'restart' | 'reset' }>;
 
-export interface BackendStateReply {
+interface BackendStateReply {
   vmState: BackendState;
   locked: boolean;
 }

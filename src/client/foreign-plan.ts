@@ -10,7 +10,7 @@ import type { BackendState } from '../reconcile/status.ts';
 import { fillDefaults } from '../settings/defaults.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
 import { fieldAt } from '../settings/fields.ts';
-import { SCHEMA_VERSION, type Settings } from '../settings/settings.gen.ts';
+import { SCHEMA_VERSION } from '../settings/settings.gen.ts';
 import type { Proposal } from './client.ts';
 import { absence, type ForeignSettings, foreignPlace, locksAtNewest, toForeign } from './foreign-shape.ts';
 import { ANY_HOST } from './offline.ts';
@@ -29,6 +29,8 @@ export interface ForeignFacts {
 /** What a proposal said, or that it said nothing. */
 type Answer = { kind: 'told'; proposal: Proposal } | { kind: 'unknown'; why: string };
 
+const NOTHING_ASKED: Answer = { kind: 'told', proposal: {} };
+
 /** Lines of a refusal that concern what may be changed, not whether a value is right. */
 const REFUSALS: readonly [RegExp, 'lock' | 'unsupported'][] = [
   [/^field "([^"]+)" is locked$/, 'lock'],
@@ -44,29 +46,36 @@ export async function foreignPlan(request: PlanRequest, facts: ForeignFacts): Pr
   const live = fillDefaults(settings.known, ANY_HOST);
   const locks = locksAtNewest(facts.locks, settings.version);
   const base = estimatePlan({ request, base: live, locks, lockedBy: 'the application', target });
-  let changes = base.changes.map((change) => withoutPlace(change, settings));
-  let answer: Answer = { kind: 'told', proposal: {} };
-  for (const last of [false, true]) {
-    const body = patchOf({ ...base, changes }, request, live);
-    if (!body) break;
-    const asked = await ask(toForeign(body, settings.version), facts);
-    if (asked.kind !== 'refused') {
-      answer = asked;
-      break;
-    }
-    const judged = changes.map((change) => refusedBy(change, asked.error, settings.version));
-    // What is left after one round is wrong in itself, and no plan can be made of it.
-    if (last || judged.every((change, index) => change === changes[index])) throw asked.error;
-    changes = judged;
-  }
-  const estimated = answer.kind === 'unknown';
-  if (answer.kind === 'told') {
-    const { proposal } = answer;
-    changes = changes.map((change) => withCost(change, proposal, facts));
-  }
+  const known = base.changes.map((change) => withoutPlace(change, settings));
+  const { changes, answer } = await judged(known, (open) => patchOf({ ...base, changes: open }, request, live), facts);
   const power = powerChange(request, vmState);
-  if (power) changes = [...changes, power];
-  return finished({ base, changes, facts, pending: estimated ? [] : await pendingOf(facts), answer, live });
+  const all = power ? [...changes, power] : changes;
+  return finished({ base, changes: all, facts, answer, pending: answer.kind === 'told' ? await pendingOf(facts) : [] });
+}
+
+/**
+ * The changes with their costs, and those blocked that the application refuses to have changed. What it refuses for another reason
+ * is wrong in itself, and no plan can be made of it.
+ */
+async function judged(
+  changes: readonly Change[],
+  bodyOf: (open: Change[]) => JsonObject | undefined,
+  facts: ForeignFacts,
+): Promise<{ changes: Change[]; answer: Answer }> {
+  const { version } = facts.settings;
+  let open = [...changes];
+  for (;;) {
+    const body = bodyOf(open);
+    const answer = body ? await ask(toForeign(body, version), facts) : NOTHING_ASKED;
+    if (answer.kind === 'unknown') return { changes: open, answer };
+    if (answer.kind === 'told') {
+      return { changes: open.map((change) => withCost(change, answer.proposal, facts)), answer };
+    }
+    const next = open.map((change) => refusedBy(change, answer.error, version));
+    // Each round blocks one change at least, so there is a last one.
+    if (next.every((change, index) => change === open[index])) throw answer.error;
+    open = next;
+  }
 }
 
 function withoutPlace(change: Change, settings: ForeignSettings): Change {
@@ -160,7 +169,6 @@ function finished({
   facts: ForeignFacts;
   pending: string[];
   answer: Answer;
-  live: Settings;
 }): Plan {
   const { settings, vmState } = facts;
   const open = changes.filter(({ blocked }) => !blocked);

@@ -244,6 +244,43 @@ test.each(FOREIGN_VERSIONS)('version %i: extensions are installed and uninstalle
   expect(app.writes()).toHaveLength(2);
 });
 
+const TRUTHS: [object, 'none' | 'live' | 'restart'][] = [
+  [{ kubernetes: { port: 7000 } }, 'restart'],
+  [{ kubernetes: { options: { traefik: false } } }, 'restart'],
+  [{ kubernetes: { enabled: false } }, 'restart'],
+  [{ kubernetes: { enabled: false, port: 7000 } }, 'restart'],
+  [{ containerEngine: { allowedImages: { enabled: true } } }, 'restart'],
+  [{ virtualMachine: { memoryInGB: 6 } }, 'restart'],
+  [{ virtualMachine: { mount: { type: '9p' } } }, 'restart'],
+  [{ containerEngine: { allowedImages: { patterns: ['a/b'] } } }, 'live'],
+  [{ application: { debug: true } }, 'none'],
+  [{ images: { namespace: 'x' }, diagnostics: { showMuted: true } }, 'none'],
+];
+
+test.each(([10, 14, 16, 25] as const).flatMap((version) => TRUTHS.map((row) => [version, ...row] as const)))(
+  'version %i: the plan of %j says %s, and so it happens',
+  async (version, settings, severity) => {
+    const { app, file, apply, plan } = await stage({ version, looksPerState: 1 });
+    file('p.json', profile(settings));
+    const { summary } = await plan('-f', 'p.json');
+    expect(summary).toMatchObject({ severity, restarts: severity === 'restart' ? 1 : 0, blocked: 0 });
+    expect((await apply('-f', 'p.json')).exit).toBe(0);
+    expect(app.starts).toBe(summary.restarts);
+    expect(app.writes()).toEqual(['PUT /v1/settings']);
+    expect((await apply('-f', 'p.json')).out).toBe('Nothing to change.\n');
+  },
+);
+
+test('apply --previous goes back to what was there', async () => {
+  const { app, file, apply } = await stage({ version: 14, looksPerState: 1 });
+  const before = structuredClone(app.settings);
+  file('p.json', profile({ containerEngine: { name: 'containerd' }, diagnostics: { mutedChecks: { ONE: true } } }));
+  expect((await apply('-f', 'p.json')).exit).toBe(0);
+  expect(app.settings).not.toEqual(before);
+  expect((await apply('--previous')).exit).toBe(0);
+  expect(app.settings).toEqual(before);
+});
+
 const NEWER: [ForeignVersion, object, string][] = [
   [
     10,

@@ -4,8 +4,9 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { onTestFinished } from 'vitest';
-import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
+import type { JsonObject, JsonValue } from '../../src/json.ts';
 import { leafAt, setLeaf } from '../../src/settings/leaf-paths.ts';
+import { canonical, clusterIn, flat, merge, refusals, restartReasons } from './foreign-rules.ts';
 import { type ForeignVersion, foreignSettings, migratedPayload } from './foreign-shapes.ts';
 import { writeConnection } from './scripted-server.ts';
 import { temporaryDirectory } from './temp-home.ts';
@@ -58,34 +59,11 @@ export interface ForeignApp {
   port: number;
 }
 
-const OFFERED = ['1.32.2', '1.31.6', '1.30.4', '1.29.10'];
 const HEADING = 'errors in attempt to update settings:';
-
-/** Restarts, of those fields that cost one on Linux, by name in the newest shape; older places are looked up (api facts, 11.2). */
-const RESTART = [
-  'containerEngine.mobyStorageDriver',
-  'kubernetes.version',
-  'containerEngine.allowedImages.enabled',
-  'containerEngine.name',
-  'experimental.containerEngine.webAssembly.enabled',
-  'kubernetes.enabled',
-  'kubernetes.options.flannel',
-  'kubernetes.options.traefik',
-  'kubernetes.port',
-  'experimental.virtualMachine.sshPortForwarder',
-  'virtualMachine.mount.type',
-  'experimental.virtualMachine.mount.type',
-  'virtualMachine.type',
-  'experimental.virtualMachine.type',
-];
-/** Compared also when they are not proposed, and then without `desired` (api facts, 11.3). */
-const PHANTOM = ['experimental.virtualMachine.diskSize', 'virtualMachine.memoryInGB', 'virtualMachine.numberCPUs'];
-const OTHER_PLATFORM = ['kubernetes.ingress.localhostOnly', 'WSL.integrations'];
-const ENUMS: Record<string, string[]> = { 'containerEngine.name': ['containerd', 'moby', 'docker'] };
 
 /** Starts one on a port of its own, with a connection file where such an application puts it. */
 export async function foreignApp(options: ForeignAppOptions): Promise<ForeignApp> {
-  const { version, neverStarted = false, looksPerState = 2 } = options;
+  const { version, neverStarted = false, looksPerState = 1 } = options;
   const home = temporaryDirectory();
   const settings = foreignSettings(version);
   for (const [path, value] of Object.entries(options.settings ?? {})) setLeaf(settings, path, value);
@@ -163,47 +141,7 @@ export async function foreignApp(options: ForeignAppOptions): Promise<ForeignApp
     start();
   }
 
-  function reasons(proposal: JsonObject): Record<string, JsonObject> {
-    if (neverStarted) return {};
-    const found: Record<string, JsonObject> = {};
-    const merged = merge(structuredClone(running), proposal);
-    for (const path of RESTART) {
-      const current = leafAt(running, path);
-      const desired = leafAt(proposal, path);
-      if (desired === undefined || desired === current) continue;
-      if (path.startsWith('kubernetes.') && path !== 'kubernetes.enabled' && !clusterIn(merged)) continue;
-      const lower = path === 'kubernetes.version' && order(String(desired)) < order(String(current));
-      found[path] = { current: current ?? null, desired, severity: lower ? 'reset' : 'restart' };
-    }
-    for (const path of PHANTOM) {
-      const current = leafAt(running, path);
-      const desired = leafAt(proposal, path);
-      if (current === undefined || desired === current) continue;
-      found[path] = { current, ...(desired === undefined ? {} : { desired }), severity: 'restart' };
-    }
-    return found;
-  }
-
-  function problems(payload: JsonObject): string[] {
-    return flat(payload, app.settings).flatMap(([path, value]) => {
-      const current = leafAt(app.settings, path);
-      if (path === 'version') return value === current ? [] : [`Changing field "version" via the API isn't supported.`];
-      if (current === undefined || isDeepStrictEqual(value, current)) return [];
-      if (OTHER_PLATFORM.includes(path)) return [`Changing field "${path}" via the API isn't supported.`];
-      if (
-        isObject(current) !== isObject(value) ||
-        (!isObject(current) && !Array.isArray(current) && typeof value !== typeof current)
-      ) {
-        return [`Invalid value for "${path}": <${JSON.stringify(value)}>`];
-      }
-      const allowed = ENUMS[path];
-      if (allowed && !allowed.includes(String(value)))
-        return [`Invalid value for "${path}": <${JSON.stringify(value)}>; must be one of ${JSON.stringify(allowed)}`];
-      if (path === 'kubernetes.version' && !OFFERED.includes(String(value)))
-        return [`Kubernetes version "${value}" not found.`];
-      return leafAt(locked, path) === undefined ? [] : [`field "${path}" is locked`];
-    });
-  }
+  const reasons = (proposal: JsonObject) => (neverStarted ? {} : restartReasons(proposal, running));
 
   function putSettings(body: JsonObject): [number, string] {
     const refused = (line: string): [number, string] => [400, `${HEADING}\n${line}`];
@@ -212,7 +150,7 @@ export async function foreignApp(options: ForeignAppOptions): Promise<ForeignApp
     if (sent === undefined) return refused(`${required} no version was specified`);
     if (typeof sent !== 'number') return refused(`${required} "${sent}" is not a proper config version`);
     const payload = canonical(sent < version ? migratedPayload(body, version) : body);
-    const wrong = problems(payload);
+    const wrong = refusals(payload, app.settings, locked);
     if (wrong.length > 0) return refused(wrong.join('\n'));
     const changed = flat(payload, app.settings).some(
       ([path, value]) =>
@@ -259,7 +197,7 @@ export async function foreignApp(options: ForeignAppOptions): Promise<ForeignApp
         return text(putSettings(JSON.parse(body)));
       case 'PUT /v1/propose_settings': {
         const proposal = canonical(JSON.parse(body));
-        const wrong = problems(proposal);
+        const wrong = refusals(proposal, app.settings, locked);
         if (wrong.length > 0) return { status: 400, body: `Errors in proposed settings:\n${wrong.join('\n')}` };
         return { status: 200, json: true, body: JSON.stringify(reasons(proposal)) };
       }
@@ -326,44 +264,6 @@ export async function foreignApp(options: ForeignAppOptions): Promise<ForeignApp
     rmSync(home, { recursive: true, force: true });
   });
   return app;
-}
-
-function clusterIn(settings: JsonObject): boolean {
-  return leafAt(settings, 'kubernetes.enabled') === true;
-}
-
-function canonical(payload: JsonObject): JsonObject {
-  const copy = structuredClone(payload);
-  if (leafAt(copy, 'containerEngine.name') === 'docker') setLeaf(copy, 'containerEngine.name', 'moby');
-  const version = leafAt(copy, 'kubernetes.version');
-  if (typeof version === 'string') {
-    setLeaf(copy, 'kubernetes.version', version.replace(/^v/, '').replace(/\+k3s\d+$/, ''));
-  }
-  return copy;
-}
-
-/** Leaves of a payload; what is a map in the settings counts as one. */
-function flat(payload: JsonObject, settings: JsonObject, prefix = ''): [string, JsonValue][] {
-  return Object.entries(payload).flatMap(([key, value]): [string, JsonValue][] => {
-    const path = prefix === '' ? key : `${prefix}.${key}`;
-    const maps = ['application.extensions.installed', 'WSL.integrations', 'diagnostics.mutedChecks'];
-    return isObject(value) && !maps.includes(path) ? flat(value, settings, path) : [[path, value]];
-  });
-}
-
-function merge(into: JsonObject, payload: JsonObject): JsonObject {
-  for (const [key, value] of Object.entries(payload)) {
-    const known = into[key];
-    if (value === null) delete into[key];
-    else if (isObject(value) && isObject(known)) merge(known, value);
-    else into[key] = structuredClone(value);
-  }
-  return into;
-}
-
-function order(version: string): number {
-  const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number);
-  return major * 1e6 + minor * 1e3 + patch;
 }
 
 async function readAll(stream: IncomingMessage): Promise<string> {
