@@ -1,6 +1,8 @@
 import { existsSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { createClient } from '../src/client/client.ts';
 import type { Connection } from '../src/client/connection.ts';
+import { homeService } from '../src/client/home-service.ts';
 import { sentenceOf } from '../src/client/plain-call.ts';
 import { RdError } from '../src/errors.ts';
 import { COMPATIBLE, PRODUCT } from '../src/product.ts';
@@ -105,7 +107,17 @@ async function stopService({ target }: FactoryResetWish, { connect, globals, io 
       ? connect
       : () => Promise.reject(new RdError('ERR_NOT_RUNNING', 'the other application was not meant'));
   const quiet: Io = Object.create(io, { out: { value: () => undefined } });
-  await shutdown.run({ flags: { wait: true }, given: [], args: [], globals, io: quiet, connect: own });
+  const stop = () => shutdown.run({ flags: { wait: true }, given: [], args: [], globals, io: quiet, connect: own });
+  try {
+    await stop();
+  } catch (error) {
+    const here = homeOf(io);
+    if (!(error instanceof RdError) || (await homeService(here)).kind !== 'left') throw error;
+    // Settings with mistakes keep a service from starting, also one that is only to stop what a killed one left.
+    io.err(`${error.message}; trying without the settings, which go anyway.\n`);
+    for (const file of [here.settingsFile, here.previousSettingsFile]) await rm(file, { force: true });
+    await stop();
+  }
 }
 
 async function removeAll(here: Places, { cache }: FactoryResetWish, io: Io): Promise<ResetSummary> {
