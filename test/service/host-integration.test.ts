@@ -1,0 +1,162 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeEach, expect, test, vi } from 'vitest';
+import type { Desired } from '../../src/reconcile/contract.ts';
+import type { LoopStatus } from '../../src/reconcile/status.ts';
+import { createHostIntegration, type IntegrationInput } from '../../src/service/host-integration.ts';
+import { defaultSettings } from '../../src/settings/defaults.ts';
+import { places } from '../../src/storage/places.ts';
+import { startApi } from '../helpers/api.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+let home: string;
+beforeEach(() => {
+  home = temporaryDirectory();
+  writeFileSync(join(home, '.bashrc'), '# mine\n');
+});
+
+/** The integration of a service for this user, and what the rest of that service says to it. */
+function integration(changes: Partial<IntegrationInput> = {}) {
+  const env = { HOME: home, PATH: '' };
+  const lines: { level: string; message: string }[] = [];
+  const settings = defaultSettings({ platform: 'linux', arch: 'x64' });
+  const input: IntegrationInput = {
+    env,
+    platform: 'linux',
+    self: ['/usr/bin/node', '/opt/rdctl.cjs'],
+    here: places(env, 'linux', home),
+    settings,
+    driver: { simulated: false },
+    log: {
+      write: (level, message) => lines.push({ level, message }),
+      setLevel: () => undefined,
+      close: async () => undefined,
+    },
+    ...changes,
+  };
+  const made = createHostIntegration(input);
+  const status = startApi().context.controllers.status();
+  let tell: (status: LoopStatus) => void = () => undefined;
+  made.follow({
+    status: () => status,
+    onChange(listener) {
+      tell = listener;
+      return () => undefined;
+    },
+  });
+  return {
+    ...made,
+    lines,
+    settings,
+    mobyRuns: (endpoint: string) =>
+      tell({
+        ...status,
+        engines: {
+          ...status.engines,
+          moby: {
+            state: 'running',
+            spec: {
+              name: 'moby',
+              storageDriver: 'auto',
+              webAssembly: false,
+              allowedImages: { enabled: false, patterns: [] },
+            },
+            endpoint,
+            version: '1',
+            workload: {},
+          },
+        },
+      }),
+    change: (change: (next: Desired['settings']) => void) => {
+      const next = structuredClone(settings);
+      change(next);
+      made.settingsChanged({ settings: next, power: 'started', generation: 2 });
+    },
+  };
+}
+
+const text = (...names: string[]) => readFileSync(join(home, ...names), 'utf8');
+const states = (of: { integrationOutcomes(): readonly { part: string; state: string }[] }, part: string) =>
+  of
+    .integrationOutcomes()
+    .filter((each) => each.part === part)
+    .map(({ state }) => state);
+
+test('it begins with the settings, and with the engine once that runs', async () => {
+  const user = integration();
+  await vi.waitFor(() => expect(text('.bashrc')).toContain('MANAGED BY RDCTL'));
+  expect(existsSync(join(home, '.docker'))).toBe(false);
+  user.mobyRuns('unix:///one.sock');
+  await vi.waitFor(() => expect(states(user, 'docker-context')).toEqual(['managed', 'managed']));
+  expect(JSON.parse(text('.docker', 'config.json'))).toEqual({ currentContext: 'rdctl' });
+  await user.close();
+  expect(user.lines.filter(({ level }) => level === 'warn')).toEqual([]);
+});
+
+test('another engine takes the context away, and the shell files are not looked at again', async () => {
+  const user = integration();
+  user.mobyRuns('unix:///one.sock');
+  await vi.waitFor(() => expect(states(user, 'docker-context')).toEqual(['managed', 'managed']));
+  const path = states(user, 'path');
+  writeFileSync(join(home, '.bashrc'), '# by hand\n');
+  user.change((next) => {
+    next.containerEngine.name = 'containerd';
+  });
+  await vi.waitFor(() => expect(existsSync(join(home, '.docker'))).toBe(false));
+  expect([text('.bashrc'), states(user, 'path')]).toEqual(['# by hand\n', path]);
+  // moby may still be seen for a moment.
+  user.mobyRuns('unix:///one.sock');
+  await user.close();
+  expect(existsSync(join(home, '.docker'))).toBe(false);
+});
+
+test('an entry that was made without the setting stays until the setting changes', async () => {
+  const entry = join(home, '.config', 'autostart', 'rdctl.desktop');
+  mkdirSync(join(home, '.config', 'autostart'), { recursive: true });
+  writeFileSync(entry, '[Desktop Entry]\nX-Rdctl-Managed=true\n');
+  const user = integration();
+  await vi.waitFor(() => expect(states(user, 'path')).toContain('managed'));
+  expect(existsSync(entry)).toBe(true);
+  user.change((next) => {
+    next.application.autoStart = true;
+  });
+  await vi.waitFor(() => expect(states(user, 'autostart')).toEqual(['managed']));
+  user.change(() => undefined);
+  await vi.waitFor(() => expect(states(user, 'autostart')).toEqual(['clean']));
+  expect(existsSync(entry)).toBe(false);
+  await user.close();
+});
+
+test('what fails is an outcome and a warning, and the rest is done', async () => {
+  writeFileSync(join(home, '.bashrc'), '### MANAGED BY RDCTL START (DO NOT EDIT)\nhalf\n');
+  writeFileSync(join(home, '.zshrc'), '');
+  const user = integration();
+  await vi.waitFor(() => expect(states(user, 'path')).toEqual(expect.arrayContaining(['failed', 'managed'])));
+  await user.close();
+  expect(user.lines).toContainEqual({ level: 'warn', message: 'host integration' });
+});
+
+test('after the end nothing is followed; then everything can be undone', async () => {
+  const user = integration();
+  await vi.waitFor(() => expect(text('.bashrc')).toContain('MANAGED'));
+  await user.close();
+  user.mobyRuns('unix:///one.sock');
+  user.change((next) => {
+    next.application.autoStart = true;
+  });
+  expect(existsSync(join(home, '.docker'))).toBe(false);
+  expect((await user.undo()).every(({ state }) => state === 'clean')).toBe(true);
+  expect(text('.bashrc')).toBe('# mine\n');
+});
+
+test.each([
+  ['with RDCTL_HOME', { here: places({ RDCTL_HOME: '/somewhere' }, 'linux', '') }],
+  ['with the simulated driver', { driver: { simulated: true } }],
+  ['inside of another program', { self: [] }],
+])('%s nothing is touched', async (_, changes) => {
+  const user = integration(changes);
+  user.mobyRuns('unix:///one.sock');
+  await user.close();
+  expect(user.offBecause).toMatch(/./);
+  expect([user.integrationOutcomes(), await user.undo(), text('.bashrc')]).toEqual([[], [], '# mine\n']);
+});
