@@ -50,7 +50,7 @@ function failed(status: LoopStatus, deed: string): RdError {
   return new RdError('ERR_DRIVER_FAILED', `the backend did not ${deed}: ${troubleOf(status)}`);
 }
 
-export function cancelled(): RdError {
+function cancelled(): RdError {
   return new RdError('ERR_CANCELLED', 'the operation was canceled');
 }
 

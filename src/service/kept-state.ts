@@ -24,7 +24,7 @@ export interface KeptState {
   revert(work: Pick<MaintenanceWork, 'keepOff'>): Promise<void>;
 }
 
-export interface ReplaceInput {
+interface ReplaceInput {
   snapshot: string;
   source(live: string): string | undefined;
   /** Called when the copy is beside the live state; throws when it is not what it should be. */

@@ -13,7 +13,7 @@ import { ioError, systemCode } from '../storage/io-error.ts';
  *    └──────────┴───────────┴───────────┴─────▶ undone ────▶ (none)      what was there is back
  * ```
  */
-export type Phase = 'copying' | 'swapping' | 'settings' | 'proving' | 'confirmed' | 'undone';
+type Phase = 'copying' | 'swapping' | 'settings' | 'proving' | 'confirmed' | 'undone';
 
 export interface Journal {
   phase: Phase;

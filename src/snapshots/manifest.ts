@@ -124,7 +124,7 @@ export async function verifyShape(tops: readonly (readonly [string, string])[], 
   if (first !== undefined) throw damaged(`${readable(first)} is missing`);
 }
 
-export function sha256(content: string | Uint8Array): string {
+function sha256(content: string | Uint8Array): string {
   return createHash('sha256').update(content).digest('hex');
 }
 

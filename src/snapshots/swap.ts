@@ -45,7 +45,7 @@ export function stagedPath({ live }: Pick<SwapPart, 'live'>): string {
 }
 
 /** The state that was replaced, until the new one is known to run. */
-export function replacedPath({ live }: Pick<SwapPart, 'live'>): string {
+function replacedPath({ live }: Pick<SwapPart, 'live'>): string {
   return `${live}.before-restore`;
 }
 

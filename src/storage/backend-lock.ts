@@ -23,7 +23,7 @@ export interface BackendLock {
   remove(): Promise<void>;
 }
 
-export interface BackendLockFacts {
+interface BackendLockFacts {
   /** What its holder is doing: `Creating snapshot "x"`. Absent when the file does not tell. */
   action?: string;
   /** The holder, when it was a service of ours. */

@@ -85,7 +85,7 @@ describe.skipIf(reason !== undefined)('snapshots of real engines', () => {
     expect(['now\n', 'then\n']).toContain((await runContainer(endpoint, READ)).output);
     expect(await containersOf(endpoint)).toEqual([early]);
     expect(existsSync(join(home, 'backend.lock'))).toBe(false);
-    expect(existsSync(join(state, 'restore.json'))).toBe(false);
+    await expect.poll(() => existsSync(join(state, 'restore.json')), { timeout: 20_000 }).toBe(false);
 
     // With no service running.
     expect(await rdctl('shutdown')).toMatchObject({ exit: 0 });

@@ -194,7 +194,7 @@ test('the lock of a service that was killed goes with what it had begun', async 
   expect(existsSync(partial)).toBe(false);
 });
 
-test('locked settings keep the values of today, and an older file is migrated', async () => {
+test('locked settings keep the values of today', async () => {
   const first = await moby();
   expect(await create(first, 'one')).toEqual(CREATED);
   await first.converged();

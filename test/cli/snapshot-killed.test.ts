@@ -1,0 +1,76 @@
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import type { Model } from '../../src/drivers/machines/simulated/model.ts';
+import { builtTool } from '../helpers/built-tool.ts';
+import { rdctlProgram } from '../helpers/cli.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const tool = builtTool();
+
+/** Each names a file of the home; the service is killed in the instant in which it appears. */
+const INSTANTS = [
+  'backend.lock',
+  'state/restore.json',
+  'state/drivers/simulated/machine.json.restoring',
+  'state/drivers/simulated/machine.json.before-restore',
+];
+
+test('a service that is killed with -9 while it restores leaves the old or the new, never a mixture', {
+  timeout: 120_000,
+}, async () => {
+  const home = temporaryDirectory();
+  const env = { RDCTL_HOME: home, RDCTL_DRIVER: 'simulated', RDCTL_SIMULATED_LATENCY_MS: '5' };
+  const call = (...argv: string[]) => rdctlProgram(argv, { entry: tool.entry(), env });
+  onTestFinished(async () => void (await call('shutdown')));
+  const file = join(home, 'state', 'drivers', 'simulated', 'machine.json');
+  const model = (): Model => JSON.parse(readFileSync(file, 'utf8'));
+  const memory = () =>
+    JSON.parse(readFileSync(join(home, 'config', 'settings.json'), 'utf8')).virtualMachine.memoryInGB;
+  const change = async (images: string[], gib: number) => {
+    expect(await call('start', '--wait', '--virtual-machine.memory-in-gb', String(gib))).toMatchObject({ exit: 0 });
+    const now = model();
+    now.engines.moby.images = images;
+    writeFileSync(file, JSON.stringify(now));
+  };
+
+  await change(['then'], 4);
+  expect(await call('snapshot', 'create', 'one')).toMatchObject({ exit: 0 });
+  for (const instant of INSTANTS) {
+    expect(await call('start', '--wait')).toMatchObject({ exit: 0 });
+    await change(['now'], 8);
+    const { pid } = JSON.parse(readFileSync(join(home, 'app-engine.json'), 'utf8'));
+    const restoring = call('snapshot', 'restore', 'one');
+    let ended = false;
+    void restoring.finally(() => {
+      ended = true;
+    });
+    while (!ended && !existsSync(join(home, instant))) await new Promise((resolve) => setImmediate(resolve));
+    process.kill(pid, 'SIGKILL');
+    await restoring;
+    expect(await call('start', '--wait'), instant).toMatchObject({ exit: 0 });
+    expect([
+      [['now'], 8],
+      [['then'], 4],
+    ]).toContainEqual([model().engines.moby.images, memory()]);
+    // What runs is confirmed a moment after it is seen to run.
+    await expect.poll(() => existsSync(join(home, 'state', 'restore.json')), { timeout: 10_000 }).toBe(false);
+    expect(readdirSync(join(home, 'state', 'drivers', 'simulated')), instant).toEqual(['machine.json']);
+    expect(existsSync(join(home, 'backend.lock')), instant).toBe(false);
+  }
+
+  // And while it is made: nothing of it stays.
+  const { pid } = JSON.parse(readFileSync(join(home, 'app-engine.json'), 'utf8'));
+  const creating = call('snapshot', 'create', 'two');
+  const unfinished = () => readdirSync(join(home, 'snapshots')).some((name) => name.endsWith('.partial'));
+  let ended = false;
+  void creating.finally(() => {
+    ended = true;
+  });
+  while (!ended && !unfinished()) await new Promise((resolve) => setImmediate(resolve));
+  process.kill(pid, 'SIGKILL');
+  await creating;
+  expect(await call('start', '--wait')).toMatchObject({ exit: 0 });
+  expect(unfinished()).toBe(false);
+  expect((await call('snapshot', 'list')).out).toMatch(/^NAME.*\none .*\n(?:two .*\n)?$/);
+});
