@@ -25,6 +25,8 @@ export interface LaunchInput {
   /** The backend stays off as long as this service lives; the desired power is not touched. */
   idle?: boolean;
   driver?: string;
+  /** First value of the transient setting of that name. */
+  noModalDialogs?: boolean;
   /** In drop-in mode: take over the directories that the compatible application made. */
   adopt?: boolean;
   /** Partial settings that the service takes before it starts anything. */
@@ -91,13 +93,14 @@ function program({ io, path }: LaunchInput): readonly string[] {
   return /\.[cm]?js$/.test(path) ? [node, path] : [path];
 }
 
-function serveArguments({ power, idle, driver, globals, settings }: LaunchInput): string[] {
+function serveArguments({ power, idle, driver, noModalDialogs, globals, settings }: LaunchInput): string[] {
   return [
     'serve',
     `--power=${power}`,
     ...(idle ? ['--idle'] : []),
     ...(driver === undefined ? [] : [`--driver=${driver}`]),
     ...(globals.port ? [`--port=${globals.port}`] : []),
+    ...(noModalDialogs ? ['--no-modal-dialogs'] : []),
     ...(settings ? ['--settings=-'] : []),
   ];
 }

@@ -63,6 +63,7 @@ real one that can run here. \`simulated\` runs nothing and is never chosen by it
       adopt: flags.adopt === true,
       power: POWERS.find((power) => power === flags.power) ?? 'keep',
       idle: flags.idle === true,
+      noModalDialogs: given.some(({ name, value }) => name === 'no-modal-dialogs' && value === true),
       allowHosts: Array.isArray(flags['allow-host']) ? flags['allow-host'] : [],
       ...(driver === undefined ? {} : { driver }),
       ...(globals.port ? { port: globals.port } : {}),

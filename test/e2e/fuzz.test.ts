@@ -14,7 +14,8 @@ test('a minute of random requests leaves the built service as it was: answering,
     RDCTL_SIMULATED_LATENCY_MS: '0',
     RDCTL_CONNECTIVITY_URL: 'http://127.0.0.1:9/',
   });
-  expect((await rdctl('start', '--driver', 'simulated')).exit).toBe(0);
+  expect((await rdctl('start', '--driver', 'simulated', '--no-modal-dialogs')).exit).toBe(0);
+  expect((await rdctl('api', 'transient_settings')).out).toContain('"noModalDialogs": true');
   const pid = servicePid();
   const { port, user, password } = JSON.parse(readFileSync(join(home, 'app-engine.json'), 'utf8'));
   const connection = { host: '127.0.0.1', port, user, password, foreign: false };
