@@ -11,7 +11,7 @@ export const TARGET_FLAG = {
 } as const;
 
 /** True where somebody has said that an application that is not ours is meant (design: "Identity and targets"). */
-export function names(target: string | undefined, globals: GlobalFlags, io: Io): boolean {
+function names(target: string | undefined, globals: GlobalFlags, io: Io): boolean {
   return Boolean(target || globals['config-path'] || io.env.RDCTL_CONFIG_PATH || io.env.RDCTL_COMPAT);
 }
 

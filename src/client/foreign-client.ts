@@ -109,7 +109,7 @@ export function createForeignClient(plain: Client): Client {
 }
 
 /** Who would be changed. The application does not tell its release. */
-export function foreignTarget({ connection }: Pick<Client, 'connection'>, settingsVersion: number): Target {
+function foreignTarget({ connection }: Pick<Client, 'connection'>, settingsVersion: number): Target {
   return {
     product: COMPATIBLE.productName,
     home: connection.file ?? `http://${connection.host}:${connection.port}`,

@@ -3,10 +3,10 @@ import type { Change, Plan } from '../plan/change.ts';
 import { summarise } from '../plan/summary.ts';
 import type { ForwardKey, ForwardReport, ForwardsReport } from '../port-forwards/forward.ts';
 
-export type { ForwardKey, ForwardReport, ForwardsReport } from '../port-forwards/forward.ts';
+export type { ForwardKey, ForwardsReport } from '../port-forwards/forward.ts';
 
 /** A port forward as a profile asks for it; `null` asks for its removal. */
-export interface ProfileForward extends ForwardKey {
+interface ProfileForward extends ForwardKey {
   hostPort: number | null;
 }
 

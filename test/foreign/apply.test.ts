@@ -427,6 +427,9 @@ describe('when things change in between', () => {
     app.set('images.showAll', false);
     expect((await apply('plan.json')).exit).toBe(6);
     app.set('images.showAll', true);
+    app.set('version', 18);
+    expect((await apply('plan.json')).err).toContain('the application is of another release');
+    app.set('version', 16);
     expect((await apply('plan.json')).exit).toBe(0);
     expect(app.get('images.showAll')).toBe(false);
     const other = await stage({ version: 16 });
