@@ -35,7 +35,7 @@ export async function registryTags(image: ImageReference, signal: AbortSignal, f
 }
 
 /** Where a registry is asked. The default one has its API under another name. */
-export function registryAddress(registry: string): string {
+function registryAddress(registry: string): string {
   if (registry === 'docker.io') return 'https://registry-1.docker.io';
   const host = registry.split(':', 1)[0] ?? '';
   return /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(host) ? `http://${registry}` : `https://${registry}`;

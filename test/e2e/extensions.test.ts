@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { builtTool } from '../helpers/built-tool.ts';
 import { callEngine } from '../helpers/engine-client.ts';
 import { extensionFiles, pushExtension } from '../helpers/extension-images.ts';
@@ -15,6 +15,8 @@ const tool = builtTool();
 async function started(engine: 'moby' | 'containerd'): Promise<ToolHome & { id(name: string): string }> {
   const home = toolHome({ RDCTL_DRIVER: 'host' });
   const rdctl: ToolHome['rdctl'] = (...argv) => home.rdctlWith({ entry: tool.entry() }, ...argv);
+  // By the tool that started it; runs before the home is removed.
+  onTestFinished(async () => void (await rdctl('shutdown')));
   const up = await rdctl('start', '--container-engine.name', engine, '--wait');
   expect(up.exit, up.err).toBe(0);
   return {

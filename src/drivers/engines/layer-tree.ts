@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 
 /** Where the content of a file is: the n-th entry of the archive of a layer. */
-export interface Content {
+interface Content {
   layer: number;
   entry: number;
   size: number;
