@@ -11,9 +11,11 @@ export const FOREVER = new AbortController().signal;
 
 /** Everything on this host that belongs to the instance of that directory, except what is in the directory. */
 export async function hostTraces(directory: string): Promise<string[]> {
-  const { id, bridge, run: runtime } = hostPlaces(directory);
+  const { id, bridge, chain, tag, run: runtime } = hostPlaces(directory);
   const links = (await run(['ip', '-o', 'link', 'show'])).stdout.split('\n').filter((line) => line.includes(bridge));
-  const rules = (await run(['iptables-save'])).stdout.split('\n').filter((line) => line.includes(id));
+  // Another instance on this host may have a rule about our bridge.
+  const isOurs = (line: string) => line.includes(chain) || line.includes(tag);
+  const rules = (await run(['iptables-save'])).stdout.split('\n').filter(isOurs);
   const mounts = readFileSync('/proc/self/mountinfo', 'utf8')
     .split('\n')
     .filter((line) => line.includes(directory));
