@@ -42,7 +42,7 @@ export async function runAttached({ argv, env, terminal }: AttachedSpec): Promis
   } catch (cause) {
     throw notStarted(program, cause);
   } finally {
-    for (const signal of OF_TERMINAL) process.off(signal, ignore);
+    // Those of the terminal stay ignored: one that comes as the program ends must not take its exit status away.
     for (const signal of HANDED_ON) process.off(signal, handOn);
   }
 }

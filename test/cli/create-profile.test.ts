@@ -116,21 +116,21 @@ describe('of the settings in force', () => {
 
   test('the proxy password is left out', async () => {
     for (const output of ['reg', 'plist']) {
-      const { exit, out, err } = await from({ version: 19, ...proxy('hush') }, output);
+      const { exit, out, err } = await from({ version: 19, kubernetes: {}, ...proxy('hush') }, output);
       expect(exit).toBe(0);
       expect(out).toContain('port');
       expect(out).not.toMatch(/hush|password/);
       expect(err).toBe(
         'Warning: experimental.virtualMachine.proxy.password is a secret and was left out; give it with --input or --body to write it.\n',
       );
-      expect((await from({ version: 19, ...proxy('') }, output)).err).toBe('');
+      expect((await from({ version: 19, kubernetes: {}, ...proxy('') }, output)).err).toBe('');
     }
     const given = await create('--output=plist', '-b', JSON.stringify(proxy('hush')));
     expect(given.out).toContain('<string>hush</string>');
   });
 
   test('settings of an older application become those of the present version', async () => {
-    const older = { version: 14, experimental: { virtualMachine: { type: 'vz' } } };
+    const older = { version: 14, kubernetes: {}, experimental: { virtualMachine: { type: 'vz' } } };
     const { out, err } = await from(older, 'reg');
     expect(err).toBe('');
     expect(out).toContain('"version"=dword:13\n');

@@ -170,12 +170,16 @@ describe('a command', () => {
   });
 
   test('an interrupt of the terminal does not end the tool before the command', async () => {
-    const script = 'trap "" INT; echo ready; read line; echo "still $line"';
-    const outcome = await shell(['shell', 'sh', '-c', script], {
-      stdin: 'here\n',
-      onSpawn: (child) => child.stdout?.once('data', () => child.kill('SIGINT')),
+    const after = join(temporaryDirectory(), 'interrupted');
+    const script = 'trap "" INT; echo ready; until [ -e "$1" ]; do sleep 0.02; done; echo still here';
+    const outcome = await shell(['shell', 'sh', '-c', script, 'x', after], {
+      onSpawn: (child) =>
+        child.stdout?.once('data', () => {
+          child.kill('SIGINT');
+          writeFileSync(after, '');
+        }),
     });
-    expect(outcome).toMatchObject({ exit: 0, out: 'ready\nstill here\n' });
+    expect(outcome).toEqual({ exit: 0, out: 'ready\nstill here\n', err: '' });
   });
 
   test('that a signal ends leaves the terminal as it was', async (context) => {
