@@ -16,7 +16,6 @@ import { factoryResetRoutes } from './routes/factory-reset.ts';
 import { k8sResetRoutes } from './routes/k8s-reset.ts';
 import { layerRoutes } from './routes/layers.ts';
 import { listingRoutes } from './routes/listings.ts';
-import { notReadyRoutes } from './routes/not-ready.ts';
 import { olderVersionRoutes } from './routes/older-version.ts';
 import { openApiRoutes } from './routes/openapi.ts';
 import { planRoutes } from './routes/plan.ts';
@@ -88,7 +87,6 @@ export function createApp(context: ApiContext, server?: Server): FastifyInstance
   snapshotRoutes(app, context);
   k8sResetRoutes(app, context);
   extensionRoutes(app, context);
-  notReadyRoutes(app);
   olderVersionRoutes(app);
   statusRoutes(app, context);
   layerRoutes(app, context);

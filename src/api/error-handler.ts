@@ -16,7 +16,7 @@ export interface ErrorDocument {
 const ADVICE: Partial<Record<ErrorCode, string>> = {
   ERR_UNAUTHORIZED: 'Call with the user and the password of the connection file of this service.',
   ERR_FORBIDDEN: 'Call from a program, or from a page of this service.',
-  ERR_NOT_FOUND: 'GET /v1 lists the endpoints; those of this product are GET /v2/status and POST /v2/plan.',
+  ERR_NOT_FOUND: 'GET /v1 lists the endpoints of the compatible interface, GET /v2/openapi.json describes all.',
   ERR_BODY_INVALID: 'Send what docs/api.md says for this endpoint, as JSON in UTF-8.',
   ERR_BODY_TOO_LARGE: 'Send less: settings have a few kilobytes.',
   ERR_SETTINGS_INVALID: 'Correct what is named and ask again; nothing was changed.',

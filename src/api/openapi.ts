@@ -159,7 +159,7 @@ function textSchema(schema: JsonSchema | undefined): JsonSchema {
 }
 
 /** What the guard, the body limit and a bug answer on every route. */
-export function usualReplies(method: string, path: string): Record<number, ReplyDoc> {
+function usualReplies(method: string, path: string): Record<number, ReplyDoc> {
   const refusal = (description: string, example?: JsonValue): ReplyDoc =>
     path.startsWith('/v2/')
       ? { description, body: 'json', schema: schemaOf('Error') }

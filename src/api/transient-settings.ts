@@ -3,12 +3,12 @@ import type { Platform } from '../settings/field.ts';
 import { own } from '../settings/own.ts';
 
 /** What a window of the application remembers while it runs; kept in memory alone (api facts, 15.5). */
-export interface TransientSettings {
+interface TransientSettings {
   noModalDialogs: boolean;
   preferences: { navItem: { current: string; currentTabs: Record<string, string> } };
 }
 
-export type TransientUpdate =
+type TransientUpdate =
   /** One line for each problem; nothing is changed. */
   { kind: 'refused'; lines: string[] } | { kind: 'unchanged' } | { kind: 'changed'; settings: TransientSettings };
 
@@ -36,7 +36,7 @@ export function createTransientStore(platform: Platform, noModalDialogs: boolean
 }
 
 /** What a body would do. Unknown members are passed over; equal values are no change. Pure. */
-export function decideTransient(payload: JsonObject, current: TransientSettings, platform: Platform): TransientUpdate {
+function decideTransient(payload: JsonObject, current: TransientSettings, platform: Platform): TransientUpdate {
   const draft = structuredClone(current);
   const { navItem } = draft.preferences;
   const lines: string[] = [];

@@ -15,7 +15,7 @@ export interface CheckRecord {
 }
 
 /** Body of `GET` and `POST /v1/diagnostic_checks`. */
-export interface DiagnosticsReport {
+interface DiagnosticsReport {
   /** RFC 3339, of the last complete run; the epoch before the first. */
   last_update: string;
   checks: CheckRecord[];

@@ -2,7 +2,7 @@ import type { Row } from '../row.ts';
 
 const LIMIT = 4 * 1024 * 1024;
 /** One byte more than a body may have. */
-export const TOO_LONG = Buffer.alloc(LIMIT + 1, ' ');
+const TOO_LONG = Buffer.alloc(LIMIT + 1, ' ');
 
 /** What an endpoint answers to bodies that are none (api facts, 8); always 400 beside a long one. */
 export interface BodyAnswers {
