@@ -29,6 +29,8 @@ export interface Cost {
  * everything is going off, cost nothing, with one exception: a lower cluster version, which deletes data later.
  */
 export function costOf(path: SettingPath, at: Circumstances): Cost {
+  const served = OF_THE_SERVICE[path];
+  if (served !== undefined && at.driver.support[path].level !== 'unsupported') return free(served);
   if (!isEnforced(path, at.driver)) return free(storedReason(path, at.driver));
   return EXCEPTIONS[path]?.(at) ?? quiet(at) ?? defaultCost(path, at);
 }
@@ -44,6 +46,17 @@ const EXCEPTIONS: Partial<Record<SettingPath, (at: Circumstances) => Cost | unde
   'containerEngine.name': engineName,
   'containerEngine.mobyStorageDriver': mobyStorageDriver,
   'containerEngine.allowedImages.patterns': imagePatterns,
+};
+
+/** What the service itself does with settings that no running part depends on. */
+const OF_THE_SERVICE: Partial<Record<SettingPath, string>> = {
+  'application.debug': 'the log follows at once',
+  'application.extensions.allowed.enabled': 'extensions are held to the list from the next install on',
+  'application.extensions.allowed.list': 'the next install is held to it',
+  'diagnostics.connectivity.interval': 'the next check follows it',
+  'diagnostics.connectivity.timeout': 'the next check follows it',
+  'diagnostics.mutedChecks': 'diagnostics are shown accordingly',
+  'diagnostics.showMuted': 'diagnostics are shown accordingly',
 };
 
 /**

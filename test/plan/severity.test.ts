@@ -19,7 +19,8 @@ function installed(version: string, live: Values = {}): Model {
 
 describe('what a change costs while the backend runs', () => {
   test.each<[string, Values, Values, Severity, RegExp]>([
-    ['a setting that is only stored', {}, { 'application.debug': true }, 'none', /nothing that runs uses it/],
+    ['a setting that is only stored', {}, { 'application.theme': 'dark' }, 'none', /nothing that runs uses it|window/],
+    ['a setting of the service', {}, { 'application.debug': true }, 'none', /the log follows at once/],
     ['another engine', {}, CONTAINERD, 'restart', /moby is stopped and containerd is started/],
     ['another engine back', CONTAINERD, { 'containerEngine.name': 'moby' }, 'restart', /containerd is stopped/],
     ['the store of moby', {}, { 'containerEngine.mobyStorageDriver': 'snapshotter' }, 'restart', /engine/],
