@@ -7,8 +7,8 @@ import { createClient } from '../../src/client/client.ts';
 import { RdError } from '../../src/errors.ts';
 import { lockApply } from '../../src/storage/home-lock.ts';
 import { rdctl } from '../helpers/cli.ts';
+import { foreignApp } from '../helpers/foreign-app.ts';
 import { recordingProxy } from '../helpers/recording-proxy.ts';
-import { scriptedServer, writeConnection } from '../helpers/scripted-server.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
@@ -373,14 +373,11 @@ describe('what can go wrong', () => {
   });
 
   test('another application: exit 3, and nothing is written', async () => {
-    const data = temporaryDirectory();
-    await using server = await scriptedServer(() => ({ body: '{"version":16}' }));
-    writeConnection(join(data, 'rancher-desktop', 'rd-engine.json'), { user: 'u', password: 'p', port: server.port });
-    const env = { HOME: data, XDG_DATA_HOME: data, XDG_STATE_HOME: data, XDG_CONFIG_HOME: data };
+    const { env, writes } = await foreignApp({ version: 16 });
     const { exit, err } = await rdctl(['apply', '-f', 'examples/moby.yaml'], { env });
     expect(exit).toBe(3);
-    expect(err).toContain('another application');
-    expect(server.received).toEqual([]);
+    expect(err).toContain('--target rancher-desktop');
+    expect(writes()).toEqual([]);
   });
 
   test.each([
