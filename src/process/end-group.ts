@@ -13,7 +13,9 @@ const POLL_MS = 200;
  */
 export async function endGroupAfter(pid: number, pace: Pace, signal: AbortSignal): Promise<void> {
   const known = await readProcess(pid);
-  if (known && (await groupOf(pid)) !== pid) return;
+  // One that has ended since then tells no group any more, and may have led one all the same.
+  const group = await groupOf(pid);
+  if (known && group !== undefined && group !== pid) return;
   // Another process may get the number later, and has another start.
   while (known && (await readProcess(pid))?.started === known.started) {
     if (signal.aborted) throw new RdError('ERR_CANCELLED', `Interrupted while waiting for the process ${pid}.`);
