@@ -1,7 +1,10 @@
-import { lstat, open, readFile, unlink } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { randomBytes } from 'node:crypto';
+import { constants } from 'node:fs';
+import { copyFile, link, lstat, readFile, unlink } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { RdError } from '../errors.ts';
 import { isObject } from '../json.ts';
+import { fileOperations, removeLeftovers } from './atomic-file.ts';
 import { makeDirectory } from './directory.ts';
 import { ioError, systemCode } from './io-error.ts';
 import { type ProcessIdentity, type ProcessTable, processTable } from './process-identity.ts';
@@ -71,12 +74,8 @@ export function backendLock(path: string, processes: ProcessTable = processTable
       const self = await processes.self();
       try {
         await makeDirectory(dirname(path));
-        const handle = await open(path, 'wx', 0o644);
-        try {
-          await handle.writeFile(`${JSON.stringify({ action, ...self }, null, 2)}\n`);
-        } finally {
-          await handle.close();
-        }
+        await removeLeftovers(path);
+        await createWhole(path, `${JSON.stringify({ action, ...self }, null, 2)}\n`);
       } catch (cause) {
         if (systemCode(cause) === 'EEXIST') throw new RdError('ERR_BACKEND_LOCKED', LOCKED, { cause });
         throw ioError('create', path, cause);
@@ -88,6 +87,21 @@ export function backendLock(path: string, processes: ProcessTable = processTable
       if (facts?.holder?.pid === self.pid && facts.holder.started === self.started) await remove();
     },
   };
+}
+
+/** A lock without its holder would be taken for somebody else's by whoever comes after a kill, so it appears with all it says. */
+async function createWhole(path: string, text: string): Promise<void> {
+  const temporary = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`);
+  try {
+    await fileOperations.writeNew(temporary, text, 0o644);
+    await link(temporary, path).catch(async (error: unknown) => {
+      if (systemCode(error) === 'EEXIST') throw error;
+      // A file system without second names: the next best.
+      await copyFile(temporary, path, constants.COPYFILE_EXCL);
+    });
+  } finally {
+    await unlink(temporary).catch(() => undefined);
+  }
 }
 
 function parse(text: string): { action?: string; holder?: ProcessIdentity } {
