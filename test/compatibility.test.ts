@@ -59,7 +59,8 @@ describe('the tables of what is compatible', () => {
   test('every command of the specification is there, exists, and has rows', () => {
     const table = rows('Commands and their tests');
     expect(table.map(([command]) => quoted(command)[0])).toEqual(SPECIFIED);
-    const matrix = readFileSync('test/cli/command-rows.ts', 'utf8');
+    const files = ['test/cli/command-rows.ts', 'test/cli/matrix.test.ts'];
+    const matrix = files.map((file) => readFileSync(file, 'utf8')).join('');
     for (const [command, beside] of table) {
       const [name = ''] = quoted(command);
       expect(COMMANDS.map((entry) => entry.name)).toContain(name);
