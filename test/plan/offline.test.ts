@@ -55,7 +55,9 @@ describe('a plan from schema facts', () => {
   test('knows the locks that it is given', () => {
     const locks = lockRecord({ version: 19, kubernetes: { port: 6443 } });
     const plan = estimate({}, { 'kubernetes.port': 7000 }, { locks, lockedBy: 'locked.json' });
-    expect(plan.changes[0]?.blocked?.message).toBe('"kubernetes.port" is locked by locked.json; ask your administrator.');
+    expect(plan.changes[0]?.blocked?.message).toBe(
+      '"kubernetes.port" is locked by locked.json; ask your administrator.',
+    );
     expect(plan.summary).toMatchObject({ blocked: 1, restarts: 0 });
   });
 });
