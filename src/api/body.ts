@@ -6,15 +6,23 @@ import { BODY_LIMIT, TEXTS } from './wire-texts.ts';
 /** A client that is still sending reads the refusal only when it is done; beyond this we do not wait for it. */
 const DRAIN_LIMIT = 16 * BODY_LIMIT;
 
-/** Reads a whole body as bytes. Too much is read on to the end and thrown away, so that the client gets the answer. */
+/**
+ * Reads a whole body as bytes. Too much is read on to the end and thrown away, so that the client gets the answer.
+ * @throws RdError `ERR_BODY_TOO_LARGE`; `ERR_CANCELLED` when the caller goes away.
+ */
 export async function collectBody(stream: AsyncIterable<Buffer>): Promise<Buffer> {
   let parts: Buffer[] = [];
   let size = 0;
-  for await (const part of stream) {
-    size += part.length;
-    if (size > DRAIN_LIMIT) break;
-    if (size > BODY_LIMIT) parts = [];
-    else parts.push(part);
+  try {
+    for await (const part of stream) {
+      size += part.length;
+      if (size > DRAIN_LIMIT) break;
+      if (size > BODY_LIMIT) parts = [];
+      else parts.push(part);
+    }
+  } catch (cause) {
+    // Nobody is left who would read the answer; it is no failure of ours.
+    throw new RdError('ERR_CANCELLED', 'the caller went away in the middle of the request', { cause });
   }
   if (size > BODY_LIMIT) {
     throw new RdError('ERR_BODY_TOO_LARGE', TEXTS.bodyTooLong);

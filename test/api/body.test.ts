@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseJson, settingsPayload } from '../../src/api/body.ts';
+import { collectBody, parseJson, settingsPayload } from '../../src/api/body.ts';
 import { MOST_LEVELS } from '../../src/json.ts';
 import { startApi } from '../helpers/api.ts';
 
@@ -26,6 +26,14 @@ test.each([
       message: 'the request body is nested more than 100 levels deep',
     }),
   );
+});
+
+test('a caller who goes away in the middle is no failure of ours', async () => {
+  async function* cutOff() {
+    yield Buffer.from('{"ver');
+    throw new Error('aborted');
+  }
+  await expect(collectBody(cutOff())).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
 });
 
 test.each(['/v1/settings', '/v1/propose_settings'])('PUT %s refuses a body without end', async (path) => {
