@@ -47,6 +47,8 @@ describe.skipIf(reason !== undefined)('beside a docker of the system with defaul
 
   beforeAll(async () => {
     forwarding = readFileSync(FORWARD, 'utf8');
+    // dockerd refuses forwarding for the rest of the machine only where it had to switch forwarding on.
+    writeFileSync(FORWARD, '0');
     root = mkdtempSync(join(tmpdir(), 'rd-sys-'));
     outside = await outsideHost();
     const config = join(root, 'daemon.json');
