@@ -4,6 +4,8 @@ import type { Platform } from '../settings/field.ts';
 
 /** Bytes that `metadata.json` of an image may have. */
 export const METADATA_LIMIT = 1024 * 1024;
+/** Characters of a path in it: as many as the kernel takes. */
+const MOST_PATH = 4096;
 
 /** What `metadata.json` of an extension asks for (api facts, 14.4). */
 export interface Metadata {
@@ -98,9 +100,12 @@ function binariesFor(platform: Platform, list: JsonValue | undefined): string[] 
       return pathIn(file.path, `${where}.path`);
     });
   });
-  const names = paths.map((path) => posix.basename(path));
-  const twice = names.find((name, index) => names.indexOf(name) !== index);
-  if (twice !== undefined) throw new Mistake(`"host.binaries" has two files called ${JSON.stringify(twice)}`);
+  const names = new Set<string>();
+  for (const path of paths) {
+    const name = posix.basename(path);
+    if (names.has(name)) throw new Mistake(`"host.binaries" has two files called ${JSON.stringify(name)}`);
+    names.add(name);
+  }
   return paths;
 }
 
@@ -120,6 +125,7 @@ function leftOut(vm: JsonObject, host: JsonObject, platform: Platform): string[]
 function pathIn(value: JsonValue | undefined, where: string): string {
   if (value === undefined) throw new Mistake(`"${where}" is missing`);
   if (typeof value !== 'string' || value === '' || value.includes('\0')) throw new Mistake(`"${where}" is not a path`);
+  if (value.length > MOST_PATH) throw new Mistake(`"${where}" is longer than ${MOST_PATH} characters`);
   if (value.split('/').includes('..')) throw new Mistake(`"${where}" has ".." in it: ${JSON.stringify(value)}`);
   const path = posix.normalize(`/${value}`).replace(/\/$/, '');
   if (path === '') throw new Mistake(`"${where}" is the whole image`);

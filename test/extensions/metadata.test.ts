@@ -51,6 +51,8 @@ describe('refused, with the reason', () => {
     [{ icon: '../icon.svg' }, /"icon" has "\.\." in it/],
     [{ icon: 'a/../../icon.svg' }, /"icon" has "\.\." in it/],
     [{ icon: 'a\0b' }, /"icon" is not a path/],
+    [{ icon: 'i'.repeat(4097) }, /"icon" is longer than 4096/],
+    [{ icon: 'i', ui: { tab: { root: 'r/'.repeat(3000) } } }, /"ui\.tab\.root" is longer/],
     [{ icon: 'i', ui: [] }, /"ui" is not an object/],
     [{ icon: 'i', ui: { tab: {} } }, /"ui\.tab\.root" is missing/],
     [{ icon: 'i', ui: { tab: { root: '..' } } }, /"ui\.tab\.root" has/],

@@ -3,11 +3,15 @@ import * as zlib from 'node:zlib';
 import { extract, type Pack, pack } from 'tar-stream';
 import { RdError } from '../../errors.ts';
 import type { OpenImage } from '../driver.ts';
-import { addLayer, emptyTree, type LayerEntry, resolve, type TreeNode } from './layer-tree.ts';
+import { addLayer, checkEntry, emptyTree, type LayerEntry, resolve, type TreeNode } from './layer-tree.ts';
 
 /** Bounds of what is read of one image, unpacked: an archive of zeros can be small and endless. */
 const MOST_BYTES = 16 * 1024 ** 3;
 const MOST_ENTRIES = 1_000_000;
+/** Characters of all names together: they are kept while the image is open. */
+const MOST_NAMES = 256 * 1024 ** 2;
+/** Files and directories that are handed out at once. */
+const MOST_AT_ONCE = 100_000;
 
 /** Opens the archive of a layer, from the lowest (0) on, as it is stored. */
 export type OpenLayer = (layer: number) => AsyncIterable<Uint8Array>;
@@ -21,15 +25,20 @@ interface Entry {
 export async function readLayers(count: number, openLayer: OpenLayer): Promise<OpenImage['archive']> {
   const root = emptyTree();
   let entries = 0;
+  let names = 0;
   for (let layer = 0; layer < count; layer += 1) {
     const headers: LayerEntry[] = [];
     for await (const { header } of entriesOf(openLayer(layer))) {
       entries += 1;
       if (entries > MOST_ENTRIES)
         throw new RdError('ERR_DRIVER_FAILED', `the image has more than ${MOST_ENTRIES} files`);
+      checkEntry(header);
+      names += header.name.length + header.linkname.length;
+      if (names > MOST_NAMES)
+        throw new RdError('ERR_DRIVER_FAILED', `the names in the image have more than ${MOST_NAMES} characters`);
       headers.push(header);
     }
-    addLayer(root, layer, headers);
+    await addLayer(root, layer, headers);
   }
   return async (path) => {
     const found = resolve(root, path);
@@ -57,8 +66,7 @@ async function* archiveOf(name: string, node: TreeNode, openLayer: OpenLayer): A
 }
 
 async function write(out: Pack, name: string, node: TreeNode, openLayer: OpenLayer): Promise<void> {
-  const wanted = new Map<number, Map<number, Wanted[]>>();
-  list(out, name, node, wanted);
+  const wanted = listing(out, name, node);
   for (const [layer, entries] of [...wanted].sort(([a], [b]) => a - b)) {
     let at = -1;
     let left = entries.size;
@@ -74,25 +82,39 @@ async function write(out: Pack, name: string, node: TreeNode, openLayer: OpenLay
 }
 
 /** Directories and links at once; files are noted under the layer and the entry that they come from. */
-function list(out: Pack, name: string, node: TreeNode, wanted: Map<number, Map<number, Wanted[]>>): void {
-  switch (node.kind) {
-    case 'directory':
-      out.entry({ name: `${name}/`, type: 'directory', mode: node.mode });
-      for (const [child, below] of node.children) list(out, `${name}/${child}`, below, wanted);
-      return;
-    case 'link':
-      out.entry({ name, type: 'symlink', linkname: node.target });
-      return;
-    case 'file': {
-      const { layer, entry, size } = node.content;
-      const entries = wanted.get(layer) ?? new Map<number, Wanted[]>();
-      wanted.set(layer, entries);
-      entries.set(entry, [...(entries.get(entry) ?? []), { name, mode: node.mode, size }]);
-      return;
+function listing(out: Pack, topName: string, top: TreeNode): Map<number, Map<number, Wanted[]>> {
+  const wanted = new Map<number, Map<number, Wanted[]>>();
+  let count = 0;
+  function list(name: string, node: TreeNode): void {
+    count += 1;
+    if (count > MOST_AT_ONCE) {
+      throw new RdError('ERR_DRIVER_FAILED', `${topName} of the image has more than ${MOST_AT_ONCE} files`);
     }
-    case 'other':
-      out.entry({ name, type: 'fifo' });
+    switch (node.kind) {
+      case 'directory':
+        out.entry({ name: `${name}/`, type: 'directory', mode: node.mode });
+        for (const [child, below] of node.children) list(`${name}/${child}`, below);
+        return;
+      case 'link':
+        out.entry({ name, type: 'symlink', linkname: node.target });
+        return;
+      case 'file':
+        note(name, node);
+        return;
+      case 'other':
+        out.entry({ name, type: 'fifo' });
+    }
   }
+  function note(name: string, { mode, content }: Extract<TreeNode, { kind: 'file' }>): void {
+    const { layer, entry, size } = content;
+    const entries = wanted.get(layer) ?? new Map<number, Wanted[]>();
+    wanted.set(layer, entries);
+    const names = entries.get(entry) ?? [];
+    entries.set(entry, names);
+    names.push({ name, mode, size });
+  }
+  list(topName, top);
+  return wanted;
 }
 
 async function writeFile(out: Pack, names: readonly Wanted[], body: AsyncIterable<unknown>): Promise<void> {

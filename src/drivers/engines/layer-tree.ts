@@ -1,4 +1,6 @@
 import { posix } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { RdError } from '../../errors.ts';
 
 /** Where the content of a file is: the n-th entry of the archive of a layer. */
 interface Content {
@@ -29,6 +31,12 @@ const WHITEOUT = '.wh.';
 const OPAQUE = '.wh..wh..opq';
 /** As many as the kernel follows. */
 const MOST_LINKS = 40;
+/** Characters of a path: as many as the kernel takes. */
+const MOST_PATH = 4096;
+/** Levels of directories. Each of a million files may have them all, so there are fewer than the length would allow. */
+const MOST_DEPTH = 256;
+/** Entries that are placed before others of this process get their turn. */
+const AT_A_TIME = 1000;
 
 export function emptyTree(): DirectoryNode {
   return { kind: 'directory', mode: 0o755, children: new Map() };
@@ -38,53 +46,73 @@ export function emptyTree(): DirectoryNode {
  * Adds the entries of the next layer, in the order of its archive, as a runtime would that unpacks one over the other. What a
  * layer takes away are things of the layers below it, wherever in the archive it says so.
  */
-export function addLayer(root: DirectoryNode, layer: number, entries: readonly LayerEntry[]): void {
-  const placed = entries.map((header, entry) => {
-    const parts = partsOf(header.name);
-    return { header, entry, last: parts.at(-1) ?? '', parents: parts.slice(0, -1) };
-  });
-  for (const { last, parents } of placed) {
+export async function addLayer(root: DirectoryNode, layer: number, entries: readonly LayerEntry[]): Promise<void> {
+  for (const [entry, { name }] of entries.entries()) {
+    if (entry % AT_A_TIME === 0) await setImmediate();
+    if (!name.includes(WHITEOUT)) continue;
+    const { last, parents } = placeOf(name);
     if (last === OPAQUE) directoryAt(root, parents).children.clear();
     else if (last.startsWith(WHITEOUT)) directoryAt(root, parents).children.delete(last.slice(WHITEOUT.length));
   }
-  for (const { header, entry, last, parents } of placed) {
+  for (const [entry, header] of entries.entries()) {
+    if (entry % AT_A_TIME === 0) await setImmediate();
+    const { last, parents } = placeOf(header.name);
     if (last === '' || last.startsWith(WHITEOUT)) continue;
     const { children } = directoryAt(root, parents);
     children.set(last, nodeOf(root, { layer, entry, size: header.size }, header, children.get(last)));
   }
 }
 
+/** Throws `ERR_DRIVER_FAILED` for an entry that no file system would take, and that would take long to place. */
+export function checkEntry({ name, linkname }: LayerEntry): void {
+  for (const path of [name, linkname]) {
+    if (path.length > MOST_PATH) throw tooMuch(path, `too long: ${path.length} characters`);
+    const depth = partsOf(path).length;
+    if (depth > MOST_DEPTH) throw tooMuch(path, `too deep: ${depth} levels`);
+  }
+}
+
+function tooMuch(path: string, what: string): RdError {
+  const start = JSON.stringify(path.slice(0, 60));
+  return new RdError('ERR_DRIVER_FAILED', `a layer of the image has a name that is ${what}; it begins with ${start}`);
+}
+
 /**
  * What is at a path. Links are followed as in a container: the root of the image is the root, and `..` never leads above it.
- * Undefined where there is nothing, and for links that lead in circles.
+ * Undefined where there is nothing, for links that lead in circles, and for a path longer than any entry can have.
  */
 export function resolve(root: DirectoryNode, path: string): { name: string; node: TreeNode } | undefined {
-  let rest = steps(path);
-  let at: DirectoryNode[] = [root];
+  if (path.length > MOST_PATH) return undefined;
+  // The next step last.
+  const rest = steps(path).reverse();
+  const above: DirectoryNode[] = [];
+  let at = root;
   let links = 0;
   let name = '';
-  while (rest.length > 0) {
-    const [part = '', ...more] = rest;
-    rest = more;
+  for (let part = rest.pop(); part !== undefined; part = rest.pop()) {
     if (part === '..') {
-      if (at.length > 1) at = at.slice(0, -1);
+      at = above.pop() ?? root;
       continue;
     }
-    const node = at.at(-1)?.children.get(part);
+    const node = at.children.get(part);
     if (!node) return undefined;
     name = part;
     if (node.kind === 'link') {
       links += 1;
       if (links > MOST_LINKS) return undefined;
-      if (node.target.startsWith('/')) at = [root];
-      rest = [...steps(node.target), ...rest];
+      if (node.target.startsWith('/')) {
+        above.length = 0;
+        at = root;
+      }
+      rest.push(...steps(node.target).reverse());
     } else if (node.kind === 'directory') {
-      at = [...at, node];
+      above.push(at);
+      at = node;
     } else {
       return rest.length === 0 ? { name, node } : undefined;
     }
   }
-  return { name: name === '' || at.length === 1 ? 'root' : name, node: at.at(-1) ?? root };
+  return { name: name === '' || at === root ? 'root' : name, node: at };
 }
 
 function nodeOf(
@@ -128,6 +156,11 @@ function directoryAt(root: DirectoryNode, parts: readonly string[]): DirectoryNo
     }
   }
   return directory;
+}
+
+function placeOf(name: string): { last: string; parents: string[] } {
+  const parents = partsOf(name);
+  return { last: parents.pop() ?? '', parents };
 }
 
 /** Names of an archive never lead above its root. */

@@ -1,0 +1,108 @@
+import { Readable } from 'node:stream';
+import { gzipSync } from 'node:zlib';
+import { extract, type Header, pack } from 'tar-stream';
+import { describe, expect, test } from 'vitest';
+import { readLayers } from '../../src/drivers/engines/layer-archive.ts';
+
+type Entry = Partial<Header> & { name: string; text?: string };
+
+const file = (name: string, text = name): Entry => ({ name, text });
+const directory = (name: string): Entry => ({ name, type: 'directory' });
+const link = (name: string, linkname: string): Entry => ({ name, type: 'symlink', linkname });
+
+async function packed(entries: readonly Entry[]): Promise<Buffer> {
+  const out = pack();
+  for (const { text, ...header } of entries) {
+    if (text === undefined) out.entry(header);
+    else out.entry(header, text);
+  }
+  out.finalize();
+  const chunks: Buffer[] = [];
+  for await (const chunk of out) if (Buffer.isBuffer(chunk)) chunks.push(chunk);
+  return gzipSync(Buffer.concat(chunks));
+}
+
+/** An image with these layers, from the lowest on. */
+async function image(...layers: readonly Entry[][]) {
+  const archives = await Promise.all(layers.map(packed));
+  return readLayers(archives.length, async function* (layer) {
+    yield archives[layer] ?? Buffer.alloc(0);
+  });
+}
+
+/** Names in an archive, with what a file has or where a link leads; undefined where the image has nothing. */
+async function contentOf(archive: Awaited<ReturnType<Awaited<ReturnType<typeof image>>>>) {
+  if (!archive) return undefined;
+  const reader = extract();
+  const found: string[] = [];
+  Readable.from(archive).pipe(reader);
+  for await (const entry of reader) {
+    let text = '';
+    for await (const chunk of entry) text += String(chunk);
+    const { name, type, linkname } = entry.header;
+    found.push(type === 'directory' ? name : `${name} ${type === 'file' ? text : `-> ${linkname}`}`);
+  }
+  return found.sort();
+}
+
+test('layers lie over each other, and take away only what is below them', async () => {
+  const archive = await image(
+    [file('a/old', '1'), file('a/gone'), file('b/one'), file('c')],
+    [file('a/old', '2'), file('a/.wh.gone', ''), file('b/two'), file('b/.wh..wh..opq', ''), file('.wh.c', '')],
+  );
+  expect(await contentOf(await archive('/a'))).toEqual(['a/', 'a/old 2']);
+  expect(await contentOf(await archive('/b'))).toEqual(['b/', 'b/two b/two']);
+  expect(await contentOf(await archive('/c'))).toBeUndefined();
+});
+
+test('links are followed on the way, never out of the image, and not in circles', async () => {
+  const archive = await image([
+    file('etc/real', 'x'),
+    link('usr/etc', '/etc'),
+    link('up', '../../../etc/./real'),
+    link('one', 'two'),
+    link('two', 'one'),
+    { name: 'hard', type: 'link', linkname: 'etc/real' },
+  ]);
+  expect(await contentOf(await archive('/usr/etc/real'))).toEqual(['real x']);
+  expect(await contentOf(await archive('/up'))).toEqual(['real x']);
+  expect(await contentOf(await archive('/etc/../usr/../hard'))).toEqual(['hard x']);
+  expect(await contentOf(await archive('/one'))).toBeUndefined();
+  expect(await contentOf(await archive('/etc/real/below'))).toBeUndefined();
+});
+
+test('many names of one file are one file and hard links', async () => {
+  const more = Array.from({ length: 300 }, (_, at): Entry => ({ name: `d/${at}`, type: 'link', linkname: 'd/a' }));
+  const archive = await image([file('d/a', 'x'), ...more]);
+  const content = (await contentOf(await archive('/d'))) ?? [];
+  expect(content).toHaveLength(302);
+  expect(content.filter((line) => line.includes('-> d/'))).toHaveLength(300);
+});
+
+describe('what would keep the service busy for long is refused', () => {
+  const deep = (levels: number) => Array.from({ length: levels }, () => 'd').join('/');
+
+  test.each<[string, Entry[]]>([
+    ['a path that is too long', [file(`${'n'.repeat(4096)}/x`, '')]],
+    ['a path of many short parts', [directory(deep(40_000))]],
+    ['a path within the length, but too deep', [directory(deep(300))]],
+    ['a link to such a path', [link('l', deep(40_000))]],
+    ['a hard link to such a path', [{ name: 'l', type: 'link', linkname: deep(40_000) }]],
+  ])('%s', async (_what, entries) => {
+    await expect(image(entries)).rejects.toMatchObject({
+      code: 'ERR_DRIVER_FAILED',
+      message: expect.stringMatching(/a name .*too (?:long|deep)/),
+    });
+  });
+
+  test('a path that is asked for is nowhere when it is too long', async () => {
+    const archive = await image([directory('d'), link('d/d', '.')]);
+    expect(await archive(`/${deep(3)}`)).toBeDefined();
+    expect(await archive(`/${deep(40_000)}`)).toBeUndefined();
+  });
+
+  test('what is as deep as it may be is handed out', async () => {
+    const archive = await image([directory(deep(256))]);
+    expect(await contentOf(await archive('/d'))).toHaveLength(256);
+  });
+});
