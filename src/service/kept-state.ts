@@ -3,7 +3,17 @@ import type { DesiredStore } from '../api/desired-store.ts';
 import type { JsonObject } from '../json.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 import { type Journal, readJournal, type SwapPart } from '../snapshots/journal.ts';
-import { clean, confirm, partsOf, type SwapOperations, stage, swap, undo } from '../snapshots/swap.ts';
+import {
+  clean,
+  confirm,
+  dropUnproven,
+  joined,
+  partsOf,
+  type SwapOperations,
+  stage,
+  swap,
+  undo,
+} from '../snapshots/swap.ts';
 import type { LogFile } from '../storage/log-file.ts';
 import type { MaintenanceWork } from './maintenance.ts';
 
@@ -12,7 +22,8 @@ export interface KeptState {
   /** What was put in place last and has not yet been seen to run. */
   unproven(): Journal | undefined;
   /**
-   * Replaces state and settings. When it throws, both are as they were before.
+   * Replaces state and settings. When it throws, both are as they were before. What was unproven goes when it does not, and what that
+   * had replaced stays: `revert` goes back to what ran last.
    * `source`: where a kept path is copied from; `undefined`: there was nothing.
    */
   replace(input: ReplaceInput, work: MaintenanceWork): Promise<void>;
@@ -46,29 +57,20 @@ export function createKeptState(input: KeptStateInput): KeptState {
   const { kept, journalFile, operations, store, log } = input;
   let unproven = input.unproven;
 
-  /** There is one journal: what it still speaks of comes to its end before it is used again. */
-  async function settle(): Promise<void> {
+  /** There is one journal: what it still has to do is done first. Returns what is unproven. */
+  async function settle(): Promise<Journal | undefined> {
     const left = await readJournal(journalFile);
-    if (left?.phase === 'proving') {
-      await confirm(left, operations);
-      await clean(left.parts, operations);
-    } else if (left) {
-      await undo(left, operations);
-    }
-    unproven = undefined;
+    return left && left.phase !== 'proving' ? undo(left, operations) : left;
   }
 
   async function putBack(journal: Journal, work: Pick<MaintenanceWork, 'keepOff'>): Promise<void> {
-    const { settings } = journal;
     try {
-      if (settings)
-        await writeSettings(({ settings: now }) => (same(now, settings.after) ? settings.before : undefined));
-      await undo(journal, operations);
+      await undo(await settingsBack(journal), operations);
     } catch (error) {
       const left = await readJournal(journalFile).catch(() => journal);
       log('error', 'putting the data of the backend back did not end', { error, phase: left?.phase });
-      // From there on all of it is back, and only leftovers remain for the next start.
-      if (left && left.phase !== 'undone') {
+      // Where nothing had been moved, or all of it is back, only leftovers remain for the next start.
+      if (journal.phase !== 'copying' && left && left.phase !== 'undone') {
         work.keepOff(
           `The data of the backend could not be put back: ${sentence(error)} Restart the service to try it again.`,
         );
@@ -77,11 +79,24 @@ export function createKeptState(input: KeptStateInput): KeptState {
     }
   }
 
+  /** Notes that there is no way on before anything goes back: a service that is killed then has its successor go back too. */
+  async function settingsBack(journal: Journal): Promise<Journal> {
+    const { settings, phase } = journal;
+    if (phase !== 'settings' && phase !== 'proving') return journal;
+    const isOurs = (now: Settings) => settings !== undefined && same(now, settings.after);
+    const back: Journal = { ...journal, phase: isOurs(store.snapshot().desired.settings) ? 'settings' : 'swapping' };
+    await operations.writeJournal(back);
+    await writeSettings(({ settings: now }) => (isOurs(now) ? settings?.before : undefined));
+    return back;
+  }
+
   /** Leftovers harm nobody; the next start, or the next operation, tries again. */
   async function tidy(journal: Journal): Promise<void> {
-    await clean(journal.parts, operations).catch((error: unknown) =>
-      log('warn', 'replaced data could not be removed', { error }),
-    );
+    await clean(journal, operations).catch(leftOver);
+  }
+
+  function leftOver(error: unknown): void {
+    log('warn', 'replaced data could not be removed', { error });
   }
 
   async function writeSettings(next: (now: { settings: Settings }) => JsonObject | undefined): Promise<void> {
@@ -97,9 +112,10 @@ export function createKeptState(input: KeptStateInput): KeptState {
   return {
     unproven: () => unproven,
     async replace({ snapshot, source, check, settings }, work) {
-      await settle();
-      const parts = await partsOf(kept, (live) => source(live) !== undefined);
-      let journal: Journal = { phase: 'copying', snapshot, parts };
+      const earlier = await settle();
+      const parts = await partsOf(kept, (live) => source(live) !== undefined, earlier);
+      let journal: Journal = { phase: 'copying', snapshot, parts, ...(earlier ? { earlier } : {}) };
+      let proving: Journal;
       try {
         await stage(journal, ({ live }) => source(live) ?? '', operations, work.signal);
         await check(parts);
@@ -114,35 +130,39 @@ export function createKeptState(input: KeptStateInput): KeptState {
         };
         await operations.writeJournal(journal);
         await writeSettings(() => settings);
-        await operations.writeJournal({ ...journal, phase: 'proving' });
-        journal = { ...journal, phase: 'proving' };
+        proving = joined({ ...journal, phase: 'proving' });
+        await operations.writeJournal(proving);
       } catch (error) {
         await putBack(journal, work);
         throw error;
       }
-      unproven = journal;
+      unproven = proving;
+      if (earlier) await dropUnproven(parts, operations).catch(leftOver);
     },
     async wipe(work) {
-      await settle();
-      const parts = await partsOf(kept, () => false);
-      const journal: Journal = { phase: 'swapping', parts };
+      const earlier = await settle();
+      const parts = await partsOf(kept, () => false, earlier);
+      let journal: Journal = { phase: 'copying', parts, ...(earlier ? { earlier } : {}) };
+      let wiped: Journal;
       try {
         await stage(journal, () => '', operations, work.signal);
         work.signal.throwIfAborted();
+        journal = { ...journal, phase: 'swapping' };
         await swap(journal, operations);
-        await confirm(journal, operations);
+        wiped = await confirm(joined(journal), operations);
       } catch (error) {
         await putBack(journal, work);
         throw error;
       }
-      await tidy(journal);
+      unproven = undefined;
+      await tidy(wiped);
     },
     async confirm() {
       const journal = unproven;
       if (!journal) return;
-      await confirm(journal, operations);
+      const confirmed = await confirm(journal, operations);
       unproven = undefined;
-      await tidy(journal);
+      await tidy(confirmed);
     },
     async revert(work) {
       const journal = unproven;

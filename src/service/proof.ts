@@ -36,6 +36,8 @@ export function createProof(input: ProofInput): Proof {
   const { keptState, maintenance, controllers, log } = input;
   const closing = new AbortController();
   let watching: Promise<void> | undefined;
+  /** Somebody waits for the outcome, and acts on it. */
+  let demanded = false;
 
   function verdict(status: LoopStatus): Verdict {
     const { power, generation } = input.desired();
@@ -71,6 +73,7 @@ export function createProof(input: ProofInput): Proof {
       // Later settings may be what does not run: then only a person can tell which state is the right one.
       const mayRevert = () => settings !== undefined && same(input.desired().settings, settings);
       const isDecided = (status: LoopStatus) => {
+        if (demanded) return false;
         if (keptState.unproven() !== journal) return true;
         const now = verdict(status);
         return now === 'runs' || (now === 'fails' && mayRevert());
@@ -100,30 +103,39 @@ export function createProof(input: ProofInput): Proof {
     input.notice(text);
   }
 
+  async function decide(action: string, end: AbortSignal): Promise<void> {
+    try {
+      await changed(controllers, (status) => verdict(status) !== 'open', end);
+    } catch (error) {
+      // A service that stops leaves the proof to the next one.
+      if (!closing.signal.aborted) await revert(action);
+      throw error;
+    }
+    const status = controllers.status();
+    switch (verdict(status)) {
+      case 'runs':
+        return confirm();
+      case 'off':
+        return begin();
+      default: {
+        const why = troubleOf(status);
+        await revert(action);
+        throw new RdError(
+          'ERR_SNAPSHOT',
+          `what was restored did not come up, and what was there before is back: ${why}`,
+        );
+      }
+    }
+  }
+
   return {
     async demand(action, signal) {
       const end = AbortSignal.any([signal, closing.signal]);
+      demanded = true;
       try {
-        await changed(controllers, (status) => verdict(status) !== 'open', end);
-      } catch (error) {
-        // A service that stops leaves the proof to the next one.
-        if (!closing.signal.aborted) await revert(action);
-        throw error;
-      }
-      const status = controllers.status();
-      switch (verdict(status)) {
-        case 'runs':
-          return confirm();
-        case 'off':
-          return begin();
-        default: {
-          const why = troubleOf(status);
-          await revert(action);
-          throw new RdError(
-            'ERR_SNAPSHOT',
-            `what was restored did not come up, and what was there before is back: ${why}`,
-          );
-        }
+        await decide(action, end);
+      } finally {
+        demanded = false;
       }
     },
     watch: begin,

@@ -52,8 +52,11 @@ async function replay(
   if (journal.phase === 'settings' && journal.settings) {
     await writeFileAtomic(here.settingsFile, `${JSON.stringify(journal.settings.before, null, 2)}\n`);
   }
-  await undo(journal, operations);
+  const unproven = await undo(journal, operations);
   if (journal.phase === 'confirmed') return { notices: [] };
   const what = journal.snapshot === undefined ? 'a reset' : `the restore of the snapshot ${quoted(journal.snapshot)}`;
-  return { notices: [`The last service ended during ${what}; everything is as it was before.`] };
+  return {
+    ...(unproven ? { unproven } : {}),
+    notices: [`The last service ended during ${what}; everything is as it was before.`],
+  };
 }

@@ -12,6 +12,9 @@ import { ioError, systemCode } from '../storage/io-error.ts';
  * copying ─▶ swapping ─▶ settings ─▶ proving ─▶ confirmed ─▶ (none)      the replaced state goes last
  *    └──────────┴───────────┴───────────┴─────▶ undone ────▶ (none)      what was there is back
  * ```
+ *
+ * One that begins while another is at `proving` holds that one as `earlier`: undone it leaves the earlier one behind instead of none,
+ * and at `proving` or `confirmed` it stands for both.
  */
 type Phase = 'copying' | 'swapping' | 'settings' | 'proving' | 'confirmed' | 'undone';
 
@@ -22,6 +25,8 @@ export interface Journal {
   parts: SwapPart[];
   /** Settings to go back to, and those of the snapshot. */
   settings?: { before: JsonObject; after: JsonObject };
+  /** What had been put in place before it, and has not yet been seen to run. */
+  earlier?: Journal;
 }
 
 /** One thing that a driver keeps. */
@@ -32,6 +37,8 @@ export interface SwapPart {
   hadLive: boolean;
   /** There will be something after. */
   comes: boolean;
+  /** What is there now was put there by the `earlier` journal, which still keeps what was there before. */
+  unproven?: true;
 }
 
 const FORMAT = 1;

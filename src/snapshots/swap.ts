@@ -44,14 +44,47 @@ export function stagedPath({ live }: Pick<SwapPart, 'live'>): string {
   return `${live}.restoring`;
 }
 
-/** The state that was replaced, until the new one is known to run. */
-function replacedPath({ live }: Pick<SwapPart, 'live'>): string {
-  return `${live}.before-restore`;
+/** What was replaced: kept until the new state is known to run, or, where it never ran itself, until the new one is in place. */
+function replacedPath(part: Pick<SwapPart, 'live' | 'unproven'>): string {
+  return part.unproven ? unprovenPath(part) : `${part.live}.before-restore`;
+}
+
+function unprovenPath({ live }: Pick<SwapPart, 'live'>): string {
+  return `${live}.unproven`;
 }
 
 /** The parts as they are now. `comes`: whether there will be something in their place. */
-export async function partsOf(kept: readonly string[], comes: (live: string) => boolean): Promise<SwapPart[]> {
-  return Promise.all(kept.map(async (live) => ({ live, hadLive: await isThere(live), comes: comes(live) })));
+export async function partsOf(
+  kept: readonly string[],
+  comes: (live: string) => boolean,
+  earlier?: Journal,
+): Promise<SwapPart[]> {
+  const unproven = new Set(earlier?.parts.map(({ live }) => live));
+  return Promise.all(
+    kept.map(async (live) => ({
+      live,
+      hadLive: await isThere(live),
+      comes: comes(live),
+      ...(unproven.has(live) ? { unproven: true as const } : {}),
+    })),
+  );
+}
+
+/** The journal once all of it is in place: what it goes back to is what ran last, not what `earlier` had put there. */
+export function joined({ earlier, ...journal }: Journal): Journal {
+  if (!earlier) return journal;
+  const had = new Map(earlier.parts.map((part) => [part.live, part]));
+  const parts = journal.parts.map(({ unproven: _, ...part }) => ({
+    ...part,
+    hadLive: had.get(part.live)?.hadLive ?? part.hadLive,
+  }));
+  const others = earlier.parts.filter(({ live }) => !parts.some((part) => part.live === live));
+  const { settings } = journal;
+  return {
+    ...journal,
+    parts: [...parts, ...others],
+    ...(settings ? { settings: { ...settings, before: earlier.settings?.before ?? settings.before } } : {}),
+  };
 }
 
 /** Copies what comes beside what is there. Nothing that is in use is touched. */
@@ -65,8 +98,9 @@ export async function stage(
   const coming = journal.parts.filter(({ comes }) => comes);
   for (const part of journal.parts) {
     await operations.remove(stagedPath(part));
+    await operations.remove(unprovenPath(part));
     // Nobody's journal knows it: it is not ours to overwrite.
-    if (await isThere(replacedPath(part))) {
+    if (!part.unproven && (await isThere(replacedPath(part)))) {
       throw new RdError('ERR_IO', `${replacedPath(part)} is in the way`, {
         advice: 'Move it elsewhere and try again.',
       });
@@ -85,21 +119,27 @@ export async function swap(journal: Journal, operations: SwapOperations): Promis
   }
 }
 
-/** Decides that what was replaced is not needed any more; from here on there is no way back. */
-export async function confirm(journal: Journal, operations: SwapOperations): Promise<void> {
-  await operations.writeJournal({ ...journal, phase: 'confirmed' });
+/** Decides that what was replaced is not needed any more; from here on there is no way back. Returns the journal that says so. */
+export async function confirm(journal: Journal, operations: SwapOperations): Promise<Journal> {
+  const confirmed: Journal = { ...journal, phase: 'confirmed' };
+  await operations.writeJournal(confirmed);
+  return confirmed;
 }
 
 /**
  * Brings back what was there, from whatever a swap has got to, or finishes what was decided. Can be repeated after any failure. Each
  * part moves by renames, so it is at every instant the old or the new one; what is left over goes last.
+ * @returns what has not yet been seen to run of what is back.
  */
-export async function undo(journal: Journal, operations: SwapOperations): Promise<void> {
-  if (journal.phase !== 'confirmed' && journal.phase !== 'undone') {
-    if (journal.phase !== 'copying') for (const part of journal.parts) await putBack(part, operations);
-    await operations.writeJournal({ ...journal, phase: 'undone' });
+export async function undo(journal: Journal, operations: SwapOperations): Promise<Journal | undefined> {
+  let last = journal;
+  if (journal.phase === 'swapping' || journal.phase === 'settings' || journal.phase === 'proving') {
+    for (const part of journal.parts) await putBack(part, operations);
+    last = { ...journal, phase: 'undone' };
+    await operations.writeJournal(last);
   }
-  await clean(journal.parts, operations);
+  await clean(last, operations);
+  return journal.earlier;
 }
 
 async function putBack(part: SwapPart, operations: SwapOperations): Promise<void> {
@@ -115,12 +155,20 @@ async function putBack(part: SwapPart, operations: SwapOperations): Promise<void
 }
 
 /** Removes what is left over after the end of a journal, and the journal last. Can be repeated. */
-export async function clean(parts: readonly SwapPart[], operations: SwapOperations): Promise<void> {
+export async function clean({ parts, phase, earlier }: Journal, operations: SwapOperations): Promise<void> {
   for (const part of parts) {
     await operations.remove(stagedPath(part));
-    await operations.remove(replacedPath(part));
+    // Otherwise it is back in its place, and what has this name is not ours.
+    if (phase === 'confirmed') await operations.remove(replacedPath(part));
   }
-  await operations.removeJournal();
+  await dropUnproven(parts, operations);
+  if (earlier) await operations.writeJournal(earlier);
+  else await operations.removeJournal();
+}
+
+/** Removes what never ran and has been replaced since. */
+export async function dropUnproven(parts: readonly SwapPart[], operations: SwapOperations): Promise<void> {
+  for (const part of parts) await operations.remove(unprovenPath(part));
 }
 
 function isThere(path: string): Promise<boolean> {
