@@ -34,7 +34,8 @@ export async function extract(
   budget: Budget,
 ): Promise<'file' | 'directory'> {
   const links: Waiting[] = [];
-  const files = new Set<string>();
+  /** Sizes of the files so far. */
+  const files = new Map<string, number>();
   let kind: 'file' | 'directory' | undefined;
   for await (const { header, body } of entriesOf(archive)) {
     const path = pathBelow(header.name);
@@ -72,7 +73,7 @@ export async function extract(
       case 'contiguous-file':
         await makeParent(path, target);
         await writeFile(target, (header.mode ?? 0) & 0o111 ? 0o755 : 0o644, body);
-        files.add(path);
+        files.set(path, header.size ?? 0);
         return;
       case 'symlink':
         if (path === '') throw bad(header.name, 'it is a link');
@@ -81,10 +82,13 @@ export async function extract(
         return;
       case 'link': {
         const original = pathBelow(header.linkname ?? '');
-        if (!files.has(original)) throw bad(header.name, `it is a hard link to ${JSON.stringify(header.linkname)}`);
+        const size = files.get(original);
+        if (size === undefined) throw bad(header.name, `it is a hard link to ${JSON.stringify(header.linkname)}`);
+        // The link has no size in the archive, but its copy has one.
+        spendBytes(budget, header.name, size);
         await makeParent(path, target);
         await copyFile(join(destination, original), target, 1);
-        files.add(path);
+        files.set(path, size);
         return;
       }
       default:
@@ -151,8 +155,12 @@ function readFailure(error: unknown): unknown {
 
 function spend(budget: Budget, { name, size = 0 }: Header): void {
   budget.entries -= 1;
-  budget.bytes -= size;
   if (budget.entries < 0) throw bad(name, 'there are too many files');
+  spendBytes(budget, name, size);
+}
+
+function spendBytes(budget: Budget, name: string, size: number): void {
+  budget.bytes -= size;
   if (budget.bytes < 0) throw bad(name, 'the files are too large');
 }
 

@@ -109,6 +109,22 @@ describe('attacks', () => {
     );
   });
 
+  test('hard links count as what they are copies of', async () => {
+    const linked = () =>
+      archive([
+        DIRECTORY,
+        file('top/a', 'x'.repeat(100)),
+        { name: 'top/b', type: 'link', linkname: 'top/a' },
+        { name: 'top/c', type: 'link', linkname: 'top/b' },
+      ]);
+    const budget = { bytes: 300, entries: 10 };
+    await extract(linked(), join(temporaryDirectory(), 'o'), budget);
+    expect(budget.bytes).toBe(0);
+    await expect(extract(linked(), join(temporaryDirectory(), 'o'), { bytes: 299, entries: 10 })).rejects.toThrow(
+      /"top\/c" .*too large/,
+    );
+  });
+
   test('an archive that breaks off, and one that is none', async () => {
     async function* cut() {
       const chunks: Uint8Array[] = [];
