@@ -2,6 +2,9 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { RdError } from '../../src/errors.ts';
+import type { Extensions } from '../../src/extensions/contract.ts';
+import { startApi } from '../helpers/api.ts';
 import { startService, type TestService, type TestServiceOptions } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
@@ -248,4 +251,25 @@ test('what is installed stays over a stop, an engine switch and a restart of the
   const second = await running({ home: first.home });
   expect(JSON.parse((await list(second)).body)).toMatchObject({ 'simulated/panel': { version: 'v1' } });
   expect(await installed(second)).toEqual({ 'simulated/panel': 'v1' });
+});
+
+test.each([
+  ['a character that the cut would split', `x${'\u{1F433}'.repeat(1500)}`, `x${'\u{1F433}'.repeat(999)}`],
+  ['half a character', 'a \ud83d b', 'a \ufffd b'],
+])('a reason with %s is told', async (_what, message, told) => {
+  const cause = new RdError('ERR_EXTENSION_INVALID', message);
+  const refusal = new RdError('ERR_EXTENSION_INVALID', 'The image x:1 failed to install', { cause });
+  const extensions: Extensions = {
+    ready: true,
+    list: async () => ({}),
+    install: () => Promise.reject(refusal),
+    uninstall: async () => 'unchanged',
+    engineIsUp: () => undefined,
+    idle: async () => undefined,
+    close: async () => undefined,
+  };
+  const { client } = startApi({ extensions });
+  const { status, headers } = await client.request({ method: 'POST', path: '/v1/extensions/install?id=x:1' });
+  expect(status).toBe(422);
+  expect(decodeURIComponent(String(headers['rdctl-reason']))).toBe(told);
 });

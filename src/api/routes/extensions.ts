@@ -66,7 +66,7 @@ export function extensionRoutes(app: FastifyInstance, context: ApiContext): void
       const id = idOf(request);
       interim(reply);
       const { outcome, leftOut } = await explained(reply, extensions.install(id));
-      if (leftOut.length > 0) reply.header(LEFT_OUT, encodeURIComponent(leftOut.join(' | ')));
+      if (leftOut.length > 0) reply.header(LEFT_OUT, headerText(leftOut.join(' | ')));
       return outcome === 'unchanged' ? reply.code(204).send() : reply.code(201).type(TEXT_TYPE).send('Created');
     },
   );
@@ -110,7 +110,18 @@ function interim({ raw }: FastifyReply): void {
 async function explained<T>(reply: FastifyReply, work: Promise<T>): Promise<T> {
   return work.catch((error: unknown) => {
     const cause = error instanceof RdError ? error.cause : undefined;
-    if (cause instanceof Error) reply.header(REASON, encodeURIComponent(cause.message.slice(0, 1000)));
+    if (cause instanceof Error) reply.header(REASON, headerText(cause.message));
     throw error;
   });
+}
+
+/** Characters of a text in a header, before they are encoded. */
+const MOST_TEXT = 1000;
+
+/** A text for a header; halves of characters, which have no encoding, become replacement signs. */
+function headerText(text: string): string {
+  const start = Array.from(text.slice(0, 2 * MOST_TEXT))
+    .slice(0, MOST_TEXT)
+    .join('');
+  return encodeURIComponent(Buffer.from(start).toString());
 }
