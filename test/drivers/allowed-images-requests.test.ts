@@ -41,6 +41,7 @@ describe('what a request to dockerd would bring in', () => {
     ['/images/create?fromSrc=-&repo=busybox', 'anything'],
     ['/images/create?fromImage=&fromSrc=-', 'anything'],
     ['/images/load?quiet=1', 'anything'],
+    ['/v1.41/plugins/create?name=x', 'anything'],
     ['/images/create?fromImage=Not%20A%20Name', 'unknown'],
     ['/images/create%zz?fromImage=busybox', 'unknown'],
     ['/plugins/pull', 'unknown'],

@@ -44,6 +44,8 @@ export function askedOf(call: EngineCall): Asked {
 const READERS: readonly { at: RegExp; read: (query: URLSearchParams, call: EngineCall) => Asked }[] = [
   { at: /^\/images\/create$/, read: imageCreate },
   { at: /^\/images\/load$/, read: () => ({ brings: 'anything', what: 'loading an archive of images' }) },
+  // An archive as well: the file system of a plugin, which dockerd runs as root.
+  { at: /^\/plugins\/create$/, read: () => ({ brings: 'anything', what: 'creating a plugin' }) },
   { at: /^\/plugins\/pull$/, read: pluginPull },
   { at: /^\/plugins\/.+\/upgrade$/, read: pluginPull },
   { at: /^\/services\/create$/, read: (_query, call) => service(call) },
