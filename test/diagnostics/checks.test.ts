@@ -332,6 +332,16 @@ test.each([
   expect(await finding('KUBE_CONTEXT', { home })).toMatchObject({ passed: passes });
 });
 
+test('a huge kubectl configuration is not searched, and one of blank lines is at once', async () => {
+  const home = temporaryDirectory();
+  const file = join(home, 'config');
+  const env = { KUBECONFIG: file };
+  writeFileSync(file, `${'\n'.repeat(1024 * 1024)}current-context: rdctl\n`);
+  expect(await finding('KUBE_CONTEXT', { home, env })).toMatchObject({ passed: true });
+  writeFileSync(file, Buffer.alloc(8 * 1024 * 1024 + 1, ' '));
+  await expect(finding('KUBE_CONTEXT', { home, env })).rejects.toThrow(/config is larger than/);
+});
+
 test('KUBECONFIG names several files; the first with a context counts', async () => {
   const home = temporaryDirectory();
   const file = (name: string, text: string) => {

@@ -1,33 +1,25 @@
-import { type Check, failed, passed } from '../check.ts';
+import { failed, passed } from '../check.ts';
 import { probe } from '../http-probe.ts';
-import { mobySocket } from './engine.ts';
+import { mobyCheck } from './engine.ts';
 
 /** Milliseconds that two clocks may differ; the Date header has whole seconds. */
 const TOLERANCE = 5_000;
 
 /** The clock of the engine is that of this computer: certificates and images have dates. */
-export const clock: Check = {
-  id: 'CLOCK',
-  category: 'Container Engine',
-  applies: ({ settings }) => settings().containerEngine.name === 'moby',
-  followsBackend: true,
-  async run(context, signal) {
-    const socket = mobySocket(context);
-    if (socket === undefined) return [];
-    const asked = context.now();
-    const { serverTime } = await probe('GET', { socket, path: '/_ping' }, signal);
-    const answered = context.now();
-    if (serverTime === undefined) return [];
-    // It was read some time between the two, and then cut to a second.
-    const behind = asked - serverTime - 1_000;
-    const ahead = serverTime - answered;
-    const skew = Math.max(behind, ahead, 0);
-    if (skew <= TOLERANCE) return [passed('The clock of the engine agrees with that of this computer.')];
-    const direction = ahead > behind ? 'ahead of' : 'behind';
-    return [
-      failed(`The clock of the engine is ${Math.round(skew / 1000)} s ${direction} that of this computer.`, [
-        { description: 'Restart the backend: `rdctl shutdown`, then `rdctl start`.' },
-      ]),
-    ];
-  },
-};
+export const clock = mobyCheck('CLOCK', async (socket, context, signal) => {
+  const asked = context.now();
+  const { serverTime } = await probe('GET', { socket, path: '/_ping' }, signal);
+  const answered = context.now();
+  if (serverTime === undefined) return [];
+  // It was read some time between the two, and then cut to a second.
+  const behind = asked - serverTime - 1_000;
+  const ahead = serverTime - answered;
+  const skew = Math.max(behind, ahead, 0);
+  if (skew <= TOLERANCE) return [passed('The clock of the engine agrees with that of this computer.')];
+  const direction = ahead > behind ? 'ahead of' : 'behind';
+  return [
+    failed(`The clock of the engine is ${Math.round(skew / 1000)} s ${direction} that of this computer.`, [
+      { description: 'Restart the backend: `rdctl shutdown`, then `rdctl start`.' },
+    ]),
+  ];
+});

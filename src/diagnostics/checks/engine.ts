@@ -38,10 +38,22 @@ export const engineAnswers: Check = {
   },
 };
 
-/** Socket of a running moby, where there is a real one. */
-export function mobySocket(context: CheckContext): string | undefined {
-  const { moby } = context.status().engines;
-  return moby.state === 'running' ? socketOf(moby.endpoint) : undefined;
+/** A check that asks moby something on its socket; it says nothing unless a real one runs. */
+export function mobyCheck(
+  id: string,
+  look: (socket: string, context: CheckContext, signal: AbortSignal) => Promise<readonly Finding[]>,
+): Check {
+  return {
+    id,
+    category: 'Container Engine',
+    applies: ({ settings }) => settings().containerEngine.name === 'moby',
+    followsBackend: true,
+    async run(context, signal) {
+      const { moby } = context.status().engines;
+      const socket = moby.state === 'running' ? socketOf(moby.endpoint) : undefined;
+      return socket === undefined ? [] : look(socket, context, signal);
+    },
+  };
 }
 
 function socketOf(endpoint: string): string | undefined {

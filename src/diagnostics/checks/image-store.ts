@@ -2,41 +2,33 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isObject } from '../../json.ts';
 import { systemCode } from '../../storage/io-error.ts';
-import { type Check, failed, passed } from '../check.ts';
+import { failed, passed } from '../check.ts';
 import { probe } from '../http-probe.ts';
-import { mobySocket } from './engine.ts';
+import { mobyCheck } from './engine.ts';
 
 /** Where the two image stores keep what they know of images, below the data directory of moby. */
 const CLASSIC = 'image';
 const SNAPSHOTTER = join('containerd', 'daemon', 'io.containerd.content.v1.content', 'blobs', 'sha256');
 
 /** No images lie in the store that moby does not use at present, where nobody sees them. */
-export const mobyImageStore: Check = {
-  id: 'MOBY_IMAGE_STORE',
-  category: 'Container Engine',
-  applies: ({ settings }) => settings().containerEngine.name === 'moby',
-  followsBackend: true,
-  async run(context, signal) {
-    const socket = mobySocket(context);
-    if (socket === undefined) return [];
-    const { status, body } = await probe('GET', { socket, path: '/info' }, signal);
-    if (status !== 200) return [];
-    const facts: unknown = JSON.parse(body);
-    if (!isObject(facts) || typeof facts.DockerRootDir !== 'string') return [];
-    const usesSnapshotter = JSON.stringify(facts.DriverStatus ?? []).includes('io.containerd.snapshotter');
-    const root = facts.DockerRootDir;
-    const stranded = usesSnapshotter ? await classicImages(root) : (await entries(join(root, SNAPSHOTTER))).length;
-    const [used, other] = usesSnapshotter ? ['snapshotter', 'classic'] : ['classic', 'snapshotter'];
-    if (stranded === 0) return [passed(`All images of moby are in the store that it uses (\`${used}\`).`)];
-    return [
-      failed(`moby uses its \`${used}\` image store; the \`${other}\` store has images, too, which are not shown.`, [
-        {
-          description: `To see them: \`rdctl set --container-engine.moby-storage-driver ${other}\`. To move one: \`docker save\` there, \`docker load\` here.`,
-        },
-      ]),
-    ];
-  },
-};
+export const mobyImageStore = mobyCheck('MOBY_IMAGE_STORE', async (socket, _context, signal) => {
+  const { status, body } = await probe('GET', { socket, path: '/info' }, signal);
+  if (status !== 200) return [];
+  const facts: unknown = JSON.parse(body);
+  if (!isObject(facts) || typeof facts.DockerRootDir !== 'string') return [];
+  const usesSnapshotter = JSON.stringify(facts.DriverStatus ?? []).includes('io.containerd.snapshotter');
+  const root = facts.DockerRootDir;
+  const stranded = usesSnapshotter ? await classicImages(root) : (await entries(join(root, SNAPSHOTTER))).length;
+  const [used, other] = usesSnapshotter ? ['snapshotter', 'classic'] : ['classic', 'snapshotter'];
+  if (stranded === 0) return [passed(`All images of moby are in the store that it uses (\`${used}\`).`)];
+  return [
+    failed(`moby uses its \`${used}\` image store; the \`${other}\` store has images, too, which are not shown.`, [
+      {
+        description: `To see them: \`rdctl set --container-engine.moby-storage-driver ${other}\`. To move one: \`docker save\` there, \`docker load\` here.`,
+      },
+    ]),
+  ];
+});
 
 /** Images of every storage driver that the classic store was used with. */
 async function classicImages(root: string): Promise<number> {

@@ -1,11 +1,15 @@
-import { readFile } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
 import { delimiter, join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { RdError } from '../../errors.ts';
 import { systemCode } from '../../storage/io-error.ts';
 import { type Check, failed, passed } from '../check.ts';
 import type { CheckContext } from '../context.ts';
 
 /** The one line that counts, in YAML or JSON; a whole YAML parser would stay in the memory of the service. */
-const CURRENT = /^\s*"?current-context"?:[ \t]*["']?([^"'\s,]+)/m;
+const CURRENT = /^[ \t]*"?current-context"?:[ \t]*["']?([^"'\s,]+)/m;
+/** Far more than hundreds of clusters need. */
+const MOST_BYTES = 8 * 1024 * 1024;
 
 /** kubectl talks to our cluster unless it is told otherwise. */
 export const kubeContext: Check = {
@@ -32,11 +36,12 @@ export const kubeContext: Check = {
 async function currentContext({ env, home }: CheckContext): Promise<string | undefined> {
   const listed = (env.KUBECONFIG ?? '').split(delimiter).filter((file) => file !== '');
   for (const file of listed.length > 0 ? listed : [join(home, '.kube', 'config')]) {
-    const text = await readFile(file, 'utf8').catch((error: unknown) => {
-      if (systemCode(error) === 'ENOENT') return '';
+    const content = await buffer(createReadStream(file, { end: MOST_BYTES })).catch((error: unknown) => {
+      if (systemCode(error) === 'ENOENT') return Buffer.alloc(0);
       throw error;
     });
-    const name = CURRENT.exec(text)?.[1];
+    if (content.length > MOST_BYTES) throw new RdError('ERR_IO', `${file} is larger than ${MOST_BYTES} bytes`);
+    const name = CURRENT.exec(content.toString('utf8'))?.[1];
     if (name !== undefined) return name;
   }
   return undefined;
