@@ -206,7 +206,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     log: log.write,
   });
   undo.push(['snapshots', () => data.close()]);
-  const portForwards = await openPortForwards(here, driver, { controllers, log: log.write });
+  const portForwards = await openPortForwards(here, driver, { controllers, log: log.write, notice });
   undo.push(['port forwards', () => portForwards.close()]);
 
   const credentials = { user: 'user', password: randomBytes(32).toString('base64url') };

@@ -31,6 +31,8 @@ export interface ForwardsInput {
   controllers: Pick<Controllers, 'status' | 'onChange'>;
   clock: Clock;
   log(level: 'debug' | 'info' | 'warn', message: string, values?: Record<string, unknown>): void;
+  /** A sentence for the status. */
+  notice(text: string): void;
 }
 
 /** The forwards of a service. They outlive it, and are open exactly while the cluster answers. */
@@ -65,8 +67,8 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
   let retrying = false;
 
   const kept = await store.load();
-  if (kept === undefined) log('warn', 'the file of the port forwards cannot be used; there are none now');
-  for (const wanted of kept ?? []) entries.set(forwardName(wanted), { wanted });
+  if (kept.notice !== undefined) input.notice(kept.notice);
+  for (const wanted of kept.wanted) entries.set(forwardName(wanted), { wanted });
 
   let up = isUp(controllers.status());
   const unsubscribe = controllers.onChange((status) => {

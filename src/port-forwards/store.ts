@@ -1,41 +1,61 @@
 import { isObject, type JsonValue } from '../json.ts';
 import { readIfThere, writeFileAtomic } from '../storage/atomic-file.ts';
 import { ioError } from '../storage/io-error.ts';
+import { setAside } from '../storage/set-aside.ts';
 import { readForward, type WantedForward } from './forward.ts';
 
 const FORMAT = 1;
 
 /** The forwards that are to be there, kept over restarts. */
 export interface ForwardStore {
-  /** `undefined` for a file that holds none that can be used. @throws RdError `ERR_IO` when it cannot be read. */
-  load(): Promise<WantedForward[] | undefined>;
+  /**
+   * What can be used of the file. A file with anything else in it is set aside first, so that the next save loses nothing;
+   * `notice` then says so. @throws RdError `ERR_IO` when it cannot be read.
+   */
+  load(): Promise<{ wanted: WantedForward[]; notice?: string }>;
   /** Old or new, never half. @throws RdError `ERR_IO`. */
   save(wanted: readonly WantedForward[]): Promise<void>;
 }
 
 /** Keeps them in one file. */
-export function forwardFile(path: string): ForwardStore {
+export function forwardFile(path: string, now: () => number = Date.now): ForwardStore {
   return {
     async load() {
       const text = await readIfThere(path).catch((cause: unknown) => {
         throw ioError('read', path, cause);
       });
-      return text === undefined ? [] : interpret(text);
+      const { wanted, whole } = text === undefined ? { wanted: [], whole: true } : interpret(text);
+      if (whole) return { wanted };
+      const movedTo = await setAside(path, now());
+      const kept = wanted.length === 0 ? 'none of them is in force' : `${wanted.length} of them could be read`;
+      return {
+        wanted,
+        notice: `The file of the port forwards has a mistake; ${kept}, and it was set aside as ${movedTo}.`,
+      };
     },
     save: (wanted) => writeFileAtomic(path, `${JSON.stringify({ format: FORMAT, portForwards: wanted }, null, 2)}\n`),
   };
 }
 
-function interpret(text: string): WantedForward[] | undefined {
+/** `whole` is false when something in the text is no forward. */
+function interpret(text: string): { wanted: WantedForward[]; whole: boolean } {
   let value: JsonValue;
   try {
     value = JSON.parse(text);
   } catch {
-    return undefined;
+    return { wanted: [], whole: false };
   }
-  if (!isObject(value) || value.format !== FORMAT || !Array.isArray(value.portForwards)) return undefined;
+  if (!isObject(value) || value.format !== FORMAT || !Array.isArray(value.portForwards)) {
+    return { wanted: [], whole: false };
+  }
+  const read = value.portForwards.map(usable);
+  const wanted = read.filter((forward) => forward !== undefined);
+  return { wanted, whole: wanted.length === read.length };
+}
+
+function usable(value: JsonValue): WantedForward | undefined {
   try {
-    return value.portForwards.filter(isObject).map(readForward);
+    return isObject(value) ? readForward(value) : undefined;
   } catch {
     return undefined;
   }

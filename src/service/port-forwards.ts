@@ -9,7 +9,7 @@ import type { Places } from '../storage/places.ts';
 export function openPortForwards(
   { state }: Places,
   driver: Driver,
-  { controllers, log }: Pick<ForwardsInput, 'controllers' | 'log'>,
+  { controllers, log, notice }: Pick<ForwardsInput, 'controllers' | 'log' | 'notice'>,
 ): Promise<PortForwards> {
   return createPortForwards({
     store: forwardFile(join(state, 'port-forwards.json')),
@@ -18,5 +18,6 @@ export function openPortForwards(
     controllers,
     clock: systemClock,
     log,
+    notice,
   });
 }

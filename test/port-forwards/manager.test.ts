@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, connect as dialPort, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
@@ -45,6 +45,7 @@ async function subject(file = join(temporaryDirectory(), 'forwards.json')) {
     counters: { steps: 0, restarts: 0, resets: 0, failures: 0 },
   });
   const dialled: ServicePort[] = [];
+  const notices: string[] = [];
   const far: Socket[] = [];
   const waits: (() => void)[] = [];
   const pods = createServer({ allowHalfOpen: true }, (socket) => {
@@ -75,10 +76,12 @@ async function subject(file = join(temporaryDirectory(), 'forwards.json')) {
     },
     clock: { now: () => 0, sleep: () => new Promise<void>((done) => waits.push(done)) },
     log: () => undefined,
+    notice: (text) => notices.push(text),
   });
   onTestFinished(() => forwards.close());
   return {
     file,
+    notices,
     forwards,
     dialled,
     far,
@@ -269,11 +272,23 @@ test('is wanted again by the next service; a removed one is not', async () => {
   expect(second.forwards.list().portForwards).toMatchObject([{ ...WEB, hostPort }]);
 });
 
-test('starts without forwards from a file that cannot be used', async () => {
-  const file = join(temporaryDirectory(), 'forwards.json');
-  for (const text of ['{', '[]', '{"format":1,"portForwards":[{"namespace":1}]}', '{"format":2,"portForwards":[]}']) {
+test('takes what it can from a file with a mistake, says so, and keeps the file', async () => {
+  const good = { ...WEB, hostPort: 0 };
+  for (const [text, kept] of [
+    ['{', 0],
+    ['[]', 0],
+    ['{"format":1,"portForwards":[{"namespace":1}]}', 0],
+    ['{"format":2,"portForwards":[]}', 0],
+    [JSON.stringify({ format: 1, portForwards: [{ ...good, hostPort: 'x' }, good, 7] }), 1],
+  ] as const) {
+    const folder = temporaryDirectory();
+    const file = join(folder, 'forwards.json');
     writeFileSync(file, text);
-    expect((await subject(file)).forwards.list().portForwards).toEqual([]);
+    const { forwards, notices } = await subject(file);
+    expect(forwards.list().portForwards).toHaveLength(kept);
+    expect(notices).toEqual([expect.stringContaining('port forwards has a mistake')]);
+    const [aside = ''] = readdirSync(folder).filter((name) => name.includes('.corrupt-'));
+    expect(readFileSync(join(folder, aside), 'utf8')).toBe(text);
   }
 });
 
@@ -317,6 +332,7 @@ test('refuses everything on a driver without a cluster', async () => {
     },
     clock: { now: () => 0, sleep: async () => undefined },
     log: () => undefined,
+    notice: () => undefined,
   });
   await expect(forwards.ensure(WEB, 'later')).rejects.toMatchObject({
     code: 'ERR_SETTING_UNSUPPORTED',
