@@ -85,12 +85,7 @@ export function portForwardRoutes(app: FastifyInstance, { portForwards }: Pick<A
       },
     }),
     async (request, reply) => {
-      const named = {
-        namespace: parameter(request, 'namespace'),
-        service: parameter(request, 'service'),
-        k8sPort: parameter(request, 'k8sPort'),
-      };
-      await portForwards.remove(named).catch((cause: unknown) => {
+      await portForwards.remove(namedForward(request)).catch((cause: unknown) => {
         throw new RdError('ERR_BODY_INVALID', `${TEXTS.cannotDeleteForward}${reasonOf(cause)}`, { cause });
       });
       return reply.type(TEXT_TYPE).send(TEXTS.forwardDeleted);
@@ -137,13 +132,19 @@ function forwardBody(request: FastifyRequest): JsonObject {
   throw new RdError('ERR_BODY_INVALID', TEXTS.missingParameters);
 }
 
-function parameter(request: FastifyRequest, name: (typeof KEYS)[number]): string {
-  const value = isObject(request.query) && Object.hasOwn(request.query, name) ? request.query[name] : undefined;
-  if (value === undefined || value === '') {
-    throw new RdError('ERR_BODY_INVALID', `Port forwarding ${name} is required in query parameters`);
+/** The forward that the query names. What is missing is said before what is there twice. */
+function namedForward({ query }: FastifyRequest): Record<(typeof KEYS)[number], string> {
+  const given: JsonObject = isObject(query) ? query : {};
+  const missing = KEYS.find((name) => !given[name]);
+  if (missing !== undefined) {
+    throw new RdError('ERR_BODY_INVALID', `Port forwarding ${missing} is required in query parameters`);
   }
-  if (typeof value === 'string') return value;
-  throw new RdError('ERR_BODY_INVALID', `Invalid port forwarding ${name} ${JSON.stringify(value)}: not a string.`);
+  const text = (name: (typeof KEYS)[number]): string => {
+    const value = given[name];
+    if (typeof value === 'string') return value;
+    throw new RdError('ERR_BODY_INVALID', `Invalid port forwarding ${name} ${JSON.stringify(value)}: not a string.`);
+  };
+  return { namespace: text('namespace'), service: text('service'), k8sPort: text('k8sPort') };
 }
 
 /** Always 400 here, with the sentence of the compatible application in front of the reason. */

@@ -80,6 +80,8 @@ export const portForwardRows: readonly Row[] = [
     400,
     'Invalid port forwarding namespace ["a","b"]: not a string.',
   ),
+  remove('?namespace=a&namespace=b', 400, required('service'), 'api 15.1: what is missing comes first'),
+  remove('?namespace=a&service=b&service=c', 400, required('k8sPort'), 'api 15.1: what is missing comes first'),
   {
     request: 'GET /v2/port_forwards',
     fact: 'ours: docs/port-forwards.md',
