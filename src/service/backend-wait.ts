@@ -1,4 +1,5 @@
 import { RdError } from '../errors.ts';
+import type { Clock } from '../reconcile/clock.ts';
 import type { Controllers } from '../reconcile/contract.ts';
 import type { LoopStatus } from '../reconcile/status.ts';
 
@@ -44,6 +45,27 @@ export function changed(
     });
     signal.addEventListener('abort', abort, { once: true });
   });
+}
+
+/** As `changed`, for a limited time. @returns false when that has passed. @throws RdError `ERR_CANCELLED` by the signal. */
+export async function changedInTime(
+  controllers: Pick<Controllers, 'status' | 'onChange'>,
+  is: (status: LoopStatus) => boolean,
+  { clock, limitMs, signal }: { clock: Clock; limitMs: number; signal: AbortSignal },
+): Promise<boolean> {
+  const ended = new AbortController();
+  const end = AbortSignal.any([signal, ended.signal]);
+  try {
+    return await Promise.race([
+      changed(controllers, is, end).then(() => true),
+      clock.sleep(limitMs, end).then(() => {
+        if (signal.aborted) throw cancelled();
+        return false;
+      }),
+    ]);
+  } finally {
+    ended.abort();
+  }
 }
 
 function failed(status: LoopStatus, deed: string): RdError {

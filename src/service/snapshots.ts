@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Driver } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
-import { COMPATIBLE } from '../product.ts';
+import type { Clock } from '../reconcile/clock.ts';
 import type { Controllers, Desired } from '../reconcile/contract.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 import { COMPLETE, deleteSnapshot, findSnapshot, readCatalogue, SETTINGS } from '../snapshots/catalogue.ts';
@@ -15,6 +15,7 @@ import { checkName, checkUnique, quoted } from '../snapshots/name.ts';
 import { stagedPath } from '../snapshots/swap.ts';
 import { LOCKED } from '../storage/backend-lock.ts';
 import type { LogFile } from '../storage/log-file.ts';
+import { createBackendRest } from './backend-rest.ts';
 import type { KeptState } from './kept-state.ts';
 import type { Maintenance } from './maintenance.ts';
 import type { Proof } from './proof.ts';
@@ -23,8 +24,8 @@ export interface SnapshotsInput {
   /** Directory of all snapshots. */
   root: string;
   driver: Pick<Driver, 'name' | 'keeps'>;
-  maintenance: Pick<Maintenance, 'run'>;
-  controllers: Pick<Controllers, 'status'>;
+  maintenance: Pick<Maintenance, 'run' | 'heldBy' | 'idle'>;
+  controllers: Pick<Controllers, 'status' | 'onChange'>;
   desired(): Desired;
   keptState: Pick<KeptState, 'replace'>;
   proof: Proof;
@@ -32,6 +33,7 @@ export interface SnapshotsInput {
   readSettings(file: string): Promise<Settings>;
   log: LogFile['write'];
   copy?: DraftInput['copy'];
+  clock?: Clock;
 }
 
 /** As `Snapshots`, with an end. */
@@ -48,12 +50,13 @@ interface Operation {
 }
 
 export function createSnapshots(input: SnapshotsInput): SnapshotService {
-  const { root, driver, maintenance, controllers, keptState, proof, log } = input;
+  const { root, driver, maintenance, keptState, proof, log } = input;
+  const closing = new AbortController();
+  const rest = createBackendRest({ ...input, closing: closing.signal });
   let operation: Operation | undefined;
-  let closed = false;
 
   async function exclusively(reads: string | undefined, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
-    if (operation || closed) throw new RdError('ERR_BACKEND_LOCKED', LOCKED);
+    if (operation || closing.signal.aborted) throw new RdError('ERR_BACKEND_LOCKED', LOCKED);
     const abort = new AbortController();
     const ended = work(abort.signal);
     operation = { abort, ended: ended.catch(() => undefined), ...(reads === undefined ? {} : { reads }) };
@@ -64,20 +67,20 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
     }
   }
 
+  /** For what stops the backend: who hears that it failed, and that everything is as it was, must find it so. */
+  async function interrupting(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      await rest.end(closing.signal);
+      throw error;
+    }
+  }
+
   async function catalogue() {
     const { snapshots, warnings } = await readCatalogue(root);
     for (const warning of warnings) log('warn', warning);
     return snapshots;
-  }
-
-  /** The loop must not be in the middle of something (api facts, 17.4). A backend that failed is stopped like any other. */
-  function checkState(action: string): void {
-    const { backendState } = controllers.status();
-    if (backendState !== 'STARTING' && backendState !== 'STOPPING') return;
-    throw new RdError(
-      'ERR_SNAPSHOT',
-      `${COMPATIBLE.productName} state is ${backendState}. It must be fully running or fully shut down to perform the action: ${action}`,
-    );
   }
 
   async function cancel(): Promise<boolean> {
@@ -90,7 +93,7 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
   return {
     cancel,
     async close() {
-      closed = true;
+      closing.abort();
       await cancel();
     },
     async list() {
@@ -104,7 +107,7 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
       const record = { created: createdNow(), name, description };
       await named('failed to create snapshot', '', () =>
         exclusively(undefined, async (signal) => {
-          checkState(action);
+          await rest.begin(action, signal);
           const draft = createDraft({
             root,
             record,
@@ -113,18 +116,24 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
             settings: () => `${JSON.stringify(input.desired().settings, null, 2)}\n`,
             ...(input.copy ? { copy: input.copy } : {}),
           });
-          try {
-            await maintenance.run(action, signal, async (work) => {
-              checkUnique(name, await taken());
-              const bytes = await checkSpace(driver.keeps, dirname(root));
-              work.progress(`copying ${sizeText(bytes)}`);
-              await draft.save(work.signal);
+          await interrupting(async () => {
+            try {
+              await maintenance.run(action, signal, async (work) => {
+                checkUnique(name, await taken());
+                const bytes = await checkSpace(driver.keeps, dirname(root));
+                work.progress(`copying ${sizeText(bytes)}`);
+                await draft.save(work.signal);
+              });
+              await draft.complete(signal);
+            } catch (error) {
+              await draft.discard();
+              throw error;
+            }
+            await rest.end(signal).catch(async (error: unknown) => {
+              await deleteSnapshot(root, await findSnapshot(root, name));
+              throw error;
             });
-            await draft.complete(signal);
-          } catch (error) {
-            await draft.discard();
-            throw error;
-          }
+          });
           log('info', 'snapshot created', { name });
         }),
       );
@@ -142,36 +151,38 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
       await named(`failed to restore snapshot ${quoted(name)}`, ', and everything is as it was before', async () => {
         const { id, directory } = await findSnapshot(root, name);
         await exclusively(id, async (signal) => {
-          checkState(action);
+          await rest.begin(action, signal);
           const manifest = await readManifest(directory, await readFile(join(directory, COMPLETE), 'utf8'));
           const sources = sourcesOf(manifest, directory);
           // All that can be found wrong is found while the backend still runs.
           await verify(directory, manifest, { signal });
           const settings = await input.readSettings(join(directory, SETTINGS));
-          await maintenance.run(action, signal, async (work) => {
-            for (const live of driver.keeps) {
-              const source = sources.get(live);
-              if (source === undefined) continue;
-              work.progress(`copying ${sizeText(await checkSpace([source], dirname(live)))}`);
-            }
-            await keptState.replace(
-              {
-                snapshot: name,
-                settings,
-                source: (live) => sources.get(live),
-                check: (parts) =>
-                  verifyShape(
-                    parts.flatMap((part) => {
-                      const source = sources.get(part.live);
-                      return source === undefined ? [] : [[stagedPath(part), basename(source)] as const];
-                    }),
-                    manifest,
-                  ),
-              },
-              work,
-            );
+          await interrupting(async () => {
+            await maintenance.run(action, signal, async (work) => {
+              for (const live of driver.keeps) {
+                const source = sources.get(live);
+                if (source === undefined) continue;
+                work.progress(`copying ${sizeText(await checkSpace([source], dirname(live)))}`);
+              }
+              await keptState.replace(
+                {
+                  snapshot: name,
+                  settings,
+                  source: (live) => sources.get(live),
+                  check: (parts) =>
+                    verifyShape(
+                      parts.flatMap((part) => {
+                        const source = sources.get(part.live);
+                        return source === undefined ? [] : [[stagedPath(part), basename(source)] as const];
+                      }),
+                      manifest,
+                    ),
+                },
+                work,
+              );
+            });
+            await proof.demand(action, signal);
           });
-          await proof.demand(action, signal);
           log('info', 'snapshot restored', { name });
         });
       });

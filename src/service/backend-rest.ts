@@ -1,0 +1,75 @@
+import { RdError } from '../errors.ts';
+import { COMPATIBLE } from '../product.ts';
+import { type Clock, systemClock } from '../reconcile/clock.ts';
+import type { Controllers, Desired } from '../reconcile/contract.ts';
+import type { LoopStatus } from '../reconcile/status.ts';
+import type { LogFile } from '../storage/log-file.ts';
+import { changedInTime } from './backend-wait.ts';
+import type { Maintenance } from './maintenance.ts';
+
+/** Waits for the loop before and after work on the data of the backend. */
+export interface BackendRest {
+  /**
+   * Waits while the backend starts or stops.
+   * @throws RdError `ERR_SNAPSHOT` when that takes too long, `ERR_CANCELLED` by the signal.
+   */
+  begin(action: string, signal: AbortSignal): Promise<void>;
+  /**
+   * Waits until the backend is what it is to be again, or has failed, for a limited time; a service that ends waits no more.
+   * @throws RdError `ERR_CANCELLED` by the signal.
+   */
+  end(signal: AbortSignal): Promise<void>;
+}
+
+export interface BackendRestInput {
+  controllers: Pick<Controllers, 'status' | 'onChange'>;
+  maintenance: Pick<Maintenance, 'heldBy' | 'idle'>;
+  desired(): Desired;
+  log: LogFile['write'];
+  closing: AbortSignal;
+  clock?: Clock;
+}
+
+const MINUTE = 60_000;
+/** The second is what `start --wait` allows for the same. */
+const BEGIN_LIMIT = 2 * MINUTE;
+const END_LIMIT = 10 * MINUTE;
+
+export function createBackendRest(input: BackendRestInput): BackendRest {
+  const { controllers, maintenance, desired, log, closing, clock = systemClock } = input;
+
+  function isBack({ generation, converged, backendState }: LoopStatus): boolean {
+    if (generation !== desired().generation) return false;
+    if (backendState === 'ERROR') return true;
+    return maintenance.idle || maintenance.heldBy() !== undefined ? backendState === 'STOPPED' : converged;
+  }
+
+  return {
+    async begin(action, signal) {
+      if (await changedInTime(controllers, isAtRest, { clock, limitMs: BEGIN_LIMIT, signal })) return;
+      const { backendState } = controllers.status();
+      // The text with which the compatible application refuses at once (api facts, 17.4).
+      throw new RdError(
+        'ERR_SNAPSHOT',
+        `${COMPATIBLE.productName} state is ${backendState}. It must be fully running or fully shut down to perform the action: ${action}`,
+        {
+          advice: `It has been so for ${BEGIN_LIMIT / MINUTE} minutes, and \`rdctl status\` says why. Try again when that is over, or after \`rdctl shutdown\`.`,
+        },
+      );
+    },
+    async end(signal) {
+      const either = AbortSignal.any([signal, closing]);
+      try {
+        const inTime = await changedInTime(controllers, isBack, { clock, limitMs: END_LIMIT, signal: either });
+        if (!inTime) log('warn', 'the backend is not back yet after work on its data');
+      } catch (error) {
+        if (!closing.aborted) throw error;
+      }
+    },
+  };
+}
+
+/** A backend that failed is stopped like any other. */
+function isAtRest({ backendState }: LoopStatus): boolean {
+  return backendState !== 'STARTING' && backendState !== 'STOPPING';
+}

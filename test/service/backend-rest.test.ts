@@ -1,0 +1,127 @@
+import { describe, expect, test } from 'vitest';
+import type { LoopStatus } from '../../src/reconcile/status.ts';
+import { createBackendRest } from '../../src/service/backend-rest.ts';
+
+type Facts = Partial<Pick<LoopStatus, 'backendState' | 'converged' | 'generation'>>;
+
+/** A loop and a clock that stand still until they are told. */
+function stage(facts: Facts, maintenance: { held?: boolean; idle?: boolean } = {}) {
+  const listeners = new Set<(status: LoopStatus) => void>();
+  let status = { generation: 1, converged: false, backendState: 'STARTED', ...facts } as LoopStatus;
+  const sleepers: { ms: number; wake: () => void }[] = [];
+  const closing = new AbortController();
+  const logged: string[] = [];
+  const rest = createBackendRest({
+    controllers: {
+      status: () => status,
+      onChange(listener) {
+        listeners.add(listener);
+        return () => listeners.delete(listener);
+      },
+    },
+    maintenance: { heldBy: () => (maintenance.held ? 'held' : undefined), idle: maintenance.idle ?? false },
+    desired: () => ({ settings: {} as never, power: 'started', generation: 1 }),
+    log: (_level, message) => void logged.push(message),
+    closing: closing.signal,
+    clock: {
+      now: () => 0,
+      sleep: (ms, signal) =>
+        new Promise((wake) => {
+          sleepers.push({ ms, wake });
+          signal.addEventListener('abort', () => wake());
+        }),
+    },
+  });
+  return {
+    rest,
+    closing,
+    logged,
+    sleepers,
+    listeners,
+    become(next: Facts) {
+      status = { ...status, ...next };
+      for (const listener of listeners) listener(status);
+    },
+  };
+}
+
+/** Whether it is still waited for once everything that was due has happened. */
+async function waits(promise: Promise<unknown>): Promise<boolean> {
+  const turn = new Promise((resolve) => setImmediate(resolve, 'waits'));
+  return (await Promise.race([promise, turn])) === 'waits';
+}
+
+const never = new AbortController().signal;
+
+describe('before', () => {
+  test.each(['STARTED', 'STOPPED', 'DISABLED', 'ERROR'] as const)('%s needs no waiting', async (backendState) => {
+    await stage({ backendState }).rest.begin('x', never);
+  });
+
+  test.each(['STARTING', 'STOPPING'] as const)('%s is waited for', async (backendState) => {
+    const { rest, become, listeners } = stage({ backendState });
+    const begun = rest.begin('x', never);
+    become({ backendState: 'STOPPING' });
+    become({ backendState: 'STARTING' });
+    expect(await waits(begun)).toBe(true);
+    become({ backendState: 'STARTED' });
+    await begun;
+    expect(listeners.size).toBe(0);
+  });
+
+  test('not for ever, and the refusal says what to do', async () => {
+    const { rest, sleepers, listeners } = stage({ backendState: 'STARTING' });
+    const begun = rest.begin('Creating snapshot "x"', never);
+    expect(sleepers.map(({ ms }) => ms)).toEqual([120_000]);
+    sleepers[0]?.wake();
+    await expect(begun).rejects.toMatchObject({
+      code: 'ERR_SNAPSHOT',
+      message:
+        'Rancher Desktop state is STARTING. It must be fully running or fully shut down to perform the action: Creating snapshot "x"',
+      advice: expect.stringContaining('rdctl status'),
+    });
+    expect(listeners.size).toBe(0);
+  });
+
+  test('a cancel ends it', async () => {
+    const abort = new AbortController();
+    const begun = stage({ backendState: 'STARTING' }).rest.begin('x', abort.signal);
+    abort.abort();
+    await expect(begun).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
+  });
+});
+
+describe('afterwards', () => {
+  test.each<[Facts, { held?: boolean; idle?: boolean }, boolean]>([
+    [{ converged: true }, {}, false],
+    [{ converged: true, generation: 0 }, {}, true],
+    [{ backendState: 'STARTED' }, {}, true],
+    [{ backendState: 'ERROR' }, {}, false],
+    [{ backendState: 'STOPPED' }, {}, true],
+    [{ backendState: 'STOPPED' }, { held: true }, false],
+    [{ backendState: 'STOPPED' }, { idle: true }, false],
+    [{ backendState: 'STOPPING' }, { idle: true }, true],
+  ])('%j with %j is waited for: %j', async (facts, maintenance, expected) => {
+    expect(await waits(stage(facts, maintenance).rest.end(never))).toBe(expected);
+  });
+
+  test('not for ever, which is logged', async () => {
+    const { rest, sleepers, logged } = stage({ backendState: 'STARTING' });
+    const ended = rest.end(never);
+    expect(sleepers.map(({ ms }) => ms)).toEqual([600_000]);
+    sleepers[0]?.wake();
+    await ended;
+    expect(logged).toHaveLength(1);
+  });
+
+  test('a cancel ends it, and the end of the service without a word', async () => {
+    const abort = new AbortController();
+    const canceled = stage({ backendState: 'STARTING' }).rest.end(abort.signal);
+    abort.abort();
+    await expect(canceled).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
+    const { rest, closing } = stage({ backendState: 'STARTING' });
+    const ended = rest.end(never);
+    closing.abort();
+    await ended;
+  });
+});
