@@ -41,11 +41,11 @@ export function factoryResetRoutes(app: FastifyInstance, { requestFactoryReset, 
   });
 }
 
-/** A destructive call is not guessed at: what is not understood is refused. */
+/** A destructive call is not guessed at: what is not understood is refused, an array, too (api facts, 8). */
 function keepsDownloads(bytes: Buffer): boolean {
   if (bytes.length === 0) return false;
   const body = parseJson(bytes);
-  if (!isObject(body)) throw new RdError('ERR_BODY_INVALID', 'the body of a factory reset is not an object');
+  if (!isObject(body)) throw new RdError('ERR_BODY_INVALID', TEXTS.notJson);
   const { keepSystemImages = false, ...others } = body;
   const [unknown] = Object.keys(others);
   if (unknown !== undefined) {

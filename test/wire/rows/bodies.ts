@@ -6,7 +6,8 @@ const TOO_LONG = Buffer.alloc(LIMIT + 1, ' ');
 
 /** What an endpoint answers to bodies that are none (api facts, 8); always 400 beside a long one. */
 export interface BodyAnswers {
-  empty: string;
+  /** Left out where a body may be. */
+  empty?: string;
   notJson: string;
   null?: string;
   /** A number, a string, a boolean. */

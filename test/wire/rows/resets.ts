@@ -71,8 +71,6 @@ export const resetRows: readonly Row[] = [
     { keepSystemImages: 'false' },
     '"keepSystemImages" is "false", not true or false',
   ),
-  badFactoryReset('an array', '[]', 'the body of a factory reset is not an object'),
-  badFactoryReset('null', 'null', 'the body of a factory reset is not an object'),
-  badFactoryReset('a number', '17', 'the body of a factory reset is not an object'),
-  badFactoryReset('cut off', '{', NOT_JSON),
+  badFactoryReset('another key', { keep: true }, /^"keep" is nothing that a factory reset knows/),
+  ...bodyRows('PUT /v1/factory_reset', { notJson: NOT_JSON, null: NOT_JSON, scalar: NOT_JSON, array: NOT_JSON }),
 ];
