@@ -9,7 +9,13 @@ import { outcomeOf } from './attempt.ts';
 import { currentContext, deselect, type Selection, select, selectionFrom } from './docker-config.ts';
 import type { IntegrationOutcome } from './outcome.ts';
 import type { IntegrationTargets } from './targets.ts';
-import { type EditOperations, editUserFile, missingDirectories, removeEmptyDirectories } from './user-file.ts';
+import {
+  type EditOperations,
+  editUserFile,
+  isFreeOf,
+  missingDirectories,
+  removeEmptyDirectories,
+} from './user-file.ts';
 
 /** What the tests replace. */
 interface ContextSurroundings {
@@ -85,6 +91,7 @@ export async function withdrawContext(
   const outcomes: IntegrationOutcome[] = [];
   if ((await textOf(config).catch(() => '')) !== undefined) {
     const deselected = await outcomeOf({ part: 'docker-context', file: config }, async () => {
+      if (await isFreeOf(config, `"${name}"`)) return 'clean';
       const change = (text: string | undefined) =>
         text === undefined || currentContext(text) !== name
           ? text

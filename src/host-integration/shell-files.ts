@@ -6,7 +6,13 @@ import type { IntegrationOutcome } from './outcome.ts';
 import { PATH_LINES } from './quoting.ts';
 import { withBlock, withoutBlock } from './shell-block.ts';
 import type { IntegrationTargets } from './targets.ts';
-import { type EditOperations, editUserFile, missingDirectories, removeEmptyDirectories } from './user-file.ts';
+import {
+  type EditOperations,
+  editUserFile,
+  isFreeOf,
+  missingDirectories,
+  removeEmptyDirectories,
+} from './user-file.ts';
 
 /** `application.pathManagementStrategy` */
 export type PathStrategy = 'manual' | 'rcfiles';
@@ -103,6 +109,7 @@ async function take({ path }: ShellFile, targets: IntegrationTargets, { operatio
   if (!(await exists(path))) return undefined;
   const { home, identity } = targets;
   return outcomeOf({ part: 'path', file: path }, async () => {
+    if (await isFreeOf(path, bytes(identity.blockStart))) return 'clean';
     let directories = 0;
     const change = (text: string | undefined) => {
       const rest = text === undefined ? { directories: 0 } : withoutBlock(text, marksOf(identity));

@@ -10,6 +10,8 @@ import { ioError, systemCode } from '../storage/io-error.ts';
 
 /** Files of a user that are larger than this are nothing that we would edit. */
 const MOST_BYTES = 4 * 1024 * 1024;
+/** Bytes: what is larger is not searched for something of ours. */
+const MOST_SEARCHED = 256 * 1024 * 1024;
 const ADVICE = 'Make it a plain file that you can write, or do by hand what is wanted there.';
 
 /** The file operations of an edit; tests replace them to let one fail. */
@@ -75,6 +77,21 @@ export async function editUserFile(
   else if (found) await replace(file, found, after, operations);
   else await create(file, after, mode, operations);
   return true;
+}
+
+/**
+ * True when what we would take out is certainly not in a file, wherever its links lead: then it needs no edit, and nothing that
+ * would forbid one matters. `mark` is latin1.
+ */
+export async function isFreeOf(path: string, mark: string): Promise<boolean> {
+  try {
+    const facts = await stat(path);
+    // We never make anything but files.
+    if (!facts.isFile()) return true;
+    return facts.size <= MOST_SEARCHED && !(await readFile(path, 'latin1')).includes(mark);
+  } catch (error) {
+    return ['ENOENT', 'ENOTDIR', 'ELOOP'].includes(systemCode(error) ?? '');
+  }
 }
 
 /** Where the file really is. */

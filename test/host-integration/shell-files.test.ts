@@ -114,6 +114,22 @@ describe('manual', () => {
     expect(readdirSync(join(used.home, '.config'))).toEqual(['mine']);
   });
 
+  test('calls clean what has nothing of ours and could not be edited, and failed what has', async () => {
+    const targets = testTargets({ shells: [] });
+    const outside = join(temporaryDirectory(), 'rc');
+    writeFileSync(outside, 'theirs\n');
+    symlinkSync(outside, join(targets.home, '.bashrc'));
+    symlinkSync('nowhere', join(targets.home, '.zshrc'));
+    mkdirSync(join(targets.home, '.cshrc'));
+    expect((await managePath('manual', targets)).map(({ state }) => state)).toEqual(['clean', 'clean', 'clean']);
+    writeFileSync(outside, `${targets.identity.blockStart}\n${targets.identity.blockEnd}\n`);
+    const [bashrc] = await managePath('manual', targets);
+    expect(bashrc).toMatchObject({
+      state: 'failed',
+      message: expect.stringContaining('outside of the home directory'),
+    });
+  });
+
   test('has nothing to do where nothing was done', async () => {
     const targets = testTargets({ shells: ALL });
     expect(await managePath('manual', targets)).toEqual([]);
