@@ -4,13 +4,14 @@ import { patchOf } from '../plan/patch.ts';
 import type { Clock } from '../reconcile/clock.ts';
 import type { StatusDocument } from '../reconcile/status-document.ts';
 import { fillDefaults } from '../settings/defaults.ts';
-import { pointerTo } from '../settings/leaf-paths.ts';
 import { applyExtensions, changesExtensions } from './apply-extensions.ts';
 import { applyForwards, type ForwardsSent, planForwards } from './apply-forwards.ts';
+import { refuseBlocked } from './blocked.ts';
 import type { Client, SettingsReply, WriteReply } from './client.ts';
 import { hasConverged, waitConverged } from './converge.ts';
 import { ANY_HOST } from './offline.ts';
-import { mentionsForwards, type WantedForwards } from './port-forwards.ts';
+import { withOwnPhases } from './own-phases.ts';
+import { leavingForwards, mentionsForwards, type WantedForwards } from './port-forwards.ts';
 import { withoutLocked } from './skip-locked.ts';
 
 /** How often a plan is made again because somebody else changed the settings in between. */
@@ -50,8 +51,8 @@ export interface ApplyInput {
   signal: AbortSignal;
   /** Asked before anything is destroyed, and again only about a plan that became worse. */
   consent(plan: Plan): Promise<boolean>;
-  /** Last look at plan and live settings before the first write; may throw to stop. Also called when nothing will be written. */
-  inspect?(plan: Plan, live: SettingsReply): Promise<void>;
+  /** Last look at plan, live settings and status before the first write; may throw to stop. Also called when nothing will be written. */
+  inspect?(plan: Plan, live: SettingsReply, status: StatusDocument): Promise<void>;
   onEvent(event: ApplyEvent): void;
   /** A saved plan is obeyed exactly: what moved is an error (`ERR_PLAN_STALE`), never a new plan. */
   exact?: boolean;
@@ -64,6 +65,7 @@ export interface ApplyOutcome {
   skipped: readonly Change[];
   /** Writes that reached the service. */
   writes: number;
+  /** Its phases are those of this apply. */
   status: StatusDocument;
   /** Milliseconds from the first write to the end; the time to decide does not count. */
   ms: number;
@@ -79,6 +81,7 @@ export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
   let approved: Plan | undefined;
   let before: Writes = { count: 0, generation: 0 };
   let begun: number | undefined;
+  let found: StatusDocument | undefined;
   for (let attempt = 1; attempt <= MOST_PLANS; attempt += 1) {
     if (input.signal.aborted) throw new RdError('ERR_CANCELLED', 'Interrupted before anything was changed.');
     const { plan, live, request, skipped } = await makePlan(input);
@@ -89,17 +92,20 @@ export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
       throw consentNeeded(plan);
     }
     approved = plan;
-    await input.inspect?.(plan, live);
+    const now = await input.client.status({ signal: input.signal });
+    found ??= now;
+    await input.inspect?.(plan, live, now);
     begun ??= clock.now();
     const sent = await write(input, plan, request, live, before);
     before = sent;
     if (sent.moved) continue;
-    const { status, writes: finished } = await extensionStage(input, plan, await finish(input, plan, sent));
+    const settled = await finish(input, plan, sent, found);
+    const { status, writes: finished } = await extensionStage(input, plan, settled, found);
     const forwards = await forwardStage(input, plan);
     // What cannot be seen is sent again every time, and is no change for that.
     const writes = finished + (forwards.again ? 0 : forwards.names.length);
     const outcome = writes === 0 ? 'unchanged' : input.wait ? 'applied' : 'sent';
-    return { outcome, plan, skipped, writes, status, ms: clock.now() - begun };
+    return { outcome, plan, skipped, writes, status: withOwnPhases(status, found), ms: clock.now() - begun };
   }
   throw new RdError('ERR_PLAN_STALE', `The settings changed under each of ${MOST_PLANS} plans; ${unsent(before)}.`, {
     advice: 'See who else changes them, and apply again.',
@@ -137,40 +143,8 @@ async function makePlan(input: ApplyInput): Promise<{
   );
   if (skipped.length === 0) return { plan, live, request: input.request, skipped };
   const request = withoutLocked(input.request, skipped);
-  return {
-    plan: await planForwards(input.client, await input.client.plan(request), input.portForwards),
-    live,
-    request,
-    skipped,
-  };
-}
-
-function refuseBlocked(plan: Plan): void {
-  const blocked = plan.changes.filter((change) => change.blocked);
-  const first = blocked[0];
-  if (!first?.blocked) return;
-  const lock = first.blocked.by === 'lock';
-  throw new RdError(
-    lock ? 'ERR_SETTING_LOCKED' : 'ERR_SETTING_UNSUPPORTED',
-    `${blocked.length === 1 ? 'A change' : `${blocked.length} changes`} cannot be made, so nothing was changed.`,
-    {
-      details: blocked.map(blockedLine),
-      findings: blocked.map((change) => ({ pointer: pointerOfChange(change), message: blockedLine(change) })),
-      advice: lock
-        ? 'Take these fields out of the profile, or add --skip-locked to apply the rest.'
-        : `Take these fields out of the profile, or ${plan.target.settingsVersion === undefined ? 'use a driver that supports them' : 'update the application'}.`,
-    },
-  );
-}
-
-function pointerOfChange({ path, key }: Change): string {
-  return pointerTo([...path.split('.'), ...(key === undefined ? [] : [key])]);
-}
-
-/** Sentences about settings name them already. */
-function blockedLine({ path, key, blocked }: Change): string {
-  const message = blocked?.message ?? '';
-  return message.includes(path) ? message : `${key === undefined ? path : `${path}[${key}]`}: ${message}`;
+  const wanted = leavingForwards(input.portForwards, skipped);
+  return { plan: await planForwards(input.client, await input.client.plan(request), wanted), live, request, skipped };
 }
 
 function consentNeeded(plan: Plan): RdError {
@@ -250,18 +224,23 @@ interface Finished {
 }
 
 /** Each extension is a change of the settings of its own, so there is a last thing to wait for. */
-async function extensionStage(input: ApplyInput, plan: Plan, finished: Finished): Promise<Finished> {
+async function extensionStage(
+  input: ApplyInput,
+  plan: Plan,
+  finished: Finished,
+  found: StatusDocument,
+): Promise<Finished> {
   if (!changesExtensions(plan)) return finished;
   const { client, clock, signal, onEvent } = input;
   const begun = clock.now();
   const leftMs = input.leftMs ?? (() => input.timeoutMs - (clock.now() - begun));
   const onBegin = (what: 'install' | 'uninstall', id: string) => onEvent({ type: 'extension', what, id });
   const count = await applyExtensions({ client, plan, clock, signal, leftMs, onBegin });
-  return finish(input, plan, { count: finished.writes + count, generation: 0 });
+  return finish(input, plan, { count: finished.writes + count, generation: 0 }, found);
 }
 
 /** Extensions need a running engine, so a plan with some is waited for in any case. */
-async function finish(input: ApplyInput, plan: Plan, sent: Writes): Promise<Finished> {
+async function finish(input: ApplyInput, plan: Plan, sent: Writes, found: StatusDocument): Promise<Finished> {
   const { client, onEvent } = input;
   let writes = sent.count;
   let status = await client.status();
@@ -283,7 +262,7 @@ async function finish(input: ApplyInput, plan: Plan, sent: Writes): Promise<Fini
     askedMs: input.timeoutMs,
     clock: input.clock,
     signal: input.signal,
-    onStatus: (next) => onEvent({ type: 'progress', status: next }),
+    onStatus: (next) => onEvent({ type: 'progress', status: withOwnPhases(next, found) }),
   });
   return { status, writes };
 }

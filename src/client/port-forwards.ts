@@ -14,6 +14,8 @@ interface ProfileForward extends ForwardKey {
 export interface WantedForwards {
   entries: readonly ProfileForward[];
   exclusive: boolean;
+  /** Names of those that stay as they are, whatever the other two say. */
+  leaves?: readonly string[];
 }
 
 /** Tells whether something that was read from a file is one. */
@@ -50,6 +52,13 @@ export function mentionsForwards({ entries, exclusive }: WantedForwards): boolea
   return entries.length > 0 || exclusive;
 }
 
+/** What is asked for without these changes. */
+export function leavingForwards(wanted: WantedForwards, changes: readonly Change[]): WantedForwards {
+  const leaves = changes.flatMap(({ path, key }) => (path === PATH && key !== undefined ? [key] : []));
+  if (leaves.length === 0) return wanted;
+  return { ...wanted, entries: wanted.entries.filter((entry) => !leaves.includes(forwardName(entry))), leaves };
+}
+
 /** The plan with what becomes of the forwards. `live` is `undefined` where nobody can see which there are. */
 export function withPortForwards(plan: Plan, wanted: WantedForwards, live: ForwardsReport | undefined): Plan {
   if (!mentionsForwards(wanted)) return plan;
@@ -71,11 +80,9 @@ export function withPortForwards(plan: Plan, wanted: WantedForwards, live: Forwa
     };
     const obstacle = live.supported
       ? holderOf(hostPort, wanted, present)
-      : `Port forwards: ${live.reason ?? 'there is no cluster'}.`;
+      : { by: 'unsupported' as const, message: `Port forwards: ${live.reason ?? 'there is no cluster'}.` };
     if (obstacle === undefined) return [change];
-    return [
-      { ...change, severity: 'none', reason: 'it cannot be made', blocked: { by: 'unsupported', message: obstacle } },
-    ];
+    return [{ ...change, severity: 'none', reason: 'it cannot be made', blocked: obstacle }];
   });
   const deletions = gone.map(
     (forward): Change => ({
@@ -141,8 +148,11 @@ function extended(plan: Plan, changes: Change[], radius: Plan['blastRadius'], wa
   };
 }
 
-function removed({ entries, exclusive }: WantedForwards, present: ReadonlyMap<string, ForwardReport>): ForwardReport[] {
-  const keep = new Set(entries.filter(({ hostPort }) => hostPort !== null).map(forwardName));
+function removed(
+  { entries, exclusive, leaves = [] }: WantedForwards,
+  present: ReadonlyMap<string, ForwardReport>,
+): ForwardReport[] {
+  const keep = new Set([...leaves, ...entries.filter(({ hostPort }) => hostPort !== null).map(forwardName)]);
   const drop = new Set(entries.filter(({ hostPort }) => hostPort === null).map(forwardName));
   return [...present]
     .filter(([name]) => drop.has(name) || (exclusive && !keep.has(name)))
@@ -161,12 +171,16 @@ function holderOf(
   hostPort: number,
   wanted: WantedForwards,
   present: ReadonlyMap<string, ForwardReport>,
-): string | undefined {
+): Change['blocked'] {
   if (wanted.exclusive) return undefined;
   const managed = new Set(wanted.entries.map(forwardName));
   const holder = [...present].find(([name, forward]) => forward.hostPort === hostPort && !managed.has(name));
   if (!holder) return undefined;
-  return `127.0.0.1:${hostPort} is forwarded to ${holder[0]}, which the profile leaves alone.`;
+  return {
+    by: 'unsupported',
+    message: `127.0.0.1:${hostPort} is forwarded to ${holder[0]}, which the profile leaves alone.`,
+    advice: 'Choose another host port, or name the forward that has it in the profile, too.',
+  };
 }
 
 function failedWarnings({ entries }: WantedForwards, present: ReadonlyMap<string, ForwardReport>): string[] {

@@ -26,8 +26,8 @@ export interface Change {
   severity: Severity;
   /** Why it costs that, as a clause: `the engine is another program`. */
   reason: string;
-  /** Set when the change cannot be made; the sentence names the lock or the driver's reason. */
-  blocked?: { by: 'lock' | 'unsupported'; message: string };
+  /** Set when the change cannot be made; the sentence names the lock or the driver's reason. `advice`: what would help, where that depends. */
+  blocked?: { by: 'lock' | 'unsupported'; message: string; advice?: string };
 }
 
 /** Something a plan interrupts, hides or destroys. `lost` is true only for what cannot be had back. */

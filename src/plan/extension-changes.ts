@@ -14,15 +14,21 @@ export interface ExtensionGate {
   allowed: Settings['application']['extensions']['allowed'];
 }
 
+const PERMIT = 'Permit it in "application.extensions.allowed.list", or take it out of the profile.';
+
 /** Why an extension cannot be installed, upgraded or uninstalled; undefined when it can. */
 export function extensionBlock({ key = '', after }: Difference, gate: ExtensionGate): Change['blocked'] {
   if (gate.power === 'stopped') {
     const message = `"${EXTENSIONS}" can be changed only while an engine runs, and the backend is to be stopped.`;
-    return { by: 'unsupported', message };
+    return {
+      by: 'unsupported',
+      message,
+      advice: 'Have the backend run with `state: started`, or leave the extensions as they are.',
+    };
   }
   if (after === undefined || isPermitted(key, after, gate)) return undefined;
   const message = `"${EXTENSIONS}": "application.extensions.allowed.list" does not permit ${key}:${String(after)}.`;
-  return { by: 'unsupported', message };
+  return { by: 'unsupported', message, advice: PERMIT };
 }
 
 /** Nothing that runs is interrupted by any of it. */
@@ -56,7 +62,7 @@ export function refusedExtensions(
       const difference: Difference = { path: EXTENSIONS, key, action: 'delete', before: tag };
       const wanted = isObject(asked) && Object.hasOwn(asked, key);
       const message = `"${EXTENSIONS}" asks for ${key}:${tag}, which "application.extensions.allowed.list" does not permit.`;
-      const blocked: Change['blocked'] = wanted ? { by: 'unsupported', message } : undefined;
+      const blocked: Change['blocked'] = wanted ? { by: 'unsupported', message, advice: PERMIT } : undefined;
       const cost: Cost = {
         severity: 'live',
         reason: 'the list of allowed extensions does not permit it; it is uninstalled',

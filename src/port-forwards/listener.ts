@@ -95,9 +95,18 @@ function listen(server: Server, hostPort: number): Promise<number> {
 function refused(port: number, cause: Error): RdError {
   const code = 'code' in cause ? String(cause.code) : '';
   if (code === 'EADDRINUSE')
-    return new RdError('ERR_PORT_IN_USE', `${HOST}:${port} is in use by another program`, { cause });
+    return new RdError('ERR_PORT_IN_USE', `${HOST}:${port} is in use by another program`, {
+      cause,
+      advice: 'Use another host port, or end the program that has this one.',
+    });
   if (code === 'EACCES' || code === 'EPERM') {
-    return new RdError('ERR_FORBIDDEN', `this user may not open ${HOST}:${port}`, { cause });
+    return new RdError('ERR_FORBIDDEN', `this user may not open ${HOST}:${port}`, {
+      cause,
+      advice: 'Use a host port from 1024 on.',
+    });
   }
-  return new RdError('ERR_IO', `${HOST}:${port} cannot be opened: ${cause.message}`, { cause });
+  return new RdError('ERR_IO', `${HOST}:${port} cannot be opened: ${cause.message}`, {
+    cause,
+    advice: 'Use another host port.',
+  });
 }

@@ -162,10 +162,13 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
     const holder = others.find((entry) => wanted.hostPort !== 0 && entry.wanted.hostPort === wanted.hostPort);
     if (holder) {
       const text = `127.0.0.1:${wanted.hostPort} is forwarded to ${forwardName(holder.wanted)}`;
-      throw new RdError('ERR_PORT_IN_USE', text);
+      throw new RdError('ERR_PORT_IN_USE', text, { advice: 'Use another host port, or remove that forward.' });
     }
-    if (others.length >= MOST_FORWARDS)
-      throw new RdError('ERR_FORBIDDEN', `there are ${MOST_FORWARDS} forwards already`);
+    if (others.length >= MOST_FORWARDS) {
+      throw new RdError('ERR_FORBIDDEN', `there are ${MOST_FORWARDS} forwards already`, {
+        advice: 'Remove some of them.',
+      });
+    }
     const same = before !== undefined && before.wanted.hostPort === wanted.hostPort;
     if (same && (before.listener || !up)) return reportOf(before, up);
     const next: Entry = { wanted };
@@ -240,5 +243,7 @@ function noCluster(driver: string): string {
 }
 
 function unsupported(driver: string): RdError {
-  return new RdError('ERR_SETTING_UNSUPPORTED', noCluster(driver));
+  return new RdError('ERR_SETTING_UNSUPPORTED', noCluster(driver), {
+    advice: 'Use a driver that has a cluster, or leave port forwards out.',
+  });
 }

@@ -193,7 +193,7 @@ describe('a backend that gave up', () => {
   test('is asked to try again, though nothing differs', async () => {
     const again = statusWith({ converged: false, backendState: 'STARTING', generation: 4 });
     const done = statusWith({ generation: 4, observedGeneration: 4 });
-    const { client, writes } = scripted({ plans: [planWith([])], statuses: [failed, again, done] });
+    const { client, writes } = scripted({ plans: [planWith([])], statuses: [failed, failed, again, done] });
     const running = input(client);
     expect(await applyDesired(running)).toMatchObject({ outcome: 'applied', writes: 1, status: { generation: 4 } });
     expect(writes()).toEqual([{ call: 'power', body: 'STARTED' }]);
@@ -206,6 +206,30 @@ describe('a backend that gave up', () => {
     await expect(applyDesired(input(client))).rejects.toMatchObject({ code: 'ERR_CONVERGE_FAILED' });
     expect(writes()).toEqual([]);
   });
+});
+
+test('the phases of an apply are those that were not over before its first write', async () => {
+  const phase = (name: string, startedAt: string, ms?: number) => ({
+    name,
+    startedAt,
+    ...(ms === undefined ? {} : { ms }),
+  });
+  const over = phase('engine start', '2026-01-02T03:04:05.000Z', 1);
+  const begun = phase('cluster start', '2026-01-02T03:04:06.000Z');
+  const own = phase('engine start', '2026-01-02T03:05:00.000Z', 2);
+  const ended = { ...begun, ms: 3 };
+  const { client } = scripted({
+    plans: [planWith([ENGINE_CHANGE])],
+    statuses: [
+      statusWith({ phases: [over, begun] }),
+      statusWith({ converged: false, phases: [over, begun] }),
+      statusWith({ phases: [over, ended, own] }),
+    ],
+  });
+  const running = input(client);
+  expect((await applyDesired(running)).status.phases).toEqual([ended, own]);
+  const shown = running.events.flatMap((event) => (event.type === 'progress' ? event.status.phases : []));
+  expect(shown).toEqual([ended, own]);
 });
 
 describe('refusals come before any write', () => {
@@ -261,6 +285,32 @@ test('what the driver does not support is passed over where that is asked for, a
   await expect(applyDesired(input(locked.client, { request, skipUnsupported: true }))).rejects.toMatchObject({
     code: 'ERR_SETTING_LOCKED',
   });
+});
+
+test('a forward that the driver cannot make does not keep the rest from coming back', async () => {
+  const plans = [planWith([ENGINE_CHANGE])];
+  const entries = [{ namespace: 'default', service: 'web', k8sPort: 80, hostPort: 8080 }];
+  const portForwards = { entries, exclusive: true };
+  const { client, writes } = scripted({ plans });
+  const outcome = await applyDesired(input(client, { portForwards, skipUnsupported: true }));
+  expect(outcome.skipped).toMatchObject([{ path: 'portForwards', key: 'default/web:80' }]);
+  expect(writes().map(({ call }) => call)).toEqual(['put']);
+});
+
+test('what would help depends on what is in the way', async () => {
+  const blocked = (one: Change['blocked']) => ({ ...LOCKED, ...(one ? { blocked: one } : {}) });
+  const adviceOf = async (...changes: Change[]) => {
+    const { client } = scripted({ plans: [planWith(changes)] });
+    return applyDesired(input(client)).then(
+      () => undefined,
+      (error: RdError) => error.advice,
+    );
+  };
+  expect(await adviceOf(LOCKED)).toMatch(/--skip-locked/);
+  expect(await adviceOf(blocked({ by: 'unsupported', message: 'no' }))).toMatch(/use a driver that supports it\.$/);
+  const permit = { by: 'unsupported' as const, message: 'no', advice: 'Permit it.' };
+  expect(await adviceOf(blocked(permit), blocked(permit))).toBe('Permit it.');
+  expect(await adviceOf(LOCKED, blocked(permit))).toMatch(/--skip-locked .* Permit it\.$/);
 });
 
 describe('consent', () => {
