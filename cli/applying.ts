@@ -1,8 +1,10 @@
 import type { Locate } from '../profiles/places.ts';
 import { type ApplyInput, applyDesired } from '../src/client/apply.ts';
-import type { WantedForwards } from '../src/client/port-forwards.ts';
+import type { Client } from '../src/client/client.ts';
+import { NO_FORWARDS, type WantedForwards } from '../src/client/port-forwards.ts';
 import type { SavedPlan } from '../src/client/saved-plan.ts';
 import { RdError } from '../src/errors.ts';
+import type { JsonObject } from '../src/json.ts';
 import type { PlanRequest, Target } from '../src/plan/change.ts';
 import { PRODUCT } from '../src/product.ts';
 import { lockApply } from '../src/storage/home-lock.ts';
@@ -17,11 +19,17 @@ import { runningService, type Service, targetOf } from './service.ts';
 import { requireNamed } from './targets.ts';
 import type { View } from './views/view.ts';
 
+/** The state that is asked for. */
+export interface Asked {
+  request: PlanRequest;
+  /** Absent where they should come back and nobody knows which there were. */
+  portForwards?: WantedForwards;
+}
+
 /** What is to be made so. With `saved`, exactly that plan or nothing. */
 export interface Wanted {
   /** A function where it depends on who is asked. */
-  request: PlanRequest | ((target: Target) => PlanRequest);
-  portForwards: WantedForwards;
+  asked: Asked | ((target: Target) => Asked);
   saved?: SavedPlan;
   /** What was there before is asked for: a setting that cannot be had any more must not keep the others from coming back. */
   goesBack?: boolean;
@@ -46,6 +54,8 @@ export interface ApplyOptions {
   target?: string;
 }
 
+const FORWARDS_UNKNOWN = 'Which port forwards there were was not recorded, so they stay as they are.';
+
 /** A service, and whether this apply has started it without the backend that is to run. */
 interface Found extends Service {
   heldBack?: boolean;
@@ -57,7 +67,7 @@ export async function applyNow(options: ApplyOptions): Promise<void> {
   const { io } = caller;
   let begun = wallClock.now();
   const leftMs = () => Math.max(0, timeoutMs - (wallClock.now() - begun));
-  if (wanted.saved || typeof wanted.request === 'function') await refuseStrange(options, leftMs);
+  if (wanted.saved || typeof wanted.asked === 'function') await refuseStrange(options, leftMs);
   const lock = await lockApply(where.applyLock, {
     timeoutMs,
     onWait: ({ pid, since }) => view.event({ type: 'lock-held', pid, since }),
@@ -70,11 +80,13 @@ export async function applyNow(options: ApplyOptions): Promise<void> {
     const target = targetOf(service.status);
     const { checkTarget, checkFresh } = wanted.saved ? await import('../src/client/saved-plan.ts') : {};
     if (wanted.saved) checkTarget?.(wanted.saved, target);
+    const { request, portForwards } = askedOf(wanted, target);
+    if (!portForwards) view.warnings([FORWARDS_UNKNOWN]);
     let sent = false;
     const input: ApplyInput = {
       client,
-      request: requestFor(wanted, target),
-      portForwards: wanted.portForwards,
+      request,
+      portForwards: portForwards ?? NO_FORWARDS,
       skipLocked: options.skipLocked,
       skipUnsupported: wanted.goesBack === true,
       wait: options.wait,
@@ -91,8 +103,7 @@ export async function applyNow(options: ApplyOptions): Promise<void> {
         begun += wallClock.now() - asked;
         return answer;
       },
-      async inspect(plan, live) {
-        const now = await client.status({ signal: io.signal });
+      async inspect(plan, live, now) {
         const { power } = service.heldBack ? service.status : now;
         const { generation } = now;
         if (wanted.saved) {
@@ -100,8 +111,7 @@ export async function applyNow(options: ApplyOptions): Promise<void> {
           checkFresh?.(wanted.saved, plan, { settings, locks: await client.locked(), power, generation });
         }
         if (plan.changes.length === 0) return;
-        const { keepPrevious } = await import('../src/client/previous.ts');
-        await keepPrevious(where, { target, settings: live.settings, power }, new Date());
+        await keepWayBack(client, where, { target, settings: live.settings, power });
       },
       onEvent(event) {
         if (event.type === 'sent') sent = true;
@@ -138,11 +148,27 @@ async function refuseStrange({ wanted, caller, where }: ApplyOptions, leftMs: ()
   const idle = { product: PRODUCT.name, home: where.data, driver, simulated: driver === 'simulated' };
   const target = service ? targetOf(service.status) : idle;
   if (wanted.saved) checkTarget(wanted.saved, target);
-  requestFor(wanted, target);
+  askedOf(wanted, target);
 }
 
-function requestFor({ request }: Wanted, target: Target): PlanRequest {
-  return typeof request === 'function' ? request(target) : request;
+function askedOf({ asked }: Wanted, target: Target): Asked {
+  return typeof asked === 'function' ? asked(target) : asked;
+}
+
+async function keepWayBack(
+  client: Client,
+  where: Places,
+  found: { target: Target; settings: JsonObject; power: 'started' | 'stopped' },
+): Promise<void> {
+  const { keepPrevious } = await import('../src/client/previous.ts');
+  const forwards = await client.portForwards();
+  const portForwards = forwards?.portForwards.map(({ namespace, service, k8sPort, hostPort }) => ({
+    namespace,
+    service,
+    k8sPort,
+    hostPort,
+  }));
+  await keepPrevious(where, { ...found, ...(portForwards ? { portForwards } : {}) }, new Date());
 }
 
 async function serviceFor(
@@ -192,7 +218,7 @@ async function serviceFor(
  * A service that is started for a profile with a power state begins stopped, so that it does not start what the settings then
  * restart. What an earlier one left running is not stopped for that, and a saved plan was made for the power as it is.
  */
-function firstPower({ request, saved }: Wanted, running: boolean): 'keep' | 'stopped' {
-  const leavesPower = typeof request !== 'function' && request.state === 'unmanaged';
+function firstPower({ asked, saved }: Wanted, running: boolean): 'keep' | 'stopped' {
+  const leavesPower = typeof asked !== 'function' && asked.request.state === 'unmanaged';
   return leavesPower || saved || running ? 'keep' : 'stopped';
 }

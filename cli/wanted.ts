@@ -33,21 +33,20 @@ export async function wantedOf({ files, args, previous, io, view, where }: Wante
     );
   }
   if (previous) {
-    const { previousRequest } = await import('../src/client/previous.ts');
-    return { request: await previousRequest(where), portForwards: NO_FORWARDS, goesBack: true };
+    const { previousState } = await import('../src/client/previous.ts');
+    return { asked: await previousState(where), goesBack: true };
   }
   const profile = files.length > 0 ? await desiredOf(files, io, view) : undefined;
   if (planFile === undefined) {
     if (!profile) throw new RdError('ERR_USAGE', 'nothing to apply was given');
-    return { request: profile.request, portForwards: forwardsOf(profile), locate: profile.locate };
+    return { asked: { request: profile.request, portForwards: forwardsOf(profile) }, locate: profile.locate };
   }
   const { readSavedPlan, replayRequest } = await import('../src/client/saved-plan.ts');
   const saved = readSavedPlan(await planText(resolve(io.cwd, planFile), planFile), planFile);
   const { locate } = profile ?? {};
   const portForwards = profile ? forwardsOf(profile) : (saved.saved.portForwards ?? NO_FORWARDS);
   return {
-    request: replayRequest(saved, profile?.request, portForwards),
-    portForwards,
+    asked: { request: replayRequest(saved, profile?.request, portForwards), portForwards },
     saved,
     ...(locate ? { locate } : {}),
   };

@@ -8,6 +8,7 @@ import { FIELDS } from '../settings/fields.gen.ts';
 import { readIfThere, writeFileAtomic } from '../storage/atomic-file.ts';
 import { ioError, systemCode } from '../storage/io-error.ts';
 import type { Places } from '../storage/places.ts';
+import { isWantedForwards, type WantedForwards } from './port-forwards.ts';
 import { isSameTarget, isTarget, targetName } from './target.ts';
 
 /** What an apply found before it wrote, so that there is a way back. */
@@ -17,6 +18,14 @@ interface Previous {
   target: Target;
   settings: JsonObject;
   power: 'started' | 'stopped';
+  /** Absent where nobody can see them, and in the files of older releases. */
+  portForwards?: WantedForwards['entries'];
+}
+
+/** What brings it back. Without `portForwards` nobody knows which there were. */
+interface WayBack {
+  request: PlanRequest;
+  portForwards?: WantedForwards;
 }
 
 /** One file for each home that was changed from here, so that no service is given the state of another. */
@@ -25,7 +34,7 @@ const FILE = /^before-apply-[0-9a-f]{16}\.json$/;
 /** Keeps the state before an apply that is about to write (file mode 0600: settings may hold a proxy password). */
 export async function keepPrevious(
   where: Places,
-  before: Pick<Previous, 'target' | 'settings' | 'power'>,
+  before: Omit<Previous, 'formatVersion' | 'savedAt'>,
   now: Date,
 ): Promise<void> {
   const previous: Previous = { formatVersion: 1, savedAt: now.toISOString(), ...before };
@@ -33,10 +42,10 @@ export async function keepPrevious(
 }
 
 /**
- * Finds the request that brings the state of a target before its last apply back. Throws `ERR_NOT_FOUND` when none was kept;
+ * Finds what brings the state of a target before its last apply back. Throws `ERR_NOT_FOUND` when none was kept;
  * the function throws `ERR_WRONG_TARGET` when none was kept for that target, and `ERR_IO` for a file that cannot be used.
  */
-export async function previousRequest(where: Places): Promise<(target: Target) => PlanRequest> {
+export async function previousState(where: Places): Promise<(target: Target) => WayBack> {
   const kept = await keptFiles(where.state);
   if (kept.size === 0) {
     throw new RdError('ERR_NOT_FOUND', 'There is nothing to go back to: no apply has changed anything here.', {
@@ -48,9 +57,10 @@ export async function previousRequest(where: Places): Promise<(target: Target) =
     const text = kept.get(file);
     const previous = text === undefined ? undefined : parse(text, join(where.state, file));
     if (!previous || !isSameTarget(previous.target, target)) throw strange(previous, target);
-    const { settings } = previous;
+    const { settings, power, portForwards: entries } = previous;
     const maps = FIELDS.filter((field) => field.type.startsWith('map<'));
-    return { settings, state: previous.power, prune: maps.map((field) => field.path) };
+    const request: PlanRequest = { settings, state: power, prune: maps.map((field) => field.path) };
+    return { request, ...(entries ? { portForwards: { entries, exclusive: true } } : {}) };
   };
 }
 
@@ -98,5 +108,7 @@ function parse(text: string, file: string): Previous {
 
 function isPrevious(value: unknown): value is Previous {
   if (!isObject(value) || value.formatVersion !== 1 || typeof value.savedAt !== 'string') return false;
+  const { portForwards: entries } = value;
+  if (entries !== undefined && !isWantedForwards({ entries, exclusive: true })) return false;
   return isObject(value.settings) && isTarget(value.target) && (value.power === 'started' || value.power === 'stopped');
 }

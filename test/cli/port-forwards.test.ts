@@ -111,6 +111,36 @@ test('may be asked for while the cluster is off, and open with it', async () => 
   await expect.poll(forwards).toEqual([`web ${port} listening`]);
 });
 
+test('apply --previous brings back those that were there, and takes away the others', async () => {
+  const { profile, run, forwards, proxy, cwd } = await stage();
+  const { env } = proxy;
+  const [a, b, c] = [await freePort(), await freePort(), await freePort()];
+  profile(`portForwards: [${forward('web', 80, a)}, ${forward('kubernetes', 443, b)}]`);
+  await run('apply');
+  const before = (await forwards()).sort();
+  profile(`portForwards: [${forward('web', 'http', c)}]\nprune: [portForwards]`);
+  await run('apply');
+  expect(await forwards()).toEqual([`web ${c} listening`]);
+  const back = await rdctl(['apply', '--previous'], { env, cwd });
+  expect(back).toMatchObject({ exit: 0 });
+  expect(back.err).not.toContain('warning');
+  expect((await forwards()).sort()).toEqual(before);
+  expect((await rdctl(['apply', '--previous'], { env, cwd })).exit).toBe(0);
+  expect(await forwards()).toEqual([`web ${c} listening`]);
+});
+
+test('an apply of forwards alone shows no phase of what was before it', async () => {
+  const { profile, run, proxy, cwd } = await stage();
+  const { env } = proxy;
+  profile(`portForwards: [${forward('web', 80, await freePort())}]`);
+  const { out, err } = await run('apply');
+  expect(out).toMatch(/^Converged in /);
+  expect(err).not.toMatch(/cluster start|engine start/);
+  profile(`portForwards: [${forward('web', 80, await freePort())}]`);
+  const { out: json } = await rdctl(['apply', '-f', 'p.yaml', '-o', 'json'], { env, cwd });
+  expect(JSON.parse(json)).toMatchObject({ outcome: 'applied', phases: [] });
+});
+
 test('names a port of another program, and says what is planned with no service running', async () => {
   const { profile, run, service, forwards, client, env, cwd } = await stage();
   const server = createServer();
@@ -122,6 +152,7 @@ test('names a port of another program, and says what is planned with no service 
   const { exit, err } = await run('apply');
   expect(exit).toBe(1);
   expect(err).toContain(`The forward default/web:80 could not be set: 127.0.0.1:${taken} is in use by another program`);
+  expect(err).toContain('\nUse another host port, or end the program that has this one.\n');
   expect(await forwards()).toEqual([]);
   const port = await freePort();
   await client.addPortForward({ namespace: 'default', service: 'web', k8sPort: 80, hostPort: port });

@@ -1,7 +1,7 @@
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { keepPrevious, previousRequest } from '../../src/client/previous.ts';
+import { keepPrevious, previousState } from '../../src/client/previous.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { places } from '../../src/storage/places.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
@@ -17,10 +17,13 @@ async function kept() {
 }
 
 test('the same home with another driver is another target', async () => {
-  const requestFor = await previousRequest(await kept());
-  expect(requestFor(TARGET)).toMatchObject({ state: 'stopped', settings: { containerEngine: { name: 'moby' } } });
-  expect(requestFor(TARGET).prune).toContain('application.extensions.installed');
-  expect(() => requestFor({ ...TARGET, driver: 'host' })).toThrow(
+  const wayBackFor = await previousState(await kept());
+  expect(wayBackFor(TARGET).request).toMatchObject({
+    state: 'stopped',
+    settings: { containerEngine: { name: 'moby' } },
+  });
+  expect(wayBackFor(TARGET).request.prune).toContain('application.extensions.installed');
+  expect(() => wayBackFor({ ...TARGET, driver: 'host' })).toThrow(
     expect.objectContaining({
       code: 'ERR_WRONG_TARGET',
       message: expect.stringMatching(/with driver simulated, and this is .* with driver host/),
@@ -28,12 +31,25 @@ test('the same home with another driver is another target', async () => {
   );
 });
 
+test('port forwards come back alone; a record without them says nothing about them', async () => {
+  const where = await kept();
+  expect((await previousState(where))(TARGET)).not.toHaveProperty('portForwards');
+  const portForwards = [{ namespace: 'default', service: 'web', k8sPort: 80, hostPort: 8080 }];
+  await keepPrevious(where, { target: TARGET, settings: SETTINGS, power: 'stopped', portForwards }, new Date(0));
+  expect((await previousState(where))(TARGET).portForwards).toEqual({ entries: portForwards, exclusive: true });
+  const [name = ''] = readdirSync(where.state);
+  const file = join(where.state, name);
+  writeFileSync(file, readFileSync(file, 'utf8').replace('"service": "web"', '"service": 5'));
+  const wayBackFor = await previousState(where);
+  expect(() => wayBackFor(TARGET)).toThrow(expect.objectContaining({ code: 'ERR_IO' }));
+});
+
 test('a file that does not hold a state is named', async () => {
   const where = await kept();
   const [name = ''] = readdirSync(where.state);
   writeFileSync(join(where.state, name), '{"formatVersion":1}');
-  const requestFor = await previousRequest(where);
-  expect(() => requestFor(TARGET)).toThrow(
+  const wayBackFor = await previousState(where);
+  expect(() => wayBackFor(TARGET)).toThrow(
     expect.objectContaining({ code: 'ERR_IO', message: expect.stringContaining(name) }),
   );
 });
