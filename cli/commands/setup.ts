@@ -1,8 +1,10 @@
 import { RdError } from '../../src/errors.ts';
 import { manageAutostart } from '../../src/host-integration/autostart.ts';
 import { writeLauncher } from '../../src/host-integration/launcher.ts';
+import { adoptPlaces, requireAdopted } from '../../src/storage/adoption.ts';
+import { homeOf } from '../absence.ts';
 import { noArguments, usage } from '../arguments.ts';
-import { defineCommand } from '../command.ts';
+import { defineCommand, type Io } from '../command.ts';
 import { hostTargets } from '../host-targets.ts';
 
 export const setup = defineCommand({
@@ -25,7 +27,11 @@ are; \`rdctl set --application.auto-start\` changes both.`,
         advice: 'Unset RDCTL_HOME for the installation that the computer is to start.',
       });
     }
-    if (wanted) await writeLauncher(targets);
+    await requireOurs(wanted, io);
+    if (wanted) {
+      const { kept } = await writeLauncher(targets);
+      if (kept !== undefined) io.err(`notice: what was in the place of our launcher is kept as ${kept}\n`);
+    }
     const { state, file, message } = await manageAutostart(wanted, targets);
     if (state === 'managed' || state === 'clean') return 0;
     throw new RdError('ERR_IO', `the autostart entry ${file} is not as wanted: ${message}`, {
@@ -33,3 +39,10 @@ are; \`rdctl set --application.auto-start\` changes both.`,
     });
   },
 });
+
+/** In drop-in mode nothing of the compatible application is changed before it was adopted; an empty place becomes ours when we put something there. */
+async function requireOurs(wanted: boolean, io: Io): Promise<void> {
+  const here = homeOf(io);
+  if (!wanted) return requireAdopted(here);
+  await adoptPlaces(here, { adopt: false, now: Date.now() });
+}

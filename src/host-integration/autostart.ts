@@ -18,6 +18,9 @@ interface AutostartSurroundings {
 /** Lines of a desktop entry that are ours alone. */
 const MARK = 'X-Rdctl-Managed';
 const DIRECTORIES = 'X-Rdctl-Directories';
+/** A value of the registry has no room for a mark; the end of the path is ours alone, whatever the console makes of the rest. */
+const STARTS_US = new RegExp(`\\\\${PRODUCT.name}\\.cmd" start$`, 'i');
+const FOREIGN = 'somebody else has made this entry';
 
 /** Makes or removes the entry that starts the service when the user logs in. Never throws. */
 export async function manageAutostart(
@@ -30,14 +33,16 @@ export async function manageAutostart(
     const runKey = around.runKey ?? windowsRunKey;
     const name = identity.autostart.win32;
     return outcomeOf({ part: 'autostart', file: runKey.place(name) }, async () => {
+      const command = await runKey.get(name);
+      if (command !== undefined && !STARTS_US.test(command)) return { left: FOREIGN };
       if (wanted) await runKey.set(name, `"${launcherOf(targets)}" start`);
-      else await runKey.remove(name);
+      else if (command !== undefined) await runKey.remove(name);
       return wanted ? 'managed' : 'clean';
     });
   }
   return outcomeOf({ part: 'autostart', file: autostartFile }, async () => {
     const text = await readIfThere(autostartFile);
-    if (text !== undefined && !isOurs(text, targets)) return { left: 'somebody else has made this entry' };
+    if (text !== undefined && !isOurs(text, targets)) return { left: FOREIGN };
     if (!wanted && text === undefined) return 'clean';
     const directories = text === undefined ? await missingDirectories(autostartFile) : directoriesOf(text);
     const next = wanted ? bytes(entryText(targets, directories)) : undefined;
@@ -90,9 +95,8 @@ function execWord(text: string): string {
   return quoted.replaceAll('\\', '\\\\').replaceAll('%', '%%');
 }
 
-/** In drop-in mode the name is ours whoever made it. */
-function isOurs(text: string, { platform, identity }: IntegrationTargets): boolean {
-  if (identity.dockerContext !== PRODUCT.name) return true;
+/** By what is in it: in drop-in mode the compatible application makes one of the same name. */
+function isOurs(text: string, { platform }: IntegrationTargets): boolean {
   return platform === 'darwin' ? agentOf(text)?.[MARK] === true : new RegExp(`^${MARK}=true$`, 'm').test(text);
 }
 

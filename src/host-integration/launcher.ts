@@ -1,21 +1,55 @@
-import { DROP_IN, DROP_IN_IDENTITY } from '../product.ts';
+import { lstat, readFile, rename } from 'node:fs/promises';
+import { DROP_IN, DROP_IN_IDENTITY, PRODUCT } from '../product.ts';
 import { writeFileAtomic } from '../storage/atomic-file.ts';
+import { ioError, systemCode } from '../storage/io-error.ts';
 import { shellWord } from './quoting.ts';
 import { type IntegrationTargets, launcherOf } from './targets.ts';
 
+/** Stands in every launcher of ours: what lacks it was made by somebody else. */
+const MARK = `written by ${PRODUCT.name}: it starts ${PRODUCT.name}`;
+/** Launchers are some hundred bytes long; what is longer is none. */
+const MOST_BYTES = 65_536;
+
 /**
  * Writes the program that stands for this tool on the PATH: it starts the present Node with the present script, so that it works
- * where neither is on the PATH. In drop-in mode it says so itself: at login, and in scripts, nobody has set the variable. The directory is ours and goes with the rest of our files.
+ * where neither is on the PATH. In drop-in mode it says so itself: at login, and in scripts, nobody has set the variable. What somebody else
+ * put there under its name, as the compatible application does in drop-in mode, gets a second name. Call it in directories that are ours or were adopted.
+ * @returns the second name, where there was something of somebody else.
  * @throws RdError `ERR_IO` when it cannot be written.
  */
-export async function writeLauncher(targets: IntegrationTargets): Promise<string> {
+export async function writeLauncher(targets: IntegrationTargets): Promise<{ kept?: string }> {
   const path = launcherOf(targets);
   const { self, platform, identity } = targets;
   const dropIn = identity === DROP_IN_IDENTITY;
   const text =
     platform === 'win32'
-      ? `@echo off\r\n${dropIn ? `set "RDCTL_COMPAT=${DROP_IN}"\r\n` : ''}${self.map((word) => `"${word}"`).join(' ')} %*\r\n`
-      : `#!/bin/sh\n${dropIn ? `export RDCTL_COMPAT=${DROP_IN}\n` : ''}exec ${self.map(shellWord).join(' ')} "$@"\n`;
+      ? `@echo off\r\nrem ${MARK}\r\n${dropIn ? `set "RDCTL_COMPAT=${DROP_IN}"\r\n` : ''}${self.map((word) => `"${word}"`).join(' ')} %*\r\n`
+      : `#!/bin/sh\n# ${MARK}\n${dropIn ? `export RDCTL_COMPAT=${DROP_IN}\n` : ''}exec ${self.map(shellWord).join(' ')} "$@"\n`;
+  const kept = await keepForeign(path);
   await writeFileAtomic(path, text, { mode: 0o755 });
-  return path;
+  return kept === undefined ? {} : { kept };
+}
+
+/** A link is never ours, wherever it leads. */
+async function keepForeign(path: string): Promise<string | undefined> {
+  try {
+    const found = await lookAt(path);
+    if (!found) return undefined;
+    if (found.isFile() && found.size <= MOST_BYTES && (await readFile(path, 'utf8')).includes(MARK)) return undefined;
+    for (let number = 1; ; number += 1) {
+      const name = `${path}.before-${PRODUCT.name}${number === 1 ? '' : `-${number}`}`;
+      if (await lookAt(name)) continue;
+      await rename(path, name);
+      return name;
+    }
+  } catch (cause) {
+    throw ioError('keep', path, cause);
+  }
+}
+
+async function lookAt(path: string) {
+  return lstat(path).catch((cause: unknown) => {
+    if (systemCode(cause) === 'ENOENT') return undefined;
+    throw cause;
+  });
 }

@@ -136,9 +136,12 @@ async function fulfil(
 ): Promise<IntegrationOutcome[]> {
   const found: IntegrationOutcome[] = [];
   if (!before) {
-    await writeLauncher(targets).catch((error: unknown) =>
-      log.write('warn', 'the launcher cannot be written', { error }),
-    );
+    try {
+      const { kept } = await writeLauncher(targets);
+      if (kept !== undefined) log.write('info', 'what was in the place of the launcher is kept', { file: kept });
+    } catch (error) {
+      log.write('warn', 'the launcher cannot be written', { error });
+    }
   }
   // Windows has no such files; its setting can only be `manual`.
   if (targets.platform !== 'win32' && before?.path !== wish.path) found.push(...(await managePath(wish.path, targets)));

@@ -1,8 +1,11 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { requireAdopted } from '../../src/storage/adoption.ts';
+import { places } from '../../src/storage/places.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
+import { fingerprint } from '../helpers/user-home.ts';
 
 function userEnv(): Record<string, string> {
   const home = temporaryDirectory();
@@ -42,6 +45,64 @@ describe('setup', () => {
     });
     expect(exit).toBe(1);
     expect(err).toContain('RDCTL_HOME keeps this installation to itself');
+  });
+});
+
+describe('in drop-in mode', () => {
+  /** As the other application leaves it, below the home directory. */
+  const originals: Record<string, string> = {
+    'config/rancher-desktop/settings.json': '{"version":10}',
+    'config/autostart/rancher-desktop.desktop': '[Desktop Entry]\nExec=/opt/rancher-desktop/rancher-desktop\n',
+    'data/rancher-desktop/backend.lock': '{"action":"Creating snapshot x"}',
+    '.rd/bin/rdctl': 'their program',
+  };
+
+  function original(): Record<string, string> {
+    const env: Record<string, string> = { ...userEnv(), RDCTL_COMPAT: 'rancher-desktop' };
+    for (const [name, text] of Object.entries(originals)) {
+      mkdirSync(dirname(join(env.HOME ?? '', name)), { recursive: true });
+      writeFileSync(join(env.HOME ?? '', name), text);
+    }
+    vi.stubEnv('HOME', env.HOME);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    return env;
+  }
+
+  test.each([
+    [['setup', '--auto-start=true']],
+    [['setup', '--auto-start=false']],
+    [['snapshot', 'unlock']],
+    [['snapshot', 'unlock', '--json']],
+  ])('%j touches nothing that was not adopted', async (argv) => {
+    const env = original();
+    const before = fingerprint(env.HOME ?? '');
+    const { exit, out, err } = await rdctl(argv, { env });
+    expect(exit).toBe(3);
+    expect(out + err).toContain('made by Rancher Desktop, and nothing there was touched');
+    if (!argv.includes('--json'))
+      expect({ out, err }).toMatchObject({ out: '', err: expect.stringMatching(/--adopt/) });
+    expect(fingerprint(env.HOME ?? '')).toEqual(before);
+  });
+
+  test('an entry alone is left to the other application too', async () => {
+    const env = original();
+    for (const name of ['config/rancher-desktop', 'data', '.rd'])
+      rmSync(join(env.HOME ?? '', name), { recursive: true });
+    const { exit, err } = await rdctl(['setup', '--auto-start=false'], { env });
+    expect(exit).toBe(1);
+    expect(err).toContain('somebody else has made this entry');
+    expect(readFileSync(join(env.HOME ?? '', 'config/autostart/rancher-desktop.desktop'), 'utf8')).toContain('/opt/');
+  });
+
+  test('an empty home becomes ours, so that a start comes after it', async () => {
+    const env: Record<string, string> = { ...userEnv(), RDCTL_COMPAT: 'rancher-desktop' };
+    vi.stubEnv('HOME', env.HOME);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    for (const value of ['true', 'false']) {
+      expect(await rdctl(['setup', `--auto-start=${value}`], { env })).toEqual({ exit: 0, out: '', err: '' });
+    }
+    expect(existsSync(join(env.HOME ?? '', '.rd', 'bin', 'rdctl'))).toBe(true);
+    await requireAdopted(places(env, 'linux', env.HOME ?? ''));
   });
 });
 

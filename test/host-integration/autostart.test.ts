@@ -44,26 +44,32 @@ test('macOS: a launch agent', async () => {
   expect(readdirSync(linux.home)).toEqual(['.local']);
 });
 
-test('an entry of somebody else is neither changed nor removed', async () => {
-  const targets = testTargets();
-  const { autostartFile = '' } = targets;
-  mkdirSync(dirname(autostartFile), { recursive: true });
-  writeFileSync(autostartFile, '[Desktop Entry]\nExec=mine\n');
-  for (const wanted of [true, false]) {
-    expect(await manageAutostart(wanted, targets)).toMatchObject({ state: 'left' });
-    expect(entryOf(targets)).toBe('[Desktop Entry]\nExec=mine\n');
-  }
-});
+test.each([false, true])(
+  'an entry of somebody else is neither changed nor removed; drop-in mode %j',
+  async (dropIn) => {
+    const targets = testTargets({ dropIn });
+    const { autostartFile = '' } = targets;
+    mkdirSync(dirname(autostartFile), { recursive: true });
+    writeFileSync(autostartFile, '[Desktop Entry]\nExec=mine\n');
+    for (const wanted of [true, false]) {
+      expect(await manageAutostart(wanted, targets)).toMatchObject({ state: 'left' });
+      expect(entryOf(targets)).toBe('[Desktop Entry]\nExec=mine\n');
+    }
+  },
+);
 
 test('Windows: a value in the registry, by way of reg.exe', async () => {
   const { autostartFile: _, ...linux } = testTargets();
   const targets: IntegrationTargets = { ...linux, platform: 'win32', bin: 'C:\\Users\\a b\\bin' };
   const calls: (readonly string[])[] = [];
-  let there = false;
+  let value: string | undefined;
   const runKey = runKeyWith(async (argv) => {
     calls.push(argv);
-    if (argv[1] === 'add') there = true;
-    return { exitCode: argv[1] === 'query' && !there ? 1 : 0, stdout: '', stderr: '' };
+    if (argv[1] === 'add') value = argv[8];
+    if (argv[1] === 'delete') value = undefined;
+    if (argv[1] !== 'query') return { exitCode: 0, stdout: '', stderr: '' };
+    const stdout = `\r\nHKEY_CURRENT_USER\\Software\\…\\Run\r\n    rdctl    REG_SZ    ${value}\r\n\r\n`;
+    return value === undefined ? { exitCode: 1, stdout: '', stderr: '' } : { exitCode: 0, stdout, stderr: '' };
   });
   await manageAutostart(false, targets, { runKey });
   expect(calls.map(([, verb]) => verb)).toEqual(['query']);
@@ -86,6 +92,12 @@ test('Windows: a value in the registry, by way of reg.exe', async () => {
   ]);
   await manageAutostart(false, targets, { runKey });
   expect(calls.slice(-2).map(([, verb]) => verb)).toEqual(['query', 'delete']);
+
+  value = 'C:\\Program Files\\Rancher Desktop\\Rancher Desktop.exe';
+  for (const wanted of [true, false]) {
+    expect(await manageAutostart(wanted, targets, { runKey })).toMatchObject({ state: 'left' });
+    expect(calls.at(-1)?.[1]).toBe('query');
+  }
 });
 
 test('Windows: a reg.exe that fails is an outcome', async () => {

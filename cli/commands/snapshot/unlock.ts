@@ -1,3 +1,4 @@
+import { requireAdopted } from '../../../src/storage/adoption.ts';
 import { backendLock } from '../../../src/storage/backend-lock.ts';
 import { homeOf } from '../../absence.ts';
 import { noArguments } from '../../arguments.ts';
@@ -15,7 +16,9 @@ Operations of a service of rdctl end with their lock, also when the service was 
   async run({ flags, args, io }) {
     noArguments(args, 'snapshot unlock');
     return reporting(flags.json ?? false, io, async () => {
-      const lock = backendLock(homeOf(io).backendLock);
+      const here = homeOf(io);
+      await requireAdopted(here);
+      const lock = backendLock(here.backendLock);
       const facts = await lock.read();
       await lock.remove();
       if (facts?.holder && !facts.abandoned && !flags.json) {
