@@ -1,11 +1,12 @@
 import { type Client, createClient } from '../src/client/client.ts';
 import type { Connection } from '../src/client/connection.ts';
+import { blame } from '../src/client/converge.ts';
 import { homeService } from '../src/client/home-service.ts';
 import { type SnapshotCalls, snapshotCalls } from '../src/client/snapshots.ts';
 import { RdError } from '../src/errors.ts';
 import { realPace } from '../src/process/pace.ts';
 import { COMPATIBLE } from '../src/product.ts';
-import { homeOf } from './absence.ts';
+import { homeOf, namesService } from './absence.ts';
 import type { FlagTable, Invocation, Io } from './command.ts';
 import { launchService } from './launch.ts';
 import { plainText } from './views/value.ts';
@@ -39,6 +40,8 @@ export interface OperationInput {
   json: boolean;
   /** What a Ctrl-C says: `Cancelling snapshot creation...` */
   cancelling: string;
+  /** What a service that is killed in the middle leaves undone, and what becomes of that. */
+  cutOff: { message: string; advice: string };
   work(calls: SnapshotCalls): Promise<void>;
 }
 
@@ -58,7 +61,7 @@ export async function operate(client: Client | undefined, input: OperationInput)
   }
 }
 
-async function underSignal(client: Client, { caller, json, cancelling, work }: OperationInput): Promise<void> {
+async function underSignal(client: Client, { caller, json, cancelling, cutOff, work }: OperationInput): Promise<void> {
   const { io } = caller;
   const calls = snapshotCalls(client);
   let cancel: Promise<void> | undefined;
@@ -74,7 +77,14 @@ async function underSignal(client: Client, { caller, json, cancelling, work }: O
     await work(calls);
   } catch (error) {
     await cancel;
-    if (!cancel || !(error instanceof RdError)) throw error;
+    if (!(error instanceof RdError)) throw error;
+    if (await hasEnded(client, error, caller)) {
+      throw new RdError(error.code, `${cutOff.message}: the service ended in the middle of it`, {
+        cause: error,
+        advice: cutOff.advice,
+      });
+    }
+    if (!cancel) throw error;
     throw new RdError('ERR_CANCELLED', error.message, { cause: error, advice: 'Nothing was changed.' });
   } finally {
     io.signal.removeEventListener('abort', onSignal);
@@ -107,15 +117,36 @@ function showProgress(client: Client, io: Io): () => Promise<void> {
   };
 }
 
+/** Whether a request broke off because the service of this home is no more. */
+async function hasEnded({ connection }: Client, error: RdError, { globals, io }: Caller): Promise<boolean> {
+  if (connection.foreign || namesService(globals, io)) return false;
+  return (error.code === 'ERR_CONNECTION' || error.code === 'ERR_NOT_RUNNING') && !(await serviceLives(io));
+}
+
+async function serviceLives(io: Io): Promise<boolean> {
+  const { kind } = await homeService(homeOf(io));
+  return kind === 'running' || kind === 'passing';
+}
+
+/** Says on stderr when the backend of a running service did not come back, which undoes nothing. */
+export async function tellUnready(client: Client, io: Io): Promise<void> {
+  if (client.connection.foreign) return;
+  const status = await client.status({ signal: io.signal }).catch(() => undefined);
+  if (!status || status.converged) return;
+  const why = blame(status)?.message ?? 'see `rdctl status`.';
+  io.err(`notice: The snapshot is complete, and the backend is not up (${status.backendState}): ${plainText(why)}\n`);
+}
+
 /** The service was there for this alone. */
 async function end(client: Client, io: Io): Promise<void> {
-  const where = homeOf(io);
-  await client.shutdown();
+  await client.shutdown().catch(async (error: unknown) => {
+    if (await serviceLives(io)) throw error;
+  });
   const deadline = realPace.now() + 120_000;
-  while ((await homeService(where)).kind !== 'none') {
+  while (await serviceLives(io)) {
     if (realPace.now() >= deadline) {
       throw new RdError('ERR_DEADLINE', 'the service that was started for this does not end', {
-        advice: `Look into ${where.logs}, and stop it with \`rdctl shutdown\`.`,
+        advice: `Look into ${homeOf(io).logs}, and stop it with \`rdctl shutdown\`.`,
       });
     }
     await realPace.sleep(LOOK_MS / 10);

@@ -6,6 +6,7 @@ import { type Pace, realPace } from '../src/process/pace.ts';
 import { COMPATIBLE } from '../src/product.ts';
 import type { Io } from './command.ts';
 import { formatDuration } from './literals.ts';
+import { plainText } from './views/value.ts';
 
 export interface WaitInput {
   client: Client;
@@ -50,7 +51,20 @@ export async function waitStarted(input: WaitInput): Promise<void> {
 async function waitOwn({ client, generation, timeoutMs, io }: WaitInput, pace: Pace): Promise<void> {
   const { signal } = io;
   const wanted = generation ?? (await client.status({ signal })).generation;
-  await waitConverged({ read: () => client.status({ signal }), generation: wanted, timeoutMs, clock: pace, signal });
+  let told = false;
+  await waitConverged({
+    read: () => client.status({ signal }),
+    generation: wanted,
+    timeoutMs,
+    clock: pace,
+    signal,
+    onStatus({ conditions }) {
+      const held = conditions.find(({ reason }) => reason === 'Held');
+      // What keeps the backend off may need a person, and nothing else on the terminal says so.
+      if (held && !told) io.err(`notice: ${plainText(held.message)}\n`);
+      told ||= held !== undefined;
+    },
+  });
 }
 
 /** No generations there: ready counts only while nothing that was sent still asks for a restart. */

@@ -1,9 +1,10 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { snapshot } from '../../cli/commands/snapshot.ts';
 import { commandHelp } from '../../cli/help.ts';
 import { localTime, snapshotTable } from '../../cli/views/snapshot-table.ts';
+import { lockHome } from '../../src/storage/home-lock.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { rdctl, rdctlProgram } from '../helpers/cli.ts';
 import { type Received, type Reply, scriptedServer, writeConnection } from '../helpers/scripted-server.ts';
@@ -116,7 +117,7 @@ describe('requests', () => {
     await using there = await server(() => OK);
     const stage = { env: there.env, ...(stdin === undefined ? {} : { stdin }) };
     expect(await rdctl(['snapshot', ...argv], stage)).toEqual({ exit: 0, out: '', err: '' });
-    expect(there.received.at(-1)).toMatchObject(request);
+    expect(there.received.findLast(({ method }) => method !== 'GET')).toMatchObject(request);
   });
 
   test.each<[string[], string]>([
@@ -191,8 +192,21 @@ test('a signal cancels over the API, waits for the request, and the exit code te
       err: json ? '' : `Cancelling snapshot creation...\nError: ${text}\nNothing was changed.\n`,
     });
     expect(await service.client.backendState()).toMatchObject({ locked: false });
+    expect(await service.client.status()).toMatchObject({ converged: true, backendState: 'STARTED' });
   }
   expect(await service.converged()).toMatchObject({ power: 'started' });
+});
+
+test('a backend that does not come up after a snapshot is told, and the snapshot stays', async () => {
+  const service = await startService({
+    settings: { containerEngine: { name: 'moby' } },
+    env: { RDCTL_SIMULATED_FAULTS: 'moby.start:terminal' },
+  });
+  await expect.poll(async () => (await service.client.backendState()).vmState).toBe('ERROR');
+  const { exit, out, err } = await rdctl(['snapshot', 'create', 'one'], { env: service.env });
+  expect({ exit, out }).toEqual({ exit: 0, out: '' });
+  expect(err).toMatch(/^notice: The snapshot is complete, and the backend is not up \(ERROR\): .*moby start.*\n$/);
+  expect((await rdctl(['snapshot', 'list'], { env: service.env })).out).toContain('\none ');
 });
 
 test('unlock removes the file, is content without one, and says when somebody is at work', async () => {
@@ -222,6 +236,38 @@ test('with a running service: what is created is listed, restored and deleted', 
   expect(await call('restore', 'one')).toEqual({ exit: 0, out: '', err: '' });
   expect(await call('delete', 'one')).toEqual({ exit: 0, out: '', err: '' });
   expect((await call('ls')).err).toBe('No snapshots present.\n');
+});
+
+describe('delete with no service running', () => {
+  /** A home in which nothing but one snapshot was left, as after a factory reset. */
+  function leftover(): { home: string; stage: { env: Record<string, string> } } {
+    const home = temporaryDirectory();
+    const directory = join(home, 'snapshots', '00000000-0000-4000-8000-000000000000');
+    mkdirSync(directory, { recursive: true });
+    writeFileSync(join(directory, 'metadata.json'), JSON.stringify({ ...RECORDS[1], name: 'one' }));
+    writeFileSync(join(directory, 'complete.txt'), '');
+    return { home, stage: { env: { RDCTL_HOME: home } } };
+  }
+
+  test('takes the files away and makes nothing', async () => {
+    const { home, stage } = leftover();
+    expect(await rdctl(['snapshot', 'delete', 'two'], stage)).toMatchObject({
+      exit: 1,
+      err: 'Error: failed to delete snapshot "two": can\'t find snapshot "two"\n',
+    });
+    expect(await rdctl(['snapshot', 'delete', 'one'], stage)).toEqual({ exit: 0, out: '', err: '' });
+    expect(readdirSync(home, { recursive: true })).toEqual(['snapshots']);
+  });
+
+  test('waits for nobody who holds the home', async () => {
+    const { home, stage } = leftover();
+    const lock = await lockHome(join(home, 'state', 'service.lock'), home);
+    onTestFinished(() => lock.release());
+    const { exit, err } = await rdctl(['snapshot', 'delete', 'one'], stage);
+    expect(exit).toBe(1);
+    expect(err).toMatch(/^Error: failed to delete snapshot "one": a service for .* is already running \(pid \d+\)\n/);
+    expect((await rdctl(['snapshot', 'list'], stage)).out).toContain('\none ');
+  });
 });
 
 describe('with no service running', () => {

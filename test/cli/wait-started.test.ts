@@ -64,6 +64,20 @@ describe('our own service', () => {
     await wait(scripted({ status: [status(7, 6, false), status(7, 6, false), status(7, 7, true)] }, false), fakePace());
   });
 
+  test('what holds the backend off is said once', async () => {
+    const held = (message: string) => ({
+      ...status(1, 0, false, 'STOPPED'),
+      conditions: [{ type: 'Converged', status: 'False', reason: 'Held', concern: 'patience', message }],
+    });
+    const io = fakeIo();
+    const client = scripted(
+      { status: [held('It waits: free it.'), held('It still waits.'), status(1, 1, true)] },
+      false,
+    );
+    await waitStarted({ client, generation: 1, sent: SENT, timeoutMs: 600_000, io, pace: fakePace() });
+    expect(io.text).toEqual({ out: '', err: 'notice: It waits: free it.\n' });
+  });
+
   test('a failed backend', async () => {
     const failing = wait(scripted({ status: [status(1, 1, false, 'ERROR')] }, false), fakePace(), 1);
     await expect(failing).rejects.toMatchObject({

@@ -2,14 +2,15 @@ import { checkName } from '../../../src/snapshots/name.ts';
 import { exactArguments, usage } from '../../arguments.ts';
 import { defineCommand } from '../../command.ts';
 import { readInput } from '../../input.ts';
-import { JSON_FLAG, operate, reporting, snapshotClient } from '../../snapshot-service.ts';
+import { JSON_FLAG, operate, reporting, snapshotClient, tellUnready } from '../../snapshot-service.ts';
 
 export const snapshotCreate = defineCommand({
   name: 'snapshot create',
   summary: 'Save the settings and everything that the backend keeps',
   usage: 'NAME',
-  description: `The backend is stopped while its data is copied, and then becomes what it was to be. Where the file system can share
-blocks, a copy takes no space until something changes. Ctrl-C undoes what was begun and waits for it.
+  description: `The backend is stopped while its data is copied; the command returns when it is again what it is
+to be. Where the file system can share blocks, a copy takes no space until something changes.
+Ctrl-C undoes what was begun and waits for it.
 
   rdctl snapshot create before-upgrade --description "k3s 1.29, all green"`,
   flags: {
@@ -34,12 +35,18 @@ blocks, a copy takes no space until something changes. Ctrl-C undoes what was be
     const json = flags.json ?? false;
     return reporting(json, io, async () => {
       checkName(name);
-      await operate(await snapshotClient(invocation), {
+      const client = await snapshotClient(invocation);
+      await operate(client, {
         caller: invocation,
         json,
         cancelling: 'Cancelling snapshot creation...',
+        cutOff: {
+          message: 'failed to create snapshot',
+          advice: 'The next start of the service removes what was begun: `rdctl start`.',
+        },
         work: (calls) => calls.create(name, description),
       });
+      if (client && !json) await tellUnready(client, io);
     });
   },
 });

@@ -1,8 +1,8 @@
 import { snapshotCalls } from '../../../src/client/snapshots.ts';
 import { exactArguments } from '../../arguments.ts';
 import { defineCommand } from '../../command.ts';
-import { JSON_FLAG, operate, reporting, snapshotClient } from '../../snapshot-service.ts';
-import { checkStored } from '../../stored-snapshots.ts';
+import { JSON_FLAG, reporting, snapshotClient } from '../../snapshot-service.ts';
+import { deleteStored } from '../../stored-snapshots.ts';
 
 export const snapshotDelete = defineCommand({
   name: 'snapshot delete',
@@ -18,14 +18,8 @@ export const snapshotDelete = defineCommand({
     const json = flags.json ?? false;
     return reporting(json, io, async () => {
       const client = await snapshotClient(invocation);
-      if (client) return snapshotCalls(client).remove(name);
-      await checkStored(name, 'delete', io);
-      await operate(undefined, {
-        caller: invocation,
-        json,
-        cancelling: 'A deletion that has begun goes on...',
-        work: (calls) => calls.remove(name),
-      });
+      if (client) await snapshotCalls(client).remove(name);
+      else await deleteStored(name, io);
     });
   },
 });

@@ -31,7 +31,7 @@ itself when it does not, or on Ctrl-C. A person at a terminal is asked before an
     return reporting(json, io, async () => {
       const client = await snapshotClient(invocation);
       checkTarget(client, flags.target, invocation);
-      if (!client) await checkStored(name, 'restore', io);
+      if (!client) await checkStored(name, io);
       if (io.interactive && !flags.yes && !json) {
         await askYes(
           `Settings, images, containers, volumes and the cluster of now are replaced by those of ${quoted(name)}. Go on?`,
@@ -42,6 +42,10 @@ itself when it does not, or on Ctrl-C. A person at a terminal is asked before an
         caller: invocation,
         json,
         cancelling: 'Cancelling snapshot restoration...',
+        cutOff: {
+          message: `failed to restore snapshot ${quoted(name)}`,
+          advice: 'The next start of the service completes the restore, or puts everything back: `rdctl start`.',
+        },
         work: (calls) => calls.restore(name),
       });
     });
