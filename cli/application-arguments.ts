@@ -18,7 +18,10 @@ export const APPLICATION_FLAGS: FlagTable = Object.fromEntries([
     path,
     { type: type === 'boolean' ? 'boolean' : 'string', hidden: true, summary: description },
   ]),
-  [NO_DIALOGS, { type: 'boolean', hidden: true, summary: 'Accepted for scripts; there are no dialogs' }],
+  [
+    NO_DIALOGS,
+    { type: 'boolean', hidden: true, summary: 'First value of the transient setting; there are no dialogs' },
+  ],
 ]);
 
 /** The application's arguments among the flags that were given. */
@@ -28,13 +31,21 @@ export function applicationWords(given: readonly GivenFlag[]): string[] {
   );
 }
 
+/** What the arguments ask for. */
+interface ApplicationRequest {
+  /** Over those that were handed in; absent when there are neither. */
+  settings?: JsonObject;
+  noModalDialogs: boolean;
+}
+
 /**
- * The settings that the arguments ask for, over others; undefined when there are neither. What comes before the first argument that is known
+ * Reads the arguments; the last one of a name counts. What comes before the first argument that is known
  * is passed over: it belongs to whatever started the application.
  * @throws RdError `ERR_USAGE` for an argument that is not known after one that is, and for a value of the wrong kind.
  */
-export function applicationSettings(words: readonly string[], others?: JsonObject): JsonObject | undefined {
+export function applicationRequest(words: readonly string[], others?: JsonObject): ApplicationRequest {
   const settings = copyOfObject(others ?? {});
+  let noModalDialogs = false;
   let known = false;
   for (let at = 0; at < words.length; at++) {
     const word = words[at] ?? '';
@@ -48,9 +59,10 @@ export function applicationSettings(words: readonly string[], others?: JsonObjec
     const next = inline ?? valueAfter(words[at + 1], field);
     if (next !== undefined && inline === undefined) at += 1;
     if (field) setLeaf(settings, field.path, valueFor(field, next ?? bare(field)));
-    else if (next !== undefined) json(next, NO_DIALOGS, isBoolean, 'true or false');
+    else noModalDialogs = next === undefined || json(next, NO_DIALOGS, isBoolean, 'true or false') === true;
   }
-  return others === undefined && Object.keys(settings).length === 0 ? undefined : settings;
+  const none = others === undefined && Object.keys(settings).length === 0;
+  return { noModalDialogs, ...(none ? {} : { settings }) };
 }
 
 function isSettable({ path }: Field): boolean {

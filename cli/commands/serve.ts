@@ -2,7 +2,7 @@ import { createClient } from '../../src/client/client.ts';
 import { RdError } from '../../src/errors.ts';
 import { isObject, type JsonObject } from '../../src/json.ts';
 import { ADOPT } from '../adopt.ts';
-import { APPLICATION_FLAGS, applicationSettings, applicationWords } from '../application-arguments.ts';
+import { APPLICATION_FLAGS, applicationRequest, applicationWords } from '../application-arguments.ts';
 import { noArguments } from '../arguments.ts';
 import { defineCommand, type Io } from '../command.ts';
 import { checkDriver } from '../driver-name.ts';
@@ -34,6 +34,7 @@ real one that can run here. \`simulated\` runs nothing and is never chosen by it
     adopt: { type: 'boolean', summary: ADOPT },
     power: { type: 'string', summary: 'Desired power to begin with', values: POWERS, hidden: true },
     idle: { type: 'boolean', summary: 'Keep the backend off, whatever is desired', hidden: true },
+    'stop-left': { type: 'boolean', summary: 'Stop what a killed service left running, and end', hidden: true },
     settings: {
       type: 'string',
       summary: 'Partial settings to begin with: `-` reads them',
@@ -49,10 +50,15 @@ real one that can run here. \`simulated\` runs nothing and is never chosen by it
   classic: true,
   async run({ flags, given, args, globals, io }) {
     if (!flags['as-application']) noArguments(args, 'serve');
+    if (flags['stop-left']) {
+      const { stopLeft } = await import('../../src/service/stop-left.ts');
+      await stopLeft({ env: io.env, platform: supportedPlatform(io.platform), signal: io.signal });
+      return 0;
+    }
     const driver = typeof flags.driver === 'string' ? flags.driver : undefined;
     checkDriver(driver, io.env);
     const handed = flags.settings === undefined ? undefined : await readSettings(io);
-    const settings = applicationSettings([...applicationWords(given), ...args], handed);
+    const { settings, noModalDialogs } = applicationRequest([...applicationWords(given), ...args], handed);
     // Taken before anything runs: from here on a signal stops what has been started instead of this process alone.
     const { signal } = io;
     const { runService } = await import('../../src/service.ts');
@@ -63,7 +69,7 @@ real one that can run here. \`simulated\` runs nothing and is never chosen by it
       adopt: flags.adopt === true,
       power: POWERS.find((power) => power === flags.power) ?? 'keep',
       idle: flags.idle === true,
-      noModalDialogs: given.some(({ name, value }) => name === 'no-modal-dialogs' && value === true),
+      noModalDialogs,
       allowHosts: Array.isArray(flags['allow-host']) ? flags['allow-host'] : [],
       ...(driver === undefined ? {} : { driver }),
       ...(globals.port ? { port: globals.port } : {}),

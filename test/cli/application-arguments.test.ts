@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { applicationSettings } from '../../cli/application-arguments.ts';
+import { applicationRequest } from '../../cli/application-arguments.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { rdctl, rdctlProgram } from '../helpers/cli.ts';
 import { startService } from '../helpers/service.ts';
@@ -38,7 +38,16 @@ describe('the arguments of the application', () => {
     ],
     [['--diagnostics.mutedChecks={"A":true}'], { diagnostics: { mutedChecks: { A: true } } }],
     [['--version=3', '--kubernetes'], undefined],
-  ])('%j', (words, settings) => expect(applicationSettings(words)).toEqual(settings));
+  ])('%j', (words, settings) => expect(applicationRequest(words).settings).toEqual(settings));
+
+  test.each<[string[], boolean]>([
+    [[], false],
+    [['--no-modal-dialogs'], true],
+    [['--no-modal-dialogs=true'], true],
+    [['--kubernetes.enabled', '--no-modal-dialogs', 'true'], true],
+    [['--no-modal-dialogs', 'false'], false],
+    [['--no-modal-dialogs', '--no-modal-dialogs=false'], false],
+  ])('%j: no dialogs is %j', (words, expected) => expect(applicationRequest(words).noModalDialogs).toBe(expected));
 
   test.each([
     [['--kubernetes.enabled=false', '--unknown'], 'unknown argument "--unknown"'],
@@ -50,13 +59,15 @@ describe('the arguments of the application', () => {
     [['--kubernetes.port'], 'no value for the argument "--kubernetes.port"'],
     [['--no-modal-dialogs=maybe'], 'the argument "--no-modal-dialogs" takes true or false, not "maybe"'],
     [['--diagnostics.mutedChecks=true'], 'the argument "--diagnostics.mutedChecks" takes a JSON object, not "true"'],
-  ])('%j is refused', (words, message) => expect(() => applicationSettings(words)).toThrow(message));
+  ])('%j is refused', (words, message) => expect(() => applicationRequest(words)).toThrow(message));
 
   test('go over other settings and leave them as they are', () => {
     const others = { kubernetes: { port: 1, enabled: true } };
-    expect(applicationSettings(['--kubernetes.port=2'], others)).toEqual({ kubernetes: { port: 2, enabled: true } });
+    expect(applicationRequest(['--kubernetes.port=2'], others).settings).toEqual({
+      kubernetes: { port: 2, enabled: true },
+    });
     expect(others.kubernetes.port).toBe(1);
-    expect(applicationSettings([], {})).toEqual({});
+    expect(applicationRequest([], {}).settings).toEqual({});
   });
 });
 
@@ -84,7 +95,7 @@ describe('serve', () => {
     const locked = join(temporaryDirectory(), 'locked.json');
     writeFileSync(locked, '{"version":19,"kubernetes":{"enabled":false}}');
     const start = (word: string) => {
-      const settings = applicationSettings([word]);
+      const { settings } = applicationRequest([word]);
       return startService({ ...(settings ? { settings } : {}), policies: { locked } });
     };
     await expect(start('--kubernetes.enabled=true')).rejects.toThrow('field "kubernetes.enabled" is locked');
@@ -143,6 +154,7 @@ describe('launched as the application', () => {
     ];
     const { exit, command, ended } = await launch(executable, argv, home);
     expect(exit).toBeUndefined();
+    expect(JSON.parse((await command('api', 'transient_settings')).out)).toMatchObject({ noModalDialogs: true });
     const settings = JSON.parse((await command('list-settings')).out);
     expect(settings).toMatchObject({
       containerEngine: { name: 'moby' },
