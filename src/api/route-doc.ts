@@ -35,12 +35,12 @@ declare module 'fastify' {
   }
 }
 
-/** A document of `schemas/`, by its name there (`Status`, `Settings`); `src/api/openapi-schemas.ts` lists them. */
+/** A document of `schemas/`, by its name there (`Status`, `Settings`), or any part of the settings (`SettingsPart`). */
 export function schemaOf(name: SchemaName): JsonSchema {
   return { $ref: `#/components/schemas/${name}` };
 }
 
-export type SchemaName = 'Settings' | 'Status' | 'Plan' | 'Error';
+export type SchemaName = 'Settings' | 'SettingsPart' | 'Status' | 'Plan' | 'Error';
 
 /** Options of a route that carry its description: `app.get('/v1/about', documented({...}), handler)`. */
 export function documented(doc: RouteDoc): { config: { doc: RouteDoc } } {

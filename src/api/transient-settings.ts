@@ -18,7 +18,8 @@ export interface TransientStore {
   update(payload: JsonObject): TransientUpdate;
 }
 
-const PAGES = ['Application', 'WSL', 'Virtual Machine', 'Container Engine', 'Kubernetes'];
+/** Pages of the preferences. */
+export const PAGES: readonly string[] = ['Application', 'WSL', 'Virtual Machine', 'Container Engine', 'Kubernetes'];
 
 export function createTransientStore(platform: Platform, noModalDialogs: boolean): TransientStore {
   let settings: TransientSettings = {

@@ -2,10 +2,15 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { OpenApiDocument, OpenApiOperation } from '../../src/api/openapi.ts';
 import type { RawReply } from './raw.ts';
 
-/** What speaks against the document in an answer; empty when they agree. */
-export type Agreement = (method: string, target: string, reply: RawReply) => string[];
+/** Each names what speaks against the document; empty when they agree. */
+export interface Agreement {
+  /** Status, media type, and schema of the body of an answer. */
+  reply(method: string, target: string, reply: RawReply): string[];
+  /** Body of a request. */
+  request(method: string, target: string, body: string): string[];
+}
 
-/** Holds answers against the description that the service gives of itself: status, media type, and schema of the body. */
+/** Holds exchanges against the description that the service gives of itself. */
 export function agreementWith(document: OpenApiDocument): Agreement {
   const ajv = new Ajv2020({ allErrors: true, strict: false, validateFormats: false });
   ajv.addSchema({ $id: 'urn:rdctl:wire', components: document.components });
@@ -22,7 +27,14 @@ export function agreementWith(document: OpenApiDocument): Agreement {
     return check(value) ? [] : [ajv.errorsText(check.errors)];
   }
 
-  return (method, target, reply) => {
+  function requestProblems(method: string, target: string, body: string): string[] {
+    const described = operationOf(document, method, target)?.requestBody;
+    if (described === undefined) return body === '' ? [] : ['a body, where none is described'];
+    if (body === '') return described.required ? ['no body, where one is required'] : [];
+    return schemaProblems(described.content['application/json']?.schema ?? {}, body);
+  }
+
+  function replyProblems(method: string, target: string, reply: RawReply): string[] {
     if (method === 'OPTIONS') return [];
     const operation = operationOf(document, method, target);
     if (operation === undefined) {
@@ -37,7 +49,9 @@ export function agreementWith(document: OpenApiDocument): Agreement {
     if (type.startsWith('application/json')) return schemaProblems(media?.schema ?? {}, reply.body);
     const inner = media?.schema.contentSchema;
     return typeof inner === 'object' && inner !== null ? schemaProblems(inner, reply.body) : [];
-  };
+  }
+
+  return { reply: replyProblems, request: requestProblems };
 }
 
 /** The operation that a request line means; letter case and one slash at the end do not matter. */

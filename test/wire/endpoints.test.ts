@@ -43,15 +43,19 @@ async function wire(options: TestServiceOptions = {}, atEnd?: (stop: () => Promi
     ...started,
     send(request, body, headers = {}) {
       const [method = '', target = ''] = split(request);
-      const bytes = typeof body === 'object' && !Buffer.isBuffer(body) ? JSON.stringify(body) : body;
       return exchange(started.service.connection, {
         method,
         target,
         headers,
-        ...(bytes === undefined ? {} : { body: bytes }),
+        ...(body === undefined ? {} : { body: textOf(body) }),
       });
     },
   };
+}
+
+/** Objects as JSON, texts and bytes as they are. */
+function textOf(body: Row['body'] = ''): string | Buffer {
+  return typeof body === 'object' && !Buffer.isBuffer(body) ? JSON.stringify(body) : body;
 }
 
 /** At the first blank alone: a target may have more of them. */
@@ -72,11 +76,16 @@ async function hold(row: Row): Promise<void> {
   const service = await (changesNothing(row) ? sharedWire(row.given) : wire(row.given));
   if (row.before === 'converged') await service.converged();
   else await row.before?.(service);
-  const reply = await service.send(row.request, row.bodyFor?.(service) ?? row.body, row.headers);
+  const body = row.bodyFor?.(service) ?? row.body;
+  if (row.status < 300 && !row.loose) {
+    expect(agreement.request(...split(row.request), textOf(body).toString())).toEqual([]);
+  }
+  const reply = await service.send(row.request, body, row.headers);
   expect({ status: reply.status, type: reply.headers['content-type'] }).toEqual({
     status: row.status,
     type: TYPES[row.type],
   });
+  expect(reply.interim).toEqual(row.interim ?? []);
   if (row.type === 'none') expect(reply.body).toBe('');
   if (typeof row.reply === 'string') expect(reply.body).toBe(row.reply);
   else if (row.reply instanceof RegExp) expect(reply.body).toMatch(row.reply);
@@ -85,7 +94,7 @@ async function hold(row: Row): Promise<void> {
     if (value === null) expect(reply.headers).not.toHaveProperty([name]);
     else expect(reply.headers[name]).toMatch(value);
   }
-  expect(agreement(...split(row.request), reply)).toEqual([]);
+  expect(agreement.reply(...split(row.request), reply)).toEqual([]);
   await row.after?.(service, reply);
 }
 

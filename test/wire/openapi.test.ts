@@ -83,7 +83,7 @@ test('every reference leads somewhere', async () => {
 
 test('examples are what their schema says', async () => {
   const document = await described();
-  const agrees = agreementWith(document);
+  const { reply: agrees } = agreementWith(document);
   for (const { method, path, operation } of operations(document)) {
     for (const [status, { content = {} }] of Object.entries(operation.responses)) {
       for (const [type, { example }] of Object.entries(content)) {
@@ -97,7 +97,7 @@ test('examples are what their schema says', async () => {
 });
 
 test('an answer that differs from the description is noticed', async () => {
-  const agrees = agreementWith(await described());
+  const { reply: agrees } = agreementWith(await described());
   const json = { 'content-type': 'application/json; charset=utf-8' };
   const text = { 'content-type': 'text/plain; charset=utf-8' };
   const state = (status: number, headers: Record<string, string>, body: string) =>
@@ -112,4 +112,27 @@ test('an answer that differs from the description is noticed', async () => {
     agrees('GET', '/v1/settings', { status: 200, reason: '', headers: text, body: '{"version":19}' }),
   ).toHaveLength(1);
   expect(agrees('GET', '/v1/unheard', { status: 200, reason: '', headers: text, body: '' })).toHaveLength(1);
+});
+
+test('what cannot be written is not described', async () => {
+  const { request } = agreementWith(await described());
+  const put = (target: string, body: object) => request('PUT', target, JSON.stringify(body)).length > 0;
+  expect(put('/v1/settings', { version: 19, diagnostics: { mutedChecks: { A: null } } })).toBe(false);
+  expect(put('/v1/settings', { version: 4, kubernetes: { containerEngine: 'docker' } })).toBe(false);
+  expect(put('/v1/settings', { images: { showAll: false } })).toBe(true);
+  expect(put('/v1/settings', { version: 20 })).toBe(true);
+  expect(put('/v1/settings', { version: 19, kubernetes: { port: 0 } })).toBe(true);
+  expect(put('/v1/settings', { version: 19, containerEngine: { name: 'podman' } })).toBe(true);
+  expect(put('/v1/propose_settings', { kubernetes: { port: 0 } })).toBe(true);
+  expect(put('/v1/transient_settings', { preferences: { navItem: { current: 'Images' } } })).toBe(true);
+  expect(request('PUT', '/v1/settings', '')).toEqual(['no body, where one is required']);
+});
+
+test('the examples of lists are the lists', async () => {
+  const document = await described();
+  for (const path of ['/', '/v0', '/v1']) {
+    const { body } = await startApi().client.request({ method: 'GET', path });
+    const [media] = Object.values(document.paths[path]?.get?.responses[200]?.content ?? {});
+    expect(media?.example, path).toEqual(JSON.parse(body.toString()));
+  }
 });

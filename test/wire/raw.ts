@@ -12,6 +12,8 @@ export interface RawRequest {
 
 export interface RawReply {
   status: number;
+  /** Statuses of the interim answers that came before. */
+  interim?: number[];
   /** The words behind the status. */
   reason: string;
   /** By name in lower case. */
@@ -66,7 +68,7 @@ export function send(port: number, bytes: Buffer, end = false): Promise<Buffer> 
 }
 
 /** @throws Error for what is no HTTP answer. */
-export function parse(bytes: Buffer): RawReply {
+export function parse(bytes: Buffer, interim: number[] = []): RawReply {
   const end = bytes.indexOf('\r\n\r\n');
   const [statusLine = '', ...lines] = bytes
     .subarray(0, end < 0 ? 0 : end)
@@ -79,11 +81,11 @@ export function parse(bytes: Buffer): RawReply {
     const colon = line.indexOf(':');
     headers[line.slice(0, colon).toLowerCase()] = line.slice(colon + 1).trim();
   }
-  // An interim answer stands before the real one.
-  if (match[1]?.startsWith('1')) return parse(bytes.subarray(end + 4));
+  if (match[1]?.startsWith('1')) return parse(bytes.subarray(end + 4), [...interim, Number(match[1])]);
   const body = bytes.subarray(end + 4);
   return {
     status: Number(match[1]),
+    interim,
     reason: match[2] ?? '',
     headers,
     body: (headers['transfer-encoding'] === 'chunked' ? unchunked(body) : body).toString(),

@@ -23,6 +23,10 @@ export interface Row {
   /** Instead of `body`, where it depends on the service. */
   bodyFor?: (wire: Wire) => object;
   headers?: Record<string, string | undefined>;
+  /** The body is taken although the description asks for something stricter. */
+  loose?: true;
+  /** Statuses of the answers that come before. */
+  interim?: number[];
   status: number;
   /** Media type, in short; `none` for an empty answer. */
   type: 'text' | 'json' | 'none';

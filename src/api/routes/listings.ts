@@ -23,7 +23,7 @@ function list(app: FastifyInstance, path: string, summary: string, endpoints: re
         description: 'always, in the order of the compatible interface',
         body: 'json',
         schema: { type: 'array', items: { type: 'string', pattern: '^(GET|PUT|POST|DELETE) /' } },
-        example: VERSION_0,
+        example: endpoints,
       },
     },
   });

@@ -17,7 +17,16 @@ const NAMES = {
 const FORWARD: JsonSchema = {
   type: 'object',
   required: [...KEYS, 'hostPort'],
-  properties: { ...NAMES, hostPort: { type: 'integer', minimum: 0, maximum: 65_535 } },
+  properties: {
+    ...NAMES,
+    hostPort: {
+      description: 'Number, or text of its digits.',
+      anyOf: [
+        { type: 'integer', minimum: 0, maximum: 65_535 },
+        { type: 'string', pattern: '^[0-9]{1,6}$' },
+      ],
+    },
+  },
 };
 const ENTRY: JsonSchema = {
   type: 'object',

@@ -4,14 +4,14 @@ import { restartReasons } from '../../plan/restart-reasons.ts';
 import { leaves } from '../../settings/leaf-paths.ts';
 import { bytesOf, settingsPayload } from '../body.ts';
 import type { ApiContext } from '../context.ts';
-import { documented } from '../route-doc.ts';
+import { documented, schemaOf } from '../route-doc.ts';
 import { decideProposal } from '../settings-update.ts';
 import { JSON_TYPE, TEXTS } from '../wire-texts.ts';
 
 const DOC = documented({
   summary: 'Which fields of a proposal would restart the backend or destroy cluster data',
   description: 'Changes nothing. No `version` is needed; shapes of older versions are not migrated.',
-  body: { description: 'Any part of the settings', required: true, schema: { type: 'object' } },
+  body: { description: 'Any part of the settings', required: true, schema: schemaOf('SettingsPart') },
   replies: {
     200: {
       description: 'the proposal is valid; only fields of it are named',

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { RdError } from '../../errors.ts';
 import { restartReasons } from '../../plan/restart-reasons.ts';
 import type { BackendState } from '../../reconcile/status.ts';
+import { SCHEMA_VERSION } from '../../settings/settings.gen.ts';
 import { bytesOf, settingsPayload } from '../body.ts';
 import type { ApiContext } from '../context.ts';
 import type { DesiredSnapshot, Turn } from '../desired-store.ts';
@@ -32,9 +33,17 @@ const PUT_DOC = {
     'Keys that are left out stay; a list replaces the list; a map is merged by key, and `null` removes an entry. Everything is checked before anything is changed.',
   headers: { 'If-Match': 'Tag of the settings that were read; any number, separated by commas' },
   body: {
-    description: 'Any part of the settings with its `version`; shapes of older versions are migrated',
+    description:
+      'Any part of the settings with its `version`; shapes of older versions are migrated. Numbers and booleans may be texts.',
     required: true,
-    schema: { type: 'object', required: ['version'], properties: { version: { type: 'integer', minimum: 1 } } },
+    schema: {
+      type: 'object',
+      required: ['version'],
+      properties: { version: { type: 'integer', minimum: 1, maximum: SCHEMA_VERSION } },
+      if: { properties: { version: { const: SCHEMA_VERSION } } },
+      // biome-ignore lint/suspicious/noThenProperty: `then` is the schema keyword.
+      then: schemaOf('SettingsPart'),
+    },
   },
   replies: {
     202: {

@@ -2,42 +2,41 @@ import type { FastifyInstance } from 'fastify';
 import { RdError } from '../../errors.ts';
 import { bytesOf, settingsPayload } from '../body.ts';
 import type { ApiContext } from '../context.ts';
-import { documented } from '../route-doc.ts';
+import { documented, type JsonSchema } from '../route-doc.ts';
+import { PAGES } from '../transient-settings.ts';
 import { JSON_TYPE, TEXT_TYPE, TEXTS } from '../wire-texts.ts';
 
-const RECORD = {
-  type: 'object',
-  required: ['noModalDialogs', 'preferences'],
-  properties: {
+/** The record, or any part of it. */
+function recordSchema(whole: boolean): JsonSchema {
+  const section = (properties: Record<string, JsonSchema>): JsonSchema => ({
+    type: 'object',
+    ...(whole ? { required: Object.keys(properties) } : {}),
+    properties,
+  });
+  return section({
     noModalDialogs: { description: 'No window may ask anything.', type: 'boolean' },
-    preferences: {
-      type: 'object',
-      required: ['navItem'],
-      properties: {
-        navItem: {
+    preferences: section({
+      navItem: section({
+        current: { description: 'Page that is shown.', enum: PAGES },
+        currentTabs: {
+          description: 'Tab that is shown on each page. Which tabs there are depends on the system.',
           type: 'object',
-          required: ['current', 'currentTabs'],
-          properties: {
-            current: { description: 'Page that is shown.', type: 'string' },
-            currentTabs: {
-              description: 'Tab that is shown on each page.',
-              type: 'object',
-              additionalProperties: { type: 'string' },
-            },
-          },
+          propertyNames: { enum: PAGES },
+          additionalProperties: { type: 'string' },
         },
-      },
-    },
-  },
-};
+      }),
+    }),
+  });
+}
+
 const GET_DOC = documented({
   summary: 'What the windows of the application remember while it runs',
-  replies: { 200: { description: 'always', body: 'json', schema: RECORD } },
+  replies: { 200: { description: 'always', body: 'json', schema: recordSchema(true) } },
 });
 const PUT_DOC = documented({
   summary: 'Change what the windows of the application remember',
   description: 'Kept in memory until the service stops. Members that are left out stay.',
-  body: { description: 'Any part of the record', required: true, schema: { type: 'object' } },
+  body: { description: 'Any part of the record', required: true, schema: recordSchema(false) },
   replies: {
     202: { description: 'accepted', body: 'text', example: TEXTS.transientUpdated },
     400: { description: 'no settings, or bad ones: a heading and a line each', body: 'text' },

@@ -29,7 +29,7 @@ export async function fuzz(to: Connection, { seed, limitMs, requests }: FuzzOpti
   const document: OpenApiDocument = JSON.parse(
     (await exchange(to, { method: 'GET', target: '/v2/openapi.json' })).body,
   );
-  const agrees = agreementWith(document);
+  const agreement = agreementWith(document);
 
   async function hold(request: FuzzRequest): Promise<void> {
     const bytes = await send(to.port, bytesOf(to, request), request.malformed);
@@ -42,7 +42,7 @@ export async function fuzz(to: Connection, { seed, limitMs, requests }: FuzzOpti
       throw new Error('it is answered as a bug');
     }
     if (RUNTIME[reply.status] === reply.body || (request.malformed && reply.status < 500)) return;
-    const problems = agrees(request.method, request.target, reply);
+    const problems = agreement.reply(request.method, request.target, reply);
     if (problems.length > 0) throw new Error(`${problems.join('; ')}: ${reply.status} ${reply.body.slice(0, 300)}`);
   }
 

@@ -39,7 +39,7 @@ export const portForwardRows: readonly Row[] = [
     after: (_wire, { body }) => answers(body),
   },
   {
-    ...post('port as text', { ...WEB, k8sPort: '80' }, 200, /^\d{4,5}$/),
+    ...post('ports as texts', { ...WEB, k8sPort: '80', hostPort: '0' }, 200, /^\d{4,5}$/),
     after: async ({ send }, { body }) => {
       const again = await send('POST /v1/port_forwarding', { ...WEB, hostPort: Number(body) });
       expect([again.status, again.body]).toEqual([200, body]);

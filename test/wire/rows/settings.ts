@@ -82,12 +82,15 @@ export const settingsRows: readonly Row[] = [
   put('equal value', { version: 19, kubernetes: { port: 6443 } }, 'api 10.2', 'no changes necessary'),
   put('only unknown keys', { version: 19, kubernets: { port: 1 } }, 'api 10.3, 10.4', 'no changes necessary'),
   put('stored alone', { version: 19, images: { showAll: false } }, 'api 10.3', 'settings updated; no restart required'),
-  put(
-    'text as number',
-    { version: 19, kubernetes: { port: '6444' } },
-    'api 10.4',
-    'settings updated; no restart required',
-  ),
+  {
+    ...put(
+      'text as number',
+      { version: 19, kubernetes: { port: '6444' } },
+      'api 10.4',
+      'settings updated; no restart required',
+    ),
+    loose: true,
+  },
   put(
     'docker means moby',
     { version: 19, containerEngine: { name: 'docker' } },
@@ -247,5 +250,5 @@ export const settingsRows: readonly Row[] = [
     scalar: NOT_AN_OBJECT,
     array: NOT_AN_OBJECT,
   }),
-  proposed('null', 'null' as unknown as object, 'api 8: as {}', '{}'),
+  { ...proposed('null', 'null' as unknown as object, 'api 8: as {}', '{}'), loose: true },
 ];
