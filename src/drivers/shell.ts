@@ -73,7 +73,7 @@ export interface Program {
   /** Its name among the machine's programs, also of its log. */
   name: string;
   argv: readonly string[];
-  /** Beside the environment of all programs, and stronger. Not for secrets: the machine's owner can read it. */
+  /** Beside the environment of all programs, and stronger. The machine's owner, root on this host, can read it. */
   env?: Readonly<Record<string, string>>;
 }
 

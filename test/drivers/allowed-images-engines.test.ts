@@ -18,9 +18,19 @@ describe('containerd with a list of allowed images', () => {
     const engine = containerdEngine(shell);
     await engine.perform({ do: 'start', spec: listed('busybox') }, NEVER);
     expect(events).toEqual(['offer port 4000', 'start containerd']);
-    expect(files.get(HOSTS)).toBe(
-      'server = "http://127.0.0.1:4000"\n[host."http://127.0.0.1:4000"]\n  capabilities = ["pull", "resolve"]\n',
-    );
+    const { gateway } = JSON.parse(files.get(RECORD) ?? '');
+    expect(gateway).toEqual({ port: 4000, secret: expect.stringMatching(/^[\w-]{43}$/) });
+    const cookie = `  Cookie = "rdctl-gateway=${gateway.secret}"`;
+    expect(files.get(HOSTS)?.split('\n')).toEqual([
+      'server = "http://127.0.0.1:4000"',
+      '[header]',
+      cookie,
+      '[host."http://127.0.0.1:4000"]',
+      '  capabilities = ["pull", "resolve"]',
+      '[host."http://127.0.0.1:4000".header]',
+      cookie,
+      '',
+    ]);
     expect(await engine.observe(NEVER)).toMatchObject({ state: 'running', spec: listed('busybox') });
     await engine.perform({ do: 'stop' }, NEVER);
     expect([...files.keys(), ...offers]).toEqual([]);
@@ -31,9 +41,10 @@ describe('containerd with a list of allowed images', () => {
     const engine = containerdEngine(shell);
     await engine.perform({ do: 'start', spec: listed('busybox') }, NEVER);
     events.length = 0;
+    const { gateway } = JSON.parse(files.get(RECORD) ?? '');
     await engine.perform({ do: 'adjust', spec: listed('a b', 'alpine') }, NEVER);
     expect(events).toEqual([]);
-    expect(JSON.parse(files.get(RECORD) ?? '')).toEqual({ ...listed('a b', 'alpine'), gatewayPort: 4000 });
+    expect(JSON.parse(files.get(RECORD) ?? '')).toEqual({ ...listed('a b', 'alpine'), gateway });
     expect(await engine.observe(NEVER)).toMatchObject({ spec: listed('a b', 'alpine') });
     // Said once, not with every look.
     expect(logged).toContainEqual(expect.objectContaining({ pattern: 'a b', reason: expect.stringContaining('a b') }));
@@ -70,8 +81,13 @@ describe('containerd with a list of allowed images', () => {
       state: 'unresponsive',
       message: 'its list of allowed images cannot be enforced: port 4000 is taken',
     });
-    files.set(RECORD, JSON.stringify(listed('busybox')));
-    expect(await containerdEngine(shell).observe(NEVER)).toMatchObject({ state: 'unresponsive' });
+    for (const gateway of [{}, { gatewayPort: 4001 }, { gateway: { port: 4001 } }]) {
+      files.set(RECORD, JSON.stringify({ ...listed('busybox'), ...gateway }));
+      expect(await containerdEngine(shell).observe(NEVER)).toMatchObject({
+        state: 'unresponsive',
+        message: expect.stringContaining('names no gateway'),
+      });
+    }
   });
 
   test('does not start when nothing can be served', async () => {
@@ -103,11 +119,11 @@ describe('moby with a list of allowed images', () => {
   });
 
   test('leaves dockerd no way around the gateway', () => {
-    expect(gatewayEnvironment(4000)).toEqual({
-      HTTP_PROXY: 'http://127.0.0.1:4000',
-      HTTPS_PROXY: 'http://127.0.0.1:4000',
-      http_proxy: 'http://127.0.0.1:4000',
-      https_proxy: 'http://127.0.0.1:4000',
+    expect(gatewayEnvironment({ port: 4000, secret: 's-s_s' })).toEqual({
+      HTTP_PROXY: 'http://rdctl:s-s_s@127.0.0.1:4000',
+      HTTPS_PROXY: 'http://rdctl:s-s_s@127.0.0.1:4000',
+      http_proxy: 'http://rdctl:s-s_s@127.0.0.1:4000',
+      https_proxy: 'http://rdctl:s-s_s@127.0.0.1:4000',
       NO_PROXY: '',
       no_proxy: '',
     });

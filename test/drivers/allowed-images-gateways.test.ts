@@ -1,8 +1,8 @@
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import { createServer, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { connect as dial } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
+import { createServer as createTcpServer, connect as dial } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
 import { authzPlugin } from '../../src/drivers/engines/authz-plugin.ts';
@@ -33,7 +33,13 @@ interface Answer {
   body: string;
 }
 
-function ask(port: number, path: string, method = 'GET', headers: Record<string, string> = {}): Promise<Answer> {
+const SECRET = 'told-to-root-only';
+const LOGIN = `Basic ${Buffer.from(`rdctl:${SECRET}`).toString('base64')}`;
+/** What the clients of both gateways have been told. */
+const KNOWN = { cookie: `rdctl-gateway=${SECRET}`, 'proxy-authorization': LOGIN };
+
+function ask(port: number, path: string, method = 'GET', own: Record<string, string> = {}): Promise<Answer> {
+  const headers = { ...KNOWN, ...own };
   return new Promise((resolve, reject) => {
     const call = request({ host: '127.0.0.1', port, path, method, headers, agent: false }, async (response) => {
       const chunks: Buffer[] = [];
@@ -82,6 +88,7 @@ async function world(
     out: wayOut(env),
     refused: (why) => refusals.push(why),
     asked: () => undefined,
+    secret: SECRET,
   };
   const port = await listening(serve(parts));
   return { port, host: `127.0.0.1:${registryPort}`, seen, refusals, policy };
@@ -113,7 +120,6 @@ describe("the gateway for containerd's clients", () => {
     const { port, host, seen } = await world(['REG'], registryGateway);
     const asked = await ask(port, `/v2/private/manifests/1?ns=${host}&n=3`, 'GET', {
       authorization: 'Bearer token',
-      'proxy-authorization': 'Basic secret',
       accept: 'application/json',
     });
     expect(asked).toMatchObject({ status: 401, headers: { 'www-authenticate': expect.stringContaining('realm') } });
@@ -121,7 +127,7 @@ describe("the gateway for containerd's clients", () => {
       url: '/v2/private/manifests/1?n=3',
       headers: { authorization: 'Bearer token', accept: 'application/json', host },
     });
-    expect(seen[0]?.headers).not.toHaveProperty('proxy-authorization');
+    for (const secret of Object.keys(KNOWN)) expect(seen[0]?.headers).not.toHaveProperty(secret);
   });
 
   test('leads to layers elsewhere, and back through itself to those of the registry', async () => {
@@ -187,17 +193,18 @@ describe('the way out of dockerd', () => {
 
 test('strangers who send nonsense, or go away in the middle, do no harm', async () => {
   const { port: gateway, host } = await world(['*'], registryGateway);
-  const { port: proxy } = await world(['*'], outboundProxy);
+  const { port: proxy, host: beyond } = await world(['REG'], outboundProxy);
   const { port: plugin } = await world(['*'], authzPlugin);
+  const known = `Host: x\r\nCookie: ${KNOWN.cookie}\r\nProxy-Authorization: ${LOGIN}\r\n`;
   const nonsense = [
     '\r\n\r\n',
     '\u0000\u0001\u0002',
-    `GET /v2/x/blobs/${CHILD}?ns=${host} HTTP/1.1\r\nHost: x\r\n`,
-    `GET /v2/x/manifests/1?ns=${host} HTTP/1.1\r\nHost: x\r\n\r\n`,
-    `POST /v2/x/blobs/uploads/?ns=${host} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc`,
-    `GET http://${host}/v2/x/manifests/1 HTTP/1.1\r\nHost: x\r\n\r\n`,
-    `CONNECT ${host} HTTP/1.1\r\nHost: x\r\n\r\nnonsense`,
-    'CONNECT 127.0.0.1:1 HTTP/1.1\r\nHost: x\r\n\r\n',
+    `GET /v2/x/blobs/${CHILD}?ns=${host} HTTP/1.1\r\n${known}`,
+    `GET /v2/x/manifests/1?ns=${host} HTTP/1.1\r\n${known}\r\n`,
+    `POST /v2/x/blobs/uploads/?ns=${host} HTTP/1.1\r\n${known}Content-Length: 100\r\n\r\nabc`,
+    `GET http://${beyond}/v2/x/manifests/1 HTTP/1.1\r\n${known}\r\n`,
+    `CONNECT ${beyond} HTTP/1.1\r\n${known}\r\nnonsense`,
+    `CONNECT 127.0.0.1:1 HTTP/1.1\r\n${known}\r\n`,
     'POST /AuthZPlugin.AuthZReq HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\n{"R',
     'POST /AuthZPlugin.AuthZReq HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{',
   ];
@@ -211,12 +218,148 @@ test('strangers who send nonsense, or go away in the middle, do no harm', async 
     }
   }
   expect(await ask(gateway, `/v2/x/manifests/1?ns=${host}`)).toMatchObject({ status: 200 });
-  expect(await ask(proxy, `http://${host}/v2/x/manifests/1`)).toMatchObject({ status: 200 });
+  expect(await ask(proxy, `http://${beyond}/v2/x/manifests/1`)).toMatchObject({ status: 200 });
   const activated = await ask(plugin, '/Plugin.Activate', 'POST');
   expect(JSON.parse(activated.body)).toEqual({ Implements: ['authz'] });
   const unreadable = await ask(plugin, '/AuthZPlugin.AuthZReq', 'POST');
   expect(JSON.parse(unreadable.body)).toMatchObject({ Allow: false });
 });
+
+describe('who may use them', () => {
+  const WRONG = [
+    {},
+    { cookie: 'rdctl-gateway=', 'proxy-authorization': 'Basic ' },
+    { cookie: `${KNOWN.cookie}x`, 'proxy-authorization': `${LOGIN}x` },
+    { cookie: `other=1; ${KNOWN.cookie}`, 'proxy-authorization': `Bearer ${SECRET}` },
+  ];
+
+  test.each(WRONG)('nobody who shows %o', async (headers) => {
+    const { port: gateway, host, seen } = await world(['*'], registryGateway);
+    const { port: proxy, host: beyond, seen: seenBeyond } = await world(['*', 'REG'], outboundProxy);
+    const without = { cookie: '', 'proxy-authorization': '', ...headers };
+    expect(await ask(gateway, `/v2/x/manifests/1?ns=${host}`, 'GET', without)).toMatchObject({ status: 403 });
+    expect(await ask(proxy, `http://${beyond}/v2/x/manifests/1`, 'GET', without)).toMatchObject({
+      status: 407,
+      headers: { 'proxy-authenticate': 'Basic realm="rdctl"' },
+    });
+    const refused = await tunnel(proxy, beyond, without['proxy-authorization']);
+    expect(refused).toMatchObject({ status: 407, headers: { 'proxy-authenticate': 'Basic realm="rdctl"' } });
+    expect([...seen, ...seenBeyond]).toEqual([]);
+  });
+
+  test.each(['*', '*/app', '*:*'])('%s is no way to this machine for a proxy', async (pattern) => {
+    const { port, host, seen } = await world([pattern], outboundProxy);
+    const registryPort = host.split(':')[1];
+    for (const name of ['127.0.0.1', 'localhost', '127.1', '0.0.0.0', '[::ffff:127.0.0.1]', '[::ffff:7f00:1]']) {
+      expect((await tunnel(port, `${name}:${registryPort}`)).status).not.toBe(200);
+      expect((await ask(port, `http://${name}:${registryPort}/v2/app/manifests/1`)).status).not.toBe(200);
+    }
+    expect((await tunnel(port, '169.254.169.254:80')).status).not.toBe(200);
+    expect(seen).toEqual([]);
+  });
+});
+
+test('a refused tunnel is closed, also when the client keeps its end open', async () => {
+  const server = outboundProxy({
+    policy: pullPolicy(),
+    out: wayOut({}),
+    refused: () => undefined,
+    asked: () => undefined,
+    secret: SECRET,
+  });
+  const port = await listening(server);
+  for (const request of ['evil.example:443', 'nonsense']) {
+    for (const login of [LOGIN, 'none']) {
+      const client = dial({ host: '127.0.0.1', port, allowHalfOpen: true });
+      const [taken] = await once(server, 'connection');
+      client.write(`CONNECT ${request} HTTP/1.1\r\nHost: x\r\nProxy-Authorization: ${login}\r\n\r\n`);
+      const [answer] = await once(client, 'data');
+      expect(String(answer)).toMatch(/^HTTP\/1\.1 40[037] /);
+      if (!taken.destroyed) await once(taken, 'close');
+      client.destroy();
+    }
+  }
+});
+
+test('a client that leaves while the registry is being reached takes the connection with it', async () => {
+  for (const serve of [registryGateway, outboundProxy]) {
+    const [near, far] = await pair();
+    let reached: (socket: Socket) => void = () => undefined;
+    const events = new EventEmitter();
+    const asked = once(events, 'asked');
+    const policy = pullPolicy();
+    policy.set(['a.b']);
+    const server = serve({
+      policy,
+      out: {
+        connect() {
+          events.emit('asked');
+          return new Promise((resolve) => {
+            reached = resolve;
+          });
+        },
+      },
+      refused: () => undefined,
+      asked: () => undefined,
+      secret: SECRET,
+    });
+    const port = await listening(server);
+    const path = serve === outboundProxy ? 'http://a.b/v2/x/manifests/1' : '/v2/x/manifests/1?ns=a.b';
+    const call = request({ host: '127.0.0.1', port, path, headers: KNOWN, agent: false });
+    call.on('error', () => undefined);
+    call.end();
+    const [[taken]] = await Promise.all([once(server, 'connection'), asked]);
+    const gone = once(taken, 'close');
+    call.destroy();
+    await gone;
+    const closed = once(far, 'close');
+    reached(near);
+    await closed;
+  }
+});
+
+test.each(['Content-Length: 40\r\n', 'Transfer-Encoding: chunked\r\n'])(
+  'a request that reads cannot bring another one in its body (%s)',
+  async (framing) => {
+    const hidden = 'GET /v2/evil/manifests/1 HTTP/1.1\r\n\r\n  ';
+    const body = framing.startsWith('T') ? `28\r\n${hidden}\r\n0\r\n\r\n` : hidden;
+    for (const serve of [registryGateway, outboundProxy]) {
+      const { port, host, seen } = await world(['REG/app'], serve);
+      const path = serve === outboundProxy ? `http://${host}/v2/app/manifests/1` : `/v2/app/manifests/1?ns=${host}`;
+      const client = dial({ host: '127.0.0.1', port });
+      const known = `Cookie: ${KNOWN.cookie}\r\nProxy-Authorization: ${LOGIN}\r\nConnection: close\r\n`;
+      client.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n${known}${framing}\r\n${body}`);
+      expect(await text(client)).toMatch(/^HTTP\/1\.1 400 /);
+      expect(seen).toEqual([]);
+    }
+  },
+);
+
+test('a body of unknown length keeps its frame, whatever the method', async () => {
+  const { port, host, seen } = await world(['REG'], registryGateway);
+  for (const method of ['POST', 'DELETE']) {
+    const client = dial({ host: '127.0.0.1', port });
+    client.write(
+      `${method} /v2/app/x?ns=${host} HTTP/1.1\r\nHost: x\r\nCookie: ${KNOWN.cookie}\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n`,
+    );
+    await text(client);
+  }
+  expect(seen).toMatchObject([
+    { method: 'POST', headers: { 'transfer-encoding': 'chunked' } },
+    { method: 'DELETE', headers: { 'transfer-encoding': 'chunked' } },
+  ]);
+});
+
+/** Two ends of one connection. */
+async function pair(): Promise<[Socket, Socket]> {
+  const server = createTcpServer();
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const near = dial({ host: '127.0.0.1', port: (server.address() as AddressInfo).port });
+  const [far] = await once(server, 'connection');
+  server.close();
+  far.resume();
+  return [near, far];
+}
 
 test('a tunnel takes the proxy that is for encrypted connections', async () => {
   const asked: string[] = [];
@@ -245,11 +388,12 @@ test('a tunnel ends when a new list no longer leads there, and stays when it doe
   await closed;
 });
 
-async function tunnel(port: number, path: string) {
-  const call = request({ host: '127.0.0.1', port, method: 'CONNECT', path, agent: false });
+async function tunnel(port: number, path: string, login = LOGIN) {
+  const headers = { 'proxy-authorization': login };
+  const call = request({ host: '127.0.0.1', port, method: 'CONNECT', path, headers, agent: false });
   call.end();
   const [response, socket] = await once(call, 'connect');
-  return { status: response.statusCode, phrase: response.statusMessage, socket };
+  return { status: response.statusCode, phrase: response.statusMessage, headers: response.headers, socket };
 }
 
 async function text(stream: AsyncIterable<Buffer>): Promise<string> {

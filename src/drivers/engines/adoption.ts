@@ -9,14 +9,14 @@ import type { PullGuard } from './pull-guard.ts';
  */
 export async function adoptGuard(
   guard: PullGuard,
-  { spec, gatewayPort }: StartedEngine,
+  { spec, gateway }: StartedEngine,
 ): Promise<EngineStatus | undefined> {
   if (!spec.allowedImages.enabled) return undefined;
-  if (gatewayPort === undefined) {
+  if (gateway === undefined) {
     return { state: 'unresponsive', message: 'the record of how it was started names no gateway to registries' };
   }
   try {
-    await guard.hold(spec.allowedImages.patterns, gatewayPort);
+    await guard.hold(spec.allowedImages.patterns, gateway);
     return undefined;
   } catch (error) {
     if (!(error instanceof RdError)) throw error;

@@ -4,7 +4,7 @@ import { explainImage, explainUnnamed } from '../../allowed-images/denial.ts';
 import { isObject } from '../../json.ts';
 import type { EngineCall } from './authz-request.ts';
 import { askedOf } from './authz-request.ts';
-import type { GuardParts } from './pull-guard.ts';
+import type { PluginParts } from './pull-guard.ts';
 import type { PullPolicy } from './pull-policy.ts';
 
 /** A request holds at most 1 MiB of body, in base64; more than this is no request of dockerd. */
@@ -14,7 +14,7 @@ const MAX_BODY = 8 * 1024 * 1024;
  * The server of dockerd's authorization plugin: dockerd asks it before every request to its API, and waits for as long as it does
  * not answer.
  */
-export function authzPlugin(parts: Omit<GuardParts, 'out'>): Server {
+export function authzPlugin(parts: PluginParts): Server {
   return createServer((request, response) => {
     answer(request, parts).then(
       (body) => reply(response, body),
@@ -23,7 +23,7 @@ export function authzPlugin(parts: Omit<GuardParts, 'out'>): Server {
   });
 }
 
-async function answer(request: IncomingMessage, parts: Omit<GuardParts, 'out'>): Promise<object> {
+async function answer(request: IncomingMessage, parts: PluginParts): Promise<object> {
   const text = await bodyOf(request);
   switch (request.url) {
     case '/Plugin.Activate':

@@ -1,4 +1,6 @@
 import { join } from 'node:path';
+import type { Gateway } from './gateway-secret.ts';
+import { secretCookie } from './gateway-secret.ts';
 
 /** Paths of one private containerd. */
 export interface ContainerdPlaces {
@@ -72,7 +74,17 @@ export function hostsFile({ hosts }: ContainerdPlaces): string {
 }
 
 /** Leads every request to the gateway; `server` as well, or a client would go on to the registry itself. */
-export function hostsConfig(gatewayPort: number): string {
-  const gateway = quoted(`http://127.0.0.1:${gatewayPort}`);
-  return [`server = ${gateway}`, `[host.${gateway}]`, '  capabilities = ["pull", "resolve"]', ''].join('\n');
+export function hostsConfig({ port, secret }: Gateway): string {
+  const address = quoted(`http://127.0.0.1:${port}`);
+  const cookie = `  Cookie = ${quoted(secretCookie(secret))}`;
+  return [
+    `server = ${address}`,
+    '[header]',
+    cookie,
+    `[host.${address}]`,
+    '  capabilities = ["pull", "resolve"]',
+    `[host.${address}.header]`,
+    cookie,
+    '',
+  ].join('\n');
 }

@@ -7,7 +7,8 @@ import { containerdDaemon } from './containerd-daemon.ts';
 import { containerdImages } from './containerd-images.ts';
 import { containerdWorkload, endTasks } from './containerd-tasks.ts';
 import { endedPrograms } from './ended.ts';
-import { differsInPatterns, engineRecord, sameSpec } from './engine-record.ts';
+import { engineRecord, sameSpec } from './engine-record.ts';
+import { engineSteps } from './engine-steps.ts';
 import { pullGuard } from './pull-guard.ts';
 import { refuseUnsupported } from './refusal.ts';
 import { registryGateway } from './registry-gateway.ts';
@@ -56,22 +57,12 @@ export function containerdEngine(shell: Shell): EngineDriver {
     await stop(signal);
     await record.write({ spec });
     if (spec.allowedImages.enabled) {
-      const gatewayPort = await guard.hold(spec.allowedImages.patterns);
-      await record.write({ spec, gatewayPort });
-      await shell.write(hostsFile(places), hostsConfig(gatewayPort));
+      const gateway = await guard.hold(spec.allowedImages.patterns);
+      await record.write({ spec, gateway });
+      await shell.write(hostsFile(places), hostsConfig(gateway));
       shell.log('info', 'pulls are kept to the allowed images', { hostsDirectory: hostsDirectory(places) });
     }
     await daemon.start(signal);
-  }
-
-  /** Patterns are all that an engine here takes while it runs. Recorded first, because every look serves what is recorded. */
-  async function adjust(spec: EngineSpec, signal: AbortSignal): Promise<void> {
-    const started = await record.read();
-    if (started === undefined || started === 'unreadable' || !differsInPatterns(started.spec, spec)) {
-      return start(spec, signal);
-    }
-    await record.write({ ...started, spec });
-    if (spec.allowedImages.enabled) await guard.hold(spec.allowedImages.patterns, started.gatewayPort);
   }
 
   async function stop(signal: AbortSignal): Promise<void> {
@@ -86,16 +77,7 @@ export function containerdEngine(shell: Shell): EngineDriver {
 
   return {
     observe,
-    async perform(step, signal) {
-      switch (step.do) {
-        case 'start':
-          return start(step.spec, signal);
-        case 'adjust':
-          return adjust(step.spec, signal);
-        case 'stop':
-          return stop(signal);
-      }
-    },
+    perform: engineSteps({ record, guard, start, stop }),
     release: () => guard.release(),
     images: containerdImages({
       shell,

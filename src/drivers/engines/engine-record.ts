@@ -1,12 +1,13 @@
 import { isObject } from '../../json.ts';
 import type { EngineName, EngineSpec } from '../driver.ts';
 import type { Shell } from '../shell.ts';
+import type { Gateway } from './gateway-secret.ts';
 
 /** What is known about an engine that was started. */
 export interface StartedEngine {
   spec: EngineSpec;
-  /** Port of the machine's 127.0.0.1 at which the engine, or its clients, look for the gateway to registries. */
-  gatewayPort?: number;
+  /** The gateway to registries that the engine, or its clients, were told about. */
+  gateway?: Gateway;
 }
 
 /**
@@ -25,8 +26,7 @@ export function engineRecord(shell: Shell, file: string): EngineRecord {
       const text = await shell.read(file);
       return text === undefined ? undefined : (parseRecord(text) ?? 'unreadable');
     },
-    write: ({ spec, gatewayPort }) =>
-      shell.write(file, `${JSON.stringify({ ...spec, ...(gatewayPort === undefined ? {} : { gatewayPort }) })}\n`),
+    write: ({ spec, gateway }) => shell.write(file, `${JSON.stringify({ ...spec, gateway })}\n`),
     remove: () => shell.remove(file),
   };
 }
@@ -42,7 +42,7 @@ function parseRecord(text: string): StartedEngine | undefined {
     return undefined;
   }
   if (!isObject(value) || !isObject(value.allowedImages)) return undefined;
-  const { gatewayPort } = value;
+  const gateway = gatewayOf(value.gateway);
   const { enabled, patterns } = value.allowedImages;
   const name = NAMES.find((known) => known === value.name);
   const storageDriver = STORAGE.find((known) => known === value.storageDriver);
@@ -51,7 +51,12 @@ function parseRecord(text: string): StartedEngine | undefined {
   if (!Array.isArray(patterns)) return undefined;
   const texts = patterns.filter((pattern) => typeof pattern === 'string');
   const spec = { name, storageDriver, webAssembly: value.webAssembly, allowedImages: { enabled, patterns: texts } };
-  return { spec, ...(typeof gatewayPort === 'number' ? { gatewayPort } : {}) };
+  return { spec, ...(gateway ? { gateway } : {}) };
+}
+
+function gatewayOf(value: unknown): Gateway | undefined {
+  if (!isObject(value) || typeof value.port !== 'number' || typeof value.secret !== 'string') return undefined;
+  return value.secret === '' ? undefined : { port: value.port, secret: value.secret };
 }
 
 /** Whether an engine started with one spec already is what the other asks for. */

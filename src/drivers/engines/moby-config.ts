@@ -4,6 +4,8 @@ import type { EngineSpec } from '../driver.ts';
 import type { EngineNetwork, ShellPlaces } from '../shell.ts';
 import type { ContainerdPlaces } from './containerd-config.ts';
 import { containerdPlaces } from './containerd-config.ts';
+import type { Gateway } from './gateway-secret.ts';
+import { proxyAddress } from './gateway-secret.ts';
 
 /** Paths of one private dockerd. */
 export interface MobyPlaces {
@@ -91,13 +93,13 @@ export function mobyArguments(places: MobyPlaces): string[] {
 }
 
 /** Makes the gateway the only way to registries: without an exception, which the environment of the service may have. */
-export function gatewayEnvironment(port: number): Record<string, string> {
-  const gateway = `http://127.0.0.1:${port}`;
+export function gatewayEnvironment(gateway: Gateway): Record<string, string> {
+  const address = proxyAddress(gateway);
   return {
-    HTTP_PROXY: gateway,
-    HTTPS_PROXY: gateway,
-    http_proxy: gateway,
-    https_proxy: gateway,
+    HTTP_PROXY: address,
+    HTTPS_PROXY: address,
+    http_proxy: address,
+    https_proxy: address,
     NO_PROXY: '',
     no_proxy: '',
   };

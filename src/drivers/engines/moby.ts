@@ -5,7 +5,9 @@ import { adoptGuard } from './adoption.ts';
 import { authzPlugin } from './authz-plugin.ts';
 import { containerdDaemon } from './containerd-daemon.ts';
 import { endedPrograms } from './ended.ts';
-import { differsInPatterns, engineRecord, sameSpec } from './engine-record.ts';
+import { engineRecord, sameSpec } from './engine-record.ts';
+import { engineSteps } from './engine-steps.ts';
+import type { Gateway } from './gateway-secret.ts';
 import { mobyCompanions } from './moby-companions.ts';
 import { gatewayEnvironment, mobyArguments, mobyConfig, mobyPlaces, SHUTDOWN_SECONDS } from './moby-config.ts';
 import { answersPing, mobyFacts } from './moby-health.ts';
@@ -79,15 +81,15 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
 
     const network = await shell.network();
     await record.write({ spec });
-    const gatewayPort = await openGuard(spec);
+    const gateway = await openGuard(spec);
     await shell.makeDirectory(places.data);
     await shell.write(places.config, `${JSON.stringify(mobyConfig(spec, places, network, cgroup), null, 2)}\n`);
     await containerd.start(signal);
-    await shell.start(gatewayPort === undefined ? dockerd : { ...dockerd, env: gatewayEnvironment(gatewayPort) });
+    await shell.start(gateway === undefined ? dockerd : { ...dockerd, env: gatewayEnvironment(gateway) });
     const socket = await shell.localSocket(places.socket);
     const before = guard.questions();
     await untilReady(shell, dockerd, () => answersPing(socket, signal, 2_000), READY_MS, signal);
-    if (gatewayPort === undefined) return;
+    if (gateway === undefined) return;
     // dockerd keeps in mind where its plugin is. Other dockerds of the machine look at the same files, and would wait for it.
     await shell.remove(places.pluginSpec);
     if (guard.questions() === before) throw await unasked(signal);
@@ -101,23 +103,13 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     });
   }
 
-  /** Recorded before dockerd starts: the next service has to open the same port. */
-  async function openGuard(spec: EngineSpec): Promise<number | undefined> {
+  /** Recorded before dockerd starts: the next service has to open the same one. */
+  async function openGuard(spec: EngineSpec): Promise<Gateway | undefined> {
     if (!spec.allowedImages.enabled) return undefined;
-    const gatewayPort = await guard.hold(spec.allowedImages.patterns);
-    await record.write({ spec, gatewayPort });
+    const gateway = await guard.hold(spec.allowedImages.patterns);
+    await record.write({ spec, gateway });
     await shell.write(places.pluginSpec, `unix://${places.pluginSocket}\n`);
-    return gatewayPort;
-  }
-
-  /** Patterns are all that an engine here takes while it runs. Recorded first, because every look serves what is recorded. */
-  async function adjust(spec: EngineSpec, signal: AbortSignal): Promise<void> {
-    const started = await record.read();
-    if (started === undefined || started === 'unreadable' || !differsInPatterns(started.spec, spec)) {
-      return start(spec, signal);
-    }
-    await record.write({ ...started, spec });
-    if (spec.allowedImages.enabled) await guard.hold(spec.allowedImages.patterns, started.gatewayPort);
+    return gateway;
   }
 
   /** Also clears what a killed engine left: the record tells that there may be something. */
@@ -135,16 +127,7 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
 
   return {
     observe,
-    async perform(step, signal) {
-      switch (step.do) {
-        case 'start':
-          return start(step.spec, signal);
-        case 'adjust':
-          return adjust(step.spec, signal);
-        case 'stop':
-          return stop(signal);
-      }
-    },
+    perform: engineSteps({ record, guard, start, stop }),
     release: () => guard.release(),
     images: mobyImages(() => shell.localSocket(places.socket)),
     companions: mobyCompanions(() => shell.localSocket(places.socket)),

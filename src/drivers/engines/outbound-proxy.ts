@@ -4,14 +4,18 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { explainRegistry } from '../../allowed-images/denial.ts';
 import { canonicalRegistry } from '../../allowed-images/registry-name.ts';
+import { hasProxySecret } from './gateway-secret.ts';
 import { passOn } from './pass-on.ts';
 import type { GuardParts } from './pull-guard.ts';
-import { denyRegistry } from './registry-answer.ts';
+import { denyRegistry, PROXY_CHALLENGE } from './registry-answer.ts';
 import { registryRequest } from './registry-request.ts';
+
+const UNKNOWN = 'this proxy is for the dockerd that was told its password';
 
 /**
  * The proxy that a dockerd with a list of allowed images has as its only way out. What goes through TLS shows nothing but its host:
- * that must belong to a registry of which something is allowed. Plain HTTP shows the image as well.
+ * that must belong to a registry of which something is allowed. Plain HTTP shows the image as well. dockerd asks no proxy for what is
+ * on its own machine, so nothing leads there but a pattern that is about it.
  */
 export function outboundProxy(parts: GuardParts): Server {
   const server = createServer((request, response) => {
@@ -19,16 +23,21 @@ export function outboundProxy(parts: GuardParts): Server {
   });
   server.on('connect', (request: IncomingMessage, client: Duplex, head: Buffer) => {
     client.on('error', () => client.destroy());
-    tunnel(request.url ?? '', client, head, parts).catch((error: Error) => {
-      client.end(statusLine(502, error.message));
-    });
+    if (!hasProxySecret(request.headers, parts.secret)) return refuse(client, 407, UNKNOWN);
+    tunnel(request.url ?? '', client, head, parts).catch((error: Error) => refuse(client, 502, error.message));
   });
   return server;
 }
 
-/** Clients show the reason phrase of a refused tunnel to people. */
-function statusLine(status: number, reason: string): string {
-  return `HTTP/1.1 ${status} ${reason.replace(/[^ -~]+/g, ' ')}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`;
+/** Clients show the reason phrase of a refused tunnel to people. They may never end their half of the connection. */
+function refuse(client: Duplex, status: 400 | 403 | 407 | 502, reason: string): void {
+  const lines = [
+    `HTTP/1.1 ${status} ${reason.replace(/[^ -~]+/g, ' ')}`,
+    ...(status === 407 ? [`Proxy-Authenticate: ${PROXY_CHALLENGE}`] : []),
+    'Connection: close',
+    'Content-Length: 0',
+  ];
+  client.end(`${lines.join('\r\n')}\r\n\r\n`, () => client.destroy());
 }
 
 async function tunnel(
@@ -38,20 +47,20 @@ async function tunnel(
   { policy, out, refused }: GuardParts,
 ): Promise<void> {
   const target = splitAuthority(authority);
-  if (!target) return void client.end(statusLine(400, 'this is no host and port'));
+  if (!target) return refuse(client, 400, 'this is no host and port');
   const registry = canonicalRegistry(authority);
   const reaches = () => policy.list().reaches(registry);
   if (!reaches()) {
     const why = explainRegistry(registry, policy.list().patterns);
     refused(why);
-    return void client.end(statusLine(403, why));
+    return refuse(client, 403, why);
   }
   // dockerd keeps connections for later requests, which a new list may not allow.
   client.once(
     'close',
     policy.onChange(() => reaches() || client.destroy()),
   );
-  const far = await out.connect({ ...target, tls: 'theirs' });
+  const far = await out.connect({ ...target, tls: 'theirs', here: policy.singlesOut(registry) });
   if (client.destroyed) return void far.destroy();
   client.write('HTTP/1.1 200 Connection established\r\n\r\n');
   if (head.length > 0) far.write(head);
@@ -77,8 +86,9 @@ function splitAuthority(authority: string): { host: string; port: number } | und
 async function plain(
   request: IncomingMessage,
   response: ServerResponse,
-  { policy, out, refused }: GuardParts,
+  { policy, out, refused, secret }: GuardParts,
 ): Promise<void> {
+  if (!hasProxySecret(request.headers, secret)) return denyRegistry(response, 407, UNKNOWN);
   const address = request.url ?? '';
   const target = URL.canParse(address) ? new URL(address) : undefined;
   if (target?.protocol !== 'http:')
@@ -90,5 +100,5 @@ async function plain(
     refused(why);
     return denyRegistry(response, 403, why);
   }
-  await passOn({ request, response, registry, asked, target, out, policy });
+  await passOn({ request, response, registry, asked, target, out, here: policy.singlesOut(registry), policy });
 }

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { request as sendRequest } from 'node:http';
 import { digestsOfIndex } from './learned-digests.ts';
 import type { PullPolicy } from './pull-policy.ts';
-import { forwardedHeaders, relay } from './registry-answer.ts';
+import { denyRegistry, forwardedHeaders, relay } from './registry-answer.ts';
 import type { RegistryRequest } from './registry-request.ts';
 import type { WayOut } from './way-out.ts';
 
@@ -15,26 +15,43 @@ export interface Passage {
   /** Where it goes; the protocol decides about TLS. */
   target: URL;
   out: WayOut;
+  /** Whether it may lead to this machine. */
+  here: boolean;
   policy: PullPolicy;
   location?: (value: string) => string;
 }
 
 /** Sends a request that is allowed to the registry and its answer back, and remembers what the answer leads to. */
 export async function passOn(passage: Passage): Promise<void> {
-  const { request, response, registry, asked, target, out, policy, location } = passage;
+  const { request, response, registry, asked, target, out, here, policy, location } = passage;
+  const { method = 'GET', headers: own } = request;
+  const chunked = own['transfer-encoding'] !== undefined;
+  const hasBody = chunked || Number(own['content-length'] ?? 0) > 0;
+  if (hasBody && (method === 'GET' || method === 'HEAD')) {
+    return denyRegistry(response, 400, 'a request that only reads has no body');
+  }
   const tls = target.protocol === 'https:';
   const host = target.hostname.replace(/^\[|\]$/g, '');
-  const socket = await out.connect({ host, port: Number(target.port) || (tls ? 443 : 80), tls: tls ? 'ours' : 'none' });
-  const headers = { ...forwardedHeaders(request.headers), host: target.host };
+  const port = Number(target.port) || (tls ? 443 : 80);
+  const socket = await out.connect({ host, port, tls: tls ? 'ours' : 'none', here });
+  // Whoever asked may have left meanwhile, and says so only once.
+  if (response.destroyed) return void socket.destroy();
+  const headers = {
+    ...forwardedHeaders(own),
+    host: target.host,
+    // Without it Node sends a body of unknown length with no frame at all for some methods.
+    ...(chunked ? { 'transfer-encoding': 'chunked' } : {}),
+  };
   const manifest = asked.wants === 'manifest';
   const call = sendRequest({
-    method: request.method,
+    method,
     path: `${target.pathname}${target.search}`,
     // A manifest is read here, so it must come as it is.
     headers: manifest ? { ...headers, 'accept-encoding': 'identity' } : headers,
     createConnection: () => socket,
   });
-  request.pipe(call);
+  if (hasBody) request.pipe(call);
+  else call.end();
   const list = policy.list();
   await relay(call, response, {
     ...(location ? { location } : {}),

@@ -1,5 +1,7 @@
 import type { Server } from 'node:net';
 import type { Offer, Shell } from '../shell.ts';
+import type { Gateway } from './gateway-secret.ts';
+import { newSecret } from './gateway-secret.ts';
 import type { PullPolicy } from './pull-policy.ts';
 import { pullPolicy } from './pull-policy.ts';
 import type { WayOut } from './way-out.ts';
@@ -8,10 +10,10 @@ import { wayOut } from './way-out.ts';
 /** What keeps an engine to a list of allowed images, for as long as this process holds it. */
 export interface PullGuard {
   /**
-   * Serves with these patterns from now on; `port` is that of the gateway when the engine was started, a free one unless told.
-   * Harmless while it is held. Returns the port. Errors as `Shell.offer`.
+   * Serves with these patterns from now on; `gateway` is the one that the engine was started with, a new one unless told.
+   * Harmless while it is held. Errors as `Shell.offer`.
    */
-  hold(patterns: readonly string[], port?: number): Promise<number>;
+  hold(patterns: readonly string[], gateway?: Gateway): Promise<Gateway>;
   release(): Promise<void>;
   /** How often the engine has asked its plugin. An engine that answers without asking is not held to anything. */
   questions(): number;
@@ -21,26 +23,32 @@ export interface PullGuard {
 export interface GuardParts {
   policy: PullPolicy;
   out: WayOut;
+  /** What those have to show who use the gateway. */
+  secret: string;
   /** Told of each request that was denied. */
   refused: (why: string) => void;
   /** Told of each question to the plugin. */
   asked: () => void;
 }
 
-type MakeServer = (parts: GuardParts) => Server;
+/** dockerd and busy clients need some dozens. Without a bound any local program could use up the files of the service. */
+const MOST_CONNECTIONS = 512;
+
+/** What the plugin needs of that. */
+export type PluginParts = Omit<GuardParts, 'out' | 'secret'>;
 
 /** The servers that an engine has to do with. */
 export interface GuardServers {
   /** On a port of the loopback. */
-  gateway: MakeServer;
+  gateway: (parts: GuardParts) => Server;
   /** On a socket, if the engine asks one. */
-  plugin?: { make: MakeServer; socket: string };
+  plugin?: { make: (parts: PluginParts) => Server; socket: string };
 }
 
 export function pullGuard(shell: Shell, { gateway, plugin }: GuardServers): PullGuard {
   const policy = pullPolicy();
   let questions = 0;
-  const parts: GuardParts = {
+  const parts: Omit<GuardParts, 'secret'> = {
     policy,
     out: wayOut(shell.environment),
     refused: (why) => shell.log('info', 'an image was denied', { why }),
@@ -48,7 +56,7 @@ export function pullGuard(shell: Shell, { gateway, plugin }: GuardServers): Pull
       questions += 1;
     },
   };
-  let held: { offers: Offer[]; port: number } | undefined;
+  let held: { offers: Offer[]; gateway: Gateway } | undefined;
   // Looks and steps may come at the same time, and must not open the same place twice.
   let turn: Promise<unknown> = Promise.resolve();
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -57,14 +65,16 @@ export function pullGuard(shell: Shell, { gateway, plugin }: GuardServers): Pull
     return mine;
   }
 
-  async function open(port: number): Promise<number> {
+  async function open({ port, secret }: Gateway): Promise<Gateway> {
     const offers: Offer[] = [];
     try {
-      const first = await shell.offer(gateway(parts), { port });
+      const server = gateway({ ...parts, secret });
+      server.maxConnections = MOST_CONNECTIONS;
+      const first = await shell.offer(server, { port });
       offers.push(first);
       if (plugin) offers.push(await shell.offer(plugin.make(parts), { socket: plugin.socket }));
-      held = { offers, port: first.port };
-      return first.port;
+      held = { offers, gateway: { port: first.port, secret } };
+      return held.gateway;
     } catch (error) {
       await close(offers);
       throw error;
@@ -72,7 +82,7 @@ export function pullGuard(shell: Shell, { gateway, plugin }: GuardServers): Pull
   }
 
   return {
-    hold: (patterns, port) =>
+    hold: (patterns, wanted) =>
       inTurn(async () => {
         if (!sameTexts(patterns, policy.list().patterns)) {
           policy.set(patterns);
@@ -80,10 +90,10 @@ export function pullGuard(shell: Shell, { gateway, plugin }: GuardServers): Pull
             shell.log('warn', 'a pattern of the allowed images matches nothing', { pattern, reason });
           }
         }
-        if (held && (port === undefined || port === held.port)) return held.port;
+        if (held && (wanted === undefined || sameGateway(wanted, held.gateway))) return held.gateway;
         if (held) await close(held.offers);
         held = undefined;
-        return open(port ?? 0);
+        return open(wanted ?? { port: 0, secret: newSecret() });
       }),
     release: () =>
       inTurn(async () => {
@@ -93,6 +103,10 @@ export function pullGuard(shell: Shell, { gateway, plugin }: GuardServers): Pull
       }),
     questions: () => questions,
   };
+}
+
+function sameGateway(a: Gateway, b: Gateway): boolean {
+  return a.port === b.port && a.secret === b.secret;
 }
 
 function sameTexts(a: readonly string[], b: readonly string[]): boolean {

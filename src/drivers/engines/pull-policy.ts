@@ -8,6 +8,8 @@ import type { RegistryRequest } from './registry-request.ts';
 /** The list in force, shared by all servers of one engine. */
 export interface PullPolicy {
   list(): AllowList;
+  /** Whether some pattern is about that registry; one that begins with `*` is about registries that nobody thought of. */
+  singlesOut(registry: string): boolean;
   /** Calls back after each `set`; returns the function that ends it. */
   onChange(listener: () => void): () => void;
   /** Digests that the answer to an allowed question named. */
@@ -25,6 +27,8 @@ export function pullPolicy(): PullPolicy {
   const listeners = new Set<() => void>();
   return {
     list: () => list,
+    singlesOut: (registry) =>
+      createAllowList(list.patterns.filter((pattern) => !pattern.startsWith('*'))).names(registry),
     learn: (registry, repository, digests) => learned.add(formatReference({ registry, repository }), digests),
     set(patterns) {
       list = createAllowList(patterns);

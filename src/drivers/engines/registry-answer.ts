@@ -1,28 +1,36 @@
 import type { ClientRequest, IncomingHttpHeaders, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import { PRODUCT } from '../../product.ts';
 import { MAX_MANIFEST } from './learned-digests.ts';
 
 /**
  * A refusal in the words of the registries' interface. Some clients show the message in its body to people, others its reason
  * phrase, which is all that an answer to `HEAD` has.
  */
-export function denyRegistry(response: ServerResponse, status: 400 | 403 | 502, message: string): void {
+export function denyRegistry(response: ServerResponse, status: keyof typeof REFUSALS, message: string): void {
   const [code, name] = REFUSALS[status];
   if (response.headersSent) return void response.destroy();
   const phrase = `${name}: ${message.replace(/[^ -~]+/g, ' ')}`;
-  const headers = { 'content-type': 'application/json', 'docker-distribution-api-version': 'registry/2.0' };
+  const headers = {
+    'content-type': 'application/json',
+    'docker-distribution-api-version': 'registry/2.0',
+    ...(status === 407 ? { 'proxy-authenticate': PROXY_CHALLENGE } : {}),
+  };
   response.writeHead(status, phrase, headers);
   response.end(JSON.stringify({ errors: [{ code, message }] }));
 }
 
+export const PROXY_CHALLENGE = `Basic realm="${PRODUCT.name}"`;
+
 const REFUSALS = {
   400: ['UNSUPPORTED', 'Bad Request'],
   403: ['DENIED', 'Forbidden'],
+  407: ['UNAUTHORIZED', 'Proxy Authentication Required'],
   502: ['UNAVAILABLE', 'Bad Gateway'],
 } as const;
 
-/** Headers that concern one connection only. */
+/** Headers that concern one connection only. A cookie is what the gateway knows its clients by. */
 const OF_THE_CONNECTION =
-  /^(?:connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|host|expect|x-forwarded-.*)$/;
+  /^(?:connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|host|expect|cookie|x-forwarded-.*)$/;
 
 export function forwardedHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !OF_THE_CONNECTION.test(name)));

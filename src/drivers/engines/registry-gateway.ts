@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
 import { canonicalRegistry, HUB, isLoopback, isRegistryName } from '../../allowed-images/registry-name.ts';
+import { hasSecretCookie } from './gateway-secret.ts';
 import { passOn } from './pass-on.ts';
 import type { GuardParts } from './pull-guard.ts';
 import { denyRegistry } from './registry-answer.ts';
@@ -19,8 +20,11 @@ export function registryGateway(parts: GuardParts): Server {
 async function serve(
   request: IncomingMessage,
   response: ServerResponse,
-  { policy, out, refused }: GuardParts,
+  { policy, out, refused, secret }: GuardParts,
 ): Promise<void> {
+  if (!hasSecretCookie(request.headers, secret)) {
+    return denyRegistry(response, 403, 'this gateway is for clients that use the directory with its address');
+  }
   const url = request.url ?? '';
   const [path = ''] = url.split('?', 1);
   const query = new URLSearchParams(url.slice(path.length));
@@ -40,7 +44,7 @@ async function serve(
   const origin = originOf(namespace);
   const target = new URL(`${origin}${path}${query.size > 0 ? `?${query}` : ''}`);
   const location = (value: string) => throughGateway(value, target, namespace);
-  await passOn({ request, response, registry, asked, target, out, policy, location });
+  await passOn({ request, response, registry, asked, target, out, here: true, policy, location });
 }
 
 function originOf(namespace: string): string {

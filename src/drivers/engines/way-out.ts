@@ -16,6 +16,8 @@ export interface Target {
   host: string;
   port: number;
   tls: 'ours' | 'theirs' | 'none';
+  /** Whether that may be this machine itself, or its link, under whatever name. */
+  here: boolean;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -27,11 +29,16 @@ const BUNDLES = ['/etc/ssl/certs/ca-certificates.crt', '/etc/pki/tls/certs/ca-bu
 export function wayOut(environment: Environment): WayOut {
   const trusted = trustedCertificates(environment);
   return {
-    async connect({ host, port, tls }) {
+    async connect({ host, port, tls, here }) {
       const proxy = proxyFor(environment, { host, port, tls });
+      if (!here && isHere(host)) throw notHere(host, port);
       const socket = proxy
         ? await throughProxy(proxy, host, port)
         : await reach(connectTcp({ host, port }), host, port);
+      if (!here && !proxy && isHere(socket.remoteAddress ?? '')) {
+        socket.destroy();
+        throw notHere(host, port);
+      }
       if (tls !== 'ours') return socket;
       const servername = isIP(host) ? {} : { servername: host };
       const secure = connectTls({ socket, ...servername, ca: await trusted, ALPNProtocols: ['http/1.1'] });
@@ -40,8 +47,28 @@ export function wayOut(environment: Environment): WayOut {
   };
 }
 
+const HERE = new BlockList();
+for (const [network, prefix] of [
+  ['0.0.0.0', 8],
+  ['127.0.0.0', 8],
+  ['169.254.0.0', 16],
+] as const)
+  HERE.addSubnet(network, prefix, 'ipv4');
+HERE.addSubnet('::', 127, 'ipv6');
+HERE.addSubnet('fe80::', 10, 'ipv6');
+
+/** Addresses of the loopback and of the link, also where IPv6 writes those of IPv4. */
+function isHere(address: string): boolean {
+  const family = isIP(address);
+  return family !== 0 && HERE.check(address, family === 4 ? 'ipv4' : 'ipv6');
+}
+
+function notHere(host: string, port: number): Error {
+  return new Error(`${host}:${port} is on this machine or its link, and no pattern of the allowed images is about it`);
+}
+
 /** The proxy for a target; undefined for the direct way. The names and their meaning are those that other programs use. */
-export function proxyFor(environment: Environment, { host, port, tls }: Target): URL | undefined {
+export function proxyFor(environment: Environment, { host, port, tls }: Omit<Target, 'here'>): URL | undefined {
   const value = (name: string) => environment[name.toUpperCase()] || environment[name.toLowerCase()];
   const chosen = value(tls === 'none' ? 'http_proxy' : 'https_proxy');
   if (!chosen || isLoopback(host.includes(':') ? `[${host}]` : host) || isExempt(value('no_proxy') ?? '', host, port))
@@ -87,10 +114,13 @@ async function throughProxy(proxy: URL, host: string, port: number): Promise<Soc
   };
   return new Promise((resolve, reject) => {
     const call = request({ method: 'CONNECT', path: authority, headers, createConnection: () => socket });
-    call.on('error', (cause) =>
-      reject(new Error(`the proxy ${at.host}:${at.port} failed: ${cause.message}`, { cause })),
-    );
+    const timer = setTimeout(() => call.destroy(tooLate()), CONNECT_MS);
+    call.on('error', (cause) => {
+      clearTimeout(timer);
+      reject(new Error(`the proxy ${at.host}:${at.port} failed: ${cause.message}`, { cause }));
+    });
     call.on('connect', (response, tunnel, head) => {
+      clearTimeout(timer);
       if (response.statusCode !== 200) {
         tunnel.destroy();
         return reject(new Error(`the proxy ${at.host}:${at.port} refused ${authority}: ${response.statusCode}`));
@@ -103,13 +133,17 @@ async function throughProxy(proxy: URL, host: string, port: number): Promise<Soc
   });
 }
 
+function tooLate(): Error {
+  return new Error(`no answer within ${CONNECT_MS / 1000} s`);
+}
+
 function reach<S extends Socket>(socket: S, host: string, port: number, event = 'connect'): Promise<S> {
   return new Promise((resolve, reject) => {
     const fail = (cause: Error) => {
       clearTimeout(timer);
       reject(new Error(`${host}:${port} cannot be reached: ${cause.message}`, { cause }));
     };
-    const timer = setTimeout(() => socket.destroy(new Error(`no answer within ${CONNECT_MS / 1000} s`)), CONNECT_MS);
+    const timer = setTimeout(() => socket.destroy(tooLate()), CONNECT_MS);
     socket.once('error', fail);
     socket.once(event, () => {
       clearTimeout(timer);
