@@ -227,6 +227,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   const diagnostics = createServiceDiagnostics({
     platform,
     env,
+    ...(options.self ? { self: options.self } : {}),
     data: here.data,
     secretFiles: [here.settingsFile, here.previousSettingsFile, here.connectionFile],
     binDirectory: here.bin,

@@ -21,6 +21,8 @@ export interface CheckContext {
   api: { port: number; asked: boolean };
   hasCluster: boolean;
   integration: HostIntegration;
+  /** Address of the page that explains the checks, where it is installed. */
+  documentation?: string;
   /** Asked with HEAD to learn whether the Internet is there. */
   connectivityUrl: string;
   settings(): Settings;

@@ -10,8 +10,8 @@ export interface CheckRecord {
   category: Category;
   /** A person does not want to hear of it (`diagnostics.mutedChecks`). */
   mute: boolean;
-  /** Path and heading of the page that explains the check. */
-  documentation: string;
+  /** Address of what explains the check; absent where no documentation is installed. */
+  documentation?: string;
 }
 
 /** Body of `GET` and `POST /v1/diagnostic_checks`. */

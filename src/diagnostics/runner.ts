@@ -93,7 +93,9 @@ export function createRunner({ checks, context, clock, log, limitMs }: RunnerOpt
       id,
       category: check.category,
       mute: isMuted(id) || isMuted(check.id),
-      documentation: `docs/diagnostics.md#${check.id.toLowerCase()}`,
+      ...(context.documentation === undefined
+        ? {}
+        : { documentation: `${context.documentation}#${check.id.toLowerCase()}` }),
     };
   }
 

@@ -8,6 +8,7 @@ import { run } from '../process/run.ts';
 import { PRODUCT } from '../product.ts';
 import type { Clock } from '../reconcile/clock.ts';
 import type { Controllers } from '../reconcile/contract.ts';
+import { documentationPage } from './documentation.ts';
 
 /** Milliseconds that one check may take. */
 const CHECK_LIMIT = 15_000;
@@ -15,7 +16,10 @@ const CHECK_LIMIT = 15_000;
 const SETTLED = 2_000;
 const CONNECTIVITY = 'CONNECTED_TO_INTERNET';
 
-export interface DiagnosticsOptions extends Omit<CheckContext, 'home' | 'connectivityUrl' | 'now' | 'run' | 'status'> {
+export interface DiagnosticsOptions
+  extends Omit<CheckContext, 'home' | 'documentation' | 'connectivityUrl' | 'now' | 'run' | 'status'> {
+  /** Command that starts this tool. */
+  self?: readonly string[];
   controllers: Controllers;
   clock: Clock;
   log: (level: 'warn' | 'info', message: string, values?: Record<string, unknown>) => void;
@@ -30,10 +34,12 @@ export interface ServiceDiagnostics extends Diagnostics {
 }
 
 export function createServiceDiagnostics(options: DiagnosticsOptions): ServiceDiagnostics {
-  const { controllers, clock, log, env, settings, platform } = options;
+  const { controllers, clock, log, env, settings, platform, self } = options;
+  const documentation = documentationPage('diagnostics.md', self);
   const context: CheckContext = {
     ...options,
     home: env.HOME || homedir(),
+    ...(documentation === undefined ? {} : { documentation }),
     connectivityUrl: connectivityUrl(env.RDCTL_CONNECTIVITY_URL, log),
     status: () => controllers.status(),
     now: () => clock.now(),

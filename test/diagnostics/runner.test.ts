@@ -14,7 +14,8 @@ function check(id: string, run: Check['run'], more: Partial<Check> = {}): Check 
 function stage(checks: Check[], mutedChecks: Record<string, boolean> = {}) {
   const clock = createVirtualClock();
   const logged: Record<string, unknown>[] = [];
-  const context = checkContext({ settings: { diagnostics: { mutedChecks } } });
+  const documentation = 'file:///docs/diagnostics.md';
+  const context = checkContext({ documentation, settings: { diagnostics: { mutedChecks } } });
   const log = (_level: 'warn', _message: string, values: Record<string, unknown>) => logged.push(values);
   return { clock, logged, context, runner: createRunner({ checks, context, clock, log, limitMs: 1_000 }) };
 }
@@ -33,7 +34,7 @@ test('nothing is known before the first complete run, which dates the report', a
         id: 'A',
         category: 'Testing',
         mute: false,
-        documentation: 'docs/diagnostics.md#a',
+        documentation: 'file:///docs/diagnostics.md#a',
       },
     ],
   });

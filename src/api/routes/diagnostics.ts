@@ -19,7 +19,7 @@ const REPORT: JsonSchema = {
       type: 'array',
       items: {
         type: 'object',
-        required: ['description', 'passed', 'fixes', 'id', 'category', 'mute', 'documentation'],
+        required: ['description', 'passed', 'fixes', 'id', 'category', 'mute'],
         additionalProperties: false,
         properties: {
           description: { description: 'Markdown.', type: 'string', minLength: 1 },
@@ -35,7 +35,11 @@ const REPORT: JsonSchema = {
           id: { description: '`CHECK`, or `CHECK:sub` for one of several answers.', type: 'string' },
           category: { type: 'string' },
           mute: { description: 'The setting `diagnostics.mutedChecks` names it.', type: 'boolean' },
-          documentation: { description: 'Page and heading that explain the check.', type: 'string' },
+          documentation: {
+            description: 'Address of what explains the check; absent where no documentation is installed.',
+            type: 'string',
+            format: 'uri',
+          },
         },
       },
     },

@@ -1,9 +1,13 @@
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { expect } from 'vitest';
 import type { Row } from '../row.ts';
 import { pretty } from '../row.ts';
 
 const off = { power: 'stopped' } as const;
-const fixed = { ...off, env: { RDCTL_STATIC_CHECKS: '1' } };
+/** The documentation is looked for beside the program. */
+const fixed = { ...off, env: { RDCTL_STATIC_CHECKS: '1' }, self: [process.execPath, resolve('cli/main.ts')] };
+const PAGE = pathToFileURL(resolve('docs/diagnostics.md')).href;
 const EPOCH = '1970-01-01T00:00:00.000Z';
 
 const FALSE = {
@@ -13,7 +17,7 @@ const FALSE = {
   id: 'STATIC_FALSE',
   category: 'Testing',
   mute: false,
-  documentation: 'docs/diagnostics.md#static_false',
+  documentation: `${PAGE}#static_false`,
 };
 const TRUE = {
   ...FALSE,
@@ -21,7 +25,7 @@ const TRUE = {
   passed: true,
   fixes: [],
   id: 'STATIC_TRUE',
-  documentation: 'docs/diagnostics.md#static_true',
+  documentation: `${PAGE}#static_true`,
 };
 const report = (...checks: object[]) => ({ last_update: expect.stringMatching(/Z$/), checks });
 
