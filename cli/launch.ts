@@ -55,16 +55,8 @@ export async function launchService(input: LaunchInput): Promise<Connection> {
   for (const notice of adopted) io.err(`notice: ${notice}\n`);
   // What an earlier service left leads to nobody, or to another program; ours writes the file anew.
   const stale = textOf(here.connectionFile);
-  const logFile = join(here.logs, 'service-output.log');
-  await makeDirectory(here.logs);
-  const child = await detach({
-    argv: [...program(input), ...serveArguments(input)],
-    env: io.env,
-    logFile,
-    ...(input.settings ? { input: JSON.stringify(input.settings) } : {}),
-  }).catch((cause: unknown) => {
-    throw ioError('write', logFile, cause);
-  });
+  const argv = [...program(input), ...serveArguments(input)];
+  const child = await inBackground(io, argv, input.settings && JSON.stringify(input.settings));
   const deadline = pace.now() + timeoutMs;
   for (;;) {
     // Order matters: what has ended by now may have given way to a service that another command started.
@@ -84,6 +76,30 @@ export async function launchService(input: LaunchInput): Promise<Connection> {
     }
     await pace.sleep(POLL_MS, io.signal);
   }
+}
+
+/**
+ * Starts a process in the background that stops what a killed service left running, and ends. It needs neither settings nor a port.
+ * `gone()` is false while it works.
+ */
+export async function launchStop(io: Io): Promise<{ pid: number; gone(): Promise<boolean> }> {
+  const child = await inBackground(io, [...io.self, 'serve', '--stop-left']);
+  return {
+    pid: child.pid,
+    async gone() {
+      if (child.failed()) throw await endedEarly(child);
+      return child.ended();
+    },
+  };
+}
+
+async function inBackground(io: Io, argv: readonly string[], input?: string): Promise<Detached> {
+  const { logs } = homeOf(io);
+  const logFile = join(logs, 'service-output.log');
+  await makeDirectory(logs);
+  return detach({ argv, env: io.env, logFile, ...(input === undefined ? {} : { input }) }).catch((cause: unknown) => {
+    throw ioError('write', logFile, cause);
+  });
 }
 
 /** Program and first arguments of the service. */

@@ -21,8 +21,8 @@ export const shutdown = defineCommand({
   usage: '',
   description: `Asks the service to stop and waits until it is gone; nothing is ever killed. With
 --wait=false it returns at once. A service whose connection file is lost is asked by SIGTERM. When the
-last service ended without stopping its backend, one is started that does. When no service runs, there
-is nothing to do and nothing is said.`,
+last service ended without stopping its backend, that is stopped, whatever the settings are. When no
+service runs, there is nothing to do and nothing is said.`,
   flags: {
     wait: { type: 'boolean', summary: 'Wait until the service is gone (default true)' },
     target: TARGET_FLAG,
@@ -63,8 +63,9 @@ async function withoutAnswer(
   const { homeOf, leftText, namesService, OF_A_STALE_FILE, processText } = await import('../absence.ts');
   const refused = error.code === 'ERR_NOT_RUNNING';
   if (namesService(globals, io) || globals.port) {
-    if (refused) return;
-    throw error;
+    if (!refused) throw error;
+    if (!namesService(globals, io)) await tellLeft(globals.port, io);
+    return;
   }
   if (!OF_A_STALE_FILE.includes(error.code) || (connection?.foreign && !refused)) throw error;
   const { homeService } = await import('../../src/client/home-service.ts');
@@ -82,13 +83,28 @@ async function withoutAnswer(
       });
     case 'left': {
       io.err(`${leftText(home, '; taking it over to stop it.')}\n`);
-      const { launchService } = await import('../launch.ts');
-      return stop(createClient(await launchService({ io, globals, power: 'keep' })), wait, io);
+      const { launchStop } = await import('../launch.ts');
+      const { pid, gone } = await launchStop(io);
+      if (wait) await waitGone(async () => !(await gone()), pid, io, realPace);
+      io.out('Shutting down.\n');
+      return;
     }
     case 'none':
       if (error.code === 'ERR_UNAUTHORIZED' || (error.code === 'ERR_CONNECTION_SETTINGS' && connection)) throw error;
       if (!refused) io.err(`No service of this home runs, and nothing was stopped: ${error.message}.\n`);
   }
+}
+
+/** Nobody listens on the port that was given: what a killed service left is not there either. */
+async function tellLeft(port: number | undefined, io: Io): Promise<void> {
+  const [{ homeOf, leftText }, { homeService }] = await Promise.all([
+    import('../absence.ts'),
+    import('../../src/client/home-service.ts'),
+  ]);
+  const home = await homeService(homeOf(io));
+  if (home.kind !== 'left') return;
+  io.err(`Nothing listens on port ${port}, and nothing was stopped.\n`);
+  io.err(`${leftText(home, ': `rdctl shutdown` without --port stops it.')}\n`);
 }
 
 async function endBySignal(holder: ProcessIdentity, who: string, wait: boolean, io: Io): Promise<void> {

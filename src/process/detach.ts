@@ -20,6 +20,8 @@ export interface Detached {
   pid: number;
   /** True once it has ended. */
   ended(): boolean;
+  /** True once it has ended with another exit code than 0, or by a signal. */
+  failed(): boolean;
   /** What it has written to its standard error since it was started. */
   output(): Promise<string>;
 }
@@ -45,12 +47,19 @@ export async function detach(spec: DetachSpec): Promise<Detached> {
     });
     await once(child, 'spawn');
     let ended = false;
+    let failed = false;
     child.on('error', () => undefined);
-    child.once('exit', () => {
+    child.once('exit', (code) => {
       ended = true;
+      failed = code !== 0;
     });
     child.unref();
-    return { pid: child.pid ?? 0, ended: () => ended, output: () => readFrom(spec.logFile, from) };
+    return {
+      pid: child.pid ?? 0,
+      ended: () => ended,
+      failed: () => failed,
+      output: () => readFrom(spec.logFile, from),
+    };
   } catch (cause) {
     const reason =
       cause instanceof Error && 'code' in cause && cause.code === 'ENOENT'

@@ -1,7 +1,8 @@
-import { unlink } from 'node:fs/promises';
+import { rm, unlink } from 'node:fs/promises';
 import { isObject } from '../json.ts';
 import { readIfThere, writeFileAtomic } from './atomic-file.ts';
 import { ioError, systemCode } from './io-error.ts';
+import { type ProcessTable, processTable } from './process-identity.ts';
 
 /** The document of `schemas/connection.json`, in the order in which it is written. */
 export interface ConnectionDocument {
@@ -28,5 +29,30 @@ export async function removeConnectionFile(path: string, pid: number, port: numb
   } catch (cause) {
     if (cause instanceof SyntaxError || systemCode(cause) === 'ENOENT') return;
     throw ioError('remove', path, cause);
+  }
+}
+
+/**
+ * Removes what a killed service has left there: the file of the process `pid`, of one that has ended, or of nobody. That of another
+ * living process is left alone.
+ */
+export async function removeStaleConnectionFile(
+  path: string,
+  pid: number | undefined,
+  processes: Pick<ProcessTable, 'isAlive'> = processTable,
+): Promise<void> {
+  const owner = pidIn(await readIfThere(path));
+  if (owner !== undefined && owner !== pid && (await processes.isAlive({ pid: owner }))) return;
+  await rm(path, { force: true }).catch((cause: unknown) => {
+    throw ioError('remove', path, cause);
+  });
+}
+
+function pidIn(text: string | undefined): number | undefined {
+  try {
+    const value: unknown = JSON.parse(text ?? 'null');
+    return isObject(value) && typeof value.pid === 'number' ? value.pid : undefined;
+  } catch {
+    return undefined;
   }
 }

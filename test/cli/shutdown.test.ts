@@ -1,5 +1,7 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { places } from '../../src/storage/places.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { type Received, type ScriptedServer, scriptedServer, writeConnection } from '../helpers/scripted-server.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
@@ -66,6 +68,27 @@ test('nothing runs: nothing is said', async () => {
   await using server = await stoppable();
   await server.close();
   expect(await rdctl(['shutdown'], { env: server.env })).toEqual({ exit: 0, out: '', err: '' });
+});
+
+test('a port that nobody listens on is nothing to do, but what a killed service left is named', async () => {
+  const home = temporaryDirectory();
+  const { serviceLock, stateFile } = places({ RDCTL_HOME: home }, 'linux', '');
+  await using server = await stoppable();
+  await server.close();
+  const argv = ['shutdown', '--port', String(server.port), '--user=u', '--password=p'];
+  const port = argv.slice(0, 3);
+  const env = { RDCTL_HOME: home };
+  writeConnection(join(home, 'app-engine.json'), { user: 'user', password: 'secret', port: 1 });
+  expect(await rdctl(port, { env })).toEqual({ exit: 0, out: '', err: '' });
+  mkdirSync(serviceLock, { recursive: true });
+  const entry = { pid: 2 ** 30, started: 'x', since: new Date().toISOString(), held: true };
+  writeFileSync(join(serviceLock, 'x.json'), JSON.stringify(entry));
+  writeFileSync(stateFile, JSON.stringify({ format: 1, driver: 'host', power: 'started', generation: 3 }));
+  const { exit, out, err } = await rdctl(port, { env });
+  expect({ exit, out }).toEqual({ exit: 0, out: '' });
+  expect(err).toContain(`Nothing listens on port ${server.port}, and nothing was stopped.\n`);
+  expect(err).toMatch(/^The last service \(pid \d+\) ended .*: `rdctl shutdown` without --port stops it\.$/m);
+  expect(await rdctl(argv, { env })).toEqual({ exit: 0, out: '', err: '' });
 });
 
 test.each([

@@ -1,5 +1,14 @@
 import { createHash } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { hostPlaces } from '../../src/drivers/machines/host/places.ts';
@@ -105,11 +114,17 @@ describe.skipIf(reason !== undefined)('the environment of a user', () => {
     const driver = at('.local', 'state', 'rdctl', 'drivers', 'host');
     expect((await tracesOf(driver)).length).toBeGreaterThan(0);
 
-    // A service does not start with these; a factory reset is what helps.
-    writeFileSync(at('.config', 'rdctl', 'settings.json'), '{"version":19,"kubernetes":{"port":"no number"}}');
+    // A service does not start with these; what is left is stopped without them.
+    const mistake = '{"version":19,"kubernetes":{"port":"no number"}}';
+    const locked = at('.config', 'rancher-desktop.locked.json');
+    writeFileSync(at('.config', 'rdctl', 'settings.json'), mistake);
+    writeFileSync(locked, mistake);
+    expect(await rdctl('start')).toMatchObject({ exit: 1, err: expect.stringContaining(locked) });
     const { exit, err } = await rdctl('factory-reset');
     expect({ exit, err }).toMatchObject({ exit: 0 });
-    expect(err).toContain('trying without the settings, which go anyway');
+    expect(err.match(/taking it over to stop it/g)).toHaveLength(1);
+    expect(err).toContain(`(pid ${pid})`);
+    rmSync(locked);
     expect(fingerprint(user.home)).toEqual(before);
     expect(await tracesOf(driver)).toEqual([]);
     expect(await rdctl('reset', '--factory')).toMatchObject({ exit: 0, err: 'There was nothing to remove.\n' });

@@ -1,0 +1,77 @@
+import { arch, homedir } from 'node:os';
+import type { Driver } from '../drivers/driver.ts';
+import { RdError } from '../errors.ts';
+import { systemClock } from '../reconcile/clock.ts';
+import { createControllers } from '../reconcile/controllers.ts';
+import { defaultSettings } from '../settings/defaults.ts';
+import type { Platform } from '../settings/field.ts';
+import { removeStaleConnectionFile } from '../storage/connection-file.ts';
+import { lockHolder, lockHome } from '../storage/home-lock.ts';
+import { type LogFile, openLog } from '../storage/log-file.ts';
+import { type Environment, places } from '../storage/places.ts';
+import { loadState, type ServiceState } from '../storage/state-file.ts';
+import { troubleOf } from './backend-wait.ts';
+import { openDriver } from './driver.ts';
+
+/** Milliseconds until the backend must have stopped. */
+const LIMIT = 60_000;
+
+export interface StopLeftOptions {
+  env: Environment;
+  platform: Platform;
+  /** Ends the attempt; what was not stopped by then runs on. */
+  signal: AbortSignal;
+  /** Milliseconds until the backend must have stopped; a minute unless told. */
+  limitMs?: number;
+}
+
+/**
+ * Stops what a service left running that was killed. It needs no settings, no profiles and no port, because nothing is started and
+ * nobody is listened to, and it changes neither settings nor state.
+ * @throws RdError `ERR_ALREADY_RUNNING` while a service lives, `ERR_DRIVER_FAILED` when it does not stop; the next to look then
+ * finds the same as before.
+ */
+export async function stopLeft({ env, platform, signal, limitMs = LIMIT }: StopLeftOptions): Promise<void> {
+  const here = places(env, platform, homedir());
+  const last = await lockHolder(here.serviceLock);
+  const lock = await lockHome(here.serviceLock, here.data);
+  try {
+    const loaded = await loadState(here.stateFile);
+    if (loaded.kind === 'loaded') await stopBackend(loaded.state);
+    await removeStaleConnectionFile(here.connectionFile, last?.pid);
+    await lock.release();
+  } finally {
+    // Changes nothing once it is released.
+    await lock.leave();
+  }
+
+  async function stopBackend(state: ServiceState): Promise<void> {
+    const log = await openLog(here.logs, 'info', () => undefined);
+    try {
+      // What it ran is of the driver that is recorded, whichever one a new service would be asked to have.
+      const { driver } = await openDriver({ env: { ...env, RDCTL_DRIVER: undefined } }, state, here, log);
+      await stopDriver(driver, state, log).finally(() => driver.release?.());
+    } finally {
+      await log.close();
+    }
+  }
+
+  async function stopDriver(driver: Driver, { generation }: ServiceState, log: LogFile): Promise<void> {
+    const settings = defaultSettings({ platform, arch: arch() });
+    const controllers = createControllers({
+      driver,
+      desired: { settings, power: 'stopped', generation },
+      clock: systemClock,
+      random: Math.random,
+      log: log.write,
+    });
+    const status = await controllers.quiesce(AbortSignal.any([signal, AbortSignal.timeout(limitMs)]));
+    const closed = new AbortController();
+    await Promise.race([controllers.close(), systemClock.sleep(limitMs, closed.signal)]);
+    closed.abort();
+    if (status.backendState === 'STOPPED') return;
+    throw new RdError('ERR_DRIVER_FAILED', `what the last service left does not stop: ${troubleOf(status)}`, {
+      advice: `Look into ${here.logs}, and try again.`,
+    });
+  }
+}
