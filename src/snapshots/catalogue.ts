@@ -41,8 +41,9 @@ export async function readCatalogue(root: string): Promise<Catalogue> {
   for (const id of names.filter((name) => UUID.test(name))) {
     const directory = join(root, id);
     const found = await readSnapshot(id, directory);
-    if (typeof found === 'string') warnings.push(`The snapshot in ${directory} is passed over: ${found}.`);
-    else snapshots.push(found);
+    if (typeof found === 'string') {
+      warnings.push(`The snapshot in ${directory} is passed over: ${found}. Remove it if nobody needs it.`);
+    } else snapshots.push(found);
   }
   return { snapshots: snapshots.sort(byAge), warnings: warnings.sort() };
 }
@@ -74,18 +75,26 @@ export async function deleteSnapshot(
   }
 }
 
-/** Removes what a killed service left half made or half deleted. Call it only while nobody works on snapshots. */
-export async function sweep(root: string): Promise<void> {
+/**
+ * Removes what a killed service left half made or half deleted. Call it only while nobody works on snapshots.
+ * @returns what went wrong with those that stay: they are in nobody's way.
+ */
+export async function sweep(root: string): Promise<RdError[]> {
   const names = await readdir(root).catch(() => []);
+  const failures: RdError[] = [];
   for (const name of names.filter((each) => UNFINISHED.test(each))) {
     await rm(join(root, name), { recursive: true, force: true }).catch((cause: unknown) => {
-      throw ioError('remove', join(root, name), cause);
+      failures.push(ioError('remove', join(root, name), cause));
     });
   }
+  return failures;
 }
 
 /** The snapshot, or why it is none as a clause. */
 async function readSnapshot(id: string, directory: string): Promise<Snapshot | string> {
+  const kind = await lstat(directory).catch(() => undefined);
+  // What a link leads to belongs to somebody else, and would be deleted with the snapshot.
+  if (!kind?.isDirectory()) return 'it is no directory';
   const complete = await lstat(join(directory, COMPLETE)).then(
     () => true,
     () => false,

@@ -90,7 +90,7 @@ describe('list', () => {
     const { exit, out, err } = await rdctl(['snapshot', 'list'], { env: { RDCTL_HOME: home } });
     expect({ exit, out }).toEqual({ exit: 0, out: '' });
     expect(err).toBe(
-      `notice: The snapshot in ${directory} is passed over: it is not complete.\nNo snapshots present.\n`,
+      `notice: The snapshot in ${directory} is passed over: it is not complete. Remove it if nobody needs it.\nNo snapshots present.\n`,
     );
   });
 });

@@ -199,12 +199,24 @@ test('the list is sorted by age, passes over what is broken, and a sweep takes o
     ['second', ''],
   ]);
   expect(warnings).toEqual([
-    `The snapshot in ${join(root, id(3))} is passed over: its metadata.json has no date.`,
-    `The snapshot in ${join(root, id(6))} is passed over: it is not complete.`,
+    `The snapshot in ${join(root, id(3))} is passed over: its metadata.json has no date. Remove it if nobody needs it.`,
+    `The snapshot in ${join(root, id(6))} is passed over: it is not complete. Remove it if nobody needs it.`,
   ]);
-  await sweep(root);
+  expect(await sweep(root)).toEqual([]);
   expect(readdirSync(root).sort()).toEqual([id(1), id(2), id(3), id(6), 'something else'].sort());
   await rename(root, `${root}.moved`);
   expect(await readCatalogue(root)).toEqual({ snapshots: [], warnings: [] });
   await rename(`${root}.moved`, root);
+});
+
+test('a snapshot is a directory, and never what a link leads to', async () => {
+  const { root, directory } = await saved([await engineData()]);
+  const elsewhere = join(temporaryDirectory(), 'elsewhere');
+  await rename(directory, elsewhere);
+  await symlink(elsewhere, directory);
+  expect(await readCatalogue(root)).toEqual({
+    snapshots: [],
+    warnings: [`The snapshot in ${directory} is passed over: it is no directory. Remove it if nobody needs it.`],
+  });
+  await expect(findSnapshot(root, 'one')).rejects.toThrow('can\'t find snapshot "one"');
 });
