@@ -130,13 +130,13 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   const host: SettingsHost = { platform, arch: process.arch, osRelease: release(), memoryBytes: totalmem() };
   const state = await storedState(here, options, notices);
   const policies = await servicePolicies(options, host);
-  const recovered = await recoverBackend(here);
+  const { driver, reason } = await openDriver(options, state, here, log);
+  undo.push(['driver', async () => driver.release?.()]);
+  const recovered = await recoverBackend({ ...here, kept: driver.keeps });
   notices.push(...recovered.notices);
   const startup = await startupSettings(here, policies, host, Date.now());
   const { firstRun } = startup;
   notices.push(...startup.notices);
-  const { driver, reason } = await openDriver(options, state, here, log);
-  undo.push(['driver', async () => driver.release?.()]);
   const versions = await clusterVersions(driver, log);
   const kubernetesVersions = () => versions;
   const stored = withOfferedVersion(startup.settings, policies, { firstRun, versions, warnings: notices });

@@ -70,7 +70,9 @@ export function hasConverged(status: LoopStatus, generation: number): boolean {
 }
 
 function hasFailed(status: LoopStatus, generation: number): boolean {
-  return status.backendState === 'ERROR' && status.observedGeneration >= generation;
+  if (status.backendState === 'ERROR') return status.observedGeneration >= generation;
+  // Nothing is tried for it, so that no generation is ever seen to the end.
+  return status.conditions.some(({ reason }) => reason === 'DataNotWhole');
 }
 
 /**
@@ -92,6 +94,8 @@ function convergeFailed(status: LoopStatus): RdError {
     condition
       ? `The backend did not reach the desired state (${condition.type}: ${condition.reason}): ${sentence(condition)}`
       : 'The backend is in the state ERROR.',
+    // Other settings would not help.
+    condition?.reason === 'DataNotWhole' ? { advice: 'What was sent is kept, and counts from then on.' } : {},
   );
 }
 

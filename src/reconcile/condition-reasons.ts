@@ -125,6 +125,11 @@ export const CONDITION_REASONS = {
       status: 'False',
       meaning: 'Something works on the data of the backend, which stays off until then; the message says what.',
     },
+    DataNotWhole: {
+      concern: 'attention',
+      status: 'False',
+      meaning: 'The data of the backend needs a person, and nothing runs until then; the message says what to do.',
+    },
     Retrying: { concern: 'attention', status: 'False', meaning: 'A step failed and will be tried again shortly.' },
     Failed: {
       concern: 'attention',

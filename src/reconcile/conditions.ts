@@ -53,7 +53,7 @@ function condition<T extends ConditionType>(
 }
 
 function messageOf(reason: string, meaning: string, { failure, seen, hold }: ConditionInput): string {
-  if (reason === 'Held' && hold) return hold.reason;
+  if ((reason === 'Held' || reason === 'DataNotWhole') && hold) return hold.reason;
   if (reason === 'Broken' && seen?.machine.state === 'broken') return `${meaning} ${seen.machine.message}`;
   if (!failure || !['StepFailed', 'NotReadyInTime', 'ObservationFailed', 'Failed', 'Retrying'].includes(reason))
     return meaning;
@@ -107,7 +107,7 @@ function clusterReason(input: ConditionInput): ReasonOf<'ClusterReady'> {
 function convergedReason(input: ConditionInput): ReasonOf<'Converged'> {
   const { goal, seen, driver, failure, fresh, hold } = input;
   if (failure) return failure.terminal ? 'Failed' : 'Retrying';
-  if (hold) return 'Held';
+  if (hold) return hold.damaged ? 'DataNotWhole' : 'Held';
   if (!seen) return 'NotObserved';
   if (!fresh || nextStep(goal, seen, driver) || (!goal.on && isUp(seen))) return 'Working';
   return isReady(goal, seen) ? 'UpToDate' : 'WaitingForCluster';

@@ -10,6 +10,8 @@ export interface Hold {
   keep: 'off' | 'cluster reset';
   /** A sentence for people: why, and what ends it. */
   reason: string;
+  /** Nothing is under way that would end it: it takes a person, and a restart of the service. */
+  damaged?: true;
 }
 
 /** What to work toward: the wish, or what the hold allows. */

@@ -9,6 +9,7 @@ import { leafAt } from '../settings/leaf-paths.ts';
 import { isLocked } from '../settings/locks.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 import type { Snapshots } from '../snapshots/contract.ts';
+import { recordedCopy } from '../snapshots/copy.ts';
 import { type SwapOperations, swapOperations } from '../snapshots/swap.ts';
 import type { LogFile } from '../storage/log-file.ts';
 import type { Places } from '../storage/places.ts';
@@ -48,15 +49,21 @@ export function journalFile({ state }: Pick<Places, 'state'>): string {
   return join(state, 'restore.json');
 }
 
+/** Where it notes the program that copies. */
+export function copyRecord({ state }: Pick<Places, 'state'>): string {
+  return join(state, 'copy.json');
+}
+
 export function createBackendData(input: BackendDataInput): BackendData {
   const { here, driver, host, store, maintenance, controllers, notice, log, recovered } = input;
   const closing = new AbortController();
   const desired = () => store.snapshot().desired;
   const journal = journalFile(here);
+  const copy = recordedCopy(copyRecord(here));
   const keptState = createKeptState({
     kept: driver.keeps,
     journalFile: journal,
-    operations: input.operations ?? swapOperations(journal),
+    operations: input.operations ?? swapOperations(journal, copy),
     store,
     log,
     ...(recovered.unproven ? { unproven: recovered.unproven } : {}),
@@ -71,6 +78,7 @@ export function createBackendData(input: BackendDataInput): BackendData {
     keptState,
     proof,
     readSettings: (file) => restoredSettings(file, { host, driver, store }),
+    copy,
     log,
   });
   proof.watch();

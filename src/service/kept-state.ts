@@ -59,7 +59,7 @@ export function createKeptState(input: KeptStateInput): KeptState {
 
   /** There is one journal: what it still has to do is done first. Returns what is unproven. */
   async function settle(): Promise<Journal | undefined> {
-    const left = await readJournal(journalFile);
+    const left = await readJournal(journalFile, kept);
     return left && left.phase !== 'proving' ? undo(left, operations) : left;
   }
 
@@ -67,10 +67,10 @@ export function createKeptState(input: KeptStateInput): KeptState {
     try {
       await undo(await settingsBack(journal), operations);
     } catch (error) {
-      const left = await readJournal(journalFile).catch(() => journal);
+      const left = await readJournal(journalFile, kept).catch(() => journal);
       log('error', 'putting the data of the backend back did not end', { error, phase: left?.phase });
       // Where nothing had been moved, or all of it is back, only leftovers remain for the next start.
-      if (journal.phase !== 'copying' && left && left.phase !== 'undone') {
+      if (left && left.phase !== 'copying' && left.phase !== 'undone') {
         work.keepOff(
           `The data of the backend could not be put back: ${sentence(error)} Restart the service to try it again.`,
         );

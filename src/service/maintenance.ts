@@ -111,7 +111,7 @@ export function createMaintenance(input: MaintenanceInput): Maintenance {
           await reached(controllers, isWithoutCluster, 'delete the data of its cluster', signal);
         },
         keepOff: (reason) => {
-          forever = { keep: 'off', reason };
+          forever = { keep: 'off', reason, damaged: true };
         },
       });
     } finally {
@@ -132,6 +132,8 @@ export function createMaintenance(input: MaintenanceInput): Maintenance {
     idle: input.idle !== undefined,
     heldBy: () => hold?.reason,
     async run(action, signal, work) {
+      // No file is there that could be removed.
+      if (hold?.damaged) throw new RdError('ERR_BACKEND_LOCKED', 'the backend is kept off', { advice: hold.reason });
       if (underway || hold) throw new RdError('ERR_BACKEND_LOCKED', LOCKED);
       const running = locked(action, AbortSignal.any([signal, closing.signal]), work);
       const ended = running.then(

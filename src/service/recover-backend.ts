@@ -1,12 +1,14 @@
+import { RdError } from '../errors.ts';
 import type { Hold } from '../reconcile/hold.ts';
 import { sweep } from '../snapshots/catalogue.ts';
+import { endCopy } from '../snapshots/copy.ts';
 import { type Journal, readJournal } from '../snapshots/journal.ts';
 import { quoted } from '../snapshots/name.ts';
-import { type SwapOperations, swapOperations, undo } from '../snapshots/swap.ts';
+import { clean, goBack, leftBeside, type SwapOperations, swapOperations } from '../snapshots/swap.ts';
 import { writeFileAtomic } from '../storage/atomic-file.ts';
 import { backendLock } from '../storage/backend-lock.ts';
 import type { Places } from '../storage/places.ts';
-import { journalFile } from './backend-data.ts';
+import { copyRecord, journalFile } from './backend-data.ts';
 import { holdOfLock } from './maintenance.ts';
 
 /** What a service has to reckon with that follows on another one. */
@@ -19,44 +21,83 @@ export interface Recovered {
   notices: string[];
 }
 
+/** Where the service and its driver have their data. */
+interface Whereabouts extends Pick<Places, 'backendLock' | 'settingsFile' | 'snapshots' | 'state'> {
+  /** What the driver keeps. */
+  kept: readonly string[];
+}
+
 /**
- * Ends what a killed service left half done, before anything is read or started: replaced data comes back, snapshots in the making
- * go, and the lock of a service that lives no more with them. The lock of anybody else is left alone and waited for.
+ * Ends what a killed service left half done, before settings are read and anything is started: its copy is stopped, replaced data
+ * comes back, snapshots in the making go, and the lock of a service that lives no more with them. The lock of anybody else is left
+ * alone and waited for. What cannot be removed is only told: it is in nobody's way.
  */
 export async function recoverBackend(
-  here: Pick<Places, 'backendLock' | 'settingsFile' | 'snapshots' | 'state'>,
+  here: Whereabouts,
   operations: SwapOperations = swapOperations(journalFile(here)),
 ): Promise<Recovered> {
   const lock = backendLock(here.backendLock);
   const facts = await lock.read();
+  const notices: string[] = [];
+  const leftOver = (error: unknown) =>
+    void notices.push(`An operation that did not end left something behind, which is in nobody's way: ${told(error)}`);
+  await endCopy(copyRecord(here)).catch(leftOver);
+  let unproven: Journal | undefined;
   try {
-    const unfinished = await replay(here, operations);
-    if (facts && !facts.abandoned) return { ...unfinished, found: { hold: holdOfLock(facts.action), lasts: 'lock' } };
-    await sweep(here.snapshots);
-    await lock.remove();
-    return unfinished;
+    unproven = await replay(here, operations, { leftOver, notice: (text) => void notices.push(text) });
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    const reason = `The data of the backend is not whole, and could not be put back: ${why.replace(/\.$/, '')}. Put that right and restart the service.`;
-    return { found: { hold: { keep: 'off', reason }, lasts: 'service' }, notices: [reason] };
+    const reason = await damage(error, here);
+    return { found: { hold: { keep: 'off', reason, damaged: true }, lasts: 'service' }, notices: [...notices, reason] };
   }
+  const recovered = { ...(unproven ? { unproven } : {}), notices };
+  if (facts && !facts.abandoned) return { ...recovered, found: { hold: holdOfLock(facts.action), lasts: 'lock' } };
+  for (const failure of await sweep(here.snapshots)) leftOver(failure);
+  await lock.remove();
+  return recovered;
 }
 
+interface Report {
+  leftOver(error: unknown): void;
+  notice(text: string): void;
+}
+
+/** Returns what was restored and has not yet been seen to run. */
 async function replay(
-  here: Pick<Places, 'settingsFile' | 'state'>,
+  here: Whereabouts,
   operations: SwapOperations,
-): Promise<{ unproven?: Journal; notices: string[] }> {
-  const journal = await readJournal(journalFile(here));
-  if (!journal) return { notices: [] };
-  if (journal.phase === 'proving') return { unproven: journal, notices: [] };
+  { leftOver, notice }: Report,
+): Promise<Journal | undefined> {
+  const journal = await readJournal(journalFile(here), here.kept);
+  if (!journal || journal.phase === 'proving') return journal;
   if (journal.phase === 'settings' && journal.settings) {
     await writeFileAtomic(here.settingsFile, `${JSON.stringify(journal.settings.before, null, 2)}\n`);
   }
-  const unproven = await undo(journal, operations);
-  if (journal.phase === 'confirmed') return { notices: [] };
-  const what = journal.snapshot === undefined ? 'a reset' : `the restore of the snapshot ${quoted(journal.snapshot)}`;
-  return {
-    ...(unproven ? { unproven } : {}),
-    notices: [`The last service ended during ${what}; everything is as it was before.`],
-  };
+  const { snapshot, phase, earlier } = journal;
+  await clean(await goBack(journal, operations), operations).catch(leftOver);
+  if (phase !== 'confirmed') {
+    const what = snapshot === undefined ? 'a reset' : `the restore of the snapshot ${quoted(snapshot)}`;
+    notice(`The last service ended during ${what}; everything is as it was before.`);
+  }
+  return earlier;
+}
+
+/** Why the backend has to stay off, and what a person can do about it. */
+async function damage(error: unknown, { kept }: Whereabouts): Promise<string> {
+  const beside = await leftBeside(kept).catch(() => []);
+  return [
+    `The data of the backend may not be whole, and could not be put back: ${told(error)}`,
+    ...(beside.length === 0
+      ? [`Nothing of an interrupted operation lies beside ${kept.join(', ')}.`]
+      : [`Look at ${beside.join(', ')}: what ends in .before-restore ran before.`]),
+    'Put that right and restart the service.',
+  ].join(' ');
+}
+
+/** What went wrong and what helps, as sentences. */
+function told(error: unknown): string {
+  const texts = error instanceof RdError ? [error.message, error.advice ?? ''] : [String(error)];
+  return texts
+    .filter((text) => text !== '')
+    .map((text) => `${text.replace(/\.$/, '')}.`)
+    .join(' ');
 }

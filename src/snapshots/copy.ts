@@ -2,13 +2,19 @@ import { constants } from 'node:fs';
 import { copyFile, mkdir, rm, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RdError } from '../errors.ts';
+import { stopDaemon } from '../process/daemon.ts';
+import { removeRecord, writeRecord } from '../process/daemon-record.ts';
+import { realPace } from '../process/pace.ts';
 import { run } from '../process/run.ts';
+import { ioError } from '../storage/io-error.ts';
 import { usage } from './tree.ts';
 
 /** Terabytes take their time; the caller's signal ends it earlier. */
 const LIMIT_MS = 24 * 3_600_000;
 /** What has to stay free beside the copy, in bytes. */
 const MARGIN = 64 * 1024 * 1024;
+/** Milliseconds until a copy that was asked to end is killed. */
+const END_MS = 2_000;
 
 /**
  * Copies a file or directory with everything that belongs to it: hard links, owners, times, extended attributes, devices, holes.
@@ -17,6 +23,30 @@ const MARGIN = 64 * 1024 * 1024;
  */
 export async function copyTree(from: string, to: string, signal: AbortSignal): Promise<void> {
   await run([...copyCommand(process.platform), from, to], { signal, timeoutMs: LIMIT_MS });
+}
+
+/**
+ * As `copyTree`, one at a time: `record` says which program copies, because it lives on when this process is killed.
+ * @throws also RdError `ERR_IO` when that cannot be noted.
+ */
+export function recordedCopy(record: string): typeof copyTree {
+  return async (from, to, signal) => {
+    await writeRecord(record, { argv: [...copyCommand(process.platform), from, to] }).catch((cause: unknown) => {
+      throw ioError('write', record, cause);
+    });
+    try {
+      await copyTree(from, to, signal);
+    } finally {
+      await removeRecord(record);
+    }
+  };
+}
+
+/** Ends the copy of a process that was killed. @throws RdError `ERR_DRIVER_FAILED` when it stays. */
+export async function endCopy(record: string): Promise<void> {
+  // Elsewhere nothing tells which processes there are: its target goes away beneath it.
+  if (process.platform === 'linux') await stopDaemon(record, { graceMs: END_MS, pace: realPace });
+  else await removeRecord(record);
 }
 
 /** Naming `xattr` makes a lost attribute an error: without theirs, the layers of images mean something else. */

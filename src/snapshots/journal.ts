@@ -16,7 +16,9 @@ import { ioError, systemCode } from '../storage/io-error.ts';
  * One that begins while another is at `proving` holds that one as `earlier`: undone it leaves the earlier one behind instead of none,
  * and at `proving` or `confirmed` it stands for both.
  */
-type Phase = 'copying' | 'swapping' | 'settings' | 'proving' | 'confirmed' | 'undone';
+const PHASES = ['copying', 'swapping', 'settings', 'proving', 'confirmed', 'undone'] as const;
+
+type Phase = (typeof PHASES)[number];
 
 export interface Journal {
   phase: Phase;
@@ -43,20 +45,26 @@ export interface SwapPart {
 
 const FORMAT = 1;
 
-/** @throws RdError `ERR_IO` when it cannot be read or understood: what it knows must not be passed over. */
-export async function readJournal(path: string): Promise<Journal | undefined> {
+/**
+ * Nothing in it is believed before all of it is: what it names is moved and removed. `kept`: what the driver keeps, which it may speak of.
+ * @throws RdError `ERR_IO` when it cannot be read or understood: what it knows must not be passed over.
+ */
+export async function readJournal(path: string, kept: readonly string[]): Promise<Journal | undefined> {
   const text = await readIfThere(path).catch((cause: unknown) => {
     throw ioError('read', path, cause);
   });
   if (text === undefined) return undefined;
-  const value = parse(text);
-  if (!isObject(value) || value.format !== FORMAT || !Array.isArray(value.parts)) {
-    throw new RdError('ERR_IO', `the journal ${path} cannot be understood, and it says what is half done`, {
-      advice: 'Start the release that wrote it, or ask for help before you remove it.',
+  try {
+    const value: unknown = JSON.parse(text);
+    if (!isObject(value) || value.format !== FORMAT) throw new Error('its format is not known');
+    return journalOf(value, kept, PHASES);
+  } catch (cause) {
+    const why = cause instanceof SyntaxError || !(cause instanceof Error) ? 'it is not JSON' : cause.message;
+    throw new RdError('ERR_IO', `the journal ${path} says what is half done and cannot be understood: ${why}`, {
+      cause,
+      advice: 'Start the release that wrote it, or put the data in order yourself and then remove the journal.',
     });
   }
-  // Written whole by `writeJournal` or not at all.
-  return value as unknown as Journal;
 }
 
 export async function writeJournal(path: string, journal: Journal): Promise<void> {
@@ -69,10 +77,41 @@ export async function removeJournal(path: string): Promise<void> {
   });
 }
 
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
+/** Throws what is wrong with it as a clause. */
+function journalOf(value: unknown, kept: readonly string[], phases: readonly Phase[]): Journal {
+  if (!isObject(value)) throw new Error('it is no object');
+  const { snapshot, settings, earlier } = value;
+  const phase = phases.find((each) => each === value.phase);
+  if (phase === undefined) throw new Error(`its phase is ${JSON.stringify(value.phase)}`);
+  if (snapshot !== undefined && typeof snapshot !== 'string') throw new Error('the name of its snapshot is no text');
+  if (!Array.isArray(value.parts)) throw new Error('it has no parts');
+  const parts = value.parts.map((part) => partOf(part, kept));
+  if (new Set(parts.map(({ live }) => live)).size < parts.length) throw new Error('it has a part twice');
+  if (earlier === undefined && parts.some(({ unproven }) => unproven)) throw new Error('what was earlier is missing');
+  const pair = settings === undefined ? undefined : settingsOf(settings);
+  if (!pair && (phase === 'settings' || phase === 'proving')) throw new Error('it has no settings');
+  return {
+    phase,
+    parts,
+    ...(snapshot === undefined ? {} : { snapshot }),
+    ...(pair ? { settings: pair } : {}),
+    ...(earlier === undefined ? {} : { earlier: journalOf(earlier, kept, ['proving']) }),
+  };
+}
+
+function partOf(value: unknown, kept: readonly string[]): SwapPart {
+  if (!isObject(value)) throw new Error('one of its parts is no object');
+  const { hadLive, comes, unproven } = value;
+  const live = kept.find((path) => path === value.live);
+  if (live === undefined)
+    throw new Error(`it names ${JSON.stringify(value.live)}, and the data is in ${kept.join(', ')}`);
+  if (typeof hadLive !== 'boolean' || typeof comes !== 'boolean' || (unproven !== undefined && unproven !== true)) {
+    throw new Error(`it does not say what was in ${live}`);
   }
+  return { live, hadLive, comes, ...(unproven === undefined ? {} : { unproven }) };
+}
+
+function settingsOf(value: unknown): { before: JsonObject; after: JsonObject } {
+  if (!isObject(value) || !isObject(value.before) || !isObject(value.after)) throw new Error('its settings are none');
+  return { before: value.before, after: value.after };
 }

@@ -1,8 +1,9 @@
-import { lstat, rename, rm } from 'node:fs/promises';
+import { rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { RdError } from '../errors.ts';
 import { fileOperations } from '../storage/atomic-file.ts';
-import { ioError, systemCode } from '../storage/io-error.ts';
+import { ioError } from '../storage/io-error.ts';
+import { isThere } from '../storage/presence.ts';
 import { copyTree, flush } from './copy.ts';
 import { type Journal, removeJournal, type SwapPart, writeJournal } from './journal.ts';
 
@@ -17,9 +18,9 @@ export interface SwapOperations {
   removeJournal(): Promise<void>;
 }
 
-export function swapOperations(journalFile: string): SwapOperations {
+export function swapOperations(journalFile: string, copy: SwapOperations['copy'] = copyTree): SwapOperations {
   return {
-    copy: copyTree,
+    copy,
     async rename(from, to) {
       try {
         await rename(from, to);
@@ -127,19 +128,34 @@ export async function confirm(journal: Journal, operations: SwapOperations): Pro
 }
 
 /**
- * Brings back what was there, from whatever a swap has got to, or finishes what was decided. Can be repeated after any failure. Each
- * part moves by renames, so it is at every instant the old or the new one; what is left over goes last.
+ * Brings back what was there, from whatever a swap has got to, or finishes what was decided. Can be repeated after any failure.
  * @returns what has not yet been seen to run of what is back.
  */
 export async function undo(journal: Journal, operations: SwapOperations): Promise<Journal | undefined> {
-  let last = journal;
-  if (journal.phase === 'swapping' || journal.phase === 'settings' || journal.phase === 'proving') {
-    for (const part of journal.parts) await putBack(part, operations);
-    last = { ...journal, phase: 'undone' };
-    await operations.writeJournal(last);
-  }
-  await clean(last, operations);
+  await clean(await goBack(journal, operations), operations);
   return journal.earlier;
+}
+
+/**
+ * As `undo`, without what is left over: that goes with `clean` of the journal that is returned. Each part moves by renames, so it is
+ * at every instant the old or the new one.
+ */
+export async function goBack(journal: Journal, operations: SwapOperations): Promise<Journal> {
+  const { phase, parts } = journal;
+  if (phase === 'copying' || phase === 'confirmed' || phase === 'undone') return journal;
+  for (const part of parts) await putBack(part, operations);
+  // On a full disk there is no room for the journal before they are gone. What stays here is told by `clean`.
+  for (const part of parts) await operations.remove(stagedPath(part)).catch(() => undefined);
+  const undone: Journal = { ...journal, phase: 'undone' };
+  await operations.writeJournal(undone);
+  return undone;
+}
+
+/** What lies beside these places, from an operation that did not end. */
+export async function leftBeside(kept: readonly string[]): Promise<string[]> {
+  const paths = kept.flatMap((live) => [stagedPath({ live }), replacedPath({ live }), unprovenPath({ live })]);
+  const there = await Promise.all(paths.map(isThere));
+  return paths.filter((_, index) => there[index]);
 }
 
 async function putBack(part: SwapPart, operations: SwapOperations): Promise<void> {
@@ -169,14 +185,4 @@ export async function clean({ parts, phase, earlier }: Journal, operations: Swap
 /** Removes what never ran and has been replaced since. */
 export async function dropUnproven(parts: readonly SwapPart[], operations: SwapOperations): Promise<void> {
   for (const part of parts) await operations.remove(unprovenPath(part));
-}
-
-function isThere(path: string): Promise<boolean> {
-  return lstat(path).then(
-    () => true,
-    (error: unknown) => {
-      if (systemCode(error) === 'ENOENT') return false;
-      throw ioError('look at', path, error);
-    },
-  );
 }

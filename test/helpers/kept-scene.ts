@@ -17,7 +17,7 @@ export const AFTER: Settings = { ...BEFORE, virtualMachine: { ...BEFORE.virtualM
 
 /** A home with a directory and two files that are kept; one file only before, one only in the snapshot. */
 export interface Scene {
-  here: { backendLock: string; settingsFile: string; snapshots: string; state: string };
+  here: { backendLock: string; settingsFile: string; snapshots: string; state: string; kept: string[] };
   kept: string[];
   sources: Map<string, string>;
   /** Everything that can be seen of it, leftovers included. */
@@ -33,6 +33,7 @@ export async function scene(): Promise<Scene> {
     settingsFile: join(home, 'settings.json'),
     snapshots: join(home, 'snapshots'),
     state: join(home, 'state'),
+    kept: ['data', 'disk', 'cluster'].map((name) => join(live, name)),
   };
   for (const path of [join(live, 'data', 'deep'), join(saved, '0-data'), here.state])
     mkdirSync(path, { recursive: true });
@@ -41,10 +42,9 @@ export async function scene(): Promise<Scene> {
   writeFileSync(join(saved, '0-data', 'image'), 'of then');
   writeFileSync(join(saved, '2-cluster'), 'cluster of then');
   await saveSettings(here.settingsFile, undefined, BEFORE);
-  const kept = ['data', 'disk', 'cluster'].map((name) => join(live, name));
   return {
     here,
-    kept,
+    kept: here.kept,
     sources: new Map([
       [join(live, 'data'), join(saved, '0-data')],
       [join(live, 'cluster'), join(saved, '2-cluster')],

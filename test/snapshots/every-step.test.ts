@@ -29,10 +29,10 @@ describe('replacing what is kept', () => {
     const state = keptStateOf(at, real(at));
     await replacement(state, at);
     expect(at.seen()).toEqual({ ...NEW, ...REPLACED });
-    expect(await readJournal(journalFile(at.here))).toMatchObject({ phase: 'proving', snapshot: 'one' });
+    expect(await readJournal(journalFile(at.here), at.kept)).toMatchObject({ phase: 'proving', snapshot: 'one' });
     await state.confirm();
     expect(at.seen()).toEqual(NEW);
-    expect(await readJournal(journalFile(at.here))).toBeUndefined();
+    expect(await readJournal(journalFile(at.here), at.kept)).toBeUndefined();
   });
 
   test('goes back to what was there before, settings included', async () => {
@@ -44,7 +44,7 @@ describe('replacing what is kept', () => {
     writeFileSync(at.kept[1] ?? '', 'made anew');
     await state.revert(work());
     expect(at.seen()).toEqual(OLD);
-    expect(await readJournal(journalFile(at.here))).toBeUndefined();
+    expect(await readJournal(journalFile(at.here), at.kept)).toBeUndefined();
   });
 
   test.each(['before', 'after'] as const)('that fails %s any step took effect changes nothing', async (when) => {
@@ -96,8 +96,7 @@ describe('replacing what is kept', () => {
         await settledWell(keptStateOf(at, first.operations, first.isDead).replace(replaceWith(at), work()));
         struck = first.struck();
         const again = failing(real(at), second, { when: 'before', dies: true });
-        const recovered = await recoverBackend(at.here, again.operations);
-        if (again.isDead()) expect(recovered.found).toMatchObject({ lasts: 'service' });
+        await recoverBackend(at.here, again.operations);
         if (again.isDead()) deaths++;
         const { unproven } = await recoverBackend(at.here);
         expect(at.seen()).toEqual(unproven ? { ...NEW, ...REPLACED } : OLD);
@@ -131,6 +130,23 @@ describe('replacing what is kept', () => {
     expect(at.seen()).toEqual(OLD);
   });
 
+  test('that fills the disk gives the space back first, and then notes that it is undone', async () => {
+    const at = await scene();
+    const operationsOf = real(at);
+    const operations: SwapOperations = {
+      ...operationsOf,
+      async writeJournal(journal) {
+        if (existsSync(`${at.kept[0]}.restoring`)) throw new RdError('ERR_IO', 'no space left on the device');
+        await operationsOf.writeJournal(journal);
+      },
+    };
+    const held = work();
+    await expect(keptStateOf(at, operations).replace(replaceWith(at), held)).rejects.toThrow('no space left');
+    expect(at.seen()).toEqual(OLD);
+    expect(held.kept).toEqual([]);
+    expect(existsSync(journalFile(at.here))).toBe(false);
+  });
+
   test('is canceled between the copy and the swap', async () => {
     const at = await scene();
     const abort = new AbortController();
@@ -155,7 +171,7 @@ describe('replacing what is kept', () => {
     await everyStep(async (step) => {
       const at = await scene();
       await replacement(keptStateOf(at, real(at)), at);
-      const unproven = await readJournal(journalFile(at.here));
+      const unproven = await readJournal(journalFile(at.here), at.kept);
       const { operations, isDead, struck } = failing(real(at), step, { when: 'after', dies: true });
       const begin = { settings: AFTER, ...(unproven ? { unproven } : {}) };
       await settledWell(keptStateOf(at, operations, isDead, begin).revert(work()));

@@ -34,7 +34,7 @@ async function unprovenScene() {
   const at = await scene();
   await replacement(keptStateOf(at, real(at)), at);
   writeFileSync(at.kept[2] ?? '', 'made since');
-  const unproven = await readJournal(journalFile(at.here));
+  const unproven = await readJournal(journalFile(at.here), at.kept);
   if (!unproven) throw new Error('there is no journal');
   const second = join(at.here.state, 'second');
   mkdirSync(join(second, 'data'), { recursive: true });
@@ -57,7 +57,7 @@ describe('replacing what was restored and never ran', () => {
     const state = stateWith(real(at));
     await state.replace(input, work());
     expect(at.seen()).toEqual({ ...SECOND, ...REPLACED });
-    expect(await readJournal(journalFile(at.here))).toMatchObject({ phase: 'proving', snapshot: 'two' });
+    expect(await readJournal(journalFile(at.here), at.kept)).toMatchObject({ phase: 'proving', snapshot: 'two' });
     await state.confirm();
     expect(at.seen()).toEqual(SECOND);
     expect(existsSync(journalFile(at.here))).toBe(false);
@@ -82,7 +82,7 @@ describe('replacing what was restored and never ran', () => {
       const well = await settledWell(state.replace(input, held));
       expect(held.kept).toEqual([]);
       expect(withoutLeftovers(at.seen())).toEqual(well ? { ...SECOND, ...REPLACED } : UNPROVEN);
-      expect(await readJournal(journalFile(at.here))).toMatchObject({
+      expect(await readJournal(journalFile(at.here), at.kept)).toMatchObject({
         phase: 'proving',
         snapshot: well ? 'two' : 'one',
       });
@@ -105,7 +105,7 @@ describe('replacing what was restored and never ran', () => {
       const { unproven, found } = await recoverBackend(at.here);
       expect(found).toBeUndefined();
       expect(withoutLeftovers(at.seen())).toEqual(unproven?.snapshot === 'two' ? { ...SECOND, ...REPLACED } : UNPROVEN);
-      expect(await readJournal(journalFile(at.here))).toEqual(unproven);
+      expect(await readJournal(journalFile(at.here), at.kept)).toEqual(unproven);
       outcomes.add(unproven?.snapshot);
       const settings = unproven?.snapshot === 'two' ? LATER : AFTER;
       await keptStateOf(at, real(at), undefined, { ...(unproven ? { unproven } : {}), settings }).revert(work());
