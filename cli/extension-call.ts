@@ -32,11 +32,11 @@ export async function changeExtension(
   return 0;
 }
 
-/** The packet of the compatible tool. `quiet`: without the answer on stderr. */
-export function refused({ status, statusText, text, reason }: ExtensionReply, io: Io, quiet = false): number {
+/** The packet of the compatible tool. `quiet`: without what was answered. */
+export function refused({ status, statusText, text, reason, note }: ExtensionReply, io: Io, quiet = false): number {
   io.out(`${JSON.stringify({ message: `${status} ${statusText}` })}\n`);
-  if (quiet) return 1;
-  if (text !== '') io.err(`${text}\n`);
-  if (reason !== undefined && !text.includes(reason)) io.err(`reason: ${plainText(reason)}\n`);
+  if (text !== '' && !quiet) io.err(`${text}\n`);
+  if (reason !== undefined && !quiet && !text.includes(reason)) io.err(`reason: ${plainText(reason)}\n`);
+  if (note !== undefined) io.err(`${note}\n`);
   return 1;
 }

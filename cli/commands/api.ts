@@ -1,5 +1,5 @@
-import { createClient, unauthorized } from '../../src/client/client.ts';
-import { isWebPage, notOurService } from '../../src/client/http.ts';
+import { createClient } from '../../src/client/client.ts';
+import { answerOf, besideAnswer } from '../../src/client/plain-call.ts';
 import { RdError } from '../../src/errors.ts';
 import { usage } from '../arguments.ts';
 import { defineCommand } from '../command.ts';
@@ -39,16 +39,14 @@ it is not a success, a JSON object with the status goes there and the answer to 
     const body = flags.input ? await readInput(flags.input, io) : flags.body || undefined;
     const path = apiPath(endpoint);
     const request = { method, path, signal: io.signal, ...(body === undefined ? {} : { body }) };
-    const response = await client.request(request);
+    const response = await answerOf(client, request);
     const text = response.body.toString('utf8');
-    if (isWebPage(response)) throw notOurService(client.connection, `its answer to ${method} ${path} is a web page`);
     if (response.status >= 200 && response.status < 300) {
       if (text !== '') io.out(`${text}\n`);
       return 0;
     }
     io.out(`${JSON.stringify({ message: `${response.status} ${response.statusText}` })}\n`);
-    if (response.status === 401) throw unauthorized(client.connection, response);
-    if (text !== '') io.err(`${text}\n`);
+    for (const said of [text, besideAnswer(client, response) ?? '']) if (said !== '') io.err(`${said}\n`);
     return 1;
   },
 });

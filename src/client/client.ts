@@ -190,42 +190,56 @@ function parseObject(connection: Connection, request: HttpRequest, response: Htt
   return value;
 }
 
-/** What a status other than 2xx means to the caller. The texts of 401 and 500 are those of the compatible tool. */
+/**
+ * What a status other than 2xx means to the caller. The first line is that of the compatible tool (cli facts, 3.2), except where we
+ * ask for what that tool never asks for; what the server said follows.
+ */
 export function refusal(connection: Connection, request: HttpRequest, response: HttpResponse): RdError {
   const text = response.body.toString().trim();
+  const { status, statusText } = response;
   if (isWebPage(response)) {
     return notOurService(connection, `its answer to ${request.method} ${request.path} is a web page`);
   }
-  if (response.status === 401) return unauthorized(connection, response);
+  if (status === 401) return unauthorized(connection, response);
   const structured = structuredError(response);
   if (structured) return structured;
-  switch (response.status) {
+  const said = { details: text === '' ? [] : text.split('\n') };
+  const unexpected = `${status} ${statusText} (unexpected server error)`;
+  switch (status) {
     case 400:
-      return answered(request.path.endsWith('settings') ? 'ERR_SETTINGS_INVALID' : 'ERR_BODY_INVALID', text);
+      return new RdError(
+        request.path.endsWith('settings') ? 'ERR_SETTINGS_INVALID' : 'ERR_BODY_INVALID',
+        text === '' ? `${status} ${statusText}` : text,
+      );
     case 403:
-      return answered('ERR_FORBIDDEN', text);
+      return new RdError('ERR_FORBIDDEN', unexpected, said);
     case 404:
       return text.startsWith('Unknown command: ')
-        ? new RdError('ERR_NOT_FOUND', `the service has no ${request.method} ${request.path}`, {
-            advice: 'It may be the compatible application or an older release; `rdctl api /` lists what it has.',
-          })
+        ? unknownEndpoint(request, unexpected)
         : notOurService(connection, `it has no ${request.path}`);
     case 412:
-      return answered('ERR_PRECONDITION_FAILED', text);
+      return new RdError('ERR_PRECONDITION_FAILED', text === '' ? unexpected : text);
     case 413:
-      return answered('ERR_BODY_TOO_LARGE', text);
+      return new RdError('ERR_BODY_TOO_LARGE', `${status} ${statusText}`, said);
     case 500:
-      return text === '' || text === 'Internal Server Error' || text === 'internal error'
-        ? new RdError(
-            'ERR_INTERNAL',
-            '500 Internal Server Error: server-side problem: please consult the server logs for more information',
-          )
-        : answered('ERR_INTERNAL', text);
+      return new RdError(
+        'ERR_INTERNAL',
+        '500 Internal Server Error: server-side problem: please consult the server logs for more information',
+        text === 'Internal Server Error' || text === 'internal error' ? {} : said,
+      );
     case 503:
-      return answered('ERR_NOT_READY', text);
+      return new RdError('ERR_NOT_READY', unexpected, said);
     default:
-      return new RdError('ERR_CONNECTION', `${response.status} ${response.statusText} (unexpected server error)`);
+      return new RdError('ERR_CONNECTION', unexpected, said);
   }
+}
+
+function unknownEndpoint({ method, path }: HttpRequest, unexpected: string): RdError {
+  const what = `the service has no ${method} ${path}`;
+  const advice = 'It may be the compatible application or an older release; `rdctl api /` lists what it has.';
+  return path.startsWith('/v2/')
+    ? new RdError('ERR_NOT_FOUND', what, { advice })
+    : new RdError('ERR_NOT_FOUND', `${unexpected}: ${what}`, { advice });
 }
 
 /** A 401: who refused whom, with what from where. The beginning is the text of the compatible tool. */
@@ -251,11 +265,6 @@ function passwordAdvice({ passwordFrom, file, foreign }: Connection): string {
   const omit = passwordFrom === 'RDCTL_PASSWORD' ? 'unset it' : 'leave it out';
   const rest = file === undefined ? '' : `, or ${omit} to use that of ${file}`;
   return `Correct ${passwordFrom ?? '--user and --password-file'}${rest}.`;
-}
-
-function answered(code: ErrorCode, text: string): RdError {
-  const [first = '', ...details] = text.split('\n');
-  return new RdError(code, details.length === 0 ? first : text, {});
 }
 
 /** The error document of our own part of the API (`schemas/error.json`). */

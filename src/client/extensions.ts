@@ -1,8 +1,8 @@
 import { RdError } from '../errors.ts';
 import { isObject, type JsonObject } from '../json.ts';
 import type { Client } from './client.ts';
-import { unauthorized } from './client.ts';
-import { type HttpResponse, isWebPage, notOurService } from './http.ts';
+import type { HttpResponse } from './http.ts';
+import { answerOf, besideAnswer } from './plain-call.ts';
 
 /** Milliseconds that an installation may take unless told: it fetches an image. */
 const INSTALL_LIMIT = 30 * 60_000;
@@ -18,6 +18,8 @@ export interface ExtensionReply {
   reason?: string;
   /** What the extension asks for and does not get. */
   leftOut: string[];
+  /** What a person needs to know beside the text of a refusal. */
+  note?: string;
 }
 
 interface Options {
@@ -25,7 +27,7 @@ interface Options {
   timeoutMs?: number;
 }
 
-/** Also of the compatible application. Throws failures of the transport, `ERR_UNAUTHORIZED`, and what no service says. */
+/** Also of the compatible application. Throws failures of the transport, and what no service says. */
 export async function installExtension(client: Caller, id: string, options: Options = {}): Promise<ExtensionReply> {
   return post(client, `/v1/extensions/install?id=${encodeURIComponent(id)}`, options);
 }
@@ -39,8 +41,8 @@ export async function listExtensions(
   client: Caller,
   options: Options = {},
 ): Promise<{ reply: ExtensionReply; document?: JsonObject }> {
-  const response = await client.request({ method: 'GET', path: '/v1/extensions', ...options });
-  const reply = replyOf(client, '/v1/extensions', response);
+  const response = await answerOf(client, { method: 'GET', path: '/v1/extensions', ...options });
+  const reply = replyOf(client, response);
   if (reply.status < 200 || reply.status > 299) return { reply };
   try {
     const document: unknown = JSON.parse(reply.text);
@@ -54,19 +56,19 @@ export async function listExtensions(
 }
 
 async function post(client: Caller, path: string, options: Options): Promise<ExtensionReply> {
-  const response = await client.request({ method: 'POST', path, timeoutMs: INSTALL_LIMIT, ...options });
-  return replyOf(client, path, response);
+  const response = await answerOf(client, { method: 'POST', path, timeoutMs: INSTALL_LIMIT, ...options });
+  return replyOf(client, response);
 }
 
-function replyOf({ connection }: Caller, path: string, response: HttpResponse): ExtensionReply {
-  if (isWebPage(response)) throw notOurService(connection, `its answer to ${path.split('?', 1)[0]} is a web page`);
-  if (response.status === 401) throw unauthorized(connection, response);
+function replyOf(client: Caller, response: HttpResponse): ExtensionReply {
   const { 'rdctl-reason': reason, 'rdctl-left-out': leftOut } = response.headers;
+  const note = besideAnswer(client, response);
   return {
     status: response.status,
     statusText: response.statusText,
     text: response.body.toString('utf8'),
     ...(typeof reason === 'string' ? { reason: decoded(reason) } : {}),
+    ...(note === undefined ? {} : { note }),
     leftOut: typeof leftOut === 'string' ? decoded(leftOut).split(' | ') : [],
   };
 }

@@ -1,7 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { request as send } from 'node:http';
 import { RdError } from '../errors.ts';
+import { systemCode } from '../storage/io-error.ts';
 import type { Connection } from './connection.ts';
+import { addressOf, requestText } from './request-text.ts';
 
 /** One request. `path` is sent as it is; `body` is sent byte for byte as JSON. */
 export interface HttpRequest {
@@ -84,7 +86,9 @@ export const httpTransport: Transport = (connection, request) =>
             if (size > ANSWER_LIMIT) incoming.destroy(new Error(`the answer exceeds ${ANSWER_LIMIT} bytes`));
             else parts.push(part);
           });
-          incoming.on('error', fail);
+          incoming.on('error', (cause) =>
+            fail(incoming.complete || size > ANSWER_LIMIT ? cause : new CutOffError(cause)),
+          );
           incoming.on('end', () => {
             settled();
             resolve({
@@ -122,6 +126,12 @@ class TimeoutError extends Error {
   }
 }
 
+class CutOffError extends Error {
+  constructor(cause: unknown) {
+    super('unexpected EOF', { cause });
+  }
+}
+
 /** The headers of the compatible tool, which some services look at. */
 export function requestHeaders(connection: Connection, request: HttpRequest): Record<string, string | number> {
   const credentials = Buffer.from(`${connection.user}:${connection.password}`).toString('base64');
@@ -134,8 +144,8 @@ export function requestHeaders(connection: Connection, request: HttpRequest): Re
 }
 
 function transportError(connection: Connection, request: HttpRequest, cause: unknown): RdError {
-  const where = `${connection.host}:${connection.port}`;
-  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  const where = addressOf(connection);
+  const code = systemCode(cause) ?? '';
   if (request.signal?.aborted) return new RdError('ERR_CANCELLED', 'the request was cancelled', { cause });
   if (cause instanceof TimeoutError) {
     return new RdError('ERR_DEADLINE', `${where}${fromText(connection)} ${cause.message} within ${limitText(cause)}`, {
@@ -150,8 +160,8 @@ function transportError(connection: Connection, request: HttpRequest, cause: unk
     });
   }
   if (code.startsWith('HPE_')) return notOurService(connection, 'its answer is not HTTP', cause);
-  const detail = cause instanceof Error ? cause.message : String(cause);
-  return new RdError('ERR_CONNECTION', `${request.method} http://${where}${request.path} failed: ${detail}`, {
+  const text = cause instanceof CutOffError ? cause.message : requestText(connection, request, cause);
+  return new RdError('ERR_CONNECTION', text, {
     cause,
     advice: 'Check --host and --port, and that the service is running.',
   });

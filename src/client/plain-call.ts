@@ -1,17 +1,36 @@
-import { type Client, refusal } from './client.ts';
-import { type HttpRequest, isWebPage } from './http.ts';
+import { type Client, refusal, unauthorized } from './client.ts';
+import { type HttpRequest, type HttpResponse, isWebPage, notOurService } from './http.ts';
+import { inFull } from './request-text.ts';
+
+type Caller = Pick<Client, 'connection' | 'request'>;
 
 /**
  * Sends a request and returns the sentence that it is answered with.
  * @throws RdError as the methods of the client do, for failures of the transport and for every answer that is not a success.
  */
-export async function sentenceOf(
-  client: Pick<Client, 'connection' | 'request'>,
-  request: HttpRequest,
-): Promise<string> {
+export async function sentenceOf(client: Caller, request: HttpRequest): Promise<string> {
   const response = await client.request(request);
   if (response.status < 200 || response.status > 299 || isWebPage(response)) {
     throw refusal(client.connection, request, response);
   }
   return response.body.toString();
+}
+
+/**
+ * Sends a request for a command that shows the answer, whatever its status (cli facts, 3.3).
+ * @throws RdError for failures of the transport, and for what no service answers.
+ */
+export async function answerOf({ connection, request: send }: Caller, request: HttpRequest): Promise<HttpResponse> {
+  const response = await send(request).catch((error: unknown) => {
+    throw inFull(connection, request, error);
+  });
+  if (!isWebPage(response)) return response;
+  throw notOurService(connection, `its answer to ${request.method} ${request.path.split('?', 1)[0]} is a web page`);
+}
+
+/** What a person needs to know beside an answer that such a command shows; `undefined` where the answer says all. */
+export function besideAnswer({ connection }: Caller, response: HttpResponse): string | undefined {
+  if (response.status !== 401) return undefined;
+  const { message, advice } = unauthorized(connection, response);
+  return advice === undefined ? message : `${message}\n${advice}`;
 }

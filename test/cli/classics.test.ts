@@ -8,6 +8,8 @@ import { type Reply, type ScriptedServer, scriptedServer } from '../helpers/scri
 
 const SETTINGS = `${JSON.stringify({ version: 19, kubernetes: { enabled: true } }, null, 2)}\n`;
 const OK: Reply = { body: SETTINGS };
+const SERVER_SIDE =
+  'Error: 500 Internal Server Error: server-side problem: please consult the server logs for more information';
 
 async function against(
   reply: Reply,
@@ -36,7 +38,16 @@ describe('list-settings', () => {
       { status: 500, body: 'internal error' },
       'Error: 500 Internal Server Error: server-side problem: please consult the server logs for more information\n',
     ],
+    [{ status: 500 }, `${SERVER_SIDE}\n`],
+    [{ status: 500, body: 'could not write x: disk full\n' }, `${SERVER_SIDE}\ncould not write x: disk full\n`],
+    [{ status: 403, body: 'no such host' }, 'Error: 403 Forbidden (unexpected server error)\nno such host\n'],
+    [
+      { status: 404, body: 'Unknown command: GET /v1/settings' },
+      'Error: 404 Not Found (unexpected server error): the service has no',
+    ],
     [{ status: 418 }, "Error: 418 I'm a Teapot (unexpected server error)\n"],
+    [{ status: 422, body: 'a\nb' }, 'Error: 422 Unprocessable Entity (unexpected server error)\na\nb\n'],
+    [{ status: 503, body: 'busy' }, 'Error: 503 Service Unavailable (unexpected server error)\nbusy\n'],
   ])('%j exits 1', async (reply, text) => {
     const { exit, out, err } = await against(reply, ['list-settings']);
     expect({ exit, out }).toEqual({ exit: 1, out: '' });
@@ -55,7 +66,7 @@ describe('list-settings', () => {
   test('a dropped connection', async () => {
     const { exit, err } = await against({ drop: true }, ['list-settings']);
     expect(exit).toBe(1);
-    expect(err).toMatch(/^Error: .*socket hang up/);
+    expect(err).toMatch(/^Error: Get "http:\/\/127\.0\.0\.1:\d+\/v1\/settings": EOF\n/);
   });
 
   test('no connection file: the sentence that scripts match, and what to do', async () => {
@@ -131,6 +142,14 @@ describe('set', () => {
     expect(out).toBe('Operation successfully returned with no output.\n');
   });
 
+  test.each<[Reply, string]>([
+    [{ status: 400 }, 'Error: 400 Bad Request\n'],
+    [{ status: 413, body: 'request body is too long' }, 'Error: 413 Payload Too Large\nrequest body is too long\n'],
+    [{ status: 409, body: 'locked' }, 'Error: 409 Conflict (unexpected server error)\nlocked\n'],
+  ])('%j is printed with its status', async (reply, err) => {
+    expect(await against(reply, ['set', '--images.show-all'])).toMatchObject({ exit: 1, out: '', err });
+  });
+
   test('a refusal is printed as the server wrote it', async () => {
     const body = 'errors in attempt to update settings:\nfield "kubernetes.version" is locked';
     const { exit, out, err } = await against({ status: 400, body }, ['set', '--kubernetes-version=1.30.0']);
@@ -142,9 +161,23 @@ describe('set', () => {
     expect(err.match(/setting (\S+)/g)).toEqual(['setting a.b', 'setting c,d']);
   });
 
+  test('a pattern of allowed images that can match nothing is stored, and named', async () => {
+    const { exit, err } = await against(OK, ['set', '--container-engine.allowed-images.patterns=foo/b[ao]r']);
+    expect(exit).toBe(0);
+    expect(err).toMatch(
+      /^warning: The pattern "foo\/b\[ao\]r" in "containerEngine\.allowedImages\.patterns" matches nothing: /,
+    );
+    expect((await against(OK, ['set', '--container-engine.allowed-images.patterns=busybox'])).err).toBe('');
+  });
+
   test.each([
     [['set'], 'set command: no settings to change were given', true],
-    [['set', '--kubernetes.enabled', 'false'], 'unknown command "false" for "rdctl set"', true],
+    [
+      ['set', '--kubernetes.enabled', 'false'],
+      'unknown command "false" for "rdctl set"\nThe value of a boolean comes after an equals sign: --kubernetes.enabled=false',
+      true,
+    ],
+    [['set', '--images.namespace=x', 'y'], 'unknown command "y" for "rdctl set"\nUsage:', true],
     [['set', '--kubernetes.enabld'], 'unknown flag: --kubernetes.enabld\nDid you mean --kubernetes.enabled?', true],
     [['set', '--virtual-machine.type=qemu'], 'option --virtual-machine.type is not available on Linux', false],
     [
@@ -241,7 +274,24 @@ describe('api', () => {
   test('a refused password has its sentence', async () => {
     const { exit, out, err } = await against({ status: 401, body: 'Unauthorized' }, ['api', '/']);
     expect({ exit, out }).toEqual({ exit: 1, out: '{"message":"401 Unauthorized"}\n' });
-    expect(err).toMatch(/^Error: 401 Unauthorized: user\/password not accepted by http:\/\/127/);
+    expect(err).toMatch(
+      /^Unauthorized\n401 Unauthorized: user\/password not accepted by http:\/\/127.*\n.*rdctl start/,
+    );
+  });
+
+  test('a refused connection is told in full', async () => {
+    await using server = await scriptedServer(() => OK);
+    await server.close();
+    const failed = `dial tcp 127.0.0.1:${server.port}: connect: connection refused\nStart it with \`rdctl start\`.\n`;
+    for (const [argv, verb, path] of [
+      [['api', '/'], 'Get', '/'],
+      [['api', 'x', '-b', '{}'], 'Put', '/v1/x'],
+      [['extension', 'ls'], 'Get', '/v1/extensions'],
+      [['extension', 'install', 'a/b'], 'Post', '/v1/extensions/install?id=a%2Fb'],
+    ] as const) {
+      const err = `Error: ${verb} "http://127.0.0.1:${server.port}${path}": ${failed}`;
+      expect(await rdctl(argv, { env: server.env })).toEqual({ exit: 1, out: '', err });
+    }
   });
 
   test.each<[string[], string, string, string]>([

@@ -72,7 +72,10 @@ test('no answer in time, a cancelled call, a host that does not exist', async ()
   });
   await expect(
     httpTransport({ ...silent, host: 'nowhere.invalid' }, { method: 'GET', path: '/x' }),
-  ).rejects.toMatchObject({ code: 'ERR_CONNECTION', message: expect.stringContaining('GET http://nowhere.invalid') });
+  ).rejects.toMatchObject({
+    code: 'ERR_CONNECTION',
+    message: `Get "http://nowhere.invalid:${silent.port}/x": dial tcp: lookup nowhere.invalid: no such host`,
+  });
   await expect(httpTransport(silent, { method: 'GET', path: '/a b' })).rejects.toMatchObject({
     code: 'ERR_CONNECTION',
   });
@@ -106,10 +109,17 @@ test.each([
     'ERR_SETTINGS_INVALID',
     'errors in attempt to update settings:\na\nb',
   ],
-  [403, 'no such host here', {}, 'ERR_FORBIDDEN', 'no such host here'],
-  [404, 'Unknown command: PUT /v1/settings', {}, 'ERR_NOT_FOUND', 'the service has no PUT /v1/settings'],
+  [400, '', {}, 'ERR_SETTINGS_INVALID', '400 Bad Request'],
+  [403, 'no such host here', {}, 'ERR_FORBIDDEN', '403 Forbidden (unexpected server error)'],
+  [
+    404,
+    'Unknown command: PUT /v1/settings',
+    {},
+    'ERR_NOT_FOUND',
+    '404 Not Found (unexpected server error): the service has no PUT /v1/settings',
+  ],
   [412, 'moved', {}, 'ERR_PRECONDITION_FAILED', 'moved'],
-  [413, 'too long', {}, 'ERR_BODY_TOO_LARGE', 'too long'],
+  [413, 'too long', {}, 'ERR_BODY_TOO_LARGE', '413 Payload Too Large'],
   [
     500,
     'Internal Server Error',
@@ -117,8 +127,14 @@ test.each([
     'ERR_INTERNAL',
     '500 Internal Server Error: server-side problem: please consult the server logs for more information',
   ],
-  [500, 'could not write x', {}, 'ERR_INTERNAL', 'could not write x'],
-  [503, 'not ready', {}, 'ERR_NOT_READY', 'not ready'],
+  [
+    500,
+    'could not write x',
+    {},
+    'ERR_INTERNAL',
+    '500 Internal Server Error: server-side problem: please consult the server logs for more information',
+  ],
+  [503, 'not ready', {}, 'ERR_NOT_READY', '503 Service Unavailable (unexpected server error)'],
   [418, 'x', {}, 'ERR_CONNECTION', "418 I'm a Teapot (unexpected server error)"],
   [
     400,
@@ -189,6 +205,19 @@ test('an answer that begins and never ends is given up as well', async () => {
   await expect(httpTransport(dripping, { method: 'GET', path: '/', timeoutMs: 60 })).rejects.toMatchObject({
     code: 'ERR_DEADLINE',
     message: `127.0.0.1:${dripping.port} (the address in /f.json) did not answer within 60 ms`,
+  });
+});
+
+test('an answer that breaks off', async () => {
+  const cutting = await listening(
+    createServer((_request, response) => {
+      response.writeHead(200, { 'Content-Length': '10' }).write('{"a"');
+      setImmediate(() => response.destroy());
+    }),
+  );
+  await expect(httpTransport(cutting, { method: 'GET', path: '/' })).rejects.toMatchObject({
+    code: 'ERR_CONNECTION',
+    message: 'unexpected EOF',
   });
 });
 
