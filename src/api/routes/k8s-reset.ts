@@ -8,7 +8,8 @@ import { TEXT_TYPE, TEXTS } from '../wire-texts.ts';
 
 const RESET_DOC = documented({
   summary: 'Delete the data of the cluster, or everything that the backend keeps',
-  description: 'Answers when the backend is up again, which may take minutes. Without a cluster `fast` is a restart.',
+  description:
+    'Answers when the backend is up again, which may take minutes, or off where it was to be off. Without a cluster `fast` is a restart.',
   body: {
     description:
       '`fast` (also when left out) keeps images, containers and volumes; `wipe` keeps nothing but the settings',

@@ -60,6 +60,11 @@ export const resetRows: readonly Row[] = [
   reset('fast', { mode: 'fast' }, 'fast', 'seed: k8s_reset; api 15.3'),
   reset('wipe', { mode: 'wipe' }, 'wipe', 'seed: k8s_reset; api 15.3'),
   reset('no mode', {}, 'fast'),
+  {
+    ...reset('stopped', { mode: 'fast' }, 'fast', 'ours: a reset does not start what was stopped'),
+    given: off,
+    after: async ({ client }) => expect((await client.backendState()).vmState).toBe('STOPPED'),
+  },
   badReset('another mode', { mode: 'slow' }, 'invalid reset mode "slow"\nSend {"mode":"fast"} or {"mode":"wipe"}.'),
   badReset('a mode that is no string', { mode: 1 }, 'invalid reset mode 1\nSend {"mode":"fast"} or {"mode":"wipe"}.'),
   ...bodyRows('PUT /v1/k8s_reset', { empty: NOT_JSON, notJson: NOT_JSON, null: NOT_JSON, scalar: NOT_JSON }),
