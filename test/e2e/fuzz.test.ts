@@ -10,10 +10,7 @@ const SEED = Number(process.env.RDCTL_FUZZ_SEED ?? Math.floor(Date.now() / 86_40
 const MINUTE = 60_000;
 
 test('a minute of random requests leaves the built service as it was: answering, with valid settings', async () => {
-  const { home, rdctl, servicePid } = toolHome({
-    RDCTL_SIMULATED_LATENCY_MS: '0',
-    RDCTL_CONNECTIVITY_URL: 'http://127.0.0.1:9/',
-  });
+  const { home, rdctl, servicePid } = toolHome({ RDCTL_SIMULATED_LATENCY_MS: '0' });
   expect((await rdctl('start', '--driver', 'simulated', '--no-modal-dialogs')).exit).toBe(0);
   expect((await rdctl('api', 'transient_settings')).out).toContain('"noModalDialogs": true');
   const pid = servicePid();

@@ -64,11 +64,14 @@ export interface ChildOptions {
   entry?: string;
 }
 
+/** Nothing listens there: services of tests ask nobody outside of this computer, not even for names. */
+const NOBODY = 'http://127.0.0.1:9/';
+
 /** Runs the built tool as a program. `exit` is -1 when a signal ended it. */
 export function rdctlProgram(argv: readonly string[], options: ChildOptions = {}): Promise<Outcome> {
   return new Promise((done, fail) => {
     const child = spawn(process.execPath, [options.entry ?? resolve('dist/rdctl.cjs'), ...argv], {
-      env: { PATH: process.env.PATH, ...options.env },
+      env: { PATH: process.env.PATH, RDCTL_CONNECTIVITY_URL: NOBODY, ...options.env },
       stdio: ['pipe', 'pipe', 'pipe'],
     });
     const text = { out: '', err: '' };
