@@ -18,6 +18,10 @@ export async function writeSettings(client: Client, settings: readonly GivenSett
   const text = reply.text.trim();
   io.out(text === '' ? 'Operation successfully returned with no output.\n' : `Status: ${text}.\n`);
   for (const key of reply.ignoredKeys) io.err(`The service does not know the setting ${key} and did not store it.\n`);
+  if (!client.foreign && settings.some(({ row }) => row.path === 'containerEngine.allowedImages.patterns')) {
+    const { settingWarnings } = await import('../src/client/setting-warnings.ts');
+    for (const warning of settingWarnings(body)) io.err(`warning: ${warning}\n`);
+  }
   return { body, generation: reply.generation };
 }
 

@@ -1,3 +1,4 @@
+import { settingWarnings } from '../../src/client/setting-warnings.ts';
 import { defineCommand } from '../command.ts';
 import { loadFiles } from '../desired.ts';
 import { OUTPUT_FLAG, viewFor } from '../views/choose.ts';
@@ -21,7 +22,9 @@ Exit codes: 0 valid; 3 not valid; 1 a file could not be read.`,
   },
   classic: false,
   async run({ flags, args, io }) {
-    const { findings, warnings, documents } = await loadFiles([...(flags.file ?? []), ...args], io);
+    const loaded = await loadFiles([...(flags.file ?? []), ...args], io);
+    const { desired, findings, documents } = loaded;
+    const warnings = [...loaded.warnings, ...(desired ? settingWarnings(desired.request.settings) : [])];
     const view = viewFor(flags.output, io);
     view.warnings(warnings);
     view.validation({ documents, findings, warnings });

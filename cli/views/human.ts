@@ -5,7 +5,7 @@ import type { Change, Plan } from '../../src/plan/change.ts';
 import { formatFindings } from '../../src/settings/finding.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import type { Io } from '../command.ts';
-import { planText, targetText, transition } from './plan-text.ts';
+import { planText, targetText, transition, warningsText } from './plan-text.ts';
 import { type Progress, progress } from './progress.ts';
 import { phasesText, statusText } from './status-text.ts';
 import { type Style, style } from './style.ts';
@@ -72,7 +72,7 @@ function printEvent(
       return;
     case 'planned':
       if (event.plan.changes.length > 0) io.err(planText(event.plan, paint, locate));
-      else io.err(`${targetText(event.plan.target, event.plan.basis, paint)}\n`);
+      else io.err(`${unchangedText(event.plan, paint)}\n`);
       return;
     case 'skipped':
       io.err(`Skipped because of ${byLocks(event.changes) ? 'locks' : 'locks or the driver'}:\n`);
@@ -98,6 +98,12 @@ function printEvent(
     case 'progress':
       steps.show(event.status);
   }
+}
+
+/** Nothing is to be done; what is worth a warning is so all the same. */
+function unchangedText(plan: Plan, paint: Style): string {
+  const warnings = warningsText(plan, paint);
+  return `${targetText(plan.target, plan.basis, paint)}${warnings === '' ? '' : `\n${warnings}`}`;
 }
 
 function byLocks(changes: readonly Change[]): boolean {

@@ -47,6 +47,7 @@ function applyDocument({ outcome, plan, skipped, writes, status, ms }: ApplyOutc
     outcome,
     target: plan.target,
     changes: plan.changes,
+    warnings: plan.warnings,
     skipped,
     writes,
     converged: status.converged,

@@ -34,10 +34,20 @@ export function planText(plan: Plan, paint: Style, locate?: Locate): string {
       'A restart is already due:',
       plan.pendingRestart.map((reason) => `  * ${plainText(reason)}`),
     ),
-    plan.warnings.map((warning) => `${paint.warn('warning:')} ${plainText(warning)}`).join('\n'),
-    paint.bold(plan.summary.text),
+    warningsText(plan, paint),
+    paint.bold(plan.changes.length > 0 ? plan.summary.text : sentence(plan.summary.text)),
   ];
   return `${sections.filter((section) => section !== '').join('\n\n')}\n`;
+}
+
+/** As `apply` says it. */
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+}
+
+/** A line for each warning. */
+export function warningsText({ warnings }: Plan, paint: Style): string {
+  return warnings.map((warning) => `${paint.warn('warning:')} ${plainText(warning)}`).join('\n');
 }
 
 /** `Target: rdctl at /home/x/.local/share/rdctl`, and the driver; a simulated one is named so that nobody overlooks it. Another application has no driver. */

@@ -7,6 +7,7 @@ import type { Change, Plan, PlanRequest, Target } from './change.ts';
 import { type Difference, differences, EXTENSIONS, settled } from './diff.ts';
 import { extensionBlock, extensionCost } from './extension-changes.ts';
 import { isDowngrade } from './kubernetes-order.ts';
+import { patternWarnings } from './pattern-warnings.ts';
 import { changeOf } from './plan.ts';
 import type { Cost } from './severity.ts';
 import { summarise } from './summary.ts';
@@ -58,7 +59,10 @@ export function estimatePlan({ request, base, locks = {}, lockedBy, target, idle
     changes,
     blastRadius,
     pendingRestart: [],
-    warnings: ['No service was asked: what each change costs is an estimate, and what it interrupts is unknown.'],
+    warnings: [
+      'No service was asked: what each change costs is an estimate, and what it interrupts is unknown.',
+      ...patternWarnings(request.settings),
+    ],
     // Nobody looked at what runs, so nothing may be promised.
     summary: { ...summary, text: summary.text.replace(', nothing is lost', ', estimated') },
   };

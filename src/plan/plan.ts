@@ -10,6 +10,7 @@ import { type Difference, differences, EXTENSIONS, settled } from './diff.ts';
 import { extensionCost, refusedExtensions } from './extension-changes.ts';
 import { mayDowngrade } from './kubernetes-order.ts';
 import { ENGINE_NAMES, installedVersion, isUp, type Observed } from './observed.ts';
+import { patternWarnings } from './pattern-warnings.ts';
 import { pendingRestart } from './pending.ts';
 import { powerChange } from './power-change.ts';
 import { type Circumstances, type Cost, costOf } from './severity.ts';
@@ -69,7 +70,7 @@ export function makePlan(input: PlanInput): Plan {
     changes,
     blastRadius: radius,
     pendingRestart: pending,
-    warnings: [...unseen, ...warnings(open, driver)],
+    warnings: [...unseen, ...warnings(open, driver), ...patternWarnings(request.settings)],
     summary: summarise({
       changes,
       blastRadius: radius,

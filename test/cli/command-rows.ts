@@ -9,6 +9,9 @@ const misuse = (message: string): RegExp =>
 /** A line that begins with the message, and no usage. */
 const refusal = (message: string): RegExp => new RegExp(`^Error: ${escaped(message)}(?![\\s\\S]*Usage:)`);
 const NO_SERVICE = refusal('failed to get connection info: open ');
+/** Nothing listens there. */
+const NOBODY = ['--port=1', '--user=u', '--password=p'];
+const DIAL = 'dial tcp 127.0.0.1:1: connect: connection refused';
 const PROFILE = ['-f', resolve('examples/moby.yaml')];
 
 function escaped(text: string): string {
@@ -22,6 +25,7 @@ export const WITHOUT_A_SERVICE: readonly Row[] = [
   [['help'], 0, /rdctl COMMAND \[flags\]/, ''],
   [['help', 'set'], 0, /^Change single settings\n/, ''],
   [['help', 'snapshot', 'create'], 0, /rdctl snapshot create/, ''],
+  [['--', 'version'], 0, /^rdctl client version: /, ''],
   [['help', 'foo'], 0, '', /^Unknown help topic \[`foo`\]\nUsage:/],
   [['foo'], 1, '', `Error: unknown command "foo" for "rdctl"\nRun 'rdctl --help' for usage.\n`],
   [
@@ -75,6 +79,25 @@ export const WITHOUT_A_SERVICE: readonly Row[] = [
   [['list-settings'], 1, '', NO_SERVICE],
   [['list-settings', 'x'], 1, '', misuse('unknown command "x" for "rdctl list-settings"')],
   [['list-settings', '--config-path', '/no/such'], 1, '', refusal('failed to get connection info: open /no/such: ')],
+  [
+    ['list-settings', '--config-path', '/no/such', '--verbose'],
+    1,
+    '',
+    /^Error: failed to get connection info: open \/no\/such: no such file or directory\nCheck --config-path .*\n$/,
+  ],
+  [['list-settings', ...NOBODY], 1, '', refusal('connection refused')],
+  [['set', '--images.show-all', ...NOBODY], 1, '', refusal('connection refused')],
+  [['reset', '--k8s', ...NOBODY], 1, '', refusal('connection refused')],
+  [['api', '/', ...NOBODY], 1, '', refusal(`Get "http://127.0.0.1:1/": ${DIAL}`)],
+  [['api', 'x', '-X', 'delete', ...NOBODY], 1, '', refusal(`Delete "http://127.0.0.1:1/v1/x": ${DIAL}`)],
+  [['extension', 'ls', ...NOBODY], 1, '', refusal(`Get "http://127.0.0.1:1/v1/extensions": ${DIAL}`)],
+  [
+    ['extension', 'install', 'a', ...NOBODY],
+    1,
+    '',
+    refusal(`Post "http://127.0.0.1:1/v1/extensions/install?id=a": ${DIAL}`),
+  ],
+  [['shutdown', ...NOBODY], 0, '', ''],
   [['set', '--kubernetes.enabled=false'], 1, '', NO_SERVICE],
   [['set'], 1, '', NO_SERVICE],
   [['set', '--kubernetes.enabled', 'false'], 1, '', misuse('unknown command "false" for "rdctl set"')],
@@ -132,9 +155,9 @@ export const WITHOUT_A_SERVICE: readonly Row[] = [
     ['extension'],
     1,
     '',
-    /^Error: no subcommand given\.\n\nUsage: rdctl extension \[install \| uninstall \| list\] \[options\.\.\.\]\n/,
+    'Error: no subcommand given.\n\nUsage: rdctl extension [install | uninstall | list] [options...]\n',
   ],
-  [['extension', 'foo'], 1, '', /^Error: no subcommand given\.\n\nUsage: rdctl extension \[/],
+  [['extension', 'foo'], 1, '', /^Error: no subcommand given\.\n\nUsage: rdctl extension \[.*\n$/],
   [['extension', 'install'], 1, '', misuse('accepts 1 arg(s), received 0')],
   [['extension', 'install', 'a/b'], 1, '', NO_SERVICE],
   [['extension', 'uninstall', 'a', 'b'], 1, '', misuse('accepts 1 arg(s), received 2')],
@@ -153,7 +176,8 @@ export const WITHOUT_A_SERVICE: readonly Row[] = [
   [['snapshot', 'delete', 'x', '--json'], 1, /^\{"error":"failed to delete snapshot/, ''],
   [['snapshot', 'unlock'], 0, '', ''],
 
-  [['reset'], 1, '', misuse('no reset options specified. Use --help to see available options')],
+  [['reset'], 1, '', 'Error: no reset options specified. Use --help to see available options\n'],
+  [['reset', 'x'], 1, '', misuse('unknown command "x" for "rdctl reset"')],
   [['reset', '--k8s'], 1, '', NO_SERVICE],
   [['reset', '--vm', '--cache'], 1, '', NO_SERVICE],
   [['reset', '--cache'], 0, 'Cache cleared successfully\n', ''],
@@ -179,6 +203,19 @@ export const WITH_A_SERVICE: readonly Row[] = [
   [['list-settings'], 0, /^\{\n {2}"version": 19,\n[\s\S]*\}\n\n$/, ''],
   [['list-settings', '-o', 'json'], 0, /^\{\n {2}"version": 19,/, ''],
   [['list-settings', '--password=wrong'], 1, '', refusal('401 Unauthorized: user/password not accepted')],
+  [
+    ['api', '/', '--password=wrong'],
+    1,
+    '{"message":"401 Unauthorized"}\n',
+    /^Unauthorized\n401 Unauthorized: user\/pass/,
+  ],
+  [['extension', 'ls', '--password=wrong'], 1, '{"message":"401 Unauthorized"}\n', /^401 Unauthorized: user\/password/],
+  [
+    ['extension', 'uninstall', 'a', '--password=wrong'],
+    1,
+    '{"message":"401 Unauthorized"}\n',
+    /^Unauthorized\n401 Unauthorized: user\/password/,
+  ],
   [['set'], 1, '', misuse('set command: no settings to change were given')],
   [['set', '--images.show-all=false'], 0, 'Status: settings updated; no restart required.\n', ''],
   [['set', '--images.show-all=false'], 0, 'Status: no changes necessary.\n', ''],
@@ -245,7 +282,7 @@ export const WITH_A_SERVICE: readonly Row[] = [
   [['init'], 0, /^kind: Profile$/m, ''],
   [['apply', ...PROFILE], 0, /^Converged in /m, /^Target: rdctl at /],
   [['diff', ...PROFILE], 0, /\nNo differences\.\n$/, ''],
-  [['plan', ...PROFILE, '--detailed-exitcode'], 0, /\nnothing to change\n$/, ''],
+  [['plan', ...PROFILE, '--detailed-exitcode'], 0, /\nNothing to change\.\n$/, ''],
   [['shutdown'], 0, 'Shutting down.\n', ''],
   [['shutdown'], 0, '', ''],
 ];

@@ -63,6 +63,39 @@ describe('plan', () => {
   });
 });
 
+test('a pattern that can match nothing is warned of by whatever reads the profile', async () => {
+  const allowedImages = { patterns: ['foo/b[ao]r', 'busybox'] };
+  const { rdctl } = await stage(JSON.stringify({ version: 19, containerEngine: { allowedImages } }));
+  const warning = expect.stringContaining(
+    'warning: The pattern "foo/b[ao]r" in "containerEngine.allowedImages.patterns" matches nothing: ',
+  );
+  expect(await rdctl('validate', '-f', 'p.json')).toMatchObject({ exit: 0, err: warning });
+  expect(await rdctl('plan', '-f', 'p.json')).toMatchObject({ exit: 0, out: warning });
+  expect(await rdctl('apply', '-f', 'p.json')).toMatchObject({ exit: 0, err: warning });
+  expect(await rdctl('apply', '-f', 'p.json')).toMatchObject({ out: expect.stringMatching(/^Nothing/), err: warning });
+  const { out } = await rdctl('apply', '-f', 'p.json', '-o', 'json');
+  expect(JSON.parse(out)).toMatchObject({ outcome: 'unchanged', warnings: [expect.stringContaining('foo/b[ao]r')] });
+  expect((await rdctl('validate', '-f', 'p.json')).err.match(/warning/g)).toHaveLength(1);
+});
+
+test('an extension that cannot be had: the advice is about the list, or about the state', async () => {
+  const installed = { 'simulated/hello': '1.0.0' };
+  const extensions = { installed, allowed: { enabled: true, list: ['other/tool'] } };
+  const profile = (settings: object, rest: object = {}) =>
+    JSON.stringify({ apiVersion: 'rdctl/v1', kind: 'Profile', settings: { version: 19, ...settings }, ...rest });
+  const { rdctl, cwd } = await stage(profile({ application: { extensions } }));
+  const refused = await rdctl('apply', '-f', 'p.json');
+  expect(refused).toMatchObject({
+    exit: 3,
+    err: expect.stringContaining('Permit it in "application.extensions.allowed.list"'),
+  });
+  expect(refused.err).not.toContain('driver that supports');
+  writeFileSync(join(cwd, 'p.json'), profile({ application: { extensions: { installed } } }, { state: 'stopped' }));
+  const stopped = await rdctl('apply', '-f', 'p.json');
+  expect(stopped).toMatchObject({ exit: 3, err: expect.stringContaining('`state: started`') });
+  expect(stopped.err).not.toContain('driver that supports');
+});
+
 describe('with no service running', () => {
   test('a plan is estimated from the defaults, and says so', async () => {
     const env = { RDCTL_HOME: temporaryDirectory() };
@@ -81,7 +114,7 @@ describe('with no service running', () => {
     const { out } = await rdctl('plan', '-f', 'p.json');
     expect(out).toContain('compared with the stored settings');
     expect(out).toContain('Driver: simulated');
-    expect(out).toMatch(/nothing to change/);
+    expect(out).toMatch(/\nNothing to change\.\n$/);
   });
 
   test('a stale connection file is no service', async () => {

@@ -72,7 +72,7 @@ warning: "kubernetes.port" has no effect here.
 });
 
 test('an empty plan says so', () => {
-  expect(planText(planWith([]), PLAIN)).toMatch(/\n\nnothing to change\n$/);
+  expect(planText(planWith([]), PLAIN)).toMatch(/\n\nNothing to change\.\n$/);
 });
 
 test('a real driver is not called simulated, an estimate is called one', () => {
