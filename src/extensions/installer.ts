@@ -29,7 +29,7 @@ export async function tagFor(
   signal: AbortSignal,
 ): Promise<string> {
   const local = await images.tags(wholeName(image), signal);
-  let failure: unknown;
+  let failure: RdError | undefined;
   const offered = await (images.offeredTags?.(wholeName(image)) ?? registryTags(image, signal, fetch)).catch(
     (error: unknown) => {
       if (signal.aborted || !(error instanceof RdError)) throw error;
@@ -38,11 +38,18 @@ export async function tagFor(
     },
   );
   const tag = chooseTag([...new Set([...offered, ...local])]);
-  if (tag === undefined)
-    throw otherwiseFailed(failure ?? new RdError('ERR_NOT_FOUND', `${image.name} has no tag that could be meant`));
+  if (tag === undefined) throw otherwiseFailed(noTag(image, failure));
   if (failure)
     log('warn', 'the registry told no tags; chose among those of the engine', { image: image.name, failure });
   return tag;
+}
+
+function noTag({ name }: ImageReference, failure: RdError | undefined): RdError {
+  const why = failure ? `: ${failure.message}` : '';
+  return new RdError('ERR_NOT_FOUND', `${name} has no tag that could be meant${why}`, {
+    cause: failure,
+    advice: `Check the name, or say which tag is meant: ${name}:TAG`,
+  });
 }
 
 /** The image of the extension is in the engine afterwards; one that is there already is taken as it is. */
@@ -51,9 +58,19 @@ export async function fetchImage({ id, image, tag }: Wanted, images: ImageStore,
   try {
     if (!(await images.has(reference, signal))) await images.pull(reference, signal);
   } catch (error) {
-    if (error instanceof RdError && error.code !== 'ERR_CANCELLED') throw invalidMetadata(id, error);
+    if (error instanceof RdError && error.code !== 'ERR_CANCELLED') throw invalidMetadata(id, notFetched(error));
     throw error;
   }
+}
+
+/** The compatible text speaks of metadata, but nobody has seen any. */
+function notFetched(error: RdError): RdError {
+  const missing = error.code === 'ERR_NOT_FOUND' ? 'Check the name and the tag of the image.' : undefined;
+  const advice = error.advice ?? missing;
+  return new RdError(error.code, `its image could not be fetched: ${error.message}`, {
+    cause: error,
+    ...(advice === undefined ? {} : { advice }),
+  });
 }
 
 /**

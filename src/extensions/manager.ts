@@ -41,7 +41,7 @@ export async function openExtensions(input: ExtensionsInput): Promise<Extensions
 
   async function install(id: string): Promise<Installed> {
     const image = parseImageReference(id);
-    if (!image) throw notAllowed(id, `${JSON.stringify(id)} is not the name of an image`);
+    if (!image) throw notAllowed(id, `${JSON.stringify(id)} is not the name of an image`, nameAdvice(id));
     checkAllowed(id, image, input);
     const engine = imageEngine(input.engine());
     const tag = image.tag ?? (await tagFor(image, engine.images, input, signal));
@@ -118,7 +118,18 @@ async function adoptFiles({ files, settings, record, log }: ExtensionsInput): Pr
 function checkAllowed(id: string, image: ImageReference, { settings }: Pick<ExtensionsInput, 'settings'>): void {
   const { allowed } = settings();
   if (!allowed.enabled || permits(allowed.list, image)) return;
-  throw notAllowed(id, 'application.extensions.allowed.list has no entry for it');
+  throw notAllowed(
+    id,
+    'application.extensions.allowed.list has no entry for it',
+    'Add one to that list, or ask whoever manages it.',
+  );
+}
+
+/** A name without a dot is none of a registry here, though container clients take `localhost` for one. */
+function nameAdvice(id: string): string {
+  const local = /^localhost(:\d+)?\//.exec(id);
+  if (local) return `Write the registry as 127.0.0.1${local[1] ?? ''}: its name needs a dot here.`;
+  return 'Write it as [REGISTRY[:PORT]/]NAME[:TAG], in lower case and without a digest.';
 }
 
 function checkUnlocked({ lockedBy }: Pick<ExtensionsInput, 'lockedBy'>): void {

@@ -13,9 +13,9 @@ export function failedInstall(id: string, what: string, cause: unknown): RdError
   return new RdError('ERR_EXTENSION_INVALID', `The image ${id} failed to install: ${what}`, { cause });
 }
 
-export function notAllowed(id: string, why: string): RdError {
+export function notAllowed(id: string, why: string, advice: string): RdError {
   return new RdError('ERR_FORBIDDEN', `The image ${id} is not an allowed extension`, {
-    cause: new RdError('ERR_FORBIDDEN', why),
+    cause: new RdError('ERR_FORBIDDEN', why, { advice }),
   });
 }
 

@@ -110,9 +110,15 @@ function interim({ raw }: FastifyReply): void {
 async function explained<T>(reply: FastifyReply, work: Promise<T>): Promise<T> {
   return work.catch((error: unknown) => {
     const cause = error instanceof RdError ? error.cause : undefined;
-    if (cause instanceof Error) reply.header(REASON, headerText(cause.message));
+    if (cause instanceof Error) reply.header(REASON, headerText(reasonText(cause)));
     throw error;
   });
+}
+
+/** What is really wrong, and what to do about it where the cause knows. */
+function reasonText(cause: Error): string {
+  if (!(cause instanceof RdError) || cause.advice === undefined) return cause.message;
+  return `${cause.message.replace(/\.$/, '')}. ${cause.advice}`;
 }
 
 /** Characters of a text in a header, before they are encoded. */

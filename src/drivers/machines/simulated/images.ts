@@ -20,7 +20,9 @@ export function simulatedImages(name: EngineName, store: ModelStore): ImageStore
       }
       const rule = process.state === 'running' ? process.spec.allowedImages : { enabled: false, patterns: [] };
       if (rule.enabled && !isAllowed(rule.patterns, reference)) {
-        throw new RdError('ERR_FORBIDDEN', `the list of allowed images has no pattern for ${reference}`);
+        throw new RdError('ERR_FORBIDDEN', `${reference} is not among the allowed images`, {
+          advice: 'Add a pattern for it to containerEngine.allowedImages.patterns, or ask whoever manages that list.',
+        });
       }
       if (!images.includes(reference)) change(name, store, () => ({ images: [...images, reference] }));
     },
