@@ -1,11 +1,19 @@
 import { explainSection, explainSetting } from '../../src/client/explain.ts';
 import { settingNamed } from '../../src/client/setting-name.ts';
+import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { usage } from '../arguments.ts';
-import { defineCommand } from '../command.ts';
+import { defineCommand, type FlagTable } from '../command.ts';
 import { findLayers } from '../layers.ts';
 import { OUTPUT_FLAG } from '../views/choose.ts';
 import { explanationText, sectionText } from '../views/explanation-text.ts';
 import { style } from '../views/style.ts';
+
+/** The flags of `set`, because people copy them from there with the hyphens. */
+const NAMES: FlagTable = Object.fromEntries(
+  FIELDS.flatMap(({ flag, path }) =>
+    flag ? [[flag.name, { type: 'boolean', summary: path, aliases: flag.aliases, hidden: true }]] : [],
+  ),
+);
 
 export const explain = defineCommand({
   name: 'explain',
@@ -15,12 +23,13 @@ export const explain = defineCommand({
 wins and where it comes from; then what the setting takes, what a change costs and what the driver does with it.
 A section, or nothing, lists settings. With no service running it tells what the next start would take. Secrets are masked.
 Exit codes: 0 told; 1 no such setting, or failed; 3 a deployment profile cannot be used.`,
-  flags: { output: OUTPUT_FLAG },
+  flags: { ...NAMES, output: OUTPUT_FLAG },
   classic: false,
   async run(invocation) {
-    const { args, flags, io } = invocation;
-    if (args.length > 1) throw usage('explain takes one setting or section');
-    const meant = settingNamed(args[0] ?? '');
+    const { args, flags, given, io } = invocation;
+    const names = [...args, ...given.map(({ name }) => name).filter((name) => Object.hasOwn(NAMES, name))];
+    if (names.length > 1) throw usage('explain takes one setting or section');
+    const meant = settingNamed(names[0] ?? '');
     const { layers, running } = await findLayers(invocation);
     const print = (document: unknown) => io.out(`${JSON.stringify(document, null, 2)}\n`);
     const paint = style(io.colour);

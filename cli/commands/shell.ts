@@ -71,7 +71,9 @@ async function ownShell(status: StatusDocument, args: readonly string[], io: Io)
   const { bin } = homeOf(io);
   const env = engineEnvironment({ name: engine.name, endpoint: engine.endpoint }, io.env, existsSync(bin) ? [bin] : []);
   const { runAttached } = await import('../../src/process/attached.ts');
-  const argv = args.length > 0 ? args : [io.env.SHELL || '/bin/sh'];
+  // `limactl`, which the compatible tool passes all words to, takes one `--` away as well.
+  const command = args[0] === '--' ? args.slice(1) : args;
+  const argv = command.length > 0 ? command : [io.env.SHELL || '/bin/sh'];
   return runAttached({ argv, env, terminal: io.interactive });
 }
 

@@ -54,6 +54,16 @@ const layer = (explanation: { layers: { layer: string }[] }, name: string) =>
   explanation.layers.find((each) => each.layer === name);
 
 describe('with nothing running', () => {
+  test('a setting is found by its flag, also with the hyphens', async () => {
+    const { explain } = offline();
+    const { out } = await explain('images.namespace');
+    for (const argv of [['--images.namespace'], ['images.namespace'], ['--', '--images.namespace']])
+      expect(await explain(...argv)).toMatchObject({ exit: 0, out });
+    expect((await explain('--kubernetes-enabled')).out).toBe((await explain('kubernetes.enabled')).out);
+    expect((await explain('--images.namespace', '--kubernetes.port')).exit).toBe(1);
+    expect((await explain('--imagez.namespace')).err).toContain('unknown flag: --imagez.namespace');
+  });
+
   test('a default, with its reason', async () => {
     const { explain, json, where } = offline();
     expect((await explain('images.namespace')).out).toBe(

@@ -141,6 +141,10 @@ describe('a command', () => {
     });
   });
 
+  test('one -- in front of it is taken away', async () => {
+    expect(await shell(['shell', '--', 'echo', '--', 'x'])).toEqual({ exit: 0, out: '-- x\n', err: '' });
+  });
+
   test('flags of the tool before `shell` stay with the tool', async () => {
     const { exit, out } = await shell(['--verbose', '--host=127.0.0.1', 'shell', 'echo', '--verbose']);
     expect({ exit, out }).toEqual({ exit: 0, out: '--verbose\n' });
