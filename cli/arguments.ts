@@ -117,9 +117,9 @@ export function parseArguments(argv: readonly string[], table: FlagTable): Parse
 }
 
 /** For commands without positionals. Throws `ERR_USAGE`. */
-export function noArguments(args: readonly string[], command: string): void {
+export function noArguments(args: readonly string[], command: string, advice?: string): void {
   const [extra] = args;
-  if (extra !== undefined) throw usage(`unknown command ${quote(extra)} for "rdctl ${command}"`);
+  if (extra !== undefined) throw usage(`unknown command ${quote(extra)} for "rdctl ${command}"`, advice);
 }
 
 /** For commands with exactly `count` positionals. Throws `ERR_USAGE`. */

@@ -85,6 +85,14 @@ export function givenSettings(given: readonly GivenFlag[], here: PlatformName): 
   });
 }
 
+/** What to do about a word of its own that was meant as the value of a boolean: `--kubernetes.enabled false`. */
+export function valueAdvice([word]: readonly string[], given: readonly GivenFlag[]): string | undefined {
+  if (word !== 'true' && word !== 'false') return undefined;
+  const switches = given.filter(({ value }) => typeof value === 'boolean').map(({ typed }) => typed);
+  const name = switches.length === 1 ? switches[0] : 'FLAG';
+  return `The value of a boolean comes after an equals sign: --${name}=${word}`;
+}
+
 function settingValue(row: SettingFlagRow, flags: readonly GivenFlag[], last: GivenFlag): JsonValue {
   if (row.type === 'string[]') return listOf(flags);
   return row.type.startsWith('map') ? mapOf(flags, row.type) : last.value;

@@ -2,7 +2,7 @@ import { createClient } from '../../src/client/client.ts';
 import { noArguments, usage } from '../arguments.ts';
 import { defineCommand } from '../command.ts';
 import { platformName } from '../platform-name.ts';
-import { givenSettings, SETTING_FLAG_TABLE } from '../setting-flags.ts';
+import { givenSettings, SETTING_FLAG_TABLE, valueAdvice } from '../setting-flags.ts';
 import { writeSettings } from '../setting-write.ts';
 
 export const set = defineCommand({
@@ -16,7 +16,7 @@ one away.`,
   flags: SETTING_FLAG_TABLE,
   classic: true,
   async run({ args, given, io, connect }) {
-    noArguments(args, 'set');
+    noArguments(args, 'set', valueAdvice(args, given));
     const settings = givenSettings(given, platformName(io.platform));
     const client = createClient(await connect());
     if (settings.length === 0) throw usage('set command: no settings to change were given');

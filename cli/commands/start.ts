@@ -11,7 +11,7 @@ import { launchService } from '../launch.ts';
 import { quote } from '../literals.ts';
 import { showNotices } from '../notices.ts';
 import { platformName } from '../platform-name.ts';
-import { givenSettings, SETTING_FLAG_TABLE, settingsPayload } from '../setting-flags.ts';
+import { givenSettings, SETTING_FLAG_TABLE, settingsPayload, valueAdvice } from '../setting-flags.ts';
 import { writeSettings } from '../setting-write.ts';
 import { waitStarted } from '../wait-started.ts';
 
@@ -40,7 +40,7 @@ are changed as \`set\` does, and a stopped backend is started.`,
   },
   classic: true,
   async run({ args, given, flags, globals, io, connect }) {
-    noArguments(args, 'start');
+    noArguments(args, 'start', valueAdvice(args, given));
     const settings = givenSettings(given, platformName(io.platform));
     const path = text(flags.path);
     const driver = text(flags.driver);
