@@ -15,7 +15,7 @@ export const GLOBAL_FLAGS = {
     placeholder: 'TEXT',
   },
   'password-file': { type: 'string', summary: 'File that holds the password', placeholder: 'FILE' },
-  verbose: { type: 'boolean', summary: 'Say more on stderr, stack traces included' },
+  verbose: { type: 'boolean', summary: 'Say more on stderr, causes of errors included' },
 } as const satisfies FlagTable;
 
 const HELP: Flag = { type: 'boolean', short: 'h', summary: 'Show this help' };
@@ -37,7 +37,8 @@ export function commandIndex(argv: readonly string[], table: FlagTable = {}): nu
   const flags = index(table, GLOBAL_FLAGS);
   for (let at = 0; at < argv.length; at++) {
     const word = argv[at] ?? '';
-    if (word === '--') return undefined;
+    // The name may come after the end of the flags, as any other word.
+    if (word === '--') return at + 1 < argv.length ? at + 1 : undefined;
     if (!word.startsWith('-') || word === '-') return at;
     if (word.includes('=')) continue;
     const flag = word.startsWith('--') ? flags.long.get(word.slice(2)) : flags.short.get(word.slice(-1));
@@ -125,6 +126,11 @@ export function noArguments(args: readonly string[], command: string, advice?: s
 /** For commands with exactly `count` positionals. Throws `ERR_USAGE`. */
 export function exactArguments(args: readonly string[], count: number): void {
   if (args.length !== count) throw usage(`accepts ${count} arg(s), received ${args.length}`);
+}
+
+/** A mistake on the command line that the compatible tool tells without the usage after it. */
+export function mistake(message: string): RdError {
+  return new RdError('ERR_BODY_INVALID', message);
 }
 
 /** A mistake on the command line; `main` prints the usage line after it. */

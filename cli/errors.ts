@@ -40,7 +40,7 @@ function reportText({ error, command, verbose }: Failure, io: Io): number {
   io.err(`${decided ? '' : 'Error: '}${error.message}\n`);
   for (const line of error.details) io.err(`${line}\n`);
   if (error.advice !== undefined) io.err(`${error.advice}\n`);
-  if (verbose) io.err(`${trace(error)}\n`);
+  if (verbose) for (const sentence of causes(error)) io.err(`caused by: ${sentence}\n`);
   if (error.code === 'ERR_USAGE') io.err(usageBlock(command));
   if (error.code === 'ERR_CANCELLED') return signalExit(io);
   return exitCode(error.code, command);
@@ -82,6 +82,16 @@ function isAbort(error: unknown): boolean {
 function unexpected(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
   return text === '' ? 'something unexpected happened' : text.split('\n', 1).join('');
+}
+
+/** What an expected failure comes from, one sentence each, without those that only repeat. */
+function causes(error: RdError): string[] {
+  const told = [error.message];
+  for (let each = error.cause; each !== undefined; each = each instanceof Error ? each.cause : undefined) {
+    const sentence = unexpected(each);
+    if (!told.some((text) => text.includes(sentence))) told.push(sentence);
+  }
+  return told.slice(1);
 }
 
 function trace(error: unknown): string {

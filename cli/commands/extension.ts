@@ -1,4 +1,4 @@
-import { usage } from '../arguments.ts';
+import { mistake } from '../arguments.ts';
 import { defineGroup } from '../group.ts';
 import { extensionInstall } from './extension/install.ts';
 import { extensionList } from './extension/list.ts';
@@ -13,6 +13,6 @@ image without running it. A profile does the same for a list: application.extens
   classic: true,
   subcommands: [extensionInstall, extensionUninstall, extensionList],
   async otherwise() {
-    throw usage('no subcommand given.\n\nUsage: rdctl extension [install | uninstall | list] [options...]');
+    throw mistake('no subcommand given.\n\nUsage: rdctl extension [install | uninstall | list] [options...]');
   },
 });

@@ -1,6 +1,6 @@
 import { createClient } from '../../src/client/client.ts';
 import { RdError } from '../../src/errors.ts';
-import { PRODUCT } from '../../src/product.ts';
+import { COMPATIBLE, PRODUCT } from '../../src/product.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import { noArguments, usage } from '../arguments.ts';
 import { defineCommand, type Invocation } from '../command.ts';
@@ -43,13 +43,18 @@ is null in JSON and has its reason on stderr.`,
   },
 });
 
+function whyNot({ code, message }: RdError): string {
+  if (code !== 'ERR_NOT_FOUND') return message;
+  return `what runs is another application (${COMPATIBLE.productName}, or an older release), and those do not tell it.`;
+}
+
 async function machineAddress({ connect, io }: Invocation): Promise<Address> {
   let status: StatusDocument;
   try {
     status = await createClient(await connect()).status({ signal: io.signal });
   } catch (error) {
     if (!(error instanceof RdError) || error.code === 'ERR_CANCELLED') throw error;
-    return { known: false, why: `The address is not known: ${error.message}` };
+    return { known: false, why: `The address is not known: ${whyNot(error)}` };
   }
   const { driver, machine } = status;
   if (machine.state !== 'on') {

@@ -5,7 +5,7 @@ import { COMPATIBLE } from '../../src/product.ts';
 import { requireAdopted } from '../../src/storage/adoption.ts';
 import { clearCache } from '../../src/storage/factory-reset.ts';
 import { homeOf } from '../absence.ts';
-import { noArguments, usage } from '../arguments.ts';
+import { mistake, noArguments } from '../arguments.ts';
 import { defineCommand, type GlobalFlags, type Invocation, type Io } from '../command.ts';
 import { askYes } from '../consent.ts';
 import { resetEverything, TARGETS } from '../factory-reset.ts';
@@ -46,7 +46,7 @@ is 1 when something could not be removed.`,
     }
     const mode = flags.vm === true ? 'wipe' : flags.k8s === true ? 'fast' : undefined;
     if (mode === undefined && flags.cache !== true) {
-      throw usage('no reset options specified. Use --help to see available options');
+      throw mistake('no reset options specified. Use --help to see available options');
     }
     if (mode !== undefined) io.out(`${await resetBackend(mode, yes, target, invocation)}\n`);
     if (flags.cache === true) {

@@ -147,7 +147,8 @@ describe('global flags', () => {
     [['--verbose', 'set'], 1],
     [['--verbose=true', 'set'], 1],
     [['--port=1', 'set'], 1],
-    [['--', 'set'], undefined],
+    [['--'], undefined],
+    [['--', 'set'], 1],
     [['--unknown', 'set'], undefined],
     [['--unknown=1', 'set'], 1],
   ])('%j has its subcommand at %s', (argv, at) => expect(commandIndex(argv)).toBe(at));

@@ -370,6 +370,15 @@ describe('version and info', () => {
     expect(down).toMatchObject({ exit: 0, out: expect.stringMatching(/^Version: {3}v\S+\n$/) });
   });
 
+  test('info does not blame another application for what is not in its interface', async () => {
+    const other: Reply = { status: 404, body: 'Unknown command: GET /v2/status' };
+    expect(await against(other, ['info'])).toMatchObject({
+      exit: 0,
+      out: expect.stringMatching(/^Version: {3}v\S+\n$/),
+      err: 'The address is not known: what runs is another application (Rancher Desktop, or an older release), and those do not tell it.\n',
+    });
+  });
+
   test('info prints one field', async () => {
     expect((await rdctl(['info', '-f', 'version'])).out).toMatch(/^v\S+\n$/);
     expect(await against(status('host', 'on'), ['info', '--field=ip-address'])).toMatchObject({

@@ -47,6 +47,8 @@ describe('finding the command', () => {
     );
     expect((await rdctl(['constructor'])).exit).toBe(1);
     expect((await rdctl(['--', 'foo'])).err).toContain('unknown command "foo"');
+    expect((await rdctl(['--', 'version'])).exit).toBe(0);
+    expect((await rdctl(['--'])).out).toContain('rdctl COMMAND');
   });
 
   test('help of a command, in three ways', async () => {
@@ -122,10 +124,15 @@ describe('failures', () => {
     expect(long.err).toContain('run.test.ts');
   });
 
-  test('--verbose shows the causes of an expected failure', async () => {
-    const failure = new RdError('ERR_IO', 'cannot read', { cause: new Error('the disk is gone') });
-    expect((await rdctl(['go'], throwing(failure))).err).not.toContain('the disk');
-    expect((await rdctl(['--verbose', 'go'], throwing(failure))).err).toContain('caused by: Error: the disk is gone');
+  test('--verbose shows the causes of an expected failure as sentences', async () => {
+    const disk = new RdError('ERR_IO', 'the disk is gone', { cause: new Error('EIO: i/o error') });
+    const failure = new RdError('ERR_IO', 'cannot read', { cause: disk, advice: 'Look at it.' });
+    expect((await rdctl(['go'], throwing(failure))).err).toBe('Error: cannot read\nLook at it.\n');
+    expect((await rdctl(['--verbose', 'go'], throwing(failure))).err).toBe(
+      'Error: cannot read\nLook at it.\ncaused by: the disk is gone\ncaused by: EIO: i/o error\n',
+    );
+    const repeating = new RdError('ERR_IO', 'cannot read: the disk is gone', { cause: new Error('the disk is gone') });
+    expect((await rdctl(['--verbose', 'go'], throwing(repeating))).err).toBe('Error: cannot read: the disk is gone\n');
   });
 
   test.each([
