@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
 import { createClient } from '../src/client/client.ts';
 import type { Connection } from '../src/client/connection.ts';
 import { homeService } from '../src/client/home-service.ts';
@@ -7,10 +6,11 @@ import { sentenceOf } from '../src/client/plain-call.ts';
 import { RdError } from '../src/errors.ts';
 import { COMPATIBLE, PRODUCT } from '../src/product.ts';
 import { requireAdopted } from '../src/storage/adoption.ts';
-import { factoryReset, type ResetSummary } from '../src/storage/factory-reset.ts';
+import { checkPlaces, factoryReset, leftAlone, type ResetSummary } from '../src/storage/factory-reset.ts';
 import { lockHome } from '../src/storage/home-lock.ts';
+import { isInstalled } from '../src/storage/own-files.ts';
 import type { Places } from '../src/storage/places.ts';
-import { homeOf, namesService } from './absence.ts';
+import { homeOf, leftText, namesService } from './absence.ts';
 import type { Invocation, Io } from './command.ts';
 import { shutdown } from './commands/shutdown.ts';
 import { askYes } from './consent.ts';
@@ -43,8 +43,11 @@ export async function resetEverything(wish: FactoryResetWish, caller: Caller): P
   if (elsewhere) return overTheApi(elsewhere, wish, io);
   const here = homeOf(io);
   await requireAdopted(here);
+  checkPlaces(here, wish.cache);
+  if (!(await isInstalled(here))) return report(await leftAlone(here, wish.cache), wish, io);
   await consent(`everything of ${PRODUCT.name} in ${here.data}`, wish, io);
   await stopService(wish, caller);
+  await refuseLeft(here);
   // The lock itself is nothing to tell about.
   const hadState = existsSync(here.state);
   const lock = await lockHome(here.serviceLock, here.data);
@@ -107,17 +110,17 @@ async function stopService({ target }: FactoryResetWish, { connect, globals, io 
       ? connect
       : () => Promise.reject(new RdError('ERR_NOT_RUNNING', 'the other application was not meant'));
   const quiet: Io = Object.create(io, { out: { value: () => undefined } });
-  const stop = () => shutdown.run({ flags: { wait: true }, given: [], args: [], globals, io: quiet, connect: own });
-  try {
-    await stop();
-  } catch (error) {
-    const here = homeOf(io);
-    if (!(error instanceof RdError) || (await homeService(here)).kind !== 'left') throw error;
-    // Settings with mistakes keep a service from starting, also one that is only to stop what a killed one left.
-    io.err(`${error.message}; trying without the settings, which go anyway.\n`);
-    for (const file of [here.settingsFile, here.previousSettingsFile]) await rm(file, { force: true });
-    await stop();
-  }
+  await shutdown.run({ flags: { wait: true }, given: [], args: [], globals, io: quiet, connect: own });
+}
+
+/** What finds a backend again that did not stop must not be removed. */
+async function refuseLeft(here: Places): Promise<void> {
+  const home = await homeService(here);
+  if (home.kind !== 'left') return;
+  throw new RdError('ERR_DRIVER_FAILED', 'the backend did not stop, and nothing was removed', {
+    details: [leftText(home, '.')],
+    advice: `Look into ${here.logs} for what keeps it from stopping, and try again.`,
+  });
 }
 
 async function removeAll(here: Places, { cache }: FactoryResetWish, io: Io): Promise<ResetSummary> {

@@ -2,41 +2,37 @@ import { randomBytes } from 'node:crypto';
 import { homedir, release, totalmem } from 'node:os';
 import { createApp } from './api/app.ts';
 import type { ApiContext } from './api/context.ts';
-import type { DesiredStore } from './api/desired-store.ts';
 import { createDesiredStore } from './api/desired-store.ts';
 import { bindListener } from './api/listener.ts';
 import { createTransientStore } from './api/transient-settings.ts';
-import type { Connection } from './client/connection.ts';
 import { RdError } from './errors.ts';
-import type { JsonObject } from './json.ts';
 import { withOfferedVersion } from './policies/kubernetes-version.ts';
 import { PRODUCT } from './product.ts';
 import { systemClock } from './reconcile/clock.ts';
-import type { Controllers } from './reconcile/contract.ts';
 import { createControllers } from './reconcile/controllers.ts';
 import { firstLook } from './reconcile/first-look.ts';
 import { createBackendData } from './service/backend-data.ts';
+import { stopBackend } from './service/backend-end.ts';
 import { createServiceDiagnostics } from './service/diagnostics.ts';
 import { checkDriverName, clusterVersions, openDriver, storedState } from './service/driver.ts';
 import { serviceExtensions } from './service/extensions.ts';
-import { prepareFactoryReset } from './service/factory-reset.ts';
+import { createPendingReset } from './service/factory-reset.ts';
 import { createHostIntegration, statusOf } from './service/host-integration.ts';
 import { initialSettings } from './service/initial-settings.ts';
 import { createMaintenance, IDLE } from './service/maintenance.ts';
-import { type PolicyOptions, serviceLayers, servicePolicies } from './service/policies.ts';
+import type { RunningService, ServiceOptions } from './service/options.ts';
+import { serviceLayers, servicePolicies } from './service/policies.ts';
 import { openPortForwards } from './service/port-forwards.ts';
 import { recoverBackend } from './service/recover-backend.ts';
-import type { Platform } from './settings/field.ts';
 import type { Settings } from './settings/settings.gen.ts';
 import { adoptPlaces, refuseRunning } from './storage/adoption.ts';
 import { backendLock } from './storage/backend-lock.ts';
 import { noteFailedStart, noteProgress } from './storage/background-log.ts';
 import { removeConnectionFile, writeConnectionFile } from './storage/connection-file.ts';
-import type { ResetSummary } from './storage/factory-reset.ts';
-import { lockHome } from './storage/home-lock.ts';
+import { checkPlaces } from './storage/factory-reset.ts';
+import { lockHolder, lockHome } from './storage/home-lock.ts';
 import type { LogFile } from './storage/log-file.ts';
 import { openLog } from './storage/log-file.ts';
-import type { Environment } from './storage/places.ts';
 import { identityOf, places } from './storage/places.ts';
 import { saveSettings } from './storage/settings-file.ts';
 import type { SettingsHost } from './storage/startup-settings.ts';
@@ -45,47 +41,8 @@ import { saveState } from './storage/state-file.ts';
 import type { Undo } from './storage/teardown.ts';
 import { unwind } from './storage/teardown.ts';
 
-/** Milliseconds: how long a stop waits for the backend, and a start for the first look at it. */
-const BACKEND_STOP_LIMIT = 60_000;
+/** Milliseconds: how long a start waits for the first look at the backend. */
 const FIRST_LOOK_LIMIT = 5_000;
-
-export interface ServiceOptions {
-  env: Environment;
-  platform: Platform;
-  /** Name of the driver, where the choice of the first start is still to be made. */
-  driver?: string;
-  /** `keep`: as it was when the last service ended; `started` on the first start. */
-  power: 'keep' | 'started' | 'stopped';
-  /** The backend stays off as long as this service lives; the desired power is not touched. */
-  idle?: boolean;
-  /** This port alone; otherwise the first free one. */
-  port?: number;
-  /** Names beside `localhost` and IP literals that callers may use. */
-  allowHosts: string[];
-  /** Partial settings of the current version, applied before anything starts. */
-  settings?: JsonObject;
-  /** First value of the transient setting of that name; false unless told. */
-  noModalDialogs?: boolean;
-  /** Where deployment profiles are and what reads them, instead of the places and programs of the platform. */
-  policies?: PolicyOptions;
-  /** How long a stop waits for the backend, in milliseconds; a minute unless told. */
-  stopLimitMs?: number;
-  /** Command that starts this tool, for launcher and autostart entry; without it nothing outside of our directories is touched. */
-  self?: readonly string[];
-  /** In drop-in mode: take over the directories that the compatible application made. */
-  adopt?: boolean;
-}
-
-export interface RunningService {
-  port: number;
-  connection: Connection;
-  /** Resolves when everything has stopped, whoever asked for it. */
-  stopped: Promise<void>;
-  /** Stops cluster, engine and machine, then the API. Resolves with `stopped`; calling it again changes nothing. */
-  stop(reason: string): Promise<void>;
-  /** What the factory reset did that the service ended with; absent when none was asked for. */
-  resetSummary(): ResetSummary | undefined;
-}
 
 /**
  * Runs the service until it is stopped: the one composition root. What cannot be begun is undone before the error is thrown.
@@ -107,18 +64,22 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   const here = places(env, platform, homedir());
   checkDriverName(options);
   const adopted = await adoptPlaces(here, { adopt: options.adopt ?? false, now: Date.now() });
+  // What an earlier service could not stop is still to be stopped, also when this one does not get that far.
+  let backendStopped = (await lockHolder(here.serviceLock))?.left !== true;
   const lock = await lockHome(here.serviceLock, here.data);
-  undo.push(['lock', () => lock.release()]);
+  undo.push(['lock', () => (backendStopped ? lock.release() : lock.leave())]);
   await refuseRunning(here);
-  const reset = prepareFactoryReset(undo, here, () => integration);
+  const reset = createPendingReset(here);
+  undo.push(['factory reset', () => reset.perform(backendStopped, () => integration)]);
   const notices: string[] = [...adopted];
   const log = await openLog(here.logs, 'info', (error) => notices.push(`The log cannot be written: ${error.message}.`));
   undo.push(['log', () => log.close()]);
-  // Scripts of drop-in mode know one port.
-  const listener = await bindListener(options.port ?? (here.dropIn === undefined ? undefined : PRODUCT.defaultPort));
+  // Scripts of drop-in mode know one port; nobody looks for a service that only works on data.
+  const fixed = here.dropIn === undefined || options.idle ? undefined : PRODUCT.defaultPort;
+  const listener = await bindListener(options.port ?? fixed);
   const { port } = listener;
   undo.push(['listener', () => listener.close()]);
-  await lock.update({ port });
+  await lock.update({ port, ...(options.idle ? { idle: true } : {}) });
   undo.push([
     'connection file',
     async () => {
@@ -198,7 +159,13 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     ...(found ? { found } : {}),
     ...(options.idle ? { idle: IDLE } : {}),
   });
-  undo.push(['backend', () => stopBackend(controllers, store, log, options.stopLimitMs)]);
+  backendStopped = false;
+  undo.push([
+    'backend',
+    async () => {
+      backendStopped = await stopBackend(controllers, store, log, options.stopLimitMs);
+    },
+  ]);
   undo.push(['maintenance', () => maintenance.close()]);
   const notice = (text: string) => void notices.push(text);
   const data = createBackendData({
@@ -264,6 +231,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     isBackendLocked: () => backend.isHeld(),
     requestStop: (why) => void stop(why),
     hostIntegration: () => statusOf(integration),
+    checkFactoryReset: ({ cache }) => checkPlaces(here, cache),
     requestFactoryReset(request) {
       reset.request(request);
       void stop('a factory reset was asked for');
@@ -313,22 +281,4 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
 
 function setLogLevel(log: LogFile, settings: Settings): void {
   log.setLevel(settings.application.debug ? 'debug' : 'info');
-}
-
-/** Stops what runs, for a bounded time. The wish for it to run stays on the disk, for the next start. */
-async function stopBackend(
-  controllers: Controllers,
-  store: DesiredStore,
-  log: LogFile,
-  limitMs = BACKEND_STOP_LIMIT,
-): Promise<void> {
-  await store.idle();
-  const { desired } = store.snapshot();
-  controllers.desire({ ...desired, power: 'stopped', generation: desired.generation + 1 });
-  const signal = AbortSignal.timeout(limitMs);
-  const { backendState } = await controllers.quiesce(signal);
-  if (backendState !== 'STOPPED') log.write('error', 'the backend did not stop', { backendState });
-  const closed = new AbortController();
-  await Promise.race([controllers.close(), systemClock.sleep(limitMs, closed.signal)]);
-  closed.abort();
 }

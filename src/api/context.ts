@@ -29,6 +29,8 @@ export interface ApiContext {
   isBackendLocked(): Promise<boolean>;
   /** Begins the orderly stop; returns at once. */
   requestStop(reason: string): void;
+  /** Throws what speaks against a factory reset of these places. */
+  checkFactoryReset(request: { cache: boolean }): void;
   /** Begins the orderly stop, at the end of which everything of this installation is removed. `cache`: downloads too. */
   requestFactoryReset(request: { cache: boolean }): void;
   transient: TransientStore;

@@ -8,7 +8,7 @@ import { loadState } from '../storage/state-file.ts';
 export type HomeService =
   /** None lives, and none has left anything real behind. `killed`: a model of what ran may still say that it does. */
   | { kind: 'none'; killed?: true }
-  /** The last one ended without stopping what it ran, so that it may still run. */
+  /** The last one ended and did not stop what it ran, so that it may still run. */
   | { kind: 'left'; driver: string; pid?: number }
   /** One lives whose connection file is not there yet, or not any more. */
   | { kind: 'passing'; holder: LockHolder }
@@ -27,7 +27,7 @@ export async function homeService(where: Places, now: number = Date.now()): Prom
   if (since === undefined || since < now - uptime() * 1000) return { kind: 'none' };
   const state = await loadState(where.stateFile);
   if (state.kind !== 'loaded') return { kind: 'none' };
-  if (state.state.driver === SIMULATED) return { kind: 'none', killed: true };
+  if (state.state.driver === SIMULATED && !holder?.left) return { kind: 'none', killed: true };
   return { kind: 'left', driver: state.state.driver, ...(holder ? { pid: holder.pid } : {}) };
 }
 

@@ -1,6 +1,5 @@
-import { type ResetSummary, factoryReset as removeFiles } from '../storage/factory-reset.ts';
+import { checkPlaces, type ResetSummary, factoryReset as removeFiles } from '../storage/factory-reset.ts';
 import type { Places } from '../storage/places.ts';
-import type { Undo } from '../storage/teardown.ts';
 import type { FollowingIntegration } from './host-integration.ts';
 
 /** What was asked for over the API. */
@@ -12,37 +11,45 @@ interface FactoryResetRequest {
 /** A factory reset at the end of a service: it happens when everything else has stopped, and before the lock is let go. */
 export interface PendingReset {
   request(request: FactoryResetRequest): void;
+  /** Does what was asked for, if anything was. Never throws: what failed is in the summary. */
+  perform(backendStopped: boolean, integration: () => Pick<FollowingIntegration, 'undo'>): Promise<void>;
   /** Absent: none was asked for, or it has not happened yet. */
   summary(): ResetSummary | undefined;
 }
 
-/**
- * Puts the place for a factory reset into the list of what undoes a service. To be called while the list holds the lock alone:
- * whatever is begun later is undone before.
- */
-export function prepareFactoryReset(
-  undo: Undo[],
-  here: Places,
-  integration: () => Pick<FollowingIntegration, 'undo'> | undefined,
-): PendingReset {
+/** Without a stopped backend nothing is removed: what finds it again would be lost. */
+export function createPendingReset(here: Places): PendingReset {
   let wanted: FactoryResetRequest | undefined;
   let summary: ResetSummary | undefined;
-  undo.push([
-    'factory reset',
-    async () => {
-      if (!wanted) return;
-      const failed = ((await integration()?.undo()) ?? []).filter(({ state }) => state === 'failed');
-      const done = await removeFiles(here, wanted);
-      summary = {
-        ...done,
-        failed: [...failed.map(({ file, message = '' }) => ({ path: file, reason: message })), ...done.failed],
-      };
-    },
-  ]);
+
+  const refused = (reason: string): ResetSummary => ({
+    removed: [],
+    kept: [],
+    failed: [{ path: here.data, reason }],
+  });
+
   return {
     request(request) {
       wanted = request;
     },
     summary: () => summary,
+    async perform(backendStopped, integration) {
+      if (!wanted) return;
+      if (!backendStopped) {
+        summary = refused('the backend did not stop, and nothing was removed');
+        return;
+      }
+      try {
+        checkPlaces(here, wanted.cache);
+        const failed = (await integration().undo()).filter(({ state }) => state === 'failed');
+        const done = await removeFiles(here, wanted);
+        summary = {
+          ...done,
+          failed: [...failed.map(({ file, message = '' }) => ({ path: file, reason: message })), ...done.failed],
+        };
+      } catch (error) {
+        summary = refused(error instanceof Error ? error.message : String(error));
+      }
+    },
   };
 }

@@ -40,6 +40,9 @@ export async function stopLeft({ env, platform, signal, limitMs = LIMIT }: StopL
     if (loaded.kind === 'loaded') await stopBackend(loaded.state);
     await removeStaleConnectionFile(here.connectionFile, last?.pid);
     await lock.release();
+  } catch (error) {
+    await lock.leave();
+    throw error;
   } finally {
     // Changes nothing once it is released.
     await lock.leave();

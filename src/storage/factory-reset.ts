@@ -1,9 +1,12 @@
-import { lstat, readdir, readFile, readlink, realpath, rmdir, unlink } from 'node:fs/promises';
+import { readdir, readlink } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join, sep } from 'node:path';
 import { RdError } from '../errors.ts';
-import { ioError, systemCode } from './io-error.ts';
+import { PRODUCT } from '../product.ts';
+import { type OwnPlace, ownPlaces } from './own-files.ts';
 import type { Places } from './places.ts';
+import { isThere } from './presence.ts';
+import { type Removal, type RemovalOperations, removalOperations, remove } from './removal.ts';
 
 /** What a factory reset did. Paths are absolute, and each list is in the order of the work. */
 export interface ResetSummary {
@@ -13,56 +16,69 @@ export interface ResetSummary {
   failed: { path: string; reason: string }[];
 }
 
-/** The operations of a removal; tests replace them to let one fail. */
-export interface RemovalOperations {
-  unlink(path: string): Promise<void>;
-  rmdir(path: string): Promise<void>;
-  /** Absolute paths of everything that is mounted somewhere. */
-  mounts(): Promise<readonly string[]>;
-}
-
-export const removalOperations: RemovalOperations = { unlink, rmdir, mounts: mountPoints };
-
 export interface ResetOptions {
   /** Downloads too. */
   cache: boolean;
   operations?: RemovalOperations;
 }
 
-/** What of the data directory is ours, with `RDCTL_HOME`, where a user may keep other files beside it. */
-const OWN_NAMES = ['containerd-shims'];
-
 /**
  * Removes the files of an installation (tool facts, 11.3): settings, state, data, extensions, logs, with `cache` the downloads.
  * Snapshots that exist stay, and so do shims that a user has put there. Call it while holding the service lock, with nothing
- * running; the lock goes last. A link is removed, never followed; nothing outside of our directories and nothing on another file
- * system is touched. What cannot be removed is reported, and the rest is removed anyway; it can be called again.
- * @throws RdError `ERR_IO` when the places are such that they cannot be ours alone; nothing is removed then.
+ * running, in places where `isInstalled`; the lock goes last, and only when nothing failed, so that the rest is known to be ours
+ * when it is called again. A link is removed, never followed; nothing outside of our directories, nothing of others in directories
+ * that are not ours alone, and nothing on another file system is touched. What cannot be removed is reported.
+ * @throws RdError `ERR_IO` as `checkPlaces`; nothing is removed then.
  */
 export async function factoryReset(here: Places, options: ResetOptions): Promise<ResetSummary> {
   const { operations = removalOperations, cache } = options;
-  const roots = rootsOf(here, cache);
-  for (const root of roots) refuseSharedDirectory(root, here);
-  const summary: ResetSummary = { removed: [], kept: [], failed: [] };
-  const keep = new Map<string, string>();
-  for (const path of [here.snapshots, join(here.data, 'containerd-shims')]) {
-    if (await isFilledDirectory(path)) keep.set(path, 'not empty');
+  checkPlaces(here, cache);
+  const places = ownPlaces(here, cache);
+  const reasons = await reasonsToKeep(here, cache);
+  const last = [here.serviceLock, ...(here.dropInMarker === undefined ? [] : [here.dropInMarker])];
+  const removal: Removal = {
+    keep: new Set([...reasons.keys(), ...last]),
+    mounts: await operations.mounts(),
+    operations,
+    failed: [],
+  };
+  const summary: ResetSummary = { removed: [], kept: [], failed: removal.failed };
+  for (const place of places) {
+    if (!(await isThere(place.path))) continue;
+    const { removed, kept } = await (place.owns ? removeNames : removeWhole)(place, here, removal);
+    summary.removed.push(...removed.filter((path) => !reasons.has(path)));
+    summary.kept.push(...kept);
   }
-  if (keep.size > 0 && here.dropInMarker !== undefined) keep.set(here.dropInMarker, 'says whose the directory is');
-  if (!cache && (await isThere(here.cache))) keep.set(here.cache, 'downloads, which --cache removes');
-  const mounts = await operations.mounts();
-  const removal: Removal = { keep, last: here.serviceLock, mounts, operations, summary };
-  for (const root of roots) {
-    if (!(await isThere(root))) continue;
-    const failures = summary.failed.length;
-    const link = await linkTarget(root);
-    const gone = await remove(root, await real(root), removal);
-    if (gone || (summary.failed.length === failures && !keep.has(root))) summary.removed.push(root);
-    if (gone && link !== undefined) summary.kept.push({ path: link, why: 'a link led there' });
-  }
-  await removeLock(here, roots, removal);
-  for (const [path, why] of keep) if (await isThere(path)) summary.kept.push({ path, why });
+  if (summary.failed.length === 0) await removeLast(here, places, { ...removal, keep: new Set(reasons.keys()) });
+  for (const [path, why] of reasons) if (await isThere(path)) summary.kept.push({ path, why });
   return summary;
+}
+
+/** What a reset says of places where nothing tells that we made what is there. */
+export async function leftAlone(here: Places, cache: boolean): Promise<ResetSummary> {
+  const kept: ResetSummary['kept'] = [];
+  for (const place of ownPlaces(here, cache)) {
+    for (const path of await ownIn(place)) {
+      kept.push({ path, why: `nothing tells that ${PRODUCT.name} made it` });
+    }
+  }
+  return { removed: [], kept, failed: [] };
+}
+
+/**
+ * Refuses places where a directory that would be removed as a whole holds more than ours: the root, what is directly below it, a
+ * home and what it is in.
+ * @throws RdError `ERR_IO`.
+ */
+export function checkPlaces(here: Places, cache: boolean): void {
+  const user = homedir();
+  for (const { path, owns } of ownPlaces(here, cache)) {
+    const depth = path.split(/[/\\]/).filter((part) => part !== '').length;
+    if (owns || (depth > 1 && path !== user && !user.startsWith(path + sep))) continue;
+    throw new RdError('ERR_IO', `${path} is not a directory that is ours alone, and nothing was removed`, {
+      advice: 'Look at the output of `rdctl paths` and at the variables that it depends on.',
+    });
+  }
 }
 
 /**
@@ -70,129 +86,82 @@ export async function factoryReset(here: Places, options: ResetOptions): Promise
  * @throws RdError `ERR_IO` naming what could not be removed.
  */
 export async function clearCache(here: Places, operations: RemovalOperations = removalOperations): Promise<void> {
-  refuseSharedDirectory(here.cache, here);
-  if (!(await isThere(here.cache))) return;
-  const summary: ResetSummary = { removed: [], kept: [], failed: [] };
-  const mounts = await operations.mounts();
-  await remove(here.cache, await real(here.cache), { keep: new Map(), mounts, operations, summary });
-  const [first] = summary.failed;
+  checkPlaces(here, true);
+  const isOurs = ownPlaces(here, true).some(({ path, owns }) => !owns && isWithin(here.cache, path));
+  if (!isOurs || !(await isThere(here.cache))) return;
+  const removal: Removal = { keep: new Set(), mounts: await operations.mounts(), operations, failed: [] };
+  await remove(here.cache, removal);
+  const [first, ...others] = removal.failed;
   if (!first) return;
   throw new RdError('ERR_IO', `the cache was not cleared: could not remove ${first.path}: ${first.reason}`, {
-    details: summary.failed.slice(1).map(({ path, reason }) => `${path}: ${reason}`),
+    details: others.map(({ path, reason }) => `${path}: ${reason}`),
     advice: 'Remove what is in the way, and call again.',
   });
 }
 
-interface Removal {
-  keep: ReadonlyMap<string, string>;
-  /** Stays until the end. */
-  last?: string;
-  mounts: readonly string[];
-  operations: RemovalOperations;
-  summary: ResetSummary;
+type Outcome = Pick<ResetSummary, 'removed' | 'kept'>;
+
+async function removeWhole({ path }: OwnPlace, _: Places, removal: Removal): Promise<Outcome> {
+  const failures = removal.failed.length;
+  const link = await readlink(path).catch(() => undefined);
+  const gone = await remove(path, removal);
+  return {
+    removed: gone || removal.failed.length === failures ? [path] : [],
+    kept: gone && link !== undefined ? [{ path: link, why: 'a link led there' }] : [],
+  };
 }
 
-/** The topmost things to remove, the data that is largest and easiest to miss first. */
-function rootsOf(here: Places, cache: boolean): string[] {
-  const own =
-    here.home === undefined
-      ? [here.data]
-      : [
-          here.extensions,
-          here.snapshots,
-          here.bin,
-          here.connectionFile,
-          here.backendLock,
-          ...OWN_NAMES.map((name) => join(here.data, name)),
-        ];
-  const all = [
-    here.state,
-    here.extensions,
-    here.logs,
-    ...(cache ? [here.cache] : []),
-    here.config,
-    ...own,
-    ...(here.dropIn === undefined ? [] : [dirname(here.bin)]),
-  ];
-  const unique = [...new Set(all)];
-  return unique.filter((path) => !unique.some((other) => path !== other && path.startsWith(other + sep)));
+/** The directory itself goes when nothing is left in it but the lock, which goes later. */
+async function removeNames(place: OwnPlace, { home, serviceLock }: Places, removal: Removal): Promise<Outcome> {
+  const link = await readlink(place.path).catch(() => undefined);
+  if (link !== undefined) return { removed: [], kept: [{ path: place.path, why: 'a link, which is not followed' }] };
+  const removed: string[] = [];
+  for (const path of await ownIn(place)) if (await remove(path, removal)) removed.push(path);
+  const left = await readdir(place.path).catch(() => ['it cannot be read']);
+  if (place.path === home || left.some((name) => join(place.path, name) !== serviceLock)) return { removed, kept: [] };
+  if (left.length === 0) await remove(place.path, removal);
+  return { removed: [place.path], kept: [] };
 }
 
-/** A directory that holds more than ours is never removed: the root, what is directly below it, a home and what it is in. */
-function refuseSharedDirectory(path: string, { home }: Places): void {
-  const user = homedir();
-  const depth = path.split(/[/\\]/).filter((part) => part !== '').length;
-  const isOwn = home === undefined ? depth > 1 : path.startsWith(home + sep);
-  if (isOwn && path !== user && !user.startsWith(path + sep)) return;
-  throw new RdError('ERR_IO', `${path} is not a directory that is ours alone, and nothing was removed`, {
-    advice: 'Look at the output of `rdctl paths` and at the variables that it depends on.',
-  });
+/** Ours in a place, as it is now. */
+async function ownIn({ path, owns }: OwnPlace): Promise<string[]> {
+  if (!owns) return (await isThere(path)) ? [path] : [];
+  const names = await readdir(path).catch(() => []);
+  return names.filter(owns).map((name) => join(path, name));
 }
 
-/** Removes a file, a link or a directory with what is in it. Returns true when it is gone. */
-async function remove(path: string, realPath: string, removal: Removal): Promise<boolean> {
-  const { keep, last, mounts, operations, summary } = removal;
-  if (keep.has(path) || path === last) return false;
-  try {
-    const facts = await lstat(path);
-    if (!facts.isDirectory()) {
-      await operations.unlink(path);
-      return true;
-    }
-    if (mounts.includes(realPath)) {
-      summary.failed.push({ path, reason: 'something is mounted there' });
-      return false;
-    }
-    let empty = true;
-    for (const name of await readdir(path)) {
-      if (!(await remove(join(path, name), join(realPath, name), removal))) empty = false;
-    }
-    if (empty) await operations.rmdir(path);
-    return empty;
-  } catch (cause) {
-    if (systemCode(cause) === 'ENOENT') return true;
-    summary.failed.push({ path, reason: reasonOf(cause) });
-    return false;
+async function reasonsToKeep(here: Places, cache: boolean): Promise<Map<string, string>> {
+  const reasons = new Map<string, string>();
+  for (const path of [here.snapshots, join(here.data, 'containerd-shims')]) {
+    if (await isFilledDirectory(path)) reasons.set(path, 'not empty');
   }
+  if (reasons.size > 0 && here.dropInMarker !== undefined) {
+    reasons.set(here.dropInMarker, 'says whose the directory is');
+  }
+  if (!cache && here.home === undefined && (await isThere(here.cache))) {
+    reasons.set(here.cache, 'downloads, which --cache removes');
+  }
+  return reasons;
 }
 
 /** With the lock goes the last thing that keeps another service from starting in what is half removed. */
-async function removeLock({ serviceLock }: Places, roots: readonly string[], removal: Removal): Promise<void> {
-  const root = roots.find((each) => serviceLock.startsWith(each + sep));
-  if (root === undefined || !(await isThere(serviceLock))) return;
-  const { last: _, ...rest } = removal;
-  if (!(await remove(serviceLock, await real(serviceLock), rest))) return;
-  for (let at = dirname(serviceLock); at === root || at.startsWith(root + sep); at = dirname(at)) {
-    try {
-      await removal.operations.rmdir(at);
-    } catch {
-      // Something is kept in it, or was reported as not removed.
-      return;
+async function removeLast(here: Places, places: readonly OwnPlace[], removal: Removal): Promise<void> {
+  for (const path of [here.dropInMarker, here.serviceLock]) {
+    const root = places.find((each) => path?.startsWith(each.path + sep))?.path;
+    if (path === undefined || root === undefined || !(await isThere(path)) || !(await remove(path, removal))) continue;
+    for (let at = dirname(path); isWithin(at, root) && at !== here.home; at = dirname(at)) {
+      const isGone = await removal.operations.rmdir(at).then(
+        () => true,
+        // Something is kept in it, or was reported as not removed.
+        () => false,
+      );
+      if (!isGone) break;
     }
   }
 }
 
-function reasonOf(cause: unknown): string {
-  const { message } = ioError('remove', '', cause);
-  return message.slice(message.indexOf(': ') + 2);
-}
-
-/** Where it really is, itself not followed: what the list of mounts shows. */
-async function real(path: string): Promise<string> {
-  const above = dirname(path);
-  const realAbove = await realpath(above).catch(() => above);
-  return join(realAbove, path.slice(above.length + (above.endsWith(sep) ? 0 : 1)));
-}
-
-async function linkTarget(path: string): Promise<string | undefined> {
-  return readlink(path).catch(() => undefined);
-}
-
-async function isThere(path: string): Promise<boolean> {
-  return lstat(path).then(
-    () => true,
-    (error: unknown) => systemCode(error) !== 'ENOENT' && systemCode(error) !== 'ENOTDIR',
-  );
+function isWithin(path: string, root: string): boolean {
+  return path === root || path.startsWith(root + sep);
 }
 
 async function isFilledDirectory(path: string): Promise<boolean> {
@@ -200,14 +169,4 @@ async function isFilledDirectory(path: string): Promise<boolean> {
     (names) => names.length > 0,
     () => false,
   );
-}
-
-/** Linux tells; elsewhere no engine of ours mounts anything. */
-async function mountPoints(): Promise<string[]> {
-  const text = await readFile('/proc/self/mountinfo', 'utf8').catch(() => '');
-  return text
-    .split('\n')
-    .map((line) => line.split(' ')[4] ?? '')
-    .filter((path) => path !== '')
-    .map((path) => path.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8))));
 }

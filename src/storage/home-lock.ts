@@ -18,13 +18,19 @@ interface Holder extends ProcessIdentity {
   port?: number;
   /** The connection file of a service is in its place: true from its writing to its removal. */
   announced?: boolean;
+  /** It works for one command, which ends it. */
+  idle?: boolean;
+  /** It let go of the lock, and what it ran may run on. */
+  left?: boolean;
 }
 
 export interface Lock {
   /** Adds what became known after the lock was taken. */
-  update(facts: { port?: number; announced?: boolean }): Promise<void>;
+  update(facts: { port?: number; announced?: boolean; idle?: boolean }): Promise<void>;
   /** Ends the hold; calling it again does nothing. */
   release(): Promise<void>;
+  /** As `release`, for one whose backend did not stop: the next to look finds that, as after a killed service. */
+  leave(): Promise<void>;
 }
 
 /** Time and processes, replaced in tests. */
@@ -76,8 +82,12 @@ export interface LockHolder {
   port?: number;
   /** Of a service: its connection file is in its place. */
   announced?: boolean;
-  /** False when the process ended without a release, as after kill -9. */
+  /** Of a service: it works for one command, which ends it. */
+  idle?: boolean;
+  /** False when the process ended without a release, as after kill -9, and when its backend did not stop. */
   alive: boolean;
+  /** Its backend did not stop. */
+  left?: boolean;
 }
 
 /**
@@ -99,7 +109,7 @@ export async function lockHolder(
     if (!entry?.held) continue;
     const { name: _, held: __, since: startedAt, ...facts } = entry;
     const holder = { ...facts, startedAt };
-    if (await processes.isAlive(entry)) return { ...holder, alive: true };
+    if (!entry.left && (await processes.isAlive(entry))) return { ...holder, alive: true };
     dead = { ...holder, alive: false };
   }
   return dead;
@@ -181,6 +191,11 @@ function lockOf(directory: string, path: string, base: Holder): Lock {
       released = true;
       await remove(path);
     },
+    async leave() {
+      if (released) return;
+      released = true;
+      await announce(directory, path, { ...known, held: true, left: true });
+    },
   };
 }
 
@@ -202,14 +217,14 @@ async function remove(path: string): Promise<void> {
   });
 }
 
-/** The entries of living processes. Files of dead ones are removed on the way. */
+/** The entries of living processes. Files of others are removed on the way. */
 async function living(directory: string, around: LockSurroundings): Promise<Entry[]> {
   const names = await readdir(directory);
   const entries: Entry[] = [];
   for (const name of names.filter((each) => each.endsWith('.json'))) {
     const entry = await read(directory, name);
     if (!entry) continue;
-    if (await around.processes.isAlive(entry)) entries.push(entry);
+    if (!entry.left && (await around.processes.isAlive(entry))) entries.push(entry);
     else await remove(join(directory, name));
   }
   return entries;
@@ -236,5 +251,7 @@ async function read(directory: string, name: string): Promise<Entry | undefined>
     ...(typeof value.started === 'string' ? { started: value.started } : {}),
     ...(typeof value.port === 'number' ? { port: value.port } : {}),
     ...(typeof value.announced === 'boolean' ? { announced: value.announced } : {}),
+    ...(value.idle === true ? { idle: true } : {}),
+    ...(value.left === true ? { left: true } : {}),
   };
 }

@@ -15,6 +15,13 @@ function write(path: string, text = 'x'): void {
   writeFileSync(path, text);
 }
 
+/** A user with directories of the operating system, all of them below one. */
+function ownEnvironment(more: Record<string, string> = {}): Record<string, string> {
+  const base = temporaryDirectory();
+  const names = ['DATA', 'CONFIG', 'STATE', 'CACHE'].map((name) => [`XDG_${name}_HOME`, join(base, name)]);
+  return { ...Object.fromEntries(names), HOME: base, ...more };
+}
+
 describe('reset', () => {
   test('wants to be told what', async () => {
     const { exit, out, err } = await rdctl(['reset'], { env: { RDCTL_HOME: temporaryDirectory() } });
@@ -23,11 +30,11 @@ describe('reset', () => {
   });
 
   test('--cache needs no service', async () => {
-    const home = temporaryDirectory();
-    const here = places({ RDCTL_HOME: home }, 'linux', '');
+    const env = ownEnvironment();
+    const here = places(env, 'linux', '');
     write(join(here.cache, 'image'));
     write(here.settingsFile);
-    expect(await rdctl(['reset', '--cache'], { env: { RDCTL_HOME: home } })).toEqual({
+    expect(await rdctl(['reset', '--cache'], { env })).toEqual({
       exit: 0,
       out: 'Cache cleared successfully\n',
       err: '',
@@ -83,11 +90,50 @@ describe.each([
     write(join(here.cache, 'image'));
     const { exit, out, err } = await program(argv);
     expect({ exit, out }).toEqual({ exit: 0, out: '' });
-    expect(err).toBe(
-      `${notice}Removed:\n  ${here.state}\n  ${here.logs}\n  ${here.config}\nKept:\n  ${here.cache} (downloads, which --cache removes)\n`,
-    );
+    expect(err).toBe(`${notice}Removed:\n  ${here.state}\n  ${here.logs}\n  ${here.config}\n`);
+    // Nothing of ours is in it, below RDCTL_HOME.
     expect(readdirSync(home)).toEqual(['cache']);
-    expect((await program([...argv, cacheFlag])).exit).toBe(0);
+  });
+
+  test('removes downloads when they are asked for', async () => {
+    const env = ownEnvironment();
+    const here = places(env, 'linux', '');
+    write(here.settingsFile);
+    write(join(here.cache, 'image'));
+    expect(await rdctl(argv, { env })).toMatchObject({
+      exit: 0,
+      err: expect.stringContaining(`Kept:\n  ${here.cache} (downloads, which --cache removes)\n`),
+    });
+    expect((await rdctl([...argv, cacheFlag], { env })).exit).toBe(0);
+    expect([existsSync(here.config), existsSync(here.cache)]).toEqual([false, false]);
+  });
+
+  test('removes nothing where no service ever ran, and says so', async () => {
+    const home = temporaryDirectory();
+    for (const name of ['bin/x', 'config/settings.json', 'logs/service.log', 'cache/x']) write(join(home, name));
+    const { exit, err } = await rdctl(argv, { env: { RDCTL_HOME: home } });
+    expect(exit).toBe(0);
+    expect(err).toContain(`Kept:\n  ${join(home, 'logs', 'service.log')} (nothing tells that rdctl made it)\n`);
+    expect(readdirSync(home).sort()).toEqual(['bin', 'cache', 'config', 'logs']);
+    const logs = join(temporaryDirectory(), 'log');
+    write(join(logs, 'background.log'));
+    const env = ownEnvironment({ RDCTL_COMPAT: 'rancher-desktop', RD_LOGS_DIR: logs });
+    expect((await rdctl(argv, { env })).exit).toBe(0);
+    expect(readdirSync(logs)).toEqual(['background.log']);
+  });
+
+  test('removes nothing when the backend does not stop', async () => {
+    const home = temporaryDirectory();
+    const here = places({ RDCTL_HOME: home }, 'linux', '');
+    const program = toolAt(entry(), home, { RDCTL_SIMULATED_FAULTS: 'machine.stop:terminal,engine.stop:terminal' });
+    expect(await program(['start', '--driver', 'simulated', '--wait'])).toMatchObject({ exit: 0 });
+    const { exit, err } = await program(argv);
+    expect(exit).toBe(1);
+    expect(err).toContain('the backend did not stop, and nothing was removed');
+    expect(existsSync(here.settingsFile)).toBe(true);
+    expect(existsSync(here.stateFile)).toBe(true);
+    // Without the fault it is taken over, stopped and removed.
+    expect(await toolAt(entry(), home)(argv)).toMatchObject({ exit: 0 });
     expect(readdirSync(home)).toEqual([]);
   });
 
@@ -105,11 +151,12 @@ describe.each([
     const home = temporaryDirectory();
     const here = places({ RDCTL_HOME: home }, 'linux', '');
     write(here.settingsFile);
+    mkdirSync(here.serviceLock, { recursive: true });
     write(join(here.snapshots, 'id', 'metadata.json'));
     const { exit, out } = await rdctl([...argv, '-o', 'json'], { env: { RDCTL_HOME: home } });
     expect(exit).toBe(0);
     expect(JSON.parse(out)).toEqual({
-      removed: [here.config],
+      removed: [here.state, here.config],
       kept: [{ path: here.snapshots, why: 'not empty' }],
       failed: [],
     });

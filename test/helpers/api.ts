@@ -147,6 +147,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
     snapshots: options.snapshots ?? NO_SNAPSHOTS,
     resetBackend: options.resetBackend ?? (async () => undefined),
     hostIntegration: () => ({ offBecause: 'this is a test', files: [] }),
+    checkFactoryReset: () => undefined,
     requestFactoryReset: ({ cache }) => stops.push(`factory reset, ${cache ? 'downloads too' : 'without downloads'}`),
     transient: createTransientStore(platform, false),
     diagnostics: NO_DIAGNOSTICS,

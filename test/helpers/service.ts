@@ -5,7 +5,7 @@ import { createClient } from '../../src/client/client.ts';
 import { waitConverged } from '../../src/client/converge.ts';
 import { systemClock } from '../../src/reconcile/clock.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
-import type { RunningService, ServiceOptions } from '../../src/service.ts';
+import type { RunningService, ServiceOptions } from '../../src/service/options.ts';
 import { runService } from '../../src/service.ts';
 import type { Places } from '../../src/storage/places.ts';
 import { places } from '../../src/storage/places.ts';

@@ -42,8 +42,8 @@ export function toolHome(env: Record<string, string> = {}): ToolHome {
 }
 
 /** The built tool on a home; a service that is left is shut down. */
-export function toolAt(entry: string, home: string) {
-  const env = { RDCTL_HOME: home, RDCTL_SIMULATED_LATENCY_MS: '0' };
+export function toolAt(entry: string, home: string, more: Record<string, string> = {}) {
+  const env = { RDCTL_HOME: home, RDCTL_SIMULATED_LATENCY_MS: '0', ...more };
   const program = (argv: string[], stdin = '') => rdctlProgram(argv, { entry, env, stdin });
   onTestFinished(async () => void (await program(['shutdown'])));
   return program;

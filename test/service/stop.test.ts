@@ -1,6 +1,7 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { expect, test } from 'vitest';
+import { homeService } from '../../src/client/home-service.ts';
 import { startService } from '../helpers/service.ts';
 
 test('shutdown over the API answers, then everything stops and nothing is left behind', async () => {
@@ -21,6 +22,39 @@ test('a backend that does not stop does not keep the service for ever', async ()
   await service.stop('the test wants it');
   expect(existsSync(here.connectionFile)).toBe(false);
   expect(readFileSync(join(here.logs, 'service.log'), 'utf8')).toContain('the backend did not stop');
+  expect(await homeService(here)).toEqual({ kind: 'left', driver: 'simulated', pid: process.pid });
+});
+
+test('that a backend did not stop is known until it has stopped, also after a start that failed', async () => {
+  const env = { RDCTL_SIMULATED_FAULTS: 'machine.stop:terminal,engine.stop:terminal' };
+  const { service, here, home, converged } = await startService({ power: 'started', env });
+  await converged();
+  await service.stop('the test wants it');
+  expect(await homeService(here)).toMatchObject({ kind: 'left' });
+  const before = readFileSync(here.settingsFile, 'utf8');
+  writeFileSync(here.settingsFile, '{"version":19,"kubernetes":{"port":"no number"}}');
+  await expect(startService({ home })).rejects.toThrow('has mistakes');
+  expect(await homeService(here)).toMatchObject({ kind: 'left' });
+  writeFileSync(here.settingsFile, before);
+  const next = await startService({ home });
+  await next.service.stop('the test wants it');
+  expect(await homeService(here)).toEqual({ kind: 'none' });
+});
+
+test('a factory reset removes nothing while the backend does not stop', async () => {
+  const env = { RDCTL_SIMULATED_FAULTS: 'machine.stop:terminal,engine.stop:terminal' };
+  const { client, service, here, home, converged } = await startService({ power: 'started', env });
+  await converged();
+  const before = readdirSync(home).sort();
+  await client.request({ method: 'PUT', path: '/v1/factory_reset' });
+  await service.stopped;
+  expect(service.resetSummary()).toEqual({
+    removed: [],
+    kept: [],
+    failed: [{ path: here.data, reason: 'the backend did not stop, and nothing was removed' }],
+  });
+  expect(existsSync(here.settingsFile)).toBe(true);
+  expect(readdirSync(home).sort()).toEqual(before.filter((name) => name !== basename(here.connectionFile)));
 });
 
 test('a service that stops takes no more writes', async () => {
@@ -31,7 +65,7 @@ test('a service that stops takes no more writes', async () => {
   const stopped = service.stop('the test wants it');
   await expect(client.putSettings({ version: 19, images: { namespace: 'late' } })).rejects.toMatchObject({
     code: 'ERR_NOT_READY',
-    message: 'the service is shutting down',
+    details: [expect.stringContaining('the service is shutting down')],
   });
   await stopped;
   expect(readFileSync(here.settingsFile, 'utf8')).toBe(before);

@@ -1,13 +1,21 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { beforeEach, describe, expect, test } from 'vitest';
-import { clearCache, factoryReset, removalOperations } from '../../src/storage/factory-reset.ts';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { idOf } from '../../src/extensions/directory.ts';
+import { clearCache, factoryReset, leftAlone } from '../../src/storage/factory-reset.ts';
+import { isInstalled } from '../../src/storage/own-files.ts';
 import { type Places, places } from '../../src/storage/places.ts';
+import { removalOperations } from '../../src/storage/removal.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 let user: string;
 beforeEach(() => {
   user = temporaryDirectory();
+});
+
+afterEach(() => {
+  vi.unstubAllEnvs();
 });
 
 function write(path: string, text = 'x'): void {
@@ -22,12 +30,11 @@ function used(here: Places): void {
     here.settingsFile,
     here.previousSettingsFile,
     here.stateFile,
-    join(here.serviceLock, '1-0.json'),
+    lockOf(here),
     join(here.state, 'drivers', 'host', 'data', 'image'),
     join(here.logs, 'service.log'),
-    join(here.extensions, 'x', 'metadata.json'),
-    join(here.bin, 'rdctl'),
-    join(here.cache, 'image.qcow2'),
+    join(here.extensions, idOf('x/y'), 'metadata.json'),
+    ...(here.home === undefined ? [join(here.bin, 'rdctl'), join(here.cache, 'image.qcow2')] : []),
     here.backendLock,
     ...(here.dropInMarker === undefined ? [] : [here.dropInMarker]),
   ]) {
@@ -35,6 +42,8 @@ function used(here: Places): void {
   }
   mkdirSync(here.snapshots, { recursive: true });
 }
+
+const lockOf = ({ serviceLock }: Places) => join(serviceLock, '1-0.json');
 
 function filesBelow(directory: string): string[] {
   return readdirSync(directory, { recursive: true, withFileTypes: true })
@@ -58,8 +67,10 @@ describe.each(Object.entries(KINDS))('the places of %s', (kind, at) => {
     const { removed, kept, failed } = await factoryReset(here, { cache: false });
     expect(failed).toEqual([]);
     expect(removed.length).toBeGreaterThan(1);
-    expect(kept).toEqual([{ path: here.cache, why: 'downloads, which --cache removes' }]);
-    expect(filesBelow(user)).toEqual(['mine', join(here.cache, 'image.qcow2').slice(user.length + 1)].sort());
+    const downloads = kind === 'RDCTL_HOME' ? [] : [{ path: here.cache, why: 'downloads, which --cache removes' }];
+    expect(kept).toEqual(downloads);
+    const files = downloads.map(({ path }) => join(path, 'image.qcow2').slice(user.length + 1));
+    expect(filesBelow(user)).toEqual(['mine', ...files].sort());
   });
 
   test('are empty afterwards, downloads too', async () => {
@@ -94,12 +105,91 @@ describe.each(Object.entries(KINDS))('the places of %s', (kind, at) => {
   });
 });
 
-test('with RDCTL_HOME, what a user keeps beside our files stays', async () => {
+test('with RDCTL_HOME, what a user keeps beside our files stays, also in directories of the same names', async () => {
   const here = KINDS.RDCTL_HOME();
   used(here);
-  write(join(here.data, 'notes.txt'));
+  write(join(here.logs, 'service.1.log'));
+  write(join(here.logs, 'dockerd.log.1'));
+  write(join(here.config, 'settings.json.corrupt-20300102T030405006Z'));
+  write(join(here.config, '.settings.json.0123456789ab.tmp'));
+  const theirs = [
+    'notes.txt',
+    'bin/rdctl',
+    'cache/x',
+    'config/app.json',
+    'extensions/mine/x',
+    'logs/web.log',
+    'state/db',
+  ];
+  for (const path of theirs) write(join(here.data, path));
+  const { removed, failed } = await factoryReset(here, { cache: true });
+  expect(filesBelow(here.data)).toEqual([...theirs].sort());
+  expect(failed).toEqual([]);
+  expect(removed).toContain(here.settingsFile);
+  expect(removed).not.toContain(here.config);
+});
+
+test('directories of a user that links lead to are left alone', async () => {
+  const here = KINDS.RDCTL_HOME();
+  used(here);
+  const elsewhere = temporaryDirectory();
+  write(join(elsewhere, 'settings.json'));
   await factoryReset(here, { cache: true });
-  expect(filesBelow(here.data)).toEqual(['notes.txt']);
+  symlinkSync(elsewhere, here.config);
+  const { removed, kept } = await factoryReset(here, { cache: true });
+  expect([removed, kept]).toEqual([[], [{ path: here.config, why: 'a link, which is not followed' }]]);
+  expect(filesBelow(elsewhere)).toEqual(['settings.json']);
+});
+
+test('only names of ours go from a directory for logs that a variable names', async () => {
+  const logs = join(user, 'var', 'log');
+  const here = places({ RDCTL_COMPAT: 'rancher-desktop', RD_LOGS_DIR: logs }, 'linux', user);
+  used(here);
+  write(join(logs, 'syslog'));
+  const { removed } = await factoryReset(here, { cache: true });
+  expect(removed).toContain(join(logs, 'service.log'));
+  expect(filesBelow(user)).toEqual(['var/log/syslog']);
+});
+
+describe('places where no service ever ran', () => {
+  test('are known by what tells of one', async () => {
+    for (const kind of ['RDCTL_HOME', 'drop-in'] as const) {
+      const here = KINDS[kind]();
+      write(here.settingsFile);
+      expect(await isInstalled(here)).toBe(false);
+      used(here);
+      expect(await isInstalled(here)).toBe(true);
+    }
+    expect(await isInstalled(KINDS.own())).toBe(true);
+  });
+
+  test('are left alone, and what has a name of ours is told', async () => {
+    const here = KINDS.RDCTL_HOME();
+    write(here.settingsFile);
+    write(join(here.data, 'logs', 'web.log'));
+    expect(await leftAlone(here, true)).toEqual({
+      removed: [],
+      kept: [{ path: here.settingsFile, why: 'nothing tells that rdctl made it' }],
+      failed: [],
+    });
+  });
+
+  test('are known again after a reset that could not remove everything', async () => {
+    const here = KINDS.RDCTL_HOME();
+    used(here);
+    const operations = {
+      ...removalOperations,
+      async unlink(path: string) {
+        if (path === here.settingsFile) throw Object.assign(new Error('EPERM'), { code: 'EPERM' });
+        await removalOperations.unlink(path);
+      },
+    };
+    await factoryReset(here, { cache: true, operations });
+    expect(await isInstalled(here)).toBe(true);
+    await factoryReset(here, { cache: true });
+    expect(filesBelow(user)).toEqual([]);
+    expect(await isInstalled(here)).toBe(false);
+  });
 });
 
 test('links are removed and not followed, wherever they are', async () => {
@@ -128,7 +218,7 @@ test('what is mounted is not touched, and told; the rest goes', async () => {
   const { failed, removed } = await factoryReset(here, { cache: true, operations });
   expect(failed).toEqual([{ path: mounted, reason: 'something is mounted there' }]);
   expect(removed).not.toContain(here.state);
-  expect(filesBelow(user)).toEqual([join(mounted, 'image').slice(user.length + 1)]);
+  expect(filesBelow(user)).toEqual([join(mounted, 'image'), lockOf(here)].map((path) => path.slice(user.length + 1)));
 });
 
 test('a file that cannot be removed is told, and everything else goes', async () => {
@@ -144,7 +234,7 @@ test('a file that cannot be removed is told, and everything else goes', async ()
   };
   const { failed } = await factoryReset(here, { cache: true, operations });
   expect(failed).toEqual([{ path: stubborn, reason: 'operation not permitted' }]);
-  expect(filesBelow(user)).toEqual([stubborn.slice(user.length + 1)]);
+  expect(filesBelow(user)).toEqual([stubborn, lockOf(here)].map((path) => path.slice(user.length + 1)));
 });
 
 test('the lock goes last', async () => {
@@ -160,17 +250,19 @@ test('the lock goes last', async () => {
   };
   await factoryReset(here, { cache: true, operations });
   expect(order.length).toBeGreaterThan(8);
-  expect(order.at(-1)).toBe(join(here.serviceLock, '1-0.json'));
+  expect(order.at(-1)).toBe(lockOf(here));
 });
 
-test.each([
-  ['/', '/'],
-  ['/x', '/x'],
-])('places that cannot be ours alone are refused: logs in %s', async (_, logs) => {
-  const here = { ...KINDS['drop-in'](), logs };
-  used({ ...here, logs: join(user, 'logs') });
+test('a directory that is a home, or the top, is never ours alone', async () => {
+  const here = KINDS.own();
+  used(here);
   const before = filesBelow(user);
-  await expect(factoryReset(here, { cache: true })).rejects.toThrow('is not a directory that is ours alone');
+  for (const data of ['/rdctl', join(homedir(), '..', 'rdctl')]) {
+    vi.stubEnv('HOME', join(dirname(data), 'rdctl'));
+    await expect(factoryReset({ ...here, data }, { cache: true })).rejects.toThrow(
+      'not a directory that is ours alone',
+    );
+  }
   expect(filesBelow(user)).toEqual(before);
 });
 

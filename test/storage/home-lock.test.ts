@@ -40,6 +40,20 @@ test('the second service names the first by pid and port', async () => {
   expect(readdirSync(directory)).toEqual([]);
 });
 
+test('who leaves something running lets go of the lock, and says so until the next one has it', async () => {
+  const directory = join(temporaryDirectory(), 'service.lock');
+  const around = world(1, new Set([1, 2]));
+  const first = await lockHome(directory, '/home', around);
+  await first.update({ port: 6107 });
+  await first.leave();
+  await first.release();
+  expect(await lockHolder(directory, around.processes)).toMatchObject({ pid: 1, alive: false, left: true });
+  const second = await lockHome(directory, '/home', world(2, new Set([1, 2])));
+  expect(await lockHolder(directory, around.processes)).toMatchObject({ pid: 2 });
+  await second.release();
+  expect(readdirSync(directory)).toEqual([]);
+});
+
 test('the lock of a dead process, and of one whose pid was used again, is taken over', async () => {
   const directory = join(temporaryDirectory(), 'service.lock');
   mkdirSync(directory);

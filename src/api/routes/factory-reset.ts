@@ -23,7 +23,8 @@ const DOC = documented({
 });
 
 /** `PUT /v1/factory_reset` (api facts, 15.2). */
-export function factoryResetRoutes(app: FastifyInstance, { requestFactoryReset, log }: ApiContext): void {
+export function factoryResetRoutes(app: FastifyInstance, context: ApiContext): void {
+  const { checkFactoryReset, requestFactoryReset, log } = context;
   app.put('/v1/factory_reset', {
     ...DOC,
     onResponse: (request, reply, done) => {
@@ -35,7 +36,7 @@ export function factoryResetRoutes(app: FastifyInstance, { requestFactoryReset, 
       done();
     },
     handler: (request, reply) => {
-      keepsDownloads(bytesOf(request));
+      checkFactoryReset({ cache: !keepsDownloads(bytesOf(request)) });
       reply.code(202).header('Connection', 'close').type(TEXT_TYPE).send(TEXTS.factoryReset);
     },
   });

@@ -1,0 +1,26 @@
+import type { DesiredStore } from '../api/desired-store.ts';
+import { systemClock } from '../reconcile/clock.ts';
+import type { Controllers } from '../reconcile/contract.ts';
+import type { LogFile } from '../storage/log-file.ts';
+
+/** Milliseconds: how long a stop waits for the backend. */
+const LIMIT_MS = 60_000;
+
+/** Stops what runs, for a bounded time. The wish for it to run stays on the disk, for the next start. True when it has stopped. */
+export async function stopBackend(
+  controllers: Controllers,
+  store: DesiredStore,
+  log: LogFile,
+  limitMs = LIMIT_MS,
+): Promise<boolean> {
+  await store.idle();
+  const { desired } = store.snapshot();
+  controllers.desire({ ...desired, power: 'stopped', generation: desired.generation + 1 });
+  const { backendState } = await controllers.quiesce(AbortSignal.timeout(limitMs));
+  const hasStopped = backendState === 'STOPPED';
+  if (!hasStopped) log.write('error', 'the backend did not stop', { backendState });
+  const closed = new AbortController();
+  await Promise.race([controllers.close(), systemClock.sleep(limitMs, closed.signal)]);
+  closed.abort();
+  return hasStopped;
+}

@@ -1,0 +1,73 @@
+import { basename, dirname, sep } from 'node:path';
+import { isImageName } from '../settings/image-name.ts';
+import type { Places } from './places.ts';
+import { identityOf } from './places.ts';
+import { isThere } from './presence.ts';
+
+/** Where an installation has its files. */
+export interface OwnPlace {
+  path: string;
+  /** Which names in it are ours, in a directory that others may use too; absent where all of it is ours. */
+  owns?: (name: string) => boolean;
+}
+
+/**
+ * Everything of an installation but its locks, the data that is largest and easiest to miss first. A directory is ours as a whole only
+ * where it is named after us; below `RDCTL_HOME`, and where a variable names the directory of the logs, a user may have files too.
+ */
+export function ownPlaces(here: Places, cache: boolean): OwnPlace[] {
+  const { directory } = identityOf(here);
+  const place = (path: string, owns: (name: string) => boolean): OwnPlace =>
+    here.home === undefined && basename(path) === directory ? { path } : { path, owns };
+  const all = [
+    place(here.state, isState),
+    place(here.extensions, isExtension),
+    place(here.logs, isLog),
+    // Nothing is downloaded by the present drivers: in a directory of somebody nothing can be ours.
+    ...(cache ? [place(here.cache, () => false)] : []),
+    place(here.config, isConfig),
+    place(
+      here.data,
+      (name) => name === basename(here.connectionFile) || name === 'backend.lock' || name === 'snapshots',
+    ),
+    ...(here.dropIn === undefined ? [] : [{ path: dirname(here.bin) }]),
+  ];
+  const whole = all.filter(({ owns }) => owns === undefined).map(({ path }) => path);
+  const unique = all.filter(({ path }, index) => all.findIndex((other) => other.path === path) === index);
+  return unique.filter(({ path }) => !whole.some((other) => path.startsWith(other + sep)));
+}
+
+/**
+ * False when no service has ever run in these places, so that nothing there is known to be ours. To be asked before the lock is taken,
+ * which is what tells, below `RDCTL_HOME`.
+ */
+export async function isInstalled({ home, dropInMarker, serviceLock, applyLock }: Places): Promise<boolean> {
+  if (dropInMarker !== undefined) return isThere(dropInMarker);
+  return home === undefined || (await isThere(serviceLock)) || (await isThere(applyLock));
+}
+
+/** Our names also have those of writes that were cut off, and of files that were set aside. */
+function named(...patterns: RegExp[]): (name: string) => boolean {
+  return (name) => {
+    const own = /^\.(.+)\.[0-9a-f]{12}\.tmp$/.exec(name)?.[1] ?? name.replace(/\.corrupt-[0-9TZ-]+$/, '');
+    return patterns.some((pattern) => pattern.test(own));
+  };
+}
+
+const isState = named(
+  /^(?:state|first-run|restore|copy|port-forwards|before-apply-[0-9a-f]{16})\.json$/,
+  /^(?:apply\.lock|drivers)$/,
+);
+const isConfig = named(/^settings(?:\.previous|\.before-rdctl-[0-9TZ]+)?\.json$/);
+const isLog = named(
+  /^service(?:\.\d+)?\.log$/,
+  /^(?:background|service-output|dockerd|containerd|moby-containerd)\.log(?:\.1)?$/,
+);
+
+/** Installed ones have the name of their image, encoded; see `src/extensions/directory.ts`. */
+function isExtension(name: string): boolean {
+  if (name.startsWith('.staged-')) return true;
+  const id = name.replace(/^\.(?:old|gone)-/, '');
+  const image = Buffer.from(id, 'base64url').toString('utf8');
+  return isImageName(image) && Buffer.from(image).toString('base64url') === id;
+}
