@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { rmdir } from 'node:fs/promises';
-import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
 import { isObject } from '../json.ts';
 import { PRODUCT } from '../product.ts';
 import { readIfThere } from '../storage/atomic-file.ts';
+import { accepts } from '../storage/listening.ts';
 import { outcomeOf } from './attempt.ts';
 import { currentContext, deselect, type Selection, select, selectionFrom } from './docker-config.ts';
 import type { IntegrationOutcome } from './outcome.ts';
@@ -30,8 +30,6 @@ interface ContextRecord {
   /** Made for the file of the context. */
   directories: number;
 }
-
-const PROBE_MS = 500;
 
 /**
  * Makes the context of our engine, and selects it where that overrides nobody: `config.json` selects `default` or nothing and no
@@ -60,7 +58,7 @@ export async function provideContext(
     if (current === name) return 'managed';
     if (current !== 'default') return { left: `the context ${current} is selected there, and stays so` };
     if (record.selection) return { left: `${name} was selected, and somebody has gone back to default` };
-    if (await answers(targets.systemSocket)) {
+    if (await accepts({ path: targets.systemSocket })) {
       return {
         left: `default is an engine that answers at ${targets.systemSocket}; \`docker context use ${name}\` selects ours`,
       };
@@ -160,18 +158,4 @@ function tryParse(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-/** True when something accepts connections there. */
-function answers(socketPath: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect({ path: socketPath, timeout: PROBE_MS });
-    const finish = (found: boolean) => {
-      socket.destroy();
-      resolve(found);
-    };
-    socket.once('connect', () => finish(true));
-    socket.once('timeout', () => finish(false));
-    socket.once('error', () => finish(false));
-  });
 }

@@ -1,6 +1,6 @@
-import { lstat } from 'node:fs/promises';
 import { posix } from 'node:path';
 import { findProgram } from '../process/program.ts';
+import { isThere } from '../storage/presence.ts';
 import { outcomeOf } from './attempt.ts';
 import type { IntegrationOutcome } from './outcome.ts';
 import { PATH_LINES } from './quoting.ts';
@@ -73,7 +73,7 @@ function shellFiles(home: string): ShellFile[] {
 /** A missing file is made only for a shell that is installed. */
 async function filesToManage(all: readonly ShellFile[], searchPath: string): Promise<Set<string>> {
   const there = new Set<string>();
-  for (const { path } of all) if (await exists(path)) there.add(path);
+  for (const { path } of all) if (await isThere(path)) there.add(path);
   const login = all.filter(({ path }) => BASH_LOGIN.includes(posix.basename(path))).map(({ path }) => path);
   const firstLogin = login.find((path) => there.has(path)) ?? login[0];
   const wanted = new Set<string>();
@@ -106,7 +106,7 @@ function put({ path, line }: ShellFile, targets: IntegrationTargets, { operation
 
 /** No outcome for a file that does not exist, which is how most of them are. */
 async function take({ path }: ShellFile, targets: IntegrationTargets, { operations }: ShellSurroundings) {
-  if (!(await exists(path))) return undefined;
+  if (!(await isThere(path))) return undefined;
   const { home, identity } = targets;
   return outcomeOf({ part: 'path', file: path }, async () => {
     if (await isFreeOf(path, bytes(identity.blockStart))) return 'clean';
@@ -129,11 +129,4 @@ function marksOf({ blockStart, blockEnd }: IntegrationTargets['identity']) {
 /** Texts of files are one character per byte. */
 function bytes(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
-}
-
-async function exists(path: string): Promise<boolean> {
-  return lstat(path).then(
-    () => true,
-    () => false,
-  );
 }

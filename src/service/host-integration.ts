@@ -66,6 +66,8 @@ export function createHostIntegration(input: IntegrationInput): FollowingIntegra
     if (closed || work) return;
     work = catchUp().finally(() => {
       work = undefined;
+      // A wish that came after the last look found somebody at work.
+      if (!isDeepStrictEqual(wish, done)) pursue();
     });
   }
 

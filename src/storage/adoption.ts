@@ -1,15 +1,14 @@
-import { constants, copyFile, readdir, stat } from 'node:fs/promises';
-import { connect } from 'node:net';
-import { dirname, join } from 'node:path';
+import { constants, copyFile, readdir } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { RdError } from '../errors.ts';
 import { isObject } from '../json.ts';
 import { COMPATIBLE, DROP_IN, PRODUCT } from '../product.ts';
 import { readIfThere, writeFileAtomic } from './atomic-file.ts';
 import { ioError, systemCode } from './io-error.ts';
+import { accepts } from './listening.ts';
 import type { Places } from './places.ts';
-
-/** How long a port may take to accept, in milliseconds; on this machine that takes none. */
-const PROBE_MS = 1000;
+import { isThere } from './presence.ts';
+import { processTable } from './process-identity.ts';
 
 export interface AdoptionOptions {
   /** A person said `--adopt`. */
@@ -26,8 +25,10 @@ export interface AdoptionOptions {
  */
 export async function adoptPlaces(here: Places, { adopt, now }: AdoptionOptions): Promise<string[]> {
   const { dropInMarker } = here;
-  if (dropInMarker === undefined || (await exists(dropInMarker))) return [];
+  if (dropInMarker === undefined || (await isThere(dropInMarker))) return [];
   const found = await foreignFiles(here);
+  // Another first start may have been quicker: what it makes comes after the mark.
+  if (found.length > 0 && (await isThere(dropInMarker))) return [];
   if (found.length > 0 && !adopt) throw notOurs(found);
   await refuseRunning(here);
   const backup = found.length === 0 ? undefined : await keepSettings(here, now);
@@ -48,7 +49,7 @@ export async function adoptPlaces(here: Places, { adopt, now }: AdoptionOptions)
  * @throws RdError `ERR_WRONG_TARGET`.
  */
 export async function requireAdopted(here: Places): Promise<void> {
-  if (here.dropInMarker === undefined || (await exists(here.dropInMarker))) return;
+  if (here.dropInMarker === undefined || (await isThere(here.dropInMarker))) return;
   const found = await foreignFiles(here);
   if (found.length > 0) throw notOurs(found);
 }
@@ -60,8 +61,10 @@ export async function requireAdopted(here: Places): Promise<void> {
  */
 export async function refuseRunning({ connectionFile, dropIn }: Places): Promise<void> {
   if (dropIn === undefined) return;
-  const port = portIn(await readIfThere(connectionFile).catch(() => undefined));
-  if (port === undefined || !(await accepts(port))) return;
+  const { port, pid } = announcedIn(await readIfThere(connectionFile).catch(() => undefined));
+  // Another program may listen there since the one that wrote the file was killed.
+  if (pid !== undefined && !(await processTable.isAlive({ pid }))) return;
+  if (port === undefined || !(await accepts({ host: '127.0.0.1', port }))) return;
   throw new RdError(
     'ERR_ALREADY_RUNNING',
     `${COMPATIBLE.productName} runs (port ${port}, as ${connectionFile} says), and two cannot have the same directories`,
@@ -70,9 +73,11 @@ export async function refuseRunning({ connectionFile, dropIn }: Places): Promise
 }
 
 /** What is there that only the compatible application can have made. */
-async function foreignFiles({ data, settingsFile, bin }: Places): Promise<string[]> {
-  const inside = (await names(data)).length > 0 ? [data] : [];
-  const settings = (await exists(settingsFile)) ? [settingsFile] : [];
+async function foreignFiles({ data, settingsFile, bin, dropInMarker = '' }: Places): Promise<string[]> {
+  // A mark in the writing is of another start.
+  const isOurs = (name: string) => name.startsWith(`.${basename(dropInMarker)}.`);
+  const inside = (await names(data)).every(isOurs) ? [] : [data];
+  const settings = (await isThere(settingsFile)) ? [settingsFile] : [];
   const programs = dirname(bin);
   const links = programs !== data && (await names(programs)).length > 0 ? [programs] : [];
   return [...inside, ...settings, ...links];
@@ -108,32 +113,13 @@ function notOurs(found: readonly string[]): RdError {
   );
 }
 
-function portIn(text: string | undefined): number | undefined {
+function announcedIn(text: string | undefined): { port?: number; pid?: number } {
   try {
     const value: unknown = JSON.parse(text ?? 'null');
-    const port = isObject(value) ? value.port : undefined;
-    return typeof port === 'number' && Number.isInteger(port) && port > 0 && port < 65_536 ? port : undefined;
+    const { port, pid } = isObject(value) ? value : {};
+    const isPort = typeof port === 'number' && Number.isInteger(port) && port > 0 && port < 65_536;
+    return { ...(isPort ? { port } : {}), ...(typeof pid === 'number' ? { pid } : {}) };
   } catch {
-    return undefined;
+    return {};
   }
-}
-
-function accepts(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect({ host: '127.0.0.1', port, timeout: PROBE_MS });
-    const finish = (found: boolean) => {
-      socket.destroy();
-      resolve(found);
-    };
-    socket.once('connect', () => finish(true));
-    socket.once('timeout', () => finish(false));
-    socket.once('error', () => finish(false));
-  });
-}
-
-async function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    (error: unknown) => systemCode(error) !== 'ENOENT',
-  );
 }

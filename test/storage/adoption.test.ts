@@ -49,6 +49,18 @@ test('empty places get the mark, and are ours from then on', async () => {
   await requireAdopted(here);
 });
 
+test('a mark in the writing, and what another start makes after its own, is not the other application', async () => {
+  write(join(here.data, '.rdctl-drop-in.json.0123456789ab.tmp'), '{');
+  expect(await adopt(false)).toEqual([]);
+  const other = places({ RDCTL_COMPAT: 'rancher-desktop' }, 'linux', temporaryDirectory());
+  const starts = Array.from({ length: 8 }, async () => {
+    await adoptPlaces(other, { adopt: false, now: NOW });
+    write(other.settingsFile, '{}');
+  });
+  await Promise.all(starts);
+  expect(readdirSync(other.data)).toEqual(['rdctl-drop-in.json']);
+});
+
 describe('what the other application made', () => {
   test.each(['data', 'settings', 'programs'])('is refused and not touched: %s', async (what) => {
     const path = {
@@ -58,8 +70,8 @@ describe('what the other application made', () => {
     }[what];
     write(path ?? '', 'theirs');
     const before = readdirSync(user, { recursive: true }).sort();
-    for (const refused of [adopt(false), requireAdopted(here)]) {
-      await expect(refused).rejects.toMatchObject({
+    for (const refused of [() => adopt(false), () => requireAdopted(here)]) {
+      await expect(refused()).rejects.toMatchObject({
         code: 'ERR_WRONG_TARGET',
         message: expect.stringContaining('made by Rancher Desktop'),
         advice: expect.stringContaining('--adopt'),
