@@ -32,8 +32,8 @@ test.each([
   ['{"keepSystemImages":"true"}', '"keepSystemImages" is "true", not true or false'],
   ['{"keepSystemImages":null}', '"keepSystemImages" is null, not true or false'],
   ['{"keepSystemImage":true}', '"keepSystemImage" is nothing that a factory reset knows'],
-  ['null', 'the body of a factory reset is not an object'],
-  ['[]', 'the body of a factory reset is not an object'],
+  ['null', 'error processing JSON request block'],
+  ['[]', 'error processing JSON request block'],
   ['{', 'error processing JSON request block'],
 ])('%s is refused, and nothing is done', async (body, text) => {
   expect(await put(body)).toMatchObject({ status: 400, text: expect.stringContaining(text), stops: [] });

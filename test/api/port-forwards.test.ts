@@ -63,7 +63,8 @@ test.each([
   ['?namespace=', 'Port forwarding namespace is required in query parameters'],
   ['?namespace=a', 'Port forwarding service is required in query parameters'],
   ['?namespace=a&service=b', 'Port forwarding k8sPort is required in query parameters'],
-  ['?namespace=a&namespace=b', 'Invalid port forwarding namespace ["a","b"]: not a string.'],
+  ['?namespace=a&namespace=b', 'Port forwarding service is required in query parameters'],
+  ['?namespace=a&namespace=b&service=c&k8sPort=1', 'Invalid port forwarding namespace ["a","b"]: not a string.'],
 ])('DELETE %s is refused', async (query, text) => {
   const { send } = await stage();
   expect(await send('DELETE', `${PATH}${query}`)).toEqual([400, text, 'text/plain']);
