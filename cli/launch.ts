@@ -10,10 +10,12 @@ import { type Detached, detach } from '../src/process/detach.ts';
 import { type Pace, realPace } from '../src/process/pace.ts';
 import { adoptPlaces } from '../src/storage/adoption.ts';
 import { makeDirectory } from '../src/storage/directory.ts';
+import { lockHolder } from '../src/storage/home-lock.ts';
 import { ioError } from '../src/storage/io-error.ts';
 import { homeOf } from './absence.ts';
 import type { GlobalFlags, Io } from './command.ts';
 import { checkDriver } from './driver-name.ts';
+import { failureIn } from './failure-line.ts';
 import { formatDuration } from './literals.ts';
 import { supportedPlatform } from './platform.ts';
 
@@ -44,9 +46,14 @@ const LOOK_MS = 2000;
 
 /**
  * Starts the service in the background and returns once its API answers. The service holds none of our streams.
- * @throws RdError with the service's own sentence when it ended instead; `ERR_DEADLINE` when it stays silent.
+ * @throws RdError with the service's own code and sentence when it ended instead; `ERR_DEADLINE` when it stays silent.
  */
 export async function launchService(input: LaunchInput): Promise<Connection> {
+  return (await launchOwn(input)).connection;
+}
+
+/** As `launchService`. `pid`: of the service; absent when another command was faster, and the service is not ours to end. */
+export async function launchOwn(input: LaunchInput): Promise<{ connection: Connection; pid?: number }> {
   const { io, pace = realPace, timeoutMs = 60_000 } = input;
   const here = homeOf(io);
   checkDriver(input.driver, io.env);
@@ -62,7 +69,10 @@ export async function launchService(input: LaunchInput): Promise<Connection> {
     // Order matters: what has ended by now may have given way to a service that another command started.
     const ended = child.ended();
     const connection = ended || textOf(here.connectionFile) !== stale ? await answering(io) : undefined;
-    if (connection) return connection;
+    if (connection) {
+      const { pid } = child;
+      return (await lockHolder(here.serviceLock))?.pid === pid ? { connection, pid } : { connection };
+    }
     if (ended && (await homeService(here)).kind !== 'passing') throw await endedEarly(child);
     if (io.signal.aborted) throw new RdError('ERR_CANCELLED', 'Interrupted while the service was starting.');
     if (pace.now() >= deadline) {
@@ -112,8 +122,9 @@ function program({ io, path }: LaunchInput): readonly string[] {
 function serveArguments({ power, idle, driver, noModalDialogs, globals, settings }: LaunchInput): string[] {
   return [
     'serve',
+    '--launched',
     `--power=${power}`,
-    ...(idle ? ['--idle'] : []),
+    ...(idle ? [`--idle=${process.pid}`] : []),
     ...(driver === undefined ? [] : [`--driver=${driver}`]),
     ...(globals.port ? [`--port=${globals.port}`] : []),
     ...(noModalDialogs ? ['--no-modal-dialogs'] : []),
@@ -147,12 +158,13 @@ async function answering(io: Io): Promise<Connection | undefined> {
 /** The sentence that the service printed before it ended, as an error of ours. */
 async function endedEarly(child: Detached): Promise<RdError> {
   const output = await child.output();
-  const said = output.slice(Math.max(0, output.lastIndexOf('Error: ')));
+  const { code = 'ERR_NOT_READY', said = output.slice(Math.max(0, output.lastIndexOf('Error: '))) } =
+    failureIn(output) ?? {};
   // The usage of `serve` is of no use to somebody who called another command.
   const [message, ...rest] = (said.split('\nUsage:\n', 1)[0] ?? '').trimEnd().split('\n');
   const details = rest.slice(0, -1);
   const advice = rest.at(-1);
-  return new RdError('ERR_NOT_READY', message?.replace(/^Error: /, '') || 'the service ended before it answered', {
+  return new RdError(code, message?.replace(/^Error: /, '') || 'the service ended before it answered', {
     details,
     ...(advice === undefined ? {} : { advice }),
   });

@@ -7,10 +7,13 @@ import { noArguments } from '../arguments.ts';
 import { defineCommand, type Io } from '../command.ts';
 import { checkDriver } from '../driver-name.ts';
 import { driverText } from '../driver-text.ts';
+import { failureLine } from '../failure-line.ts';
 import { showNotices } from '../notices.ts';
 import { supportedPlatform } from '../platform.ts';
 import { summaryText } from '../reset-summary.ts';
 
+/** Milliseconds between two looks at who started this process. */
+const PARENT_MS = 500;
 const POWERS = ['keep', 'started', 'stopped'] as const;
 
 export const serve = defineCommand({
@@ -33,7 +36,8 @@ real one that can run here. \`simulated\` runs nothing and is never chosen by it
     },
     adopt: { type: 'boolean', summary: ADOPT },
     power: { type: 'string', summary: 'Desired power to begin with', values: POWERS, hidden: true },
-    idle: { type: 'boolean', summary: 'Keep the backend off, whatever is desired', hidden: true },
+    idle: { type: 'integer', summary: 'Keep the backend off, and end with the process that started this', hidden: true },
+    launched: { type: 'boolean', summary: 'Say the code of what kept it from starting', hidden: true },
     'stop-left': { type: 'boolean', summary: 'Stop what a killed service left running, and end', hidden: true },
     settings: {
       type: 'string',
@@ -68,19 +72,22 @@ real one that can run here. \`simulated\` runs nothing and is never chosen by it
       self: io.self,
       adopt: flags.adopt === true,
       power: POWERS.find((power) => power === flags.power) ?? 'keep',
-      idle: flags.idle === true,
+      idle: flags.idle !== undefined,
       noModalDialogs,
       allowHosts: Array.isArray(flags['allow-host']) ? flags['allow-host'] : [],
       ...(driver === undefined ? {} : { driver }),
       ...(globals.port ? { port: globals.port } : {}),
       ...(settings === undefined ? {} : { settings }),
       ...(io.policies ? { policies: io.policies } : {}),
+    }).catch((error: unknown) => {
+      if (flags.launched && error instanceof RdError) io.err(failureLine(error.code));
+      throw error;
     });
     const status = await createClient(service.connection).status();
     io.err(`rdctl listens on http://127.0.0.1:${service.port}, ${driverText(status.driver)}\n`);
     showNotices(status, io);
-    await Promise.race([service.stopped, aborted(signal)]);
-    if (signal.aborted) await service.stop(String(signal.reason));
+    await Promise.race([service.stopped, aborted(signal), ...(flags.idle === undefined ? [] : [orphaned(flags.idle, signal)])]);
+    await service.stop(signal.aborted ? String(signal.reason) : 'the command that it worked for is gone');
     await service.stopped;
     const summary = service.resetSummary();
     if (!summary) return 0;
@@ -88,6 +95,18 @@ real one that can run here. \`simulated\` runs nothing and is never chosen by it
     return summary.failed.length === 0 ? 0 : 1;
   },
 });
+
+/** Resolves when the process that started this one has ended, however that was: nobody else ends a service of one command. */
+function orphaned(parent: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setInterval(() => {
+      if (process.ppid === parent && !signal.aborted) return;
+      clearInterval(timer);
+      resolve();
+    }, PARENT_MS);
+    timer.unref();
+  });
+}
 
 function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

@@ -1,7 +1,7 @@
 import { leafAt, setLeaf } from '../settings/leaf-paths.ts';
 import { copyOfObject } from '../settings/own.ts';
 import type { Settings } from '../settings/settings.gen.ts';
-import { invalidPolicy, type Policies } from './policy.ts';
+import { invalidPolicy, ofOwnProfile, type Policies } from './policy.ts';
 
 const PATH = 'kubernetes.version';
 
@@ -14,7 +14,7 @@ const PATH = 'kubernetes.version';
  */
 export function withOfferedVersion(
   settings: Settings,
-  { defaults, locked }: Policies,
+  { defaults, locked, own }: Policies,
   around: { firstRun: boolean; versions: readonly string[] | undefined; warnings: string[] },
 ): Settings {
   const { versions, firstRun, warnings } = around;
@@ -23,9 +23,10 @@ export function withOfferedVersion(
   if (versions === undefined || versions.length === 0 || version === '' || versions.includes(version)) return settings;
   if (locked && leafAt(locked.settings, PATH) !== undefined) {
     if (!enabled) return settings;
-    throw invalidPolicy(`Locked kubernetes version '${version}' isn't available. (${locked.source})`, [
+    const error = invalidPolicy(`Locked kubernetes version '${version}' isn't available. (${locked.source})`, [
       `Available are ${versions.slice(0, 10).join(', ')}${versions.length > 10 ? ', …' : ''}`,
     ]);
+    throw own ? ofOwnProfile(error) : error;
   }
   if (!firstRun || !defaults || leafAt(defaults.settings, PATH) === undefined) return settings;
   warnings.push(`${defaults.source}: kubernetes.version ${version} is not available; the default is used.`);

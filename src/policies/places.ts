@@ -3,11 +3,14 @@ import { COMPATIBLE } from '../product.ts';
 import type { Platform } from '../settings/field.ts';
 
 /** A place where an administrator, or a user, may put the two deployment profiles. */
-export type PolicyPlace =
-  /** Paths of two files. */
-  | { format: 'json' | 'plist'; defaults: string; locked: string }
+export type PolicyPlace = (
+  | /** Paths of two files. */ { format: 'json' | 'plist'; defaults: string; locked: string }
   /** A registry key with the sub-keys `Defaults` and `Locked`; the hive is `HKLM` or `HKCU`. */
-  | { format: 'registry'; key: string };
+  | { format: 'registry'; key: string }
+) & {
+  /** It is the user's, who can correct what is there. */
+  own?: true;
+};
 
 /** Variables that the user's own place depends on; no other place depends on any. */
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -24,7 +27,13 @@ export function policyPlaces(env: Environment, platform: Platform, homedir: stri
       return darwinPlaces(homedir);
     case 'win32':
       return [COMPATIBLE.policyKey, COMPATIBLE.olderPolicyKey].flatMap((key) =>
-        ['HKLM', 'HKCU'].map((hive): PolicyPlace => ({ format: 'registry', key: `${hive}\\${key}` })),
+        ['HKLM', 'HKCU'].map(
+          (hive): PolicyPlace => ({
+            format: 'registry',
+            key: `${hive}\\${key}`,
+            ...(hive === 'HKCU' ? { own: true } : {}),
+          }),
+        ),
       );
   }
 }
@@ -41,7 +50,7 @@ function linuxPlaces(env: Environment, homedir: string): PolicyPlace[] {
   return [
     filesIn(COMPATIBLE.policyDirectory, ''),
     filesIn(posix.join('/usr', COMPATIBLE.policyDirectory), ''),
-    ...(config === undefined ? [] : [filesIn(config, `${COMPATIBLE.directory}.`)]),
+    ...(config === undefined ? [] : [{ ...filesIn(config, `${COMPATIBLE.directory}.`), own: true as const }]),
   ];
 }
 
@@ -51,9 +60,13 @@ function filesIn(directory: string, prefix: string): PolicyPlace {
 }
 
 function darwinPlaces(homedir: string): PolicyPlace[] {
-  const own = posix.isAbsolute(homedir) ? [posix.join(homedir, 'Library', 'Preferences')] : [];
-  return ['/Library/Managed Preferences', '/Library/Preferences', ...own].map((directory) => {
+  const filesOf = (directory: string): PolicyPlace => {
     const path = (kind: string) => posix.join(directory, `${COMPATIBLE.policyDomain}.${kind}.plist`);
     return { format: 'plist', defaults: path('defaults'), locked: path('locked') };
-  });
+  };
+  const own = posix.isAbsolute(homedir) ? [posix.join(homedir, 'Library', 'Preferences')] : [];
+  return [
+    ...['/Library/Managed Preferences', '/Library/Preferences'].map(filesOf),
+    ...own.map((directory) => ({ ...filesOf(directory), own: true as const })),
+  ];
 }

@@ -19,6 +19,8 @@ export interface Policies {
   locked?: Policy;
   /** Sentences about what was passed over. */
   warnings: string[];
+  /** They are the user's own. */
+  own?: true;
   /** Every place that was looked at, best first, up to the one that was taken. */
   looked: string[];
 }
@@ -54,5 +56,16 @@ export function invalidPolicy(message: string, details: readonly string[] = [], 
     details,
     ...(cause === undefined ? {} : { cause }),
     advice: 'Ask the administrator of this computer to correct the deployment profile; nothing is started without it.',
+  });
+}
+
+/** The same about a profile of the user, who needs nobody to correct it. */
+export function ofOwnProfile(error: unknown): unknown {
+  if (!(error instanceof RdError) || error.code !== 'ERR_PROFILE_INVALID') return error;
+  const { code, message, details, cause } = error;
+  return new RdError(code, message, {
+    details,
+    cause,
+    advice: 'This deployment profile is your own: correct it or remove it; nothing is started until then.',
   });
 }

@@ -3,7 +3,7 @@ import { interpretPolicy } from './interpretation.ts';
 import { readJsonPolicy } from './json-policy.ts';
 import { type PolicyPlace, placeName } from './places.ts';
 import { readPlistPolicy } from './plist-policy.ts';
-import { invalidPolicy, type Policies, type PolicyHost, type WrittenPolicy } from './policy.ts';
+import { invalidPolicy, ofOwnProfile, type Policies, type PolicyHost, type WrittenPolicy } from './policy.ts';
 import type { PolicyPrograms } from './programs.ts';
 import { parseRegistryFile } from './registry-file.ts';
 import { type RegistryKey, subKey } from './registry-key.ts';
@@ -29,17 +29,27 @@ export async function readPolicies({ places, programs }: PolicySources, host: Po
   const looked: string[] = [];
   for (const place of places) {
     looked.push(placeName(place));
-    const { defaults, locked } = await pairAt(place, programs);
-    if (!defaults && !locked) continue;
-    const warnings: string[] = [];
-    return {
-      ...(defaults ? { defaults: interpretPolicy(defaults, { locked: false, host, warnings }) } : {}),
-      ...(locked ? { locked: interpretPolicy(locked, { locked: true, host, warnings }) } : {}),
-      warnings,
-      looked,
-    };
+    const found = await policiesAt(place, programs, host).catch((error: unknown) => {
+      throw place.own ? ofOwnProfile(error) : error;
+    });
+    if (found) return { ...found, ...(place.own ? { own: true } : {}), looked };
   }
   return { warnings: [], looked };
+}
+
+async function policiesAt(
+  place: PolicyPlace,
+  programs: PolicyPrograms,
+  host: PolicyHost,
+): Promise<Omit<Policies, 'looked'> | undefined> {
+  const { defaults, locked } = await pairAt(place, programs);
+  if (!defaults && !locked) return undefined;
+  const warnings: string[] = [];
+  return {
+    ...(defaults ? { defaults: interpretPolicy(defaults, { locked: false, host, warnings }) } : {}),
+    ...(locked ? { locked: interpretPolicy(locked, { locked: true, host, warnings }) } : {}),
+    warnings,
+  };
 }
 
 async function pairAt(place: PolicyPlace, programs: PolicyPrograms): Promise<Pair> {

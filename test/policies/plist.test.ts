@@ -37,9 +37,10 @@ test('managed preferences come first, then those of the computer, then those of 
     defaults: `${path}/${domain}.defaults.plist`,
     locked: `${path}/${domain}.locked.plist`,
   });
-  expect(policyPlaces({ HOME: '/elsewhere' }, 'darwin', '/Users/u')).toEqual(
-    ['/Library/Managed Preferences', '/Library/Preferences', '/Users/u/Library/Preferences'].map(files),
-  );
+  expect(policyPlaces({ HOME: '/elsewhere' }, 'darwin', '/Users/u')).toEqual([
+    ...['/Library/Managed Preferences', '/Library/Preferences'].map(files),
+    { ...files('/Users/u/Library/Preferences'), own: true },
+  ]);
   expect(policyPlaces({}, 'darwin', '')).toHaveLength(2);
 });
 

@@ -37,10 +37,11 @@ test('the places of the system come first and do not follow the environment', ()
     json('/etc/rancher-desktop/defaults.json', '/etc/rancher-desktop/locked.json'),
     json('/usr/etc/rancher-desktop/defaults.json', '/usr/etc/rancher-desktop/locked.json'),
   ];
-  const user = json('/home/u/.config/rancher-desktop.defaults.json', '/home/u/.config/rancher-desktop.locked.json');
+  const own = (defaults: string, locked: string) => ({ ...json(defaults, locked), own: true });
+  const user = own('/home/u/.config/rancher-desktop.defaults.json', '/home/u/.config/rancher-desktop.locked.json');
   expect(linux({ XDG_CONFIG_HOME: '/x', RDCTL_HOME: '/h' }, '/home/u')).toEqual([
     ...system,
-    json('/x/rancher-desktop.defaults.json', '/x/rancher-desktop.locked.json'),
+    own('/x/rancher-desktop.defaults.json', '/x/rancher-desktop.locked.json'),
   ]);
   expect(linux({}, '/home/u')).toEqual([...system, user]);
   expect(linux({ XDG_CONFIG_HOME: 'relative' }, '/home/u')).toEqual([...system, user]);
@@ -107,6 +108,20 @@ test.each([
       message: message.replace('FILE', file),
     });
   }
+});
+
+test('who is to correct a profile: its administrator, or the user in a place of the user', async () => {
+  write('a', 'locked', { version: 19, kubernetes: { enabled: 'x' } });
+  const code = 'ERR_PROFILE_INVALID';
+  const places = [{ ...place('a'), own: true as const }];
+  const administrator = /^Ask the administrator of this computer/;
+  await expect(read('a')).rejects.toMatchObject({ code, advice: expect.stringMatching(administrator) });
+  await expect(readPolicies({ places, programs: policyPrograms() }, HOST)).rejects.toMatchObject({
+    code,
+    message: expect.stringContaining(place('a').locked),
+    details: [expect.stringContaining("Error for field 'kubernetes.enabled'")],
+    advice: 'This deployment profile is your own: correct it or remove it; nothing is started until then.',
+  });
 });
 
 test('every bad field is named', async () => {

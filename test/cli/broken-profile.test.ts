@@ -1,0 +1,55 @@
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { failureIn, failureLine } from '../../cli/failure-line.ts';
+import { builtTool } from '../helpers/built-tool.ts';
+import { rdctlProgram } from '../helpers/cli.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const tool = builtTool();
+const PROFILE = JSON.stringify({ version: 19, images: { showAll: false } });
+
+test('a deployment profile with a mistake is one error in every command, and the classic exit code in a classic one', {
+  timeout: 60_000,
+}, async () => {
+  const home = temporaryDirectory();
+  const config = join(home, 'xdg');
+  const locked = join(config, 'rancher-desktop.locked.json');
+  mkdirSync(config);
+  writeFileSync(locked, '{"version":19,"kubernetes":{"enabled":"x"}}');
+  const env = { RDCTL_HOME: join(home, 'rdctl'), RDCTL_DRIVER: 'simulated', XDG_CONFIG_HOME: config };
+  const said = [
+    `Error: Error in deployment file ${locked}:`,
+    `Error for field 'kubernetes.enabled': expecting value of type boolean, got a string "x"`,
+    'This deployment profile is your own: correct it or remove it; nothing is started until then.',
+    '',
+  ].join('\n');
+  for (const [exit, ...argv] of [
+    [3, 'plan', '-f', '-'],
+    [3, 'explain', 'kubernetes.enabled'],
+    [3, 'apply', '-f', '-'],
+    [1, 'start'],
+  ] as const) {
+    const outcome = await rdctlProgram(argv, { entry: tool.entry(), env, stdin: PROFILE });
+    expect([argv, outcome.exit]).toEqual([argv, exit]);
+    expect(outcome.err.endsWith(said), outcome.err).toBe(true);
+  }
+  const { exit, out } = await rdctlProgram(['apply', '-f', '-', '-o', 'json'], {
+    entry: tool.entry(),
+    env,
+    stdin: PROFILE,
+  });
+  expect([exit, JSON.parse(out).code]).toEqual([3, 'ERR_PROFILE_INVALID']);
+  expect(readdirSync(join(home, 'rdctl'))).not.toContain('config');
+});
+
+test('the code of a failure is found in front of its text, and nowhere else', () => {
+  const text = 'Error: this\nAdvice.\n';
+  expect(failureIn(`earlier words\n${failureLine('ERR_PORT_IN_USE')}${text}`)).toEqual({
+    code: 'ERR_PORT_IN_USE',
+    said: text,
+  });
+  for (const other of ['', text, 'The service did not start: ERR_', 'The service did not start: toString\nx']) {
+    expect(failureIn(other)).toBeUndefined();
+  }
+});
