@@ -111,7 +111,7 @@ export async function applyNow(options: ApplyOptions): Promise<void> {
           checkFresh?.(wanted.saved, plan, { settings, locks: await client.locked(), power, generation });
         }
         if (plan.changes.length === 0) return;
-        await keepWayBack(client, where, { target, settings: live.settings, power });
+        await keepWayBack(client, where, { target, settings: live.settings, power }, io.signal);
       },
       onEvent(event) {
         if (event.type === 'sent') sent = true;
@@ -159,9 +159,12 @@ async function keepWayBack(
   client: Client,
   where: Places,
   found: { target: Target; settings: JsonObject; power: 'started' | 'stopped' },
+  signal: AbortSignal,
 ): Promise<void> {
-  const { keepPrevious } = await import('../src/client/previous.ts');
-  const forwards = await client.portForwards();
+  const [{ keepPrevious }, forwards] = await Promise.all([
+    import('../src/client/previous.ts'),
+    client.portForwards({ signal }),
+  ]);
   const portForwards = forwards?.portForwards.map(({ namespace, service, k8sPort, hostPort }) => ({
     namespace,
     service,
