@@ -63,21 +63,21 @@ export function createHostIntegration(input: IntegrationInput): FollowingIntegra
   let unfollow = () => {};
 
   function pursue(): void {
-    if (closed || work) return;
-    work = catchUp().finally(() => {
-      work = undefined;
-      // A wish that came after the last look found somebody at work.
-      if (!isDeepStrictEqual(wish, done)) pursue();
-    });
+    if (!closed && !work && !isDeepStrictEqual(wish, done)) work = catchUp();
   }
 
+  /** Only to be called when there is something to do. With the last look ends the work: a later wish begins it anew. */
   async function catchUp(): Promise<void> {
-    while (!closed && !isDeepStrictEqual(wish, done)) {
-      const next = wish;
-      const found = await fulfil(next, done, targets as IntegrationTargets, log);
-      const parts = new Set(found.map(({ part }) => part));
-      outcomes = [...outcomes.filter(({ part }) => !parts.has(part)), ...found];
-      done = next;
+    try {
+      while (!closed && !isDeepStrictEqual(wish, done)) {
+        const next = wish;
+        const found = await fulfil(next, done, targets as IntegrationTargets, log);
+        const parts = new Set(found.map(({ part }) => part));
+        outcomes = [...outcomes.filter(({ part }) => !parts.has(part)), ...found];
+        done = next;
+      }
+    } finally {
+      work = undefined;
     }
   }
 
