@@ -33,6 +33,10 @@ export interface Shell {
   /** A file or a whole tree; harmless when missing. */
   remove(path: string): Promise<void>;
   makeDirectory(path: string): Promise<void>;
+  /** Makes the directories that are missing above a file in a place that is not ours. Returns the topmost of them, if any was. */
+  makeWay(path: string): Promise<string | undefined>;
+  /** Takes the directories above that file away again, from `top` on, as far as they are empty. True when `top` is gone. */
+  removeWay(path: string, top: string): Promise<boolean>;
   /** A socket on this host that leads to that socket in the machine. */
   localSocket(path: string): Promise<string>;
   /**

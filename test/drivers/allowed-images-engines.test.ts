@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { containerdEngine } from '../../src/drivers/engines/containerd.ts';
+import { engineRecord } from '../../src/drivers/engines/engine-record.ts';
 import { mobyEngine } from '../../src/drivers/engines/moby.ts';
 import { gatewayEnvironment, mobyConfig, mobyPlaces } from '../../src/drivers/engines/moby-config.ts';
 import { RdError } from '../../src/errors.ts';
@@ -109,6 +110,20 @@ describe('moby with a list of allowed images', () => {
     await expect(starting).rejects.toMatchObject({ code: 'ERR_PORT_IN_USE' });
     expect(events).toEqual(['offer port 4000']);
     expect([...offers]).toEqual([]);
+  });
+
+  test('takes the directories away again that it made for its plugin, and no others', async () => {
+    const { shell, events, files } = scriptedShell();
+    const record = engineRecord(shell, '/s/run/moby.json');
+    const { pluginSpec } = mobyPlaces(PLACES);
+    for (const made of [undefined, '/etc/docker/plugins']) {
+      events.length = 0;
+      files.set(pluginSpec, 'unix:///x');
+      await record.write({ spec, ...(made === undefined ? {} : { made }) });
+      await mobyEngine(shell, '/g').perform({ do: 'stop' }, NEVER);
+      expect(files.has(pluginSpec)).toBe(false);
+      expect(events).toEqual(made === undefined ? ['clear'] : ['clear', `remove way ${made}`]);
+    }
   });
 
   test('names its plugin after the instance, and only when there is a list', () => {

@@ -117,6 +117,7 @@ describe('configuration', () => {
       'ip-masq': false,
       'ip-forward': false,
       group: 'root',
+      'deprecated-key-path': '/s/data/moby/key.json',
       'default-address-pools': [{ base: '10.9.0.0/16', size: 24 }],
     });
     expect(config).not.toHaveProperty('features');

@@ -51,6 +51,11 @@ export function scriptedShell() {
       for (const file of files.keys()) if (file === path || file.startsWith(`${path}/`)) files.delete(file);
     },
     makeDirectory: async () => undefined,
+    makeWay: async () => undefined,
+    async removeWay(path, top) {
+      events.push(`remove way ${top}`);
+      return ![...files.keys()].some((file) => file !== path && file.startsWith(`${top}/`));
+    },
     localSocket: async (path) => path,
     log: (_level, message, values) => logged.push({ message, ...values }),
     environment: {},

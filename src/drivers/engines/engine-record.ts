@@ -8,6 +8,8 @@ export interface StartedEngine {
   spec: EngineSpec;
   /** The gateway to registries that the engine, or its clients, were told about. */
   gateway?: Gateway;
+  /** Topmost directory that had to be made for a file outside of our places. */
+  made?: string;
 }
 
 /**
@@ -26,7 +28,7 @@ export function engineRecord(shell: Shell, file: string): EngineRecord {
       const text = await shell.read(file);
       return text === undefined ? undefined : (parseRecord(text) ?? 'unreadable');
     },
-    write: ({ spec, gateway }) => shell.write(file, `${JSON.stringify({ ...spec, gateway })}\n`),
+    write: ({ spec, gateway, made }) => shell.write(file, `${JSON.stringify({ ...spec, gateway, made })}\n`),
     remove: () => shell.remove(file),
   };
 }
@@ -51,7 +53,7 @@ function parseRecord(text: string): StartedEngine | undefined {
   if (!Array.isArray(patterns)) return undefined;
   const texts = patterns.filter((pattern) => typeof pattern === 'string');
   const spec = { name, storageDriver, webAssembly: value.webAssembly, allowedImages: { enabled, patterns: texts } };
-  return { spec, ...(gateway ? { gateway } : {}) };
+  return { spec, ...(gateway ? { gateway } : {}), ...(typeof value.made === 'string' ? { made: value.made } : {}) };
 }
 
 function gatewayOf(value: unknown): Gateway | undefined {

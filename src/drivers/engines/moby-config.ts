@@ -55,6 +55,8 @@ export function mobyConfig(spec: EngineSpec, places: MobyPlaces, network: Engine
   return {
     'data-root': places.data,
     'exec-root': places.exec,
+    // Release 20.10 makes one, by default in /etc/docker; newer ones make none and pass the word over.
+    'deprecated-key-path': join(places.data, 'key.json'),
     pidfile: places.pidFile,
     hosts: [`unix://${places.socket}`],
     // The default group would let members of the system's `docker` group in.

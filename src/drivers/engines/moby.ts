@@ -66,7 +66,7 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
         return { state: 'unresponsive', message: 'dockerd answers without asking the list of allowed images' };
       }
       // A service that was killed during a start may have left it.
-      await shell.remove(places.pluginSpec);
+      await withdrawSpec();
     }
     const endpoint = `unix://${socket}`;
     return { state: 'running', spec: started.spec, endpoint, ...(await mobyFacts(socket, signal)) };
@@ -91,7 +91,7 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     await untilReady(shell, dockerd, () => answersPing(socket, signal, 2_000), READY_MS, signal);
     if (gateway === undefined) return;
     // dockerd keeps in mind where its plugin is. Other dockerds of the machine look at the same files, and would wait for it.
-    await shell.remove(places.pluginSpec);
+    await withdrawSpec();
     if (guard.questions() === before) throw await unasked(signal);
   }
 
@@ -107,9 +107,19 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
   async function openGuard(spec: EngineSpec): Promise<Gateway | undefined> {
     if (!spec.allowedImages.enabled) return undefined;
     const gateway = await guard.hold(spec.allowedImages.patterns);
-    await record.write({ spec, gateway });
+    const made = await shell.makeWay(places.pluginSpec);
+    await record.write({ spec, gateway, ...(made === undefined ? {} : { made }) });
     await shell.write(places.pluginSpec, `unix://${places.pluginSocket}\n`);
     return gateway;
+  }
+
+  /** With the directories that were made for it; those that another has put something into stay. */
+  async function withdrawSpec(): Promise<void> {
+    await shell.remove(places.pluginSpec);
+    const started = await record.read();
+    if (started === undefined || started === 'unreadable' || started.made === undefined) return;
+    const { made, ...rest } = started;
+    if (await shell.removeWay(places.pluginSpec, made)) await record.write(rest);
   }
 
   /** Also clears what a killed engine left: the record tells that there may be something. */
@@ -120,7 +130,7 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     await shell.clear(area);
     // Not before: dockerd asks the plugin until it has ended.
     await guard.release();
-    await shell.remove(places.pluginSpec);
+    await withdrawSpec();
     await shell.remove(places.run);
     await record.remove();
   }

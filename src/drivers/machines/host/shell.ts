@@ -11,6 +11,7 @@ import type { Run } from './commands.ts';
 import { clearLeftovers, findLeftovers } from './leftovers.ts';
 import { offer } from './offer.ts';
 import type { HostPlaces } from './places.ts';
+import { makeWay, removeWay } from './way.ts';
 
 export interface HostShellParts {
   places: HostPlaces;
@@ -54,6 +55,8 @@ export function hostShell({ places, logs, run, environment, pace, network, log }
       await mkdir(path, { recursive: true, mode: 0o700 });
       await chmod(path, 0o700);
     },
+    makeWay,
+    removeWay,
     localSocket: async (path) => path,
     leftovers: findLeftovers,
     clear: (area) => clearLeftovers(area, run, pace),

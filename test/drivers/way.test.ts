@@ -1,0 +1,27 @@
+import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { makeWay, removeWay } from '../../src/drivers/machines/host/way.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+test('directories that were made for a file go with it, those that were there stay', async () => {
+  const there = temporaryDirectory();
+  const top = join(there, 'a');
+  const file = join(top, 'b', 'file');
+  expect(await makeWay(file)).toBe(top);
+  expect(statSync(top).mode & 0o777).toBe(0o700);
+  expect(await makeWay(file)).toBeUndefined();
+  expect(await removeWay(file, top)).toBe(true);
+  expect([existsSync(top), existsSync(there)]).toEqual([false, true]);
+  // Somebody else has done it.
+  expect(await removeWay(file, top)).toBe(true);
+});
+
+test('one that another has put something into stays, with those above it', async () => {
+  const there = temporaryDirectory();
+  const file = join(there, 'a', 'b', 'file');
+  mkdirSync(join(there, 'a', 'b'), { recursive: true });
+  writeFileSync(join(there, 'a', 'other'), '');
+  expect(await removeWay(file, join(there, 'a'))).toBe(false);
+  expect([existsSync(join(there, 'a', 'b')), existsSync(join(there, 'a', 'other'))]).toEqual([false, true]);
+});
