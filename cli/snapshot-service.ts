@@ -93,6 +93,8 @@ async function underSignal(client: Client, { caller, json, cancelling, cutOff, w
 }
 
 const LOOK_MS = 400;
+/** How long a killed service may take to be gone. */
+const DYING_MS = 3000;
 const CLEAR_LINE = '\r\u001b[2K';
 
 /** One line on the terminal that says what is being done. Returns what ends it. */
@@ -120,7 +122,14 @@ function showProgress(client: Client, io: Io): () => Promise<void> {
 /** Whether a request broke off because the service of this home is no more. */
 async function hasEnded({ connection }: Client, error: RdError, { globals, io }: Caller): Promise<boolean> {
   if (connection.foreign || namesService(globals, io)) return false;
-  return (error.code === 'ERR_CONNECTION' || error.code === 'ERR_NOT_RUNNING') && !(await serviceLives(io));
+  if (error.code !== 'ERR_CONNECTION' && error.code !== 'ERR_NOT_RUNNING') return false;
+  // A process that is killed closes its connections some time before it is gone.
+  const deadline = realPace.now() + DYING_MS;
+  while (await serviceLives(io)) {
+    if (realPace.now() >= deadline) return false;
+    await realPace.sleep(LOOK_MS / 10);
+  }
+  return true;
 }
 
 async function serviceLives(io: Io): Promise<boolean> {
