@@ -36,7 +36,7 @@ async function removeRefused(input: ExtensionsInput, signal: AbortSignal): Promi
 
 async function installMissing(input: ExtensionsInput, signal: AbortSignal): Promise<void> {
   const { files, log } = input;
-  const present = await files.versions();
+  const present = await files.readable();
   const { installed, allowed } = input.settings();
   for (const [name, tag] of Object.entries(installed)) {
     if (present.get(name) === tag) continue;

@@ -18,6 +18,8 @@ export interface ExtensionRecord {
 export interface ExtensionDirectory {
   /** Installed version by image name. */
   versions(): Promise<ReadonlyMap<string, string>>;
+  /** As `versions`, without those that `read` would refuse: what has to be laid out again is not there. */
+  readable(): Promise<ReadonlyMap<string, string>>;
   /** Throws `ERR_IO` when a file of it is missing or damaged. */
   read(name: string): Promise<ExtensionRecord>;
   /** An empty directory to lay out an extension in. */
@@ -50,25 +52,36 @@ export function extensionDirectory(root: string): ExtensionDirectory {
     });
   }
 
+  async function versions(): Promise<Map<string, string>> {
+    const found = new Map<string, string>();
+    for (const entry of await entries()) {
+      const name = nameOf(entry);
+      if (name === undefined) continue;
+      const version = await readFile(join(root, entry, 'version.txt'), 'utf8').catch(() => undefined);
+      if (version !== undefined && isImageTag(version)) found.set(name, version);
+    }
+    return found;
+  }
+
+  async function read(name: string): Promise<ExtensionRecord> {
+    const directory = placeOf(name);
+    const [version, metadata, labels] = await Promise.all([
+      text(join(directory, 'version.txt')),
+      document(join(directory, 'metadata.json')),
+      document(join(directory, 'labels.json')),
+    ]);
+    return { version, metadata: { ...metadata, vm: metadata.vm ?? {} }, labels };
+  }
+
   return {
-    async versions() {
-      const found = new Map<string, string>();
-      for (const entry of await entries()) {
-        const name = nameOf(entry);
-        if (name === undefined) continue;
-        const version = await readFile(join(root, entry, 'version.txt'), 'utf8').catch(() => undefined);
-        if (version !== undefined && isImageTag(version)) found.set(name, version);
+    versions,
+    read,
+    async readable() {
+      const found = await versions();
+      for (const name of [...found.keys()]) {
+        await read(name).catch(() => found.delete(name));
       }
       return found;
-    },
-    async read(name) {
-      const directory = placeOf(name);
-      const [version, metadata, labels] = await Promise.all([
-        text(join(directory, 'version.txt')),
-        document(join(directory, 'metadata.json')),
-        document(join(directory, 'labels.json')),
-      ]);
-      return { version, metadata: { ...metadata, vm: metadata.vm ?? {} }, labels };
     },
     async stage() {
       await makeDirectory(root);

@@ -180,11 +180,15 @@ function bytesOf(chunk: unknown): Buffer {
   throw new TypeError('an archive gives bytes');
 }
 
+/** What no file of an extension is called: a terminal would obey it. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const CONTROL = /[\0-\x1f\x7f\\]/;
+
 /** The name without its first part, and with no part that could lead anywhere else. */
 function pathBelow(name: string): string {
   const parts = name.replace(/\/+$/, '').split('/');
   if (parts[0] === '.') parts.shift();
-  const unsafe = parts.some((part) => part === '' || part === '.' || part === '..' || /[\0\\]/.test(part));
+  const unsafe = parts.some((part) => part === '' || part === '.' || part === '..' || CONTROL.test(part));
   if (unsafe || (process.platform === 'win32' && name.includes(':')))
     throw bad(name, 'it is no name below a directory');
   return parts.slice(1).join('/');

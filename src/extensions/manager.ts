@@ -47,7 +47,7 @@ export async function openExtensions(input: ExtensionsInput): Promise<Extensions
     const tag = image.tag ?? (await tagFor(image, engine.images, input, signal));
     checkAllowed(id, { ...image, tag }, input);
     const { installed } = input.settings();
-    const present = (await files.versions()).get(image.name);
+    const present = (await files.readable()).get(image.name);
     if (present === tag && installed[image.name] === tag) return { outcome: 'unchanged', version: tag, leftOut: [] };
     checkUnlocked(input);
     let leftOut: string[] = [];

@@ -1,11 +1,17 @@
 import { posix } from 'node:path';
 import { isObject, isTooDeep, type JsonObject, type JsonValue } from '../json.ts';
 import type { Platform } from '../settings/field.ts';
+import { parseImageReference } from '../settings/image-reference.ts';
 
 /** Bytes that `metadata.json` of an image may have. */
 export const METADATA_LIMIT = 1024 * 1024;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: a terminal would obey a name with one
+const CONTROL = /[\0-\x1f\x7f]/;
 /** Characters of a path in it: as many as the kernel takes. */
 const MOST_PATH = 4096;
+
+/** What stands for the image of the extension itself. */
+export const OWN_IMAGE = /\$\{?DESKTOP_PLUGIN_IMAGE\}?/g;
 
 /** What `metadata.json` of an extension asks for (api facts, 14.4). */
 export interface Metadata {
@@ -66,6 +72,9 @@ function read(document: JsonObject, platform: Platform): Metadata {
 function machineOf(vm: JsonObject): Metadata['vm'] {
   const { image, composefile } = vm;
   if (image !== undefined && (typeof image !== 'string' || image === '')) throw new Mistake('"vm.image" is not a name');
+  if (image !== undefined && !parseImageReference(image.replaceAll(OWN_IMAGE, 'image'))) {
+    throw new Mistake(`"vm.image" is not the name of an image: ${JSON.stringify(image)}`);
+  }
   if (image !== undefined && composefile !== undefined) throw new Mistake('"vm" has both an image and a composefile');
   return {
     ...(image === undefined ? {} : { image }),
@@ -124,7 +133,7 @@ function leftOut(vm: JsonObject, host: JsonObject, platform: Platform): string[]
 /** A path in the image, normalised and below its root. `..` is refused even where it would stay inside. */
 function pathIn(value: JsonValue | undefined, where: string): string {
   if (value === undefined) throw new Mistake(`"${where}" is missing`);
-  if (typeof value !== 'string' || value === '' || value.includes('\0')) throw new Mistake(`"${where}" is not a path`);
+  if (typeof value !== 'string' || value === '' || CONTROL.test(value)) throw new Mistake(`"${where}" is not a path`);
   if (value.length > MOST_PATH) throw new Mistake(`"${where}" is longer than ${MOST_PATH} characters`);
   if (value.split('/').includes('..')) throw new Mistake(`"${where}" has ".." in it: ${JSON.stringify(value)}`);
   const path = posix.normalize(`/${value}`).replace(/\/$/, '');

@@ -7,12 +7,10 @@ import { isObject, type JsonObject } from '../json.ts';
 import type { Platform } from '../settings/field.ts';
 import { parseImageReference, wholeName } from '../settings/image-reference.ts';
 import { type Budget, extract, fullBudget, readFileOf } from './extract.ts';
-import { METADATA_LIMIT, type Metadata, parseMetadata } from './metadata.ts';
+import { METADATA_LIMIT, type Metadata, OWN_IMAGE, parseMetadata } from './metadata.ts';
 import { failedInstall, invalidMetadata } from './refusals.ts';
 
 const COMPOSE_LIMIT = 1024 * 1024;
-/** The name that extensions use for the image that they came in. */
-const OWN_IMAGE = /\$\{?DESKTOP_PLUGIN_IMAGE\}?/g;
 
 export interface StagingInput {
   image: OpenImage;

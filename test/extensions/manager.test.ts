@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import type { ImageStore } from '../../src/drivers/driver.ts';
 import { RdError } from '../../src/errors.ts';
 import type { ExtensionsInput } from '../../src/extensions/contract.ts';
-import { extensionDirectory } from '../../src/extensions/directory.ts';
+import { extensionDirectory, idOf } from '../../src/extensions/directory.ts';
 import { openExtensions } from '../../src/extensions/manager.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
@@ -75,6 +75,20 @@ describe('when an engine comes up', () => {
     await extensions.idle();
     expect(Object.keys(await extensions.list())).toEqual(['org/one']);
     expect(state.installed).toEqual({ 'org/one': '1' });
+  });
+
+  test('one whose files were damaged is laid out again, by the engine or by hand', async () => {
+    const { extensions, root } = await world({ [ONE]: GOOD }, { installed: { 'org/one': '1' } });
+    const damage = () => writeFileSync(join(root, idOf('org/one'), 'metadata.json'), '{x');
+    for (const mend of [() => extensions.engineIsUp(), () => extensions.install('org/one:1')]) {
+      extensions.engineIsUp();
+      await extensions.idle();
+      damage();
+      expect(await extensions.list()).toEqual({});
+      await mend();
+      await extensions.idle();
+      expect(Object.keys(await extensions.list())).toEqual(['org/one']);
+    }
   });
 
   test('one that is away keeps its entry, one that is broken loses it', async () => {

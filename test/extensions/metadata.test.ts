@@ -61,6 +61,8 @@ describe('refused, with the reason', () => {
     [{ icon: 'i', vm: 'x' }, /"vm" is not an object/],
     [{ icon: 'i', vm: { image: 1 } }, /"vm\.image" is not a name/],
     [{ icon: 'i', vm: { image: 'x', composefile: 'y' } }, /both/],
+    [{ icon: 'i', vm: { image: '../../x y' } }, /"vm\.image" is not the name of an image/],
+    [{ icon: 'a\u001b[31m' }, /"icon" is not a path/],
     [{ icon: 'i', host: 'x' }, /"host" is not an object/],
     [{ icon: 'i', host: { binaries: {} } }, /"host\.binaries" is not a list/],
     [{ icon: 'i', host: { binaries: [{ linux: 'x' }] } }, /linux" is not a list/],
