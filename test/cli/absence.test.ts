@@ -126,11 +126,12 @@ test('a wrong password has one sentence in every command', async () => {
     ['init'],
     ['start'],
   ];
-  for (const argv of [...commands, ['apply', '-f', '-'], ['shutdown'], ['api', 'settings']]) {
+  for (const argv of [...commands, ['apply', '-f', '-'], ['shutdown'], ['api', 'settings'], ['extension', 'ls']]) {
     const { exit, err } = await rdctl(argv, { env: wrong, stdin: PROFILE });
     expect([argv, exit]).toEqual([argv, 1]);
     expect(err).toMatch(
-      /^Error: 401 Unauthorized: user\/password not accepted by http:\/\/127\.0\.0\.1:\d+ for the user "user" with the password of RDCTL_PASSWORD\nCorrect RDCTL_PASSWORD, or unset it to use that of \S+app-engine\.json\.\n$/,
+      // What shows an answer of any status has the sentence behind that.
+      /^(?:Error: |Unauthorized\n)?401 Unauthorized: user\/password not accepted by http:\/\/127\.0\.0\.1:\d+ for the user "user" with the password of RDCTL_PASSWORD\nCorrect RDCTL_PASSWORD, or unset it to use that of \S+app-engine\.json\.\n$/,
     );
   }
 });
