@@ -5,6 +5,7 @@ import type { ApiContext } from './api/context.ts';
 import { createDesiredStore } from './api/desired-store.ts';
 import { bindListener } from './api/listener.ts';
 import { createTransientStore } from './api/transient-settings.ts';
+import { homeService } from './client/home-service.ts';
 import { RdError } from './errors.ts';
 import { withOfferedVersion } from './policies/kubernetes-version.ts';
 import { PRODUCT } from './product.ts';
@@ -30,7 +31,7 @@ import { backendLock } from './storage/backend-lock.ts';
 import { noteFailedStart, noteProgress } from './storage/background-log.ts';
 import { removeConnectionFile, writeConnectionFile } from './storage/connection-file.ts';
 import { checkPlaces } from './storage/factory-reset.ts';
-import { lockHolder, lockHome } from './storage/home-lock.ts';
+import { lockHome } from './storage/home-lock.ts';
 import type { LogFile } from './storage/log-file.ts';
 import { openLog } from './storage/log-file.ts';
 import { identityOf, places } from './storage/places.ts';
@@ -64,8 +65,8 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   const here = places(env, platform, homedir());
   checkDriverName(options);
   const adopted = await adoptPlaces(here, { adopt: options.adopt ?? false, now: Date.now() });
-  // What an earlier service could not stop is still to be stopped, also when this one does not get that far.
-  let backendStopped = (await lockHolder(here.serviceLock))?.left !== true;
+  // What an earlier service did not stop is still to be stopped, also when this one does not get that far.
+  let backendStopped = (await homeService(here)).kind !== 'left';
   const lock = await lockHome(here.serviceLock, here.data);
   undo.push(['lock', () => (backendStopped ? lock.release() : lock.leave())]);
   await refuseRunning(here);

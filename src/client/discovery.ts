@@ -111,12 +111,19 @@ async function defaultFile(
   return readConnectionFile(here.foreignConnectionFile, true);
 }
 
-/** In drop-in mode the file has the other application's name: it is ours while a service of ours has written it. */
-async function belongsToOther({ dropIn, serviceLock }: Places): Promise<boolean> {
+/**
+ * In drop-in mode the file has the other application's name: it is ours while a service of ours has written it, and nobody's once
+ * who wrote it has ended, whatever program listens on its port since.
+ */
+async function belongsToOther({ dropIn, serviceLock, connectionFile }: Places): Promise<boolean> {
   if (dropIn === undefined) return false;
-  const { lockHolder } = await import('../storage/home-lock.ts');
+  const [{ lockHolder }, { isStale }] = await Promise.all([
+    import('../storage/home-lock.ts'),
+    import('../storage/connection-file.ts'),
+  ]);
   const holder = await lockHolder(serviceLock);
-  return !(holder?.alive && holder.announced);
+  if (holder?.alive) return !holder.announced;
+  return !(await isStale(connectionFile, holder?.pid));
 }
 
 async function explicitFile(path: string): Promise<ConnectionFile> {

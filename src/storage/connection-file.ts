@@ -32,17 +32,20 @@ export async function removeConnectionFile(path: string, pid: number, port: numb
   }
 }
 
-/**
- * Removes what a killed service has left there: the file of the process `pid`, of one that has ended, or of nobody. That of another
- * living process is left alone.
- */
-export async function removeStaleConnectionFile(
+/** True when the process that the file names has ended, or is `pid`, which is known to have. A file that cannot be read is not. */
+export async function isStale(
   path: string,
   pid: number | undefined,
   processes: Pick<ProcessTable, 'isAlive'> = processTable,
-): Promise<void> {
+): Promise<boolean> {
+  const owner = pidIn(await readIfThere(path).catch(() => undefined));
+  return owner !== undefined && (owner === pid || !(await processes.isAlive({ pid: owner })));
+}
+
+/** Removes what a killed service has left there, `pid` if that is known, and what names nobody. That of a living process stays. */
+export async function removeStaleConnectionFile(path: string, pid: number | undefined): Promise<void> {
   const owner = pidIn(await readIfThere(path));
-  if (owner !== undefined && owner !== pid && (await processes.isAlive({ pid: owner }))) return;
+  if (owner !== undefined && !(await isStale(path, pid))) return;
   await rm(path, { force: true }).catch((cause: unknown) => {
     throw ioError('remove', path, cause);
   });

@@ -147,3 +147,18 @@ test('outside WSL nobody is asked for the Windows directory', async () => {
   });
   expect(connection.file).toBe(foreign);
 });
+
+test('in drop-in mode a file is of the other application, unless who wrote it has ended', async () => {
+  const base = temporaryDirectory();
+  const env = { XDG_DATA_HOME: base, RDCTL_COMPAT: 'rancher-desktop' };
+  const file = join(base, 'rancher-desktop', 'rd-engine.json');
+  mkdirSync(dirname(file), { recursive: true });
+  for (const [pid, foreign] of [
+    [undefined, true],
+    [process.pid, true],
+    [2 ** 30, false],
+  ] as const) {
+    writeFileSync(file, JSON.stringify({ user: 'u', password: 'p', port: 6107, pid }));
+    expect(await discover({}, env, 'linux', { homedir: base })).toMatchObject({ file, foreign });
+  }
+});

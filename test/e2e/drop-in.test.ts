@@ -1,9 +1,12 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer as createHttpServer } from 'node:http';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { hostPlaces } from '../../src/drivers/machines/host/places.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { rdctlProgram } from '../helpers/cli.ts';
+import { hostTraces } from '../helpers/host-instance.ts';
 import { whyNoRealEngine } from '../helpers/real-programs.ts';
 import { fingerprint, type UserHome, userHome } from '../helpers/user-home.ts';
 
@@ -147,5 +150,45 @@ test.skipIf(reason !== undefined)(
     expect(existsSync(user.at('.rd', 'bin', 'rdctl'))).toBe(true);
     expect(await user.rdctl('reset', '--factory', '--cache')).toMatchObject({ exit: 0 });
     expect(fingerprint(user.home)).toEqual(before);
+  },
+);
+
+function listensAt(server: Server, port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    server.once('error', () => resolve(false));
+    server.listen(port, '127.0.0.1', () => resolve(true));
+  });
+}
+
+test.skipIf(reason !== undefined)(
+  'what a killed service left is stopped and reset while another program has its port and a profile has a mistake',
+  { timeout: 120_000 },
+  async () => {
+    const user = userHome(entry(), COMPAT);
+    const driver = user.at('.local', 'state', 'rancher-desktop', 'drivers', 'host');
+    const locked = user.at('.config', 'rancher-desktop.locked.json');
+    const file = data(user, 'rd-engine.json');
+    for (const argv of [['shutdown'], ['reset', '--factory']]) {
+      rmSync(locked, { force: true });
+      expect(await user.rdctl('start', '--driver', 'host', '--wait', '--port', PORT)).toMatchObject({ exit: 0 });
+      const { pid } = JSON.parse(readFileSync(file, 'utf8'));
+      process.kill(pid, 'SIGKILL');
+      const other = createHttpServer((_, answer) => void answer.end('<html>'));
+      // The system takes its time to give the port back.
+      await expect.poll(() => listensAt(other, Number(PORT)), { timeout: 10_000 }).toBe(true);
+      try {
+        writeFileSync(locked, '{"version":19,"kubernetes":{"enabled":"x"}}');
+        expect(await user.rdctl('start', '--port', PORT)).toMatchObject({ exit: 1, out: '' });
+        expect((await hostTraces(driver)).length).toBeGreaterThan(0);
+        const { exit, err } = await user.rdctl(...argv);
+        expect([argv, exit, err]).toEqual([argv, 0, expect.stringContaining('taking it over to stop it.')]);
+        const { tag } = hostPlaces(driver);
+        const traces = (await hostTraces(driver)).filter((line) => !line.startsWith('-A RDCTL-') || line.includes(tag));
+        expect(traces).toEqual([]);
+        expect(existsSync(config(user, 'settings.json'))).toBe(argv[0] === 'shutdown');
+      } finally {
+        await new Promise((resolve) => other.close(resolve));
+      }
+    }
   },
 );
