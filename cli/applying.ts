@@ -20,7 +20,7 @@ import { requireNamed } from './targets.ts';
 import type { View } from './views/view.ts';
 
 /** The state that is asked for. */
-export interface Asked {
+interface Asked {
   request: PlanRequest;
   /** Absent where they should come back and nobody knows which there were. */
   portForwards?: WantedForwards;

@@ -57,7 +57,7 @@ export const OLD = { 'data/deep/image': 'of now', disk: 'disk of now', settings:
 export const NEW = { 'data/image': 'of then', cluster: 'cluster of then', settings: 'after' };
 export const REPLACED = { 'data.before-restore/deep/image': 'of now', 'disk.before-restore': 'disk of now' };
 
-export function tree(top: string): Record<string, string> {
+function tree(top: string): Record<string, string> {
   const files = readdirSync(top, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   return Object.fromEntries(
     files.map(({ parentPath, name }) => {
@@ -67,7 +67,7 @@ export function tree(top: string): Record<string, string> {
   );
 }
 
-export function settingsName(file: string): string {
+function settingsName(file: string): string {
   const names: Record<number, string> = { 9: 'after', 12: 'later' };
   return names[JSON.parse(readFileSync(file, 'utf8')).virtualMachine.memoryInGB] ?? 'before';
 }
