@@ -147,14 +147,25 @@ describe('refusals leave nothing behind', () => {
       'The image simulated/broken:1.0.0 has invalid extension metadata',
       '"icon" is missing',
     ],
-    ['simulated/none:1', 422, 'The image simulated/none:1 has invalid extension metadata', 'no image'],
+    [
+      'simulated/none:1',
+      422,
+      'The image simulated/none:1 has invalid extension metadata',
+      'its image could not be fetched: the simulated registry has no image docker.io/simulated/none:1. Check the name',
+    ],
     [
       'simulated/escaping',
       422,
       'The image simulated/escaping failed to install: Could not copy UI dashboard-tab',
       'leaves the tree',
     ],
-    ['simulated/none', 500, 'Internal Server Error', 'no tag that could be meant'],
+    [
+      'simulated/none',
+      500,
+      'Internal Server Error',
+      'no tag that could be meant. Check the name, or say which tag is meant: simulated/none:TAG',
+    ],
+    ['localhost:5055/ext/tool', 403, 'The image localhost:5055/ext/tool is not an allowed extension', '127.0.0.1:5055'],
     ['Upper/Case:1', 403, 'The image Upper/Case:1 is not an allowed extension', 'not the name of an image'],
     [
       'simulated/hello@sha256:00',
