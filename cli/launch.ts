@@ -10,7 +10,6 @@ import { type Detached, detach } from '../src/process/detach.ts';
 import { type Pace, realPace } from '../src/process/pace.ts';
 import { adoptPlaces } from '../src/storage/adoption.ts';
 import { makeDirectory } from '../src/storage/directory.ts';
-import { lockHolder } from '../src/storage/home-lock.ts';
 import { ioError } from '../src/storage/io-error.ts';
 import { homeOf } from './absence.ts';
 import type { GlobalFlags, Io } from './command.ts';
@@ -68,10 +67,12 @@ export async function launchOwn(input: LaunchInput): Promise<{ connection: Conne
   for (;;) {
     // Order matters: what has ended by now may have given way to a service that another command started.
     const ended = child.ended();
-    const connection = ended || textOf(here.connectionFile) !== stale ? await answering(io) : undefined;
-    if (connection) {
-      const { pid } = child;
-      return (await lockHolder(here.serviceLock))?.pid === pid ? { connection, pid } : { connection };
+    const answer = ended || textOf(here.connectionFile) !== stale ? await answering(io) : undefined;
+    if (answer) {
+      const { connection, pid } = answer;
+      if (pid === child.pid) return { connection, pid };
+      // What answers may be about to end; an idle service is ours until it has given way.
+      if (ended || !input.idle) return { connection };
     }
     if (ended && (await homeService(here)).kind !== 'passing') throw await endedEarly(child);
     if (io.signal.aborted) throw new RdError('ERR_CANCELLED', 'Interrupted while the service was starting.');
@@ -141,14 +142,14 @@ function textOf(path: string): string | undefined {
 }
 
 /** Our own service, when it answers as one. */
-async function answering(io: Io): Promise<Connection | undefined> {
+async function answering(io: Io): Promise<{ connection: Connection; pid: number } | undefined> {
   // The password in the environment is for a service that was there before, and ours has just made its own.
   const { RDCTL_PASSWORD: _other, ...env } = io.env;
   try {
     const connection = await discover({}, env, supportedPlatform(io.platform));
     if (connection.foreign) return undefined;
-    await createClient(connection).status({ timeoutMs: LOOK_MS, signal: io.signal });
-    return connection;
+    const { pid } = await createClient(connection).status({ timeoutMs: LOOK_MS, signal: io.signal });
+    return { connection, pid };
   } catch (error) {
     if (error instanceof RdError) return undefined;
     throw error;

@@ -6,9 +6,10 @@ import { type SnapshotCalls, snapshotCalls } from '../src/client/snapshots.ts';
 import { RdError } from '../src/errors.ts';
 import { realPace } from '../src/process/pace.ts';
 import { COMPATIBLE } from '../src/product.ts';
+import { type LockHolder, lockHolder } from '../src/storage/home-lock.ts';
 import { homeOf, namesService } from './absence.ts';
 import type { FlagTable, Invocation, Io } from './command.ts';
-import { launchService } from './launch.ts';
+import { launchOwn } from './launch.ts';
 import { plainText } from './views/value.ts';
 
 type Caller = Pick<Invocation, 'connect' | 'globals' | 'io'>;
@@ -47,17 +48,61 @@ export interface OperationInput {
 
 /**
  * Does the work through the service that runs, or through one that is started for it, keeps its backend off and ends after it. A signal
- * cancels the work and waits until it has been undone.
+ * cancels the work and waits until it has been undone. One that another command has started for itself is waited out.
  * @throws RdError `ERR_SNAPSHOT` with the text of the service, `ERR_CANCELLED` after a signal.
  */
 export async function operate(client: Client | undefined, input: OperationInput): Promise<void> {
-  if (client) return underSignal(client, input);
   const { globals, io } = input.caller;
-  const own = createClient(await launchService({ io, globals, power: 'keep', idle: true }));
+  let found = client;
+  for (;;) {
+    if (found && !(await isOfAnother(found, input.caller))) return underSignal(found, input);
+    await othersEnd(input);
+    const launched = await launchOwn({ io, globals, power: 'keep', idle: true }).catch((error: unknown) => {
+      // Another was faster, and is gone again.
+      if (error instanceof RdError && error.code === 'ERR_ALREADY_RUNNING') return undefined;
+      throw error;
+    });
+    if (launched?.pid !== undefined) return alone(createClient(launched.connection), launched.pid, input);
+    found = launched && createClient(launched.connection);
+  }
+}
+
+/** With a service that is there for this alone. */
+async function alone(own: Client, pid: number, input: OperationInput): Promise<void> {
   try {
     await underSignal(own, input);
   } finally {
-    await end(own, io);
+    await end(own, pid, input.caller.io);
+  }
+}
+
+/** Whether it is a service that another command has started for itself, and ends; or has ended by now. */
+async function isOfAnother(client: Client, { globals, io }: Caller): Promise<boolean> {
+  if (client.connection.foreign || namesService(globals, io)) return false;
+  const holder = await lockHolder(homeOf(io).serviceLock);
+  if (holder?.alive) return holder.idle === true;
+  return client.backendState({ signal: io.signal }).then(
+    () => false,
+    () => true,
+  );
+}
+
+async function idleHolder(io: Io): Promise<LockHolder | undefined> {
+  const holder = await lockHolder(homeOf(io).serviceLock);
+  return holder?.alive && holder.idle ? holder : undefined;
+}
+
+/** Waits until no service works for another command. */
+async function othersEnd({ caller: { io }, json }: OperationInput): Promise<void> {
+  let told = false;
+  for (;;) {
+    const holder = await idleHolder(io);
+    if (io.signal.aborted) throw new RdError('ERR_CANCELLED', 'Nothing was begun.');
+    if (!holder) return;
+    if (!told && !json)
+      io.err(`notice: Another command works on the snapshots (service ${holder.pid}); waiting for its end.\n`);
+    told = true;
+    await realPace.sleep(LOOK_MS / 10, io.signal);
   }
 }
 
@@ -146,13 +191,17 @@ export async function tellUnready(client: Client, io: Io): Promise<void> {
   io.err(`notice: The snapshot is complete, and the backend is not up (${status.backendState}): ${plainText(why)}\n`);
 }
 
-/** The service was there for this alone. */
-async function end(client: Client, io: Io): Promise<void> {
+async function end(client: Client, pid: number, io: Io): Promise<void> {
+  // After it another command may have started its own.
+  const lives = async () => {
+    const holder = await lockHolder(homeOf(io).serviceLock);
+    return holder?.alive === true && holder.pid === pid;
+  };
   await client.shutdown().catch(async (error: unknown) => {
-    if (await serviceLives(io)) throw error;
+    if (await lives()) throw error;
   });
   const deadline = realPace.now() + 120_000;
-  while (await serviceLives(io)) {
+  while (await lives()) {
     if (realPace.now() >= deadline) {
       throw new RdError('ERR_DEADLINE', 'the service that was started for this does not end', {
         advice: `Look into ${homeOf(io).logs}, and stop it with \`rdctl shutdown\`.`,

@@ -36,7 +36,11 @@ real one that can run here. \`simulated\` runs nothing and is never chosen by it
     },
     adopt: { type: 'boolean', summary: ADOPT },
     power: { type: 'string', summary: 'Desired power to begin with', values: POWERS, hidden: true },
-    idle: { type: 'integer', summary: 'Keep the backend off, and end with the process that started this', hidden: true },
+    idle: {
+      type: 'integer',
+      summary: 'Keep the backend off, and end with the process that started this',
+      hidden: true,
+    },
     launched: { type: 'boolean', summary: 'Say the code of what kept it from starting', hidden: true },
     'stop-left': { type: 'boolean', summary: 'Stop what a killed service left running, and end', hidden: true },
     settings: {
@@ -86,7 +90,11 @@ real one that can run here. \`simulated\` runs nothing and is never chosen by it
     const status = await createClient(service.connection).status();
     io.err(`rdctl listens on http://127.0.0.1:${service.port}, ${driverText(status.driver)}\n`);
     showNotices(status, io);
-    await Promise.race([service.stopped, aborted(signal), ...(flags.idle === undefined ? [] : [orphaned(flags.idle, signal)])]);
+    await Promise.race([
+      service.stopped,
+      aborted(signal),
+      ...(flags.idle === undefined ? [] : [orphaned(flags.idle, signal)]),
+    ]);
     await service.stop(signal.aborted ? String(signal.reason) : 'the command that it worked for is gone');
     await service.stopped;
     const summary = service.resetSummary();
