@@ -1,5 +1,6 @@
 import { snapshotCalls } from '../../../src/client/snapshots.ts';
 import type { SnapshotRecord } from '../../../src/snapshots/contract.ts';
+import { homeOf } from '../../absence.ts';
 import { noArguments } from '../../arguments.ts';
 import { defineCommand } from '../../command.ts';
 import { JSON_FLAG, jsonLine, reporting, snapshotClient } from '../../snapshot-service.ts';
@@ -13,7 +14,7 @@ export const snapshotList = defineCommand({
   summary: 'List the snapshots, oldest first',
   usage: '',
   description: `--json prints one object per line, with \`created\`, \`name\` and \`description\`; -o json prints them as one list.
-Directories that hold no complete snapshot are passed over, with a notice when no service runs.`,
+Directories that hold no complete snapshot are passed over, with a notice.`,
   flags: { ...JSON_FLAG, output: OUTPUT_FLAG },
   classic: true,
   async run(invocation) {
@@ -21,7 +22,10 @@ Directories that hold no complete snapshot are passed over, with a notice when n
     noArguments(args, 'snapshot list');
     return reporting(flags.json ?? false, io, async () => {
       const client = await snapshotClient(invocation);
-      const records = client ? await snapshotCalls(client).list(io.signal) : await storedSnapshots(io);
+      // The interface has no place for what is passed over; the files of this home say it.
+      const isHere = !client || client.connection.file === homeOf(io).connectionFile;
+      const stored = isHere ? await storedSnapshots(io) : [];
+      const records = client ? await snapshotCalls(client).list(io.signal) : stored;
       if (flags.output === 'json') io.out(`${JSON.stringify(records.map(recordOf), null, 2)}\n`);
       else if (flags.json) for (const record of records) io.out(`${jsonLine(recordOf(record))}\n`);
       else if (records.length === 0) io.err('No snapshots present.\n');
