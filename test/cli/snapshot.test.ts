@@ -1,3 +1,4 @@
+import type { ChildProcess } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -270,8 +271,64 @@ describe('delete with no service running', () => {
   });
 });
 
+test('what is broken is told with a running service, too', async () => {
+  const service = await startService();
+  await service.converged();
+  const directory = join(service.here.snapshots, '00000000-0000-4000-8000-000000000000');
+  mkdirSync(directory, { recursive: true });
+  expect(await rdctl(['snapshot', 'ls', '--json'], { env: service.env })).toEqual({
+    exit: 0,
+    out: '',
+    err: `notice: The snapshot in ${directory} is passed over: it is not complete. Remove it if nobody needs it.\n`,
+  });
+});
+
 describe('with no service running', () => {
   const tool = builtTool();
+
+  test('several commands at once work one after the other', async () => {
+    const env = { RDCTL_HOME: temporaryDirectory(), RDCTL_DRIVER: 'simulated', RDCTL_SIMULATED_LATENCY_MS: '0' };
+    const call = (...argv: string[]) => rdctlProgram(argv, { entry: tool.entry(), env });
+    onTestFinished(async () => void (await call('shutdown')));
+    const names = ['one', 'three', 'two'];
+    const ended = await Promise.all(names.map((name) => call('snapshot', 'create', name, '--json')));
+    expect(ended).toEqual(names.map(() => ({ exit: 0, out: '', err: '' })));
+    const { out } = await call('snapshot', 'ls', '-o', 'json');
+    expect(
+      JSON.parse(out)
+        .map(({ name }: { name: string }) => name)
+        .sort(),
+    ).toEqual(names);
+    expect(existsSync(join(env.RDCTL_HOME, 'app-engine.json'))).toBe(false);
+  });
+
+  test('a service that another command starts meanwhile is used, and goes on', async () => {
+    const env = { RDCTL_HOME: temporaryDirectory(), RDCTL_DRIVER: 'simulated', RDCTL_SIMULATED_LATENCY_MS: '0' };
+    const call = (...argv: string[]) => rdctlProgram(argv, { entry: tool.entry(), env });
+    onTestFinished(async () => void (await call('shutdown')));
+    const starting = call('start');
+    // Its service is there, and cannot be found yet.
+    await held(env.RDCTL_HOME);
+    expect(await call('snapshot', 'create', 'one')).toMatchObject({ exit: 0, out: '' });
+    expect(await starting).toMatchObject({ exit: 0 });
+    expect(await call('status')).toMatchObject({ exit: 0 });
+  });
+
+  test('a command that is killed takes the service along that it started', async () => {
+    const env = { RDCTL_HOME: temporaryDirectory(), RDCTL_DRIVER: 'simulated', RDCTL_SIMULATED_LATENCY_MS: '500' };
+    let child: ChildProcess | undefined;
+    const killed = rdctlProgram(['snapshot', 'create', 'one'], {
+      entry: tool.entry(),
+      env,
+      onSpawn: (spawned) => {
+        child = spawned;
+      },
+    });
+    await held(env.RDCTL_HOME);
+    child?.kill('SIGKILL');
+    expect(await killed).toMatchObject({ out: '' });
+    await expect.poll(() => isHeld(env.RDCTL_HOME), { timeout: 20_000 }).toBe(false);
+  });
 
   test('one is started for it that runs nothing, keeps the desired power, and ends', async () => {
     const home = temporaryDirectory();
@@ -288,3 +345,13 @@ describe('with no service running', () => {
     expect(existsSync(join(home, 'app-engine.json'))).toBe(false);
   });
 });
+
+/** A service has the lock of the home, or wants it. */
+function isHeld(home: string): boolean {
+  const lock = join(home, 'state', 'service.lock');
+  return existsSync(lock) && readdirSync(lock).some((name) => name.endsWith('.json'));
+}
+
+async function held(home: string): Promise<void> {
+  while (!isHeld(home)) await new Promise((resolve) => setImmediate(resolve));
+}
