@@ -11,6 +11,8 @@ import { type TreeEntry, walk } from './tree.ts';
 /** File of a snapshot that says what it has to consist of. */
 export const MANIFEST = 'manifest.json';
 const FORMAT = 1;
+/** Bytes of a file that is read at once. */
+const SMALL = 1024 * 1024;
 
 /** One thing that a driver keeps, and where the snapshot has it. */
 export interface SavedPart {
@@ -139,12 +141,14 @@ async function contentOf(
   if (kind !== 'file') return { kind };
   // Files with several names are read once.
   const key = `${stats.dev}:${stats.ino}`;
-  const digest = (stats.nlink > 1n ? digests.get(key) : undefined) ?? (await digestOf(path));
+  const digest = (stats.nlink > 1n ? digests.get(key) : undefined) ?? (await digestOf(path, stats.size));
   if (stats.nlink > 1n) digests.set(key, digest);
   return { kind, size: Number(stats.size), sha256: digest };
 }
 
-async function digestOf(path: Buffer): Promise<string> {
+async function digestOf(path: Buffer, size: bigint): Promise<string> {
+  // Most files of an image are small, and a stream costs more than what they hold.
+  if (size <= SMALL) return sha256(await readFile(path));
   const hash = createHash('sha256');
   await pipeline(createReadStream(path, { highWaterMark: 1024 * 1024 }), hash);
   return hash.digest('hex');
