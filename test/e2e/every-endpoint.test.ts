@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { busyboxRoot } from '../helpers/busybox.ts';
 import { engineJson, runContainer } from '../helpers/engine-client.ts';
@@ -11,6 +10,9 @@ import { tarOf } from '../helpers/tar.ts';
 import { toolHome } from '../helpers/tool-home.ts';
 
 const reason = await whyNoRealEngine();
+
+/** For what takes as long as real programs do. */
+const PATIENCE = { timeout: 60_000, interval: 100 };
 
 interface Answer {
   status: number;
@@ -24,14 +26,8 @@ describe.skipIf(reason !== undefined)('every endpoint with a real engine', () =>
     expect(await rdctl('start', '--kubernetes.enabled=false', '--wait')).toMatchObject({ exit: 0 });
     const endpoint = (await status()).engine.endpoint ?? '';
     const call = caller(home);
-    const ready = async () => {
-      for (;;) {
-        const { vmState } = JSON.parse((await call('GET', '/v1/backend_state')).text);
-        if (vmState === 'DISABLED') return;
-        expect(vmState).not.toBe('ERROR');
-        await pause(100);
-      }
-    };
+    const state = async () => JSON.parse((await call('GET', '/v1/backend_state')).text).vmState;
+    const ready = () => expect.poll(state, PATIENCE).toBe('DISABLED');
 
     // Listings and facts.
     expect(JSON.parse((await call('GET', '/')).text).slice(0, 3)).toEqual(['GET /', 'GET /v0', 'GET /v1']);
@@ -48,9 +44,7 @@ describe.skipIf(reason !== undefined)('every endpoint with a real engine', () =>
       status: 202,
       text: 'received backend state',
     });
-    for (let vmState = ''; vmState !== 'STOPPED'; await pause(50)) {
-      vmState = JSON.parse((await call('GET', '/v1/backend_state')).text).vmState;
-    }
+    await expect.poll(state, PATIENCE).toBe('STOPPED');
     expect(await call('PUT', '/v1/backend_state', { vmState: 'STARTED' })).toMatchObject({ status: 202 });
     await ready();
 
@@ -185,14 +179,12 @@ function caller(home: string) {
 
 /** Resolves when nothing listens any more. */
 async function gone(call: ReturnType<typeof caller>): Promise<void> {
-  for (;;) {
-    const refused = await call('GET', '/v1/about').then(
+  const refused = () =>
+    call('GET', '/v1/about').then(
       () => false,
       () => true,
     );
-    if (refused) return;
-    await pause(100);
-  }
+  await expect.poll(refused, PATIENCE).toBe(true);
 }
 
 async function imageCount(endpoint: string): Promise<number> {

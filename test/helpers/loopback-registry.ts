@@ -4,7 +4,7 @@ import { request } from 'node:http';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
+import { vi } from 'vitest';
 
 /** Debian's docker-registry on a free port of 127.0.0.1, with a store of its own. */
 export interface LoopbackRegistry {
@@ -33,12 +33,11 @@ export async function loopbackRegistry(): Promise<LoopbackRegistry> {
     await ended(child);
     rmSync(folder, { recursive: true, force: true });
   };
-  for (let tries = 0; !(await answers(port)); tries += 1) {
-    if (tries > 200 || child.exitCode !== null) {
-      await close();
-      throw new Error('docker-registry does not answer; is it installed?');
-    }
-    await pause(50);
+  try {
+    await vi.waitUntil(() => answers(port), { timeout: 20_000 });
+  } catch (cause) {
+    await close();
+    throw new Error('docker-registry does not answer; is it installed?', { cause });
   }
   return { port, host: `127.0.0.1:${port}`, close };
 }
