@@ -1,6 +1,7 @@
-import { deploymentTree } from '../../profiles/deployment-tree.ts';
-import { plistText } from '../../profiles/plist.ts';
-import { type Hive, regText } from '../../profiles/reg.ts';
+import { deploymentTree } from '../../profiles/deployment/tree.ts';
+import type { Hive } from '../../profiles/export/exporter.ts';
+import { plistText } from '../../profiles/export/plist.ts';
+import { regText } from '../../profiles/export/reg.ts';
 import { createClient } from '../../src/client/client.ts';
 import { RdError } from '../../src/errors.ts';
 import { isObject, isTooDeep, type JsonObject } from '../../src/json.ts';
@@ -36,8 +37,8 @@ const FLAGS = {
 } as const;
 
 const HIVES: ReadonlyMap<string, Hive> = new Map([
-  ['hklm', 'HKEY_LOCAL_MACHINE'],
-  ['hkcu', 'HKEY_CURRENT_USER'],
+  ['hklm', 'hklm'],
+  ['hkcu', 'hkcu'],
 ]);
 
 export const createProfile = defineCommand({
@@ -128,7 +129,7 @@ function badJson(reason: string): RdError {
 /** The settings in force, at our version and without secrets. */
 async function liveSettings({ connect, io }: CreateProfile): Promise<{ settings: JsonObject; warnings: string[] }> {
   const { settings: live } = await createClient(await connect()).settings({ signal: io.signal });
-  const { withoutSecrets } = await import('../../profiles/public-settings.ts');
+  const { withoutSecrets } = await import('../../profiles/deployment/public-settings.ts');
   return withoutSecrets(await atOurVersion(live, io));
 }
 

@@ -1,9 +1,9 @@
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import { membersOfVersion, type SettingMember } from '../settings/members.ts';
 import { put } from '../settings/own.ts';
 import { SCHEMA_VERSION } from '../settings/settings.gen.ts';
 import type { WrittenPolicy } from './policy.ts';
 import { isSameName, type RegistryKey, type RegistryValue } from './registry-key.ts';
-import { type PolicyMember, policyMembers } from './registry-members.ts';
 
 interface Reading {
   /** Path of the profile's key, for messages. */
@@ -20,7 +20,7 @@ interface Reading {
 export function registryPolicy(source: string, key: RegistryKey): WrittenPolicy | undefined {
   const reading: Reading = { source, problems: [], passedOver: [], recognised: 0 };
   const version = key.values.find(({ name }) => isSameName(name, 'version'))?.data;
-  const members = policyMembers(typeof version === 'number' ? version : SCHEMA_VERSION);
+  const members = membersOfVersion(typeof version === 'number' ? version : SCHEMA_VERSION);
   const settings = readSection(key, members, [], reading);
   if (reading.recognised === 0) return undefined;
   const { problems, passedOver } = reading;
@@ -40,7 +40,7 @@ export function registryPolicy(source: string, key: RegistryKey): WrittenPolicy 
 
 function readSection(
   key: RegistryKey,
-  members: readonly PolicyMember[],
+  members: readonly SettingMember[],
   above: readonly string[],
   reading: Reading,
 ): JsonObject {
@@ -70,7 +70,7 @@ function readSection(
 
 function readKey(
   key: RegistryKey,
-  member: PolicyMember,
+  member: SettingMember,
   names: readonly string[],
   reading: Reading,
 ): JsonValue | undefined {
@@ -101,7 +101,7 @@ function readMap(key: RegistryKey, names: readonly string[], reading: Reading): 
 
 function readValue(
   { type, data }: RegistryValue,
-  member: PolicyMember,
+  member: SettingMember,
   names: readonly string[],
   reading: Reading,
 ): JsonValue | undefined {
@@ -139,7 +139,7 @@ function isNumber(type: string): boolean {
   return type.startsWith('REG_DWORD');
 }
 
-function wordOf(member: PolicyMember): string {
+function wordOf(member: SettingMember): string {
   if (member.kind !== 'setting' || member.type.startsWith('map')) return 'object';
   if (member.type === 'integer') return 'number';
   return member.type === 'string[]' ? 'array' : member.type;
@@ -160,6 +160,6 @@ function pathOf({ source }: Reading, names: readonly string[]): string {
   return [source, ...names].join('\\');
 }
 
-function find(members: readonly PolicyMember[], name: string): PolicyMember | undefined {
+function find(members: readonly SettingMember[], name: string): SettingMember | undefined {
   return members.find((member) => isSameName(member.name, name));
 }

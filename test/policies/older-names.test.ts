@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { isObject, type JsonObject } from '../../src/json.ts';
 import type { RegistryKey } from '../../src/policies/registry-key.ts';
-import { policyMembers } from '../../src/policies/registry-members.ts';
 import { registryPolicy } from '../../src/policies/registry-policy.ts';
+import { membersOfVersion } from '../../src/settings/members.ts';
 import { migrate } from '../../src/settings/migrate.ts';
 import { validateShape } from '../../src/settings/older-shapes.ts';
 
@@ -77,8 +77,8 @@ describe.each(DOCUMENTS.map((document) => [document.version, document] as const)
 });
 
 test('the newest version has the names of today alone', () => {
-  const names = policyMembers(19).map(({ name }) => name);
+  const names = membersOfVersion(19).map(({ name }) => name);
   expect(names).toContain('containerEngine');
   expect(names).not.toContain('telemetry');
-  expect(policyMembers(4).map(({ name }) => name)).toContain('telemetry');
+  expect(membersOfVersion(4).map(({ name }) => name)).toContain('telemetry');
 });

@@ -2,9 +2,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { deploymentTree } from '../../profiles/deployment-tree.ts';
-import { plistText } from '../../profiles/plist.ts';
-import { regText } from '../../profiles/reg.ts';
+import { deploymentTree } from '../../profiles/deployment/tree.ts';
+import { plistText } from '../../profiles/export/plist.ts';
+import { regText } from '../../profiles/export/reg.ts';
 import type { JsonObject } from '../../src/json.ts';
 import type { PolicyPlace } from '../../src/policies/places.ts';
 import type { PolicyHost } from '../../src/policies/policy.ts';
@@ -67,8 +67,7 @@ test('property lists on macOS', async () => {
 
 describe('the registry on Windows', () => {
   const place: PolicyPlace = { format: 'registry', key: KEY };
-  const written = (settings: JsonObject) =>
-    Buffer.from(regText(deploymentTree(settings), 'HKEY_LOCAL_MACHINE', 'locked'));
+  const written = (settings: JsonObject) => Buffer.from(regText(deploymentTree(settings), 'hklm', 'locked'));
 
   test('as a file of the registry editor', async () => {
     await fc.assert(

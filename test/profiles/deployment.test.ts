@@ -1,16 +1,18 @@
 import { spawnSync } from 'node:child_process';
 import { parse } from 'plist';
 import { describe, expect, test } from 'vitest';
-import { deploymentTree } from '../../profiles/deployment-tree.ts';
-import { PLIST_ORDER, plistText } from '../../profiles/plist.ts';
-import { type DeploymentType, type Hive, regText } from '../../profiles/reg.ts';
+import type { Part } from '../../profiles/deployment/part.ts';
+import { deploymentTree } from '../../profiles/deployment/tree.ts';
+import type { Hive } from '../../profiles/export/exporter.ts';
+import { PLIST_ORDER, plistText } from '../../profiles/export/plist.ts';
+import { regText } from '../../profiles/export/reg.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { type SchemaNode, schemaTree } from '../../src/settings/fields.ts';
 
 const LOCKED = 'HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies\\Rancher Desktop\\locked';
 
-function reg(settings: JsonObject, hive: Hive = 'HKEY_LOCAL_MACHINE', type: DeploymentType = 'locked'): string {
+function reg(settings: JsonObject, hive: Hive = 'hklm', type: Part = 'locked'): string {
   return regText(deploymentTree(settings), hive, type);
 }
 
@@ -36,7 +38,7 @@ describe('reg', () => {
       WSL: { integrations: { second: false, First: true } },
       virtualMachine: { memoryInGB: 16 },
     };
-    await expect(reg(settings, 'HKEY_CURRENT_USER')).toMatchFileSnapshot('../golden/profiles/locked-user.reg');
+    await expect(reg(settings, 'hkcu')).toMatchFileSnapshot('../golden/profiles/locked-user.reg');
   });
 
   test('values come before sections, each sorted without regard to case', () => {
@@ -113,7 +115,7 @@ describe('reg', () => {
   });
 
   test('the version', () => {
-    expect(reg({}, 'HKEY_LOCAL_MACHINE', 'defaults')).toContain('\\defaults]\n"version"=dword:13\n');
+    expect(reg({}, 'hklm', 'defaults')).toContain('\\defaults]\n"version"=dword:13\n');
     expect(reg({ version: 10 })).toContain('"version"=dword:a\n');
   });
 

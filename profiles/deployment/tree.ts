@@ -1,10 +1,10 @@
-import { RdError } from '../src/errors.ts';
-import { isObject, type JsonObject, type JsonValue } from '../src/json.ts';
-import type { Field } from '../src/settings/field.ts';
-import { type SchemaNode, schemaTree } from '../src/settings/fields.ts';
-import { nearest } from '../src/settings/nearest.ts';
-import { own } from '../src/settings/own.ts';
-import { SCHEMA_VERSION } from '../src/settings/settings.gen.ts';
+import { RdError } from '../../src/errors.ts';
+import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
+import type { Field } from '../../src/settings/field.ts';
+import { type SchemaNode, schemaTree } from '../../src/settings/fields.ts';
+import { nearest } from '../../src/settings/nearest.ts';
+import { own } from '../../src/settings/own.ts';
+import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 
 /** What a deployment profile holds, in the kinds that its formats know (cli facts, 7.3). */
 export type DeploymentValue =

@@ -1,4 +1,6 @@
-import type { DeploymentMembers, DeploymentTree, DeploymentValue } from './deployment-tree.ts';
+import { COMPATIBLE } from '../../src/product.ts';
+import type { DeploymentMembers, DeploymentTree, DeploymentValue } from '../deployment/tree.ts';
+import type { Exporter } from './exporter.ts';
 
 /** Order in which the compatible tool writes the members of each section (cli facts, 7.5). */
 export const PLIST_ORDER: Readonly<Record<string, readonly string[]>> = {
@@ -110,3 +112,11 @@ function escaped(value: string): string {
     .replace(/[&<>"'\t\n\r]/g, (sign) => ENTITIES[sign] ?? sign)
     .replace(/[\p{Cc}\p{Cs}\ufffe\uffff]/gu, (sign) => (sign >= ' ' && /\p{Cc}/u.test(sign) ? sign : '\ufffd'));
 }
+
+/** A property list of macOS. */
+export const plistExporter: Exporter = {
+  name: 'plist',
+  platform: 'darwin',
+  fileName: (part) => `${COMPATIBLE.policyDomain}.${part}.plist`,
+  text: (tree) => plistText(tree),
+};

@@ -1,21 +1,21 @@
-import { RdError } from '../src/errors.ts';
-import { COMPATIBLE } from '../src/product.ts';
-import type { DeploymentMembers, DeploymentTree, DeploymentValue } from './deployment-tree.ts';
+import { RdError } from '../../src/errors.ts';
+import { COMPATIBLE } from '../../src/product.ts';
+import type { Part } from '../deployment/part.ts';
+import type { DeploymentMembers, DeploymentTree, DeploymentValue } from '../deployment/tree.ts';
+import type { Exporter, Hive } from './exporter.ts';
 
-/** Root of the registry that a profile goes below. */
-export type Hive = 'HKEY_LOCAL_MACHINE' | 'HKEY_CURRENT_USER';
-export type DeploymentType = 'defaults' | 'locked';
+const HIVES: Readonly<Record<Hive, string>> = { hklm: 'HKEY_LOCAL_MACHINE', hkcu: 'HKEY_CURRENT_USER' };
 
 /**
  * A deployment profile as the text of a registry file (cli facts, 7.4): one line per key and value, sorted, without wrapping
  * and without empty lines; line ends are LF.
  * @throws RdError `ERR_PROFILE_INVALID` with every value that the registry cannot hold.
  */
-export function regText({ members }: Pick<DeploymentTree, 'members'>, hive: Hive, type: DeploymentType): string {
-  const policies = `${hive}\\SOFTWARE\\Policies`;
+export function regText({ members }: Pick<DeploymentTree, 'members'>, hive: Hive, part: Part): string {
+  const policies = `${HIVES[hive]}\\SOFTWARE\\Policies`;
   const product = `${policies}\\${COMPATIBLE.productName}`;
   const writing: Writing = { lines: [], problems: [] };
-  writeMembers(members, { key: `${product}\\${type}`, path: '' }, writing);
+  writeMembers(members, { key: `${product}\\${part}`, path: '' }, writing);
   const [first] = writing.problems;
   if (first !== undefined) {
     if (writing.problems.length === 1) throw new RdError('ERR_PROFILE_INVALID', first);
@@ -23,7 +23,7 @@ export function regText({ members }: Pick<DeploymentTree, 'members'>, hive: Hive
       details: writing.problems,
     });
   }
-  const above = writing.lines.length === 0 ? [] : [`[${policies}]`, `[${product}]`, `[${product}\\${type}]`];
+  const above = writing.lines.length === 0 ? [] : [`[${policies}]`, `[${product}]`, `[${product}\\${part}]`];
   return `${['Windows Registry Editor Version 5.00', ...above, ...writing.lines].join('\n')}\n`;
 }
 
@@ -112,3 +112,11 @@ function escaped(text: string): string {
 function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
+
+/** A file for the registry editor of Windows. */
+export const regExporter: Exporter = {
+  name: 'reg',
+  platform: 'win32',
+  fileName: (part) => `${part}.reg`,
+  text: (tree, { hive, part }) => regText(tree, hive, part),
+};

@@ -1,29 +1,29 @@
-import type { FieldType } from '../settings/field.ts';
-import { FIELDS } from '../settings/fields.gen.ts';
-import { type SchemaNode, schemaTree } from '../settings/fields.ts';
-import { leafAt, setLeaf } from '../settings/leaf-paths.ts';
-import { migrateWithOrigins, originOf } from '../settings/migrate.ts';
-import { olderMembers } from '../settings/older-shapes.ts';
-import { SCHEMA_VERSION } from '../settings/settings.gen.ts';
+import type { FieldType } from './field.ts';
+import { FIELDS } from './fields.gen.ts';
+import { type SchemaNode, schemaTree } from './fields.ts';
+import { leafAt, setLeaf } from './leaf-paths.ts';
+import { migrateWithOrigins, originOf } from './migrate.ts';
+import { olderMembers } from './older-shapes.ts';
+import { SCHEMA_VERSION } from './settings.gen.ts';
 
-/** What a name in a profile stands for. `ended`: a setting of old that became nothing; its type does not matter any more. */
-export type PolicyMember =
-  | { name: string; kind: 'section'; members: PolicyMember[] }
+/** What a name in settings of some version stands for. `ended`: a setting of old that became nothing; its type does not matter any more. */
+export type SettingMember =
+  | { name: string; kind: 'section'; members: SettingMember[] }
   | { name: string; kind: 'setting'; type: FieldType }
   | { name: string; kind: 'ended' };
 
 type Names = ReturnType<typeof olderMembers>;
 
 /**
- * The names that a profile of this version may have: those of today, and those of its own time. The registry knows no letter
+ * The names that settings of this version may have: those of today, and those of its own time. The registry knows no letter
  * case and few types, so that both come from here; by the names of today alone, what has moved since would be lost.
  */
-export function policyMembers(version: number): PolicyMember[] {
+export function membersOfVersion(version: number): SettingMember[] {
   const today = membersOf(schemaTree());
   return version >= SCHEMA_VERSION ? today : joined(today, olderMembers(version), '', version);
 }
 
-function membersOf(nodes: ReadonlyMap<string, SchemaNode>): PolicyMember[] {
+function membersOf(nodes: ReadonlyMap<string, SchemaNode>): SettingMember[] {
   return [...nodes].map(([name, node]) =>
     'field' in node
       ? { name, kind: 'setting', type: node.field.type }
@@ -31,7 +31,7 @@ function membersOf(nodes: ReadonlyMap<string, SchemaNode>): PolicyMember[] {
   );
 }
 
-function joined(today: readonly PolicyMember[], older: Names, prefix: string, version: number): PolicyMember[] {
+function joined(today: readonly SettingMember[], older: Names, prefix: string, version: number): SettingMember[] {
   const members = new Map(today.map((member) => [member.name, member]));
   for (const [name, below] of Object.entries(older)) {
     const path = `${prefix}${name}`;
@@ -51,7 +51,7 @@ function joined(today: readonly PolicyMember[], older: Names, prefix: string, ve
 }
 
 /** A setting that was at this path has the type of the one that it became; a migration of one value tells which. */
-function movedSetting(name: string, path: string, version: number): PolicyMember | undefined {
+function movedSetting(name: string, path: string, version: number): SettingMember | undefined {
   const document = { version };
   setLeaf(document, path, path === 'extensions' ? { 'a:b': true } : true);
   const { document: migrated, origins } = migrateWithOrigins(document, { platform: 'win32', partial: true });

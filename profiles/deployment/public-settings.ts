@@ -1,7 +1,7 @@
-import type { JsonObject } from '../src/json.ts';
-import { FIELDS } from '../src/settings/fields.gen.ts';
-import { leafAt, removeLeaf } from '../src/settings/leaf-paths.ts';
-import { copyOfObject } from '../src/settings/own.ts';
+import type { JsonObject } from '../../src/json.ts';
+import { FIELDS } from '../../src/settings/fields.gen.ts';
+import { leafAt, removeLeaf } from '../../src/settings/leaf-paths.ts';
+import { copyOfObject } from '../../src/settings/own.ts';
 
 /** The settings without their secrets; a warning names each that was not empty. */
 export function withoutSecrets(settings: JsonObject): { settings: JsonObject; warnings: string[] } {
