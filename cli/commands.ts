@@ -123,6 +123,12 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/create-profile.ts')).createProfile,
   },
   {
+    name: 'profile',
+    summary: 'Check and upgrade the files that hold settings',
+    group: 'control',
+    load: async () => (await import('./commands/profile.ts')).profile,
+  },
+  {
     name: 'reset',
     summary: 'Remove the cluster, the machine, downloads, or everything',
     group: 'control',
