@@ -24,6 +24,7 @@ export const WORDS = [
   'x-rd-requires',
   'x-rd-lockable',
   'x-rd-sensitive',
+  'x-rd-machine-only',
 ] as const;
 
 /** A setting with what only the reference page shows. */
@@ -77,6 +78,7 @@ function declared(path: string, leaf: JsonObject): Declared {
     ...(flag ? { flag } : {}),
     lockable: leaf['x-rd-lockable'] !== false,
     sensitive: leaf['x-rd-sensitive'] === true,
+    ...(leaf['x-rd-machine-only'] === true ? { machineOnly: true } : {}),
     since: leaf['x-rd-since'],
     description: leaf.description,
   };

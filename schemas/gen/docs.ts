@@ -90,6 +90,7 @@ function section({ field, formerly, requires }: Declared): string {
   ];
   if (formerly.length > 0) rows.push(['Formerly', formerly.map(code).join(', ')]);
   if (field.sensitive) rows.push(['Secret', 'masked in plans, diffs, logs and exports']);
+  if (field.machineOnly) rows.push(['Of one computer', 'left out when settings in force are exported']);
   const table = rows.map(([name, text]) => `| ${name} | ${text} |`).join('\n');
   const rules = requires.length > 0 ? `\n${requires.map((rule) => `- ${rule}`).join('\n')}\n` : '';
   return `## ${code(field.path)}

@@ -49,6 +49,8 @@ export interface Field {
   flag?: SettingFlag;
   lockable: boolean;
   sensitive: boolean;
+  /** Describes one computer rather than what somebody wants: left out of exports of the settings in force. */
+  machineOnly?: true;
   /** Schema version in which this exact path first appears. */
   since: number;
   description: string;
