@@ -1,4 +1,4 @@
-import { deploymentTree } from '../../profiles/deployment/tree.ts';
+import { type DeploymentTree, deploymentTree } from '../../profiles/deployment/tree.ts';
 import type { Hive } from '../../profiles/export/exporter.ts';
 import { plistText } from '../../profiles/export/plist.ts';
 import { regText } from '../../profiles/export/reg.ts';
@@ -58,7 +58,7 @@ left out and named on stderr. The proxy password is never taken from the setting
     noArguments(args, 'create-profile');
     const write = writerFor(invocation);
     const { settings, warnings } = await readSettings(invocation);
-    const tree = deploymentTree(settings);
+    const tree = await deploymentTree(settings);
     const said = [...warnings, ...tree.warnings];
     if (flags.strict && said.length > 0) {
       throw new RdError('ERR_PROFILE_INVALID', 'the profile would not hold all that was given:', { details: said });
@@ -73,7 +73,7 @@ left out and named on stderr. The proxy password is never taken from the setting
 type CreateProfile = Invocation<typeof FLAGS>;
 
 /** Looks at the flags in the order of the compatible tool, with its texts (cli facts, 7.2). */
-function writerFor({ flags, given }: CreateProfile): (tree: ReturnType<typeof deploymentTree>) => string {
+function writerFor({ flags, given }: CreateProfile): (tree: DeploymentTree) => string {
   const { output } = flags;
   if (!output) throw usage('an "--output FORMAT" option of either "plist" or "reg" must be specified');
   if (output !== 'plist' && output !== 'reg') {

@@ -1,6 +1,9 @@
 import { COMPATIBLE } from '../../src/product.ts';
+import { entryPath } from '../deployment/entry-path.ts';
 import type { DeploymentMembers, DeploymentTree, DeploymentValue } from '../deployment/tree.ts';
 import type { Exporter } from './exporter.ts';
+import { type Refuse, writingAll } from './refusal.ts';
+import { xmlProblem, xmlText } from './xml-text.ts';
 
 /** Order in which the compatible tool writes the members of each section (cli facts, 7.5). */
 export const PLIST_ORDER: Readonly<Record<string, readonly string[]>> = {
@@ -53,64 +56,70 @@ const HEADER = `<?xml version="1.0" encoding="UTF-8"?>
 <plist version="1.0">
 `;
 
-/** A deployment profile as an XML property list (cli facts, 7.5); ends with an empty line. */
+/**
+ * A deployment profile as an XML property list (tool facts, 7.5); ends with an empty line.
+ * @throws RdError `ERR_PROFILE_INVALID` with everything that XML cannot hold.
+ */
 export function plistText({ members }: Pick<DeploymentTree, 'members'>): string {
-  const lines = dictionary(members, '', '  ');
+  const lines = writingAll('a property list', (refuse) => plistDictionary(members, '  ', refuse));
   return `${HEADER}${lines.map((line) => `${line}\n`).join('')}</plist>\n\n`;
 }
 
-function dictionary(members: DeploymentMembers, path: string, indent: string): string[] {
-  const inner = `${indent}  `;
-  const lines = inOrder(members, path).flatMap(([name, value]) => [
-    `${inner}<key>${escaped(name)}</key>`,
-    ...written(value, path === '' ? name : `${path}.${name}`, inner),
-  ]);
-  return [`${indent}<dict>`, ...lines, `${indent}</dict>`];
+/** The lines of a dictionary with the members of a profile, for a file that holds more than one profile. */
+export function plistDictionary(members: DeploymentMembers, indent: string, refuse: Refuse): string[] {
+  return dictionary(members, { path: '', indent, refuse });
+}
+
+interface Place {
+  path: string;
+  indent: string;
+  refuse: Refuse;
+}
+
+function dictionary(members: DeploymentMembers, place: Place): string[] {
+  const indent = `${place.indent}  `;
+  const lines = inOrder(members, place.path).flatMap(([name, value]) => {
+    const path = entryPath(place.path, name);
+    const inner = { ...place, path, indent };
+    return [`${indent}<key>${text(name, inner, 'its name: ')}</key>`, ...written(value, inner)];
+  });
+  return [`${place.indent}<dict>`, ...lines, `${place.indent}</dict>`];
 }
 
 /** Entries of maps have no order here and keep the sorted one that they come in. */
 function inOrder(members: DeploymentMembers, path: string): [string, DeploymentValue][] {
-  const order = PLIST_ORDER[path] ?? [];
+  const order = (Object.hasOwn(PLIST_ORDER, path) ? PLIST_ORDER[path] : undefined) ?? [];
   const place = (name: string) => (order.includes(name) ? order.indexOf(name) : order.length);
   return [...members].sort(([a], [b]) => place(a) - place(b));
 }
 
-function written(value: DeploymentValue, path: string, indent: string): string[] {
+function written(value: DeploymentValue, place: Place): string[] {
+  const { indent, path } = place;
   switch (value.kind) {
     case 'boolean':
       return [`${indent}<${String(value.value)}/>`];
     case 'integer':
       return [`${indent}<integer>${value.value}</integer>`];
     case 'string':
-      return [`${indent}${text(value.value)}`];
-    case 'strings':
-      return [`${indent}<array>`, ...value.value.map((entry) => `${indent}  ${text(entry)}`), `${indent}</array>`];
+      return [`${indent}<string>${text(value.value, place)}</string>`];
+    case 'strings': {
+      const entries = value.value.map((entry, index) => text(entry, { ...place, path: `${path}[${index}]` }));
+      return [
+        `${indent}<array>`,
+        ...entries.map((entry) => `${indent}  <string>${entry}</string>`),
+        `${indent}</array>`,
+      ];
+    }
     case 'map':
     case 'section':
-      return dictionary(value.members, path, indent);
+      return dictionary(value.members, place);
   }
 }
 
-function text(value: string): string {
-  return `<string>${escaped(value)}</string>`;
-}
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&#34;',
-  "'": '&#39;',
-  '\t': '&#x9;',
-  '\n': '&#xA;',
-  '\r': '&#xD;',
-};
-
-/** What XML cannot hold at all becomes the replacement character: half a surrogate pair too. */
-function escaped(value: string): string {
-  return value
-    .replace(/[&<>"'\t\n\r]/g, (sign) => ENTITIES[sign] ?? sign)
-    .replace(/[\p{Cc}\p{Cs}\ufffe\uffff]/gu, (sign) => (sign >= ' ' && /\p{Cc}/u.test(sign) ? sign : '\ufffd'));
+function text(value: string, { path, refuse }: Place, subject = ''): string {
+  const problem = xmlProblem(value);
+  if (problem !== undefined) refuse(path, `${subject}${problem}`);
+  return xmlText(value);
 }
 
 /** A property list of macOS. */

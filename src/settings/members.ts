@@ -1,16 +1,11 @@
-import type { FieldType } from './field.ts';
 import { FIELDS } from './fields.gen.ts';
-import { type SchemaNode, schemaTree } from './fields.ts';
 import { leafAt, setLeaf } from './leaf-paths.ts';
+import { membersOfToday, type SettingMember } from './member.ts';
 import { migrateWithOrigins, originOf } from './migrate.ts';
 import { olderMembers } from './older-shapes.ts';
 import { SCHEMA_VERSION } from './settings.gen.ts';
 
-/** What a name in settings of some version stands for. `ended`: a setting of old that became nothing; its type does not matter any more. */
-export type SettingMember =
-  | { name: string; kind: 'section'; members: SettingMember[] }
-  | { name: string; kind: 'setting'; type: FieldType }
-  | { name: string; kind: 'ended' };
+export type { SettingMember };
 
 type Names = ReturnType<typeof olderMembers>;
 
@@ -19,16 +14,8 @@ type Names = ReturnType<typeof olderMembers>;
  * case and few types, so that both come from here; by the names of today alone, what has moved since would be lost.
  */
 export function membersOfVersion(version: number): SettingMember[] {
-  const today = membersOf(schemaTree());
+  const today = membersOfToday();
   return version >= SCHEMA_VERSION ? today : joined(today, olderMembers(version), '', version);
-}
-
-function membersOf(nodes: ReadonlyMap<string, SchemaNode>): SettingMember[] {
-  return [...nodes].map(([name, node]) =>
-    'field' in node
-      ? { name, kind: 'setting', type: node.field.type }
-      : { name, kind: 'section', members: membersOf(node.section) },
-  );
 }
 
 function joined(today: readonly SettingMember[], older: Names, prefix: string, version: number): SettingMember[] {

@@ -58,7 +58,7 @@ test('property lists on macOS', async () => {
   const place = { format: 'plist' as const, defaults: `${locked}.none`, locked };
   await fc.assert(
     fc.asyncProperty(payloadArbitrary('darwin'), async (settings) => {
-      writeFileSync(locked, plistText(deploymentTree(settings)));
+      writeFileSync(locked, plistText(await deploymentTree(settings)));
       expect(await lockedAt(place, 'darwin')).toEqual(meaning(settings));
     }),
     RUNS,
@@ -67,7 +67,8 @@ test('property lists on macOS', async () => {
 
 describe('the registry on Windows', () => {
   const place: PolicyPlace = { format: 'registry', key: KEY };
-  const written = (settings: JsonObject) => Buffer.from(regText(deploymentTree(settings), 'hklm', 'locked'));
+  const written = async (settings: JsonObject) =>
+    Buffer.from(regText(await deploymentTree(settings), 'hklm', 'locked'));
 
   test('as a file of the registry editor', async () => {
     await fc.assert(
@@ -87,7 +88,7 @@ describe('the registry on Windows', () => {
   test('as a query prints it', async () => {
     await fc.assert(
       fc.asyncProperty(payloadArbitrary('win32'), async (settings) => {
-        const key = parseRegistryFile(KEY, written(settings));
+        const key = parseRegistryFile(KEY, await written(settings));
         if (!key) throw new Error('the file is not understood');
         const printed = lines(KEY.replace('HKLM', 'HKEY_LOCAL_MACHINE'), key).join('\r\n');
         const found = await lockedAt(place, 'win32', {
