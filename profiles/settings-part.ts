@@ -23,6 +23,8 @@ export interface Part {
   source: Source;
   parsed: ParsedDocument;
   shape: Shape;
+  /** At their own version as they were written, secrets resolved. */
+  written: JsonObject;
   /** At the newest version, canonical, secrets resolved. */
   settings: JsonObject;
   /** Where settings that a migration moved were written, by dotted path. */
@@ -45,6 +47,7 @@ export async function readPart(source: Source, context: HostFacts & SecretsConte
     source,
     parsed,
     shape,
+    written: {},
     settings: {},
     origins: new Map(),
     secrets: {},
@@ -59,6 +62,7 @@ export async function readPart(source: Source, context: HostFacts & SecretsConte
   const wrong = checked.findings.filter((finding) => !uncertain.includes(finding));
   return {
     ...part,
+    written: resolved.settings,
     settings: checked.settings,
     origins: checked.origins,
     secrets: resolved.origins,

@@ -23,14 +23,17 @@ export interface Source {
   size: number;
 }
 
-/** Reads one `-f` source. Throws `ERR_IO` with the system's reason when it cannot be read. */
-export async function readSource(name: string, context: SourceContext): Promise<Source> {
+/**
+ * Reads one source, of a file `limit` bytes and one more at most. Throws `ERR_IO` with the system's reason when it cannot be
+ * read.
+ */
+export async function readSource(name: string, context: SourceContext, limit = SIZE_LIMIT): Promise<Source> {
   if (name === '-') {
     const bytes = await context.readStdin();
     return { name, label: '<stdin>', bytes, size: bytes.length };
   }
   const path = resolve(context.cwd, name);
-  return { name, label: name, path, ...(await readBounded(path, name)) };
+  return { name, label: name, path, ...(await readBounded(path, name, limit)) };
 }
 
 /** The document that stands for a file of which only the beginning was read, because it is too large. */
@@ -41,20 +44,24 @@ export function oversized({ bytes, size, label }: Source): ParsedDocument | unde
   return { ...parseDocument(bytes, label), value: undefined, findings: [finding] };
 }
 
-async function readBounded(path: string, name: string): Promise<Pick<Source, 'bytes' | 'size'>> {
+async function readBounded(path: string, name: string, limit: number): Promise<Pick<Source, 'bytes' | 'size'>> {
   try {
     const file = await open(path, 'r');
     try {
       const stat = await file.stat();
       if (stat.isDirectory()) throw Object.assign(new Error('is a directory'), { code: 'EISDIR' });
-      const buffer = Buffer.alloc(SIZE_LIMIT + 1);
+      // Something that is no plain file has no size, and a file may grow while it is read.
+      let buffer = Buffer.alloc(Math.min(limit, stat.size) + 1);
       let length = 0;
-      while (length < buffer.length) {
+      for (;;) {
+        if (length === buffer.length) {
+          if (length > limit) break;
+          buffer = Buffer.concat([buffer], limit + 1);
+        }
         const { bytesRead } = await file.read(buffer, length, buffer.length - length, null);
         if (bytesRead === 0) break;
         length += bytesRead;
       }
-      // A pipe has no size of its own.
       return { bytes: buffer.subarray(0, length), size: Math.max(length, stat.size) };
     } finally {
       await file.close();

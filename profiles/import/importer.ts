@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../src/json.ts';
+import type { Platform } from '../../src/settings/field.ts';
 import type { Part } from '../deployment/part.ts';
 
 /** Something that stands in a file and is not in what was read from it. */
@@ -17,11 +18,21 @@ export interface ImportedPart {
   source: string;
   settings: JsonObject;
   lost: Loss[];
+  /** What somebody who relies on the file should know, one sentence each: `its signature was not checked`. */
+  notes?: readonly string[];
 }
+
+/** Deployment formats that are read. */
+export type FormatName = 'plist' | 'mobileconfig' | 'reg' | 'registry.pol' | 'json';
+
+/** Largest file of a deployment format that is read, in bytes: a list of patterns may be long, and bytes in text take their triple. */
+export const IMPORT_LIMIT = 16 * 1024 * 1024;
 
 /** Reads one format. */
 export interface Importer {
-  name: string;
+  name: FormatName;
+  /** The system whose application reads such a profile. */
+  platform: Platform;
   /** Whether bytes look like this format; the first importer of the list that says so reads them. */
   recognises(bytes: Uint8Array): boolean;
   /**

@@ -1,4 +1,7 @@
 import type { Importer } from './importer.ts';
 
 /** Every format that is read, in the order in which they are asked whether a file is theirs; loaded when one is read. One line each. */
-export const IMPORTERS: readonly (() => Promise<Importer>)[] = [];
+export const IMPORTERS: readonly (() => Promise<Importer>)[] = [
+  async () => (await import('./mobileconfig.ts')).mobileconfigImporter,
+  async () => (await import('./plist.ts')).plistImporter,
+];

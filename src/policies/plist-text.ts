@@ -1,7 +1,7 @@
 import { MOST_LEVELS } from '../json.ts';
 
 /** Comments and character data are one token each, so that tags in them do not count. */
-const TOKEN =
+export const PLIST_TOKEN =
   /<!--[\s\S]*?-->|<!\[CDATA\[[\s\S]*?\]\]>|<\?[\s\S]*?\?>|<!DOCTYPE[^>[]*>|<(\/?)([A-Za-z]+)((?:\s[^<>]*?)?)(\/?)>|<[^<]*|[^<]+/g;
 /** No document may bring names of its own. */
 const BAD_REFERENCE = /&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9A-Fa-f]{1,6});)/;
@@ -24,7 +24,7 @@ export function plistProblem(text: string): string | undefined {
   if (/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/.test(text)) return 'it has a sign that XML cannot have';
   const open: Level[] = [];
   let content = '';
-  for (const [token, slash, tag, , closed] of text.matchAll(TOKEN)) {
+  for (const [token, slash, tag, , closed] of text.matchAll(PLIST_TOKEN)) {
     if (token.startsWith('<![CDATA[') && token.endsWith(']]>')) {
       content += token;
       continue;

@@ -1,0 +1,137 @@
+import { RdError } from '../src/errors.ts';
+import type { JsonObject } from '../src/json.ts';
+import type { Platform } from '../src/settings/field.ts';
+import { FIELDS } from '../src/settings/fields.gen.ts';
+import type { Finding } from '../src/settings/finding.ts';
+import { leafAt } from '../src/settings/leaf-paths.ts';
+import { isLocked } from '../src/settings/locks.ts';
+import type { SettingPath } from '../src/settings/settings.gen.ts';
+import type { Part } from './deployment/part.ts';
+import type { LoadContext } from './document.ts';
+import { type FormatName, IMPORT_LIMIT, type ImportedPart, type Importer, type Loss } from './import/importer.ts';
+import { IMPORTERS } from './import/importers.ts';
+import { partOfName } from './import/part-name.ts';
+import { type Part as DocumentPart, readPart } from './settings-part.ts';
+import { readSource, type Source } from './source.ts';
+
+/** One set of settings in a file: a deployment profile, or the settings of a document. */
+export interface AnyPart {
+  /** Absent where nothing says which of the two it is: bare settings and profile documents. */
+  part?: Part;
+  /** File, and the place in it where it holds several. */
+  source: string;
+  /** As written: at their own version, by the names of that version, secrets in the place of references to them. */
+  settings: JsonObject;
+  /** What stands in the file and is not in `settings`. */
+  lost: readonly Loss[];
+}
+
+/** A file with settings, whatever its format. */
+export interface AnyFile {
+  /** As given, or `<stdin>`. */
+  label: string;
+  format: 'yaml' | FormatName;
+  /** `document` is YAML or JSON as `rdctl apply` takes it, `deployment` what applications read as their administrator's. */
+  form: 'settings' | 'profile' | 'deployment';
+  /** The system whose applications read it; absent for documents, which are for all. */
+  platform?: Platform;
+  parts: readonly AnyPart[];
+  /** Everything that is wrong. The joined settings are not to be used then. */
+  findings: readonly Finding[];
+  warnings: readonly string[];
+  /** All parts together at the newest version, canonical, secrets included: the locked ones over the defaults. */
+  joined: { settings: JsonObject; locked: readonly SettingPath[] };
+  /** Of YAML and JSON: the text with its places, and its shape. */
+  document?: DocumentPart;
+}
+
+export interface AnyFileContext extends LoadContext {
+  /** What a file is that does not say it by its name. */
+  part?: Part;
+}
+
+/**
+ * Reads a file of any format: deployment formats are told by their content, and a Linux deployment file by its name; everything
+ * else is YAML or JSON. `-` is standard input.
+ * @throws RdError `ERR_IO` for what cannot be read, `ERR_PROFILE_INVALID` for a deployment file that is not understood or has
+ *   more than 16 MiB. What is wrong with the settings in it is in `findings`.
+ */
+export async function loadAnyFile(name: string, context: AnyFileContext): Promise<AnyFile> {
+  const source = await readSource(name, context, IMPORT_LIMIT);
+  const importer = await importerFor(source);
+  if (importer) return deploymentFile(source, importer, context);
+  return documentFile(source, await readPart(source, context), context);
+}
+
+/** The reader of a deployment format; `undefined` for YAML and JSON. */
+export async function importerFor({ bytes, size, label }: Source): Promise<Importer | undefined> {
+  for (const load of IMPORTERS) {
+    const importer = await load();
+    if (!importer.recognises(bytes)) continue;
+    if (size <= IMPORT_LIMIT) return importer;
+    const mebibytes = (size / (1024 * 1024)).toFixed(1);
+    throw new RdError('ERR_PROFILE_INVALID', `${label} has ${mebibytes} MiB; at most 16 MiB are read`);
+  }
+  return undefined;
+}
+
+async function deploymentFile(
+  { bytes, label }: Source,
+  { name, platform, read }: Importer,
+  { part }: AnyFileContext,
+): Promise<AnyFile> {
+  const parts = (await read(bytes, label)).map((each) => named(each, part));
+  const { joinParts } = await import('./import/join.ts');
+  const { settings, locked, findings, fidelity, warnings } = joinParts(parts.map((each) => ({ ...each, platform })));
+  const { formatFinding } = await import('../src/settings/finding.ts');
+  const lost = fidelity.flatMap((entry) => (entry.outcome === 'lost' ? [`${entry.place}: ${entry.reason}`] : []));
+  return {
+    label,
+    format: name,
+    form: 'deployment',
+    platform,
+    parts,
+    findings,
+    warnings: [
+      ...parts.flatMap(({ notes = [] }) => notes),
+      ...lost.map((line) => `${label}: left out: ${line}`),
+      ...warnings.map(formatFinding),
+    ],
+    joined: { settings, locked },
+  };
+}
+
+function named(part: ImportedPart, wanted: Part | undefined): ImportedPart {
+  const which = part.part ?? wanted;
+  return which ? { ...part, part: which } : part;
+}
+
+function documentFile({ label, bytes }: Source, document: DocumentPart, { part }: AnyFileContext): AnyFile {
+  const { shape, settings, findings, warnings } = document;
+  const json = /^\s*[{[]/.test(
+    Buffer.from(bytes.subarray(0, 256))
+      .toString('utf8')
+      .replace(/^\ufeff/, ''),
+  );
+  const which = shape.form === 'settings' ? (partOfName(label) ?? part) : undefined;
+  const record = which === 'locked' ? settings : shape.locked;
+  return {
+    label,
+    format: json ? 'json' : 'yaml',
+    form: shape.form,
+    parts: shape.settings
+      ? [{ ...(which ? { part: which } : {}), source: label, settings: document.written, lost: [] }]
+      : [],
+    findings,
+    warnings,
+    joined: { settings, locked: lockedPaths(record ?? {}, settings) },
+    document,
+  };
+}
+
+/** Settings that a record locks and that have a value. */
+function lockedPaths(record: JsonObject, settings: JsonObject): SettingPath[] {
+  return FIELDS.filter(
+    ({ path, lockable }) => lockable && leafAt(settings, path) !== undefined && isLocked(record, path),
+  ).map(({ path }) => path);
+}

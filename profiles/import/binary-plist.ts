@@ -1,0 +1,195 @@
+import { MOST_LEVELS } from '../../src/json.ts';
+import { INEXACT, numberOf, type PlistDictionary, type PlistValue } from '../../src/policies/plist-value.ts';
+
+/** The last bytes of the file: widths of offsets and references, number of objects, index of the topmost, place of the offsets. */
+const TRAILER = 32;
+const HEADER = 'bplist00';
+/** Values that one reading may produce: an object may be referred to often, and lists of lists would multiply. */
+const MOST_VALUES = 1_000_000;
+
+/**
+ * Reads a property list in its binary form, version 00.
+ * @throws Error with a clause that says what is wrong. No input makes it run for long: references in circles, places outside of
+ *   the file and counts larger than the file are refused.
+ */
+export function binaryPlist(bytes: Uint8Array): PlistValue {
+  const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  if (data.toString('latin1', 0, HEADER.length) !== HEADER) throw new Error('it is of an unknown binary version');
+  if (data.length < HEADER.length + 1 + TRAILER) throw new Error('it ends too early');
+  return new Reading(data).value();
+}
+
+class Reading {
+  readonly #data: Buffer;
+  /** Where objects end and offsets begin. */
+  readonly #end: number;
+  readonly #offsetSize: number;
+  readonly #referenceSize: number;
+  readonly #count: number;
+  readonly #top: number;
+  readonly #open = new Set<number>();
+  #values = 0;
+
+  constructor(data: Buffer) {
+    this.#data = data;
+    const trailer = data.subarray(data.length - TRAILER);
+    this.#offsetSize = trailer.readUInt8(6);
+    this.#referenceSize = trailer.readUInt8(7);
+    this.#count = wide(trailer, 8);
+    this.#top = wide(trailer, 16);
+    this.#end = wide(trailer, 24);
+    const last = data.length - TRAILER;
+    const sizes = [this.#offsetSize, this.#referenceSize];
+    if (sizes.some((size) => size < 1 || size > 8)) throw new Error('its trailer is damaged');
+    if (this.#count < 1 || this.#top >= this.#count || this.#end <= HEADER.length || this.#end >= last) {
+      throw new Error('its trailer is damaged');
+    }
+    if (this.#count > (last - this.#end) / this.#offsetSize) throw new Error('its table of offsets is cut off');
+  }
+
+  value(): PlistValue {
+    return this.#object(this.#top);
+  }
+
+  #object(reference: number): PlistValue {
+    this.#values += 1;
+    if (this.#values > MOST_VALUES) throw new Error(`it holds more than ${MOST_VALUES} values`);
+    if (reference >= this.#count) throw new Error('it refers to an object that is not there');
+    const at = number(this.#data, this.#end + reference * this.#offsetSize, this.#offsetSize);
+    if (at < HEADER.length || at >= this.#end) throw new Error('an object lies outside of the file');
+    const marker = this.#data.readUInt8(at);
+    const low = marker & 0x0f;
+    switch (marker >> 4) {
+      case 0x0:
+        return simple(marker);
+      case 0x1:
+        return this.#integer(at, low);
+      case 0x2:
+        return this.#real(at, low);
+      case 0x3:
+        return { other: 'a date' };
+      case 0x4:
+        return { other: 'data' };
+      case 0x5:
+        return this.#slice(at, low, 1)
+          .toString('latin1')
+          .replace(/[\u0080-\u00ff]/g, notAscii);
+      case 0x6:
+        return this.#slice(at, low, 2).swap16().toString('utf16le');
+      case 0x7:
+        return utf8(this.#slice(at, low, 1));
+      case 0x8:
+        return { other: 'a UID' };
+      case 0xa:
+        return this.#inside(reference, () => this.#references(at, low, 1).map((each) => this.#object(each)));
+      case 0xb:
+      case 0xc:
+        return { other: 'a set' };
+      case 0xd:
+        return this.#inside(reference, () => this.#dictionary(at, low));
+      default:
+        throw new Error('it has an object of an unknown kind');
+    }
+  }
+
+  #dictionary(at: number, low: number): PlistDictionary {
+    const references = this.#references(at, low, 2);
+    const size = references.length / 2;
+    const dictionary = new Map<string, PlistValue>();
+    for (let index = 0; index < size; index++) {
+      const key = this.#object(references[index] ?? 0);
+      if (typeof key !== 'string') throw new Error('a key is not a text');
+      if (dictionary.has(key)) throw new Error(`the key ${JSON.stringify(key)} stands twice in one dictionary`);
+      dictionary.set(key, this.#object(references[size + index] ?? 0));
+    }
+    return dictionary;
+  }
+
+  #inside<T>(reference: number, read: () => T): T {
+    if (this.#open.has(reference)) throw new Error('an object holds itself');
+    if (this.#open.size >= MOST_LEVELS) throw new Error(`it nests deeper than ${MOST_LEVELS} levels`);
+    this.#open.add(reference);
+    const value = read();
+    this.#open.delete(reference);
+    return value;
+  }
+
+  /** Integers of 1, 2 and 4 bytes have no sign, longer ones do. */
+  #integer(at: number, low: number): PlistValue {
+    if (low > 4) throw new Error('it has an integer of an unknown width');
+    const bytes = this.#bytes(at + 1, 2 ** low);
+    let value = BigInt(`0x${bytes.toString('hex')}`);
+    if (low >= 3) value = BigInt.asIntN(bytes.length * 8, value);
+    const whole = Number(value);
+    return Number.isSafeInteger(whole) ? whole : INEXACT;
+  }
+
+  #real(at: number, low: number): PlistValue {
+    if (low === 2) return numberOf(this.#bytes(at + 1, 4).readFloatBE());
+    if (low === 3) return numberOf(this.#bytes(at + 1, 8).readDoubleBE());
+    throw new Error('it has a number of an unknown width');
+  }
+
+  #references(at: number, low: number, each: number): number[] {
+    const bytes = this.#slice(at, low, each * this.#referenceSize);
+    return Array.from({ length: bytes.length / this.#referenceSize }, (_, index) =>
+      number(bytes, index * this.#referenceSize, this.#referenceSize),
+    );
+  }
+
+  /** A copy of what follows the marker and its count. */
+  #slice(at: number, low: number, unit: number): Buffer {
+    if (low < 0x0f) return this.#bytes(at + 1, low * unit);
+    const marker = this.#bytes(at + 1, 1).readUInt8();
+    const width = 2 ** (marker & 0x0f);
+    if (marker >> 4 !== 0x1 || width > 8) throw new Error('it has a count that is no integer');
+    const count = number(this.#bytes(at + 2, width), 0, width);
+    return this.#bytes(at + 2 + width, count * unit);
+  }
+
+  #bytes(at: number, length: number): Buffer {
+    if (at + length > this.#end) throw new Error('an object is longer than the file');
+    return Buffer.from(this.#data.subarray(at, at + length));
+  }
+}
+
+function simple(marker: number): PlistValue {
+  switch (marker) {
+    case 0x00:
+      return { other: 'null' };
+    case 0x08:
+      return false;
+    case 0x09:
+      return true;
+    case 0x0c:
+    case 0x0d:
+      return { other: 'a URL' };
+    case 0x0e:
+      return { other: 'a UUID' };
+    default:
+      throw new Error('it has an object of an unknown kind');
+  }
+}
+
+function notAscii(): never {
+  throw new Error('a text is not in the letters that it says');
+}
+
+function utf8(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return notAscii();
+  }
+}
+
+function wide(bytes: Buffer, at: number): number {
+  return number(bytes, at, 8);
+}
+
+/** Big-endian, without a sign; what is beyond exact numbers is beyond any file too. */
+function number(bytes: Buffer, at: number, width: number): number {
+  let value = 0;
+  for (let index = 0; index < width; index++) value = value * 256 + bytes.readUInt8(at + index);
+  return value;
+}

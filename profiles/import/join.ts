@@ -1,0 +1,70 @@
+import { RdError } from '../../src/errors.ts';
+import type { JsonObject } from '../../src/json.ts';
+import type { Platform } from '../../src/settings/field.ts';
+import type { Finding } from '../../src/settings/finding.ts';
+import { leaves, setLeaf } from '../../src/settings/leaf-paths.ts';
+import { SCHEMA_VERSION, type SettingPath } from '../../src/settings/settings.gen.ts';
+import type { Part } from '../deployment/part.ts';
+import type { Fidelity } from './fidelity.ts';
+import type { ImportedPart } from './importer.ts';
+import { type Interpreted, interpretPart } from './interpret.ts';
+
+/** Both deployment profiles as one: what a profile document holds as `settings` and `locked`. */
+export interface JoinedParts {
+  /** At the newest version, canonical: the defaults with the locked ones over them. Secrets are in it. */
+  settings: JsonObject;
+  /** Settings that the locked profile holds, in schema order. */
+  locked: SettingPath[];
+  fidelity: Fidelity[];
+  /** What makes the application refuse a part; the settings are not to be used then. */
+  findings: Finding[];
+  /** What it refuses on some computers. */
+  warnings: Finding[];
+}
+
+/**
+ * Joins the parts of one computer, each migrated from its own version as the application does it.
+ * @param unnamed which part one is that does not say so.
+ * @throws RdError `ERR_PROFILE_INVALID` for two parts of the same kind.
+ */
+export function joinParts(
+  parts: readonly (ImportedPart & { platform: Platform })[],
+  unnamed: Part = 'locked',
+): JoinedParts {
+  const read = parts.map((part) => interpretPart(part, part.part ?? unnamed, part.platform));
+  const locked = only(read, 'locked');
+  const defaults = only(read, 'defaults');
+  const settings: JsonObject = { version: SCHEMA_VERSION };
+  const held = new Map(leaves(locked?.settings ?? {}));
+  for (const [path, value] of leaves(defaults?.settings ?? {})) setLeaf(settings, path, value);
+  for (const [path, value] of held) setLeaf(settings, path, value);
+  held.delete('version');
+  return {
+    settings,
+    locked: [...held.keys()],
+    fidelity: [locked, defaults].flatMap((part) => part?.fidelity.map((entry) => covered(entry, held)) ?? []),
+    findings: read.flatMap((part) => part.findings),
+    warnings: read.flatMap((part) => part.warnings),
+  };
+}
+
+/** As the `locked` map of a profile document. */
+export function lockedMap(paths: readonly SettingPath[]): JsonObject {
+  const map: JsonObject = {};
+  for (const path of paths) setLeaf(map, path, true);
+  return map;
+}
+
+function only(parts: readonly Interpreted[], part: Part): Interpreted | undefined {
+  const [first, second] = parts.filter((each) => each.part === part);
+  if (!first || !second) return first;
+  throw new RdError('ERR_PROFILE_INVALID', `there are two ${part} profiles: ${first.source} and ${second.source}`, {
+    advice: 'Import them one by one; --part says which part a file is.',
+  });
+}
+
+/** A default below a locked value never counts, and one profile document holds one value for each setting. */
+function covered(entry: Fidelity, held: ReadonlyMap<string, unknown>): Fidelity {
+  if (entry.outcome === 'lost' || entry.part === 'locked' || !held.has(entry.path)) return entry;
+  return { outcome: 'lost', part: entry.part, place: entry.path, reason: 'the locked profile holds the setting' };
+}

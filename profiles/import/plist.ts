@@ -1,0 +1,84 @@
+import { RdError } from '../../src/errors.ts';
+import type { JsonObject, JsonValue } from '../../src/json.ts';
+import {
+  isDictionary,
+  isOther,
+  type PlistDictionary,
+  type PlistValue,
+  xmlPlist,
+} from '../../src/policies/plist-value.ts';
+import { utf8Text } from '../../src/policies/policy-file.ts';
+import { put } from '../../src/settings/own.ts';
+import type { Importer, Loss } from './importer.ts';
+import { partOfName } from './part-name.ts';
+
+/** A property list of macOS, as XML in UTF-8 or binary. */
+export const plistImporter: Importer = {
+  name: 'plist',
+  platform: 'darwin',
+  recognises: isPlist,
+  async read(bytes, label) {
+    const value = await plistOf(bytes, label);
+    if (!isDictionary(value)) throw notUnderstood(label, 'it does not hold a dictionary');
+    const part = partOfName(label);
+    return [{ ...(part ? { part } : {}), source: label, ...settingsOf(value) }];
+  },
+};
+
+/** True for what begins as a property list does, in either form. */
+export function isPlist(bytes: Uint8Array): boolean {
+  const head = Buffer.from(bytes.subarray(0, 1024)).toString('latin1').replace(/^ï»¿/, '').trimStart();
+  return head.startsWith('bplist') || /^<(?:\?xml|!DOCTYPE plist|plist|!--)/.test(head);
+}
+
+/** @throws RdError `ERR_PROFILE_INVALID` for what is not understood. */
+export async function plistOf(bytes: Uint8Array, label: string): Promise<PlistValue> {
+  try {
+    if (Buffer.from(bytes.subarray(0, 6)).toString('latin1') === 'bplist') {
+      const { binaryPlist } = await import('./binary-plist.ts');
+      return binaryPlist(bytes);
+    }
+    const text = utf8Text(bytes);
+    if (text === undefined) throw new Error('it is not UTF-8');
+    return await xmlPlist(text);
+  } catch (cause) {
+    throw notUnderstood(label, cause instanceof Error ? cause.message : String(cause), cause);
+  }
+}
+
+/** The settings in a dictionary; what no setting can be is lost, with its path. */
+export function settingsOf(
+  dictionary: PlistDictionary,
+  above: readonly string[] = [],
+): { settings: JsonObject; lost: Loss[] } {
+  const lost: Loss[] = [];
+  return { settings: objectOf(dictionary, above, lost), lost };
+}
+
+export function notUnderstood(label: string, reason: string, cause?: unknown): RdError {
+  return new RdError('ERR_PROFILE_INVALID', `${label} is not a property list that can be read: ${reason}`, {
+    ...(cause === undefined ? {} : { cause }),
+    advice: 'Export it again, or check it with `plutil -lint` on macOS.',
+  });
+}
+
+function objectOf(dictionary: PlistDictionary, above: readonly string[], lost: Loss[]): JsonObject {
+  const object: JsonObject = {};
+  for (const [name, value] of dictionary) {
+    const read = jsonOf(value, [...above, name], lost);
+    if (read !== undefined) put(object, name, read);
+  }
+  return object;
+}
+
+function jsonOf(value: PlistValue, names: readonly string[], lost: Loss[]): JsonValue | undefined {
+  if (typeof value !== 'object') return value;
+  if (isDictionary(value)) return objectOf(value, names, lost);
+  if (isOther(value)) {
+    lost.push({ place: names.join('.'), reason: `it is ${value.other}, which no setting can be` });
+    return undefined;
+  }
+  const items = value.map((item, index) => jsonOf(item, [...names, String(index)], lost));
+  // A list is one value: without one of its items it would say something else.
+  return items.every((item) => item !== undefined) ? items : undefined;
+}

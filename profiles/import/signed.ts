@@ -1,0 +1,106 @@
+import { RdError } from '../../src/errors.ts';
+
+/** 1.2.840.113549.1.7.2: data with signatures around it. */
+const SIGNED_DATA = Buffer.from('06092a864886f70d010702', 'hex');
+/** 1.2.840.113549.1.7.1: plain data. */
+const DATA = Buffer.from('06092a864886f70d010701', 'hex');
+const SEQUENCE = 0x30;
+const SET = 0x31;
+const CONTEXT_0 = 0xa0;
+const INTEGER = 0x02;
+const OCTETS = 0x04;
+const CONSTRUCTED_OCTETS = 0x24;
+const MOST_PIECES = 100_000;
+
+/** True for a signed message (CMS, RFC 5652) in its binary form, or in letters. */
+export function isSigned(bytes: Uint8Array): boolean {
+  const head = Buffer.from(bytes.subarray(0, 64));
+  if (/^-----BEGIN (?:PKCS7|CMS)-----/.test(head.toString('latin1'))) return true;
+  return head[0] === SEQUENCE && head.subarray(0, 32).includes(SIGNED_DATA);
+}
+
+/**
+ * What was signed. The signature is not looked at.
+ * @throws RdError `ERR_PROFILE_INVALID` with the command that takes it out, where the message is not as simple as signed profiles
+ *   are.
+ */
+export function signedContent(bytes: Uint8Array, label: string): Uint8Array {
+  const content = bytes[0] === SEQUENCE ? contentOf(Buffer.from(bytes)) : undefined;
+  if (content !== undefined) return content;
+  const form = bytes[0] === SEQUENCE ? 'DER' : 'PEM';
+  throw new RdError('ERR_PROFILE_INVALID', `${label} is signed, and what was signed could not be taken out of it`, {
+    advice: `Take it out with: openssl cms -verify -noverify -nosigs -inform ${form} -in FILE -out plain.mobileconfig`,
+  });
+}
+
+/** One element: its content, and where the next one begins. Without a length (`undefined`) it goes up to an end mark. */
+interface Element {
+  tag: number;
+  start: number;
+  end: number | undefined;
+}
+
+function contentOf(data: Buffer): Buffer | undefined {
+  try {
+    const signed = into(data, 0, SEQUENCE);
+    const explicit = into(data, after(data, signed.start, SIGNED_DATA), CONTEXT_0);
+    const inner = into(data, explicit.start, SEQUENCE);
+    const digests = past(data, inner.start, INTEGER);
+    const encapsulated = into(data, past(data, digests, SET), SEQUENCE);
+    const content = into(data, after(data, encapsulated.start, DATA), CONTEXT_0);
+    return octets(data, elementAt(data, content.start));
+  } catch {
+    return undefined;
+  }
+}
+
+function octets(data: Buffer, element: Element): Buffer {
+  if (element.tag === OCTETS && element.end !== undefined) return data.subarray(element.start, element.end);
+  if (element.tag !== CONSTRUCTED_OCTETS) throw new Error('not octets');
+  const pieces: Buffer[] = [];
+  for (let at = element.start; element.end === undefined ? !isEnd(data, at) : at < element.end; ) {
+    const piece = elementAt(data, at);
+    if (piece.tag !== OCTETS || piece.end === undefined || pieces.length >= MOST_PIECES) throw new Error('not a piece');
+    pieces.push(data.subarray(piece.start, piece.end));
+    at = piece.end;
+  }
+  return Buffer.concat(pieces);
+}
+
+function into(data: Buffer, at: number, tag: number): Element {
+  const element = elementAt(data, at);
+  if (element.tag !== tag) throw new Error('another element');
+  return element;
+}
+
+function past(data: Buffer, at: number, tag: number): number {
+  const { end } = into(data, at, tag);
+  if (end === undefined) throw new Error('no length');
+  return end;
+}
+
+function after(data: Buffer, at: number, bytes: Buffer): number {
+  if (!data.subarray(at, at + bytes.length).equals(bytes)) throw new Error('another kind of content');
+  return at + bytes.length;
+}
+
+/** @throws RangeError outside of the data. */
+function elementAt(data: Buffer, at: number): Element {
+  const tag = data.readUInt8(at);
+  const short = data.readUInt8(at + 1);
+  if (short < 0x80) return bounded(data, { tag, start: at + 2, end: at + 2 + short });
+  if (short === 0x80) return { tag, start: at + 2, end: undefined };
+  const width = short & 0x7f;
+  if (width > 4) throw new RangeError('length');
+  const start = at + 2 + width;
+  return bounded(data, { tag, start, end: start + data.readUIntBE(at + 2, width) });
+}
+
+function bounded(data: Buffer, element: Element & { end: number }): Element {
+  if (element.end > data.length) throw new RangeError('length');
+  return element;
+}
+
+function isEnd(data: Buffer, at: number): boolean {
+  return data.readUInt16BE(at) === 0;
+}

@@ -1,0 +1,83 @@
+import { PLIST_TOKEN, plistProblem } from './plist-text.ts';
+
+/** What a property list holds. Dictionaries are maps: any text may be a key, `__proto__` too. */
+export type PlistValue = boolean | number | string | readonly PlistValue[] | PlistDictionary | PlistOther;
+export type PlistDictionary = ReadonlyMap<string, PlistValue>;
+/** Something that no setting can be. */
+export interface PlistOther {
+  /** With its article: `a date`. */
+  other: string;
+}
+
+/** Integers beyond this are not exact any more. */
+export const INEXACT: PlistOther = { other: 'an integer of more than 53 bits' };
+
+export function isDictionary(value: PlistValue | undefined): value is PlistDictionary {
+  return value instanceof Map;
+}
+
+export function isOther(value: PlistValue): value is PlistOther {
+  return typeof value === 'object' && 'other' in value;
+}
+
+/**
+ * Reads a property list in XML.
+ * @throws Error with a clause that says what is wrong; it quotes nothing that may be a secret beyond forty characters of
+ *   misplaced text.
+ */
+export async function xmlPlist(text: string): Promise<PlistValue> {
+  const problem = plistProblem(text);
+  if (problem !== undefined) throw new Error(problem);
+  const { parse } = await import('plist');
+  let value: unknown;
+  try {
+    value = parse(withNumberedKeys(text));
+  } catch (cause) {
+    // Its message may quote the text, which may hold a password.
+    throw new Error('it is not a property list', { cause });
+  }
+  return asValue(value);
+}
+
+/**
+ * The same list with a number in front of each key, without comments and character data: the parser refuses a key that would
+ * reach the prototype of its objects, takes the first piece of a key for the whole, and passes over a key that stands twice.
+ */
+function withNumberedKeys(text: string): string {
+  const pieces: string[] = [];
+  let key = 0;
+  for (const [token, slash, tag, , closed] of text.matchAll(PLIST_TOKEN)) {
+    if (token.startsWith('<!--') || token.startsWith('<?') || token.startsWith('<!DOCTYPE')) continue;
+    if (token.startsWith('<![CDATA[')) pieces.push(escaped(token.slice('<![CDATA['.length, -']]>'.length)));
+    else if (tag === 'key' && slash === '') {
+      pieces.push(`<key>${key++}:${closed === '/' ? '</key>' : ''}`);
+    } else pieces.push(token);
+  }
+  return pieces.join('');
+}
+
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+}
+
+function asValue(value: unknown): PlistValue {
+  if (typeof value === 'string' || typeof value === 'boolean') return value;
+  if (typeof value === 'number') return numberOf(value);
+  if (Array.isArray(value)) return value.map(asValue);
+  if (value instanceof Date) return { other: 'a date' };
+  if (value instanceof Uint8Array) return { other: 'data' };
+  if (typeof value !== 'object' || value === null) return { other: 'null' };
+  const dictionary = new Map<string, PlistValue>();
+  for (const [numbered, inner] of Object.entries(value)) {
+    const key = numbered.slice(numbered.indexOf(':') + 1);
+    if (dictionary.has(key)) throw new Error(`the key ${JSON.stringify(key)} stands twice in one dictionary`);
+    dictionary.set(key, asValue(inner));
+  }
+  return dictionary;
+}
+
+/** A number that JSON and a setting can hold. */
+export function numberOf(value: number): PlistValue {
+  if (!Number.isFinite(value)) return { other: 'not a finite number' };
+  return Number.isInteger(value) && !Number.isSafeInteger(value) ? INEXACT : value;
+}
