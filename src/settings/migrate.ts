@@ -11,6 +11,8 @@ export interface MigrateOptions {
   locked?: boolean;
   /** Adds nothing that no field of the input caused. */
   partial?: boolean;
+  /** Version to stop at, as an older release does; the newest unless told. An input beyond it stays as it is. */
+  target?: number;
 }
 
 /** A migrated document, and where each moved value stood in the input, by dotted path. */
@@ -20,8 +22,8 @@ export interface Migration {
 }
 
 /**
- * A copy of a document of version 1 to 19 in the shape of version 19. Throws `ERR_SETTINGS_INVALID` for a version for which
- * `versionProblem` has an answer. Defaults are not filled in.
+ * A copy of a document of version 1 to 19 in the shape of version 19, or of `target`. Throws `ERR_SETTINGS_INVALID` for a version
+ * for which `versionProblem` has an answer. Defaults are not filled in.
  */
 export function migrate(document: JsonObject, options: MigrateOptions): JsonObject {
   return migrateWithOrigins(document, options).document;
@@ -37,8 +39,9 @@ export function migrateWithOrigins(input: JsonObject, options: MigrateOptions): 
   const document = copyOfObject(input);
   const origins = new Map<string, string>();
   const context = { document, options, moved: (from: string, to: string) => recordMove(origins, from, to) };
-  for (let step = version; step < SCHEMA_VERSION; step++) MIGRATION_STEPS[step]?.(context);
-  document.version = SCHEMA_VERSION;
+  const target = Math.min(options.target ?? SCHEMA_VERSION, SCHEMA_VERSION);
+  for (let step = version; step < target; step++) MIGRATION_STEPS[step]?.(context);
+  document.version = Math.max(version, target);
   return { document, origins };
 }
 
