@@ -36,7 +36,19 @@ export function isSameName(one: string, other: string): boolean {
   return one.toLowerCase() === other.toLowerCase();
 }
 
-const HIVES: Readonly<Record<string, string>> = { HKEY_LOCAL_MACHINE: 'HKLM', HKEY_CURRENT_USER: 'HKCU' };
+const HIVES: Readonly<Record<string, string>> = {
+  HKEY_LOCAL_MACHINE: 'HKLM',
+  HKEY_CURRENT_USER: 'HKCU',
+  HKEY_USERS: 'HKU',
+  HKEY_CLASSES_ROOT: 'HKCR',
+  HKEY_CURRENT_CONFIG: 'HKCC',
+};
+
+/** The long name of a hive that is given by either of its names; `undefined` for anything else. */
+export function hiveName(name: string): string | undefined {
+  const upper = name.toUpperCase();
+  return Object.entries(HIVES).find(([long, short]) => upper === long || upper === short)?.[0];
+}
 
 /** The path of a key below `root` (`HKLM\…`), whatever the length of the hive's name; `undefined` for one that is elsewhere. */
 export function namesBelow(root: string, path: string): string[] | undefined {
@@ -48,5 +60,6 @@ export function namesBelow(root: string, path: string): string[] | undefined {
 
 function shortHive(path: string): string {
   const [hive = '', ...rest] = path.split('\\');
-  return [HIVES[hive.toUpperCase()] ?? hive, ...rest].join('\\');
+  const long = hiveName(hive);
+  return [(long && HIVES[long]) ?? hive, ...rest].join('\\');
 }

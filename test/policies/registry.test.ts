@@ -361,7 +361,7 @@ test('a file of the registry editor: comments, continued bytes, texts over lines
   expect(parseRegistryFile(KEY, Buffer.from(text))?.values).toEqual([
     { name: '', type: 'REG_SZ', data: 'unnamed' },
     { name: 'one', type: 'REG_SZ', data: 'a\\b"c' },
-    { name: 'lines', type: 'REG_SZ', data: 'first\nsecond' },
+    { name: 'lines', type: 'REG_SZ', data: 'first\r\nsecond' },
     { name: 'many', type: 'REG_MULTI_SZ', data: ['a', 'b'] },
     { name: 'none', type: 'REG_MULTI_SZ', data: [] },
     { name: 'empties', type: 'REG_MULTI_SZ', data: ['', ''] },

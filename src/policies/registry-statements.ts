@@ -1,0 +1,229 @@
+import { dataOf, typeName } from './registry-data.ts';
+import { hiveName, type RegistryValue } from './registry-key.ts';
+import { endOfLine } from './registry-text.ts';
+import { nameProblem, pathProblem } from './registry-tree.ts';
+
+/** One entry of a registry file; `line` is where it begins, counted from 1. */
+export type Statement = { line: number } & (
+  | { kind: 'key' | 'deleted-key'; names: string[] }
+  | { kind: 'value'; value: RegistryValue }
+  | { kind: 'deleted-value'; name: string }
+  /** Not understood; a clause says why. `ofKey`: it is a key, so that what follows is not of the key before. */
+  | { kind: 'problem'; reason: string; ofKey: boolean }
+);
+
+/** How texts in bytes are written. */
+export type TextOfBytes = (bytes: Buffer) => string | undefined;
+
+class NotUnderstood extends Error {}
+
+/**
+ * The statements after the first line, as the registry editor takes them: a key in brackets up to the last one of its line, a
+ * value with its name in quotation marks or `@`, a `;` before a comment at the begin of a line and after a value. Texts may go
+ * over lines and keep them; bytes go on after a `\`. Every character is looked at twice at most.
+ */
+export function* statements(text: string, body: number, textOf: TextOfBytes): Generator<Statement> {
+  const reader = new Reader(text, body, textOf);
+  for (let next = reader.next(); next; next = reader.next()) yield next;
+}
+
+class Reader {
+  private readonly text: string;
+  private readonly textOf: TextOfBytes;
+  private at: number;
+  private line = 1;
+
+  constructor(text: string, at: number, textOf: TextOfBytes) {
+    this.text = text;
+    this.at = at;
+    this.textOf = textOf;
+  }
+
+  next(): Statement | undefined {
+    while (this.at < this.text.length) {
+      this.skipBlanks();
+      if (!this.atEnd()) break;
+      this.skipLine();
+    }
+    if (this.at >= this.text.length) return undefined;
+    const { at, line } = this;
+    try {
+      return { line, ...(this.text[at] === '[' ? this.key() : this.value()) };
+    } catch (error) {
+      if (!(error instanceof NotUnderstood)) throw error;
+      // A text that never ends may have taken what follows: the next line is looked at by itself.
+      this.at = at;
+      this.line = line;
+      this.skipLine();
+      return { line, kind: 'problem', reason: error.message, ofKey: this.text[at] === '[' };
+    }
+  }
+
+  private key(): { kind: 'key' | 'deleted-key'; names: string[] } {
+    const end = endOfLine(this.text, this.at);
+    const whole = this.text.slice(this.at + 1, end);
+    const close = whole.lastIndexOf(']');
+    if (close < 0) throw new NotUnderstood('the key has no closing bracket');
+    if (!/^[ \t]*(?:;|$)/.test(whole.slice(close + 1)))
+      throw new NotUnderstood('text follows the closing bracket of the key');
+    const deleted = whole.startsWith('-');
+    const [first = '', ...below] = whole
+      .slice(deleted ? 1 : 0, close)
+      .replace(/\\$/, '')
+      .split('\\');
+    const hive = hiveName(first);
+    if (hive === undefined) throw new NotUnderstood('the key is in no hive of the registry');
+    const problem = pathProblem(below);
+    if (problem !== undefined) throw new NotUnderstood(problem);
+    this.at = end;
+    this.skipLine();
+    return { kind: deleted ? 'deleted-key' : 'key', names: [hive, ...below] };
+  }
+
+  private value(): { kind: 'value'; value: RegistryValue } | { kind: 'deleted-value'; name: string } {
+    const name = this.name();
+    this.skipBlanks();
+    if (!this.take('=')) throw new NotUnderstood('no "=" follows the name');
+    this.skipBlanks();
+    if (this.take('-')) {
+      this.endOfStatement('the "-"');
+      return { kind: 'deleted-value', name };
+    }
+    return { kind: 'value', value: { name, ...this.data() } };
+  }
+
+  private name(): string {
+    if (this.take('@')) return '';
+    if (!this.take('"')) throw new NotUnderstood('it is neither a key, a value nor a comment');
+    const name = this.quoted('name');
+    const problem = nameProblem(name);
+    if (problem !== undefined) throw new NotUnderstood(problem);
+    return name;
+  }
+
+  private data(): Omit<RegistryValue, 'name'> {
+    if (this.take('"')) {
+      const data = this.quoted('text');
+      this.endOfStatement('the closing quotation mark');
+      return { type: 'REG_SZ', data };
+    }
+    const word = /^(?:(dword)|hex(?:\(([0-9a-f]{1,8})\))?):/i.exec(this.text.slice(this.at, this.at + 16));
+    if (!word) throw new NotUnderstood('after "=" stands neither a text, "dword:", "hex:" nor "-"');
+    this.at += word[0].length;
+    if (word[1] !== undefined) return { type: 'REG_DWORD', data: this.number() };
+    const type = typeName(Number.parseInt(word[2] ?? '3', 16));
+    const bytes = this.bytes();
+    const data = dataOf(type, bytes, this.textOf);
+    if (data === undefined && TEXTS.has(type)) throw new NotUnderstood('the bytes end inside of a character');
+    return { type, data };
+  }
+
+  /** What stands between quotation marks; the first one is behind. A name ends on its line, a text may go on. */
+  private quoted(kind: 'name' | 'text'): string {
+    const parts: string[] = [];
+    let from = this.at;
+    for (; this.at < this.text.length; this.at++) {
+      const sign = this.text[this.at];
+      if (sign === '"') {
+        parts.push(this.text.slice(from, this.at));
+        this.at += 1;
+        return parts.join('');
+      }
+      if (sign === '\0') throw new NotUnderstood(`the ${kind} holds a NUL character`);
+      if (sign === '\n' || sign === '\r') {
+        if (kind === 'name') break;
+        if (sign === '\n' || this.text[this.at + 1] !== '\n') this.line += 1;
+      }
+      if (sign !== '\\') continue;
+      const next = this.text[this.at + 1];
+      if (next !== '\\' && next !== '"')
+        throw new NotUnderstood(`a single "\\" stands in the ${kind}; it is written "\\\\"`);
+      parts.push(this.text.slice(from, this.at));
+      this.at += 1;
+      from = this.at;
+    }
+    throw new NotUnderstood(`the ${kind} has no closing quotation mark`);
+  }
+
+  private number(): number {
+    this.skipBlanks();
+    const digits = /^[0-9a-f]*/i.exec(this.text.slice(this.at, this.at + 9))?.[0] ?? '';
+    if (digits.length < 1 || digits.length > 8) throw new NotUnderstood('"dword:" takes 1 to 8 hexadecimal digits');
+    this.at += digits.length;
+    this.endOfStatement('the number');
+    return Number.parseInt(digits, 16);
+  }
+
+  /** Pairs of digits with commas between them; `\` in the place of a pair leads to the next line that is not empty. */
+  private bytes(): Buffer {
+    const bytes: number[] = [];
+    for (let expected = false; ; ) {
+      this.skipBlanks();
+      if (this.take('\\')) {
+        this.endOfStatement('the "\\"');
+        this.skipEmptyLines();
+        expected = true;
+        continue;
+      }
+      if (this.atEnd()) {
+        if (expected) throw new NotUnderstood('more bytes are announced than follow');
+        this.skipLine();
+        return Buffer.from(bytes);
+      }
+      bytes.push(this.byte());
+      this.skipBlanks();
+      expected = this.take(',');
+      if (!expected) {
+        this.endOfStatement('the bytes');
+        return Buffer.from(bytes);
+      }
+    }
+  }
+
+  private byte(): number {
+    const digits = /^[0-9a-f]*/i.exec(this.text.slice(this.at, this.at + 3))?.[0] ?? '';
+    if (digits.length < 1 || digits.length > 2)
+      throw new NotUnderstood('bytes are 1 or 2 hexadecimal digits with commas between');
+    this.at += digits.length;
+    return Number.parseInt(digits, 16);
+  }
+
+  private skipEmptyLines(): void {
+    while (this.at < this.text.length) {
+      this.skipBlanks();
+      if (!this.atEnd()) return;
+      this.skipLine();
+    }
+  }
+
+  private endOfStatement(after: string): void {
+    this.skipBlanks();
+    if (!this.atEnd()) throw new NotUnderstood(`text follows ${after}`);
+    this.skipLine();
+  }
+
+  /** At the end of a line or of the text, or before a comment. */
+  private atEnd(): boolean {
+    const sign = this.text[this.at];
+    return sign === undefined || sign === '\n' || sign === '\r' || sign === ';';
+  }
+
+  private skipBlanks(): void {
+    while (this.text[this.at] === ' ' || this.text[this.at] === '\t') this.at += 1;
+  }
+
+  private skipLine(): void {
+    const end = endOfLine(this.text, this.at);
+    this.at = this.text[end] === '\r' && this.text[end + 1] === '\n' ? end + 2 : end + 1;
+    this.line += 1;
+  }
+
+  private take(sign: string): boolean {
+    if (this.text[this.at] !== sign) return false;
+    this.at += 1;
+    return true;
+  }
+}
+
+/** A text that breaks off is not read as a shorter one. */
+const TEXTS: ReadonlySet<string> = new Set(['REG_SZ', 'REG_MULTI_SZ']);

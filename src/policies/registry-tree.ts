@@ -1,0 +1,149 @@
+import type { RegistryKey, RegistryValue } from './registry-key.ts';
+
+/** The same, with the place in the file where it was set last: a line, or the offset of a byte. */
+export interface PlacedValue extends RegistryValue {
+  at: number;
+}
+
+/** Something that a file says and that is not among the values read from it. */
+export interface Dropped {
+  at: number;
+  /** Path of the key with its hive. */
+  key: string;
+  /** Name of the value; absent where it is about the whole key. */
+  value?: string;
+  /** A clause: `it is set again in line 7`. */
+  reason: string;
+}
+
+/** Most names in a path, and most characters in one name; the registry has no more. */
+const MOST_NAMES = 512;
+const MOST_CHARACTERS = 255;
+const MOST_OF_VALUE = 16_383;
+
+interface Node {
+  name: string;
+  path: string;
+  values: Map<string, PlacedValue>;
+  keys: Map<string, Node>;
+}
+
+/**
+ * What a computer's registry would hold after a file is read into an empty one: keys of the same name are one, a later value
+ * replaces an earlier one, and deletions delete. Work and memory grow with what is put in, whatever the names.
+ */
+export class RegistryTree {
+  readonly dropped: Dropped[] = [];
+  private readonly root: Node = node('', '');
+  /** How a place is called in reasons: `line 7`. */
+  private readonly placeOf: (at: number) => string;
+
+  constructor(placeOf: (at: number) => string) {
+    this.placeOf = placeOf;
+  }
+
+  /** Makes the key and those above it. The first name is the hive. */
+  key(names: readonly string[]): void {
+    this.nodeAt(names);
+  }
+
+  set(names: readonly string[], value: PlacedValue): void {
+    const { path, values } = this.nodeAt(names);
+    const lower = value.name.toLowerCase();
+    const before = values.get(lower);
+    if (before) this.drop(path, before, `it is set again in ${this.placeOf(value.at)}`);
+    values.set(lower, value);
+  }
+
+  has(names: readonly string[], name: string): boolean {
+    return this.find(names)?.values.has(name.toLowerCase()) ?? false;
+  }
+
+  deleteValue(names: readonly string[], name: string, at: number): void {
+    const found = this.find(names);
+    const before = found?.values.get(name.toLowerCase());
+    if (found && before) {
+      this.drop(found.path, before, `${this.placeOf(at)} deletes it`);
+      found.values.delete(name.toLowerCase());
+    }
+    this.dropped.push({ at, key: found?.path ?? names.join('\\'), value: name, reason: DELETION });
+  }
+
+  deleteValues(names: readonly string[], at: number): void {
+    const found = this.find(names);
+    for (const value of found?.values.values() ?? []) {
+      this.drop(found?.path ?? '', value, `${this.placeOf(at)} deletes all values of the key`);
+    }
+    found?.values.clear();
+    this.dropped.push({ at, key: found?.path ?? names.join('\\'), reason: 'it deletes all values of the key' });
+  }
+
+  deleteKey(names: readonly string[], at: number): void {
+    const found = this.find(names);
+    if (found) this.dropAll(found, `${this.placeOf(at)} deletes its key`);
+    this.find(names.slice(0, -1))?.keys.delete((names.at(-1) ?? '').toLowerCase());
+    this.dropped.push({ at, key: found?.path ?? names.join('\\'), reason: DELETION });
+  }
+
+  /** The hives, in the order in which they were named first. */
+  hives(): RegistryKey[] {
+    return keyOf(this.root).keys;
+  }
+
+  private drop(key: string, { at, name }: PlacedValue, reason: string): void {
+    this.dropped.push({ at, key, value: name, reason });
+  }
+
+  private dropAll(below: Node, reason: string): void {
+    for (const value of below.values.values()) this.drop(below.path, value, reason);
+    for (const key of below.keys.values()) this.dropAll(key, reason);
+  }
+
+  private find(names: readonly string[]): Node | undefined {
+    let found: Node | undefined = this.root;
+    for (const name of names) found = found?.keys.get(name.toLowerCase());
+    return found;
+  }
+
+  private nodeAt(names: readonly string[]): Node {
+    let at = this.root;
+    for (const name of names) {
+      const lower = name.toLowerCase();
+      let next = at.keys.get(lower);
+      if (!next) {
+        next = node(name, at.path === '' ? name : `${at.path}\\${name}`);
+        at.keys.set(lower, next);
+      }
+      at = next;
+    }
+    return at;
+  }
+}
+
+const DELETION = 'it is a deletion, and a profile only sets';
+
+/** Why the registry cannot have a key of that path, as a clause; `undefined` when it can. */
+export function pathProblem(names: readonly string[]): string | undefined {
+  if (names.length > MOST_NAMES) return `the path has more than ${MOST_NAMES} names`;
+  if (names.some((name) => name === '')) return 'the path has an empty name in it';
+  const long = names.some((name) => name.length > MOST_CHARACTERS);
+  return long ? `a key has a name of more than ${MOST_CHARACTERS} characters` : undefined;
+}
+
+/** The same for the name of a value. */
+export function nameProblem(name: string): string | undefined {
+  return name.length > MOST_OF_VALUE ? `its name has more than ${MOST_OF_VALUE} characters` : undefined;
+}
+
+function node(name: string, path: string): Node {
+  return { name, path, values: new Map(), keys: new Map() };
+}
+
+/** At most `MOST_NAMES` deep. */
+function keyOf({ name, values, keys }: Node): RegistryKey {
+  return {
+    name,
+    values: [...values.values()].map(({ name, type, data }) => ({ name, type, data })),
+    keys: [...keys.values()].map(keyOf),
+  };
+}
