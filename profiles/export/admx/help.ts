@@ -1,2 +1,151 @@
-import { expectedValue } from '../../../src/settings/rules/value.ts';
+import type { JsonValue } from '../../../src/json.ts';
+import { COMPATIBLE } from '../../../src/product.ts';
+import type { Field } from '../../../src/settings/field.ts';
 import { SCHEMA_VERSION } from '../../../src/settings/settings.gen.ts';
+import type { Part } from '../../deployment/part.ts';
+import { type Policy, profileKey } from './policies.ts';
+
+/** Release that first had the settings version that every policy writes (settings facts, 1.1). */
+const FIRST_RELEASE = '1.24';
+/** Largest number of an element, which is also what a DWORD holds. */
+export const MOST_NUMBER = 0xffff_ffff;
+
+export const SUPPORTED = `${COMPATIBLE.productName} ${FIRST_RELEASE} or later on Windows`;
+
+/** What the application makes of a profile (tool facts, 8.1 to 8.3). */
+export const PART_HELP: Readonly<Record<Part, string>> = {
+  locked: [
+    'Settings that nobody can change: they are taken over at every start of the application.',
+    profilesHelp(),
+  ].join('\n\n'),
+  defaults: [
+    'Settings to begin with: they are taken over once, at the first start of the application and at the first one after ' +
+      'a factory reset. Everybody can change them afterwards.',
+    profilesHelp(),
+  ].join('\n\n'),
+};
+
+export const VERSION_HELP = [
+  `The version of the settings that the other policies of this category are written for: ${SCHEMA_VERSION}.`,
+  'Every policy of this category writes it, because the application does not start with a profile that has none. A tool ' +
+    'that takes a policy back may take the version with it while other policies are still there. When this policy is ' +
+    'enabled, too, it shows whether the version is there; enable it again when it is not.',
+  'Enabled and Disabled are the same.',
+].join('\n\n');
+
+/** The text beside a policy: what it is, what may be given, what each state does, and where it is written. */
+export function policyHelp(policy: Policy): string {
+  const { part, field } = policy;
+  return [
+    plain(field.description),
+    `Setting: ${field.path} (${part})`,
+    [`Value: ${valueHelp(field)}`, `Default: ${defaultHelp(field)}`].join('\n'),
+    ...formatHelp(policy),
+    statesHelp(policy),
+    ...needsHelp(policy),
+    `Written to: ${placeHelp(policy)}, and version ${SCHEMA_VERSION} to ${profileKey(part)}`,
+  ].join('\n\n');
+}
+
+/** A description of the schema is Markdown; this is plain text. */
+function plain(text: string): string {
+  return text.replaceAll('`', '"');
+}
+
+function profilesHelp(): string {
+  return (
+    'A profile of the computer is taken before one of the user: where the computer has either a locked or a default ' +
+    'setting, both profiles of the user are passed over. An invalid value in a profile keeps the application from starting.'
+  );
+}
+
+function valueHelp({ type, enum: values, min = 0, max = MOST_NUMBER, unit }: Field): string {
+  if (values) return `one of ${values.map((value) => `"${value}"`).join(', ')}`;
+  switch (type) {
+    case 'boolean':
+      return 'true (Enabled) or false (Disabled)';
+    case 'integer':
+      return `a whole number from ${min} to ${Math.min(max, MOST_NUMBER)}${unit === undefined ? '' : ` (${unit})`}`;
+    case 'string':
+      return 'a text of one line';
+    case 'string[]':
+      return 'texts, one per line, none of them empty or twice';
+    case 'map<string,boolean>':
+    case 'map<string,string>':
+      return 'names, each with a text';
+  }
+}
+
+/** The built-in default of the application on Windows. */
+export function defaultOnWindows(field: Field): JsonValue {
+  return field.defaultByPlatform?.win32 ?? field.default;
+}
+
+function defaultHelp(field: Field): string {
+  const value = defaultOnWindows(field);
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : value.join(', ');
+  if (typeof value === 'object') return 'empty';
+  return value === '' ? 'an empty text' : String(value);
+}
+
+function formatHelp({ part, field: { format } }: Policy): string[] {
+  switch (format) {
+    case 'kubernetes-version':
+      return [
+        'A version is X.Y.Z, such as 1.30.2; "v1.30.2" and "1.30.2+k3s1" mean the same. ' +
+          (part === 'locked'
+            ? 'With a text that is no version, or a version that is not on offer, the application does not start.'
+            : 'A text that is no version, or a version that is not on offer, gives way to the default, with a notice.'),
+      ];
+    case 'noproxy-list':
+      return [
+        'Each line is an IP address, a CIDR range such as 10.0.0.0/8, or a domain name, with "*." or "." in front if you ' +
+          'like. With any other line the application does not start.',
+      ];
+    case 'extension-pattern-list':
+      return ['With a line that does not describe an image the application does not start.'];
+    case 'image-name-to-tag':
+      return [
+        'The name is that of an image without a tag, such as "org/name"; the value is its tag, such as "1.0" or "latest". ' +
+          'With any other name or tag the application does not start.',
+      ];
+    default:
+      return [];
+  }
+}
+
+function statesHelp({ part, field: { type } }: Policy): string {
+  const written =
+    type === 'boolean' ? 'Enabled writes true, Disabled writes false.' : 'Enabled writes the value given here.';
+  const meaning =
+    part === 'locked'
+      ? 'It is taken over at every start of the application, and nobody can change it.'
+      : 'It is taken over at the first start of the application, and everybody can change it afterwards.';
+  const disabled =
+    type === 'boolean'
+      ? 'Not Configured writes nothing.'
+      : 'Disabled writes no value, only the version. Not Configured writes nothing.';
+  return `${written} ${meaning} ${disabled}`;
+}
+
+function needsHelp({ needs }: Policy): string[] {
+  if (needs.length === 0) return [];
+  const paths = needs.map(({ path }) => path).join(', ');
+  return [`Enabled also writes true for ${paths}, without which this value is refused. Do not disable that one.`];
+}
+
+const REGISTRY_TYPES: Readonly<Record<Field['type'], string>> = {
+  boolean: 'REG_DWORD',
+  integer: 'REG_DWORD',
+  string: 'REG_SZ',
+  'string[]': 'REG_MULTI_SZ',
+  'map<string,boolean>': 'REG_DWORD',
+  'map<string,string>': 'REG_SZ',
+};
+
+function placeHelp({ key, valueName, field: { type } }: Policy): string {
+  const written = REGISTRY_TYPES[type];
+  return type.startsWith('map')
+    ? `values of ${key}\\${valueName} (${written})`
+    : `value ${valueName} of ${key} (${written})`;
+}
