@@ -1,0 +1,45 @@
+import { resolve } from 'node:path';
+import { ranProgram } from './program.ts';
+
+/** A value as Python's plistlib read it, with its type in front. */
+export type PlistValue =
+  | ['boolean', boolean]
+  | ['integer' | 'real' | 'string' | 'data' | 'date', string]
+  | ['array', PlistValue[]]
+  | ['dict', [string, PlistValue][]];
+
+export interface XmlElement {
+  tag: string;
+  attributes: Record<string, string>;
+  text: string;
+  children: XmlElement[];
+}
+
+/** What one file holds, or why it was refused. */
+export type Read<Value> = { value: Value } | { error: string };
+
+/** Property lists, XML or binary, by Python's plistlib. */
+export function readPlists(paths: readonly string[]): Read<PlistValue>[] {
+  return readWith('read-plists.py', paths);
+}
+
+/** JSON files by Python's json; a name that stands twice is refused. */
+export function readJsons(paths: readonly string[]): Read<unknown>[] {
+  return readWith('read-json.py', paths);
+}
+
+/** XML files by Python's xml.etree. */
+export function readXmls(paths: readonly string[]): Read<XmlElement>[] {
+  return readWith('read-xml.py', paths);
+}
+
+function readWith<Value>(script: string, paths: readonly string[]): Read<Value>[] {
+  const ran = ranProgram(['python3', resolve('test/helpers/proof', script), ...paths], {
+    PYTHONDONTWRITEBYTECODE: '1',
+  });
+  if (ran.status !== 0) throw new Error(`${script} failed: ${ran.err}`);
+  const lines = ran.out.toString().split('\n').slice(0, -1);
+  if (lines.length !== paths.length)
+    throw new Error(`${script} answered ${lines.length} times for ${paths.length} files`);
+  return lines.map((line) => JSON.parse(line));
+}

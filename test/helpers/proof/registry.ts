@@ -1,0 +1,28 @@
+/** One value of a registry as another program gives it back. */
+export type RegistryValue =
+  | { dword: number }
+  | { text: string }
+  | { texts: string[] }
+  /** Any other type, or data that its type does not allow. */
+  | { type: number; hex: string };
+
+/** Keys by their whole path, each with its values by name. */
+export type RegistryReading = Map<string, Map<string, RegistryValue>>;
+
+/** The value that these bytes are; strings must end as the registry ends them, and nothing may follow their end. */
+export function registryValue(type: number, data: Buffer): RegistryValue {
+  const odd = { type, hex: data.toString('hex') };
+  if (type === 4) return data.length === 4 ? { dword: data.readUInt32LE(0) } : odd;
+  if (type !== 1 && type !== 7) return odd;
+  const text = data.toString('utf16le');
+  if (data.length % 2 !== 0 || !text.endsWith('\0')) return odd;
+  if (type === 1) return text.indexOf('\0') === text.length - 1 ? { text: text.slice(0, -1) } : odd;
+  if (text === '\0' || text === '\0\0') return { texts: [] };
+  const texts = text.slice(0, -2).split('\0');
+  return text.endsWith('\0\0') && !texts.includes('') ? { texts } : odd;
+}
+
+/** Bytes of `61,00,…`. */
+export function hexBytes(digits: string): Buffer {
+  return Buffer.from(digits.replaceAll(',', ''), 'hex');
+}
