@@ -1,6 +1,6 @@
 import { resources } from './adml.ts';
 import { definitions } from './admx.ts';
-import { xmlText } from './xml.ts';
+import { xmlDocument } from './xml.ts';
 
 export interface AdmxFile {
   /** Below the folder that they are written to, with `/`: that of the texts is the name of their language. */
@@ -21,7 +21,7 @@ export interface AdmxFile {
  */
 export function admxFiles(): readonly AdmxFile[] {
   return [
-    { path: 'RancherDesktop.admx', text: xmlText(definitions()) },
-    { path: 'en-US/RancherDesktop.adml', text: xmlText(resources()) },
+    { path: 'RancherDesktop.admx', text: xmlDocument(definitions()) },
+    { path: 'en-US/RancherDesktop.adml', text: xmlDocument(resources()) },
   ];
 }

@@ -15,7 +15,7 @@ export function element(
 }
 
 /** The document with the line ends of Windows, in UTF-8. Line ends of texts become those of the file. */
-export function xmlText(root: Element): string {
+export function xmlDocument(root: Element): string {
   const lines = ['<?xml version="1.0" encoding="utf-8"?>', ...linesOf(root, '')];
   return `${lines.join('\n')}\n`.replaceAll('\n', '\r\n');
 }
