@@ -51,7 +51,8 @@ export const PLIST_ORDER: Readonly<Record<string, readonly string[]>> = {
   'diagnostics.connectivity': ['interval', 'timeout'],
 };
 
-const HEADER = `<?xml version="1.0" encoding="UTF-8"?>
+/** Of every property list in XML, up to its first element. */
+export const PLIST_HEADER = `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0">
 `;
@@ -62,7 +63,7 @@ const HEADER = `<?xml version="1.0" encoding="UTF-8"?>
  */
 export function plistText({ members }: Pick<DeploymentTree, 'members'>): string {
   const lines = writingAll('a property list', (refuse) => plistDictionary(members, '  ', refuse));
-  return `${HEADER}${lines.map((line) => `${line}\n`).join('')}</plist>\n\n`;
+  return `${PLIST_HEADER}${lines.map((line) => `${line}\n`).join('')}</plist>\n\n`;
 }
 
 /** The lines of a dictionary with the members of a profile, for a file that holds more than one profile. */

@@ -1,0 +1,15 @@
+import { createHash } from 'node:crypto';
+
+/**
+ * The UUID that a name has in a namespace: version 5 of RFC 9562 (5.5). The same name always has the same one.
+ * @param namespace a UUID.
+ */
+export function nameUuid(namespace: string, name: string): string {
+  const space = Buffer.from(namespace.replaceAll('-', ''), 'hex');
+  const bytes = createHash('sha1').update(space).update(name, 'utf8').digest().subarray(0, 16);
+  bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x50, 6);
+  bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8);
+  const hex = bytes.toString('hex');
+  const groups = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)];
+  return groups.join('-').toUpperCase();
+}
