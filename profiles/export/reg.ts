@@ -1,108 +1,126 @@
-import { RdError } from '../../src/errors.ts';
 import { COMPATIBLE } from '../../src/product.ts';
+import { entryPath } from '../deployment/entry-path.ts';
 import type { Part } from '../deployment/part.ts';
 import type { DeploymentMembers, DeploymentTree, DeploymentValue } from '../deployment/tree.ts';
 import type { Exporter, Hive } from './exporter.ts';
+import { type Refuse, writingAll } from './refusal.ts';
 
 const HIVES: Readonly<Record<Hive, string>> = { hklm: 'HKEY_LOCAL_MACHINE', hkcu: 'HKEY_CURRENT_USER' };
 
+/** UTF-16 units that the name of a value may have here; the registry itself takes some more. */
+const LONGEST_NAME = 255;
+const MOST_DWORD = 0xffff_ffff;
+/** What a line of the file cannot hold: control characters and half surrogate pairs. */
+const UNWRITABLE = /[\p{Cc}\p{Cs}]/u;
+/** Readers of text take these for an end, or for a mistake. */
+const NO_CHARACTER = /\p{Noncharacter_Code_Point}/u;
+
 /**
- * A deployment profile as the text of a registry file (cli facts, 7.4): one line per key and value, sorted, without wrapping
- * and without empty lines; line ends are LF.
- * @throws RdError `ERR_PROFILE_INVALID` with every value that the registry cannot hold.
+ * A deployment profile as the text of a registry file (tool facts, 7.4): one line per key and value, sorted, without wrapping
+ * and without empty lines; line ends are LF, and nothing else in the text is a control character.
+ * @throws RdError `ERR_PROFILE_INVALID` with everything that the registry cannot hold.
  */
 export function regText({ members }: Pick<DeploymentTree, 'members'>, hive: Hive, part: Part): string {
   const policies = `${HIVES[hive]}\\SOFTWARE\\Policies`;
   const product = `${policies}\\${COMPATIBLE.productName}`;
-  const writing: Writing = { lines: [], problems: [] };
-  writeMembers(members, { key: `${product}\\${part}`, path: '' }, writing);
-  const [first] = writing.problems;
-  if (first !== undefined) {
-    if (writing.problems.length === 1) throw new RdError('ERR_PROFILE_INVALID', first);
-    throw new RdError('ERR_PROFILE_INVALID', 'the settings hold values that the registry cannot hold:', {
-      details: writing.problems,
-    });
-  }
-  const above = writing.lines.length === 0 ? [] : [`[${policies}]`, `[${product}]`, `[${product}\\${part}]`];
-  return `${['Windows Registry Editor Version 5.00', ...above, ...writing.lines].join('\n')}\n`;
+  const key = `${product}\\${part}`;
+  const lines = writingAll('the registry', (refuse) => memberLines(members, { key, path: '', refuse }));
+  const above = lines.length === 0 ? [] : [`[${policies}]`, `[${product}]`, `[${key}]`];
+  return `${['Windows Registry Editor Version 5.00', ...above, ...lines].join('\n')}\n`;
 }
 
-interface Writing {
-  lines: string[];
-  problems: string[];
-}
 interface Place {
-  /** Registry key. */
+  /** Registry key. Its names are those of the schema: what a user may name is an entry of a map, and a value. */
   key: string;
   /** Setting, for messages. */
   path: string;
+  refuse: Refuse;
 }
+type PlainValue = Exclude<DeploymentValue, { members: DeploymentMembers }>;
 
 /** Values first: what follows the line of a sub-key belongs to the sub-key. */
-function writeMembers(members: DeploymentMembers, place: Place, writing: Writing): void {
+function memberLines(members: DeploymentMembers, place: Place): string[] {
+  refuseDoubles(members, place);
   const sorted = [...members].sort(([a], [b]) => compare(a.toLowerCase(), b.toLowerCase()));
-  const inner = sorted.flatMap(([name, value]) => ('members' in value ? [[name, value] as const] : []));
-  for (const [name, value] of sorted) {
-    if (!('members' in value)) writeValue(name, value, place, writing);
-  }
-  for (const [name, { members: below }] of inner) {
-    const path = place.path === '' ? name : `${place.path}.${name}`;
-    if (/[\\\p{Cc}]/u.test(name)) {
-      writing.problems.push(`${path}: the name of a registry key cannot hold a backslash or a control character`);
-      continue;
+  return [
+    ...sorted.flatMap(([name, value]) => ('members' in value ? [] : [valueLine(name, value, place)])),
+    ...sorted.flatMap(([name, value]) => {
+      if (!('members' in value)) return [];
+      const key = `${place.key}\\${name}`;
+      return [`[${key}]`, ...memberLines(value.members, { ...place, key, path: entryPath(place.path, name) })];
+    }),
+  ];
+}
+
+/** To the registry they are one value, and the last would win. */
+function refuseDoubles(members: DeploymentMembers, { path, refuse }: Place): void {
+  const first = new Map<string, string>();
+  for (const name of members.keys()) {
+    // What one of the two makes equal may be one name to the system, whose own table is older than either.
+    const forms = [`lower ${name.toLowerCase()}`, `upper ${upperCase(name)}`];
+    const known = forms.map((form) => first.get(form)).find((other) => other !== undefined);
+    if (known !== undefined) {
+      refuse(entryPath(path, name), `its name differs from ${entryPath(path, known)} in letter case alone`);
     }
-    const key = `${place.key}\\${name}`;
-    writing.lines.push(`[${key}]`);
-    writeMembers(below, { key, path }, writing);
+    for (const form of forms) first.set(form, name);
   }
 }
 
-function writeValue(
-  name: string,
-  value: Exclude<DeploymentValue, { members: DeploymentMembers }>,
-  place: Place,
-  writing: Writing,
-): void {
-  const path = place.path === '' ? name : `${place.path}.${name}`;
-  const data = CONTROL.test(name) ? { problem: 'its name holds a control character' } : dataOf(value);
-  if ('problem' in data) writing.problems.push(`${path}: ${data.problem}`);
-  else writing.lines.push(`"${escaped(name)}"=${data.text}`);
+/** Sign by sign, as the registry does: `ß` does not become two letters. */
+function upperCase(name: string): string {
+  return Array.from(name, (sign) => (sign.toUpperCase().length === sign.length ? sign.toUpperCase() : sign)).join('');
 }
 
-const CONTROL = /\p{Cc}/u;
-const MOST_DWORD = 0xffff_ffff;
+function valueLine(name: string, value: PlainValue, { path, refuse }: Place): string {
+  const at = entryPath(path, name);
+  const problem = nameProblem(name);
+  if (problem !== undefined) refuse(at, `its name ${problem}`);
+  return `"${escaped(name)}"=${dataOf(value, at, refuse)}`;
+}
 
-type Data = { text: string } | { problem: string };
+function nameProblem(name: string): string | undefined {
+  if (name === '') return 'is empty, which is the name of the default value of a key';
+  if (UNWRITABLE.test(name)) return 'holds a control character or half a surrogate pair';
+  if (name.length > LONGEST_NAME) return `has more than ${LONGEST_NAME} UTF-16 units`;
+  // `reg query` prints the default value as `(Default)`, in the language of the user.
+  if (/^\(.*\)$/.test(name))
+    return 'stands in parentheses, as the default value of a key is listed, and would be passed over';
+  return undefined;
+}
 
-function dataOf(value: Exclude<DeploymentValue, { members: DeploymentMembers }>): Data {
+function dataOf(value: PlainValue, path: string, refuse: Refuse): string {
   switch (value.kind) {
     case 'boolean':
-      return { text: `dword:${value.value ? '1' : '0'}` };
+      return `dword:${value.value ? '1' : '0'}`;
     case 'integer':
       if (value.value < 0 || value.value > MOST_DWORD) {
-        return { problem: `expected a number from 0 to ${MOST_DWORD}, which is what a DWORD holds` };
+        refuse(path, `a DWORD holds numbers from 0 to ${MOST_DWORD}`);
       }
-      return { text: `dword:${value.value.toString(16)}` };
+      return `dword:${value.value.toString(16)}`;
     case 'string':
-      if (value.value.includes('\0')) return { problem: 'expected a string without NUL characters' };
-      // A line of the file cannot hold control characters: such a string is written as its bytes.
-      return { text: CONTROL.test(value.value) ? `hex(1):${bytes(`${value.value}\0`)}` : `"${escaped(value.value)}"` };
+      if (value.value.includes('\0')) refuse(path, 'a string ends at a NUL character');
+      return UNWRITABLE.test(value.value) || NO_CHARACTER.test(value.value)
+        ? `hex(1):${bytes(`${value.value}\0`)}`
+        : `"${escaped(value.value)}"`;
     case 'strings':
-      if (value.value.some((entry) => entry.includes('\0')))
-        return { problem: 'expected strings without NUL characters' };
-      return { text: `hex(7):${multiString(value.value)}` };
+      for (const [index, entry] of value.value.entries()) {
+        if (entry === '') refuse(`${path}[${index}]`, 'a list of strings ends at an empty one');
+        else if (entry.includes('\0')) refuse(`${path}[${index}]`, 'a string ends at a NUL character');
+      }
+      return `hex(7):${multiString(value.value)}`;
   }
 }
 
 /** Entries end with NUL each, and the list with another one; an empty list is the last one alone. */
 function multiString(entries: readonly string[]): string {
-  const joined = entries.join('\0');
-  return joined === '' ? bytes('\0') : bytes(`${joined}\0\0`);
+  return bytes(entries.length === 0 ? '\0' : `${entries.join('\0')}\0\0`);
 }
 
 /** UTF-16LE as pairs of hexadecimal digits. */
 function bytes(text: string): string {
-  return [...Buffer.from(text, 'utf16le')].map((byte) => byte.toString(16).padStart(2, '0')).join(',');
+  return Buffer.from(text, 'utf16le')
+    .toString('hex')
+    .replace(/..(?!$)/g, '$&,');
 }
 
 function escaped(text: string): string {
