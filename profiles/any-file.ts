@@ -59,18 +59,21 @@ export interface AnyFileContext extends LoadContext {
 export async function loadAnyFile(name: string, context: AnyFileContext): Promise<AnyFile> {
   const source = await readSource(name, context, IMPORT_LIMIT);
   const importer = await importerFor(source);
-  if (importer) return deploymentFile(source, importer, context);
-  return documentFile(source, await readPart(source, context), context);
+  // Bare settings in JSON are for everybody, unless their name says that an application reads them.
+  const deployment = importer?.name !== 'json' || (partOfName(source.label) ?? context.part) !== undefined;
+  if (importer && deployment) return deploymentFile(source, importer, context);
+  return documentFile(source, await readPart(source, context));
 }
 
 /** The reader of a deployment format; `undefined` for YAML and JSON. */
 export async function importerFor({ bytes, size, label }: Source): Promise<Importer | undefined> {
-  for (const load of IMPORTERS) {
-    const importer = await load();
-    if (!importer.recognises(bytes)) continue;
-    if (size <= IMPORT_LIMIT) return importer;
+  if (size > IMPORT_LIMIT) {
     const mebibytes = (size / (1024 * 1024)).toFixed(1);
     throw new RdError('ERR_PROFILE_INVALID', `${label} has ${mebibytes} MiB; at most 16 MiB are read`);
+  }
+  for (const load of IMPORTERS) {
+    const importer = await load();
+    if (importer.recognises(bytes)) return importer;
   }
   return undefined;
 }
@@ -106,25 +109,21 @@ function named(part: ImportedPart, wanted: Part | undefined): ImportedPart {
   return which ? { ...part, part: which } : part;
 }
 
-function documentFile({ label, bytes }: Source, document: DocumentPart, { part }: AnyFileContext): AnyFile {
+function documentFile({ label, bytes }: Source, document: DocumentPart): AnyFile {
   const { shape, settings, findings, warnings } = document;
   const json = /^\s*[{[]/.test(
     Buffer.from(bytes.subarray(0, 256))
       .toString('utf8')
       .replace(/^\ufeff/, ''),
   );
-  const which = shape.form === 'settings' ? (partOfName(label) ?? part) : undefined;
-  const record = which === 'locked' ? settings : shape.locked;
   return {
     label,
     format: json ? 'json' : 'yaml',
     form: shape.form,
-    parts: shape.settings
-      ? [{ ...(which ? { part: which } : {}), source: label, settings: document.written, lost: [] }]
-      : [],
+    parts: shape.settings ? [{ source: label, settings: document.written, lost: [] }] : [],
     findings,
     warnings,
-    joined: { settings, locked: lockedPaths(record ?? {}, settings) },
+    joined: { settings, locked: lockedPaths(shape.locked ?? {}, settings) },
     document,
   };
 }

@@ -27,23 +27,42 @@ export const plistImporter: Importer = {
 
 /** True for what begins as a property list does, in either form. */
 export function isPlist(bytes: Uint8Array): boolean {
-  const head = Buffer.from(bytes.subarray(0, 1024)).toString('latin1').replace(/^ï»¿/, '').trimStart();
+  const head = headOf(bytes);
   return head.startsWith('bplist') || /^<(?:\?xml|!DOCTYPE plist|plist|!--)/.test(head);
+}
+
+/** The first letters, whatever the encoding. */
+function headOf(bytes: Uint8Array): string {
+  const wide = wideEncoding(bytes);
+  return new TextDecoder(wide ?? 'utf-8').decode(bytes.subarray(0, 1024)).trimStart();
+}
+
+function wideEncoding(bytes: Uint8Array): 'utf-16le' | 'utf-16be' | undefined {
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return 'utf-16le';
+  return bytes[0] === 0xfe && bytes[1] === 0xff ? 'utf-16be' : undefined;
 }
 
 /** @throws RdError `ERR_PROFILE_INVALID` for what is not understood. */
 export async function plistOf(bytes: Uint8Array, label: string): Promise<PlistValue> {
   try {
-    if (Buffer.from(bytes.subarray(0, 6)).toString('latin1') === 'bplist') {
+    if (headOf(bytes).startsWith('bplist')) {
       const { binaryPlist } = await import('./binary-plist.ts');
       return binaryPlist(bytes);
     }
-    const text = utf8Text(bytes);
-    if (text === undefined) throw new Error('it is not UTF-8');
-    return await xmlPlist(text);
+    return await xmlPlist(textOf(bytes));
   } catch (cause) {
     throw notUnderstood(label, cause instanceof Error ? cause.message : String(cause), cause);
   }
+}
+
+function textOf(bytes: Uint8Array): string {
+  const wide = wideEncoding(bytes);
+  const text = wide ? new TextDecoder(wide).decode(bytes) : utf8Text(bytes);
+  const encoding = /^<\?xml[^>]*encoding\s*=\s*["']([^"']+)["']/i.exec(text?.trimStart() ?? headOf(bytes))?.[1];
+  const known = encoding === undefined || (wide ? /^utf-16/i : /^(?:utf-8|us-ascii)$/i).test(encoding);
+  if (!known) throw new Error(`it is in ${encoding}; UTF-8 and UTF-16 are read`);
+  if (text === undefined) throw new Error('it is not UTF-8');
+  return text;
 }
 
 /** The settings in a dictionary; what no setting can be is lost, with its path. */

@@ -1,6 +1,6 @@
 import { isObject, isTooDeep, type JsonObject, type JsonValue, MOST_LEVELS } from '../json.ts';
 import { writtenFile } from './json-policy.ts';
-import { plistProblem } from './plist-text.ts';
+import { isDictionary, isOther, type PlistValue, xmlPlist } from './plist-value.ts';
 import { invalidPolicy, type WrittenPolicy } from './policy.ts';
 import { readPolicyFile, utf8Text } from './policy-file.ts';
 import type { PolicyPrograms } from './programs.ts';
@@ -32,16 +32,9 @@ function isXml(text: string): boolean {
 }
 
 async function fromXml(text: string, wrong: Wrong): Promise<JsonValue> {
-  const problem = plistProblem(text);
-  if (problem !== undefined) throw wrong(problem);
-  const { parse } = await import('plist');
-  let value: unknown;
-  try {
-    value = parse(text);
-  } catch (cause) {
-    // Its message may quote the text, which may hold a password.
-    throw wrong('it is not a property list', cause);
-  }
+  const value = await xmlPlist(text).catch((cause: unknown) => {
+    throw wrong(cause instanceof Error ? cause.message : String(cause), cause);
+  });
   return jsonOf(value, [], wrong);
 }
 
@@ -61,16 +54,15 @@ async function fromProgram(path: string, programs: PolicyPrograms, wrong: Wrong)
 }
 
 /** A property list may hold dates and data; no setting has such a value. */
-function jsonOf(value: unknown, above: readonly string[], wrong: Wrong): JsonValue {
-  if (typeof value === 'string' || typeof value === 'boolean') return value;
-  if (typeof value === 'number' && Number.isFinite(value)) return value;
-  if (Array.isArray(value)) return value.map((item, index) => jsonOf(item, [...above, String(index)], wrong));
-  if (isObject(value) && Object.getPrototypeOf(value) === Object.prototype) {
-    const entries = Object.entries(value).map(([name, inner]): [string, JsonValue] => [
+function jsonOf(value: PlistValue, above: readonly string[], wrong: Wrong): JsonValue {
+  if (typeof value !== 'object') return value;
+  if (isDictionary(value)) {
+    const entries = [...value].map(([name, inner]): [string, JsonValue] => [
       name,
       jsonOf(inner, [...above, name], wrong),
     ]);
     return Object.fromEntries(entries) satisfies JsonObject;
   }
-  throw wrong(`"${above.join('.')}" is a date, data or null, which no setting can be`);
+  if (isOther(value)) throw wrong(`"${above.join('.')}" is a date, data or null, which no setting can be`);
+  return value.map((item, index) => jsonOf(item, [...above, String(index)], wrong));
 }

@@ -5,6 +5,7 @@ export const PLIST_TOKEN =
   /<!--[\s\S]*?-->|<!\[CDATA\[[\s\S]*?\]\]>|<\?[\s\S]*?\?>|<!DOCTYPE[^>[]*>|<(\/?)([A-Za-z]+)((?:\s[^<>]*?)?)(\/?)>|<[^<]*|[^<]+/g;
 /** No document may bring names of its own. */
 const BAD_REFERENCE = /&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9A-Fa-f]{1,6});)/;
+const NUMBERED = /&#(x?)([0-9A-Fa-f]+);/gi;
 const VALUES = new Set(['dict', 'array', 'string', 'integer', 'real', 'true', 'false', 'date', 'data']);
 const TEXTS = new Set(['key', 'string', 'integer', 'real', 'date', 'data']);
 
@@ -24,6 +25,7 @@ export function plistProblem(text: string): string | undefined {
   if (/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/.test(text)) return 'it has a sign that XML cannot have';
   const open: Level[] = [];
   let content = '';
+  let complete = false;
   for (const [token, slash, tag, , closed] of text.matchAll(PLIST_TOKEN)) {
     if (token.startsWith('<![CDATA[') && token.endsWith(']]>')) {
       content += token;
@@ -37,6 +39,7 @@ export function plistProblem(text: string): string | undefined {
       content += token;
       const reference = BAD_REFERENCE.exec(token);
       if (reference) return `${quoted(token.slice(reference.index))} refers to nothing that is known`;
+      if (!allSigns(token)) return 'it refers to a sign that XML cannot have';
       if (token.trim() !== '' && !TEXTS.has(open.at(-1)?.tag ?? ''))
         return `the text ${quoted(token)} stands between values`;
       continue;
@@ -47,9 +50,11 @@ export function plistProblem(text: string): string | undefined {
       if (level?.tag !== tag) return `</${tag}> closes nothing`;
       const problem = endProblem(level, content, open.at(-1));
       if (problem) return problem;
+      complete ||= open.length === 0;
       content = '';
       continue;
     }
+    if (complete) return 'something follows the end of the list';
     const problem = beginProblem(tag, open.at(-1));
     if (problem) return problem;
     content = '';
@@ -63,6 +68,16 @@ export function plistProblem(text: string): string | undefined {
   }
   const left = open.at(-1);
   return left ? `<${left.tag}> is not closed` : undefined;
+}
+
+/** Numbers of characters that stand for none in XML would be taken for what the parser makes of them. */
+function allSigns(text: string): boolean {
+  for (const [, hexadecimal, digits] of text.matchAll(NUMBERED)) {
+    const code = Number.parseInt(digits ?? '', hexadecimal === '' ? 10 : 16);
+    const usual = code >= 0x20 && code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff);
+    if (!(usual || code === 0x9 || code === 0xa || code === 0xd) || code === 0xfffe || code === 0xffff) return false;
+  }
+  return true;
 }
 
 function beginProblem(tag: string, above: Level | undefined): string | undefined {
