@@ -50,7 +50,8 @@ export interface GivenFlag {
 
 /** The streams and facts of the surrounding terminal; replaced in tests. Only `cli/main.ts` touches `process`. */
 export interface Io {
-  out(text: string): void;
+  /** Text, or the bytes of a file that is no UTF-8. */
+  out(data: string | Uint8Array): void;
   err(text: string): void;
   readStdin(): Promise<Buffer>;
   /** A person is there to answer: stdin and stderr are terminals. */

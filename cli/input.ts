@@ -9,9 +9,14 @@ export async function readInput(file: string, io: Pick<Io, 'cwd' | 'readStdin'>)
   try {
     return await readFile(resolve(io.cwd, file));
   } catch (cause) {
-    const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
-    throw new RdError('ERR_IO', `open ${file}: ${REASONS[String(code)] ?? String(code)}`, { cause });
+    throw openError(file, cause);
   }
+}
+
+/** A file that `--input` names and that cannot be read, in the text of the compatible tool. */
+export function openError(file: string, cause: unknown): RdError {
+  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
+  return new RdError('ERR_IO', `open ${file}: ${REASONS[String(code)] ?? String(code)}`, { cause });
 }
 
 const REASONS: Readonly<Record<string, string>> = {

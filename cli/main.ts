@@ -8,11 +8,11 @@ import { run } from './run.ts';
 // what `node -e 0` has loaded too, and the rest on first use.
 
 /** Writes at once, without setting up a stream, which costs more than all else that a short command does. */
-function writer(fd: 1 | 2): (text: string) => void {
+function writer(fd: 1 | 2): (data: string | Uint8Array) => void {
   let stream: NodeJS.WriteStream | undefined;
   let gone = false;
-  return (text) => {
-    let rest = Buffer.from(text);
+  return (data) => {
+    let rest = Buffer.from(data);
     while (rest.length > 0 && !gone && !stream) {
       try {
         rest = rest.subarray(writeSync(fd, rest));

@@ -91,6 +91,7 @@ export async function resolveSecrets(
   return { settings: await walk(settings, '', at), origins, warnings };
 }
 
-function isReference(value: JsonValue): value is JsonObject {
+/** True for `{ fromEnv: … }` and `{ fromFile: … }`, also for one with a mistake in it. */
+export function isReference(value: JsonValue): value is JsonObject {
   return isObject(value) && ('fromEnv' in value || 'fromFile' in value);
 }

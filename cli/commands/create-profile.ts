@@ -1,141 +1,131 @@
-import { type DeploymentTree, deploymentTree } from '../../profiles/deployment/tree.ts';
-import type { Hive } from '../../profiles/export/exporter.ts';
-import { plistText } from '../../profiles/export/plist.ts';
-import { regText } from '../../profiles/export/reg.ts';
-import { createClient } from '../../src/client/client.ts';
+import { join } from 'node:path';
 import { RdError } from '../../src/errors.ts';
-import { isObject, isTooDeep, type JsonObject } from '../../src/json.ts';
-import { noArguments, usage } from '../arguments.ts';
-import { defineCommand, type Invocation, type Io } from '../command.ts';
-import { readInput } from '../input.ts';
-import { quote } from '../literals.ts';
-import { supportedPlatform } from '../platform.ts';
+import { noArguments } from '../arguments.ts';
+import type { Io } from '../command.ts';
+import { defineCommand } from '../command.ts';
+import { deploymentInput } from '../create-profile-input.ts';
+import { type CreateProfile, FLAGS, type ProfileRequest, requestOf } from '../create-profile-request.ts';
+import { writeOutFile } from '../out-file.ts';
 
-const FLAGS = {
-  output: {
-    type: 'string',
-    summary: 'plist for macOS, reg for Windows',
-    offers: ['plist', 'reg'],
-    placeholder: 'FORMAT',
-  },
-  input: { type: 'string', summary: 'File with settings as JSON; `-` is standard input', placeholder: 'FILE' },
-  body: { type: 'string', short: 'b', summary: 'The settings as JSON', placeholder: 'JSON' },
-  'from-settings': { type: 'boolean', summary: 'Take the settings that are in force' },
-  hive: {
-    type: 'string',
-    summary: 'Of reg: hklm for all users, hkcu for the present one (default hklm)',
-    offers: ['hklm', 'hkcu'],
-    placeholder: 'HIVE',
-  },
-  type: {
-    type: 'string',
-    summary: 'Of reg: locked or defaults (default locked)',
-    offers: ['locked', 'defaults'],
-    placeholder: 'TYPE',
-  },
-  strict: { type: 'boolean', summary: 'Fail when something would be left out' },
-} as const;
-
-const HIVES: ReadonlyMap<string, Hive> = new Map([
-  ['hklm', 'hklm'],
-  ['hkcu', 'hkcu'],
-]);
+/** Lines of warnings that are shown; a document can hold thousands of unknown names. */
+const MOST_SHOWN = 50;
 
 export const createProfile = defineCommand({
   name: 'create-profile',
-  summary: 'Write a deployment profile for macOS or Windows',
+  summary: 'Write a deployment profile for macOS, Windows or Linux',
   usage: '',
-  description: `Prints the settings of a JSON document in the form that the application reads as its
-administrator's: a property list, or a file for the registry. Names that are no settings are
-left out and named on stderr. The proxy password is never taken from the settings in force.
+  description: `Writes settings in the form that the application reads as its administrator's. The
+input is JSON or YAML: settings, or a profile, of which the locked part holds what is under locked and the defaults
+part the rest. Mistakes are errors; names that are no settings are left out and named on stderr, except in a profile.
+With --from-settings neither secrets nor what describes this computer are written.
 
-  rdctl create-profile --output reg --input settings.json > locked.reg
-  rdctl create-profile --output plist --from-settings > defaults.plist`,
+  rdctl create-profile --output plist --input team.yaml --out-dir .
+  rdctl create-profile --output reg --input team.yaml --encoding utf-16le \\
+                       --out-file locked.reg
+  rdctl create-profile --output json --part defaults --from-settings \\
+                       --changed-only
+  rdctl create-profile --output mobileconfig --input team.yaml --only kubernetes
+  rdctl create-profile --output admx --out-dir PolicyDefinitions`,
   flags: FLAGS,
   classic: true,
   async run(invocation) {
-    const { flags, args, io } = invocation;
-    noArguments(args, 'create-profile');
-    const write = writerFor(invocation);
-    const { settings, warnings } = await readSettings(invocation);
-    const tree = await deploymentTree(settings);
-    const said = [...warnings, ...tree.warnings];
-    if (flags.strict && said.length > 0) {
-      throw new RdError('ERR_PROFILE_INVALID', 'the profile would not hold all that was given:', { details: said });
-    }
-    const text = write(tree);
-    for (const line of said) io.err(`Warning: ${line}\n`);
-    io.out(text);
-    return 0;
+    noArguments(invocation.args, 'create-profile');
+    const request = requestOf(invocation);
+    if (request.what === 'templates') return await writeTemplates(request.directory, invocation.io);
+    return await writeProfile(invocation, request);
   },
 });
 
-type CreateProfile = Invocation<typeof FLAGS>;
-
-/** Looks at the flags in the order of the compatible tool, with its texts (cli facts, 7.2). */
-function writerFor({ flags, given }: CreateProfile): (tree: DeploymentTree) => string {
-  const { output } = flags;
-  if (!output) throw usage('an "--output FORMAT" option of either "plist" or "reg" must be specified');
-  if (output !== 'plist' && output !== 'reg') {
-    throw usage(
-      `received unrecognized "--output FORMAT" option of ${quote(output)}; "plist" or "reg" must be specified`,
-    );
-  }
-  const sources = [flags.input, flags.body, flags['from-settings']].filter(Boolean).length;
-  const exactly = 'must specify exactly one input format of "--input FILE|-", "--body|-b STRING", or "--from-settings"';
-  if (sources === 0) throw usage(`no input format specified: ${exactly}`);
-  if (sources > 1) throw usage(`too many input formats specified: ${exactly}`);
-  if (output === 'plist') {
-    if (given.some(({ name }) => name === 'hive' || name === 'type')) {
-      throw usage('registry hive and type can\'t be specified with "plist"');
-    }
-    return plistText;
-  }
-  const hive = HIVES.get((flags.hive ?? 'hklm').toLowerCase());
-  if (!hive) throw usage(`invalid registry hive of ${quote(flags.hive ?? '')} specified, must be "hklm" or "hkcu"`);
-  const type = (flags.type ?? 'locked').toLowerCase();
-  if (type !== 'defaults' && type !== 'locked') {
-    throw usage(`invalid registry type of ${quote(flags.type ?? '')} specified, must be "defaults" or "locked"`);
-  }
-  return (tree) => regText(tree, hive, type);
-}
-
-async function readSettings(invocation: CreateProfile): Promise<{ settings: JsonObject; warnings: string[] }> {
+async function writeProfile(
+  invocation: CreateProfile,
+  request: Extract<ProfileRequest, { what: 'profile' }>,
+): Promise<number> {
   const { flags, io } = invocation;
-  if (flags['from-settings']) return liveSettings(invocation);
-  const text = flags.input ? (await readInput(flags.input, io)).toString('utf8') : (flags.body ?? '');
-  return { settings: await parse(text.replace(/^\ufeff/, '')), warnings: [] };
-}
-
-async function parse(text: string): Promise<JsonObject> {
-  if (isTooDeep(text)) throw badJson('it is nested too deeply');
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    // The parser's own message quotes the text, which may hold a password.
-    const { parseDocument } = await import('../../src/settings/parse.ts');
-    const [problem] = parseDocument(text, '').findings;
-    throw badJson(problem?.line === undefined ? 'it is not JSON' : `line ${problem.line}: ${problem.message}`);
+  const [{ EXPORTERS }, { selectSettings }, { deploymentTree }, { encodeRegistryFile, isAscii }] = await Promise.all([
+    import('../../profiles/export/exporters.ts'),
+    import('../../profiles/deployment/selection.ts'),
+    import('../../profiles/deployment/tree.ts'),
+    import('../../profiles/export/encoding.ts'),
+  ]);
+  const exporter = await EXPORTERS[request.format]?.();
+  if (!exporter) throw new Error(`no exporter ${request.format}`);
+  const { platform } = exporter;
+  const selected = await selectSettings(await deploymentInput(invocation, platform), {
+    part: request.part,
+    platform,
+    only: flags.only ?? [],
+    except: flags.except ?? [],
+    changedOnly: flags['changed-only'] ?? false,
+    keepVersion: flags['keep-version'] ?? false,
+    inForce: flags['from-settings'] ?? false,
+  });
+  const tree = await deploymentTree(selected.settings);
+  const text = exporter.text(tree, request);
+  const warnings = [...selected.warnings, ...tree.warnings];
+  if (request.format === 'reg' && request.encoding === 'utf-8' && !isAscii(text)) {
+    warnings.push('regedit would read what is not ASCII in the code page of its computer; use --encoding utf-16le.');
   }
-  if (isObject(value)) return value;
-  throw badJson('the settings must be an object');
+  if (flags.strict && warnings.length > 0) {
+    throw new RdError('ERR_PROFILE_INVALID', 'the profile was not written, because of warnings and --strict:', {
+      details: shown(warnings),
+    });
+  }
+  for (const line of shown(warnings)) io.err(`Warning: ${line}\n`);
+  for (const line of selected.notes) io.err(`Note: ${line}\n`);
+  const data = request.encoding === 'utf-8' ? text : encodeRegistryFile(text, request.encoding);
+  if (!request.destination) {
+    io.out(data);
+    return 0;
+  }
+  const { destination } = request;
+  if ('directory' in destination) await makeOneDirectory(destination.directory);
+  const file = 'file' in destination ? destination.file : join(destination.directory, exporter.fileName(request.part));
+  // The application reads a profile as whoever has logged in. One with a password in it waits for somebody to decide that.
+  await writeOutFile(file, data, { mode: selected.secret ? 0o600 : 0o644, exact: true, replace: true });
+  io.err(`Wrote ${file}${selected.secret ? ', for your user alone: it holds a password' : ''}.\n`);
+  return 0;
 }
 
-function badJson(reason: string): RdError {
-  return new RdError('ERR_PROFILE_INVALID', `error in json: ${reason}`);
+async function writeTemplates(directory: string, io: Io): Promise<number> {
+  const { admxFiles } = await import('../../profiles/export/admx/files.ts');
+  await makeOneDirectory(directory);
+  for (const { path, text } of admxFiles()) {
+    const [folder = '', name] = path.split('/');
+    if (name !== undefined) await makeOneDirectory(join(directory, folder));
+    await writeOutFile(join(directory, path), text, { mode: 0o644, exact: true, replace: true });
+  }
+  io.err(
+    `Wrote ${admxFiles()
+      .map(({ path }) => join(directory, path))
+      .join(' and ')}.\n`,
+  );
+  return 0;
 }
 
-/** The settings in force, at our version and without secrets. */
-async function liveSettings({ connect, io }: CreateProfile): Promise<{ settings: JsonObject; warnings: string[] }> {
-  const { settings: live } = await createClient(await connect()).settings({ signal: io.signal });
-  const { withoutSecrets } = await import('../../profiles/deployment/public-settings.ts');
-  return withoutSecrets(await atOurVersion(live, io));
+/** A directory that others may read. Those above it must be there: their absence is a mistake in the name. */
+async function makeOneDirectory(path: string): Promise<void> {
+  const { mkdir, stat } = await import('node:fs/promises');
+  try {
+    await mkdir(path, { mode: 0o755 });
+  } catch (cause) {
+    if (
+      await stat(path).then(
+        (facts) => facts.isDirectory(),
+        () => false,
+      )
+    )
+      return;
+    const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
+    const reason =
+      code === 'ENOENT' ? 'the directory above it is missing' : code === 'EEXIST' ? 'a file is there' : String(code);
+    throw new RdError('ERR_IO', `could not create the directory ${path}: ${reason}`, {
+      cause,
+      advice: 'Create it first, or choose another path.',
+    });
+  }
 }
 
-async function atOurVersion(live: JsonObject, io: Io): Promise<JsonObject> {
-  const { SCHEMA_VERSION } = await import('../../src/settings/settings.gen.ts');
-  if (typeof live.version !== 'number' || live.version >= SCHEMA_VERSION) return live;
-  const { migrate } = await import('../../src/settings/migrate.ts');
-  return migrate(live, { platform: supportedPlatform(io.platform), partial: true });
+function shown(lines: readonly string[]): string[] {
+  const more = lines.length - MOST_SHOWN;
+  return more <= 0 ? [...lines] : [...lines.slice(0, MOST_SHOWN), `… and ${more} more`];
 }

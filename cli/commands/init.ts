@@ -2,12 +2,12 @@ import { arch, homedir, release, totalmem } from 'node:os';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { profileText } from '../../profiles/write.ts';
 import { storedSettings } from '../../src/client/offline.ts';
-import { RdError } from '../../src/errors.ts';
 import { defaultSettings, fillDefaults, type Host } from '../../src/settings/defaults.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
 import { places } from '../../src/storage/places.ts';
 import { noArguments } from '../arguments.ts';
 import { defineCommand, type Invocation, type Io } from '../command.ts';
+import { writeOutFile } from '../out-file.ts';
 import { packageRoot } from '../package-root.ts';
 import { supportedPlatform } from '../platform.ts';
 import { runningService } from '../service.ts';
@@ -47,7 +47,7 @@ The first line tells editors where the schema is: they complete names and show m
       schema: flags.schema ?? schemaAddress(io, path),
     });
     if (path === undefined) io.out(text);
-    else await write(path, text, flags.force ?? false);
+    else await writeOutFile(path, text, { mode: 0o644, replace: flags.force ?? false });
     if (path !== undefined) io.err(`Wrote ${flags['out-file']}. Check it with: rdctl plan -f ${flags['out-file']}\n`);
     return 0;
   },
@@ -75,29 +75,4 @@ function schemaAddress(io: Io, path: string | undefined): string {
   const schema = join(root, 'schemas', 'profile.json');
   const way = path === undefined ? schema : relative(dirname(path), schema);
   return isAbsolute(way) || way.startsWith('../..') ? schema : way;
-}
-
-/**
- * The whole file or none of it. What is there and is no plain file, such as a device, is written to in place.
- * @throws RdError `ERR_IO`, also when it exists and `force` does not allow to replace it.
- */
-async function write(path: string, text: string, force: boolean): Promise<void> {
-  const [{ lstat, realpath, writeFile }, { fileOperations, writeFileAtomic }, { ioError }] = await Promise.all([
-    import('node:fs/promises'),
-    import('../../src/storage/atomic-file.ts'),
-    import('../../src/storage/io-error.ts'),
-  ]);
-  const found = await lstat(path).catch(() => undefined);
-  if (found && !force) {
-    throw new RdError('ERR_IO', `${path} exists already`, { advice: 'Choose another name, or add --force.' });
-  }
-  try {
-    const target = found ? await realpath(path) : path;
-    if (found && !(await lstat(target)).isFile()) return await writeFile(target, text);
-    // A directory that is missing is a mistake in the name.
-    const operations = { ...fileOperations, mkdir: async () => undefined };
-    await writeFileAtomic(target, text, { mode: 0o644, operations });
-  } catch (cause) {
-    throw ioError('write', path, cause);
-  }
 }

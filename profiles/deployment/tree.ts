@@ -60,8 +60,8 @@ function versionOf(settings: JsonObject, { problems }: Reading): number {
   return SCHEMA_VERSION;
 }
 
-/** The shapes of older versions are large, and most settings are of the newest. */
-async function membersAt(version: number): Promise<SettingMember[]> {
+/** The names of a version, of the newest for later ones. The shapes of older versions are large, and most settings are of the newest. */
+export async function membersAt(version: number): Promise<SettingMember[]> {
   if (version >= SCHEMA_VERSION) return membersOfToday();
   const { membersOfVersion } = await import('../../src/settings/members.ts');
   return membersOfVersion(version);

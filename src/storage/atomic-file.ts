@@ -8,7 +8,7 @@ import { ioError, systemCode } from './io-error.ts';
 export interface FileOperations {
   mkdir(directory: string): Promise<void>;
   /** Creates the file (fails if it exists), writes all of it and flushes it to the disk. */
-  writeNew(path: string, data: string, mode: number): Promise<void>;
+  writeNew(path: string, data: string | Uint8Array, mode: number): Promise<void>;
   rename(from: string, to: string): Promise<void>;
   /** Makes a rename in this directory survive a power failure. */
   syncDirectory(directory: string): Promise<void>;
@@ -56,12 +56,17 @@ export interface AtomicWriteOptions {
  * Creates the directory (0700) if it is missing.
  * @throws RdError `ERR_IO` naming the file and what to do; the old content is then still in place.
  */
-export async function writeFileAtomic(path: string, data: string, options: AtomicWriteOptions = {}): Promise<void> {
+export async function writeFileAtomic(
+  path: string,
+  data: string | Uint8Array,
+  options: AtomicWriteOptions = {},
+): Promise<void> {
   const { operations = fileOperations, mode = 0o600, previous } = options;
   try {
     await operations.mkdir(dirname(path));
     const before = previous === undefined ? undefined : await readIfThere(path);
-    const contents: [string, string][] = previous === undefined || before === undefined ? [] : [[previous, before]];
+    const contents: [string, string | Uint8Array][] =
+      previous === undefined || before === undefined ? [] : [[previous, before]];
     await replaceAll([...contents, [path, data]], mode, operations);
   } catch (cause) {
     throw ioError('write', path, cause);
@@ -70,7 +75,7 @@ export async function writeFileAtomic(path: string, data: string, options: Atomi
 
 /** Everything that needs space comes first: a full disk leaves all the files as they were. */
 async function replaceAll(
-  contents: readonly [path: string, data: string][],
+  contents: readonly [path: string, data: string | Uint8Array][],
   mode: number,
   operations: FileOperations,
 ): Promise<void> {

@@ -30,7 +30,8 @@ export function fakeIo(stage: Stage = {}): Io & { text: { out: string; err: stri
   return {
     text,
     out: (part) => {
-      text.out += part;
+      // Bytes as one sign each, so that a test sees every one of them.
+      text.out += typeof part === 'string' ? part : Buffer.from(part).toString('latin1');
     },
     err: (part) => {
       text.err += part;

@@ -1,0 +1,155 @@
+import { resolve } from 'node:path';
+import { PARTS, type Part } from '../profiles/deployment/part.ts';
+import { REGISTRY_ENCODINGS, type RegistryEncoding } from '../profiles/export/encoding.ts';
+import type { Hive } from '../profiles/export/exporter.ts';
+import { EXPORTERS } from '../profiles/export/exporters.ts';
+import { usage } from './arguments.ts';
+import type { FlagTable, Invocation } from './command.ts';
+import { quote } from './literals.ts';
+
+/** Made from the schema of the settings, and therefore no exporter. */
+const TEMPLATES = 'admx';
+const HIVES: readonly Hive[] = ['hklm', 'hkcu'];
+
+/** The flags of `create-profile`. The names of the formats are those of the list of exporters, which loads none of them. */
+export const FLAGS = {
+  output: {
+    type: 'string',
+    summary: `Format: ${[...Object.keys(EXPORTERS), TEMPLATES].join(', ')}`,
+    offers: [...Object.keys(EXPORTERS), TEMPLATES],
+    placeholder: 'FORMAT',
+  },
+  input: { type: 'string', summary: 'File with settings or a profile; `-` is standard input', placeholder: 'FILE' },
+  body: { type: 'string', short: 'b', summary: 'The settings as text', placeholder: 'JSON' },
+  'from-settings': { type: 'boolean', summary: 'Take the settings that are in force' },
+  hive: {
+    type: 'string',
+    summary: 'Of reg: hklm for all users, hkcu for the present one (default hklm)',
+    offers: HIVES,
+    placeholder: 'HIVE',
+  },
+  type: { type: 'string', summary: 'Of reg: as --part', offers: PARTS, placeholder: 'TYPE' },
+  part: {
+    type: 'string',
+    summary: 'Of the other formats: locked holds at every start, defaults at the first (default locked)',
+    offers: PARTS,
+    placeholder: 'PART',
+  },
+  encoding: {
+    type: 'string',
+    summary: 'Of reg: utf-8, or utf-16le, which regedit reads with any character (default utf-8)',
+    offers: REGISTRY_ENCODINGS,
+    placeholder: 'NAME',
+  },
+  only: { type: 'strings', summary: 'Only this setting or section; repeatable', placeholder: 'SETTING' },
+  except: { type: 'strings', summary: 'All but this setting or section; repeatable', placeholder: 'SETTING' },
+  'changed-only': { type: 'boolean', summary: 'Only what differs from the defaults of the system' },
+  'keep-version': { type: 'boolean', summary: 'Keep settings of an older version as they are' },
+  'out-file': { type: 'string', summary: 'Write to this file instead of standard output', placeholder: 'FILE' },
+  'out-dir': {
+    type: 'string',
+    summary: 'Write to this directory, under the name that is looked for there',
+    placeholder: 'DIR',
+  },
+  strict: { type: 'boolean', summary: 'Fail when there is anything to warn about' },
+} as const satisfies FlagTable;
+
+export type CreateProfile = Invocation<typeof FLAGS>;
+
+export type ProfileRequest =
+  | { what: 'templates'; directory: string }
+  | {
+      what: 'profile';
+      /** Key of `EXPORTERS`. */
+      format: string;
+      part: Part;
+      hive: Hive;
+      encoding: RegistryEncoding;
+      /** Absolute; absent: standard output. In a directory the format names the file. */
+      destination?: { file: string } | { directory: string };
+    };
+
+/**
+ * Looks at the flags in the order of the compatible tool, with its texts (tool facts, 7.2), and then at those that it lacks.
+ * @throws RdError `ERR_USAGE`
+ */
+export function requestOf(invocation: CreateProfile): ProfileRequest {
+  const { flags, io } = invocation;
+  const format = formatOf(flags.output);
+  if (format === TEMPLATES) return templates(invocation);
+  requireSource(invocation);
+  const registry = format === 'reg' ? registryFlags(invocation) : otherFlags(invocation, format);
+  const file = flags['out-file'];
+  const directory = flags['out-dir'];
+  if (file && directory) throw usage('--out-file and --out-dir cannot be given together');
+  return {
+    what: 'profile',
+    format,
+    ...registry,
+    ...(file ? { destination: { file: resolve(io.cwd, file) } } : {}),
+    ...(directory ? { destination: { directory: resolve(io.cwd, directory) } } : {}),
+  };
+}
+
+function formatOf(output: string | undefined): string {
+  const others = [...Object.keys(EXPORTERS), TEMPLATES].filter((name) => name !== 'plist' && name !== 'reg');
+  const advice = `There are also ${others.map(quote).join(', ')}.`;
+  if (!output) throw usage('an "--output FORMAT" option of either "plist" or "reg" must be specified', advice);
+  if (output === TEMPLATES || Object.hasOwn(EXPORTERS, output)) return output;
+  throw usage(
+    `received unrecognized "--output FORMAT" option of ${quote(output)}; "plist" or "reg" must be specified`,
+    advice,
+  );
+}
+
+function requireSource({ flags }: CreateProfile): void {
+  const sources = [flags.input, flags.body, flags['from-settings']].filter(Boolean).length;
+  const exactly = 'must specify exactly one input format of "--input FILE|-", "--body|-b STRING", or "--from-settings"';
+  if (sources === 0) throw usage(`no input format specified: ${exactly}`);
+  if (sources > 1) throw usage(`too many input formats specified: ${exactly}`);
+}
+
+type FormatFlags = Pick<Extract<ProfileRequest, { what: 'profile' }>, 'part' | 'hive' | 'encoding'>;
+
+function registryFlags({ flags, given }: CreateProfile): FormatFlags {
+  const hive = HIVES.find((name) => name === (flags.hive ?? 'hklm').toLowerCase());
+  if (!hive) throw usage(`invalid registry hive of ${quote(flags.hive ?? '')} specified, must be "hklm" or "hkcu"`);
+  const part = PARTS.find((name) => name === (flags.type ?? 'locked').toLowerCase());
+  if (!part) {
+    throw usage(`invalid registry type of ${quote(flags.type ?? '')} specified, must be "defaults" or "locked"`);
+  }
+  if (given.some(({ name }) => name === 'part'))
+    throw usage(`--part can't be specified with "reg"; --type is its name there`);
+  const encoding = REGISTRY_ENCODINGS.find((name) => name === (flags.encoding ?? 'utf-8').toLowerCase());
+  if (!encoding) {
+    throw usage(`invalid encoding of ${quote(flags.encoding ?? '')} specified, must be "utf-8" or "utf-16le"`);
+  }
+  return { part, hive, encoding };
+}
+
+function otherFlags({ flags, given }: CreateProfile, format: string): FormatFlags {
+  const has = (flag: string) => given.some(({ name }) => name === flag);
+  if (has('hive') || has('type')) {
+    throw usage(
+      `registry hive and type can't be specified with ${quote(format)}`,
+      has('type') ? 'Choose with --part locked or --part defaults.' : undefined,
+    );
+  }
+  const part = PARTS.find((name) => name === (flags.part ?? 'locked').toLowerCase());
+  if (!part) throw usage(`invalid part of ${quote(flags.part ?? '')} specified, must be "locked" or "defaults"`);
+  if (has('encoding')) throw usage(`--encoding can't be specified with ${quote(format)}, which is always UTF-8`);
+  return { part, hive: 'hklm', encoding: 'utf-8' };
+}
+
+function templates({ flags, given, io }: CreateProfile): ProfileRequest {
+  const other = given.find(({ name, value }) => !['output', 'out-dir', 'strict'].includes(name) && value !== false);
+  if (other) {
+    throw usage(
+      `--${other.typed} can't be specified with "admx"`,
+      'Its policies cover every setting, and both parts; their values are chosen in the editor of the policies.',
+    );
+  }
+  const directory = flags['out-dir'];
+  if (!directory) throw usage('"admx" is more than one file: an "--out-dir DIR" option must be specified');
+  return { what: 'templates', directory: resolve(io.cwd, directory) };
+}

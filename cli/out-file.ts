@@ -1,0 +1,67 @@
+import { dirname } from 'node:path';
+import { RdError } from '../src/errors.ts';
+
+export interface OutFile {
+  mode: number;
+  /** Permission bits are those whatever the umask of the caller says. */
+  exact?: true;
+  /** Replace a file that is there; else it is an error. */
+  replace: boolean;
+}
+
+/**
+ * Writes what `--out-file` names: the whole file or none of it. What is there and is no plain file, such as a device, is written
+ * to in place; of a link, what it leads to is replaced.
+ * @throws RdError `ERR_IO`, also for a directory that is missing: that is a mistake in the name.
+ */
+export async function writeOutFile(path: string, data: string | Uint8Array, options: OutFile): Promise<void> {
+  const { mode, exact, replace } = options;
+  const [{ chmod, lstat, realpath, writeFile }, { fileOperations, writeFileAtomic }] = await Promise.all([
+    import('node:fs/promises'),
+    import('../src/storage/atomic-file.ts'),
+  ]);
+  const found = await lstat(path).catch(() => undefined);
+  if (found && !replace) {
+    throw new RdError('ERR_IO', `${path} exists already`, { advice: 'Choose another name, or add --force.' });
+  }
+  try {
+    const target = found ? await realpath(path).catch((cause) => Promise.reject(linkError(path, cause))) : path;
+    if (found && !(await lstat(target)).isFile()) return await writeFile(target, data);
+    const operations = {
+      ...fileOperations,
+      mkdir: async () => undefined,
+      async writeNew(temporary: string, content: string | Uint8Array, bits: number) {
+        await fileOperations.writeNew(temporary, content, bits);
+        if (exact) await chmod(temporary, bits);
+      },
+    };
+    await writeFileAtomic(target, data, { mode, operations });
+  } catch (cause) {
+    throw await outFileError(path, cause);
+  }
+}
+
+/** What is there and leads nowhere is a link. */
+function linkError(path: string, cause: unknown): RdError {
+  const advice = 'Remove the link, or choose another path.';
+  return new RdError('ERR_IO', `could not write ${path}: it is a link that leads nowhere`, { cause, advice });
+}
+
+/** The advice of the storage is about directories of our own. */
+async function outFileError(path: string, failure: unknown): Promise<RdError> {
+  const { ioError, systemCode } = await import('../src/storage/io-error.ts');
+  if (failure instanceof RdError && failure.message.includes('link')) return failure;
+  const { message, cause, advice } = ioError('write', path, failure);
+  const code = systemCode(cause);
+  if (code === 'ENOENT') {
+    return new RdError('ERR_IO', `could not write ${path}: there is no directory ${dirname(path)}`, {
+      cause,
+      advice: 'Create it first, or choose another path.',
+    });
+  }
+  const ours = advice?.includes('RDCTL_HOME') ?? false;
+  return new RdError('ERR_IO', message, {
+    cause,
+    ...(ours ? { advice: 'Choose a path that can be written to.' } : advice === undefined ? {} : { advice }),
+  });
+}

@@ -1,0 +1,159 @@
+import { RdError } from '../../src/errors.ts';
+import { isObject, type JsonObject } from '../../src/json.ts';
+import { checkSettings } from '../../src/settings/check.ts';
+import type { Platform } from '../../src/settings/field.ts';
+import { type Finding, formatFindings } from '../../src/settings/finding.ts';
+import { looksLikeJson } from '../../src/settings/json-words.ts';
+import { pointerNames, pointerTo } from '../../src/settings/leaf-paths.ts';
+import { versionProblem } from '../../src/settings/migrate.ts';
+import { type ParsedDocument, parseDocument } from '../../src/settings/parse.ts';
+import { positioned } from '../../src/settings/position.ts';
+import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
+import { reporter } from '../report.ts';
+import { readShape } from '../shape.ts';
+import { oversized, type Source } from '../source.ts';
+import { entryPath } from './entry-path.ts';
+import { idleLocks } from './locked-part.ts';
+import { targetContext } from './target.ts';
+import { membersAt } from './tree.ts';
+import { nullsIn, type WrittenSetting, without, withoutReferences, writtenSettings } from './written-settings.ts';
+
+/** What a deployment profile is made from, read and checked. */
+export interface DeploymentInput {
+  /** Of the settings as they are written. */
+  version: number;
+  settings: WrittenSetting[];
+  /** `locked` of a profile; absent where nothing says what is locked. */
+  locked?: JsonObject;
+  /** What was left out, one sentence each. */
+  warnings: string[];
+  /** The text and where the settings are in it, for the place of a finding. */
+  document: ParsedDocument;
+  at: '' | '/settings';
+}
+
+/**
+ * Reads a document of either form, JSON or YAML. Bare settings are read as scripts expect it of the compatible tool (tool facts,
+ * 7.3): no version is the newest, and unknown names and `null` are left out with a warning. In a profile they are mistakes.
+ * @param platform whose application will read the profile.
+ * @throws RdError `ERR_PROFILE_INVALID` with everything that is wrong and its place; `error in json: …` for what is no document.
+ */
+export async function readDeploymentInput(source: Source, platform: Platform): Promise<DeploymentInput> {
+  const document = readable(source);
+  const findings: Finding[] = [];
+  const { form, settings = {}, settingsPointer, locked } = readShape(document, reporter(document, findings));
+  if (findings.length > 0) throw invalid(document, findings);
+  const lenient = form === 'settings';
+  const input = await examine({ document, at: settingsPointer, settings, lenient }, platform);
+  if (!locked) return input;
+  const idle = idleLocks(locked, input.settings).map((path) => idleLock(path, document));
+  if (idle.length > 0) throw invalid(document, idle);
+  return { ...input, locked };
+}
+
+/**
+ * The same for settings in force. Those of a version newer than ours are read by the names of ours.
+ * @throws RdError `ERR_PROFILE_INVALID` when they hold something that no settings can have.
+ */
+export async function settingsInForce(settings: JsonObject, platform: Platform): Promise<DeploymentInput> {
+  const document: ParsedDocument = {
+    file: 'the settings in force',
+    value: settings,
+    findings: [],
+    position: () => undefined,
+    sourceText: () => undefined,
+  };
+  const { version } = settings;
+  if (typeof version !== 'number' || !Number.isInteger(version) || version <= SCHEMA_VERSION) {
+    return examine({ document, at: '', settings, lenient: true }, platform);
+  }
+  const input = await examine(
+    { document, at: '', settings: { ...settings, version: SCHEMA_VERSION }, lenient: true },
+    platform,
+  );
+  const newer = `the settings are of version ${version}, and ${SCHEMA_VERSION} is the newest that is known here; what came later was left out.`;
+  return { ...input, version, warnings: [newer, ...input.warnings] };
+}
+
+interface Examined {
+  document: ParsedDocument;
+  at: DeploymentInput['at'];
+  settings: JsonObject;
+  /** Bare settings. */
+  lenient: boolean;
+}
+
+/** Settings of which nothing is left that stops the application. */
+async function examine(input: Examined, platform: Platform): Promise<DeploymentInput> {
+  const { document, at, lenient } = input;
+  const settings =
+    lenient && !Object.hasOwn(input.settings, 'version')
+      ? { version: SCHEMA_VERSION, ...input.settings }
+      : input.settings;
+  const version = typeof settings.version === 'number' ? settings.version : 0;
+  const members = versionProblem(settings.version) === undefined ? await membersAt(version) : [];
+  const nulls = nullsIn(settings, members);
+  const warnings: string[] = [];
+  const findings: Finding[] = [];
+  for (const names of lenient ? nulls.members : []) {
+    warnings.push(`${names.join('.')} is null and was left out.`);
+  }
+  for (const names of nulls.entries) {
+    const entry = entryPath(names.slice(0, -1).join('.'), names.at(-1) ?? '');
+    if (!lenient) warnings.push(`${entry} is null and was left out: a deployment profile cannot remove an entry.`);
+    else
+      findings.push(positioned(document, { pointer: `${at}${pointerTo(names)}`, message: `${entry} cannot be null` }));
+  }
+  const known = without(settings, [...(lenient ? nulls.members : []), ...nulls.entries]);
+  const plain = withoutReferences(known);
+  const checked = await checkSettings({ document, at, settings: plain }, targetContext(platform));
+  const unknown: string[][] = [];
+  for (const { code, ...finding } of checked.findings) {
+    const names = pointerNames(finding.pointer.slice(at.length));
+    // These depend on what is chosen from the settings: `refusals` looks at that.
+    if (code === 'platform' || code === 'conflict' || code === 'kubernetes-version') continue;
+    if (!lenient || (code !== 'unknown' && code !== 'newer')) findings.push(finding);
+    else if (code === 'newer') warnings.push(`${finding.message}; applications older than that pass over it.`);
+    else {
+      unknown.push(names);
+      warnings.push(unknownName(names, finding.suggestion));
+    }
+  }
+  if (findings.length > 0) throw invalid(document, findings);
+  return { version, settings: writtenSettings(without(known, unknown), members, platform), warnings, document, at };
+}
+
+function readable(source: Source): ParsedDocument {
+  const document = oversized(source) ?? parseDocument(source.bytes, source.label);
+  const [first, ...more] = document.findings;
+  if (first) {
+    const place = first.line === undefined ? '' : `line ${first.line}: `;
+    // The text of the parser quotes names and signs, never values: a document may hold a password.
+    const json = document.value !== undefined || looksLikeJson(Buffer.from(source.bytes.subarray(0, 1000)).toString());
+    throw new RdError('ERR_PROFILE_INVALID', `error in json: ${json ? '' : 'as YAML, '}${place}${first.message}`, {
+      details: formatFindings(more),
+    });
+  }
+  if (isObject(document.value)) return document;
+  throw new RdError('ERR_PROFILE_INVALID', 'error in json: the settings must be an object');
+}
+
+function idleLock(path: string, document: ParsedDocument): Finding {
+  const message = `${path} is locked, and settings say nothing of it: this would lock nothing`;
+  return positioned(document, { pointer: `/locked${pointerTo(path.split('.'))}`, message }, 'key');
+}
+
+function invalid({ file }: ParsedDocument, findings: readonly Finding[]): RdError {
+  const count = `${findings.length} error${findings.length === 1 ? '' : 's'}`;
+  const sorted = [...findings].sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0));
+  return new RdError('ERR_PROFILE_INVALID', `${count} in ${file}; no profile was written.`, {
+    details: formatFindings(sorted),
+  });
+}
+
+function unknownName(names: readonly string[], suggestion: string | undefined): string {
+  const above = names.slice(0, -1).join('.');
+  const left = `${entryPath(above, names.at(-1) ?? '')} is no setting and was left out.`;
+  if (suggestion === undefined) return left;
+  return `${left} Did you mean ${suggestion.includes('.') || above === '' ? suggestion : `${above}.${suggestion}`}?`;
+}

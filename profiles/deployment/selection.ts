@@ -1,0 +1,144 @@
+import { RdError } from '../../src/errors.ts';
+import type { JsonObject } from '../../src/json.ts';
+import { sameValue } from '../../src/settings/canonical.ts';
+import { defaultSettings } from '../../src/settings/defaults.ts';
+import type { Platform } from '../../src/settings/field.ts';
+import { fieldAt } from '../../src/settings/fields.ts';
+import { leafAt, leaves, setLeaf } from '../../src/settings/leaf-paths.ts';
+import { migrate } from '../../src/settings/migrate.ts';
+import { copyOf } from '../../src/settings/own.ts';
+import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
+import type { DeploymentInput } from './input.ts';
+import { isLockedBy, isWithin } from './locked-part.ts';
+import type { Part } from './part.ts';
+import { publicSettings } from './public-settings.ts';
+import { checkNames } from './setting-names.ts';
+import { refusals, targetContext } from './target.ts';
+import { secretSource, type WrittenSetting } from './written-settings.ts';
+
+/** Which of the settings go into a profile, and in which shape. */
+export interface Selection {
+  part: Part;
+  /** Whose application reads the profile. */
+  platform: Platform;
+  /** Dotted paths of settings and sections; of today, and with `keepVersion` also of the input's version. Empty: all. */
+  only: readonly string[];
+  except: readonly string[];
+  /** Only what differs from the defaults of the platform. */
+  changedOnly: boolean;
+  /** Stay at the version of the input. */
+  keepVersion: boolean;
+  /** The settings were in force somewhere: leave out secrets and what describes that computer. */
+  inForce: boolean;
+}
+
+export interface SelectedSettings {
+  /** With their version. */
+  settings: JsonObject;
+  /** What was left out, and why an application would refuse the rest; one sentence each. */
+  warnings: string[];
+  /** What an application reads into the settings of an older version, and therefore stands in the profile. */
+  notes: string[];
+  /** A secret is among them. */
+  secret: boolean;
+}
+
+/**
+ * The settings of one part of a deployment profile.
+ * @throws RdError `ERR_USAGE` for a path in `only` or `except` that nothing has.
+ */
+export async function selectSettings(input: DeploymentInput, selection: Selection): Promise<SelectedSettings> {
+  const { only, except, keepVersion, inForce } = selection;
+  await checkChoice(input, selection);
+  const warnings = [...input.warnings];
+  const chosen = input.settings.filter(chooser(input, selection));
+  const offered = inForce ? publicSettings(chosen, only) : { settings: chosen, warnings: [] };
+  warnings.push(...offered.warnings);
+  const written = offered.settings.filter((setting) => {
+    const lost = whyNotWritten(setting, selection);
+    if (lost !== undefined) warnings.push(lost);
+    return lost === undefined && (keepVersion || setting.today !== undefined);
+  });
+  const settings = assembled(written, input.version);
+  const result = keepVersion || input.version >= SCHEMA_VERSION ? settings : migrated(settings, selection);
+  const secret = written.some(({ today }) => today && fieldAt(today.path)?.sensitive && today.value !== '');
+  if (secret) warnings.push(PLAIN_SECRET);
+  const narrowed = only.length + except.length > 0 || selection.changedOnly || input.locked !== undefined;
+  if (narrowed && Object.keys(result).length === 1) warnings.push('nothing is left beside the version.');
+  warnings.push(...(await refusals(input, settings, selection.platform)));
+  return { settings: result, warnings, notes: frozen(written, result, input.version), secret };
+}
+
+const PLAIN_SECRET =
+  'experimental.virtualMachine.proxy.password is written in plain text: whoever can read the profile can read it.';
+
+async function checkChoice({ version }: DeploymentInput, { only, except, keepVersion }: Selection): Promise<void> {
+  const choices = [
+    { flag: '--only', names: only },
+    { flag: '--except', names: except },
+  ];
+  await checkNames(choices, keepVersion ? version : SCHEMA_VERSION);
+  if (!except.includes('version')) return;
+  throw new RdError('ERR_USAGE', '--except version: the application does not start with a profile that has no version');
+}
+
+/** Part, `only`, `except` and `changedOnly` together. */
+function chooser({ locked }: DeploymentInput, selection: Selection): (setting: WrittenSetting) => boolean {
+  const { part, only, except, changedOnly, keepVersion, platform } = selection;
+  const isLocked = locked && isLockedBy(locked);
+  const defaults = defaultSettings(targetContext(platform));
+  const named = ({ written, today }: WrittenSetting, names: readonly string[]) =>
+    names.some((name) => (today && isWithin(today.path, name)) || (keepVersion && isWithin(written, name)));
+  return (setting) => {
+    if (isLocked && isLocked(setting) !== (part === 'locked')) return false;
+    if (only.length > 0 && !named(setting, only)) return false;
+    if (named(setting, except)) return false;
+    const { today } = setting;
+    // What came to an end has no default; it is what somebody wrote.
+    return !changedOnly || !today || !sameValue(today.path, today.value, leafAt(defaults, today.path));
+  };
+}
+
+/** Of one setting that was chosen, why the profile cannot have it. */
+function whyNotWritten(
+  { written, value, today }: WrittenSetting,
+  { keepVersion, inForce }: Selection,
+): string | undefined {
+  const source = today && fieldAt(today.path)?.sensitive ? secretSource(value) : undefined;
+  if (source !== undefined) {
+    return `${written} comes from ${source} and was left out: a profile would hold it in plain text.`;
+  }
+  // An older application keeps such settings in its file; nobody asked for them.
+  if (today !== undefined || keepVersion || inForce) return undefined;
+  return `${written} is a setting of old that means nothing any more and was left out.`;
+}
+
+function assembled(settings: readonly WrittenSetting[], version: number): JsonObject {
+  const result: JsonObject = { version };
+  for (const { written, value } of settings) setLeaf(result, written, copyOf(value));
+  return result;
+}
+
+/** At the newest version, as an application would read this part: a locked profile of old freezes what came after it. */
+function migrated(settings: JsonObject, { part, platform, except, changedOnly }: Selection): JsonObject {
+  const defaults = defaultSettings(targetContext(platform));
+  const document = migrate(settings, { platform, locked: part === 'locked', partial: true });
+  const result: JsonObject = { version: SCHEMA_VERSION };
+  for (const [path, value] of leaves(document)) {
+    if (path === 'version' || except.some((name) => isWithin(path, name))) continue;
+    if (!changedOnly || !sameValue(path, value, leafAt(defaults, path))) setLeaf(result, path, value);
+  }
+  return result;
+}
+
+/** What a migration added. */
+function frozen(written: readonly WrittenSetting[], result: JsonObject, version: number): string[] {
+  if (result.version === version) return [];
+  const before = new Set(written.map(({ today }) => today?.path));
+  return leaves(result)
+    .filter(([path]) => path !== 'version' && !before.has(path))
+    .map(
+      ([path, value]) =>
+        `${path} is held at ${JSON.stringify(value)}: a locked profile of version ${version} does that.`,
+    );
+}
