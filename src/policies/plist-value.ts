@@ -39,6 +39,9 @@ export async function xmlPlist(text: string): Promise<PlistValue> {
   return asValue(value);
 }
 
+/** The parser makes line feeds of them, as XML 1.1 asks; property lists are XML 1.0, where they are signs like others. */
+const LINE_ENDS_OF_1_1 = /[\u0085\u2028]/g;
+
 /**
  * The same list with a number in front of each key, without comments and character data: the parser refuses a key that would
  * reach the prototype of its objects, takes the first piece of a key for the whole, and passes over a key that stands twice.
@@ -53,7 +56,7 @@ function withNumberedKeys(text: string): string {
       pieces.push(`<key>${key++}:${closed === '/' ? '</key>' : ''}`);
     } else pieces.push(token);
   }
-  return pieces.join('');
+  return pieces.join('').replace(LINE_ENDS_OF_1_1, (sign) => `&#x${sign.charCodeAt(0).toString(16)};`);
 }
 
 function escaped(text: string): string {
