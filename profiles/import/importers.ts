@@ -4,5 +4,6 @@ import type { Importer } from './importer.ts';
 export const IMPORTERS: readonly (() => Promise<Importer>)[] = [
   async () => (await import('./mobileconfig.ts')).mobileconfigImporter,
   async () => (await import('./plist.ts')).plistImporter,
+  async () => (await import('./reg.ts')).regImporter,
   async () => (await import('./json.ts')).jsonImporter,
 ];

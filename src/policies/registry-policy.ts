@@ -5,37 +5,70 @@ import { SCHEMA_VERSION } from '../settings/settings.gen.ts';
 import type { WrittenPolicy } from './policy.ts';
 import { isSameName, type RegistryKey, type RegistryValue } from './registry-key.ts';
 
-interface Reading {
-  /** Path of the profile's key, for messages. */
-  source: string;
-  problems: string[];
-  passedOver: string[];
+/** Something in a profile's key that did not become a setting. */
+export interface RegistryFinding {
+  /** Names below the profile's key, those of the settings as far as there are any; the last one is that of the value or key. */
+  names: readonly string[];
+  /** It is a key, with that many values in it and below. */
+  values?: number;
+  what:
+    | /** The application refuses the profile for it. `found` shows the value, unless it is a secret. */ {
+        is: 'wrong-type';
+        expected: string;
+        type: string;
+        found: string;
+      }
+    | { is: 'no-setting' }
+    /** The value of a key itself, and what is below a map: nobody looks at it. */
+    | { is: 'not-read' }
+    /** A setting of old that became nothing. */
+    | { is: 'ended' };
+}
+
+/** What the key of a profile holds, by the names and types that its version had (tool facts, 8.5). */
+export interface RegistrySettings {
+  settings: JsonObject;
+  /** Values that mean something, of the wrong type or not; with none there is no profile. */
   recognised: number;
+  findings: RegistryFinding[];
+}
+
+export function registrySettings(key: RegistryKey): RegistrySettings {
+  const reading: Reading = { findings: [], recognised: 0 };
+  const version = key.values.find(({ name }) => isSameName(name, 'version'))?.data;
+  const members = membersOfVersion(typeof version === 'number' ? version : SCHEMA_VERSION);
+  return { settings: readSection(key, members, [], reading), ...reading };
 }
 
 /**
- * The profile in a registry key, read by the names and types that its version had (tool facts, 8.5); `undefined` for a key
- * without any value that means something. Bad values are found here and reported with the profile.
+ * The profile in a registry key; `undefined` for a key without any value that means something. Bad values are found here and
+ * reported with the profile.
  */
 export function registryPolicy(source: string, key: RegistryKey): WrittenPolicy | undefined {
-  const reading: Reading = { source, problems: [], passedOver: [], recognised: 0 };
-  const version = key.values.find(({ name }) => isSameName(name, 'version'))?.data;
-  const members = membersOfVersion(typeof version === 'number' ? version : SCHEMA_VERSION);
-  const settings = readSection(key, members, [], reading);
-  if (reading.recognised === 0) return undefined;
-  const { problems, passedOver } = reading;
+  const { settings, recognised, findings } = registrySettings(key);
+  if (recognised === 0) return undefined;
+  const nameOf = (names: readonly string[]) => [source, ...names].join('\\');
   return {
     source,
     settings,
-    nameOf: (names) => [source, ...names].join('\\'),
+    nameOf,
     quote: (json) => `'${json}'`,
     heading: 'Error in registry settings:',
     noVersion:
       `Invalid deployment: no version specified at ${source}. ` +
       `Add a version field to make it valid (current version is ${SCHEMA_VERSION}).`,
-    problems,
-    passedOver,
+    problems: findings.flatMap(({ names, what }) =>
+      what.is === 'wrong-type'
+        ? [`Error for field '${nameOf(names)}': expecting value of type ${what.expected}, got ${what.found}`]
+        : [],
+    ),
+    passedOver: findings.flatMap(({ names, what }) => (what.is === 'no-setting' ? [nameOf(names)] : [])),
   };
+}
+
+interface Reading {
+  findings: RegistryFinding[];
+  recognised: number;
 }
 
 function readSection(
@@ -45,11 +78,10 @@ function readSection(
   reading: Reading,
 ): JsonObject {
   const section: JsonObject = {};
-  const passOver = (name: string) => void reading.passedOver.push(pathOf(reading, [...above, name]));
   for (const value of key.values) {
     const member = find(members, value.name);
     if (!member) {
-      if (!isUnnamed(value.name)) passOver(value.name);
+      note(reading, [...above, value.name], value.name === '' ? 'not-read' : 'no-setting');
       continue;
     }
     reading.recognised += 1;
@@ -59,7 +91,7 @@ function readSection(
   for (const below of key.keys) {
     const member = find(members, below.name);
     if (!member) {
-      passOver(below.name);
+      note(reading, [...above, below.name], 'no-setting', below);
       continue;
     }
     const read = readKey(below, member, [...above, member.name], reading);
@@ -78,11 +110,17 @@ function readKey(
     const section = readSection(key, member.members, names, reading);
     return Object.keys(section).length === 0 ? undefined : section;
   }
-  if (member.kind === 'ended') return undefined;
+  if (member.kind === 'ended') {
+    note(reading, names, 'ended', key);
+    return undefined;
+  }
   if (member.type.startsWith('map')) return readMap(key, names, reading);
   // A key where a list belongs means nothing to the compatible application either.
-  if (member.type === 'string[]') reading.passedOver.push(pathOf(reading, names));
-  else complain(reading, names, `expecting value of type ${wordOf(member)}, got a registry object`);
+  if (member.type === 'string[]') note(reading, names, 'no-setting', key);
+  else {
+    const what = { is: 'wrong-type' as const, expected: wordOf(member), type: 'key', found: 'a registry object' };
+    reading.findings.push({ names, values: valueCount(key), what });
+  }
   return undefined;
 }
 
@@ -90,12 +128,20 @@ function readKey(
 function readMap(key: RegistryKey, names: readonly string[], reading: Reading): JsonObject {
   const map: JsonObject = {};
   for (const { name, type, data } of key.values) {
-    if (isUnnamed(name)) continue;
+    const entry = [...names, name];
+    if (name === '') {
+      note(reading, entry, 'not-read');
+      continue;
+    }
     reading.recognised += 1;
     if (type === 'REG_SZ' && typeof data === 'string') put(map, name, data);
     else if (isNumber(type) && (data === 0 || data === 1)) put(map, name, data === 1);
-    else complain(reading, [...names, name], `expecting value of type boolean, got ${shown(type, data)}`);
+    else {
+      const what = { is: 'wrong-type' as const, expected: 'boolean', type, found: shown(type, data) };
+      reading.findings.push({ names: entry, what });
+    }
   }
+  for (const below of key.keys) note(reading, [...names, below.name], 'not-read', below);
   return map;
 }
 
@@ -105,7 +151,10 @@ function readValue(
   names: readonly string[],
   reading: Reading,
 ): JsonValue | undefined {
-  if (member.kind === 'ended') return undefined;
+  if (member.kind === 'ended') {
+    note(reading, names, 'ended');
+    return undefined;
+  }
   if (member.kind === 'setting') {
     switch (member.type) {
       case 'string':
@@ -126,13 +175,23 @@ function readValue(
         break;
     }
   }
-  complain(reading, names, `expecting value of type ${wordOf(member)}, got ${shown(type, data, names)}`);
+  const what = { is: 'wrong-type' as const, expected: wordOf(member), type, found: shown(type, data, names) };
+  reading.findings.push({ names, what });
   return undefined;
 }
 
-/** The value of a key itself holds nothing of ours, and `reg` writes its name in the language of the user: `(Default)`. */
-function isUnnamed(name: string): boolean {
-  return name === '' || /^\(.*\)$/.test(name);
+function note(
+  reading: Reading,
+  names: readonly string[],
+  is: 'no-setting' | 'not-read' | 'ended',
+  key?: RegistryKey,
+): void {
+  reading.findings.push({ names, ...(key ? { values: valueCount(key) } : {}), what: { is } });
+}
+
+/** Values in a key and below it. */
+export function valueCount({ values, keys }: RegistryKey): number {
+  return keys.reduce((count, key) => count + valueCount(key), values.length);
 }
 
 function isNumber(type: string): boolean {
@@ -150,14 +209,6 @@ function shown(type: string, data: RegistryValue['data'], names: readonly string
   const kind = Array.isArray(data) ? 'an array' : `a ${typeof data}`;
   const secret = names.some((name) => /password/i.test(name));
   return `${kind} '${secret ? '***' : JSON.stringify(data)}'`;
-}
-
-function complain({ source, problems }: Reading, names: readonly string[], text: string): void {
-  problems.push(`Error for field '${[source, ...names].join('\\')}': ${text}`);
-}
-
-function pathOf({ source }: Reading, names: readonly string[]): string {
-  return [source, ...names].join('\\');
 }
 
 function find(members: readonly SettingMember[], name: string): SettingMember | undefined {

@@ -1,6 +1,8 @@
 import { keyAt, namesBelow, type RegistryKey, type RegistryValue } from './registry-key.ts';
 
 const VALUE = /^(?: {4}|\t)(.*?)(?: {4}|\t)(REG_[A-Z_]+)(?:(?: {4}|\t)(.*))?$/;
+/** The value of a key itself has a name in the language of the user: `(Default)`. */
+const UNNAMED = /^\(.*\)$/;
 const KEY = /^HKEY_[A-Z_]+(?:\\|$)/;
 
 /** What `reg query KEY /s` printed. */
@@ -19,16 +21,20 @@ export function parseQuery(root: string, output: string): QueriedKey {
   // A question mark is what the console puts in the place of a letter that its code page lacks.
   let doubtful = /[\uFFFD?]/.test(output);
   let at: RegistryKey | undefined;
+  let depth = 0;
   for (const line of output.split(/\r?\n/)) {
     if (line.trim() === '') continue;
     if (KEY.test(line)) {
       const names = namesBelow(root, line.trimEnd());
       at = names && keyAt(key, names);
+      depth = names?.length ?? 0;
       continue;
     }
     const value = VALUE.exec(line);
     if (value && at) at.values.push(registryValue(value[1] ?? '', value[2] ?? '', value[3] ?? ''));
     else doubtful ||= at !== undefined;
+    // Deep down are maps, whose names may be in brackets, too.
+    doubtful ||= depth > 1 && UNNAMED.test(value?.[1] ?? '');
   }
   return { key, doubtful };
 }
@@ -38,7 +44,8 @@ export function listsKey(output: string, path: string): boolean {
   return output.split(/\r?\n/).some((line) => namesBelow(path, line.trim())?.length === 0);
 }
 
-function registryValue(name: string, type: string, text: string): RegistryValue {
+function registryValue(shown: string, type: string, text: string): RegistryValue {
+  const name = UNNAMED.test(shown) ? '' : shown;
   switch (type) {
     case 'REG_SZ':
       return { name, type, data: text };

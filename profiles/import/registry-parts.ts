@@ -1,0 +1,210 @@
+import { RdError } from '../../src/errors.ts';
+import { type RegistryKey, subKey } from '../../src/policies/registry-key.ts';
+import {
+  type RegistryFinding,
+  type RegistrySettings,
+  registrySettings,
+  valueCount,
+} from '../../src/policies/registry-policy.ts';
+import { COMPATIBLE } from '../../src/product.ts';
+import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
+import { PARTS, type Part } from '../deployment/part.ts';
+import type { ImportedPart, Loss } from './importer.ts';
+
+/** A key with its whole path. */
+export interface KeyAtPath {
+  path: string;
+  key: RegistryKey;
+}
+
+interface PartAtPath extends KeyAtPath, RegistrySettings {
+  part: Part;
+}
+
+/** Most losses that an error lists; nobody reads on. */
+const MOST_LISTED = 20;
+
+/**
+ * The deployment profiles in hives of a registry as the application finds them: both come from the first place that has
+ * either (tool facts, 8.1). Whatever else is in the hives is lost with its reason, and counted with the first part.
+ * @param label of the file.
+ * @param hives by their long names; an empty name for one that is not known.
+ * @param lost what the reader of the file left out.
+ * @throws RdError `ERR_PROFILE_INVALID` when no value in them is a setting of a profile.
+ */
+export function registryParts(label: string, hives: readonly RegistryKey[], lost: readonly Loss[]): ImportedPart[] {
+  const roots = hives.flatMap(rootsOf);
+  const places = placesIn(roots);
+  const { kept, rest } = choose(places);
+  const parents = new Set(roots.flatMap(parentsOf));
+  const profiles = new Set(places.flatMap(({ key }) => PARTS.map((part) => subKey(key, part))));
+  const general = [...lost, ...rest, ...roots.flatMap((root) => outside(root, parents, profiles))];
+  if (kept.length === 0) throw noProfile(label, general);
+  return kept.map((part, index) => imported(part, `${label}: ${part.path}`, index === 0 ? general : []));
+}
+
+/** The profiles at one place of a registry, a key such as `HKLM\SOFTWARE\Policies\Rancher Desktop`; none where nothing in it counts. */
+export function partsAtKey(place: KeyAtPath): ImportedPart[] {
+  const { kept, rest } = choose([place]);
+  const profiles = new Set(PARTS.map((part) => subKey(place.key, part)));
+  const general = [...rest, ...outside(place, new Set(), profiles)];
+  return kept.map((part, index) => imported(part, part.path, index === 0 ? general : []));
+}
+
+/** The parts of the first place that has one, and why each other key is passed over. */
+function choose(places: readonly KeyAtPath[]): { kept: PartAtPath[]; rest: Loss[] } {
+  const found = places.map((place) => ({ place, parts: partsAt(place) }));
+  const taken = found.find(({ parts }) => parts.some(counts));
+  const kept = taken?.parts.filter(counts) ?? [];
+  const others = found.flatMap(({ parts }) => parts).filter((part) => !kept.includes(part));
+  const rest = others.flatMap((part) =>
+    taken && counts(part)
+      ? [
+          {
+            place: part.path,
+            reason: `the application takes both profiles from ${taken.place.path}, ${FIRST}${values(part.key)}`,
+          },
+        ]
+      : part.findings.map((finding) => lossOf(part.path, finding)),
+  );
+  return { kept, rest };
+}
+
+const FIRST = 'where it looks first';
+
+function counts({ recognised }: PartAtPath): boolean {
+  return recognised > 0;
+}
+
+function partsAt({ path, key }: KeyAtPath): PartAtPath[] {
+  return PARTS.flatMap((part) => {
+    const below = subKey(key, part);
+    return below ? [{ part, path: `${path}\\${below.name}`, key: below, ...registrySettings(below) }] : [];
+  });
+}
+
+function imported(
+  { part, path, settings, findings }: PartAtPath,
+  source: string,
+  general: readonly Loss[],
+): ImportedPart {
+  const lost = [...findings.map((finding) => lossOf(path, finding)), ...general];
+  if (Object.hasOwn(settings, 'version')) return { part, source, settings, lost };
+  return {
+    part,
+    source,
+    settings,
+    lost,
+    notes: [`${source}: it has no version; its names are read as those of version ${SCHEMA_VERSION}.`],
+  };
+}
+
+/** Where profiles may be. Each user in `HKEY_USERS` has the places of `HKEY_CURRENT_USER`. */
+function rootsOf(hive: RegistryKey): KeyAtPath[] {
+  const root = { path: hive.name, key: hive };
+  if (hive.name !== 'HKEY_USERS') return [root];
+  const users = hive.keys.map((key) => ({ path: `${hive.name}\\${key.name}`, key }));
+  return [{ path: hive.name, key: { ...hive, keys: [] } }, ...users];
+}
+
+/** In the order in which the application looks: policies before older profiles, the computer before its users. */
+function placesIn(roots: readonly KeyAtPath[]): KeyAtPath[] {
+  const computerFirst = [...roots].sort((a, b) => rank(a) - rank(b));
+  return [COMPATIBLE.policyKey, COMPATIBLE.olderPolicyKey].flatMap((path) =>
+    computerFirst.flatMap((root) => pathBelow(root, path).slice(path.split('\\').length)),
+  );
+}
+
+function rank({ path }: KeyAtPath): number {
+  if (path === 'HKEY_LOCAL_MACHINE') return 0;
+  return path === 'HKEY_CURRENT_USER' ? 1 : 2;
+}
+
+/** The keys from the root to the path, as far as they are there. */
+function pathBelow(root: KeyAtPath, path: string): KeyAtPath[] {
+  const found = [root];
+  let at: KeyAtPath | undefined = root;
+  for (const name of path.split('\\')) {
+    const key: RegistryKey | undefined = at && subKey(at.key, name);
+    at = key && { path: joined(at?.path ?? '', key.name), key };
+    if (at) found.push(at);
+  }
+  return found;
+}
+
+function parentsOf(root: KeyAtPath): RegistryKey[] {
+  return [COMPATIBLE.policyKey, COMPATIBLE.olderPolicyKey].flatMap((path) =>
+    pathBelow(root, path).map(({ key }) => key),
+  );
+}
+
+/** Everything that is in no profile: the values of the keys above one, and each other key with all that is below. */
+function outside(
+  { path, key }: KeyAtPath,
+  parents: ReadonlySet<RegistryKey>,
+  profiles: ReadonlySet<RegistryKey | undefined>,
+): Loss[] {
+  return [
+    ...key.values.map(({ name }) => ({ place: placeOf(path, name), reason: NOT_PART })),
+    ...key.keys.flatMap((below) => {
+      const place = joined(path, below.name);
+      if (profiles.has(below)) return [];
+      if (parents.has(below)) return outside({ path: place, key: below }, parents, profiles);
+      return [{ place, reason: `${NOT_PART}${values(below)}` }];
+    }),
+  ];
+}
+
+const NOT_PART = 'it is not part of a deployment profile';
+
+function lossOf(path: string, { names, values: count, what }: RegistryFinding): Loss {
+  const keys = count === undefined ? names.slice(0, -1) : names;
+  const key = [path, ...keys].join('\\');
+  const place = count === undefined ? placeOf(key, names.at(-1) ?? '') : key;
+  const suffix = count === undefined ? '' : valuesText(count);
+  switch (what.is) {
+    case 'wrong-type':
+      return {
+        place,
+        reason: `the application refuses the whole profile for it: expected ${what.expected}, found ${foundText(what)}${suffix}`,
+      };
+    case 'no-setting':
+      return { place, reason: `it is no setting${suffix}` };
+    case 'not-read':
+      return { place, reason: `the application does not look at it${suffix}` };
+    case 'ended':
+      return { place, reason: `the setting ended and means nothing any more${suffix}` };
+  }
+}
+
+/** The kind alone: a value may be a secret, or long. */
+function foundText({ expected, type }: { expected: string; type: string }): string {
+  if (type === 'key') return 'a key';
+  return expected === 'boolean' && type.startsWith('REG_DWORD') ? `${type} other than 0 and 1` : type;
+}
+
+function values(key: RegistryKey): string {
+  return valuesText(valueCount(key));
+}
+
+function valuesText(count: number): string {
+  return ` (${count} ${count === 1 ? 'value' : 'values'})`;
+}
+
+/** A loss of the reader of a file: of a whole key, or of one value in it; the one without a name is `@`. */
+export function placeOf(key: string, value?: string): string {
+  return value === undefined ? key : `${key}: ${value === '' ? '@' : value}`;
+}
+
+function joined(path: string, name: string): string {
+  return path === '' ? name : `${path}\\${name}`;
+}
+
+function noProfile(label: string, lost: readonly Loss[]): RdError {
+  const listed = lost.slice(0, MOST_LISTED).map(({ place, reason }) => `${place}: ${reason}`);
+  const more = lost.length - listed.length;
+  return new RdError('ERR_PROFILE_INVALID', `${label} holds no deployment profile`, {
+    details: more > 0 ? [...listed, `and ${more} more`] : listed,
+    advice: `A profile is in the keys Locked and Defaults below ${COMPATIBLE.policyKey}.`,
+  });
+}
