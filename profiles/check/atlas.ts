@@ -1,0 +1,138 @@
+import { placeAt } from '../../src/settings/downgrade.ts';
+import type { Field, FieldType } from '../../src/settings/field.ts';
+import { FIELDS } from '../../src/settings/fields.gen.ts';
+import { ENDED } from '../../src/settings/left-over.ts';
+import { firstReleaseWith, RELEASES, releaseIndex } from '../../src/settings/releases.ts';
+
+/** A path at which some release had a setting. `first` and `last` are places in `RELEASES`; `last` is -1 for one before them all. */
+export interface Place {
+  path: string;
+  names: readonly string[];
+  first: number;
+  last: number;
+  type: FieldType;
+  /** The setting of today that is or was there; absent for one that came to an end. */
+  field?: Field;
+}
+
+/** A section has the settings of its members: it is there while any of them is. */
+export interface Section {
+  path: string;
+  first: number;
+  last: number;
+  members: ReadonlyMap<string, AtlasNode>;
+  /** By names in lower case, for the registry. */
+  folded: ReadonlyMap<string, AtlasNode>;
+}
+export type AtlasNode = { name: string } & ({ place: Place } | { section: Section });
+
+const NEWEST = RELEASES.length - 1;
+
+/** Settings that came to an end without a successor while releases of the list were made (settings facts, 1.3 to 1.5). */
+const ENDINGS: Readonly<Record<string, { type: FieldType; last: string }>> = {
+  'virtualMachine.hostResolver': { type: 'boolean', last: '1.15' },
+  'experimental.virtualMachine.socketVMNet': { type: 'boolean', last: '1.14' },
+  'experimental.virtualMachine.networkingTunnel': { type: 'boolean', last: '1.15' },
+  'experimental.virtualMachine.mount.9p.msizeInKB': { type: 'integer', last: '1.8' },
+};
+/** Places of settings of today that no release wrote, or that the table of `downgrade.ts` does not need. */
+const OTHER_PLACES: readonly { path: string; now: string; first?: string; last?: string }[] = [
+  { path: 'extensions', now: 'application.extensions.installed', first: '1.9', last: '1.9' },
+  { path: 'autoStart', now: 'application.autoStart' },
+  { path: 'hideNotificationIcon', now: 'application.hideNotificationIcon' },
+  { path: 'startInBackground', now: 'application.startInBackground' },
+  { path: 'window.quitOnClose', now: 'application.window.quitOnClose' },
+];
+
+/** Every path of every release, as one tree; `version` is no part of it. */
+export const ATLAS: Section = sectionOf('', allPlaces());
+
+/** Where the setting of a place was before or is after it, at that release. */
+export function placeIn(place: Place, release: number): Place | undefined {
+  const others = place.field ? (PLACES_OF.get(place.field.path) ?? []) : [];
+  return others.find((other) => isThere(other, release));
+}
+
+export function isThere({ first, last }: { first: number; last: number }, release: number): boolean {
+  return first <= release && release <= last;
+}
+
+function allPlaces(): Place[] {
+  const today = FIELDS.filter(({ path }) => path !== 'version').map((field) =>
+    placeOf(field.path, field.type, firstReleaseWith(field.path), NEWEST, field),
+  );
+  const moved = FIELDS.flatMap(earlierPlaces);
+  const other = OTHER_PLACES.flatMap(({ path, now, first, last }) => {
+    const field = FIELDS.find((each) => each.path === now);
+    return field ? [placeOf(path, field.type, indexOf(first), indexOf(last), field)] : [];
+  });
+  const ended = ENDED.map((path) => {
+    const ending = ENDINGS[path];
+    return placeOf(path, ending?.type ?? 'boolean', ending ? 0 : -1, indexOf(ending?.last));
+  });
+  return [...today, ...moved, ...other, ...ended];
+}
+
+function indexOf(release: string | undefined): number {
+  return release === undefined ? -1 : releaseIndex(release);
+}
+
+function placeOf(path: string, type: FieldType, first: number, last: number, field?: Field): Place {
+  // Before the first release of the list it begins nowhere, and its end is all that counts.
+  return { path, names: path.split('.'), first: last === -1 ? 0 : first, last, type, ...(field ? { field } : {}) };
+}
+
+function earlierPlaces(field: Field): Place[] {
+  const found = new Map<string, { first: number; last: number }>();
+  for (let version = 1; version < field.since; version++) {
+    const path = placeAt(field.path, version);
+    if (path !== undefined && path !== field.path && !found.has(path)) found.set(path, { first: -1, last: -1 });
+  }
+  for (const [index, { settingsVersion }] of RELEASES.entries()) {
+    const range = found.get(placeAt(field.path, settingsVersion) ?? '');
+    if (!range) continue;
+    if (range.first === -1) range.first = index;
+    range.last = index;
+  }
+  return [...found].map(([path, { first, last }]) => placeOf(path, field.type, first, last, field));
+}
+
+function sectionOf(path: string, places: readonly Place[]): Section {
+  const depth = path === '' ? 0 : path.split('.').length;
+  const groups = new Map<string, Place[]>();
+  for (const place of places) {
+    const name = place.names[depth] ?? '';
+    groups.set(name, [...(groups.get(name) ?? []), place]);
+  }
+  const members = new Map([...groups].map(([name, below]): [string, AtlasNode] => [name, nodeOf(name, below, depth)]));
+  return {
+    path,
+    // A version alone makes a profile: its root is in every release.
+    first: Math.min(...places.map(({ first }) => first)),
+    last: Math.max(...places.map(({ last }) => last)),
+    members,
+    folded: new Map([...members].map(([name, node]) => [name.toLowerCase(), node])),
+  };
+}
+
+function nodeOf(name: string, places: readonly Place[], depth: number): AtlasNode {
+  const [place] = places;
+  if (place && place.names.length === depth + 1) return { name, place };
+  const path = (place?.names ?? []).slice(0, depth + 1).join('.');
+  return { name, section: sectionOf(path, places) };
+}
+
+const PLACES_OF: ReadonlyMap<string, readonly Place[]> = placesBySetting(ATLAS);
+
+function placesBySetting(root: Section): Map<string, Place[]> {
+  const found = new Map<string, Place[]>();
+  const collect = (section: Section): void => {
+    for (const node of section.members.values()) {
+      if ('section' in node) collect(node.section);
+      else if (node.place.field)
+        found.set(node.place.field.path, [...(found.get(node.place.field.path) ?? []), node.place]);
+    }
+  };
+  collect(root);
+  return found;
+}

@@ -1,0 +1,66 @@
+import type { Platform } from '../../src/settings/field.ts';
+import { entryPath } from '../deployment/entry-path.ts';
+import type { Part } from '../deployment/part.ts';
+
+/**
+ * What becomes of a field: `refused`: the application does not start with the profile, or quits as soon as it needs the value;
+ * `ignored`: it starts without what the field says; `changed`: it starts with something else or something more.
+ */
+export type Effect = 'refused' | 'ignored' | 'changed';
+
+/** One thing that a release does not take as it is written. */
+export interface CheckFinding {
+  part: Part;
+  /** Dotted path as the profile has it; `version` for the profile as a whole. */
+  path: string;
+  /** The same as a list of names; of something that the release adds, where it would stand. */
+  names: readonly string[];
+  effect: Effect;
+  /** A clause that says the same for every release that it concerns, so that equal findings can be told once. */
+  reason: string;
+  /** The name or value that was probably meant. */
+  suggestion?: string;
+}
+
+export type Verdict = 'accepted' | 'partly' | 'rejected';
+
+/** What one release makes of the profile on one platform. */
+export interface CheckCell {
+  /** `1.20` */
+  release: string;
+  settingsVersion: number;
+  platform: Platform;
+  verdict: Verdict;
+  /** A finding that several cells share is the same object in each. */
+  findings: readonly CheckFinding[];
+}
+
+/** Takes findings of one part, and gives equal ones as one object. */
+export interface Notes {
+  note(effect: Effect, names: readonly string[], reason: string, suggestion?: string): CheckFinding;
+}
+
+export function notesOf(part: Part): Notes {
+  const known = new Map<string, CheckFinding>();
+  return {
+    note(effect, names, reason, suggestion) {
+      const path = names.reduce(entryPath, '');
+      const key = `${effect} ${path} ${reason}`;
+      let finding = known.get(key);
+      if (!finding) {
+        finding = { part, path, names, effect, reason, ...(suggestion === undefined ? {} : { suggestion }) };
+        known.set(key, finding);
+      }
+      return finding;
+    },
+  };
+}
+
+export function verdictOf(findings: Iterable<CheckFinding>): Verdict {
+  let verdict: Verdict = 'accepted';
+  for (const { effect } of findings) {
+    if (effect === 'refused') return 'rejected';
+    if (effect === 'ignored') verdict = 'partly';
+  }
+  return verdict;
+}

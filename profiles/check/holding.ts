@@ -1,0 +1,109 @@
+import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
+import type { Platform } from '../../src/settings/field.ts';
+import { own } from '../../src/settings/own.ts';
+import { xmlProblem } from '../export/xml-text.ts';
+import { ATLAS, type Place, type Section } from './atlas.ts';
+
+/** A value that the form in which a platform keeps profiles cannot hold. */
+export interface Unholdable {
+  /** The setting or section that it belongs to. */
+  place: Place | Section;
+  names: readonly string[];
+  reason: string;
+}
+
+/** What property lists (macOS) and the registry (Windows) cannot hold of the settings; the JSON of Linux holds everything. */
+export type Holding = Readonly<Record<Platform, readonly Unholdable[]>>;
+
+/** Everything in known places that cannot be deployed, whatever the release. Unknown names are never deployed. */
+export function holdingOf(settings: JsonObject): Holding {
+  const darwin = unholdable(settings, PROPERTY_LIST);
+  return { darwin, linux: [], win32: unholdable(settings, REGISTRY) };
+}
+
+interface Form {
+  foldsCase: boolean;
+  /** Why it cannot hold a value that is neither list nor object, as a clause. */
+  value(value: JsonValue): string | undefined;
+  key(key: string): string | undefined;
+  item(item: string): string | undefined;
+}
+
+const PROPERTY_LIST: Form = {
+  foldsCase: false,
+  value: (value) => {
+    if (value === null) return 'a property list has no null';
+    return typeof value === 'string' ? xmlProblem(value) : undefined;
+  },
+  key: xmlProblem,
+  item: () => undefined,
+};
+
+const MOST_DWORD = 0xffff_ffff;
+const LONGEST_NAME = 255;
+const CONTROL_OR_LONE = /[\p{Cc}\p{Cs}]/u;
+
+const REGISTRY: Form = {
+  foldsCase: true,
+  value: (value) => {
+    if (value === null) return 'the registry has no null';
+    if (typeof value === 'string') return value.includes('\0') ? 'a text of the registry ends at a NUL' : undefined;
+    if (typeof value !== 'number') return undefined;
+    const whole = Number.isInteger(value) && value >= 0 && value <= MOST_DWORD;
+    return whole ? undefined : `a number of the registry is a whole one from 0 to ${MOST_DWORD}`;
+  },
+  key: (key) => {
+    if (key.length > LONGEST_NAME) return `a name in the registry has at most ${LONGEST_NAME} characters`;
+    return CONTROL_OR_LONE.test(key) ? 'a name in a registry file cannot hold a control character' : undefined;
+  },
+  item: (item) => (item === '' ? 'a list of the registry ends at an empty text' : undefined),
+};
+
+function unholdable(settings: JsonObject, form: Form): Unholdable[] {
+  const found: Unholdable[] = [];
+  inSection(settings, ATLAS, [], { form, found });
+  return found;
+}
+
+interface Search {
+  form: Form;
+  found: Unholdable[];
+}
+
+function inSection(object: JsonObject, section: Section, above: readonly string[], search: Search): void {
+  const { form, found } = search;
+  for (const name of Object.keys(object)) {
+    const value = own(object, name) ?? null;
+    if (above.length === 0 && name === 'version') {
+      const reason = form.value(value);
+      if (reason !== undefined) found.push({ place: section, names: [name], reason });
+      continue;
+    }
+    const node = section.members.get(name) ?? (form.foldsCase ? section.folded.get(name.toLowerCase()) : undefined);
+    if (!node) continue;
+    const names = [...above, name];
+    if ('section' in node && isObject(value)) inSection(value, node.section, names, search);
+    else inValue(value, 'place' in node ? node.place : node.section, names, search);
+  }
+}
+
+/** Goes no deeper than a list or map of plain values; anything else is a wrong type for everybody. */
+function inValue(value: JsonValue, place: Place | Section, names: readonly string[], { form, found }: Search): void {
+  const report = (at: readonly string[], reason: string | undefined) => {
+    if (reason !== undefined) found.push({ place, names: at, reason });
+  };
+  if (Array.isArray(value)) {
+    for (const [index, item] of value.entries()) {
+      report([...names, String(index)], typeof item === 'string' ? (form.item(item) ?? form.value(item)) : undefined);
+    }
+  } else if (isObject(value)) {
+    const folded = new Map<string, string>();
+    for (const [key, inner] of Object.entries(value)) {
+      const twin = form.foldsCase ? folded.get(key.toLowerCase()) : undefined;
+      folded.set(key.toLowerCase(), key);
+      const at = [...names, key];
+      if (twin !== undefined) report(at, 'letter case alone does not tell two names of the registry apart');
+      report(at, form.key(key) ?? (isObject(inner) || Array.isArray(inner) ? undefined : form.value(inner)));
+    }
+  } else report(names, form.value(value));
+}

@@ -1,0 +1,215 @@
+import type { JsonObject, JsonValue } from '../../src/json.ts';
+import type { Platform } from '../../src/settings/field.ts';
+import { leafAt, setLeaf } from '../../src/settings/leaf-paths.ts';
+import { migrateWithOrigins, namesBefore } from '../../src/settings/migrate.ts';
+import type { SettingPath } from '../../src/settings/settings.gen.ts';
+import { absence } from './absence.ts';
+import { isThere } from './atlas.ts';
+import type { CheckPart } from './check.ts';
+import { type CheckFinding, type Effect, type Notes, notesOf } from './finding.ts';
+import { type Holding, holdingOf } from './holding.ts';
+import { lockedVersionReason, unusableVersionReason } from './kubernetes.ts';
+import { additions, replacements } from './migration-effects.ts';
+import { type Entry, type Reading, readExactly } from './reading.ts';
+import { readRegistry } from './registry-reading.ts';
+import type { System } from './system.ts';
+import { judgeValue } from './values.ts';
+import { versionFault } from './version.ts';
+
+const VERSION = ['version'];
+
+/** Checks one part against any number of systems; what does not depend on the system is found out once. */
+export function partChecker(given: CheckPart): (system: System) => ReadonlySet<CheckFinding> {
+  const { part, settings } = given;
+  const notes = notesOf(part);
+  const written: Record<'exact' | 'registry', () => Reading> = {
+    exact: once(() => readExactly(settings)),
+    registry: once(() => readRegistry(settings)),
+  };
+  const holding = once(() => holdingOf(settings));
+  const migrated = new Map<string, Migrated>();
+  return (system) => {
+    const check: PartCheck = { ...given, notes, system, found: new Set() };
+    const windows = system.platform === 'win32';
+    const reading = windows ? written.registry() : written.exact();
+    const fault = versionFault(settings.version, system);
+    if (
+      windows &&
+      settings.version === undefined &&
+      !reading.entries.some(({ place }) => isThere(place, system.index))
+    ) {
+      report(check, 'ignored', VERSION, 'a key without a value that means something counts as no profile');
+      return check.found;
+    }
+    if (fault) report(check, fault.effect, VERSION, fault.reason);
+    if (fault?.end) return check.found;
+    reportUnholdable(check, holding());
+    if (!isOlder(settings.version, system)) judge(check, reading, settings);
+    else if (windows) judgeRegistry(check, reading);
+    else judgeMigrated(check, reading, migratedFor(check, migrated));
+    return check.found;
+  };
+}
+
+/** What one part is for one system. */
+interface PartCheck extends CheckPart {
+  notes: Notes;
+  system: System;
+  found: Set<CheckFinding>;
+}
+
+/** Settings at the version of a release, and how names there were written. */
+interface Migrated {
+  reading: Reading;
+  document: JsonObject;
+  written(names: readonly string[]): readonly string[];
+  /** Places of the release at which something stood, until what stood at the older place came there. */
+  replaced: readonly string[];
+}
+
+function once<T>(make: () => T): () => T {
+  let made: { value: T } | undefined;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+}
+
+/** A version with a fraction passes for an older one, and no step of a migration begins at it. */
+function isOlder(version: JsonValue | undefined, { release }: System): version is number {
+  return typeof version === 'number' && Number.isInteger(version) && version < release.settingsVersion;
+}
+
+function report(check: PartCheck, effect: Effect, names: readonly string[], reason: string, suggestion?: string): void {
+  check.found.add(check.notes.note(effect, names, reason, suggestion));
+}
+
+function reportUnholdable(check: PartCheck, holding: Holding): void {
+  for (const { place, names, reason } of holding[check.system.platform]) {
+    if (isThere(place, check.system.index)) report(check, 'refused', names, reason);
+  }
+}
+
+/** The document that a release of macOS or Linux migrates first and then reads; shared by releases of one version. */
+function migratedFor({ part, settings, system }: PartCheck, known: Map<string, Migrated>): Migrated {
+  const target = system.release.settingsVersion;
+  const key = `${target}`;
+  let migrated = known.get(key);
+  if (!migrated) {
+    migrated = migrationOf(settings, part === 'locked', target, system.platform);
+    known.set(key, migrated);
+  }
+  return migrated;
+}
+
+function migrationOf(settings: JsonObject, locked: boolean, target: number, platform: Platform): Migrated {
+  const { document, origins } = migrateWithOrigins(settings, { platform, locked, target });
+  const written = origins.size === 0 ? same : (names: readonly string[]) => namesBefore(origins, names);
+  const replaced = [...origins].filter(([to, from]) => to !== from && leafAt(settings, to) !== undefined);
+  return { document, reading: readExactly(document), written, replaced: replaced.map(([to]) => to) };
+}
+
+function same(names: readonly string[]): readonly string[] {
+  return names;
+}
+
+function judgeMigrated(check: PartCheck, before: Reading, { document, reading, written, replaced }: Migrated): void {
+  reportEnded(check, before);
+  for (const path of replaced) report(check, 'ignored', path.split('.'), 'the value at the older place replaces it');
+  for (const { effect, names, reason } of [
+    ...additions(check, check.settings),
+    ...replacements(check, check.settings),
+  ]) {
+    report(check, effect, names, reason);
+  }
+  judge(check, reading, document, written);
+}
+
+/** What a migration takes away: it is in no document that is read afterwards. */
+function reportEnded(check: PartCheck, { entries }: Reading): void {
+  for (const { place, names } of entries) {
+    const ended = 'type' in place && !place.field && !isThere(place, check.system.index);
+    if (ended) report(check, 'ignored', names, absence(place, check.system, 'written'));
+  }
+}
+
+/** Windows reads by the names of the release and migrates what it got: what stood at older places is lost before. */
+function judgeRegistry(check: PartCheck, reading: Reading): void {
+  const { system, part, settings } = check;
+  const kept: JsonObject = { version: settings.version ?? null };
+  const names = new Map<string, readonly string[]>();
+  for (const entry of reading.entries) {
+    const { place, fault, value } = entry;
+    if (!isThere(place, system.index)) report(check, 'ignored', entry.names, absence(place, system, 'registry'));
+    else if (fault) report(check, fault.effect, entry.names, fault.reason);
+    else {
+      setLeaf(kept, place.path, value);
+      names.set(place.path, entry.names);
+    }
+  }
+  reportUnknown(check, reading, same);
+  for (const { effect, names: at, reason } of [...additions(check, kept), ...replacements(check, kept)]) {
+    report(check, effect, at, reason);
+  }
+  const {
+    document,
+    reading: after,
+    written,
+  } = migrationOf(kept, part === 'locked', system.release.settingsVersion, system.platform);
+  judge(check, after, document, (at) => {
+    const before = written(at);
+    return names.get(before.join('.')) ?? before;
+  });
+}
+
+function judge(
+  check: PartCheck,
+  reading: Reading,
+  document: JsonObject,
+  written: (names: readonly string[]) => readonly string[] = same,
+): void {
+  const { system } = check;
+  reportUnknown(check, reading, written);
+  const values = new Map<SettingPath, JsonValue>();
+  const right: Entry[] = [];
+  for (const entry of reading.entries) {
+    const { place, fault, names, value } = entry;
+    if (!isThere(place, system.index)) {
+      report(check, 'ignored', written(names), absence(place, system, 'written'));
+    } else if (fault) {
+      // A property list has no null, and its absence is told already.
+      if (value !== null || system.platform === 'linux') report(check, fault.effect, written(names), fault.reason);
+    } else if ('type' in place && place.field) {
+      values.set(place.field.path, value);
+      right.push(entry);
+    }
+  }
+  for (const { place, names, value } of right) {
+    if (!('type' in place) || !place.field) continue;
+    for (const { effect, reason, suggestion, entry } of judgeValue(place.field, value, values, system)) {
+      report(check, effect, written(entry === undefined ? names : [...names, entry]), reason, suggestion);
+    }
+  }
+  reportKubernetes(check, values, document);
+}
+
+function reportUnknown(
+  check: PartCheck,
+  { unknown }: Reading,
+  written: (names: readonly string[]) => readonly string[],
+) {
+  for (const { names, reason, suggestion } of unknown) report(check, 'ignored', written(names), reason, suggestion);
+}
+
+function reportKubernetes(check: PartCheck, values: ReadonlyMap<SettingPath, JsonValue>, document: JsonObject): void {
+  const version = values.get('kubernetes.version');
+  if (typeof version !== 'string') return;
+  const names = ['kubernetes', 'version'];
+  if (check.part === 'defaults') {
+    const reason = unusableVersionReason(version);
+    if (reason !== undefined) report(check, 'changed', names, reason);
+    return;
+  }
+  const reason = leafAt(document, 'kubernetes.enabled') === false ? undefined : lockedVersionReason(version);
+  if (reason !== undefined) report(check, 'refused', names, reason);
+}

@@ -1,0 +1,108 @@
+import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
+import type { FieldType } from '../../src/settings/field.ts';
+import { nearest } from '../../src/settings/nearest.ts';
+import { own } from '../../src/settings/own.ts';
+import { MOST_SUGGESTIONS } from '../../src/settings/unknown-keys.ts';
+import { ATLAS, type Place, type Section } from './atlas.ts';
+import type { Effect } from './finding.ts';
+
+/** Something that stands in a profile at a place that some release has. */
+export interface Entry {
+  place: Place | Section;
+  /** As they are written. */
+  names: readonly string[];
+  /** In the type of the place; of no use with a fault. */
+  value: JsonValue;
+  /** What a release with this place makes of it, before it looks at the meaning of the value. */
+  fault?: { effect: Effect; reason: string };
+}
+
+/** A name that no release has there. */
+export interface Unknown {
+  names: readonly string[];
+  reason: string;
+  suggestion?: string;
+}
+
+/** A profile taken apart by the names of all releases. */
+export interface Reading {
+  entries: Entry[];
+  unknown: Unknown[];
+}
+
+export const NO_SETTING = 'no release has such a setting';
+
+/**
+ * As macOS and Linux read a file: names in their exact letter case, and the type of JSON that the default has; entries of maps
+ * and lists are not looked at (settings facts, 4.3).
+ */
+export function readExactly(settings: JsonObject): Reading {
+  const reading: Reading = { entries: [], unknown: [] };
+  readSection(settings, ATLAS, [], reading);
+  return reading;
+}
+
+function readSection(object: JsonObject, section: Section, above: readonly string[], reading: Reading): void {
+  for (const name of Object.keys(object)) {
+    if (above.length === 0 && name === 'version') continue;
+    const node = section.members.get(name);
+    const names = [...above, name];
+    const value = own(object, name) ?? null;
+    if (!node) reading.unknown.push(unknownName(names, section, reading));
+    else if ('place' in node) reading.entries.push(exactEntry(node.place, names, value));
+    else if (isObject(value)) readSection(value, node.section, names, reading);
+    else reading.entries.push({ place: node.section, names, value, fault: sectionFault(value) });
+  }
+}
+
+function exactEntry(place: Place, names: readonly string[], value: JsonValue): Entry {
+  const right = isOfType(value, place.type);
+  return { place, names, value, ...(right ? {} : { fault: wrongType(WANTED[place.type], value) }) };
+}
+
+/** The type of JSON alone, as a comparison with the default shows it. */
+function isOfType(value: JsonValue, type: FieldType): boolean {
+  switch (type) {
+    case 'boolean':
+    case 'string':
+      return typeof value === type;
+    case 'integer':
+      return typeof value === 'number';
+    case 'string[]':
+      return Array.isArray(value);
+    case 'map<string,boolean>':
+    case 'map<string,string>':
+      return isObject(value);
+  }
+}
+
+function sectionFault(value: JsonValue): NonNullable<Entry['fault']> {
+  if (value !== null) return wrongType('an object with settings', value);
+  return { effect: 'ignored', reason: 'null for a section sets nothing, and is stored as it is' };
+}
+
+export function wrongType(wanted: string, value: JsonValue): NonNullable<Entry['fault']> {
+  return { effect: 'refused', reason: `expected ${wanted}, got ${kindOf(value)}` };
+}
+
+export function unknownName(names: readonly string[], section: Section, { unknown }: Reading): Unknown {
+  const close = unknown.length < MOST_SUGGESTIONS ? nearest(names.at(-1) ?? '', section.members.keys()) : undefined;
+  return { names, reason: NO_SETTING, ...(close === undefined ? {} : { suggestion: close }) };
+}
+
+export const WANTED: Readonly<Record<FieldType, string>> = {
+  boolean: 'true or false',
+  integer: 'a number',
+  string: 'a text',
+  'string[]': 'a list',
+  'map<string,boolean>': 'a map',
+  'map<string,string>': 'a map',
+};
+
+/** The kind alone: a value may be a secret. */
+function kindOf(value: JsonValue): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'a list';
+  if (isObject(value)) return 'an object';
+  return typeof value === 'string' ? 'a text' : `a ${typeof value}`;
+}
