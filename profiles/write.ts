@@ -1,9 +1,10 @@
-import { isObject, type JsonObject, type JsonValue } from '../src/json.ts';
+import type { JsonObject } from '../src/json.ts';
 import { sameValue } from '../src/settings/canonical.ts';
 import { FIELDS } from '../src/settings/fields.gen.ts';
 import { leafAt } from '../src/settings/leaf-paths.ts';
-import { SCHEMA_VERSION } from '../src/settings/settings.gen.ts';
+import { SCHEMA_VERSION, type SettingPath } from '../src/settings/settings.gen.ts';
 import { API_VERSION, type DesiredState, KIND } from './shape.ts';
+import { commentLines, scalar, sectionLines, valueLines } from './yaml-text.ts';
 
 export interface ProfileText {
   /** Complete settings at the newest version. */
@@ -17,8 +18,6 @@ export interface ProfileText {
   /** Where the settings come from, for a comment: `the running service`. */
   origin: string;
 }
-
-const COLUMN = 100;
 
 /** A commented YAML profile that changes nothing when it is applied where the settings came from. Secrets are left out. */
 export function profileText({ settings, defaults, all, state, schema, origin }: ProfileText): string {
@@ -34,65 +33,67 @@ export function profileText({ settings, defaults, all, state, schema, origin }: 
     `  version: ${SCHEMA_VERSION}`,
   ];
   if (chosen.length === 0) lines.push('  # Everything is at its default. `rdctl init --all` writes every setting.');
-  let open: string[] = [];
-  for (const field of chosen) {
-    const names = field.path.split('.');
-    const last = names.pop() ?? '';
-    const shared = names.findIndex((name, index) => open[index] !== name);
-    const from = shared === -1 ? names.length : shared;
-    for (const [depth, name] of names.entries()) if (depth >= from) lines.push(`${indent(depth)}${scalar(name)}:`);
-    open = names;
-    const pad = indent(names.length);
-    lines.push(...comment(field.description, pad));
-    const value = leafAt(settings, field.path);
-    if (field.sensitive) lines.push(...secretLines(last, names.at(-1) ?? '', pad));
-    else if (value !== undefined) lines.push(...valueLines(last, value, pad));
-  }
+  lines.push(
+    ...sectionLines(chosen, (field, name, pad) => {
+      const value = leafAt(settings, field.path);
+      const described = commentLines(field.description, pad);
+      if (field.sensitive) return [...described, ...secretLines(field.path, pad)];
+      return value === undefined ? described : [...described, ...valueLines(name, value, pad)];
+    }),
+  );
   lines.push('# started, stopped, or unmanaged to leave the backend as it is.', `state: ${state}`);
   return `${dropEmptySections(lines).join('\n')}\n`;
 }
 
-function indent(depth: number): string {
-  return '  '.repeat(depth + 1);
+/** The variable that a secret is read from where nobody says another one: `PROXY_PASSWORD`. */
+export function secretVariable(path: string): string {
+  return path
+    .split('.')
+    .slice(-2)
+    .join('_')
+    .toUpperCase()
+    .replace(/[^A-Z0-9]+/g, '_');
 }
 
-function secretLines(name: string, section: string, pad: string): string[] {
-  const variable = `${section}_${name}`.toUpperCase().replace(/[^A-Z0-9]+/g, '_');
-  return [`${pad}# A secret is never written out. To manage it:`, `${pad}# ${name}: { fromEnv: ${variable} }`];
+function secretLines(path: string, pad: string): string[] {
+  const name = path.slice(path.lastIndexOf('.') + 1);
+  return [
+    `${pad}# A secret is never written out. To manage it:`,
+    `${pad}# ${name}: { fromEnv: ${secretVariable(path)} }`,
+  ];
 }
 
-function valueLines(name: string, value: JsonValue, pad: string): string[] {
-  const key = `${pad}${scalar(name)}:`;
-  if (Array.isArray(value) && value.length > 0) return [key, ...value.map((item) => `${pad}  - ${flow(item)}`)];
-  if (isObject(value) && Object.keys(value).length > 0) {
-    return [key, ...Object.entries(value).map(([inner, each]) => `${pad}  ${scalar(inner)}: ${flow(each)}`)];
-  }
-  return [`${key} ${flow(value)}`];
+export interface ImportedText {
+  /** At the newest version, with references in the place of secrets. */
+  settings: JsonObject;
+  /** Settings that are locked, in schema order. */
+  locked: readonly SettingPath[];
+  /** Address of the profile schema for the first line. */
+  schema: string;
+  /** Names of what it was read from. */
+  sources: readonly string[];
 }
 
-function flow(value: JsonValue): string {
-  return typeof value === 'string' ? scalar(value) : JSON.stringify(value);
-}
-
-/** Plain where YAML 1.1 and 1.2 both read it as this text, else in JSON quotes, which are YAML too. */
-function scalar(text: string): string {
-  const plain =
-    /^[A-Za-z/][\w./*-]*$|^9p(?:2000[.\w]*)?$/.test(text) && !/^(?:true|false|null|yes|no|on|off|y|n)$/i.test(text);
-  return plain ? text : JSON.stringify(text).replace(/[\u007f-\u009f\u2028\u2029\ufeff]/g, escaped);
-}
-
-function escaped(sign: string): string {
-  return `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`;
-}
-
-function comment(text: string, pad: string): string[] {
-  const lines: string[] = [];
-  for (const word of text.split(' ')) {
-    const last = lines.at(-1);
-    if (last === undefined || last.length + word.length + 1 > COLUMN) lines.push(`${pad}# ${word}`);
-    else lines[lines.length - 1] = `${last} ${word}`;
-  }
-  return lines;
+/** A commented YAML profile with what deployment profiles hold. It leaves the power state alone, as they do. */
+export function importedText({ settings, locked, schema, sources }: ImportedText): string {
+  const written = FIELDS.filter(({ path }) => path !== 'version' && leafAt(settings, path) !== undefined);
+  const held = FIELDS.filter(({ path }) => locked.includes(path));
+  return `${[
+    `# yaml-language-server: $schema=${schema}`,
+    ...commentLines(`Written by \`rdctl import-profile\` from ${sources.map(scalar).join(', ')}.`, ''),
+    `apiVersion: ${API_VERSION}`,
+    `kind: ${KIND}`,
+    'settings:',
+    `  version: ${SCHEMA_VERSION}`,
+    ...sectionLines(written, ({ path, description }, name, pad) => [
+      ...commentLines(description, pad),
+      ...valueLines(name, leafAt(settings, path) ?? null, pad),
+    ]),
+    '# What is not locked is a default.',
+    held.length === 0 ? 'locked: {}' : 'locked:',
+    ...sectionLines(held, (_, name, pad) => valueLines(name, true, pad)),
+    'state: unmanaged',
+  ].join('\n')}\n`;
 }
 
 /** A section whose only setting is a secret holds comments alone, which would read as null. */
