@@ -1,280 +1,270 @@
-import { spawnSync } from 'node:child_process';
-import { parse } from 'plist';
 import { describe, expect, test } from 'vitest';
-import type { Part } from '../../profiles/deployment/part.ts';
-import { deploymentTree } from '../../profiles/deployment/tree.ts';
-import type { Hive } from '../../profiles/export/exporter.ts';
-import { PLIST_ORDER, plistText } from '../../profiles/export/plist.ts';
-import { regText } from '../../profiles/export/reg.ts';
-import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
-import { defaultSettings } from '../../src/settings/defaults.ts';
-import { type SchemaNode, schemaTree } from '../../src/settings/fields.ts';
+import { type DeploymentTree, deploymentTree } from '../../profiles/deployment/tree.ts';
+import { jsonText } from '../../profiles/export/json.ts';
+import type { JsonObject } from '../../src/json.ts';
+import { FIELDS } from '../../src/settings/fields.gen.ts';
 
-const LOCKED = 'HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies\\Rancher Desktop\\locked';
-
-function reg(settings: JsonObject, hive: Hive = 'hklm', type: Part = 'locked'): string {
-  return regText(deploymentTree(settings), hive, type);
+/** What is in the tree, as a Linux computer would read it. */
+async function read(settings: JsonObject): Promise<JsonObject> {
+  return plain(await deploymentTree(settings));
 }
 
-/** Lines below the key of the profile, which is abbreviated, without the version. */
-function regLines(settings: JsonObject): string[] {
-  const lines = reg({ version: null, ...settings })
-    .replaceAll(LOCKED, '~')
-    .split('\n');
-  return lines.slice(4, -1);
+function plain(tree: DeploymentTree): JsonObject {
+  return JSON.parse(jsonText(tree));
 }
 
-function plist(settings: JsonObject): string {
-  return plistText(deploymentTree(settings));
-}
-
-const ALL: JsonObject = JSON.parse(JSON.stringify(defaultSettings({ platform: 'linux', arch: 'x64' })));
-
-describe('reg', () => {
-  test('a locked profile of the present user', async () => {
-    const settings = {
-      kubernetes: { enabled: false },
-      containerEngine: { allowedImages: { patterns: ['abc', 'ghi'] } },
-      WSL: { integrations: { second: false, First: true } },
-      virtualMachine: { memoryInGB: 16 },
-    };
-    await expect(reg(settings, 'hkcu')).toMatchFileSnapshot('../golden/profiles/locked-user.reg');
+describe('the version', () => {
+  test('is that of the newest settings where none is given, and comes first', async () => {
+    const { members, warnings } = await deploymentTree({ kubernetes: { port: 1 } });
+    expect([...members.keys()]).toEqual(['version', 'kubernetes']);
+    expect(members.get('version')).toEqual({ kind: 'integer', value: 19 });
+    expect(warnings).toEqual([]);
   });
 
-  test('values come before sections, each sorted without regard to case', () => {
-    const application = { adminAccess: false, updater: { enabled: false }, pathManagementStrategy: 'manual' };
-    expect(regLines({ application: { ...application, autoStart: false } })).toEqual([
-      '[~\\application]',
-      '"adminAccess"=dword:0',
-      '"autoStart"=dword:0',
-      '"pathManagementStrategy"="manual"',
-      '[~\\application\\updater]',
-      '"enabled"=dword:0',
-    ]);
-    expect(regLines({ kubernetes: { port: 6443, version: '1.29.5', enabled: true } })).toEqual([
-      '[~\\kubernetes]',
-      '"enabled"=dword:1',
-      '"port"=dword:192b',
-      '"version"="1.29.5"',
-    ]);
-    expect(regLines({ application: { extensions: { installed: { 'b/x': 'latest', 'A/y': '1.0' } } } })).toEqual([
-      '[~\\application]',
-      '[~\\application\\extensions]',
-      '[~\\application\\extensions\\installed]',
-      '"A/y"="1.0"',
-      '"b/x"="latest"',
-    ]);
-  });
-
-  test('the sections of all settings', () => {
-    const sections = reg(ALL)
-      .split('\n')
-      .filter((line) => line.startsWith(`[${LOCKED}\\`))
-      .map((line) => line.slice(LOCKED.length + 2, -1))
-      .filter((name) => !name.includes('\\'));
-    expect(sections.join(' ')).toBe(
-      'application containerEngine containers diagnostics experimental images kubernetes portForwarding virtualMachine WSL',
-    );
+  test('stays as it is, also where it is newer than all that is known', async () => {
+    expect(await read({ kubernetes: { port: 1 }, version: 10 })).toEqual({ version: 10, kubernetes: { port: 1 } });
+    expect(await read({ version: 20 })).toEqual({ version: 20 });
   });
 
   test.each([
-    [[], '00,00'],
-    [[''], '00,00'],
-    [['', ''], '00,00,00,00,00,00'],
-    [['a'], '61,00,00,00,00,00'],
-    [['é😀'], 'e9,00,3d,d8,00,de,00,00,00,00'],
-  ])('the list %j', (patterns, hex) => {
-    expect(regLines({ containerEngine: { allowedImages: { patterns } } }).at(-1)).toBe(`"patterns"=hex(7):${hex}`);
-  });
-
-  test.each([
-    ['C:\\a "b"', '"C:\\\\a \\"b\\""'],
-    ['', '""'],
-    ['a\nb', 'hex(1):61,00,0a,00,62,00,00,00'],
-  ])('the string %j', (locale, data) => {
-    expect(regLines({ application: { locale } }).at(-1)).toBe(`"locale"=${data}`);
-  });
-
-  test('names of entries are escaped', () => {
-    expect(regLines({ WSL: { integrations: { 'a"\\b': true } } }).at(-1)).toBe('"a\\"\\\\b"=dword:1');
-  });
-
-  test('what follows a nested object stays in its section', () => {
-    const lines = regLines({ WSL: { integrations: { a: { x: true }, b: false } } });
-    expect(lines).toEqual([
-      '[~\\WSL]',
-      '[~\\WSL\\integrations]',
-      '"b"=dword:0',
-      '[~\\WSL\\integrations\\a]',
-      '"x"=dword:1',
-    ]);
-  });
-
-  test('nothing to write is the first line alone', () => {
-    expect(reg({ version: null, kubernetes: {}, images: null })).toBe('Windows Registry Editor Version 5.00\n');
-  });
-
-  test('the version', () => {
-    expect(reg({}, 'hklm', 'defaults')).toContain('\\defaults]\n"version"=dword:13\n');
-    expect(reg({ version: 10 })).toContain('"version"=dword:a\n');
-  });
-
-  test.each<[JsonObject, string]>([
-    [
-      { kubernetes: { port: -1 } },
-      'kubernetes.port: expected a number from 0 to 4294967295, which is what a DWORD holds',
-    ],
-    [{ kubernetes: { port: 2 ** 32 } }, 'kubernetes.port: expected a number from 0'],
-    [{ application: { locale: 'a\0b' } }, 'application.locale: expected a string without NUL characters'],
-    [{ WSL: { integrations: { 'a\nb': true } } }, 'its name holds a control character'],
-    [{ WSL: { integrations: { 'a\\b': { c: true } } } }, 'cannot hold a backslash'],
-  ])('%j cannot be written', (settings, message) => expect(() => reg(settings)).toThrow(message));
-
-  test('a program that reads registry files finds the values again', () => {
-    const read = readReg(reg(ALL));
-    expect(read.get(`${LOCKED}\\kubernetes`)?.get('port')).toBe(ALL.kubernetes && leaf(ALL, 'kubernetes', 'port'));
-    expect(read.get(`${LOCKED}\\experimental\\virtualMachine\\proxy`)?.get('noproxy')).toEqual(
-      leaf(ALL, 'experimental', 'virtualMachine', 'proxy', 'noproxy'),
-    );
-    expect(read.get(`${LOCKED}\\application\\window`)?.get('quitOnClose')).toBe(0);
-  });
-});
-
-function leaf(object: JsonObject, ...names: string[]): JsonValue | undefined {
-  return names.reduce<JsonValue | undefined>((at, name) => (isObject(at) ? at[name] : undefined), object);
-}
-
-/** A reader of its own, as strict as the format: keys and values by key. */
-function readReg(text: string): Map<string, Map<string, JsonValue>> {
-  const keys = new Map<string, Map<string, JsonValue>>();
-  const [first, ...lines] = text.split('\n');
-  expect([first, lines.pop()]).toEqual(['Windows Registry Editor Version 5.00', '']);
-  let key = '';
-  for (const line of lines) {
-    const section = /^\[(.+)\]$/.exec(line)?.[1];
-    if (section !== undefined) {
-      key = section;
-      keys.set(key, new Map());
-      continue;
-    }
-    const [, name = '', data = ''] = /^"((?:[^"\\]|\\["\\])+)"=(.*)$/.exec(line) ?? [];
-    const dword = /^dword:([0-9a-f]{1,8})$/.exec(data)?.[1];
-    const string = /^"((?:[^"\\]|\\["\\])*)"$/.exec(data)?.[1];
-    const hex = /^hex\(7\):((?:[0-9a-f]{2},)*[0-9a-f]{2})$/.exec(data)?.[1];
-    if (dword !== undefined) keys.get(key)?.set(name, Number.parseInt(dword, 16));
-    else if (string !== undefined) keys.get(key)?.set(name, string.replace(/\\(.)/g, '$1'));
-    else if (hex !== undefined) {
-      const bytes = Buffer.from(hex.split(',').map((digits) => Number.parseInt(digits, 16)));
-      keys.get(key)?.set(name, bytes.toString('utf16le').replace(/\0+$/, '').split('\0'));
-    } else throw new Error(`not a line of a registry file: ${line}`);
-  }
-  return keys;
-}
-
-describe('plist', () => {
-  test('text that has to be escaped, an empty list and an empty map', async () => {
-    const settings = {
-      kubernetes: { version: 'a&b' },
-      containerEngine: { allowedImages: { patterns: [] } },
-      WSL: { integrations: {} },
-    };
-    await expect(plist(settings)).toMatchFileSnapshot('../golden/profiles/escaped.plist');
-  });
-
-  test('all settings', async () => {
-    await expect(plist(ALL)).toMatchFileSnapshot('../golden/profiles/all.plist');
-  });
-
-  test('the order of members is written for every section', () => {
-    const look = (nodes: ReadonlyMap<string, SchemaNode>, path: string) => {
-      const names = [...nodes.keys()];
-      const order = PLIST_ORDER[path];
-      if (names.length > 1 || order) expect([path, [...names].sort()]).toEqual([path, [...(order ?? [])].sort()]);
-      for (const [name, node] of nodes)
-        if ('section' in node) look(node.section, path === '' ? name : `${path}.${name}`);
-    };
-    look(schemaTree(), '');
-  });
-
-  test('signs', () => {
-    const signs = '<>&"\'\t\n\r\u0001\ufffe\ud800é😀\u0085';
-    expect(plist({ application: { locale: signs } })).toContain(
-      '<string>&lt;&gt;&amp;&#34;&#39;&#x9;&#xA;&#xD;\ufffd\ufffd\ufffdé😀\u0085</string>',
-    );
-  });
-
-  test('empty sections and null leave no key behind', () => {
-    const text = plist({ kubernetes: {}, images: null, containers: { showAll: null }, diagnostics: { nothing: 1 } });
-    expect([...text.matchAll(/<key>(.*?)<\/key>/g)].map((match) => match[1])).toEqual(['version']);
-  });
-
-  test('another reader gets the settings back', () => {
-    expect(parse(plist(ALL))).toEqual(ALL);
-    expect(parse(plist({ kubernetes: { port: -3 }, application: { locale: ' <&> "\'\n' } }))).toMatchObject({
-      kubernetes: { port: -3 },
-      application: { locale: ' <&> "\'\n' },
+    [null, 'got null'],
+    ['19', 'got a string'],
+    [[19], 'got a list'],
+    [true, 'got a boolean'],
+    [0, 'expected a whole number from 1'],
+    [-1, 'expected a whole number from 1'],
+    [18.5, 'expected a whole number from 1'],
+    [2 ** 53, 'expected a whole number from 1'],
+  ])('%j is none, and the application would not start', async (version, message) => {
+    await expect(deploymentTree({ version })).rejects.toMatchObject({
+      code: 'ERR_PROFILE_INVALID',
+      details: [expect.stringMatching(new RegExp(`^version: .*${message}`))],
     });
   });
 
-  test('so does the one of Python', (context) => {
-    const program = 'import json,plistlib,sys; print(json.dumps(plistlib.loads(sys.stdin.buffer.read())))';
-    const settings = { ...ALL, WSL: { integrations: { 'a<b': true, Ubuntu: false } } };
-    const ran = spawnSync('python3', ['-c', program], { input: plist(settings), encoding: 'utf8' });
-    if (ran.error) return context.skip('python3 is not installed');
-    expect(ran.stderr).toBe('');
-    expect(JSON.parse(ran.stdout)).toEqual(settings);
+  test('one that is wrong does not hide other mistakes', async () => {
+    await expect(deploymentTree({ version: null, kubernetes: { port: 'x' } })).rejects.toMatchObject({
+      details: [expect.stringContaining('version'), expect.stringContaining('kubernetes.port')],
+    });
   });
 });
 
-describe('what is read', () => {
+describe('values', () => {
+  test('come in the order of the schema, entries of maps in that of their lower-cased names', async () => {
+    const settings = {
+      kubernetes: { port: 1 },
+      WSL: { integrations: { b: true, B: true, A: true, 10: true, 9: true } },
+    };
+    const { members } = await deploymentTree(settings);
+    expect([...members.keys()]).toEqual(['version', 'WSL', 'kubernetes']);
+    const wsl = members.get('WSL');
+    const integrations = wsl?.kind === 'section' ? wsl.members.get('integrations') : undefined;
+    expect(integrations?.kind === 'map' && [...integrations.members.keys()]).toEqual(['10', '9', 'A', 'B', 'b']);
+  });
+
+  test('keep empty lists and maps', async () => {
+    const settings = { version: 19, WSL: { integrations: {} }, containerEngine: { allowedImages: { patterns: [] } } };
+    expect(await read(settings)).toEqual(settings);
+  });
+
+  test('are exact to the last integer that JSON holds', async () => {
+    const virtualMachine = { memoryInGB: Number.MAX_SAFE_INTEGER, numberCPUs: Number.MIN_SAFE_INTEGER };
+    expect(await read({ virtualMachine })).toEqual({ version: 19, virtualMachine });
+    const { members } = await deploymentTree({ kubernetes: { port: -0 } });
+    expect(JSON.stringify([...members])).not.toContain('-');
+    const kubernetes = members.get('kubernetes');
+    const port = kubernetes?.kind === 'section' ? kubernetes.members.get('port') : undefined;
+    expect(port?.kind === 'integer' && Object.is(port.value, 0)).toBe(true);
+  });
+
   test.each<[JsonObject, string]>([
     [{ kubernetes: 5 }, 'kubernetes: expected an object with settings, got a number'],
     [{ kubernetes: [] }, 'kubernetes: expected an object with settings, got a list'],
-    [{ containerEngine: { allowedImages: { patterns: 'a' } } }, 'patterns: expected a list of strings, got a string'],
-    [{ containerEngine: { allowedImages: { patterns: ['a', 5] } } }, 'patterns[1]: expected a string, got a number'],
+    [{ kubernetes: 'off' }, 'kubernetes: expected an object with settings, got a string'],
+    [
+      { containerEngine: { allowedImages: { patterns: 'a' } } },
+      'containerEngine.allowedImages.patterns: expected a list of strings, got a string',
+    ],
+    [
+      { containerEngine: { allowedImages: { patterns: ['a', 5] } } },
+      'containerEngine.allowedImages.patterns[1]: expected a string, got a number',
+    ],
+    [
+      { containerEngine: { allowedImages: { patterns: [null] } } },
+      'containerEngine.allowedImages.patterns[0]: expected a string, got null',
+    ],
     [{ kubernetes: { version: 1.3 } }, 'kubernetes.version: expected a string, got a number'],
     [{ kubernetes: { enabled: 'yes' } }, 'kubernetes.enabled: expected true or false, got a string'],
+    [{ kubernetes: { enabled: 1 } }, 'kubernetes.enabled: expected true or false, got a number'],
     [{ kubernetes: { port: '6443' } }, 'kubernetes.port: expected a number, got a string'],
-    [{ version: '19' }, 'version: expected a number, got a string'],
+    [{ kubernetes: { port: 1.7 } }, 'kubernetes.port: expected a whole number, got one with a fraction'],
     [{ WSL: { integrations: ['a'] } }, 'WSL.integrations: expected an object with entries, got a list'],
+    [{ WSL: { integrations: 'a' } }, 'WSL.integrations: expected an object with entries, got a string'],
     [{ WSL: { integrations: { a: null } } }, 'WSL.integrations.a: expected true or false, got null'],
-  ])('%j is refused', (settings, message) => {
-    expect(() => deploymentTree(settings)).toThrow(
-      expect.objectContaining({ code: 'ERR_PROFILE_INVALID', message: expect.stringContaining(message) }),
-    );
+    [{ WSL: { integrations: { a: 1 } } }, 'WSL.integrations.a: expected true or false, got a number'],
+    [{ WSL: { integrations: { a: 'true' } } }, 'WSL.integrations.a: expected true or false, got a string'],
+    [{ WSL: { integrations: { a: { b: true } } } }, 'WSL.integrations.a: expected true or false, got an object'],
+    [{ WSL: { integrations: { a: [] } } }, 'WSL.integrations.a: expected true or false, got a list'],
+    [
+      { application: { extensions: { installed: { 'b/x': true } } } },
+      'application.extensions.installed.b/x: expected a string, got a boolean',
+    ],
+    [{ WSL: { integrations: { '': 1 } } }, 'WSL.integrations[""]: expected true or false, got a number'],
+    [{ WSL: { integrations: { 'a\u001b[2J': 1 } } }, 'WSL.integrations["a\\u001b[2J"]: expected true or false'],
+    [{ WSL: { integrations: { 'a\u202eb': 1 } } }, 'WSL.integrations["a\\u202eb"]: expected true or false'],
+  ])('%j is refused', async (settings, message) => {
+    await expect(deploymentTree(settings)).rejects.toMatchObject({
+      code: 'ERR_PROFILE_INVALID',
+      details: [expect.stringContaining(message)],
+    });
   });
 
-  test('every mistake is named, and no value', () => {
-    const settings = { kubernetes: { enabled: 'secret-1', port: 'secret-2' } };
-    expect(() => deploymentTree(settings)).toThrow(
-      expect.objectContaining({
+  test.each(['9007199254740992', '-9007199254740993', '1e300', '1e999'])(
+    'the number %s has lost digits when it is read',
+    async (number) => {
+      const settings: JsonObject = JSON.parse(`{"diagnostics":{"connectivity":{"timeout":${number}}}}`);
+      await expect(deploymentTree(settings)).rejects.toMatchObject({
         details: [
-          'kubernetes.port: expected a number, got a string',
-          'kubernetes.enabled: expected true or false, got a string',
+          'diagnostics.connectivity.timeout: expected a number from -9007199254740991 to 9007199254740991; ' +
+            'the digits of one beyond are lost when JSON is read',
         ],
-      }),
-    );
+      });
+    },
+  );
+
+  test('every mistake is named, and no value', async () => {
+    const settings = {
+      kubernetes: { enabled: 'secret-1', port: 'secret-2' },
+      WSL: { integrations: { a: 'secret-3' } },
+    };
+    const error = await deploymentTree(settings).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({
+      message: expect.not.stringContaining('secret'),
+      details: [
+        'WSL.integrations.a: expected true or false, got a string',
+        'kubernetes.port: expected a number, got a string',
+        'kubernetes.enabled: expected true or false, got a string',
+      ],
+    });
   });
 
+  test('every setting refuses a value of another type', async () => {
+    for (const { path, type } of FIELDS) {
+      if (path === 'version') continue;
+      const wrong = type === 'boolean' ? 1 : true;
+      const names = path.split('.');
+      const settings = names.reduceRight<JsonObject | number | boolean>((below, name) => ({ [name]: below }), wrong);
+      if (typeof settings !== 'object') throw new Error('no settings');
+      await expect(deploymentTree(settings), path).rejects.toMatchObject({
+        details: [expect.stringMatching(`^${path}: expected .*, got a (?:number|boolean)$`)],
+      });
+    }
+  });
+});
+
+describe('what is left out', () => {
   test.each<[JsonObject, string]>([
     [{ Kubernetes: {} }, 'Kubernetes is no setting and was left out. Did you mean kubernetes?'],
     [{ images: { showall: true } }, 'images.showall is no setting and was left out. Did you mean images.showAll?'],
-    [{ version: null }, 'version is null, so the profile gets none'],
-    [{ kubernetes: { port: 1.7 } }, 'kubernetes.port is no whole number; its fraction was cut off.'],
-    [{ WSL: { integrations: { a: 1 } } }, 'WSL.integrations.a is a number; the application expects true or false.'],
-    [{ WSL: { integrations: { a: 'b' } } }, 'WSL.integrations.a is a string; the application expects true or false.'],
-  ])('%j is warned of', (settings, warning) => {
-    expect(deploymentTree(settings).warnings).toEqual([expect.stringContaining(warning)]);
+    [{ 'a\nb': 1 }, '["a\\nb"] is no setting and was left out.'],
+    [{ images: { ['x'.repeat(1000)]: 1 } }, `images["${'x'.repeat(80)}…"] is no setting and was left out.`],
+    [{ telemetry: true }, 'telemetry is no setting and was left out.'],
+    [{ kubernetes: {} }, 'kubernetes holds no setting and was left out.'],
+    [{ application: { window: {} } }, 'application.window holds no setting and was left out.'],
+    [{ kubernetes: null }, 'kubernetes is null and was left out.'],
+    [{ containers: { showAll: null } }, 'containers.showAll is null and was left out.'],
+    [{ WSL: { integrations: null } }, 'WSL.integrations is null and was left out.'],
+  ])('%j is warned of', async (settings, warning) => {
+    const tree = await deploymentTree(settings);
+    expect(tree.warnings).toEqual([warning]);
+    expect(plain(tree)).toEqual({ version: 19 });
   });
 
-  test('numbers of maps are the same in both formats', () => {
-    const settings = { WSL: { integrations: { a: 1 } } };
-    expect(reg(settings)).toContain('"a"=dword:1\n');
-    expect(plist(settings)).toContain('<key>a</key>\n        <integer>1</integer>');
-  });
-
-  test('names that every object has are no settings', () => {
+  test('names that every object has are no settings', async () => {
     const settings: JsonObject = JSON.parse('{"__proto__":{"a":1},"constructor":{},"kubernetes":{"toString":1}}');
-    expect(deploymentTree(settings).warnings).toHaveLength(3);
+    const tree = await deploymentTree(settings);
+    expect(tree.warnings).toHaveLength(3);
+    expect(plain(tree)).toEqual({ version: 19 });
+  });
+
+  test('names that every object has are entries of maps like others', async () => {
+    const settings: JsonObject = JSON.parse('{"WSL":{"integrations":{"__proto__":true,"constructor":false}}}');
+    const { members, warnings } = await deploymentTree(settings);
+    expect(warnings).toEqual([]);
+    expect(jsonText({ members })).toBe(
+      '{\n  "version": 19,\n  "WSL": {\n    "integrations": {\n      "__proto__": true,\n      "constructor": false\n    }\n  }\n}\n',
+    );
+  });
+});
+
+describe('older versions', () => {
+  test('are read by the names that they had', async () => {
+    const settings = {
+      version: 4,
+      kubernetes: { memoryInGB: 8, suppressSudo: true, WSLIntegrations: { Ubuntu: true }, containerEngine: 'moby' },
+      containerEngine: { imageAllowList: { enabled: true, patterns: ['a'] } },
+      telemetry: false,
+      debug: true,
+    };
+    const tree = await deploymentTree(settings);
+    expect(tree.warnings).toEqual([]);
+    expect(plain(tree)).toEqual(settings);
+  });
+
+  test('know what a setting of old was, and refuse another type', async () => {
+    const settings = { version: 4, kubernetes: { memoryInGB: '8', WSLIntegrations: { a: 1 } }, telemetry: 'no' };
+    await expect(deploymentTree(settings)).rejects.toMatchObject({
+      details: [
+        'kubernetes.memoryInGB: expected a number, got a string',
+        'kubernetes.WSLIntegrations.a: expected true or false, got a number',
+        'telemetry: expected true or false, got a string',
+      ],
+    });
+  });
+
+  test('extensions were switched on and off before their tags were named', async () => {
+    for (const [version, tag] of [
+      [6, true],
+      [7, '1.0'],
+    ] as const) {
+      const settings = { version, extensions: { 'a/b': tag } };
+      expect(await read(settings)).toEqual(settings);
+    }
+    await expect(deploymentTree({ version: 7, extensions: { 'a/b': 1 } })).rejects.toMatchObject({
+      details: ['extensions.a/b: expected true or false or a string, got a number'],
+    });
+    await expect(deploymentTree({ version: 7, extensions: ['a'] })).rejects.toMatchObject({
+      details: ['extensions: expected an object with entries, got a list'],
+    });
+  });
+
+  test('what came to an end is kept as what it is', async () => {
+    const settings = {
+      version: 6,
+      virtualMachine: { hostResolver: true },
+      kubernetes: { experimentalHostResolver: false },
+      containerEngine: { allowedImages: { enabled: true, locked: true } },
+      experimental: { virtualMachine: { networkingTunnel: true, mount: { '9p': { msizeInKB: 128 } } } },
+    };
+    const tree = await deploymentTree(settings);
+    expect(tree.warnings).toEqual([]);
+    expect(plain(tree)).toEqual(settings);
+    await expect(
+      deploymentTree({
+        version: 6,
+        virtualMachine: { hostResolver: 1.5 },
+        kubernetes: { experimentalHostResolver: [1] },
+      }),
+    ).rejects.toMatchObject({
+      details: [
+        'virtualMachine.hostResolver: expected a whole number, got one with a fraction',
+        'kubernetes.experimentalHostResolver[0]: expected a string, got a number',
+      ],
+    });
+  });
+
+  test('a name of old means nothing in settings of today', async () => {
+    const { warnings } = await deploymentTree({ version: 19, kubernetes: { memoryInGB: 4 } });
+    expect(warnings).toEqual(['kubernetes.memoryInGB is no setting and was left out.']);
   });
 });
