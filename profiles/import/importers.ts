@@ -5,5 +5,6 @@ export const IMPORTERS: readonly (() => Promise<Importer>)[] = [
   async () => (await import('./mobileconfig.ts')).mobileconfigImporter,
   async () => (await import('./plist.ts')).plistImporter,
   async () => (await import('./reg.ts')).regImporter,
+  async () => (await import('./registry-pol.ts')).registryPolImporter,
   async () => (await import('./json.ts')).jsonImporter,
 ];

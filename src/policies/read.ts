@@ -74,8 +74,11 @@ async function pairAt(place: PolicyPlace, programs: PolicyPrograms): Promise<Pai
   }
 }
 
-/** Everything below a key; `undefined` when there is none. */
-async function registryKey(path: string, programs: PolicyPrograms): Promise<RegistryKey | undefined> {
+/**
+ * Everything below a key of this computer's registry; `undefined` when there is none.
+ * @throws RdError `ERR_PROFILE_INVALID` when it cannot be read or holds what is not understood.
+ */
+export async function registryKey(path: string, programs: PolicyPrograms): Promise<RegistryKey | undefined> {
   try {
     return await queriedKey(path, programs);
   } catch (cause) {

@@ -66,7 +66,7 @@ export class RegistryTree {
       this.drop(found.path, before, `${this.placeOf(at)} deletes it`);
       found.values.delete(name.toLowerCase());
     }
-    this.dropped.push({ at, key: found?.path ?? names.join('\\'), value: name, reason: DELETION });
+    this.dropped.push({ at, key: found?.path ?? pathOf(names), value: name, reason: DELETION });
   }
 
   deleteValues(names: readonly string[], at: number): void {
@@ -75,19 +75,24 @@ export class RegistryTree {
       this.drop(found?.path ?? '', value, `${this.placeOf(at)} deletes all values of the key`);
     }
     found?.values.clear();
-    this.dropped.push({ at, key: found?.path ?? names.join('\\'), reason: 'it deletes all values of the key' });
+    this.dropped.push({ at, key: found?.path ?? pathOf(names), reason: 'it deletes all values of the key' });
   }
 
   deleteKey(names: readonly string[], at: number): void {
     const found = this.find(names);
     if (found) this.dropAll(found, `${this.placeOf(at)} deletes its key`);
     this.find(names.slice(0, -1))?.keys.delete((names.at(-1) ?? '').toLowerCase());
-    this.dropped.push({ at, key: found?.path ?? names.join('\\'), reason: DELETION });
+    this.dropped.push({ at, key: found?.path ?? pathOf(names), reason: DELETION });
   }
 
   /** The hives, in the order in which they were named first. */
   hives(): RegistryKey[] {
     return keyOf(this.root).keys;
+  }
+
+  /** Notes something else that does not become a value. */
+  leaveOut(names: readonly string[], dropped: Omit<Dropped, 'key'>): void {
+    this.dropped.push({ key: this.find(names)?.path ?? pathOf(names), ...dropped });
   }
 
   private drop(key: string, { at, name }: PlacedValue, reason: string): void {
@@ -118,6 +123,11 @@ export class RegistryTree {
     }
     return at;
   }
+}
+
+/** A hive that is not known has an empty name. */
+function pathOf(names: readonly string[]): string {
+  return names.filter((name) => name !== '').join('\\');
 }
 
 const DELETION = 'it is a deletion, and a profile only sets';
