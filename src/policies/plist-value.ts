@@ -39,8 +39,11 @@ export async function xmlPlist(text: string): Promise<PlistValue> {
   return asValue(value);
 }
 
-/** The parser makes line feeds of them, as XML 1.1 asks; property lists are XML 1.0, where they are signs like others. */
-const LINE_ENDS_OF_1_1 = /[\u0085\u2028]/g;
+/**
+ * Signs like others in XML 1.0. The parser makes line feeds of the first three, as XML 1.1 asks for two of them, and writes a
+ * warning to the terminal at the last one.
+ */
+const MISREAD = /[\u0085\u2028\u2029\ufffd]/g;
 
 /**
  * The same list with a number in front of each key, without comments and character data: the parser refuses a key that would
@@ -56,7 +59,7 @@ function withNumberedKeys(text: string): string {
       pieces.push(`<key>${key++}:${closed === '/' ? '</key>' : ''}`);
     } else pieces.push(token);
   }
-  return pieces.join('').replace(LINE_ENDS_OF_1_1, (sign) => `&#x${sign.charCodeAt(0).toString(16)};`);
+  return pieces.join('').replace(MISREAD, (sign) => `&#x${sign.charCodeAt(0).toString(16)};`);
 }
 
 function escaped(text: string): string {
