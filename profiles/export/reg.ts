@@ -82,9 +82,6 @@ function nameProblem(name: string): string | undefined {
   if (name === '') return 'is empty, which is the name of the default value of a key';
   if (UNWRITABLE.test(name)) return 'holds a control character or half a surrogate pair';
   if (name.length > LONGEST_NAME) return `has more than ${LONGEST_NAME} UTF-16 units`;
-  // `reg query` prints the default value as `(Default)`, in the language of the user.
-  if (name.startsWith('(') && name.endsWith(')'))
-    return 'stands in parentheses, as the default value of a key is listed, and would be passed over';
   return undefined;
 }
 
