@@ -78,7 +78,7 @@ function placeOf(path: SettingPath, part: Part): { key: string; valueName: strin
 }
 
 function reasonAgainst({ platforms, sensitive, type }: Field): string | undefined {
-  if (!platforms.includes('win32')) return 'the application on Windows refuses it';
+  if (!platforms.includes('win32')) return 'the application on Windows refuses any value but its own';
   if (sensitive) return 'it is a secret, and policies can be read by everybody on the computer';
   if (type === 'map<string,boolean>') return 'its entries are switches, and a list of a policy writes texts only';
   return undefined;
