@@ -35,7 +35,7 @@ export function mobileconfigText({ members }: Pick<DeploymentTree, 'members'>, p
   });
 }
 
-const SETTINGS_INDENT = ' '.repeat(18);
+const SETTINGS_INDENT = ' '.repeat(16);
 
 /**
  * A profile of the computer (`PayloadScope`), because one of a user ends in that user's own folder, where the application does
@@ -45,7 +45,6 @@ const SETTINGS_INDENT = ' '.repeat(18);
 function documentText(settings: readonly string[], part: Part, uuids: Uuids): string {
   const domain = `${COMPATIBLE.policyDomain}.${part}`;
   const identifier = `io.${PRODUCT.name}.profile.${part}`;
-  const title = `${COMPATIBLE.productName}: ${part} settings`;
   return `${PLIST_HEADER}  <dict>
     <key>PayloadContent</key>
     <array>
@@ -64,7 +63,7 @@ ${settings.join('\n')}
           </dict>
         </dict>
         <key>PayloadDisplayName</key>
-        <string>${title}</string>
+        <string>${TITLES[part]}</string>
         <key>PayloadIdentifier</key>
         <string>${identifier}.preferences</string>
         <key>PayloadType</key>
@@ -78,7 +77,7 @@ ${settings.join('\n')}
     <key>PayloadDescription</key>
     <string>${DESCRIPTIONS[part]}</string>
     <key>PayloadDisplayName</key>
-    <string>${title}</string>
+    <string>${TITLES[part]}</string>
     <key>PayloadIdentifier</key>
     <string>${identifier}</string>
     <key>PayloadOrganization</key>
@@ -98,6 +97,10 @@ ${settings.join('\n')}
 `;
 }
 
+const TITLES: Readonly<Record<Part, string>> = {
+  locked: `${COMPATIBLE.productName}: locked settings`,
+  defaults: `${COMPATIBLE.productName}: default settings`,
+};
 const DESCRIPTIONS: Readonly<Record<Part, string>> = {
   locked: `Settings of ${COMPATIBLE.productName} that hold at every start and cannot be changed.`,
   defaults: `Settings that ${COMPATIBLE.productName} begins with at its first start.`,

@@ -74,7 +74,7 @@ describe('the document', () => {
       PayloadScope: 'System',
       PayloadRemovalDisallowed: false,
       PayloadOrganization: 'rdctl',
-      PayloadDisplayName: 'Rancher Desktop: defaults settings',
+      PayloadDisplayName: 'Rancher Desktop: default settings',
       PayloadDescription: expect.stringContaining('Rancher Desktop'),
     });
     expect(payload).toMatchObject({
@@ -136,8 +136,8 @@ describe('identity', () => {
   test('the UUIDs of these settings never change', async () => {
     expect(uuidsIn(await text({ version: 19 }))).toMatchInlineSnapshot(`
       [
-        "148D6528-33AB-5B87-B21A-E25CE0CEB274",
-        "B58852D2-0B2B-52B6-B766-3405719D5FCF",
+        "48C0E56B-8EA2-58C8-B6A2-4A0A026EE531",
+        "D47895AF-91C0-5871-A131-BB628562B377",
       ]
     `);
   });
