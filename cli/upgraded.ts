@@ -1,0 +1,62 @@
+import { importerFor } from '../profiles/any-file.ts';
+import type { Source } from '../profiles/source.ts';
+import { unifiedDiff } from '../profiles/text-diff.ts';
+import type { Upgraded } from '../profiles/upgrade.ts';
+import { RdError } from '../src/errors.ts';
+import { FIELDS } from '../src/settings/fields.gen.ts';
+
+/** Those who are not for people to edit are written anew from a document of ours. */
+const WRITTEN_ANEW = ['plist', 'mobileconfig', 'reg', 'registry.pol'];
+
+/** @throws RdError `ERR_PROFILE_INVALID` for a deployment file, with the way to a new one. */
+export async function refuseDeployment(source: Source): Promise<void> {
+  const importer = await importerFor(source);
+  if (!importer || !WRITTEN_ANEW.includes(importer.name)) return;
+  const { label, path } = source;
+  const file = path === undefined ? 'FILE' : label;
+  const output = importer.name === 'registry.pol' ? 'reg' : importer.name;
+  throw new RdError(
+    'ERR_PROFILE_INVALID',
+    `${label} is a deployment file (${importer.name}), which is written anew instead`,
+    {
+      advice: `rdctl import-profile ${file} --out-file profile.yaml && rdctl create-profile --output ${output} --input profile.yaml`,
+    },
+  );
+}
+
+/** What changed in the text, for a person: secrets are covered. */
+export function upgradeDiff(label: string, { from, to, shown }: Upgraded): string {
+  const names = { before: `${label} (version ${from})`, after: `${label} (version ${to})` };
+  return oneScreen(unifiedDiff(shown.before, shown.after, names));
+}
+
+/** What has ended, and what else somebody should know. */
+export function upgradeNotes({ changes, notices }: Upgraded): string[] {
+  const ended = changes.filter(({ to }) => to === undefined);
+  return [...ended.map(({ from, reason }) => `${from} was taken out: it ${reason}`), ...notices];
+}
+
+/** The `-o json` form: a promise. */
+export function upgradeReport(file: string, { from, to, changes, notices }: Upgraded, written: boolean): string {
+  const shown = changes.map((change) => ({
+    from: change.from,
+    to: change.to ?? null,
+    before: covered(change.from, change.before),
+    ...(change.to === undefined ? {} : { after: covered(change.to, change.after) }),
+    reason: change.reason,
+  }));
+  const report = { kind: 'ProfileUpgrade', formatVersion: 1, file, from, to, changes: shown, notices, written };
+  return `${JSON.stringify(report, null, 2)}\n`;
+}
+
+function covered(path: string, value: unknown): unknown {
+  return FIELDS.some((field) => field.path === path && field.sensitive) ? '********' : value;
+}
+
+/** Characters that a terminal would obey. */
+function oneScreen(text: string): string {
+  return text.replace(
+    /[\u0080-\u009f\u2028\u2029]/g,
+    (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}

@@ -1,0 +1,171 @@
+import { RdError } from '../src/errors.ts';
+import type { JsonObject } from '../src/json.ts';
+import type { CheckContext } from '../src/settings/check.ts';
+import { FIELDS } from '../src/settings/fields.gen.ts';
+import { formatFindings } from '../src/settings/finding.ts';
+import { leafAt, leaves, pointerOf } from '../src/settings/leaf-paths.ts';
+import { equal } from '../src/settings/own.ts';
+import { aliasedAnchors, withoutAliases } from './upgrade/aliases.ts';
+import { type Change, NEWEST, upgradeOf } from './upgrade/changes.ts';
+import { type ReadDocument, readDocument } from './upgrade/document.ts';
+import { rewritten } from './upgrade/rewrite.ts';
+import { commentsIn } from './upgrade/scalar-text.ts';
+
+/** A document and its upgrade. */
+export interface Upgraded {
+  /** Settings version of the document. */
+  from: number;
+  to: number;
+  /** In the order of the document; empty where it is of the newest version. */
+  changes: readonly Change[];
+  /** What somebody should know about the result. */
+  notices: readonly string[];
+  before: string;
+  after: string;
+  /** As they are, with secrets covered: for people. */
+  shown: { before: string; after: string };
+}
+
+const FREEZE = 'experimental.containerEngine.webAssembly.enabled';
+/** Anchors that are tried one by one. */
+const MOST_ANCHORS = 16;
+const MASK = '********';
+/** Characters from which on a secret is looked for in all of the text. */
+const LONG_SECRET = 6;
+
+/**
+ * Rewrites the text of a YAML or JSON document, bare settings or a profile, to the newest settings version: what does not change
+ * keeps every character, and settings that moved take their comments along. The new text is read again and compared with the
+ * migration of the old one before it is given out.
+ * @throws RdError `ERR_PROFILE_INVALID` with every finding, or when no text could be made that is proven.
+ */
+export async function upgradeDocument(source: Uint8Array, label: string, context: CheckContext): Promise<Upgraded> {
+  const old = await readDocument(source, label, context);
+  if (old.findings.length > 0) {
+    const n = old.findings.length;
+    throw new RdError('ERR_PROFILE_INVALID', `${n} error${n === 1 ? '' : 's'} in ${label}; nothing was written.`, {
+      details: formatFindings(old.findings),
+      advice: 'Correct the document first: what it means is not certain.',
+    });
+  }
+  const decoded = new TextDecoder('utf-8', { ignoreBOM: true }).decode(source);
+  const mark = decoded.startsWith('\ufeff') ? '\ufeff' : '';
+  const before = decoded.slice(mark.length);
+  const from = Number(old.settings.version);
+  const unchanged = { before: decoded, after: decoded, shown: { before: decoded, after: decoded } };
+  if (from === NEWEST) return { from, to: NEWEST, changes: [], notices: [], ...unchanged };
+
+  const { changes, settings } = upgradeOf(old.settings, context.platform);
+  const after = await provenText(before, label, old, changes, settings, context);
+  const cover = (text: string, document: ReadDocument) => covered(text, document, secretsOf(old));
+  return {
+    from,
+    to: NEWEST,
+    changes,
+    notices: noticesOf(old, from, settings, label),
+    before: decoded,
+    after: `${mark}${after.text}`,
+    shown: { before: cover(before, old), after: cover(after.text, after.document) },
+  };
+}
+
+/**
+ * Aliases stay where the text without them would say the same. One whose anchor moved behind it, or changed, is written out.
+ * @throws RdError `ERR_PROFILE_INVALID` when no way of writing is proven.
+ */
+async function provenText(
+  text: string,
+  label: string,
+  old: ReadDocument,
+  changes: readonly Change[],
+  settings: JsonObject,
+  context: CheckContext,
+): Promise<{ text: string; document: ReadDocument }> {
+  const { value, shape } = old;
+  const input = { value, at: shape.settingsPointer, version: Number(old.settings.version), platform: context.platform };
+  for (const start of waysToWrite(text)) {
+    const after = rewritten({ ...input, text: start, changes });
+    const document = after === undefined ? undefined : await proven(after, text, old, settings, label, context);
+    if (after !== undefined && document) return { text: after, document };
+  }
+  throw new RdError(
+    'ERR_PROFILE_INVALID',
+    `${label} is written in a way that could not be upgraded; nothing was written`,
+    {
+      details: changes.map(
+        ({ from, to, reason }) => `${from}${to === undefined || to === from ? '' : ` → ${to}`}: ${reason}`,
+      ),
+      advice: 'Write the sections that these settings are in with one setting per line, and try again.',
+    },
+  );
+}
+
+function* waysToWrite(text: string): Generator<string> {
+  yield text;
+  const anchors = aliasedAnchors(text);
+  if (anchors.length > 1 && anchors.length <= MOST_ANCHORS)
+    for (const each of anchors) yield withoutAliases(text, [each]);
+  if (anchors.length > 0) yield withoutAliases(text, anchors);
+}
+
+/** The document that the new text is, if it says what the migration of the old one says and has all of its comments. */
+async function proven(
+  text: string,
+  before: string,
+  old: ReadDocument,
+  settings: JsonObject,
+  label: string,
+  context: CheckContext,
+): Promise<ReadDocument | undefined> {
+  const document = await readDocument(text, label, context);
+  if (document.findings.length > 0 || document.shape.form !== old.shape.form) return undefined;
+  const said = Object.fromEntries(leaves(document.settings));
+  const wanted = { ...Object.fromEntries(leaves(settings)), version: NEWEST };
+  if (!equal(said, wanted)) return undefined;
+  if (old.shape.form === 'profile' && !equal({ ...document.value, settings: {} }, { ...old.value, settings: {} })) {
+    return undefined;
+  }
+  return hasAll(commentsIn(text), commentsIn(before)) ? document : undefined;
+}
+
+function hasAll(have: readonly string[], wanted: readonly string[]): boolean {
+  const count = new Map<string, number>();
+  for (const each of have) count.set(each, (count.get(each) ?? 0) + 1);
+  for (const each of wanted) count.set(each, (count.get(each) ?? 0) - 1);
+  return [...count.values()].every((left) => left >= 0);
+}
+
+/** What the application does to a locked profile of that version and a document does not say. */
+function noticesOf({ shape }: ReadDocument, from: number, settings: JsonObject, label: string): string[] {
+  const locked = shape.locked !== undefined && Object.keys(shape.locked).length > 0;
+  const named = shape.form === 'settings' && /(^|[./\\])locked\.[^/\\]*$/.test(label);
+  if (from > 10 || !(locked || named) || leafAt(settings, FREEZE) !== undefined) return [];
+  return [
+    `as a locked deployment profile, version ${from} also locked ${FREEZE} to false, which was newer than it; ` +
+      `the upgraded document does not${locked ? '' : ' any more'}. To keep it, add it to the settings${locked ? ' and to locked' : ''}.`,
+  ];
+}
+
+/** Secrets that are written in the document. */
+function secretsOf({ settings }: ReadDocument): string[] {
+  return FIELDS.flatMap(({ path, sensitive }) => {
+    const value = sensitive ? leafAt(settings, path) : undefined;
+    return typeof value === 'string' && value !== '' ? [value] : [];
+  });
+}
+
+/** The text without its secrets: the value in its place, and what repeats it elsewhere and is long enough to be told from words. */
+function covered(text: string, { parsed, settings, shape }: ReadDocument, secrets: readonly string[]): string {
+  const lines = text.split('\n');
+  let result = text;
+  for (const { path, sensitive } of FIELDS) {
+    const value = sensitive ? leafAt(settings, path) : undefined;
+    const pointer = `${shape.settingsPointer}${pointerOf(path)}`;
+    const [place, source] = [parsed.position(pointer), parsed.sourceText(pointer)];
+    if (typeof value !== 'string' || value === '' || !place || source === undefined || source.startsWith('*')) continue;
+    const offset = lines.slice(0, place.line - 1).reduce((sum, line) => sum + line.length + 1, place.column - 1);
+    result = `${result.slice(0, offset)}${MASK}${result.slice(offset + source.length)}`;
+  }
+  for (const secret of secrets) if (secret.length >= LONG_SECRET) result = result.replaceAll(secret, MASK);
+  return result;
+}

@@ -1,0 +1,89 @@
+import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
+import type { Platform } from '../../src/settings/field.ts';
+import { isSection } from '../../src/settings/fields.ts';
+import { leafAt, leaves, setLeaf } from '../../src/settings/leaf-paths.ts';
+import { migrate, migrateWithOrigins, originOf } from '../../src/settings/migrate.ts';
+import { equal } from '../../src/settings/own.ts';
+import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
+import { reasonOf } from './reasons.ts';
+
+/** One thing that an upgrade does to a document. Paths are dotted, from the settings on. */
+export interface Change {
+  /** Where the value is in the old document. */
+  from: string;
+  /** Where it is in the new one; absent for a setting that ended. */
+  to?: string;
+  before: JsonValue;
+  /** Absent for a setting that ended. */
+  after?: JsonValue;
+  reason: string;
+}
+
+/** What became of one member of a map or a list: its new name and value, or nothing. */
+export type Members = ReadonlyMap<string, { name: string; value: JsonValue } | undefined>;
+
+/** What has to be done, in the order of the document, with the settings that result. */
+export interface Upgrade {
+  changes: Change[];
+  /** The migration of the settings, known settings only. */
+  settings: JsonObject;
+}
+
+/**
+ * The way from checked settings of version 1 to 18 to the newest version: what `migrate` does, and in addition what releases left
+ * behind in their files and nothing reads any more is taken out.
+ */
+export function upgradeOf(settings: JsonObject, platform: Platform): Upgrade {
+  const { document, origins } = migrateWithOrigins(settings, { platform, partial: true });
+  const known: JsonObject = {};
+  const destinations = new Map<string, string>();
+  for (const [path, value] of leaves(document)) {
+    setLeaf(known, path, value);
+    destinations.set(originOf(origins, path), path);
+  }
+  const version = typeof settings.version === 'number' ? settings.version : 0;
+  const changes = [...walk(settings, '', destinations)].flatMap(({ path, value }): Change[] => {
+    const to = destinations.get(path);
+    const about = { from: path, before: value, version, platform };
+    if (to === undefined) return [{ from: path, before: value, reason: reasonOf(about) }];
+    const after = leafAt(known, to) ?? null;
+    if (to === path && equal(value, after)) return [];
+    return [{ from: path, to, before: value, after, reason: reasonOf({ ...about, to, after }) }];
+  });
+  return { changes, settings: known };
+}
+
+/** What each member of a map or a list becomes, found by migrating each of them alone; of one name the last stays. */
+export function membersOf({ from, to, before }: Change, version: number, platform: Platform): Members {
+  const members = new Map<string, { name: string; value: JsonValue } | undefined>();
+  const taken = new Map<string, string>();
+  const list = Array.isArray(before);
+  for (const [name, value] of Object.entries(isObject(before) || list ? before : {})) {
+    const document: JsonObject = { version };
+    setLeaf(document, from, list ? [value] : { [name]: value });
+    const result = leafAt(migrate(document, { platform, partial: true }), to ?? from) ?? null;
+    const [became] = Object.entries(isObject(result) || Array.isArray(result) ? result : {});
+    const earlier = became && !list ? taken.get(became[0]) : undefined;
+    if (earlier !== undefined) members.set(earlier, undefined);
+    if (became && !list) taken.set(became[0], name);
+    members.set(name, became && { name: list ? name : became[0], value: became[1] });
+  }
+  return members;
+}
+
+/** The values of a document that are no sections, and empty sections that are none today; in its order. */
+function* walk(
+  object: JsonObject,
+  prefix: string,
+  destinations: ReadonlyMap<string, string>,
+): Generator<{ path: string; value: JsonValue }> {
+  for (const [name, value] of Object.entries(object)) {
+    const path = prefix === '' ? name : `${prefix}.${name}`;
+    const section = isObject(value) && !destinations.has(path);
+    if (section && Object.keys(value).length > 0) yield* walk(value, path, destinations);
+    else if (!section || !isSection(path)) yield { path, value };
+  }
+}
+
+/** The version that a document gets. */
+export const NEWEST = SCHEMA_VERSION;

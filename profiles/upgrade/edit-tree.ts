@@ -1,0 +1,227 @@
+import type { JsonValue } from '../../src/json.ts';
+import { commentsIn, flowText, type Quotes, quoted, quotesOf } from './scalar-text.ts';
+import { bodyText, type Collection, type Entry } from './text-tree.ts';
+
+/** How a document is laid out, where an edit has to write something new. */
+export interface Layout {
+  /** The end of a line. */
+  eol: string;
+  /** Columns per level. */
+  step: number;
+}
+
+/** A member that was taken out, freed of its place. */
+export interface Cut {
+  entry: Entry;
+  /** Comments that go with it, each from its `#` on: those above it and those that have no place of their own elsewhere. */
+  comments: string[];
+  /** The comment behind it on its line. */
+  trailing: string | undefined;
+  quotes: Quotes;
+  /** Anchor and tag of the value, as written. */
+  marks: string;
+  /** Where it began. */
+  column: number;
+  /** A space follows the colon. */
+  spaced: boolean;
+}
+
+/** Takes a member out. Comments right above it and behind it go with it, what is above a blank line stays. */
+export function cut(collection: Collection, entry: Entry): Cut {
+  const { entries, style } = collection;
+  const index = entries.indexOf(entry);
+  entries.splice(index, 1);
+  const [staying, attached] = style === 'block' ? splitLead(entry.lead) : ['', entry.lead];
+  const next = entries[index];
+  if (style === 'block') {
+    if (next) next.lead = joined(staying, next.lead, index === 0);
+    else collection.end = joined(staying, collection.end, true);
+  } else if (index === 0 && next && !next.lead.includes('#')) {
+    next.lead = /^\s*$/.test(entry.lead) ? entry.lead : next.lead;
+  }
+  const [line = '', ...below] = entry.tail.split(/(?<=\n)/);
+  const behind = commentsIn(style === 'block' ? line : `${entry.tail}${entry.post}`);
+  const inline = typeof entry.body === 'string' || entry.body.style === 'flow';
+  return {
+    entry,
+    comments: [
+      ...commentsIn(attached),
+      ...commentsIn(entry.colon),
+      ...(style === 'block' ? commentsIn(below.join('')) : []),
+      ...behind.slice(inline ? 1 : 0),
+    ],
+    trailing: inline ? behind[0] : undefined,
+    quotes: quotesOf(entry.key),
+    marks: marksOf(entry.colon),
+    column: style === 'block' ? collection.column : Math.max(collection.column, 0),
+    spaced: style === 'block' || / $/.test(entry.colon),
+  };
+}
+
+/** Puts a member under a new name behind the others, or behind one of them. */
+export function insert(collection: Collection, moved: Cut, name: string, layout: Layout, behind?: Entry): void {
+  const { entry, quotes } = moved;
+  const made: Entry = {
+    ...entry,
+    name,
+    lead: '',
+    open: '',
+    key: quoted(name, quotes),
+    colon: `:${moved.spaced ? ' ' : ''}${moved.marks}`,
+    tail: '',
+    post: '',
+    made: true,
+  };
+  if (collection.style === 'block') placeInBlock(collection, moved, made, layout);
+  else placeInFlow(collection, moved, made, layout);
+  const at = behind ? collection.entries.indexOf(behind) + 1 : collection.entries.length;
+  collection.entries.splice(at, 0, made);
+  if (collection.style === 'flow') settle(collection, layout);
+}
+
+/** Comment lines in the place where a member was. */
+export function leave(collection: Collection, index: number, comments: readonly string[], layout: Layout): void {
+  if (comments.length === 0) return;
+  const next = collection.entries[index];
+  if (collection.style === 'block') {
+    const text = comments.map((each) => `${' '.repeat(collection.column)}${each}${layout.eol}`).join('');
+    if (next) next.lead = `${text}${next.lead}`;
+    else collection.end = `${text}${collection.end}`;
+    return;
+  }
+  const pad = `${layout.eol}${' '.repeat(inside(collection))}`;
+  const text = comments.map((each) => `${pad}${each}`).join('');
+  if (next) next.lead = `${text}${next.lead.includes('\n') ? next.lead : pad}`;
+  else collection.end = `${text}${collection.end}`;
+  settle(collection, layout);
+}
+
+/** Comments right above a member. */
+export function comment(collection: Collection, entry: Entry, comments: readonly string[], layout: Layout): void {
+  if (comments.length === 0) return;
+  if (collection.style === 'flow') {
+    leave(collection, collection.entries.indexOf(entry), comments, layout);
+    return;
+  }
+  const lines = comments.map((each) => `${' '.repeat(collection.column)}${each}${layout.eol}`).join('');
+  const [staying, attached] = splitLead(entry.lead);
+  entry.lead = `${staying}${lines}${attached}`;
+}
+
+/** Writes another value in the place of one; comments in the old one become lines above it. */
+export function setBody(collection: Collection, entry: Entry, value: JsonValue, layout: Layout): void {
+  const written = typeof entry.body === 'string' ? entry.body : undefined;
+  const strings = collection.style === 'flow' && entry.key !== '' ? quotesOf(entry.key) : '';
+  const comments = [...commentsIn(bodyText(entry.body)), ...(written === undefined ? commentsIn(entry.colon) : [])];
+  entry.body = flowText(value, written === undefined ? strings : quotesOf(written) || strings);
+  if (written === undefined) entry.colon = `: ${marksOf(entry.colon)}`;
+  entry.colon = entry.colon.replace(/(^|\s)!\S*\s*$/, '$1');
+  if (entry.tail === '' && collection.style === 'block') entry.tail = layout.eol;
+  comment(collection, entry, comments, layout);
+}
+
+/** The comments of a whole member that is to go. */
+export function commentsOf({ comments, trailing, entry }: Cut): string[] {
+  return [...comments, ...(trailing === undefined ? [] : [trailing]), ...commentsIn(bodyText(entry.body))];
+}
+
+function placeInBlock(collection: Collection, moved: Cut, made: Entry, { eol }: Layout): void {
+  const { body } = moved.entry;
+  const pad = ' '.repeat(collection.column);
+  const block = typeof body !== 'string' && body.style === 'block';
+  const text = shifted(bodyText(body), collection.column - moved.column, block);
+  made.open = pad;
+  made.lead = moved.comments.map((each) => `${pad}${each}${eol}`).join('');
+  made.body = block ? { ...reopened(body, text) } : text;
+  if (block) made.colon = `:${moved.marks === '' ? '' : ` ${moved.marks.trimEnd()}`}${eol}`;
+  else if (text === '') made.colon = made.colon.trimEnd();
+  made.tail = block ? '' : `${moved.trailing === undefined ? '' : ` ${moved.trailing}`}${eol}`;
+}
+
+function placeInFlow(collection: Collection, moved: Cut, made: Entry, { eol }: Layout): void {
+  const { entry, trailing } = moved;
+  const { body } = entry;
+  const foreign =
+    typeof body === 'string' ? !/^["'[{*]|^[\w.-]+$/.test(body) || body.includes('\n') : body.style === 'block';
+  const comments = foreign ? [...moved.comments, ...commentsIn(bodyText(body))] : moved.comments;
+  const last = collection.entries.at(-1);
+  if (foreign) made.body = flowText(entry.value ?? null, moved.quotes);
+  else made.body = shifted(bodyText(body), Math.max(collection.column, 0) - moved.column, false);
+  const pad = `${eol}${' '.repeat(inside(collection))}`;
+  const own = collection.column >= 0 || comments.length > 0 || trailing !== undefined || last?.post.includes('#');
+  made.lead = own ? `${comments.map((each) => `${pad}${each}`).join('')}${pad}` : last ? spaceOf(last.lead) : '';
+  made.post = trailing === undefined ? '' : ` ${trailing}`;
+}
+
+/** The first of several members on one line needs no space, the next ones do. */
+function spaceOf(lead: string): string {
+  return lead === '' ? ' ' : lead;
+}
+
+/** No member and no bracket may stand behind a comment on its line. */
+function settle(collection: Collection, { eol }: Layout): void {
+  const pad = `${eol}${' '.repeat(inside(collection))}`;
+  let before = '';
+  for (const entry of collection.entries) {
+    if (endsInComment(before) && !/^\s*\n/.test(entry.lead)) entry.lead = `${pad}${entry.lead.trimStart()}`;
+    before = entry.post;
+  }
+  const lines = collection.end.split('\n');
+  const bracket = lines.at(-1) ?? '';
+  if (endsInComment(bracket.slice(0, -1))) {
+    lines[lines.length - 1] = bracket.slice(0, -1);
+    collection.end = `${lines.join('\n')}${closing(collection, eol)}${bracket.slice(-1)}`;
+  }
+  if (endsInComment(before) && !/^\s*\n/.test(collection.end)) {
+    collection.end = `${closing(collection, eol)}${collection.end.trimStart()}`;
+  }
+}
+
+function closing(collection: Collection, eol: string): string {
+  return `${eol}${' '.repeat(Math.max(0, inside(collection) - 2))}`;
+}
+
+function endsInComment(text: string): boolean {
+  return /(^|\s)#[^\n]*$/.test(text);
+}
+
+function inside({ column, hanging }: Collection): number {
+  return column >= 0 ? column : hanging;
+}
+
+/** Anchors and tags between a colon and its value. */
+function marksOf(colon: string): string {
+  const marks = colon.replace(/(^|\s)#[^\r\n]*/g, '$1').match(/(?<=\s)[&!]\S*/g) ?? [];
+  return marks.map((mark) => `${mark} `).join('');
+}
+
+/** What stays of the lines above a member, and the comment lines right above it. */
+function splitLead(lead: string): [staying: string, attached: string] {
+  const lines = lead.match(/[^\n]*\n|[^\n]+$/g) ?? [];
+  const blank = lines.findLastIndex((line) => line.trim() === '');
+  return [lines.slice(0, blank + 1).join(''), lines.slice(blank + 1).join('')];
+}
+
+/** Blank lines of two places that meet become one. */
+function joined(staying: string, following: string, edge: boolean): string {
+  const blank = staying.trim() === '';
+  if (blank && (edge || /^[ \t]*\r?\n/.test(following))) return following;
+  return `${staying}${following}`;
+}
+
+/** The lines of a value moved to the side; the first stands behind its name unless it is `whole`. */
+function shifted(text: string, by: number, whole: boolean): string {
+  if (by === 0) return text;
+  return text
+    .split('\n')
+    .map((line, index) => {
+      if ((index === 0 && !whole) || line.trim() === '') return line;
+      return by > 0 ? `${' '.repeat(by)}${line}` : line.replace(new RegExp(`^ {0,${-by}}`), '');
+    })
+    .join('\n');
+}
+
+/** A block that was rendered and moved: nothing looks into it any more. */
+function reopened(body: Collection, text: string): Collection {
+  return { ...body, entries: [], end: text };
+}
