@@ -1,5 +1,7 @@
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import { setLeaf } from '../settings/leaf-paths.ts';
 import { membersOfVersion, type SettingMember } from '../settings/members.ts';
+import { validateShape } from '../settings/older-shapes.ts';
 import { put } from '../settings/own.ts';
 import { SCHEMA_VERSION } from '../settings/settings.gen.ts';
 import type { WrittenPolicy } from './policy.ts';
@@ -21,7 +23,7 @@ export interface RegistryFinding {
     | { is: 'no-setting' }
     /** The value of a key itself, and what is below a map: nobody looks at it. */
     | { is: 'not-read' }
-    /** A setting of old that became nothing. */
+    /** A setting of old that became nothing, with a value that it never took. */
     | { is: 'ended' };
 }
 
@@ -34,10 +36,11 @@ export interface RegistrySettings {
 }
 
 export function registrySettings(key: RegistryKey): RegistrySettings {
-  const reading: Reading = { findings: [], recognised: 0 };
-  const version = key.values.find(({ name }) => isSameName(name, 'version'))?.data;
-  const members = membersOfVersion(typeof version === 'number' ? version : SCHEMA_VERSION);
-  return { settings: readSection(key, members, [], reading), ...reading };
+  const written = key.values.find(({ name }) => isSameName(name, 'version'))?.data;
+  const version = typeof written === 'number' ? written : SCHEMA_VERSION;
+  const reading: Reading = { version, findings: [], recognised: 0 };
+  const settings = readSection(key, membersOfVersion(version), [], reading);
+  return { settings, recognised: reading.recognised, findings: reading.findings };
 }
 
 /**
@@ -67,6 +70,7 @@ export function registryPolicy(source: string, key: RegistryKey): WrittenPolicy 
 }
 
 interface Reading {
+  version: number;
   findings: RegistryFinding[];
   recognised: number;
 }
@@ -152,8 +156,9 @@ function readValue(
   reading: Reading,
 ): JsonValue | undefined {
   if (member.kind === 'ended') {
-    note(reading, names, 'ended');
-    return undefined;
+    const ended = endedValue({ type, data }, names, reading.version);
+    if (ended === undefined) note(reading, names, 'ended');
+    return ended;
   }
   if (member.kind === 'setting') {
     switch (member.type) {
@@ -178,6 +183,25 @@ function readValue(
   const what = { is: 'wrong-type' as const, expected: wordOf(member), type, found: shown(type, data, names) };
   reading.findings.push({ names, what });
   return undefined;
+}
+
+/** Today nobody cares about its type; what it was then is what the shape of its version takes. */
+function endedValue(
+  { type, data }: Omit<RegistryValue, 'name'>,
+  names: readonly string[],
+  version: number,
+): JsonValue | undefined {
+  return meanings(type, data).find((value) => {
+    const document: JsonObject = { version };
+    setLeaf(document, names.join('.'), value);
+    return !validateShape(document, version).some(({ code }) => code === 'shape');
+  });
+}
+
+function meanings(type: string, data: RegistryValue['data']): JsonValue[] {
+  if (typeof data === 'number') return isNumber(type) ? [...(data <= 1 ? [data === 1] : []), data] : [];
+  if (typeof data === 'string') return [data, [data]];
+  return data === undefined ? [] : [data];
 }
 
 function note(
