@@ -1,0 +1,50 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { deploymentTree } from '../../profiles/deployment/tree.ts';
+import { EXPORTERS } from '../../profiles/export/exporters.ts';
+import type { JsonObject, JsonValue } from '../../src/json.ts';
+import { checkSettings } from '../../src/settings/check.ts';
+import { PLATFORMS } from '../../src/settings/field.ts';
+import { FIELDS } from '../../src/settings/fields.gen.ts';
+import { leafAt } from '../../src/settings/leaf-paths.ts';
+import { equal } from '../../src/settings/own.ts';
+import { parseDocument } from '../../src/settings/parse.ts';
+
+// Every setting with a value that is right and is no default, as each format writes it.
+
+const TEXT = readFileSync(resolve('test/golden/profiles/full.settings.json'), 'utf8');
+const FULL: JsonObject = JSON.parse(TEXT);
+
+describe('the settings', () => {
+  test('are all there are, and none is a default on any system', () => {
+    for (const field of FIELDS) {
+      const value = leafAt(FULL, field.path);
+      expect(value, field.path).toBeDefined();
+      const defaults: JsonValue[] = [field.default, ...Object.values(field.defaultByPlatform ?? {})];
+      // Where each value is the default of some system there is no other.
+      if (field.path === 'version' || new Set(defaults).size === field.enum?.length) continue;
+      for (const other of defaults) expect(equal(other, value), field.path).toBe(false);
+    }
+  });
+
+  test.each(PLATFORMS)(
+    'are right on %s, but for what it does not have and what does not go together',
+    async (platform) => {
+      const document = parseDocument(TEXT, 'full.settings.json');
+      expect(document.findings).toEqual([]);
+      const { findings } = await checkSettings({ document, at: '', settings: FULL }, { platform, arch: 'arm64' });
+      const wrong = findings.filter(({ code }) => !['platform', 'conflict', 'kubernetes-version'].includes(code));
+      expect(wrong).toEqual([]);
+    },
+  );
+});
+
+test.each(Object.keys(EXPORTERS))('as %s', async (format) => {
+  const exporter = await EXPORTERS[format]?.();
+  expect(exporter?.name).toBe(format);
+  const tree = await deploymentTree(FULL);
+  expect(tree.warnings).toEqual([]);
+  const text = exporter?.text(tree, { hive: 'hklm', part: 'locked' });
+  await expect(text).toMatchFileSnapshot(`../golden/profiles/full.${format}`);
+});

@@ -1,0 +1,58 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { deploymentTree } from '../../profiles/deployment/tree.ts';
+import { jsonExporter, jsonText } from '../../profiles/export/json.ts';
+import type { JsonObject } from '../../src/json.ts';
+import { FLEET_VERSIONS, profileArbitrary } from '../helpers/fleet-arbitrary.ts';
+import { anyText } from '../helpers/hostile-text.ts';
+
+async function json(settings: JsonObject): Promise<string> {
+  return jsonText(await deploymentTree(settings));
+}
+
+test('two spaces per level, the version first, the order of the schema, a line end', async () => {
+  const settings = {
+    kubernetes: { port: 6443 },
+    containerEngine: { allowedImages: { patterns: ['a'], enabled: true } },
+    WSL: { integrations: {} },
+  };
+  expect(await json(settings)).toBe(`{
+  "version": 19,
+  "containerEngine": {
+    "allowedImages": {
+      "enabled": true,
+      "patterns": [
+        "a"
+      ]
+    }
+  },
+  "WSL": {
+    "integrations": {}
+  },
+  "kubernetes": {
+    "port": 6443
+  }
+}
+`);
+});
+
+test('any profile comes back as it was', async () => {
+  const texts = { value: anyText(), key: anyText() };
+  const profiles = fc.oneof(...FLEET_VERSIONS.map((version) => profileArbitrary(version, texts)));
+  await fc.assert(
+    fc.asyncProperty(profiles, async (settings) => {
+      const text = await json(settings);
+      expect(JSON.parse(text)).toEqual(settings);
+      // Well-formed UTF-8, also where a value holds half a surrogate pair.
+      expect(Buffer.from(text).toString()).toBe(text);
+      expect(text.startsWith(`{\n  "version": ${String(settings.version)}`)).toBe(true);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('as an exporter', async () => {
+  const tree = await deploymentTree({ debug: 1 });
+  expect(jsonExporter.text(tree, { hive: 'hklm', part: 'locked' })).toBe('{\n  "version": 19\n}\n');
+  expect(jsonExporter.fileName('defaults')).toBe('defaults.json');
+});
