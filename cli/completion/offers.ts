@@ -36,7 +36,7 @@ const ARGUMENTS: Readonly<Record<string, readonly [keyof Sources, number]>> = {
   explain: ['settings', 1],
 };
 /** Commands whose arguments are files. */
-const FILE_ARGUMENTS = ['apply', 'shell'];
+const FILE_ARGUMENTS = ['apply', 'import-profile', 'shell'];
 
 /** The words that begin with what was typed. */
 export async function offersFor(
@@ -63,7 +63,7 @@ async function all(
     case 'flag':
       return { offers: flagOffers(question, platform), otherwise: 'nothing' };
     case 'value':
-      return valueOffers(question.name, question.flag);
+      return valueOffers(question.name, question.flag, sources);
     case 'argument':
       return argumentOffers(question.command, question.before, commands, sources);
   }
@@ -96,7 +96,7 @@ function byName([a]: [string, Flag], [b]: [string, Flag]): number {
   return a < b ? -1 : 1;
 }
 
-function valueOffers(name: string, flag: Flag): Offers {
+async function valueOffers(name: string, flag: Flag, sources: Sources): Promise<Offers> {
   const words = (list: readonly string[]): Offers => ({
     offers: list.map((word) => ({ word })),
     otherwise: 'nothing',
@@ -105,6 +105,9 @@ function valueOffers(name: string, flag: Flag): Offers {
   if (flag.type === 'integer' || flag.type === 'duration') return words([]);
   if (flag.type === 'string' && (flag.values ?? flag.offers)) return words(flag.values ?? flag.offers ?? []);
   if (name === 'driver') return words(DRIVER_NAMES);
+  if (flag.type === 'strings' && flag.placeholder === 'SETTING') {
+    return { offers: await sources.settings(), otherwise: 'nothing' };
+  }
   if (flag.placeholder?.startsWith('FILE')) return { offers: [], otherwise: 'files' };
   if (flag.placeholder === 'DIR') return { offers: [], otherwise: 'directories' };
   return words([]);

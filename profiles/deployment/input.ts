@@ -9,6 +9,7 @@ import { versionProblem } from '../../src/settings/migrate.ts';
 import { type ParsedDocument, parseDocument } from '../../src/settings/parse.ts';
 import { positioned } from '../../src/settings/position.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
+import { SIZE_LIMIT } from '../../src/settings/source-text.ts';
 import { reporter } from '../report.ts';
 import { readShape } from '../shape.ts';
 import { oversized, type Source } from '../source.ts';
@@ -112,8 +113,9 @@ async function examine(input: Examined, platform: Platform): Promise<DeploymentI
     const names = pointerNames(finding.pointer.slice(at.length));
     // These depend on what is chosen from the settings: `refusals` looks at that.
     if (code === 'platform' || code === 'conflict' || code === 'kubernetes-version') continue;
-    if (!lenient || (code !== 'unknown' && code !== 'newer')) findings.push(finding);
-    else if (code === 'newer') warnings.push(`${finding.message}; applications older than that pass over it.`);
+    if (!lenient || (code !== 'unknown' && code !== 'newer'))
+      findings.push(lenient ? withoutRemoval(finding) : finding);
+    else if (code === 'newer') warnings.push(`${finding.message}; it is written all the same.`);
     else {
       unknown.push(names);
       warnings.push(unknownName(names, finding.suggestion));
@@ -127,15 +129,24 @@ function readable(source: Source): ParsedDocument {
   const document = oversized(source) ?? parseDocument(source.bytes, source.label);
   const [first, ...more] = document.findings;
   if (first) {
-    const place = first.line === undefined ? '' : `line ${first.line}: `;
-    // The text of the parser quotes names and signs, never values: a document may hold a password.
-    const json = document.value !== undefined || looksLikeJson(Buffer.from(source.bytes.subarray(0, 1000)).toString());
-    throw new RdError('ERR_PROFILE_INVALID', `error in json: ${json ? '' : 'as YAML, '}${place}${first.message}`, {
+    throw new RdError('ERR_PROFILE_INVALID', `error in json: ${placed(first, source)}`, {
       details: formatFindings(more),
     });
   }
   if (isObject(document.value)) return document;
   throw new RdError('ERR_PROFILE_INVALID', 'error in json: the settings must be an object');
+}
+
+/** Without the text around the place: it may hold a password. */
+function placed({ line, message }: Finding, { bytes, size }: Source): string {
+  if (size > SIZE_LIMIT) return message;
+  const yaml = !message.startsWith('the document ') && !looksLikeJson(Buffer.from(bytes).toString('utf8'));
+  return `${yaml ? 'as YAML, ' : ''}${line === undefined ? '' : `line ${line}: `}${message}`;
+}
+
+/** No entry can be removed here. */
+function withoutRemoval(finding: Finding): Finding {
+  return finding.expected === 'true, false or null' ? { ...finding, expected: 'true or false' } : finding;
 }
 
 function idleLock(path: string, document: ParsedDocument): Finding {

@@ -30,7 +30,7 @@ export async function refusals(
   return findings
     .filter(({ code }) => DEPENDS.includes(code))
     .map(({ code, ...finding }) => {
-      const where = code === 'platform' ? '' : ' where nothing else is set';
+      const where = code === 'conflict' ? ' where nothing else is set' : '';
       return `the application on ${PLATFORM_NAMES[platform]} would refuse this profile${where}: ${formatFinding(finding)}`;
     });
 }

@@ -1,0 +1,296 @@
+import { describe, expect, test } from 'vitest';
+import { readDeploymentInput, settingsInForce } from '../../profiles/deployment/input.ts';
+import type { Source } from '../../profiles/source.ts';
+import { RdError } from '../../src/errors.ts';
+import type { Platform } from '../../src/settings/field.ts';
+
+function source(text: string | Uint8Array): Source {
+  const bytes = Buffer.from(text);
+  return { name: 'p.yaml', label: 'p.yaml', bytes, size: bytes.length };
+}
+
+const read = (text: string | Uint8Array, platform: Platform = 'linux') => readDeploymentInput(source(text), platform);
+
+async function refused(text: string | Uint8Array): Promise<string[]> {
+  const error = await read(text).catch((cause: unknown) => cause);
+  if (!(error instanceof RdError)) throw new Error('it was accepted');
+  expect(error.code).toBe('ERR_PROFILE_INVALID');
+  return [error.message, ...error.details];
+}
+
+async function written(text: string) {
+  const { settings, warnings } = await read(text);
+  return { settings: Object.fromEntries(settings.map((each) => [each.written, each.value])), warnings };
+}
+
+const profile = (settings: object, more: object = {}) =>
+  JSON.stringify({ apiVersion: 'rdctl/v1', kind: 'Profile', settings, ...more });
+
+describe('what is no document', () => {
+  test.each<[string, string | Uint8Array, string]>([
+    ['cut off', '{"password":"hush"', 'error in json: line 1: an object is not closed: a "}" is missing here'],
+    ['YAML with a mistake', 'a: 1\nb: "hush', 'error in json: as YAML, line 2: missing closing "quote'],
+    ['a list', '[]', 'error in json: the settings must be an object'],
+    ['a word', 'hush', 'error in json: the settings must be an object'],
+    ['nothing', ' \n', 'error in json: line 1: the document is empty'],
+    ['bytes', Uint8Array.of(0x7b, 0xff, 0xfe), 'error in json: line 1: the document is not UTF-8'],
+    ['UTF-16', Buffer.from('\ufeff{}', 'utf16le'), 'error in json: line 1: the document is not UTF-8 but UTF-16'],
+    ['NUL', '{\0}', 'error in json: line 1: the document contains the control character U+0000'],
+    ['deep', '['.repeat(200), 'error in json: line 1: the document is nested too deeply'],
+    [
+      'repeated',
+      '{"images":{"showAll":true,\n"showAll":false}}',
+      'error in json: line 2: the key "showAll" appears twice',
+    ],
+    ['a prototype', '{"__proto__":{}}', 'error in json: line 1: the key "__proto__" is not allowed'],
+    ['an alias of itself', 'a: &a { b: *a }', 'error in json: as YAML, line 1: the alias *a stands for nothing'],
+    ['two documents', 'a: 1\n---\nb: 1\n', 'error in json: as YAML, line 2: a second document begins here'],
+  ])('%s', async (_, text, message) => {
+    const [said = ''] = await refused(text);
+    expect(said.startsWith(message), said).toBe(true);
+    expect(said).not.toContain('hush');
+  });
+
+  test('more than a mebibyte, of which only the beginning was read', async () => {
+    const bytes = Buffer.alloc(1024 * 1024 + 1, 32);
+    const error = await readDeploymentInput({ name: 'x', label: 'x', bytes, size: 3 * 1024 * 1024 }, 'linux').catch(
+      (cause: unknown) => cause,
+    );
+    expect(String(error)).toContain('error in json: the document has 3.0 MiB; at most 1 MiB is read');
+  });
+
+  test('aliases that multiply', async () => {
+    const lines = ['a0: &a0 [x, x, x, x, x, x, x, x, x, x]'];
+    for (let at = 1; at < 8; at++)
+      lines.push(
+        `a${at}: &a${at} [${Array(10)
+          .fill(`*a${at - 1}`)
+          .join(', ')}]`,
+      );
+    expect((await refused(lines.join('\n')))[0]).toContain('the aliases stand for more than 10000 values');
+  });
+});
+
+describe('bare settings', () => {
+  test('YAML and JSON alike, without a version of the newest', async () => {
+    const expected = { settings: { 'kubernetes.enabled': false }, warnings: [] };
+    expect(await written('kubernetes: { enabled: false }')).toEqual(expected);
+    expect(await written('\ufeff{"version":19,"kubernetes":{"enabled":false}}')).toEqual(expected);
+    expect((await read('{}')).version).toBe(19);
+  });
+
+  test('unknown names, nulls and empty sections', async () => {
+    const text = `{"Kubernetes":{"enabled":true},"images":{"showAll":null,"shoAll":true,"b":{"c":1}},
+      "containers":null,"WSL":{},"\\u001b[31m":1,"showMuted":1}`;
+    expect(await written(text)).toEqual({
+      settings: {},
+      warnings: [
+        'images.showAll is null and was left out.',
+        'containers is null and was left out.',
+        'Kubernetes is no setting and was left out. Did you mean kubernetes?',
+        'images.shoAll is no setting and was left out. Did you mean images.showAll?',
+        'images.b is no setting and was left out.',
+        '["\\u001b[31m"] is no setting and was left out.',
+        'showMuted is no setting and was left out. Did you mean diagnostics.showMuted?',
+      ],
+    });
+  });
+
+  test.each<[string, string, string]>([
+    [
+      'a type',
+      '{"kubernetes":{"enabled":1}}',
+      'p.yaml:1:26: "kubernetes.enabled" cannot be 1 (/kubernetes/enabled); expected true or false',
+    ],
+    [
+      'a section',
+      '{"kubernetes":[]}',
+      'p.yaml:1:15: "kubernetes" is a section, not a value (/kubernetes); expected an object with settings',
+    ],
+    [
+      'a range',
+      'kubernetes:\n  port: 70000',
+      'p.yaml:2:9: "kubernetes.port" cannot be 70000 (/kubernetes/port); expected an integer from 1 to 65535',
+    ],
+    [
+      'a closed list',
+      'containerEngine: { name: mobi }',
+      'p.yaml:1:26: "containerEngine.name" cannot be mobi (/containerEngine/name); expected one of "containerd", "moby"; did you mean moby?',
+    ],
+    ['a fraction', 'virtualMachine: { memoryInGB: 1.7 }', '"virtualMachine.memoryInGB" cannot be 1.7'],
+    [
+      'too many digits',
+      'virtualMachine: { memoryInGB: 123456789012345678 }',
+      '"virtualMachine.memoryInGB" cannot be 123456789012345678',
+    ],
+    [
+      'a list of numbers',
+      '{"containerEngine":{"allowedImages":{"patterns":[1]}}}',
+      '(/containerEngine/allowedImages/patterns); expected a list of texts',
+    ],
+    ['a number in a map', '{"WSL":{"integrations":{"d":1}}}', '(/WSL/integrations/d); expected true or false'],
+    [
+      'a text in a map of switches',
+      '{"WSL":{"integrations":{"d":"x"}}}',
+      '(/WSL/integrations/d); expected true or false',
+    ],
+    ['an object in a map', '{"WSL":{"integrations":{"d":{}}}}', '(/WSL/integrations/d); expected true or false'],
+    ['null in a map', '{"WSL":{"integrations":{"d":null}}}', 'WSL.integrations.d cannot be null (/WSL/integrations/d)'],
+    [
+      'a number in a map of texts',
+      '{"application":{"extensions":{"installed":{"x":1}}}}',
+      '(/application/extensions/installed/x)',
+    ],
+    [
+      'null in a map of texts',
+      '{"application":{"extensions":{"installed":{"x":null}}}}',
+      'application.extensions.installed.x cannot be null',
+    ],
+    ['a map', '{"WSL":{"integrations":[]}}', '(/WSL/integrations); expected a map of names'],
+    [
+      'no version',
+      '{"version":null}',
+      'p.yaml:1:12: null is not a settings version (/version); expected an integer from 1 to 19',
+    ],
+    ['a later version', '{"version":20}', '20 is newer than 19, the newest settings version this release knows'],
+    ['a version of letters', '{"version":"x"}', '"x" is not a settings version'],
+    ['a number of seconds', 'diagnostics: { connectivity: { interval: -1 } }', '(/diagnostics/connectivity/interval)'],
+  ])('%s', async (_, text, finding) => {
+    const [message, ...details] = await refused(text);
+    expect(message).toBe('1 error in p.yaml; no profile was written.');
+    expect(details).toEqual([expect.stringContaining(finding)]);
+  });
+
+  test('all mistakes at once, in the order of the text', async () => {
+    const [message, ...details] = await refused('kubernetes:\n  enabled: maybe\n  port: 0\nversion: 19\nimages: 1\n');
+    expect(message).toBe('3 errors in p.yaml; no profile was written.');
+    expect(details.map((line) => line.slice(0, 9))).toEqual(['p.yaml:2:', 'p.yaml:3:', 'p.yaml:5:']);
+  });
+
+  test('no message has a secret', async () => {
+    const proxy = (password: unknown) => JSON.stringify({ experimental: { virtualMachine: { proxy: { password } } } });
+    for (const wrong of [4711, ['4711'], { fromEnv: 4711 }, { fromEnv: 'A', fromFile: '4711' }, true]) {
+      const said = (await refused(proxy(wrong))).join('\n');
+      expect(said).toContain('experimental.virtualMachine.proxy.password');
+      expect(said).not.toContain('4711');
+    }
+    expect(await written('{"password":"4711"}')).toEqual({
+      settings: {},
+      warnings: ['password is no setting and was left out. Did you mean experimental.virtualMachine.proxy.password?'],
+    });
+  });
+});
+
+describe('older versions', () => {
+  test('by the names of their time', async () => {
+    const { version, settings, warnings } = await read(
+      '{"version":4,"kubernetes":{"suppressSudo":true,"containerEngine":"moby"},"window":{"quitOnClose":true}}',
+    );
+    expect({ version, warnings }).toEqual({ version: 4, warnings: [] });
+    expect(new Set(settings)).toEqual(
+      new Set([
+        {
+          written: 'kubernetes.containerEngine',
+          value: 'moby',
+          today: { path: 'containerEngine.name', value: 'moby' },
+        },
+        { written: 'kubernetes.suppressSudo', value: true, today: { path: 'application.adminAccess', value: false } },
+        { written: 'window.quitOnClose', value: true, today: { path: 'application.window.quitOnClose', value: true } },
+      ]),
+    );
+  });
+
+  test('what ended has no counterpart', async () => {
+    const { settings } = await read('{"version":10,"virtualMachine":{"hostResolver":true}}');
+    expect(settings).toEqual([{ written: 'virtualMachine.hostResolver', value: true }]);
+  });
+
+  test('what came later is written, and said', async () => {
+    const text = '{"version":10,"containerEngine":{"mobyStorageDriver":"auto"}}';
+    expect(await written(text)).toEqual({
+      settings: { 'containerEngine.mobyStorageDriver': 'auto' },
+      warnings: [
+        '"containerEngine.mobyStorageDriver" needs settings version 17; the document says 10; it is written all the same.',
+      ],
+    });
+    expect(await refused(profile(JSON.parse(text)))).toContainEqual(
+      expect.stringContaining('needs settings version 17'),
+    );
+  });
+
+  test('a wrong value is one by the name that is written', async () => {
+    expect((await refused('{"version":4,"kubernetes":{"containerEngine":"mobi"}}'))[1]).toContain(
+      '"kubernetes.containerEngine" cannot be "mobi" (/kubernetes/containerEngine)',
+    );
+  });
+});
+
+describe('a profile', () => {
+  test('is strict', async () => {
+    expect(await refused(profile({ version: 19, Kubernetes: {} }))).toContainEqual(
+      expect.stringContaining('unknown setting "Kubernetes" (/settings/Kubernetes); did you mean kubernetes?'),
+    );
+    expect(await refused(profile({ version: 19, kubernetes: null }))).toHaveLength(2);
+    expect(await refused(profile({ kubernetes: {} }))).toContainEqual(expect.stringContaining('version is missing'));
+    expect(await refused(profile({ version: 19 }, { lockd: {} }))).toContainEqual(expect.stringContaining('lockd'));
+    expect(await refused(profile({ version: 19 }, { locked: { version: true } }))).toContainEqual(
+      expect.stringContaining('version cannot be locked'),
+    );
+  });
+
+  test('an entry that is to be removed cannot be in a deployment profile', async () => {
+    const text = profile({ version: 19, diagnostics: { mutedChecks: { A: true, B: null } } });
+    expect(await written(text)).toEqual({
+      settings: { 'diagnostics.mutedChecks': { A: true } },
+      warnings: ['diagnostics.mutedChecks.B is null and was left out: a deployment profile cannot remove an entry.'],
+    });
+  });
+
+  test('a lock must hold something', async () => {
+    const locked = {
+      kubernetes: { version: true, port: false },
+      images: true,
+      WSL: true,
+      application: { debug: false },
+    };
+    const settings = { version: 19, kubernetes: { port: 6443 }, images: { showAll: true } };
+    const [message, ...details] = await refused(profile(settings, { locked }));
+    expect(message).toBe('2 errors in p.yaml; no profile was written.');
+    expect(details).toEqual([
+      expect.stringMatching(/^p\.yaml:1:\d+: kubernetes\.version is locked, and settings say nothing of it/),
+      expect.stringContaining('WSL is locked'),
+    ]);
+  });
+
+  test('a lock on a reference to a secret holds something', async () => {
+    const proxy = { password: { fromEnv: 'PROXY_PASSWORD' } };
+    const locked = { experimental: { virtualMachine: { proxy: { password: true } } } };
+    const text = profile({ version: 19, experimental: { virtualMachine: { proxy } } }, { locked });
+    expect((await read(text)).locked).toEqual(locked);
+  });
+});
+
+describe('settings in force', () => {
+  test('of a later version, by the names of today', async () => {
+    const { version, settings, warnings } = await settingsInForce(
+      { version: 21, images: { showAll: true, brandNew: 1 } },
+      'linux',
+    );
+    expect(version).toBe(21);
+    expect(settings.map((each) => each.written)).toEqual(['images.showAll']);
+    expect(warnings).toEqual([
+      'the settings are of version 21, and 19 is the newest that is known here; what came later was left out.',
+      'images.brandNew is no setting and was left out.',
+    ]);
+  });
+
+  test('that no application has', async () => {
+    await expect(settingsInForce({ version: 19, images: 1 }, 'linux')).rejects.toMatchObject({
+      message: '1 error in the settings in force; no profile was written.',
+      details: [
+        'the settings in force: "images" is a section, not a value (/images); expected an object with settings',
+      ],
+    });
+    await expect(settingsInForce({ version: 0.5 }, 'linux')).rejects.toThrow('1 error in the settings in force');
+  });
+});

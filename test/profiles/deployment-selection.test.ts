@@ -1,0 +1,452 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { type DeploymentInput, readDeploymentInput, settingsInForce } from '../../profiles/deployment/input.ts';
+import { PARTS, type Part } from '../../profiles/deployment/part.ts';
+import { type Selection, selectSettings } from '../../profiles/deployment/selection.ts';
+import { deploymentTree } from '../../profiles/deployment/tree.ts';
+import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
+import { canonicalise } from '../../src/settings/canonical.ts';
+import { defaultSettings } from '../../src/settings/defaults.ts';
+import { PLATFORMS, type Platform } from '../../src/settings/field.ts';
+import { leafAt, leaves, setLeaf } from '../../src/settings/leaf-paths.ts';
+import { migrate } from '../../src/settings/migrate.ts';
+import { payloadArbitrary } from '../helpers/settings-arbitrary.ts';
+
+const EVERYTHING: Selection = {
+  part: 'locked',
+  platform: 'linux',
+  only: [],
+  except: [],
+  changedOnly: false,
+  keepVersion: false,
+  inForce: false,
+};
+
+async function inputOf(document: object | string, platform: Platform = 'linux'): Promise<DeploymentInput> {
+  const bytes = Buffer.from(typeof document === 'string' ? document : JSON.stringify(document));
+  return readDeploymentInput({ name: 'p', label: 'p', bytes, size: bytes.length }, platform);
+}
+
+async function select(document: object | string, choice: Partial<Selection> = {}) {
+  const selection = { ...EVERYTHING, ...choice };
+  return selectSettings(await inputOf(document, selection.platform), selection);
+}
+
+const profile = (settings: object, locked?: object) => ({
+  apiVersion: 'rdctl/v1',
+  kind: 'Profile',
+  settings,
+  ...(locked ? { locked } : {}),
+});
+
+describe('parts of a profile', () => {
+  const settings = { version: 19, containerEngine: { name: 'docker' }, kubernetes: { enabled: false, port: 6444 } };
+
+  test.each<[string, object | undefined, Part, object]>([
+    ['locked fields', { kubernetes: { port: true } }, 'locked', { kubernetes: { port: 6444 } }],
+    [
+      'the others',
+      { kubernetes: { port: true } },
+      'defaults',
+      { containerEngine: { name: 'docker' }, kubernetes: { enabled: false } },
+    ],
+    ['a locked section', { kubernetes: true }, 'locked', { kubernetes: { enabled: false, port: 6444 } }],
+    ['beside a locked section', { kubernetes: true }, 'defaults', { containerEngine: { name: 'docker' } }],
+    [
+      'what is said not to be locked',
+      { kubernetes: { port: false, enabled: true } },
+      'locked',
+      { kubernetes: { enabled: false } },
+    ],
+    ['all of one without locks, locked', undefined, 'locked', settings],
+    ['all of one without locks, defaults', undefined, 'defaults', settings],
+  ])('%s', async (_, locked, part, expected) => {
+    const selected = await select(profile(settings, locked), { part });
+    expect(selected).toEqual({ settings: { version: 19, ...expected }, warnings: [], notes: [], secret: false });
+  });
+
+  test('nothing is left', async () => {
+    const { settings: left, warnings } = await select(profile(settings, {}));
+    expect(left).toEqual({ version: 19 });
+    expect(warnings).toEqual(['nothing is left beside the version.']);
+    expect((await select({})).warnings).toEqual([]);
+  });
+
+  test('together they hold everything, and nothing twice', async () => {
+    await fc.assert(
+      fc.asyncProperty(payloadArbitrary('linux'), fc.func(fc.boolean()), async (payload, isLocked) => {
+        const locked: JsonObject = {};
+        for (const [path] of leaves(payload)) if (path !== 'version' && isLocked(path)) setLeaf(locked, path, true);
+        const parts = await Promise.all(PARTS.map((part) => select(profile(payload, locked), { part })));
+        const [held = [], given = []] = parts.map((part) =>
+          leaves(part.settings).filter(([path]) => path !== 'version'),
+        );
+        expect(held.map(([path]) => path)).toEqual(leaves(locked).map(([path]) => path));
+        expect(new Set([...held, ...given])).toEqual(new Set(leaves(payload).filter(([path]) => path !== 'version')));
+      }),
+      { numRuns: 40 },
+    );
+  });
+});
+
+describe('chosen settings', () => {
+  const settings = {
+    kubernetes: { enabled: false, port: 6444 },
+    images: { showAll: true },
+    experimental: { virtualMachine: { diskSize: '100GiB' } },
+  };
+
+  test.each<[Partial<Selection>, object]>([
+    [{ only: ['kubernetes'] }, { kubernetes: settings.kubernetes }],
+    [{ only: ['kubernetes.port', 'images'] }, { kubernetes: { port: 6444 }, images: { showAll: true } }],
+    [{ except: ['kubernetes', 'experimental.virtualMachine'] }, { images: { showAll: true } }],
+    [{ only: ['kubernetes'], except: ['kubernetes.port'] }, { kubernetes: { enabled: false } }],
+    [{ changedOnly: true }, { kubernetes: settings.kubernetes }],
+    [{ changedOnly: true, except: ['kubernetes.port'] }, { kubernetes: { enabled: false } }],
+  ])('%j', async (choice, expected) => {
+    expect((await select(settings, choice)).settings).toEqual({ version: 19, ...expected });
+  });
+
+  test('a section does not take what only begins like it', async () => {
+    const both = { containers: { showAll: false }, containerEngine: { name: 'moby' } };
+    expect((await select(both, { only: ['containers'] })).settings).toEqual({
+      version: 19,
+      containers: { showAll: false },
+    });
+  });
+
+  test.each<[Partial<Selection>, string, string?]>([
+    [
+      { only: ['kubernetes.prt'] },
+      '--only "kubernetes.prt": there is no such setting or section',
+      'Did you mean kubernetes.port?',
+    ],
+    [
+      { except: ['Kubernetes'] },
+      '--except "Kubernetes": there is no such setting or section',
+      'Did you mean kubernetes?',
+    ],
+    [{ only: ['kubernetes', ''] }, '--only "": there is no such setting or section'],
+    [{ only: ['__proto__'] }, '--only "__proto__": there is no such setting or section'],
+    [{ only: ['constructor.x'] }, '--only "constructor.x": there is no such setting or section'],
+    [
+      { only: ['kubernetes.'] },
+      '--only "kubernetes.": there is no such setting or section',
+      'Did you mean kubernetes?',
+    ],
+    [{ only: [`a${'.a'.repeat(50_000)}`] }, '--only "a.a'],
+    [
+      { only: ['WSL.integrations.Ubuntu'] },
+      '--only "WSL.integrations.Ubuntu": an entry of a map cannot be chosen',
+      'WSL.integrations as a whole can.',
+    ],
+    [
+      { only: ['kubernetes.memoryInGB'] },
+      '--only "kubernetes.memoryInGB": there is no such setting or section',
+      "It is called virtualMachine.memoryInGB now; with --keep-version the names of the input's version count too.",
+    ],
+    [{ except: ['version'] }, '--except version: the application does not start with a profile that has no version'],
+  ])('%j is refused', async (choice, message, advice) => {
+    const error: unknown = await select(settings, choice).catch((cause: unknown) => cause);
+    expect(error).toMatchObject({ code: 'ERR_USAGE', advice });
+    expect(String(error)).toContain(message);
+  });
+
+  test('only and except of the same settings are a partition', async () => {
+    const sections = Object.keys(defaultSettings({ platform: 'linux', arch: 'x64' })).filter(
+      (name) => name !== 'version',
+    );
+    await fc.assert(
+      fc.asyncProperty(payloadArbitrary('linux'), fc.subarray(sections, { minLength: 1 }), async (payload, names) => {
+        const only = (await select(payload, { only: names })).settings;
+        const except = (await select(payload, { except: names })).settings;
+        const settings = (each: JsonObject) => leaves(each).filter(([path]) => path !== 'version');
+        expect(new Set([...settings(only), ...settings(except)])).toEqual(new Set(settings(payload)));
+        for (const name of names) expect(except).not.toHaveProperty(name);
+      }),
+      { numRuns: 40 },
+    );
+  });
+});
+
+describe('what changed', () => {
+  test.each(PLATFORMS)('the defaults of %s are no change there', async (platform) => {
+    const defaults = defaultSettings({ platform, arch: platform === 'darwin' ? 'arm64' : 'x64' });
+    const selected = await select(defaults, { platform, changedOnly: true });
+    expect(selected).toMatchObject({ settings: { version: 19 }, warnings: ['nothing is left beside the version.'] });
+  });
+
+  test('is what the platform of the profile does not have by default', async () => {
+    const settings = { application: { pathManagementStrategy: 'manual' }, virtualMachine: { type: 'vz' } };
+    expect((await select(settings, { platform: 'win32', changedOnly: true })).settings).toEqual({
+      version: 19,
+      virtualMachine: { type: 'vz' },
+    });
+    expect((await select(settings, { platform: 'darwin', changedOnly: true })).settings).toEqual({
+      version: 19,
+      application: { pathManagementStrategy: 'manual' },
+    });
+  });
+
+  test('is judged by meaning', async () => {
+    const settings = {
+      containerEngine: { name: 'docker' },
+      experimental: { virtualMachine: { diskSize: '102400MiB' } },
+    };
+    expect((await select(settings, { changedOnly: true })).settings).toEqual({ version: 19 });
+  });
+});
+
+describe('older versions', () => {
+  const old = {
+    version: 4,
+    kubernetes: { containerEngine: 'moby', suppressSudo: true, hostResolver: false },
+    telemetry: false,
+    window: { quitOnClose: true },
+  };
+
+  test('become the newest, and a locked profile keeps its freeze', async () => {
+    const today = {
+      containerEngine: { name: 'moby' },
+      application: { adminAccess: false, telemetry: { enabled: false }, window: { quitOnClose: true } },
+    };
+    const ended = 'kubernetes.hostResolver is a setting of old that means nothing any more and was left out.';
+    expect(await select(old, { part: 'defaults' })).toMatchObject({
+      settings: { version: 19, ...today },
+      warnings: [ended],
+      notes: [],
+    });
+    expect(await select(old)).toMatchObject({
+      settings: { version: 19, ...today, experimental: { containerEngine: { webAssembly: { enabled: false } } } },
+      warnings: [ended],
+      notes: [
+        'experimental.containerEngine.webAssembly.enabled is held at false: a locked profile of version 4 does that.',
+      ],
+    });
+  });
+
+  test.each<[Partial<Selection>, object]>([
+    [{}, old],
+    [{ only: ['telemetry'] }, { telemetry: false }],
+    [{ only: ['application.telemetry'] }, { telemetry: false }],
+    [{ only: ['application'] }, { kubernetes: { suppressSudo: true }, telemetry: false, window: old.window }],
+    [{ only: ['kubernetes.hostResolver'] }, { kubernetes: { hostResolver: false } }],
+    [{ except: ['kubernetes', 'window'] }, { telemetry: false }],
+    [{ changedOnly: true }, { kubernetes: { hostResolver: false }, telemetry: false, window: old.window }],
+  ])('stay as they are with %j', async (choice, expected) => {
+    const selected = await select(old, { ...choice, keepVersion: true });
+    expect(selected).toMatchObject({ settings: { version: 4, ...expected }, warnings: [], notes: [] });
+    expect(Object.keys(selected.settings).sort()).toEqual(Object.keys({ version: 4, ...expected }).sort());
+    expect((await deploymentTree(selected.settings)).warnings).toEqual([]);
+  });
+
+  test('the freeze can be left out', async () => {
+    const settings = { version: 10, images: { showAll: false } };
+    const [all, except, changed] = await Promise.all([
+      select(settings, { only: ['images'] }),
+      select(settings, { except: ['experimental.containerEngine'] }),
+      select(settings, { changedOnly: true }),
+    ]);
+    expect(all?.settings).toHaveProperty('experimental.containerEngine.webAssembly.enabled', false);
+    expect([except?.settings, changed?.settings]).toEqual(Array(2).fill({ version: 19, images: { showAll: false } }));
+  });
+
+  test('locks of a profile name the settings of today', async () => {
+    const locked = { containerEngine: { name: true }, application: { telemetry: true } };
+    const document = profile(
+      { version: 4, kubernetes: { containerEngine: 'moby', suppressSudo: true }, telemetry: false },
+      locked,
+    );
+    const part = async (choice: Partial<Selection>) => (await select(document, choice)).settings;
+    expect(await part({ keepVersion: true })).toEqual({
+      version: 4,
+      kubernetes: { containerEngine: 'moby' },
+      telemetry: false,
+    });
+    expect(await part({ keepVersion: true, part: 'defaults' })).toEqual({
+      version: 4,
+      kubernetes: { suppressSudo: true },
+    });
+    expect(await part({ part: 'defaults' })).toEqual({ version: 19, application: { adminAccess: false } });
+  });
+
+  test('kept or migrated, an application reads the same', async () => {
+    const version = fc.constantFrom(6, 9, 10, 12, 14, 16, 18);
+    const older = fc.record(
+      {
+        version,
+        containerEngine: fc.record({ name: fc.constantFrom('moby', 'containerd') }),
+        kubernetes: fc.record(
+          { port: fc.integer({ min: 1, max: 65_535 }), enabled: fc.boolean() },
+          { requiredKeys: [] },
+        ),
+        images: fc.record({ showAll: fc.boolean() }),
+        portForwarding: fc.record({ includeKubernetesServices: fc.boolean() }),
+      },
+      { requiredKeys: ['version'] },
+    );
+    await fc.assert(
+      fc.asyncProperty(older, fc.constantFrom(...PARTS), async (document, part) => {
+        const kept = (await select(document, { part, keepVersion: true })).settings;
+        const moved = (await select(document, { part })).settings;
+        const read = (settings: JsonObject) =>
+          leaves(migrate(settings, { platform: 'linux', locked: part === 'locked', partial: true }));
+        expect(read(moved)).toEqual(read(kept));
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
+
+describe('secrets', () => {
+  const PASSWORD = 'experimental.virtualMachine.proxy.password';
+  const proxy = (password: JsonValue) => ({ experimental: { virtualMachine: { proxy: { password } } } });
+
+  test('a literal one is written, and said', async () => {
+    const { settings, warnings, secret } = await select(proxy('hush'), { platform: 'win32' });
+    expect(leafAt(settings, PASSWORD)).toBe('hush');
+    expect(warnings).toEqual([`${PASSWORD} is written in plain text: whoever can read the profile can read it.`]);
+    expect(secret).toBe(true);
+    expect(await select(proxy(''), { platform: 'win32' })).toMatchObject({ warnings: [], secret: false });
+    expect(await select(proxy('hush'), { except: ['experimental'] })).toMatchObject({ secret: false });
+  });
+
+  test.each([
+    [{ fromEnv: 'PROXY\u001b[31m' }, 'the environment variable "PROXY\\u001b[31m"'],
+    [{ fromFile: './secret' }, 'the file "./secret"'],
+  ])('%j is never looked up', async (reference, from) => {
+    const settings = { ...proxy(reference), images: { showAll: false } };
+    for (const document of [settings, profile({ version: 19, ...settings })]) {
+      const selected = await select(document, { platform: 'win32' });
+      expect(selected).toEqual({
+        settings: { version: 19, images: { showAll: false } },
+        warnings: [`${PASSWORD} comes from ${from} and was left out: a profile would hold it in plain text.`],
+        notes: [],
+        secret: false,
+      });
+      expect((await select(document, { platform: 'win32', except: [PASSWORD] })).warnings).toEqual([]);
+    }
+  });
+
+  test('of settings in force stay where they are', async () => {
+    const input = await settingsInForce({ version: 19, ...proxy('hush') }, 'win32');
+    const selected = await selectSettings(input, { ...EVERYTHING, inForce: true, only: [PASSWORD] });
+    expect(selected.settings).toEqual({ version: 19 });
+    expect(selected.warnings[0]).toBe(
+      `${PASSWORD} is a secret and was left out; give it with --input or --body to write it.`,
+    );
+  });
+});
+
+describe('settings in force', () => {
+  const live = {
+    version: 19,
+    WSL: { integrations: { Ubuntu: true } },
+    diagnostics: { mutedChecks: {}, showMuted: true },
+    application: { extensions: { installed: { 'a/b': 'latest' } } },
+  };
+  const inForce = async (choice: Partial<Selection> = {}, settings: JsonObject = live) =>
+    selectSettings(await settingsInForce(settings, 'win32'), {
+      ...EVERYTHING,
+      platform: 'win32',
+      inForce: true,
+      ...choice,
+    });
+
+  test('what describes one computer is left out, and said where it says something', async () => {
+    expect(await inForce()).toEqual({
+      settings: { version: 19, diagnostics: { showMuted: true } },
+      warnings: [
+        'application.extensions.installed describes this computer and was left out; --only application.extensions.installed writes it.',
+        'WSL.integrations describes this computer and was left out; --only WSL.integrations writes it.',
+      ],
+      notes: [],
+      secret: false,
+    });
+  });
+
+  test('unless it is asked for by its own name', async () => {
+    expect((await inForce({ only: ['WSL.integrations'] })).settings).toEqual({ version: 19, WSL: live.WSL });
+    expect((await inForce({ only: ['WSL'] })).settings).toEqual({ version: 19 });
+    expect((await inForce({ except: ['WSL', 'application'] })).warnings).toEqual([]);
+  });
+
+  test('of an older application: what ended there is not worth a word', async () => {
+    const { settings, warnings } = await inForce(
+      {},
+      {
+        version: 10,
+        virtualMachine: { hostResolver: true },
+        kubernetes: { WSLIntegrations: { a: true } },
+        images: { showAll: false },
+      },
+    );
+    expect(settings).toMatchObject({ version: 19, images: { showAll: false } });
+    expect(warnings.filter((line) => line.includes('hostResolver'))).toEqual([]);
+  });
+
+  test('of a later application keep its version', async () => {
+    const { settings, warnings } = await inForce({}, { version: 20, images: { showAll: false, shape: 'round' } });
+    expect(settings).toEqual({ version: 20, images: { showAll: false } });
+    expect(warnings).toHaveLength(2);
+  });
+});
+
+describe('what the application would refuse', () => {
+  const refusals = async (settings: object, choice: Partial<Selection>) =>
+    (await select(settings, choice)).warnings.filter((line) => line.includes('would refuse'));
+
+  test('a setting that its system does not have', async () => {
+    const settings = { virtualMachine: { memoryInGB: 8 }, images: { showAll: true } };
+    expect(await refusals(settings, { platform: 'win32' })).toEqual([
+      'the application on Windows would refuse this profile: p:1:33: "virtualMachine.memoryInGB" can be changed on macOS and Linux only (/virtualMachine/memoryInGB)',
+    ]);
+    expect(await refusals(settings, { platform: 'darwin' })).toEqual([]);
+    expect(await refusals(settings, { platform: 'win32', except: ['virtualMachine'] })).toEqual([]);
+  });
+
+  test('values that do not go together are judged by what is chosen', async () => {
+    const settings = { virtualMachine: { type: 'qemu', mount: { type: '9p' } } };
+    expect(await refusals(settings, { platform: 'darwin' })).toEqual([]);
+    expect(await refusals(settings, { platform: 'darwin', except: ['virtualMachine.type'] })).toEqual([
+      expect.stringMatching(/^the application on macOS would refuse this profile where nothing else is set: .*mount/),
+    ]);
+  });
+
+  test('a cluster version that is none', async () => {
+    expect(await refusals({ kubernetes: { version: 'NattyBo' } }, {})).toEqual([
+      expect.stringContaining('Kubernetes version "NattyBo" not found'),
+    ]);
+  });
+
+  test('by the names of an older version', async () => {
+    const settings = { version: 4, kubernetes: { memoryInGB: 8 } };
+    for (const keepVersion of [true, false]) {
+      expect(await refusals(settings, { platform: 'win32', keepVersion, part: 'defaults' })).toEqual([
+        expect.stringContaining(
+          'p:1:41: "virtualMachine.memoryInGB" can be changed on macOS and Linux only (/kubernetes/memoryInGB)',
+        ),
+      ]);
+    }
+  });
+});
+
+test.each(PLATFORMS)('valid settings of %s go through as they are, without a warning', async (platform) => {
+  await fc.assert(
+    fc.asyncProperty(payloadArbitrary(platform), async (payload) => {
+      const { settings, warnings, secret } = await select(payload, { platform });
+      expect(leaves(canonicalise(settings))).toEqual(
+        leaves(canonicalise({ version: 19, ...withoutEmptySections(payload) })),
+      );
+      expect(warnings.filter((line) => !line.includes('in plain text'))).toEqual([]);
+      expect(warnings.length).toBe(secret ? 1 : 0);
+    }),
+    { numRuns: 60 },
+  );
+});
+
+function withoutEmptySections(settings: JsonObject): JsonObject {
+  return Object.fromEntries(
+    Object.entries(settings).filter(([, value]) => !isObject(value) || Object.keys(value).length > 0),
+  );
+}
