@@ -7,6 +7,23 @@ import type { System } from './system.ts';
  * @param by `registry`: the names are looked for before anything is migrated.
  */
 export function absence(place: Place | Section, { index }: System, by: 'written' | 'registry'): string {
+  const told = TOLD[by];
+  let reasons = told.get(place);
+  if (!reasons) {
+    reasons = [];
+    told.set(place, reasons);
+  }
+  const known = reasons[index];
+  if (known !== undefined) return known;
+  const reason = reasonOf(place, index, by);
+  reasons[index] = reason;
+  return reason;
+}
+
+/** Places are few and fixed; profiles to check may be thousands. */
+const TOLD = { written: new Map<Place | Section, string[]>(), registry: new Map<Place | Section, string[]>() };
+
+function reasonOf(place: Place | Section, index: number, by: 'written' | 'registry'): string {
   if (index < place.first) return beginning(place, index);
   const next = 'type' in place ? later(place, index) : undefined;
   if (!next) {

@@ -41,15 +41,30 @@ export interface Notes {
 }
 
 export function notesOf(part: Part): Notes {
-  const known = new Map<string, CheckFinding>();
+  // By reason first: there are few, and mostly the same text each time, which is compared without being read.
+  const known = new Map<string, Map<string, CheckFinding>>();
+  const keys = new WeakMap<readonly string[], string>();
+  const keyOf = (names: readonly string[]) => {
+    let key = keys.get(names);
+    if (key === undefined) {
+      key = names.join('\n');
+      keys.set(names, key);
+    }
+    return key;
+  };
   return {
     note(effect, names, reason, suggestion) {
-      const path = names.reduce(entryPath, '');
-      const key = `${effect} ${path} ${reason}`;
-      let finding = known.get(key);
+      let alike = known.get(reason);
+      if (!alike) {
+        alike = new Map();
+        known.set(reason, alike);
+      }
+      const place = keyOf(names);
+      let finding = alike.get(place);
       if (!finding) {
+        const path = names.reduce(entryPath, '');
         finding = { part, path, names, effect, reason, ...(suggestion === undefined ? {} : { suggestion }) };
-        known.set(key, finding);
+        alike.set(place, finding);
       }
       return finding;
     },

@@ -10,10 +10,10 @@ import { type CheckFinding, type Effect, type Notes, notesOf } from './finding.t
 import { type Holding, holdingOf } from './holding.ts';
 import { lockedVersionReason, unusableVersionReason } from './kubernetes.ts';
 import { additions, replacements } from './migration-effects.ts';
-import { type Entry, type Reading, readExactly } from './reading.ts';
+import { entriesOf, type Reading, readExactly } from './reading.ts';
 import { readRegistry } from './registry-reading.ts';
 import type { System } from './system.ts';
-import { judgeValue } from './values.ts';
+import { judgeValue, type Values } from './values.ts';
 import { versionFault } from './version.ts';
 
 const VERSION = ['version'];
@@ -170,8 +170,8 @@ function judge(
 ): void {
   const { system } = check;
   reportUnknown(check, reading, written);
-  const values = new Map<SettingPath, JsonValue>();
-  const right: Entry[] = [];
+  const values = (path: SettingPath) =>
+    entriesOf(reading, path).find(({ place, fault }) => fault === undefined && isThere(place, system.index))?.value;
   for (const entry of reading.entries) {
     const { place, fault, names, value } = entry;
     if (!isThere(place, system.index)) {
@@ -179,15 +179,10 @@ function judge(
     } else if (fault) {
       // A property list has no null, and its absence is told already.
       if (value !== null || system.platform === 'linux') report(check, fault.effect, written(names), fault.reason);
-    } else if ('type' in place && place.field) {
-      values.set(place.field.path, value);
-      right.push(entry);
-    }
-  }
-  for (const { place, names, value } of right) {
-    if (!('type' in place) || !place.field) continue;
-    for (const { effect, reason, suggestion, entry } of judgeValue(place.field, value, values, system)) {
-      report(check, effect, written(entry === undefined ? names : [...names, entry]), reason, suggestion);
+    } else if ('field' in place && place.field) {
+      for (const { effect, reason, suggestion, entry: key } of judgeValue(entry, place.field, values, system)) {
+        report(check, effect, written(key === undefined ? names : [...names, key]), reason, suggestion);
+      }
     }
   }
   reportKubernetes(check, values, document);
@@ -201,8 +196,8 @@ function reportUnknown(
   for (const { names, reason, suggestion } of unknown) report(check, 'ignored', written(names), reason, suggestion);
 }
 
-function reportKubernetes(check: PartCheck, values: ReadonlyMap<SettingPath, JsonValue>, document: JsonObject): void {
-  const version = values.get('kubernetes.version');
+function reportKubernetes(check: PartCheck, values: Values, document: JsonObject): void {
+  const version = values('kubernetes.version');
   if (typeof version !== 'string') return;
   const names = ['kubernetes', 'version'];
   if (check.part === 'defaults') {

@@ -1,5 +1,5 @@
 import type { JsonValue } from '../../src/json.ts';
-import { PLATFORMS, type Platform } from '../../src/settings/field.ts';
+import { PLATFORM_NAMES, PLATFORMS, type Platform } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { defaultIn, RELEASES, type Release } from '../../src/settings/releases.ts';
 import type { SettingPath } from '../../src/settings/settings.gen.ts';
@@ -13,6 +13,8 @@ export interface System {
   platform: Platform;
   /** Built-in defaults by the paths of today, on the newest systems; settings that the release lacks have none. */
   defaults: ReadonlyMap<SettingPath, JsonValue>;
+  /** Why a setting cannot be anything but its default here; settings of this platform have no entry. */
+  elsewhere: ReadonlyMap<SettingPath, string>;
 }
 
 /**
@@ -32,12 +34,22 @@ export function systemOf(index: number, platform: Platform): System | undefined 
 }
 
 function systemsOn(platform: Platform): System[] {
-  return RELEASES.map((release, index) => ({
-    index,
-    release,
-    platform,
-    defaults: defaultsIn(release, index, platform),
-  }));
+  return RELEASES.map((release, index) => {
+    const defaults = defaultsIn(release, index, platform);
+    return { index, release, platform, defaults, elsewhere: elsewhere(defaults, platform) };
+  });
+}
+
+function elsewhere(defaults: ReadonlyMap<SettingPath, JsonValue>, platform: Platform): Map<SettingPath, string> {
+  const reasons = new Map<SettingPath, string>();
+  for (const { path, platforms } of FIELDS) {
+    const value = defaults.get(path);
+    if (platforms.includes(platform) || value === undefined) continue;
+    const names = platforms.map((each) => PLATFORM_NAMES[each]).join(' and ');
+    const passes = typeof value === 'object' ? 'the default' : JSON.stringify(value);
+    reasons.set(path, `${names} only; nothing but ${passes} passes elsewhere`);
+  }
+  return reasons;
 }
 
 function defaultsIn(release: Release, index: number, platform: Platform): ReadonlyMap<SettingPath, JsonValue> {

@@ -1,7 +1,7 @@
-import { isObject, type JsonValue } from '../../src/json.ts';
+import type { JsonValue } from '../../src/json.ts';
 import { parseByteSize } from '../../src/settings/byte-size.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
-import { type Field, PLATFORM_NAMES, type Platform } from '../../src/settings/field.ts';
+import type { Field, Platform } from '../../src/settings/field.ts';
 import type { Problem, ValidateContext } from '../../src/settings/issue.ts';
 import { nearest } from '../../src/settings/nearest.ts';
 import { equal } from '../../src/settings/own.ts';
@@ -10,20 +10,11 @@ import { ninePOption } from '../../src/settings/rules/machine.ts';
 import type { RuleInput } from '../../src/settings/rules/rule.ts';
 import { expectedValue, valueProblems } from '../../src/settings/rules/value.ts';
 import type { SettingPath } from '../../src/settings/settings.gen.ts';
-import type { Effect } from './finding.ts';
+import type { Entry, Judgement } from './reading.ts';
 import type { System } from './system.ts';
 
-/** What a release makes of the value of a setting. */
-export interface Judgement {
-  effect: Effect;
-  reason: string;
-  suggestion?: string;
-  /** Key of the entry of a map, or index of the item of a list. */
-  entry?: string;
-}
-
-/** The settings that a profile has for one release, by the paths of today, in the types that they must have. */
-export type Values = ReadonlyMap<SettingPath, JsonValue>;
+/** The value that a profile has for a setting of today in one release; none where it lacks the setting or the type is wrong. */
+export type Values = (path: SettingPath) => JsonValue | undefined;
 
 const DISK = 'experimental.virtualMachine.diskSize';
 const STRATEGY = 'application.pathManagementStrategy';
@@ -37,21 +28,27 @@ const MOST_QUOTED = 60;
  * that `notset` was a path strategy before 1.9; for everything else (the values of other closed lists, bounds,
  * rules between settings) the rules of the newest release stand in.
  */
-export function judgeValue(field: Field, desired: JsonValue, values: Values, system: System): Judgement[] {
-  const current = system.defaults.get(field.path) ?? null;
-  const changed = !equal(desired, current);
-  if (!field.platforms.includes(system.platform)) return changed ? [otherPlatform(field, current)] : [];
-  if (field.path === 'kubernetes.version') return [];
-  if (field.path === 'containerEngine.name' && desired === 'docker') return [STORED_AS_WRITTEN];
-  if (field.path === STRATEGY && desired === 'notset' && current === 'notset') return [];
-  if (typeof desired === 'boolean' && !RULES[field.path]) return [];
-  const input = ruleInput(field, desired, current, changed, values, system);
-  const frozen = field.path.startsWith('experimental.virtualMachine.mount.9p.') ? ninePOption(input) : [];
-  if (frozen.length > 0) return frozen.map((problem) => judgementOf(problem, field, desired));
-  const own = ownJudgements(field, desired, current);
-  if (own.length > 0 || field.path === DISK) return own;
-  return (RULES[field.path]?.(input) ?? []).map((problem) => judgementOf(problem, field, desired));
+export function judgeValue(entry: Entry, field: Field, values: Values, system: System): readonly Judgement[] {
+  const { path } = field;
+  const { value } = entry;
+  const current = system.defaults.get(path) ?? null;
+  const elsewhere = system.elsewhere.get(path);
+  if (elsewhere !== undefined) return equal(value, current) ? NONE : [{ effect: 'refused', reason: elsewhere }];
+  if (path === 'kubernetes.version') return NONE;
+  if (path === STRATEGY && value === 'notset' && current === 'notset') return NONE;
+  const rule = RULES[path];
+  const option = path.startsWith(NINE_P);
+  if (!rule && !option) return ownJudgements(entry, field);
+  const input = ruleInput(field, value, current, values, system);
+  const frozen = option ? ninePOption(input) : [];
+  if (frozen.length > 0) return frozen.map((problem) => judgementOf(problem, field, value));
+  const own = ownJudgements(entry, field);
+  if (own.length > 0 || !rule || path === DISK) return own;
+  return rule(input).map((problem) => judgementOf(problem, field, value));
 }
+
+const NONE: readonly Judgement[] = [];
+const NINE_P = 'experimental.virtualMachine.mount.9p.';
 
 const STORED_AS_WRITTEN: Judgement = {
   effect: 'ignored',
@@ -59,32 +56,33 @@ const STORED_AS_WRITTEN: Judgement = {
   suggestion: 'moby',
 };
 
-function otherPlatform(field: Field, value: JsonValue): Judgement {
-  const platforms = field.platforms.map((platform) => PLATFORM_NAMES[platform]).join(' and ');
-  const passes =
-    isObject(value) || Array.isArray(value) ? 'nothing but the default' : `nothing but ${JSON.stringify(value)}`;
-  return { effect: 'refused', reason: `${platforms} only; ${passes} passes elsewhere` };
+function ownJudgements(entry: Entry, field: Field): readonly Judgement[] {
+  entry.judged ??= wrongByItself(field, entry.value);
+  return entry.judged;
 }
 
 /** What is wrong with the value alone. A fraction passes for a number, as it does in every release. */
-function ownJudgements(field: Field, desired: JsonValue, current: JsonValue): Judgement[] {
-  if (field.type === 'integer' && typeof desired === 'number') {
-    const inRange = desired >= (field.min ?? desired) && desired <= (field.max ?? desired);
-    return inRange ? [] : [{ effect: 'refused', reason: `it cannot be ${desired}; expected ${expectedValue(field)}` }];
+function wrongByItself(field: Field, value: JsonValue): readonly Judgement[] {
+  if (typeof value === 'boolean') return NONE;
+  if (field.type === 'integer' && typeof value === 'number') {
+    const inRange = value >= (field.min ?? value) && value <= (field.max ?? value);
+    return inRange ? NONE : [{ effect: 'refused', reason: `it cannot be ${value}; expected ${expectedValue(field)}` }];
   }
-  if (field.path === DISK && typeof desired === 'string') return diskJudgements(field, desired, current);
-  return valueProblems(field, desired).map((problem) => judgementOf(problem, field, desired));
+  if (field.path === 'containerEngine.name' && value === 'docker') return [STORED_AS_WRITTEN];
+  if (field.path === DISK && typeof value === 'string') return diskJudgements(field, value);
+  return valueProblems(field, value).map((problem) => judgementOf(problem, field, value));
 }
 
-function diskJudgements(field: Field, desired: string, current: JsonValue): Judgement[] {
+/** The default has been the same since there is the setting. */
+function diskJudgements(field: Field, desired: string): readonly Judgement[] {
   // An upper-case I counts as decimal (settings facts, 3.5.1).
   const bytes = parseByteSize(desired) === undefined ? undefined : parseByteSize(desired.replace(/I([bB])$/, '$1'));
   if (bytes === undefined) {
     return [{ effect: 'refused', reason: `it cannot be ${quoted(desired)}; expected ${expectedValue(field)}` }];
   }
-  const least = typeof current === 'string' ? (parseByteSize(current) ?? 0) : 0;
-  if (bytes >= least) return [];
-  return [{ effect: 'refused', reason: `a profile cannot ask for less than the default, ${quoted(String(current))}` }];
+  const least = String(field.default);
+  if (bytes >= (parseByteSize(least) ?? 0)) return NONE;
+  return [{ effect: 'refused', reason: `a profile cannot ask for less than the default, ${quoted(least)}` }];
 }
 
 function judgementOf({ code, message, expected, entry }: Problem, field: Field, desired: JsonValue): Judgement {
@@ -110,7 +108,6 @@ function ruleInput(
   field: Field,
   desired: JsonValue,
   current: JsonValue,
-  changed: boolean,
   values: Values,
   { platform, defaults }: System,
 ): RuleInput {
@@ -118,9 +115,9 @@ function ruleInput(
     field,
     desired,
     current,
-    changed,
-    changes: (path) => values.has(path) && !equal(values.get(path), defaults.get(path)),
-    result: (path) => values.get(path) ?? defaults.get(path),
+    changed: !equal(desired, current),
+    changes: (path) => values(path) !== undefined && !equal(values(path), defaults.get(path)),
+    result: (path) => values(path) ?? defaults.get(path),
     context: CONTEXTS[platform],
   };
 }

@@ -23,7 +23,9 @@ export function copyOf(value: JsonValue): JsonValue {
 }
 
 export function copyOfObject(object: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(object).map(([name, value]) => [name, copyOf(value)]));
+  const copy: JsonObject = {};
+  for (const name of Object.keys(object)) put(copy, name, copyOf(object[name] ?? null));
+  return copy;
 }
 
 /** Deep equality of JSON values; the order of members does not count. */
