@@ -105,6 +105,12 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/api.ts')).api,
   },
   {
+    name: 'image',
+    summary: 'Guest images for virtual machines',
+    group: 'control',
+    load: async () => (await import('./commands/image.ts')).image,
+  },
+  {
     name: 'snapshot',
     summary: 'Save the whole desktop, and go back to it',
     group: 'control',
@@ -121,6 +127,12 @@ export const COMMANDS: readonly CommandEntry[] = [
     summary: 'Write a deployment profile for macOS or Windows',
     group: 'control',
     load: async () => (await import('./commands/create-profile.ts')).createProfile,
+  },
+  {
+    name: 'import-profile',
+    summary: 'Make a profile of deployment profiles',
+    group: 'control',
+    load: async () => (await import('./commands/import-profile.ts')).importProfile,
   },
   {
     name: 'profile',

@@ -80,6 +80,11 @@ const TABLE: readonly Rule[] = [
     because: 'it edits files of a user and knows nothing of what runs',
   },
   {
+    module: 'src/guest-images/',
+    may: ['src/guest-images/', 'src/storage/', 'src/process/', 'src/settings/'],
+    because: 'an image is files with sums; which machine is made from it does not matter',
+  },
+  {
     module: 'src/drivers/driver.ts',
     may: [],
     types: ['src/settings/'],
@@ -171,6 +176,7 @@ const TABLE: readonly Rule[] = [
     may: [
       'cli/',
       'src/client/',
+      'src/guest-images/',
       'src/host-integration/',
       'src/policies/',
       'src/settings/',

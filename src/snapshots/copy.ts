@@ -7,6 +7,7 @@ import { removeRecord, writeRecord } from '../process/daemon-record.ts';
 import { realPace } from '../process/pace.ts';
 import { run } from '../process/run.ts';
 import { ioError } from '../storage/io-error.ts';
+import { sizeText } from '../storage/size.ts';
 import { usage } from './tree.ts';
 
 /** Terabytes take their time; the caller's signal ends it earlier. */
@@ -75,18 +76,6 @@ export async function checkSpace(tops: readonly string[], directory: string): Pr
     'ERR_SNAPSHOT',
     `there is not enough space: the copy needs ${sizeText(needed + MARGIN)}, and ${sizeText(free)} is free in ${directory}`,
   );
-}
-
-/** `1.2 GiB` */
-export function sizeText(bytes: number): string {
-  const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
-  let size = bytes;
-  let unit = 0;
-  while (size >= 1024 && unit < units.length - 1) {
-    size /= 1024;
-    unit += 1;
-  }
-  return `${unit === 0 ? size : size.toFixed(1)} ${units[unit]}`;
 }
 
 /** Tried out with a small file, because no file system tells. */

@@ -23,12 +23,15 @@ export function ownPlaces(here: Places, cache: boolean): OwnPlace[] {
     place(here.state, isState),
     place(here.extensions, isExtension),
     place(here.logs, isLog),
-    // Nothing is downloaded by the present drivers: in a directory of somebody nothing can be ours.
-    ...(cache ? [place(here.cache, () => false)] : []),
+    ...(cache ? [place(here.cache, (name) => name === 'downloads')] : []),
     place(here.config, isConfig),
     place(
       here.data,
-      (name) => name === basename(here.connectionFile) || name === 'backend.lock' || name === 'snapshots',
+      (name) =>
+        name === basename(here.connectionFile) ||
+        name === 'backend.lock' ||
+        name === 'snapshots' ||
+        name === basename(here.guestImages),
     ),
     ...(here.dropIn === undefined ? [] : [{ path: dirname(here.bin) }]),
   ];

@@ -32,6 +32,8 @@ export interface Places {
   backendLock: string;
   snapshots: string;
   extensions: string;
+  /** Images that virtual machines boot. */
+  guestImages: string;
   /** Programs of ours for the PATH of a user. */
   bin: string;
   /** In drop-in mode: says that the directories are ours to use. */
@@ -79,6 +81,7 @@ export function places(env: Environment, platform: Platform, homedir: string): P
     backendLock: join(bases.data, 'backend.lock'),
     snapshots: join(bases.data, 'snapshots'),
     extensions: join(bases.data, 'extensions'),
+    guestImages: join(bases.data, 'guest-images'),
     bin: bases.bin ?? join(bases.data, 'bin'),
     ...(dropIn || bases.foreignData === undefined
       ? {}

@@ -4,12 +4,13 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { run } from '../../src/process/run.ts';
 import { findSnapshot, readCatalogue, sweep } from '../../src/snapshots/catalogue.ts';
-import { checkSpace, copyTree, sizeText } from '../../src/snapshots/copy.ts';
+import { checkSpace, copyTree } from '../../src/snapshots/copy.ts';
 import { formatCreated, instantOf } from '../../src/snapshots/created.ts';
 import { createDraft } from '../../src/snapshots/draft.ts';
 import { readManifest, verify, verifyShape } from '../../src/snapshots/manifest.ts';
 import { checkName, checkUnique, quoted } from '../../src/snapshots/name.ts';
 import { usage } from '../../src/snapshots/tree.ts';
+import { sizeText } from '../../src/storage/size.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const never = new AbortController().signal;

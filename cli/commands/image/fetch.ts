@@ -1,0 +1,69 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { RdError } from '../../../src/errors.ts';
+import { sizeText } from '../../../src/storage/size.ts';
+import { usage } from '../../arguments.ts';
+import { defineCommand, type Io } from '../../command.ts';
+import { downloads, imageRecord, ownImages, shortDigest } from '../../image-store.ts';
+import { OUTPUT_FLAG } from '../../views/choose.ts';
+
+export const imageFetch = defineCommand({
+  name: 'image fetch',
+  summary: 'Get a guest image from an address',
+  usage: 'URL --sha256 SUM',
+  description: `Downloads a file that \`rdctl image save\` wrote. A download that breaks off goes on where it was, also in another run.
+A file with another sum is deleted; nothing of it is used.
+-o json prints {digest, name, architecture, created, bytes, directory}.`,
+  flags: {
+    sha256: { type: 'string', summary: 'Sum of the file, as its publisher gives it', placeholder: 'SUM' },
+    output: OUTPUT_FLAG,
+  },
+  classic: false,
+  async run({ flags, args, io }) {
+    const [url, ...more] = args;
+    if (url === undefined || more.length > 0) throw usage('image fetch takes one address');
+    const sha256 = flags.sha256?.toLowerCase().replace(/^sha256:/, '') ?? '';
+    if (!/^[0-9a-f]{64}$/.test(sha256)) {
+      throw usage('image fetch needs --sha256 with the 64 hexadecimal digits of the file');
+    }
+    if (!/^https?:\/\/[^\s@]+$/.test(url)) {
+      throw new RdError('ERR_USAGE', 'an image is fetched from an address that begins with https:// or http://', {
+        advice: 'Addresses with a user and a password are not taken.',
+      });
+    }
+    const { download } = await import('../../../src/guest-images/download.ts');
+    const { addArchive } = await import('../../../src/guest-images/archive.ts');
+    const progress = downloadProgress(io);
+    const file = await download({
+      url,
+      sha256,
+      directory: downloads(io),
+      fetch,
+      onProgress: progress.show,
+      sleep: async (ms, signal) => void (await delay(ms, undefined, { signal })),
+      signal: io.signal,
+    }).finally(progress.end);
+    const image = await addArchive(file.path, ownImages(io), io.signal);
+    await file.discard();
+    if (flags.output === 'json') io.out(`${JSON.stringify(imageRecord(image), null, 2)}\n`);
+    else io.out(`${shortDigest(image)}  ${image.name}\n`);
+    return 0;
+  },
+});
+
+/** One line on a terminal, nothing elsewhere. */
+function downloadProgress(io: Io) {
+  let shown = '';
+  return {
+    show(bytes: number, total: number | undefined): void {
+      if (!io.progress) return;
+      const share = total === undefined || total === 0 ? '' : `, ${Math.floor((bytes / total) * 100)}%`;
+      const text = `${sizeText(bytes)}${share}`;
+      if (text === shown) return;
+      shown = text;
+      io.err(`\r\u001b[2K${text}`);
+    },
+    end(): void {
+      if (shown !== '') io.err('\r\u001b[2K');
+    },
+  };
+}

@@ -1,0 +1,27 @@
+import { resolve } from 'node:path';
+import { usage } from '../../arguments.ts';
+import { defineCommand } from '../../command.ts';
+import { ownImages } from '../../image-store.ts';
+
+export const imageSave = defineCommand({
+  name: 'image save',
+  summary: 'Write a guest image to a file',
+  usage: 'IMAGE --out-file FILE',
+  description: `Writes a tar archive that \`rdctl image fetch\` takes, and prints its sum for --sha256. The same image always gives the same
+file.`,
+  flags: { 'out-file': { type: 'string', summary: 'The file to write', placeholder: 'FILE' } },
+  classic: false,
+  async run({ flags, args, io }) {
+    const [wanted, ...more] = args;
+    if (wanted === undefined || more.length > 0) throw usage('image save takes one image');
+    const name = flags['out-file'];
+    if (!name) throw usage('image save needs --out-file FILE');
+    const store = ownImages(io);
+    const image = await store.find(wanted);
+    await store.verify(image, io.signal);
+    const { saveArchive } = await import('../../../src/guest-images/archive.ts');
+    const sha256 = await saveArchive(image, resolve(io.cwd, name), io.signal);
+    io.out(`sha256:${sha256}\n`);
+    return 0;
+  },
+});

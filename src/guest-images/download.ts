@@ -1,0 +1,217 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { open, readFile, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { RdError } from '../errors.ts';
+import { isObject } from '../json.ts';
+import { writeFileAtomic } from '../storage/atomic-file.ts';
+import { makeDirectory } from '../storage/directory.ts';
+import { ioError } from '../storage/io-error.ts';
+
+export interface DownloadInput {
+  url: string;
+  /** Of the whole file, 64 lower-case hexadecimal digits. */
+  sha256: string;
+  /** Where unfinished downloads are kept, named by their sum. */
+  directory: string;
+  fetch: (url: string, init: RequestInit) => Promise<Response>;
+  /** Bytes that are there, and how many there will be, where the server says. */
+  onProgress?(bytes: number, total: number | undefined): void;
+  sleep(ms: number, signal: AbortSignal): Promise<void>;
+  /** A server that sends nothing for so long has gone. */
+  stallMs?: number;
+  signal: AbortSignal;
+}
+
+/** A download that is finished and right. */
+export interface Download {
+  path: string;
+  bytes: number;
+  /** Deletes it. */
+  discard(): Promise<void>;
+}
+
+const STALL_MS = 60_000;
+/** Tries that bring nothing new before it is given up; one that brings bytes counts anew. */
+const TRIES = 4;
+const PAUSE_MS = 1_000;
+
+interface Resumable {
+  url: string;
+  /** What says whether the file on the server is still the same. */
+  mark?: string;
+}
+
+/**
+ * Fetches a file to the end, where an earlier attempt left off if the server can, and compares it with its sum.
+ * @throws RdError `ERR_CONNECTION` when the server cannot be reached or does not go on (what is there is kept for the next
+ *   attempt), `ERR_NOT_FOUND` for 404 and 410, `ERR_DRIVER_TERMINAL` for another sum (nothing is kept), `ERR_IO`, `ERR_CANCELLED`.
+ */
+export async function download(input: DownloadInput): Promise<Download> {
+  const { url, sha256, directory, signal } = input;
+  if (!/^[0-9a-f]{64}$/.test(sha256)) throw new RdError('ERR_USAGE', 'the sha256 is not 64 hexadecimal digits');
+  await makeDirectory(directory);
+  const path = join(directory, `${sha256}.part`);
+  const facts = join(directory, `${sha256}.json`);
+  const discard = async () => {
+    await Promise.all([path, facts].map((file) => rm(file, { force: true })));
+  };
+  for (let failures = 0; ; ) {
+    const before = await sizeOf(path);
+    try {
+      await attempt(input, path, facts);
+      break;
+    } catch (error) {
+      if (signal.aborted)
+        throw new RdError('ERR_CANCELLED', 'the download was cancelled; the next one goes on', { cause: error });
+      if (error instanceof RdError) throw error;
+      failures = (await sizeOf(path)) > before ? 1 : failures + 1;
+      if (failures >= TRIES) throw unreachable(url, error, await sizeOf(path));
+      await input.sleep(PAUSE_MS * 2 ** failures, signal);
+    }
+  }
+  const bytes = await sizeOf(path);
+  const found = await sumOf(path, signal);
+  if (found === sha256) return { path, bytes, discard };
+  await discard();
+  throw new RdError('ERR_DRIVER_TERMINAL', `${url} is another file than was asked for: its sha256 is ${found}`, {
+    advice: 'Nothing of it was kept. Compare the sum with the one that its publisher gives.',
+  });
+}
+
+async function attempt(
+  { url, sha256, fetch, onProgress, stallMs = STALL_MS, signal }: DownloadInput,
+  path: string,
+  facts: string,
+) {
+  const known = await resumable(facts, url);
+  const there = known?.mark === undefined ? 0 : await sizeOf(path);
+  const stalled = new AbortController();
+  let timer = setTimeout(() => stalled.abort(), stallMs);
+  const alive = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => stalled.abort(), stallMs);
+  };
+  try {
+    const response = await fetch(url, {
+      signal: AbortSignal.any([signal, stalled.signal]),
+      // A coded body would be counted in other bytes than the file has.
+      headers: {
+        'accept-encoding': 'identity',
+        ...(there > 0 && known?.mark !== undefined ? { range: `bytes=${there}-`, 'if-range': known.mark } : {}),
+      },
+    });
+    // All of it is there already, or more than that.
+    if (response.status === 416 && there > 0) {
+      await response.body?.cancel();
+      if ((await sumOf(path, signal)) === sha256) return;
+      await rm(path, { force: true });
+      throw new Error('what was there of it did not fit');
+    }
+    const goesOn = response.status === 206 && startOf(response) === there;
+    if (!goesOn && response.status !== 200) {
+      await response.body?.cancel();
+      throw refused(url, response.status);
+    }
+    const mark = response.headers.get('etag') ?? response.headers.get('last-modified') ?? undefined;
+    // A weak mark says "about the same", which is not enough to put two halves together.
+    await writeFileAtomic(
+      facts,
+      JSON.stringify({ url, ...(mark === undefined || mark.startsWith('W/') ? {} : { mark }) }),
+    );
+    await append(response, path, { from: goesOn ? there : 0, onProgress, alive });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function append(
+  response: Response,
+  path: string,
+  { from, onProgress, alive }: { from: number; onProgress: DownloadInput['onProgress']; alive: () => void },
+): Promise<void> {
+  const length = Number(response.headers.get('content-length') ?? Number.NaN);
+  const total = Number.isFinite(length) ? from + length : undefined;
+  let bytes = from;
+  const file = await open(path, from > 0 ? 'a' : 'w', 0o600).catch((cause: unknown) => {
+    throw ioError('write', path, cause);
+  });
+  try {
+    for await (const chunk of response.body ?? []) {
+      alive();
+      await file.appendFile(chunk).catch((cause: unknown) => {
+        throw ioError('write', path, cause);
+      });
+      bytes += chunk.length;
+      onProgress?.(bytes, total);
+    }
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  if (total !== undefined && bytes !== total) throw new Error(`the body ended after ${bytes} of ${total} bytes`);
+}
+
+function startOf(response: Response): number | undefined {
+  const start = /^bytes (\d+)-/.exec(response.headers.get('content-range') ?? '')?.[1];
+  return start === undefined ? undefined : Number(start);
+}
+
+function refused(url: string, status: number): Error {
+  if (status === 404 || status === 410) {
+    return new RdError('ERR_NOT_FOUND', `there is nothing at ${url} (HTTP ${status})`, {
+      advice: 'Check the address.',
+    });
+  }
+  // Tried again: a server that is overloaded says 503 for a while.
+  if (status >= 500 || status === 429) return new Error(`HTTP ${status}`);
+  return new RdError('ERR_CONNECTION', `${url} was refused with HTTP ${status}`, {
+    advice: 'Open the address in a browser to see what it wants; addresses with a login are not supported.',
+  });
+}
+
+async function resumable(file: string, url: string): Promise<Resumable | undefined> {
+  try {
+    const value: unknown = JSON.parse(await readFile(file, 'utf8'));
+    if (!isObject(value) || value.url !== url) return undefined;
+    return typeof value.mark === 'string' ? { url, mark: value.mark } : { url };
+  } catch {
+    return undefined;
+  }
+}
+
+async function sizeOf(path: string): Promise<number> {
+  return stat(path).then(
+    ({ size }) => size,
+    () => 0,
+  );
+}
+
+async function sumOf(path: string, signal: AbortSignal): Promise<string> {
+  const hash = createHash('sha256');
+  try {
+    await pipeline(createReadStream(path, { highWaterMark: 1 << 20 }), hash, { signal });
+  } catch (cause) {
+    if (signal.aborted)
+      throw new RdError('ERR_CANCELLED', 'the download was cancelled; the next one goes on', { cause });
+    throw ioError('read', path, cause);
+  }
+  return hash.digest('hex');
+}
+
+function unreachable(url: string, cause: unknown, bytes: number): RdError {
+  const reason = reasonOf(cause);
+  const kept = bytes > 0 ? ` ${bytes} bytes are kept, and the next attempt goes on there.` : '';
+  return new RdError('ERR_CONNECTION', `${url} could not be fetched: ${reason}`, {
+    cause,
+    advice: `Check the address and the network, and run the command again.${kept}`,
+  });
+}
+
+/** The reason that the system gives is below the word "fetch failed". */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.name === 'AbortError' || error.name === 'TimeoutError') return 'the server sent nothing for too long';
+  return error.cause instanceof Error && error.cause.message !== '' ? error.cause.message : error.message;
+}

@@ -1,0 +1,168 @@
+/**
+ * How a guest image is made of Debian. All of it is text that runs in the new root, or in the guest; what changes here makes
+ * other images, never another machine out of an existing one.
+ */
+
+/** The release that guests are. */
+export const SUITE = 'bookworm';
+export const IMAGE_NAME = 'debian-12';
+/** Size of the root disk. Everything that grows is on the data disk of the machine. */
+export const ROOT_BYTES = 3 * 1024 ** 3;
+
+/** Packages of a guest; `apparmor` is not among them, and the kernel is told so. */
+export const PACKAGES: readonly string[] = [
+  'systemd',
+  'systemd-sysv',
+  'udev',
+  'dbus',
+  'kmod',
+  'linux-image-cloud-amd64',
+  'initramfs-tools',
+  'openssh-server',
+  'docker.io',
+  'containerd',
+  'iptables',
+  'iproute2',
+  'ca-certificates',
+  'e2fsprogs',
+  'procps',
+  'sshfs',
+  // Root's own keys for registries and the data disk need nothing else.
+];
+
+/** Documentation and translations, which nobody reads in a guest. */
+export const LEFT_OUT: readonly string[] = ['/usr/share/doc/*', '/usr/share/man/*', '/usr/share/locale/*'];
+
+/** Where the guest finds what its host says at every boot. */
+export const FIRMWARE_FOLDER = 'opt/rdctl';
+/** Serial number of the data disk, which names it in the guest. */
+export const DATA_SERIAL = 'rdctl-data';
+/** Where the data disk is mounted in the guest. */
+export const DATA_MOUNT = '/var/lib/rdctl';
+
+/**
+ * Runs in the guest before everything that serves: takes keys and name from the firmware, and mounts the data disk. A disk with
+ * nothing on it is formatted; one with anything else is never touched.
+ */
+const BOOT_SCRIPT = `#!/bin/sh
+set -eu
+umask 077
+modprobe qemu_fw_cfg
+given=/sys/firmware/qemu_fw_cfg/by_name/${FIRMWARE_FOLDER}
+mkdir -p /root/.ssh
+cp "$given/authorized_key/raw" /root/.ssh/authorized_keys
+cp "$given/host_key/raw" /etc/ssh/ssh_host_ed25519_key
+hostname "$(cat "$given/hostname/raw")"
+data=/dev/disk/by-id/virtio-${DATA_SERIAL}
+[ -b "$data" ]
+if [ "$(blkid -o value -s TYPE "$data" || true)" = '' ] && [ "$(head -c 1048576 "$data" | tr -d '\\0' | wc -c)" -eq 0 ]; then
+  mke2fs -q -t ext4 -L ${DATA_SERIAL} -m 1 "$data"
+fi
+e2fsck -p "$data" || [ "$?" -le 2 ]
+mkdir -p ${DATA_MOUNT}
+mount -o noatime,discard "$data" ${DATA_MOUNT}
+`;
+
+const BOOT_UNIT = `[Unit]
+Description=Keys, name and data disk as the host gives them
+DefaultDependencies=no
+After=systemd-remount-fs.service systemd-udevd.service systemd-udev-trigger.service systemd-tmpfiles-setup-dev.service
+Wants=systemd-udevd.service systemd-udev-trigger.service
+Before=ssh.service basic.target
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStartPre=/bin/udevadm settle
+ExecStart=/usr/lib/rdctl/boot
+
+[Install]
+RequiredBy=ssh.service
+`;
+
+interface RootFile {
+  path: string;
+  mode: number;
+  text: string;
+}
+
+/** Files that are put into the root. */
+export const ROOT_FILES: readonly RootFile[] = [
+  { path: '/usr/lib/rdctl/boot', mode: 0o755, text: BOOT_SCRIPT },
+  { path: '/etc/systemd/system/rdctl-boot.service', mode: 0o644, text: BOOT_UNIT },
+  {
+    path: '/etc/systemd/network/10-host.network',
+    mode: 0o644,
+    // The bridges of the engines are Ethernet too, and have a kind.
+    text: '[Match]\nType=ether\nKind=!*\n\n[Network]\nDHCP=ipv4\nLinkLocalAddressing=no\n',
+  },
+  // The address at which QEMU's own network answers questions about names.
+  { path: '/etc/resolv.conf', mode: 0o644, text: 'nameserver 10.0.2.3\n' },
+  { path: '/etc/fstab', mode: 0o644, text: '/dev/vda / ext4 defaults,noatime 0 1\n' },
+  { path: '/etc/hostname', mode: 0o644, text: 'rdctl\n' },
+  { path: '/etc/hosts', mode: 0o644, text: '127.0.0.1 localhost\n::1 localhost ip6-localhost\n' },
+  { path: '/etc/machine-id', mode: 0o444, text: '' },
+  {
+    path: '/etc/ssh/sshd_config.d/rdctl.conf',
+    mode: 0o644,
+    text: [
+      'HostKey /etc/ssh/ssh_host_ed25519_key',
+      'PermitRootLogin prohibit-password',
+      'PasswordAuthentication no',
+      'KbdInteractiveAuthentication no',
+      'UsePAM no',
+      'UseDNS no',
+      'PrintMotd no',
+      'MaxSessions 200',
+      'MaxStartups 200',
+      'StreamLocalBindUnlink yes',
+      '',
+    ].join('\n'),
+  },
+  {
+    path: '/etc/udev/rules.d/40-rdctl.rules',
+    mode: 0o644,
+    text: 'SUBSYSTEM=="cpu", ACTION=="add", TEST=="online", ATTR{online}=="0", ATTR{online}="1"\n',
+  },
+  { path: '/etc/sysctl.d/40-rdctl.conf', mode: 0o644, text: 'net.ipv4.ip_forward=1\n' },
+];
+
+const ENABLED = ['systemd-networkd.service', 'ssh.service', 'rdctl-boot.service'];
+/** The service starts engines of its own, so that settings reach them. */
+const DISABLED = ['docker.service', 'docker.socket', 'containerd.service', 'ssh.socket'];
+const MASKED = [
+  'systemd-networkd-wait-online.service',
+  'apt-daily.timer',
+  'apt-daily-upgrade.timer',
+  'dpkg-db-backup.timer',
+  'e2scrub_all.timer',
+  'e2scrub_reap.service',
+  'getty@tty1.service',
+  'serial-getty@ttyS0.service',
+];
+
+/**
+ * Finishes the root and makes the disk of it. It runs where the new root belongs to root, in a user namespace too. Arguments: the
+ * root, the directory with the files to put in, and the directory for the results.
+ */
+export const FINISH_SCRIPT = `#!/bin/sh
+set -eu
+root=$1
+: "\${RDCTL_FILES:?}" "\${RDCTL_RESULTS:?}" "\${RDCTL_ROOT_BYTES:?}"
+rm -f "$root/etc/resolv.conf" "$root"/etc/ssh/ssh_host_*
+cp -R "$RDCTL_FILES/." "$root/"
+chown -R 0:0 "$root/usr/lib/rdctl" "$root/etc/systemd/system/rdctl-boot.service"
+for unit in ${ENABLED.join(' ')}; do systemctl --root="$root" --quiet enable "$unit"; done
+for unit in ${DISABLED.join(' ')}; do systemctl --root="$root" --quiet disable "$unit"; done
+for unit in ${MASKED.join(' ')}; do systemctl --root="$root" --quiet mask "$unit"; done
+cp "$root"/boot/vmlinuz-* "$RDCTL_RESULTS/vmlinuz"
+cp "$root"/boot/initrd.img-* "$RDCTL_RESULTS/initrd"
+rm -rf "$root"/boot/* "$root"/var/cache/apt/* "$root"/var/lib/apt/lists/* "$root"/var/log/*.log
+# What is mounted in the root (proc, sys, dev) does not show through a mount of its directory alone.
+bare="$RDCTL_RESULTS/bare"
+mkdir "$bare"
+mount --bind "$root" "$bare"
+trap 'umount "$bare" && rmdir "$bare"' EXIT
+truncate -s "$RDCTL_ROOT_BYTES" "$RDCTL_RESULTS/disk.raw"
+mke2fs -q -t ext4 -L rdctl-root -d "$bare" "$RDCTL_RESULTS/disk.raw"
+`;

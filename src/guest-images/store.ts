@@ -1,0 +1,216 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { RdError } from '../errors.ts';
+import { isObject } from '../json.ts';
+import { fileOperations, writeFileAtomic } from '../storage/atomic-file.ts';
+import { makeDirectory } from '../storage/directory.ts';
+import { ioError, systemCode } from '../storage/io-error.ts';
+import type { ProcessTable } from '../storage/process-identity.ts';
+import { processTable } from '../storage/process-identity.ts';
+import {
+  digestOf,
+  type GuestImage,
+  IMAGE_FILES,
+  type ImageFile,
+  type ImageManifest,
+  manifestText,
+  parseManifest,
+  type StoredFile,
+} from './image.ts';
+
+/** Name of the manifest in the directory of an image. */
+export const MANIFEST = 'manifest.json';
+const DRAFT = '.draft-';
+const GONE = '.gone-';
+const OWNER = 'owner.json';
+
+/** What a draft becomes an image with. */
+export type DraftFacts = Pick<ImageManifest, 'name' | 'architecture' | 'rootBytes'> & { created: string };
+
+/** A directory in which an image is put together. Exactly one of the two ends it. */
+export interface Draft {
+  readonly directory: string;
+  /** Sums the files up and puts the image in its place. One that is there already stays as it is. */
+  keep(facts: DraftFacts, names: Readonly<Record<ImageFile, string>>, signal: AbortSignal): Promise<GuestImage>;
+  /** The same for files that somebody has summed up before. `undefined`: a file has another sum, and nothing was kept. */
+  keepKnown(manifest: ImageManifest, signal: AbortSignal): Promise<GuestImage | undefined>;
+  discard(): Promise<void>;
+}
+
+/** The guest images of a home: one directory each, named by digest, complete or not there. */
+export interface ImageStore {
+  /** Newest first. Directories without a readable manifest are not images. */
+  list(): Promise<GuestImage[]>;
+  /**
+   * The image that a person means: a digest, the beginning of one (with or without `sha256:`, at least four digits) or a name, of
+   * which the newest counts.
+   * @throws RdError `ERR_NOT_FOUND` with what there is; `ERR_USAGE` where several begin so.
+   */
+  find(wanted: string): Promise<GuestImage>;
+  draft(): Promise<Draft>;
+  /** @throws RdError `ERR_IO`. The caller sees to it that no machine needs it. */
+  remove(image: GuestImage): Promise<void>;
+  /** Compares every file with its sum. @throws RdError `ERR_DRIVER_TERMINAL` naming the file that is damaged or missing. */
+  verify(image: GuestImage, signal: AbortSignal): Promise<void>;
+}
+
+/** @param root made when the first image comes. */
+export function imageStore(root: string, processes: ProcessTable = processTable): ImageStore {
+  async function entries(): Promise<string[]> {
+    return readdir(root).catch((error: unknown) => {
+      if (systemCode(error) === 'ENOENT') return [];
+      throw ioError('read', root, error);
+    });
+  }
+
+  async function read(entry: string): Promise<GuestImage | undefined> {
+    if (!/^sha256-[0-9a-f]{64}$/.test(entry)) return undefined;
+    const directory = join(root, entry);
+    const text = await readFile(join(directory, MANIFEST), 'utf8').catch(() => undefined);
+    const manifest = text === undefined ? undefined : parseManifest(text);
+    if (text === undefined || manifest === undefined || 'problem' in manifest) return undefined;
+    const digest = digestOf(text);
+    return digest.replace(':', '-') === entry ? { ...manifest, digest, directory } : undefined;
+  }
+
+  async function list(): Promise<GuestImage[]> {
+    const found = await Promise.all((await entries()).map(read));
+    const images = found.filter((image) => image !== undefined);
+    return images.sort((a, b) => Date.parse(b.created) - Date.parse(a.created) || (a.digest < b.digest ? -1 : 1));
+  }
+
+  /** What commands that were killed have left. */
+  async function sweep(): Promise<void> {
+    for (const entry of await entries()) {
+      const directory = join(root, entry);
+      const left = entry.startsWith(GONE) || (entry.startsWith(DRAFT) && !(await isOwned(directory, processes)));
+      if (left) await rm(directory, { recursive: true, force: true });
+    }
+  }
+
+  async function place(draft: string, manifest: ImageManifest): Promise<GuestImage> {
+    const text = manifestText(manifest);
+    const digest = digestOf(text);
+    const name = digest.replace(':', '-');
+    const directory = join(root, name);
+    try {
+      await writeFileAtomic(join(draft, MANIFEST), text);
+      await rm(join(draft, OWNER), { force: true });
+      await rename(draft, directory);
+      await fileOperations.syncDirectory(root);
+    } catch (cause) {
+      if (!(await read(name))) throw ioError('write', directory, cause);
+      await rm(draft, { recursive: true, force: true });
+    }
+    return { ...manifest, digest, directory };
+  }
+
+  return {
+    list,
+    async find(wanted) {
+      const images = await list();
+      const digits = wanted.replace(/^sha256:/, '');
+      const begins = /^[0-9a-f]{4,64}$/.test(digits)
+        ? images.filter(({ digest }) => digest.startsWith(`sha256:${digits}`))
+        : [];
+      const [first, second] = begins;
+      if (first && second) {
+        throw new RdError('ERR_USAGE', `several images begin with ${wanted}`, {
+          details: begins.map(({ digest, name }) => `${digest} ${name}`),
+          advice: 'Give more digits.',
+        });
+      }
+      const image = first ?? images.find(({ name }) => name === wanted);
+      if (image) return image;
+      throw new RdError('ERR_NOT_FOUND', `there is no guest image ${JSON.stringify(wanted)}`, {
+        details: images.map(({ digest, name }) => `${digest.slice(0, 19)} ${name}`),
+        advice: 'See `rdctl image list`; make one with `rdctl image build`, or get one with `rdctl image fetch`.',
+      });
+    },
+    async draft() {
+      await makeDirectory(root);
+      await sweep();
+      const directory = await mkdtemp(join(root, DRAFT)).catch((cause: unknown) => {
+        throw ioError('create a directory in', root, cause);
+      });
+      await writeFileAtomic(join(directory, OWNER), JSON.stringify(await processes.self()));
+      const sums = async (names: Readonly<Record<ImageFile, string>>, signal: AbortSignal) => ({
+        kernel: await summed(directory, names.kernel, signal),
+        initrd: await summed(directory, names.initrd, signal),
+        disk: await summed(directory, names.disk, signal),
+      });
+      return {
+        directory,
+        keep: async (facts, names, signal) =>
+          place(directory, { format: 1, ...facts, files: await sums(names, signal) }),
+        async keepKnown(manifest, signal) {
+          const { kernel, initrd, disk } = manifest.files;
+          const files = await sums({ kernel: kernel.name, initrd: initrd.name, disk: disk.name }, signal);
+          const found = { ...manifest, files };
+          return manifestText(found) === manifestText(manifest) ? place(directory, found) : undefined;
+        },
+        discard: () => rm(directory, { recursive: true, force: true }),
+      };
+    },
+    async remove({ digest, directory }) {
+      const gone = join(root, `${GONE}${digest.slice(7)}`);
+      try {
+        await rm(gone, { recursive: true, force: true });
+        await rename(directory, gone);
+        await fileOperations.syncDirectory(root);
+        await rm(gone, { recursive: true, force: true });
+      } catch (cause) {
+        throw ioError('remove', directory, cause);
+      }
+    },
+    async verify({ directory, files, name }, signal) {
+      for (const file of IMAGE_FILES) {
+        const wanted = files[file];
+        const found = await summed(directory, wanted.name, signal).catch((cause: unknown) => {
+          signal.throwIfAborted();
+          throw damaged(name, join(directory, wanted.name), cause);
+        });
+        if (found.sha256 !== wanted.sha256) throw damaged(name, join(directory, wanted.name));
+      }
+    },
+  };
+}
+
+async function summed(directory: string, name: string, signal: AbortSignal): Promise<StoredFile> {
+  const path = join(directory, name);
+  const hash = createHash('sha256');
+  try {
+    const { size } = await stat(path);
+    await pipeline(createReadStream(path, { highWaterMark: 1 << 20 }), hash, { signal });
+    return { name, bytes: size, sha256: hash.digest('hex') };
+  } catch (cause) {
+    if (signal.aborted) throw new RdError('ERR_CANCELLED', 'reading the image was cancelled', { cause });
+    throw ioError('read', path, cause);
+  }
+}
+
+function damaged(name: string, path: string, cause?: unknown): RdError {
+  return new RdError('ERR_DRIVER_TERMINAL', `the guest image ${name} is damaged: ${path} is not what was stored`, {
+    ...(cause === undefined ? {} : { cause }),
+    advice:
+      'Remove it with `rdctl image remove` and build or fetch it again; the data of machines is on disks of their own.',
+  });
+}
+
+async function isOwned(directory: string, processes: ProcessTable): Promise<boolean> {
+  const text = await readFile(join(directory, OWNER), 'utf8').catch(() => undefined);
+  if (text === undefined) return false;
+  try {
+    const owner: unknown = JSON.parse(text);
+    if (!isObject(owner) || typeof owner.pid !== 'number') return false;
+    return await processes.isAlive({
+      pid: owner.pid,
+      ...(typeof owner.started === 'string' ? { started: owner.started } : {}),
+    });
+  } catch {
+    return false;
+  }
+}

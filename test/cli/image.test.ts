@@ -1,0 +1,65 @@
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { imageStore } from '../../src/guest-images/store.ts';
+import { sampleImage } from '../guest-images/guest-image.ts';
+import { rdctl } from '../helpers/cli.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+async function home() {
+  const directory = temporaryDirectory();
+  const image = await sampleImage(imageStore(join(directory, 'guest-images')));
+  return { env: { RDCTL_HOME: directory }, directory, image };
+}
+
+test('list shows what there is', async () => {
+  const { env, image } = await home();
+  const { exit, out, err } = await rdctl(['image', 'list'], { env });
+  expect({ exit, err }).toEqual({ exit: 0, err: '' });
+  expect(out).toBe(
+    `DIGEST        NAME      CREATED (UTC)     SIZE\n${image.digest.slice(7, 19)}  debian-a  2026-11-01 12:00  31.3 KiB\n`,
+  );
+  const json = await rdctl(['image', 'list', '-o', 'json'], { env });
+  expect(JSON.parse(json.out)).toEqual([
+    {
+      digest: image.digest,
+      name: 'debian-a',
+      architecture: 'x86_64',
+      created: '2026-11-01T12:00:00.000Z',
+      bytes: 32_000,
+      directory: image.directory,
+    },
+  ]);
+});
+
+test('what save wrote is fetched as the same image in another home', async () => {
+  const { env, directory, image } = await home();
+  const file = join(directory, 'image.tar');
+  const saved = await rdctl(['image', 'save', 'debian-a', '--out-file', file], { env });
+  expect(saved).toMatchObject({ exit: 0, err: '', out: expect.stringMatching(/^sha256:[0-9a-f]{64}\n$/) });
+  const server = createServer((_, response) => response.end(readFileSync(file)));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/image.tar`;
+  const other = { RDCTL_HOME: temporaryDirectory() };
+  const fetched = await rdctl(['image', 'fetch', url, '--sha256', saved.out.trim()], { env: other });
+  expect(fetched).toMatchObject({ exit: 0, err: '', out: `${image.digest.slice(7, 19)}  debian-a\n` });
+  const listed = JSON.parse((await rdctl(['image', 'list', '-o', 'json'], { env: other })).out);
+  expect(listed).toMatchObject([{ digest: image.digest }]);
+
+  const wrong = await rdctl(['image', 'fetch', url, '--sha256', 'b'.repeat(64)], {
+    env: { RDCTL_HOME: temporaryDirectory() },
+  });
+  expect(wrong).toMatchObject({ exit: 1, out: '', err: expect.stringContaining('is another file than was asked for') });
+});
+
+test('remove removes all of them or none', async () => {
+  const { env, image } = await home();
+  expect(await rdctl(['image', 'remove', 'debian-a', 'nope'], { env })).toMatchObject({ exit: 1 });
+  expect(JSON.parse((await rdctl(['image', 'ls', '-o', 'json'], { env })).out)).toHaveLength(1);
+  const { exit, err } = await rdctl(['image', 'rm', image.digest.slice(7, 13)], { env });
+  expect({ exit, err }).toEqual({ exit: 0, err: `Removed ${image.digest.slice(7, 19)} debian-a.\n` });
+  expect(JSON.parse((await rdctl(['image', 'ls', '-o', 'json'], { env })).out)).toEqual([]);
+});
