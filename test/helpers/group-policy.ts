@@ -5,10 +5,10 @@ import { childOf, childrenOf, type XmlElement } from './xml.ts';
 export type Given = Readonly<Record<string, string | number | readonly string[] | ReadonlyMap<string, string>>>;
 export type PolicyState = { enabled: Given } | 'disabled';
 
-/** What a value of the registry is to become; `undefined` deletes it. */
+/** What a value of the registry is to become: without a `value` it is deleted, and without a `name` every value of the key. */
 interface Write {
   key: string;
-  name: string;
+  name?: string;
   value?: { type: string; data: Exclude<RegistryValue['data'], undefined> };
 }
 
@@ -30,8 +30,8 @@ export function registryOf(definitions: XmlElement, states: ReadonlyMap<string, 
 
 function perform(hive: RegistryKey, { key: path, name, value }: Write): void {
   const key = keyAt(hive, path.split('\\'));
-  key.values = key.values.filter((each) => each.name.toLowerCase() !== name.toLowerCase());
-  if (value) key.values.push({ name, ...value });
+  key.values = key.values.filter((each) => name !== undefined && each.name.toLowerCase() !== name.toLowerCase());
+  if (name !== undefined && value) key.values.push({ name, ...value });
 }
 
 function writesOf(policy: XmlElement, state: PolicyState): Write[] {
@@ -93,7 +93,7 @@ function elementWrites(element: XmlElement, policyKey: string, given: Given | un
   const key = element.attributes.key ?? policyKey;
   const id = required(element, 'id');
   const value = given?.[id];
-  if (element.tag === 'list') return given ? tableWrites(element, key, value) : [];
+  if (element.tag === 'list') return tableWrites(element, key, value);
   const place = { key, name: required(element, 'valueName') };
   if (!given) return [place];
   if (value === undefined) {
@@ -130,9 +130,11 @@ function elementValue(element: XmlElement, value: Given[string]): Pick<Write, 'v
 }
 
 function tableWrites(element: XmlElement, key: string, value: Given[string] | undefined): Write[] {
-  if (element.attributes.explicitValue !== 'true') throw new Error('lists without names are not known');
-  if (!(value instanceof Map)) return [];
-  return [...value].map(([name, data]) => ({ key, name, value: { type: 'REG_SZ', data } }));
+  const { additive = 'false', explicitValue = 'false' } = element.attributes;
+  if (explicitValue !== 'true') throw new Error('lists without names are not known');
+  const entries = value instanceof Map ? [...value] : [];
+  const writes = entries.map(([name, data]): Write => ({ key, name, value: { type: 'REG_SZ', data } }));
+  return additive === 'true' ? writes : [{ key }, ...writes];
 }
 
 function keyOf(element: XmlElement, policy: XmlElement): string {

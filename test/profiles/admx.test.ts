@@ -1,7 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { PARTS, type Part } from '../../profiles/deployment/part.ts';
 import { admxFiles } from '../../profiles/export/admx/files.ts';
@@ -17,6 +15,7 @@ import { leafAt, setLeaf } from '../../src/settings/leaf-paths.ts';
 import { type Given, type PolicyState, registryOf } from '../helpers/group-policy.ts';
 import { childOf, childrenOf, everyElement, parseXml, type XmlElement } from '../helpers/xml.ts';
 
+const XMLLINT = 'xmllint';
 const HOST = { platform: 'win32', arch: 'x64' } as const;
 const DEFAULTS: JsonObject = JSON.parse(JSON.stringify(defaultSettings(HOST)));
 
@@ -30,6 +29,13 @@ const strings = childOf(resources, 'stringTable').children;
 const presentations = childOf(resources, 'presentationTable').children;
 const policyElements = childOf(admx, 'policies').children;
 const textOf = (id: string) => strings.find(({ attributes }) => attributes.id === id)?.text ?? '';
+
+/** What xmllint has against a file; undefined where there is no xmllint. */
+function againstRules(text: string): string | undefined {
+  const ran = spawnSync(XMLLINT, ['--noout', '--nonet', '--schema', 'test/helpers/admx.xsd', '-'], { input: text });
+  if (ran.error) return undefined;
+  return ran.status === 0 ? '' : ran.stderr.toString();
+}
 
 /** What the reader of the application makes of the registry, or why it refuses to start. */
 function profileOf(states: ReadonlyMap<string, PolicyState>, part: Part): { settings: JsonObject; warnings: string[] } {
@@ -70,6 +76,22 @@ function valuesOf({ type, enum: values, format, min = 0, max = 0xffff_ffff }: Fi
   }
 }
 
+/** Any value of a setting that its control takes. */
+function anyValue(field: Field): fc.Arbitrary<JsonValue> {
+  const { type, enum: values, format, min = 0, max = 0xffff_ffff } = field;
+  const line = fc
+    .string({ unit: 'grapheme', minLength: 1, maxLength: 30 })
+    .filter((text) => !/[\p{Cc}\p{Cs}]/u.test(text));
+  if (type === 'integer') return fc.integer({ min, max });
+  const free = type === 'string' ? format === undefined : format === 'image-pattern-list';
+  if (values || !free) return fc.constantFrom(...valuesOf(field));
+  if (type === 'string') return line;
+  return fc.uniqueArray(
+    line.filter((text) => text.trim() !== ''),
+    { minLength: 1, maxLength: 5 },
+  );
+}
+
 /** What is to be given in the controls of the policy for this value. */
 function stateFor({ name, field }: Policy, value: JsonValue): PolicyState {
   if (value === false) return 'disabled';
@@ -102,6 +124,13 @@ function expected({ field, needs }: Policy, value: JsonValue): JsonObject {
   return settings;
 }
 
+/** The key of a map stays behind without entries, and that is a map. */
+function disabled({ path, type }: Field): JsonObject {
+  const settings: JsonObject = { version: 19 };
+  if (type.startsWith('map')) setLeaf(settings, path, {});
+  return settings;
+}
+
 describe('files', () => {
   test.each([...files.keys()])('%s is what was agreed on', async (path) => {
     await expect(files.get(path)).toMatchFileSnapshot(`../golden/profiles/${path}`);
@@ -117,20 +146,49 @@ describe('files', () => {
   });
 
   test('follow the rules of the format', (context) => {
-    const folder = mkdtempSync(join(tmpdir(), 'rdctl-admx-'));
-    try {
-      for (const [path, text] of files) {
-        mkdirSync(dirname(join(folder, path)), { recursive: true });
-        writeFileSync(join(folder, path), text);
-      }
-      const paths = [...files.keys()].map((path) => join(folder, path));
-      const ran = spawnSync('xmllint', ['--noout', '--nonet', '--schema', 'test/helpers/admx.xsd', ...paths]);
-      if (ran.error) return context.skip('xmllint is not installed');
-      expect(ran.stderr.toString()).toMatch(/^(\S+ validates\n){2}$/);
-      expect(ran.status).toBe(0);
-    } finally {
-      rmSync(folder, { recursive: true });
+    for (const [path, text] of files) {
+      const complaint = againstRules(text);
+      if (complaint === undefined) return context.skip('xmllint is not installed');
+      expect([path, complaint]).toEqual([path, '']);
     }
+  });
+
+  test.each<[string, string, (text: string) => string]>([
+    ['a category that does not exist', 'admx', (text) => text.replace('ref="Locked_kubernetes"', 'ref="Locked_none"')],
+    [
+      'a system that does not exist',
+      'admx',
+      (text) => text.replace('ref="SUPPORTED_RancherDesktop"', 'ref="SUPPORTED"'),
+    ],
+    ['two policies of one name', 'admx', (text) => text.replace('name="Defaults_Version"', 'name="Locked_Version"')],
+    ['two categories of one name', 'admx', (text) => text.replace('name="Defaults_images"', 'name="Locked_images"')],
+    ['a name with a dot', 'admx', (text) => text.replace('name="Locked_Version"', 'name="Locked.Version"')],
+    ['a key with a backslash at its end', 'admx', (text) => text.replace(/(key="[^"]*)"/, '$1\\"')],
+    ['a policy without a key', 'admx', (text) => text.replace(/ key="[^"]*"/, '')],
+    ['a text in place of a reference', 'admx', (text) => text.replace('$(string.Locked)', 'Locked')],
+    ['a number beyond 32 bits', 'admx', (text) => text.replace('maxValue="65535"', 'maxValue="4294967296"')],
+    [
+      'lists in front of values',
+      'admx',
+      (text) => text.replace(/(<enabledValue>.*?)(<enabledList>.*?<\/enabledList>)/s, '$2$1'),
+    ],
+    ['an empty list', 'admx', (text) => text.replace(/<enabledList>.*?<\/enabledList>/s, '<enabledList/>')],
+    ['an element that does not exist', 'admx', (text) => text.replaceAll('multiText ', 'multiLine ')],
+    ['a version without a dot', 'admx', (text) => text.replace('revision="19.0"', 'revision="19"')],
+    ['two texts of one id', 'adml', (text) => text.replace('<string id="Locked">', '<string id="Locked_Version">')],
+    [
+      'two presentations of one id',
+      'adml',
+      (text) => text.replaceAll('"Locked_kubernetes_port"', '"Locked_kubernetes_version"'),
+    ],
+    ['a control of no element', 'adml', (text) => text.replace(/ refId="[^"]*"/, '')],
+    ['a combination box', 'adml', (text) => text.replaceAll('textBox', 'comboBox')],
+    ['an empty text', 'adml', (text) => text.replace(/(<string id="Locked_Version">)[^<]*/, '$1')],
+  ])('are refused by those rules with %s', (_, kind, change) => {
+    const text = kind === 'admx' ? admxText : admlText;
+    const changed = change(text);
+    expect(changed).not.toBe(text);
+    expect(againstRules(changed) ?? 'fails to validate').toContain('fails to validate');
   });
 });
 
@@ -285,9 +343,9 @@ describe('a policy alone', () => {
   });
 
   test.each(policies().filter(({ field }) => field.type !== 'boolean'))(
-    '$name disabled is a valid profile without a value',
-    ({ name, part }) => {
-      expect(alone(name, part, 'disabled')).toEqual({ version: 19 });
+    '$name disabled is a valid profile without a value, or with an empty map',
+    ({ name, part, field }) => {
+      expect(alone(name, part, 'disabled')).toEqual(disabled(field));
     },
   );
 
@@ -342,6 +400,38 @@ describe('policies together', () => {
       setLeaf(settings, policy.field.path, value);
     }
     expect(profileOf(states, part)).toEqual({ settings, warnings: [] });
+  });
+
+  // What these may be depends on each other.
+  const FREE = policies().filter(({ field }) => !/webAssembly|spinkube|mobyStorageDriver/.test(field.path));
+
+  test('any of them with any values, in any order, are one profile', () => {
+    const chosen = (part: Part) =>
+      fc
+        .shuffledSubarray(
+          FREE.filter((policy) => policy.part === part),
+          { minLength: 1 },
+        )
+        .chain((some) =>
+          fc.tuple(...some.map(({ name, field }) => fc.tuple(fc.constant(name), fc.option(anyValue(field))))),
+        );
+    const one = fc.constantFrom(...PARTS).chain((part) => fc.tuple(fc.constant(part), chosen(part)));
+    fc.assert(
+      fc.property(one, ([part, pairs]) => {
+        const settings: JsonObject = { version: 19 };
+        const states = new Map<string, PolicyState>();
+        for (const [name, value] of pairs) {
+          const policy = FREE.find((each) => each.name === name);
+          if (!policy) throw new Error(`there is no ${name}`);
+          const { path, type } = policy.field;
+          states.set(name, value === null ? 'disabled' : stateFor(policy, value));
+          const written = value ?? (type === 'boolean' ? false : leafAt(disabled(policy.field), path));
+          if (written !== undefined) setLeaf(settings, path, written);
+        }
+        expect(profileOf(states, part)).toEqual({ settings, warnings: [] });
+      }),
+      { numRuns: 300 },
+    );
   });
 
   test('neither part writes into the other one', () => {

@@ -1,16 +1,22 @@
 import type { JsonValue } from '../../../src/json.ts';
 import { COMPATIBLE } from '../../../src/product.ts';
 import type { Field } from '../../../src/settings/field.ts';
+import { RELEASES } from '../../../src/settings/releases.ts';
 import { SCHEMA_VERSION } from '../../../src/settings/settings.gen.ts';
 import type { Part } from '../../deployment/part.ts';
 import { type Policy, profileKey } from './policies.ts';
 
-/** Release that first had the settings version that every policy writes (settings facts, 1.1). */
-const FIRST_RELEASE = '1.24';
 /** Largest number of an element, which is also what a DWORD holds. */
 export const MOST_NUMBER = 0xffff_ffff;
 
-export const SUPPORTED = `${COMPATIBLE.productName} ${FIRST_RELEASE} or later on Windows`;
+/** An older release refuses the settings version that every policy writes. */
+export const SUPPORTED = `${COMPATIBLE.productName} ${firstRelease()} or later on Windows`;
+
+function firstRelease(): string {
+  const release = RELEASES.find(({ settingsVersion }) => settingsVersion >= SCHEMA_VERSION);
+  if (!release) throw new Error(`no release has settings version ${SCHEMA_VERSION}`);
+  return release.name;
+}
 
 /** What the application makes of a profile (tool facts, 8.1 to 8.3). */
 export const PART_HELP: Readonly<Record<Part, string>> = {
@@ -115,18 +121,27 @@ function formatHelp({ part, field: { format } }: Policy): string[] {
 }
 
 function statesHelp({ part, field: { type } }: Policy): string {
-  const written =
-    type === 'boolean' ? 'Enabled writes true, Disabled writes false.' : 'Enabled writes the value given here.';
   const meaning =
     part === 'locked'
       ? 'It is taken over at every start of the application, and nobody can change it.'
       : 'It is taken over at the first start of the application, and everybody can change it afterwards.';
-  const disabled =
-    type === 'boolean'
-      ? 'Not Configured writes nothing.'
-      : 'Disabled writes no value, only the version. Not Configured writes nothing.';
-  return `${written} ${meaning} ${disabled}`;
+  const [enabled, ...disabled] = STATES[type];
+  return [enabled, meaning, ...disabled, 'Not Configured writes nothing.'].join(' ');
 }
+
+const VALUE = ['Enabled writes the value given here.', 'Disabled writes no value, only the version.'] as const;
+const TABLE = [
+  'Enabled writes the entries given here, and no entry is a value, too.',
+  'Disabled takes all entries away; where that leaves a key without entries, this is still a value.',
+] as const;
+const STATES: Readonly<Record<Field['type'], readonly [enabled: string, ...disabled: string[]]>> = {
+  boolean: ['Enabled writes true, Disabled writes false.'],
+  integer: VALUE,
+  string: VALUE,
+  'string[]': VALUE,
+  'map<string,boolean>': TABLE,
+  'map<string,string>': TABLE,
+};
 
 function needsHelp({ needs }: Policy): string[] {
   if (needs.length === 0) return [];
