@@ -2,11 +2,16 @@ import { homedir } from 'node:os';
 import { policyPlaces } from '../src/policies/places.ts';
 import type { Policies, PolicyHost } from '../src/policies/policy.ts';
 import { policyPrograms } from '../src/policies/programs.ts';
-import { readPolicies } from '../src/policies/read.ts';
+import { type PolicySources, readPolicies } from '../src/policies/read.ts';
+import type { Platform } from '../src/settings/field.ts';
 import type { Io } from './command.ts';
 
 /** The deployment profiles that a service started now would obey. Throws `ERR_PROFILE_INVALID` as it would. */
-export async function policiesOf({ env, policies }: Io, host: PolicyHost): Promise<Policies> {
-  const sources = policies ?? { places: policyPlaces(env, host.platform, homedir()), programs: policyPrograms() };
-  return readPolicies(sources, host);
+export async function policiesOf(io: Io, host: PolicyHost): Promise<Policies> {
+  return readPolicies(policySources(io, host.platform), host);
+}
+
+/** Where they are, and what reads them. */
+export function policySources({ env, policies }: Io, platform: Platform): PolicySources {
+  return policies ?? { places: policyPlaces(env, platform, homedir()), programs: policyPrograms() };
 }

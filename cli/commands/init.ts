@@ -1,15 +1,15 @@
 import { arch, homedir, release, totalmem } from 'node:os';
-import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { profileText } from '../../profiles/write.ts';
 import { storedSettings } from '../../src/client/offline.ts';
 import { defaultSettings, fillDefaults, type Host } from '../../src/settings/defaults.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
 import { places } from '../../src/storage/places.ts';
 import { noArguments } from '../arguments.ts';
-import { defineCommand, type Invocation, type Io } from '../command.ts';
+import { defineCommand, type Invocation } from '../command.ts';
 import { writeOutFile } from '../out-file.ts';
-import { packageRoot } from '../package-root.ts';
 import { supportedPlatform } from '../platform.ts';
+import { schemaAddress } from '../schema-address.ts';
 import { runningService } from '../service.ts';
 
 /** Settings to write down, and what to say about them. */
@@ -66,13 +66,4 @@ async function find(invocation: Pick<Invocation, 'connect' | 'globals' | 'io'>, 
   const policies = await policiesOf(invocation.io, host);
   const { settings, from } = await storedSettings(where, host.platform, host, policies);
   return { settings, state: 'started', origin: from === 'file' ? 'the stored settings' : 'the defaults' };
-}
-
-/** Relative where the file lies below the package's directory or beside it, so that a checkout can be moved. */
-function schemaAddress(io: Io, path: string | undefined): string {
-  const root = packageRoot(io);
-  if (root === undefined) return 'schemas/profile.json';
-  const schema = join(root, 'schemas', 'profile.json');
-  const way = path === undefined ? schema : relative(dirname(path), schema);
-  return isAbsolute(way) || way.startsWith('../..') ? schema : way;
 }

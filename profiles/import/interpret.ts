@@ -1,18 +1,16 @@
-import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
+import { isObject, type JsonObject } from '../../src/json.ts';
 import { canonicaliseTexts } from '../../src/settings/canonical.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { explain } from '../../src/settings/explanation.ts';
-import type { Platform } from '../../src/settings/field.ts';
-import { isSection } from '../../src/settings/fields.ts';
+import { PLATFORM_NAMES, type Platform } from '../../src/settings/field.ts';
 import type { Finding } from '../../src/settings/finding.ts';
-import { leafAt, leaves, pointerNames, pointerOf, pointerTo, setLeaf, valueAt } from '../../src/settings/leaf-paths.ts';
-import { ENDED } from '../../src/settings/left-over.ts';
-import { migrateWithOrigins, namesBefore, originOf, versionProblem } from '../../src/settings/migrate.ts';
-import { equal } from '../../src/settings/own.ts';
-import { SCHEMA_VERSION, type SettingPath } from '../../src/settings/settings.gen.ts';
-import { unknownKeys } from '../../src/settings/unknown-keys.ts';
+import { leaves, pointerNames, pointerTo, setLeaf, valueAt } from '../../src/settings/leaf-paths.ts';
+import { migrateWithOrigins, namesBefore, versionProblem } from '../../src/settings/migrate.ts';
+import { copyOf, own, put } from '../../src/settings/own.ts';
+import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { validate } from '../../src/settings/validate.ts';
 import type { Part } from '../deployment/part.ts';
+import { accountFor } from './accounting.ts';
 import type { Fidelity } from './fidelity.ts';
 import type { ImportedPart } from './importer.ts';
 
@@ -20,13 +18,15 @@ import type { ImportedPart } from './importer.ts';
 export interface Interpreted {
   part: Part;
   source: string;
-  /** At the newest version, canonical, known settings only. Empty where a finding concerns the version. */
+  /** At the newest version, canonical; what an application refuses is left out. Empty where it cannot tell the version. */
   settings: JsonObject;
   fidelity: Fidelity[];
-  /** What makes the application refuse the profile on every computer. */
+  /** What makes the application refuse the whole profile on every computer. */
   findings: Finding[];
   /** What makes it refuse the profile on some. */
   warnings: Finding[];
+  /** Why nothing of it could be read. */
+  unread?: Finding;
 }
 
 /** What a usual computer of each system is: a profile goes to many. */
@@ -39,19 +39,19 @@ const USUAL = {
 /** Depends on the computer, on settings that the profile leaves alone, or on what is on offer. */
 const UP_TO_THE_COMPUTER: readonly string[] = ['platform', 'conflict', 'kubernetes-version'];
 
-/** Reads a part as the application does: names of today count in older profiles too, unknown ones are passed over. */
+/**
+ * Reads a part as the application does: names of today count in older profiles too, unknown ones are passed over. A profile
+ * without version is read as one of the newest.
+ */
 export function interpretPart({ source, settings, lost }: ImportedPart, part: Part, platform: Platform): Interpreted {
   const gone = lost.map((loss): Fidelity => ({ outcome: 'lost', part, ...loss }));
-  const nothing = { part, source, settings: {}, fidelity: gone, warnings: [] };
   const version = versionFinding(settings, source);
-  if (version) return { ...nothing, findings: [version] };
-  const nulls = nullPointers(settings).map((pointer) => ({
-    file: source,
-    pointer,
-    message: `"${pointerNames(pointer).join('.')}" is null, which is no value`,
-  }));
-  if (nulls.length > 0) return { ...nothing, findings: nulls };
-  const { document, origins } = migrateWithOrigins(settings, { platform, locked: part === 'locked', partial: true });
+  if (version && settings.version !== undefined) {
+    return { part, source, settings: {}, fidelity: gone, findings: [version], warnings: [], unread: version };
+  }
+  const nulls: Finding[] = [];
+  const written = withoutNulls({ version: SCHEMA_VERSION, ...settings }, source, nulls);
+  const { document, origins } = migrateWithOrigins(written, { platform, locked: part === 'locked', partial: true });
   const canonical = canonicaliseTexts(document);
   const issues = validate(canonical, {
     ...USUAL[platform],
@@ -59,24 +59,33 @@ export function interpretPart({ source, settings, lost }: ImportedPart, part: Pa
     current: defaultSettings({ platform, ...USUAL[platform] }),
     valuesFirst: true,
   }).filter(({ code }) => code !== 'decrease');
-  const findings = issues.map((issue) => {
-    const pointer = pointerTo(namesBefore(origins, pointerNames(issue.pointer)));
-    return { code: issue.code, finding: { file: source, pointer, ...explain(issue, writtenText(settings, pointer)) } };
+  const placed = issues.map((issue) => {
+    const names = pointerNames(issue.pointer);
+    const pointer = pointerTo(namesBefore(origins, names));
+    const text = explain(issue, writtenText(written, pointer));
+    return { uncertain: UP_TO_THE_COMPUTER.includes(issue.code), names, finding: { file: source, pointer, ...text } };
   });
+  const wrong = placed.filter(({ uncertain }) => !uncertain);
+  const findings = [...(version ? [version] : []), ...nulls, ...wrong.map(({ finding }) => finding)];
   const known: JsonObject = {};
-  for (const [path, value] of leaves(canonical)) setLeaf(known, path, value);
+  for (const [path, value] of leaves(canonical)) setLeaf(known, path, copyOf(value));
+  for (const { names } of wrong) removeValue(known, names);
   return {
     part,
     source,
     settings: known,
-    fidelity: [...account(settings, known, { part, origins, canonical }), ...gone],
-    findings: findings.filter(({ code }) => !UP_TO_THE_COMPUTER.includes(code)).map(({ finding }) => finding),
-    warnings: findings.filter(({ code }) => UP_TO_THE_COMPUTER.includes(code)).map(({ finding }) => finding),
+    fidelity: [...accountFor({ part, written, given: settings, known, canonical, origins, findings }), ...gone],
+    findings,
+    warnings: placed
+      .filter(({ uncertain }) => uncertain)
+      .map(({ finding }) => ({
+        ...finding,
+        message: `on ${PLATFORM_NAMES[platform]} the application refuses the profile: ${finding.message}`,
+      })),
   };
 }
 
-function versionFinding(settings: JsonObject, file: string): Finding | undefined {
-  const { version } = settings;
+function versionFinding({ version }: JsonObject, file: string): Finding | undefined {
   if (version === undefined) {
     const message = 'version is missing: the application does not start with such a profile';
     return { file, pointer: '', message, expected: `version: ${SCHEMA_VERSION}` };
@@ -89,84 +98,38 @@ function versionFinding(settings: JsonObject, file: string): Finding | undefined
   return { file, pointer: '/version', message, expected: `an integer from 1 to ${SCHEMA_VERSION}` };
 }
 
-function nullPointers(value: JsonValue, names: readonly string[] = []): string[] {
-  if (value === null) return [pointerTo(names)];
-  if (typeof value !== 'object') return [];
-  return Object.entries(value).flatMap(([name, inner]) => nullPointers(inner, [...names, name]));
+/** In a document `null` removes something; a deployment profile cannot. */
+function withoutNulls(
+  object: JsonObject,
+  file: string,
+  findings: Finding[],
+  above: readonly string[] = [],
+): JsonObject {
+  const kept: JsonObject = {};
+  for (const [name, value] of Object.entries(object)) {
+    const names = [...above, name];
+    if (value === null) {
+      const message = `"${names.join('.')}" is null, which is no value`;
+      findings.push({ file, pointer: pointerTo(names), message });
+    } else put(kept, name, isObject(value) ? withoutNulls(value, file, findings, names) : value);
+  }
+  return kept;
+}
+
+/** Takes away a value, of a map only the entry: a list without one of its items would say something else. */
+function removeValue(settings: JsonObject, names: readonly string[]): void {
+  let object = settings;
+  for (const [index, name] of names.entries()) {
+    const value = own(object, name);
+    if (!isObject(value) || index === names.length - 1) {
+      delete object[name];
+      return;
+    }
+    object = value;
+  }
 }
 
 function writtenText(settings: JsonObject, pointer: string): string | undefined {
   const value = valueAt(settings, pointer);
   return value === undefined || typeof value === 'object' ? undefined : JSON.stringify(value);
-}
-
-interface Accounting {
-  part: Part;
-  origins: ReadonlyMap<string, string>;
-  canonical: JsonObject;
-}
-
-/** An entry for each setting of the result, and one for everything that was written and is not behind any of them. */
-function account(written: JsonObject, known: JsonObject, { part, origins, canonical }: Accounting): Fidelity[] {
-  const taken = new Map<string, SettingPath>();
-  const entries: Fidelity[] = [];
-  for (const [path, value] of leaves(known)) {
-    const from = originOf(origins, path);
-    taken.set(pointerOf(from), path);
-    const before = leafAt(written, from);
-    const reason = changeOf(path, { from, before, value });
-    if (reason !== undefined) {
-      entries.push({ outcome: 'changed', part, path, ...(from === path ? {} : { from }), reason });
-    } else if (path !== 'version') entries.push({ outcome: 'kept', part, path });
-  }
-  const suggestions = new Map(
-    unknownKeys(canonical).map(({ pointer, suggestion }) => [
-      pointerTo(namesBefore(origins, pointerNames(pointer))),
-      suggestion,
-    ]),
-  );
-  for (const names of untaken(written, [], taken)) {
-    entries.push({ outcome: 'lost', part, place: names.join('.'), reason: lossReason(names, suggestions, taken) });
-  }
-  return entries;
-}
-
-function changeOf(
-  path: string,
-  { from, before, value }: { from: string; before: JsonValue | undefined; value: JsonValue },
-): string | undefined {
-  if (before === undefined) return 'the application adds it to a locked profile of this version';
-  if (path === 'version')
-    return equal(before, value) ? undefined : `migrated from ${String(before)} to ${String(value)}`;
-  if (from !== path) return 'it moved in a later version';
-  return equal(before, value) ? undefined : 'in the form in which it is stored';
-}
-
-/** Names of what no setting of the result came from: the topmost of a name that nothing is below. */
-function* untaken(
-  object: JsonObject,
-  above: readonly string[],
-  taken: ReadonlyMap<string, SettingPath>,
-): Generator<string[]> {
-  for (const [name, value] of Object.entries(object)) {
-    const names = [...above, name];
-    const pointer = pointerTo(names);
-    if (taken.has(pointer)) continue;
-    const around = [...taken.keys()].some((each) => each.startsWith(`${pointer}/`));
-    if (isObject(value) && (around || isSection(names.join('.')))) yield* untaken(value, names, taken);
-    else yield names;
-  }
-}
-
-function lossReason(
-  names: readonly string[],
-  suggestions: ReadonlyMap<string, string | undefined>,
-  taken: ReadonlyMap<string, SettingPath>,
-): string {
-  const path = names.join('.');
-  if (ENDED.some((ended) => ended === path || ended.startsWith(`${path}.`)))
-    return 'the setting ended and means nothing any more';
-  if ([...taken.values()].some((each) => each === path)) return 'the value at its older name counts instead';
-  const suggestion = suggestions.get(pointerTo(names));
-  return `it is no setting${suggestion === undefined ? '' : `; did you mean ${suggestion}?`}`;
 }

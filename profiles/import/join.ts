@@ -16,8 +16,10 @@ export interface JoinedParts {
   /** Settings that the locked profile holds, in schema order. */
   locked: SettingPath[];
   fidelity: Fidelity[];
-  /** What makes the application refuse a part; the settings are not to be used then. */
+  /** What makes the application refuse a part as a whole. What is wrong is left out of the settings, and lost. */
   findings: Finding[];
+  /** Why a part could not be read at all: nothing of it is in the settings. */
+  unread: Finding[];
   /** What it refuses on some computers. */
   warnings: Finding[];
 }
@@ -44,6 +46,7 @@ export function joinParts(
     locked: [...held.keys()],
     fidelity: [locked, defaults].flatMap((part) => part?.fidelity.map((entry) => covered(entry, held)) ?? []),
     findings: read.flatMap((part) => part.findings),
+    unread: read.flatMap((part) => part.unread ?? []),
     warnings: read.flatMap((part) => part.warnings),
   };
 }

@@ -1,0 +1,126 @@
+import { resolve } from 'node:path';
+import { PARTS } from '../../profiles/deployment/part.ts';
+import type { JoinedParts } from '../../profiles/import/join.ts';
+import { RdError } from '../../src/errors.ts';
+import { usage } from '../arguments.ts';
+import { defineCommand, type Invocation } from '../command.ts';
+import type { FoundParts } from '../imported-parts.ts';
+import { plainText } from '../views/value.ts';
+
+const FLAGS = {
+  force: { type: 'boolean', summary: 'Overwrite the file if it exists' },
+  'from-system': { type: 'boolean', summary: 'Read the profiles that this computer obeys' },
+  'out-file': { type: 'string', summary: 'Write to this file instead of standard output', placeholder: 'FILE' },
+  output: { type: 'string', short: 'o', summary: 'Format of the result', values: ['yaml', 'json'] },
+  part: {
+    type: 'string',
+    summary: 'Only this part; a file that does not say which it is counts as it',
+    values: PARTS,
+  },
+  report: { type: 'string', summary: 'Write everything that was kept, changed and lost as JSON', placeholder: 'FILE' },
+  strict: { type: 'boolean', summary: 'Write nothing and exit with 3 when anything is lost' },
+} as const;
+
+export const importProfile = defineCommand({
+  name: 'import-profile',
+  summary: 'Make a profile of deployment profiles',
+  usage: '(FILE... | --from-system)',
+  description: `Reads property lists (XML and binary), configuration profiles of Apple, registry files,
+Registry.pol, and the JSON files of Linux, and prints one profile: settings, and which of
+them are locked. - is standard input. A property list or JSON file says by its name which
+part it is (locked.json), or --part does. Older versions are migrated.
+What was changed and what was lost is told on stderr. A secret is never written: the
+result names a variable to read it from.
+Exit codes: 0 done; 3 not a profile that can be read, or --strict and something is lost;
+1 failed.
+
+  rdctl import-profile locked.reg defaults.reg --out-file team.yaml
+  rdctl import-profile --from-system -o json --report report.json`,
+  flags: FLAGS,
+  classic: false,
+  async run(invocation) {
+    const { flags, io } = invocation;
+    const found = await partsFor(invocation);
+    const [{ joinParts }, { importedProfile, profileDocument }, { reportJson, reportText }] = await Promise.all([
+      import('../../profiles/import/join.ts'),
+      import('../../profiles/import/imported-profile.ts'),
+      import('../import-report.ts'),
+    ]);
+    const joined = joinParts(found.parts);
+    await refuseUnread(joined);
+    const profile = importedProfile(joined);
+    const path = flags['out-file'] === undefined ? undefined : resolve(io.cwd, flags['out-file']);
+    const text =
+      flags.output === 'json' ? `${JSON.stringify(profileDocument(profile), null, 2)}\n` : await yaml(profile);
+    const warnings = [...found.notices, ...(await warningsFor(joined, text))];
+    for (const line of warnings) io.err(`${plainText(`Warning: ${line}`)}\n`);
+    io.err(reportText(profile));
+    if (flags.report) {
+      await write(resolve(io.cwd, flags.report), reportJson({ ...profile, parts: found.parts, warnings }), true);
+    }
+    const lost = profile.fidelity.filter(({ outcome }) => outcome === 'lost').length;
+    if (flags.strict && lost > 0) {
+      throw new RdError(
+        'ERR_PROFILE_INVALID',
+        `${lost} ${lost === 1 ? 'thing is' : 'things are'} lost; nothing was written`,
+        {
+          advice: 'Leave --strict out to write the rest.',
+        },
+      );
+    }
+    if (path === undefined) io.out(text);
+    else await write(path, text, flags.force ?? false);
+    if (path !== undefined) io.err(`Wrote ${flags['out-file']}. Check it with: rdctl validate ${flags['out-file']}\n`);
+    return 0;
+
+    async function yaml({ settings, locked }: typeof profile): Promise<string> {
+      const [{ importedText }, { schemaAddress }] = await Promise.all([
+        import('../../profiles/write.ts'),
+        import('../schema-address.ts'),
+      ]);
+      const sources = found.parts.map(({ source }) => source);
+      return importedText({ settings, locked, schema: schemaAddress(io, path), sources });
+    }
+  },
+});
+
+type ImportProfile = Invocation<typeof FLAGS>;
+
+async function partsFor({ flags, args, io }: ImportProfile): Promise<FoundParts> {
+  const part = PARTS.find((each) => each === flags.part);
+  if (flags['from-system'] && args.length > 0) throw usage('FILE and --from-system cannot be given together');
+  if (!flags['from-system'] && args.length === 0) throw usage('no file was given, and no --from-system');
+  if (args.filter((name) => name === '-').length > 1)
+    throw usage('standard input can be read once, and - was given twice');
+  if (flags.force && flags['out-file'] === undefined) throw usage('--force is about the file of --out-file');
+  const { partsOfFiles, partsOfSystem } = await import('../imported-parts.ts');
+  return flags['from-system'] ? partsOfSystem(part, io) : partsOfFiles(args, part, io);
+}
+
+async function refuseUnread({ unread }: JoinedParts): Promise<void> {
+  if (unread.length === 0) return;
+  const { formatFindings } = await import('../../src/settings/finding.ts');
+  throw new RdError(
+    'ERR_PROFILE_INVALID',
+    'the version of a profile says how it is to be read, and that is not known:',
+    {
+      details: formatFindings(unread),
+    },
+  );
+}
+
+/** What makes the application refuse it on some computers, and what makes the result useless here. */
+async function warningsFor({ warnings }: JoinedParts, text: string): Promise<string[]> {
+  const [{ formatFindings }, { SIZE_LIMIT }] = await Promise.all([
+    import('../../src/settings/finding.ts'),
+    import('../../src/settings/source-text.ts'),
+  ]);
+  const size = Buffer.byteLength(text);
+  const large = `the result has ${(size / SIZE_LIMIT).toFixed(1)} MiB; of a YAML or JSON document at most 1 MiB is read.`;
+  return [...formatFindings(warnings), ...(size > SIZE_LIMIT ? [large] : [])];
+}
+
+async function write(path: string, text: string, replace: boolean): Promise<void> {
+  const { writeOutFile } = await import('../out-file.ts');
+  await writeOutFile(path, text, { mode: 0o644, replace });
+}

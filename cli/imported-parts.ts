@@ -1,0 +1,90 @@
+import { importerFor } from '../profiles/any-file.ts';
+import type { Part } from '../profiles/deployment/part.ts';
+import { IMPORT_LIMIT, type ImportedPart } from '../profiles/import/importer.ts';
+import { readSource } from '../profiles/source.ts';
+import { RdError } from '../src/errors.ts';
+import type { Platform } from '../src/settings/field.ts';
+import type { Io } from './command.ts';
+import { supportedPlatform } from './platform.ts';
+
+export type FoundPart = ImportedPart & { platform: Platform; format: string };
+
+/** What was read, and what to say about it. */
+export interface FoundParts {
+  parts: FoundPart[];
+  notices: string[];
+}
+
+/**
+ * The parts in some files. One that does not say which it is counts as `wanted`, or as locked; with `wanted`, others are left out.
+ * @throws RdError `ERR_IO` for a file that cannot be read, `ERR_PROFILE_INVALID` for one that is not understood or has no such part.
+ */
+export async function partsOfFiles(names: readonly string[], wanted: Part | undefined, io: Io): Promise<FoundParts> {
+  const parts: FoundPart[] = [];
+  const notices: string[] = [];
+  for (const name of names) {
+    const source = await readSource(name, { cwd: io.cwd, readStdin: () => io.readStdin() }, IMPORT_LIMIT);
+    const importer = await importerFor(source);
+    if (!importer) throw unknownFormat(source.label);
+    const found = await importer.read(source.bytes, source.label);
+    for (const part of found) {
+      if (part.part === undefined && wanted === undefined) {
+        notices.push(
+          `${part.source} does not say which part it is and counts as locked; --part defaults makes it the other.`,
+        );
+      }
+      parts.push({
+        ...part,
+        part: part.part ?? wanted ?? 'locked',
+        platform: importer.platform,
+        format: importer.name,
+      });
+    }
+  }
+  return chosen(parts, wanted, notices);
+}
+
+/**
+ * The parts that this computer obeys.
+ * @throws RdError `ERR_NOT_FOUND` with every place that was looked at, when there is none.
+ */
+export async function partsOfSystem(wanted: Part | undefined, io: Io): Promise<FoundParts> {
+  const { systemParts } = await import('../profiles/import/system.ts');
+  const { policySources } = await import('./policies.ts');
+  const { parts, looked } = await systemParts(policySources(io, supportedPlatform(io.platform)));
+  if (parts.length === 0) {
+    throw new RdError('ERR_NOT_FOUND', 'this computer has no deployment profile', {
+      details: looked.map((place) => `looked at ${place}`),
+    });
+  }
+  const format = { darwin: 'plist', linux: 'json', win32: 'registry' } as const;
+  return chosen(
+    parts.map((part) => ({ ...part, format: format[part.platform] })),
+    wanted,
+    [],
+  );
+}
+
+function chosen(parts: FoundPart[], wanted: Part | undefined, notices: string[]): FoundParts {
+  const notes = [...notices, ...parts.flatMap((part) => part.notes ?? [])];
+  if (wanted === undefined) return { parts, notices: notes };
+  const kept = parts.filter(({ part }) => part === wanted);
+  const others = parts.filter(({ part }) => part !== wanted);
+  if (kept.length === 0) {
+    throw new RdError('ERR_PROFILE_INVALID', `there is no ${wanted} profile in what was given`, {
+      details: others.map(({ source, part }) => `${source} is the ${part} profile`),
+      advice: 'Leave --part out: it chooses among profiles that say which part they are.',
+    });
+  }
+  return {
+    parts: kept,
+    notices: [...notes, ...others.map(({ source }) => `${source} was left out because of --part ${wanted}.`)],
+  };
+}
+
+function unknownFormat(label: string): RdError {
+  return new RdError('ERR_PROFILE_INVALID', `${label} is of no deployment format`, {
+    details: ['Read are property lists, .mobileconfig, .reg, Registry.pol, and settings as JSON.'],
+    advice: 'A profile in YAML or JSON needs no import: check it with `rdctl validate`.',
+  });
+}

@@ -1,0 +1,106 @@
+import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
+import { isSection } from '../../src/settings/fields.ts';
+import type { Finding } from '../../src/settings/finding.ts';
+import { leafAt, leaves, pointerNames, pointerOf, pointerTo } from '../../src/settings/leaf-paths.ts';
+import { ENDED } from '../../src/settings/left-over.ts';
+import { namesBefore, originOf } from '../../src/settings/migrate.ts';
+import { equal, own } from '../../src/settings/own.ts';
+import type { SettingPath } from '../../src/settings/settings.gen.ts';
+import { unknownKeys } from '../../src/settings/unknown-keys.ts';
+import type { Part } from '../deployment/part.ts';
+import type { Fidelity } from './fidelity.ts';
+
+interface Accounting {
+  part: Part;
+  /** As it was migrated. */
+  written: JsonObject;
+  /** As it was read. */
+  given: JsonObject;
+  known: JsonObject;
+  canonical: JsonObject;
+  origins: ReadonlyMap<string, string>;
+  findings: readonly Finding[];
+}
+
+/** An entry for each setting of the result, and one for everything that was written and is not behind any of them. */
+export function accountFor({ part, written, given, known, canonical, origins, findings }: Accounting): Fidelity[] {
+  const taken = new Map<string, SettingPath>();
+  const entries: Fidelity[] = [];
+  for (const [path] of leaves(known)) {
+    const from = originOf(origins, path);
+    taken.set(pointerOf(from), path);
+    const reason = changeOf(path, { from, before: leafAt(written, from), value: leafAt(canonical, path) ?? null });
+    if (path === 'version' && own(given, 'version') === undefined) {
+      entries.push({ outcome: 'changed', part, path, reason: 'it was missing: the application does not start then' });
+    } else if (reason !== undefined) {
+      entries.push({ outcome: 'changed', part, path, ...(from === path ? {} : { from }), reason });
+    } else if (path !== 'version') entries.push({ outcome: 'kept', part, path });
+  }
+  const refused = new Map(findings.map((finding) => [finding.pointer, refusal(finding)]));
+  for (const [pointer, reason] of refused) {
+    if (pointer !== '') entries.push({ outcome: 'lost', part, place: pointerNames(pointer).join('.'), reason });
+  }
+  // With an item that is refused the list is lost.
+  const around = new Set([...refused.keys()].flatMap(pointersUpTo));
+  const suggestions = new Map(
+    unknownKeys(canonical).map(({ pointer, suggestion }) => [
+      pointerTo(namesBefore(origins, pointerNames(pointer))),
+      suggestion,
+    ]),
+  );
+  for (const names of untaken(written, [], taken)) {
+    if (around.has(pointerTo(names))) continue;
+    entries.push({ outcome: 'lost', part, place: names.join('.'), reason: lossReason(names, suggestions, taken) });
+  }
+  return entries;
+}
+
+/** The pointer, and those of everything around it. */
+function pointersUpTo(pointer: string): string[] {
+  const names = pointerNames(pointer);
+  return names.map((_, index) => pointerTo(names.slice(0, index + 1)));
+}
+
+function refusal({ expected }: Finding): string {
+  return `the application refuses the whole profile for it${expected === undefined ? '' : `: expected ${expected}`}`;
+}
+
+function changeOf(
+  path: string,
+  { from, before, value }: { from: string; before: JsonValue | undefined; value: JsonValue },
+): string | undefined {
+  if (before === undefined) return 'the application adds it to a locked profile of this version';
+  if (path === 'version')
+    return equal(before, value) ? undefined : `migrated from ${String(before)} to ${String(value)}`;
+  if (from !== path) return 'it moved in a later version';
+  return equal(before, value) ? undefined : 'it has the spelling that is stored';
+}
+
+/** Names of what no setting of the result came from: the topmost of a name that nothing is below. */
+function* untaken(
+  object: JsonObject,
+  above: readonly string[],
+  taken: ReadonlyMap<string, SettingPath>,
+): Generator<string[]> {
+  for (const [name, value] of Object.entries(object)) {
+    const names = [...above, name];
+    const pointer = pointerTo(names);
+    if (taken.has(pointer)) continue;
+    const around = [...taken.keys()].some((each) => each.startsWith(`${pointer}/`));
+    if (isObject(value) && (around || isSection(names.join('.')))) yield* untaken(value, names, taken);
+    else yield names;
+  }
+}
+
+function lossReason(
+  names: readonly string[],
+  suggestions: ReadonlyMap<string, string | undefined>,
+  taken: ReadonlyMap<string, SettingPath>,
+): string {
+  const path = names.join('.');
+  if (ENDED.some((ended) => ended === path || ended.startsWith(`${path}.`)))
+    return 'the setting ended and means nothing any more';
+  if ([...taken.values()].some((each) => each === path)) return 'the value at its older name counts instead';
+  const suggestion = suggestions.get(pointerTo(names));
+  return `it is no setting${suggestion === undefined ? '' : `; did you mean ${suggestion}?`}`;
+}
