@@ -1,0 +1,20 @@
+import { expect, test, vi } from 'vitest';
+
+const loaded: string[] = [];
+vi.mock('../../src/settings/older-shapes.ts', async (original) => {
+  loaded.push('older-shapes');
+  return original();
+});
+
+// They are most of the time that an export would take.
+test('the shapes of older versions are loaded for settings of an older version alone', async () => {
+  const { deploymentTree } = await import('../../profiles/deployment/tree.ts');
+  const { EXPORTERS } = await import('../../profiles/export/exporters.ts');
+  const tree = await deploymentTree({ version: 19, kubernetes: { enabled: false } });
+  for (const load of [EXPORTERS.plist, EXPORTERS.reg, EXPORTERS.json]) {
+    (await load?.())?.text(tree, { hive: 'hklm', part: 'locked' });
+  }
+  expect(loaded).toEqual([]);
+  await deploymentTree({ version: 18, kubernetes: { enabled: false } });
+  expect(loaded).toEqual(['older-shapes']);
+});
