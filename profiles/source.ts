@@ -69,7 +69,7 @@ async function readBounded(path: string, name: string, limit: number): Promise<P
   } catch (cause) {
     throw new RdError('ERR_IO', `${name} could not be read: ${reason(cause)}`, {
       cause,
-      advice: 'Give a YAML or JSON file with -f FILE, or -f - for standard input.',
+      advice: 'Name a file that can be read, or - for standard input.',
     });
   }
 }

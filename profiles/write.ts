@@ -4,7 +4,7 @@ import { FIELDS } from '../src/settings/fields.gen.ts';
 import { leafAt } from '../src/settings/leaf-paths.ts';
 import { SCHEMA_VERSION, type SettingPath } from '../src/settings/settings.gen.ts';
 import { API_VERSION, type DesiredState, KIND } from './shape.ts';
-import { commentLines, scalar, sectionLines, valueLines } from './yaml-text.ts';
+import { commentLines, sectionLines, valueLines } from './yaml-text.ts';
 
 export interface ProfileText {
   /** Complete settings at the newest version. */
@@ -63,6 +63,9 @@ function secretLines(path: string, pad: string): string[] {
   ];
 }
 
+/** What would end a comment, or turn the direction of writing in it. */
+const ACTS = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]+/gu;
+
 export interface ImportedText {
   /** At the newest version, with references in the place of secrets. */
   settings: JsonObject;
@@ -80,7 +83,8 @@ export function importedText({ settings, locked, schema, sources }: ImportedText
   const held = FIELDS.filter(({ path }) => locked.includes(path));
   return `${[
     `# yaml-language-server: $schema=${schema}`,
-    ...commentLines(`Written by \`rdctl import-profile\` from ${sources.map(scalar).join(', ')}.`, ''),
+    '# Written by `rdctl import-profile` from:',
+    ...sources.map((source) => `#   ${source.replace(ACTS, ' ')}`),
     `apiVersion: ${API_VERSION}`,
     `kind: ${KIND}`,
     'settings:',
