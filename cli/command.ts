@@ -26,7 +26,7 @@ export type Flag = {
       placeholder?: string;
     }
   /** Repeatable. */
-  | { type: 'strings'; placeholder?: string }
+  | { type: 'strings'; offers?: readonly string[]; placeholder?: string }
 );
 export type FlagTable = Readonly<Record<string, Flag>>;
 

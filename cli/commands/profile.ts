@@ -1,4 +1,5 @@
 import { defineGroup } from '../group.ts';
+import { profileCheck } from './profile/check.ts';
 import { profileUpgrade } from './profile/upgrade.ts';
 
 export const profile = defineGroup({
@@ -7,5 +8,5 @@ export const profile = defineGroup({
   description: 'Works on files alone: no service has to run, and none is asked.',
   flags: {},
   classic: false,
-  subcommands: [profileUpgrade],
+  subcommands: [profileCheck, profileUpgrade],
 });

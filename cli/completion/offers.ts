@@ -36,7 +36,7 @@ const ARGUMENTS: Readonly<Record<string, readonly [keyof Sources, number]>> = {
   explain: ['settings', 1],
 };
 /** Commands whose arguments are files. */
-const FILE_ARGUMENTS = ['apply', 'import-profile', 'shell'];
+const FILE_ARGUMENTS = ['apply', 'import-profile', 'profile check', 'shell'];
 
 /** The words that begin with what was typed. */
 export async function offersFor(
@@ -104,6 +104,7 @@ async function valueOffers(name: string, flag: Flag, sources: Sources): Promise<
   if (flag.type === 'boolean') return words(['true', 'false']);
   if (flag.type === 'integer' || flag.type === 'duration') return words([]);
   if (flag.type === 'string' && (flag.values ?? flag.offers)) return words(flag.values ?? flag.offers ?? []);
+  if (flag.type === 'strings' && flag.offers) return words(flag.offers);
   if (name === 'driver') return words(DRIVER_NAMES);
   if (flag.type === 'strings' && flag.placeholder === 'SETTING') {
     return { offers: await sources.settings(), otherwise: 'nothing' };

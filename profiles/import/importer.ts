@@ -8,6 +8,8 @@ export interface Loss {
   place: string;
   /** A clause: `it is no setting`. */
   reason: string;
+  /** The application refuses the whole profile for it. */
+  refused?: true;
 }
 
 /** One deployment profile as a file holds it: at its own version, by the names and in the types of that version. */

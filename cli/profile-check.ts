@@ -1,0 +1,139 @@
+import { ALL, type CheckSelection, checkProfile } from '../profiles/check/check.ts';
+import type { CheckCell, CheckFinding, Verdict } from '../profiles/check/finding.ts';
+import { type CheckInput, checkInput } from '../profiles/check/input.ts';
+import { spread } from '../profiles/check/summary.ts';
+import type { Part } from '../profiles/deployment/part.ts';
+import { IMPORT_LIMIT } from '../profiles/import/importer.ts';
+import { readSource } from '../profiles/source.ts';
+import { RdError } from '../src/errors.ts';
+import type { Platform } from '../src/settings/field.ts';
+import { RELEASES } from '../src/settings/releases.ts';
+import { usage } from './arguments.ts';
+import type { Io } from './command.ts';
+import { quote } from './literals.ts';
+
+/** As they are given to `--platform`, and as the JSON form names them. */
+const PLATFORM_WORDS: Readonly<Record<string, Platform>> = { macos: 'darwin', linux: 'linux', windows: 'win32' };
+
+/** One file and what became of it. */
+export type CheckedFile = { label: string } & (
+  | { input: CheckInput; cells: readonly CheckCell[] }
+  /** It could not be taken apart. */
+  | { problem: RdError }
+);
+
+/**
+ * What `--release` and `--platform` leave of the table.
+ * @throws RdError `ERR_USAGE` for a release that is not in the table.
+ */
+export function selectionOf(releases: readonly string[], platforms: readonly string[]): CheckSelection {
+  const wanted = new Set(releases.map(releaseName));
+  const systems = new Set(platforms.map(platformOf));
+  return {
+    releases: releases.length === 0 ? ALL.releases : RELEASES.filter(({ name }) => wanted.has(name)),
+    platforms: platforms.length === 0 ? ALL.platforms : ALL.platforms.filter((platform) => systems.has(platform)),
+  };
+}
+
+/** `1.20`, also from `v1.20.1`. */
+function releaseName(text: string): string {
+  const name = /^v?(\d+\.\d+)(?:\.\d+)?$/.exec(text)?.[1];
+  const known = RELEASES.find((release) => release.name === name);
+  if (known) return known.name;
+  const names = RELEASES.map((release) => release.name);
+  throw usage(`--release ${quote(text)}: known are ${names[0]} to ${names.at(-1)}`);
+}
+
+function platformOf(text: string): Platform {
+  const platform = Object.hasOwn(PLATFORM_WORDS, text) ? PLATFORM_WORDS[text] : undefined;
+  if (platform) return platform;
+  throw usage(`--platform ${quote(text)}: known are ${Object.keys(PLATFORM_WORDS).join(', ')}`);
+}
+
+/** Every file on its own. Throws `ERR_IO` for one that cannot be read; what is wrong in one is told with it. */
+export async function checkFiles(
+  names: readonly string[],
+  { part, selection, io }: { part: Part | undefined; selection: CheckSelection; io: Io },
+): Promise<CheckedFile[]> {
+  const checked: CheckedFile[] = [];
+  for (const name of names) {
+    const source = await readSource(name, { cwd: io.cwd, readStdin: () => io.readStdin() }, IMPORT_LIMIT);
+    const { label } = source;
+    try {
+      const input = await checkInput(source, part);
+      checked.push({ label, input, cells: withLosses(input, checkProfile(input.parts, selection)) });
+    } catch (error) {
+      if (!(error instanceof RdError) || error.code !== 'ERR_PROFILE_INVALID') throw error;
+      checked.push({ label, problem: error });
+    }
+  }
+  return checked;
+}
+
+/** What the reader of a format left out was ignored or refused by every application alike. */
+function withLosses({ lost, parts }: CheckInput, cells: readonly CheckCell[]): readonly CheckCell[] {
+  if (lost.length === 0) return cells;
+  const part = parts[0]?.part ?? 'locked';
+  const findings = lost.map(
+    ({ place, reason, refused }): CheckFinding => ({
+      part,
+      path: place,
+      names: [place],
+      effect: refused ? 'refused' : 'ignored',
+      reason,
+    }),
+  );
+  const verdict: Verdict = findings.some(({ effect }) => effect === 'refused') ? 'rejected' : 'partly';
+  return cells.map((cell) => ({
+    ...cell,
+    findings: [...cell.findings, ...findings],
+    verdict: cell.verdict === 'rejected' ? cell.verdict : verdict,
+  }));
+}
+
+/** True when every cell of every file is accepted; with `strict`, when nothing is ignored either. */
+export function isAccepted(files: readonly CheckedFile[], strict: boolean): boolean {
+  return files.every(
+    (file) =>
+      'cells' in file && file.cells.every(({ verdict }) => verdict === 'accepted' || (verdict === 'partly' && !strict)),
+  );
+}
+
+/** The `-o json` form: a promise. Fields are added, never changed. */
+export function checkReport(files: readonly CheckedFile[], accepted: boolean): string {
+  const report = { kind: 'ProfileCheck', formatVersion: 1, accepted, files: files.map(fileReport) };
+  return `${JSON.stringify(report, null, 2)}\n`;
+}
+
+function fileReport(file: CheckedFile): object {
+  if ('problem' in file) {
+    const { message, details } = file.problem;
+    return { file: file.label, problem: { message, details }, cells: [], findings: [] };
+  }
+  const { input, cells } = file;
+  return {
+    file: file.label,
+    format: input.format,
+    parts: input.parts.map(({ part, settings }) => ({ part, version: settings.version ?? null })),
+    cells: cells.map(({ release, settingsVersion, platform, verdict }) => ({
+      release,
+      settingsVersion,
+      platform: wordOf(platform),
+      verdict,
+    })),
+    findings: spread(cells).map(({ finding, where }) => ({
+      part: finding.part,
+      path: finding.path,
+      place: input.place(finding.names),
+      effect: finding.effect,
+      reason: finding.reason,
+      suggestion: finding.suggestion,
+      where: where.map(({ platform, releases }) => ({ platform: wordOf(platform), releases })),
+    })),
+    notices: input.notices,
+  };
+}
+
+function wordOf(platform: Platform): string {
+  return Object.entries(PLATFORM_WORDS).find(([, each]) => each === platform)?.[0] ?? platform;
+}

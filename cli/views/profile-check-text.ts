@@ -1,0 +1,121 @@
+import type { CheckCell, Effect, Verdict } from '../../profiles/check/finding.ts';
+import { rangesText, type SpreadFinding, sentence, spread, whereText } from '../../profiles/check/summary.ts';
+import { PLATFORM_NAMES, PLATFORMS, type Platform } from '../../src/settings/field.ts';
+import type { Style } from './style.ts';
+import { plainText } from './value.ts';
+
+/** Findings that are shown of each kind; a hostile file holds thousands of unknown names. */
+const MOST_SHOWN = 50;
+const WIDTH = 78;
+
+const CELLS: Readonly<Record<Verdict, { text: string; paint: keyof Style }>> = {
+  accepted: { text: '✓ accepted', paint: 'good' },
+  partly: { text: '~ in part', paint: 'warn' },
+  rejected: { text: '✗ refused', paint: 'bad' },
+};
+const HEADINGS: Readonly<Record<Effect, string>> = {
+  refused: '✗ Refused: the application does not start, or quits',
+  ignored: '~ Ignored: the application starts without it',
+  changed: '= Changed: the application starts with something else',
+};
+const EFFECTS: readonly Effect[] = ['refused', 'ignored', 'changed'];
+
+/** What a check found in one file, for people: a sentence, the table, and each finding once. No line needs more than 80 columns. */
+export function checkText(
+  label: string,
+  cells: readonly CheckCell[],
+  place: (names: readonly string[]) => string | undefined,
+  paint: Style,
+): string {
+  const findings = spread(cells);
+  const lists = EFFECTS.flatMap((effect) => {
+    const some = findings.filter(({ finding }) => finding.effect === effect);
+    return some.length === 0 ? [] : [listText(HEADINGS[effect], some, cells, place, paint)];
+  });
+  return `${[`${plainText(label)}: ${sentence(cells)}`, table(cells, paint), ...lists].join('\n\n')}\n`;
+}
+
+function listText(
+  heading: string,
+  findings: readonly SpreadFinding[],
+  cells: readonly CheckCell[],
+  place: (names: readonly string[]) => string | undefined,
+  paint: Style,
+): string {
+  const lines = findings.slice(0, MOST_SHOWN).flatMap((each) => {
+    const { part, path, names, reason, suggestion } = each.finding;
+    const at = place(names);
+    const meant = suggestion === undefined ? '' : `; did you mean ${suggestion}?`;
+    return [
+      `  ${paint.bold(plainText(path))} (${part}${at === undefined ? '' : `, ${plainText(at)}`})`,
+      ...wrapped(`${plainText(reason)}${meant}`),
+      ...wrapped(whereText(each, cells)).map((line) => paint.dim(line)),
+    ];
+  });
+  const more = findings.length - MOST_SHOWN;
+  return [paint.bold(heading), ...lines, ...(more > 0 ? [`  … and ${more} more (-o json has all)`] : [])].join('\n');
+}
+
+/** One row for neighbours of which every platform says the same. */
+function table(cells: readonly CheckCell[], paint: Style): string {
+  const platforms = PLATFORMS.filter((platform) => cells.some((cell) => cell.platform === platform));
+  const rows = rowsOf(cells, platforms);
+  const head = ['Release', 'Settings', ...platforms.map((platform) => PLATFORM_NAMES[platform])];
+  const texts = rows.map(({ releases, versions, verdicts }) => [
+    rangesText(releases),
+    versionsText(versions),
+    ...verdicts.map((verdict) => CELLS[verdict].text),
+  ]);
+  const widths = head.map((name, column) => Math.max(name.length, ...texts.map((row) => (row[column] ?? '').length)));
+  const line = (row: readonly string[], colours: readonly ((text: string) => string)[] = []) =>
+    `  ${row.map((text, column) => (colours[column] ?? same)(column === row.length - 1 ? text : text.padEnd(widths[column] ?? 0))).join('  ')}`;
+  const painted = rows.map(({ verdicts }, index) =>
+    line(texts[index] ?? [], [same, same, ...verdicts.map((verdict) => paint[CELLS[verdict].paint])]),
+  );
+  return [paint.bold(line(head)), ...painted].join('\n');
+}
+
+interface Row {
+  releases: string[];
+  versions: number[];
+  verdicts: Verdict[];
+}
+
+function rowsOf(cells: readonly CheckCell[], platforms: readonly Platform[]): Row[] {
+  const rows: Row[] = [];
+  for (const release of new Set(cells.map((cell) => cell.release))) {
+    const own = cells.filter((cell) => cell.release === release);
+    const verdicts = platforms.flatMap((platform) => own.find((cell) => cell.platform === platform)?.verdict ?? []);
+    const versions = own.slice(0, 1).map(({ settingsVersion }) => settingsVersion);
+    const last = rows.at(-1);
+    if (last && last.verdicts.join() === verdicts.join()) {
+      last.releases.push(release);
+      last.versions.push(...versions);
+    } else rows.push({ releases: [release], versions, verdicts });
+  }
+  return rows;
+}
+
+function versionsText(versions: readonly number[]): string {
+  const [first] = versions;
+  const last = versions.at(-1);
+  return first === last ? `${first ?? ''}` : `${first}–${last}`;
+}
+
+function same(text: string): string {
+  return text;
+}
+
+/** Indented lines; a word that is longer than a line stays whole. */
+function wrapped(text: string): string[] {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of text.split(' ')) {
+    if (line !== '' && line.length + word.length + 1 > WIDTH - 6) {
+      lines.push(line);
+      line = '';
+    }
+    line = line === '' ? word : `${line} ${word}`;
+  }
+  return [...lines, line].map((each) => `      ${each}`);
+}

@@ -1,0 +1,116 @@
+import { RdError } from '../../src/errors.ts';
+import { isObject, type JsonObject } from '../../src/json.ts';
+import { formatFinding, formatFindings } from '../../src/settings/finding.ts';
+import { pointerTo } from '../../src/settings/leaf-paths.ts';
+import { type ParsedDocument, parseDocument } from '../../src/settings/parse.ts';
+import { importerFor } from '../any-file.ts';
+import { PARTS, type Part } from '../deployment/part.ts';
+import type { Importer, Loss } from '../import/importer.ts';
+import { oversized, type Source } from '../source.ts';
+import type { CheckPart } from './check.ts';
+
+/** One file, ready for a check. */
+export interface CheckInput {
+  label: string;
+  format: 'yaml' | Importer['name'];
+  parts: readonly CheckPart[];
+  /** What stands in the file and is in no part. */
+  lost: readonly Loss[];
+  /** Sentences about what was taken for granted or left out. */
+  notices: readonly string[];
+  /** `file:line:column` of a setting, or of the nearest thing around it; `undefined` in formats without lines. */
+  place(names: readonly string[]): string | undefined;
+}
+
+/**
+ * Takes a file apart for `checkProfile`: a deployment file into the parts that are in it, a profile document into the two that
+ * would be exported from it, bare settings as one part.
+ * @param part what a file is that does not say it; `locked` unless told.
+ * @throws RdError `ERR_PROFILE_INVALID` for what is no file with settings, and for a profile document with mistakes.
+ */
+export async function checkInput(source: Source, part: Part | undefined): Promise<CheckInput> {
+  const importer = await importerFor(source);
+  if (importer && importer.name !== 'json') return deploymentInput(source, importer, part);
+  const document = oversized(source) ?? parseDocument(source.bytes, source.label);
+  const value = settingsOf(document);
+  if ('apiVersion' in value || 'kind' in value || isObject(value.settings)) return profileInput(source, document);
+  const { partOfName } = await import('../import/part-name.ts');
+  const known = part ?? partOfName(source.label);
+  return {
+    label: source.label,
+    format: importer ? 'json' : 'yaml',
+    parts: [{ part: known ?? 'locked', settings: await withoutSecretReferences(value) }],
+    lost: [],
+    notices: known ? [] : [assumed(source.label)],
+    place: placeIn(document, ''),
+  };
+}
+
+async function deploymentInput(
+  { bytes, label }: Source,
+  { name, read }: Importer,
+  part: Part | undefined,
+): Promise<CheckInput> {
+  const parts = await read(bytes, label);
+  const notices = parts.flatMap(({ notes = [] }) => notes);
+  return {
+    label,
+    format: name,
+    parts: parts.map((each) => ({ part: each.part ?? part ?? 'locked', settings: each.settings })),
+    lost: parts.flatMap(({ lost }) => lost),
+    notices: parts.some((each) => (each.part ?? part) === undefined) ? [...notices, assumed(label)] : notices,
+    place: () => undefined,
+  };
+}
+
+/** Both parts, unless the document locks some settings and leaves nothing for the other part. */
+async function profileInput(source: Source, document: ParsedDocument): Promise<CheckInput> {
+  const [{ readDeploymentInput }, { selectSettings }] = await Promise.all([
+    import('../deployment/input.ts'),
+    import('../deployment/selection.ts'),
+  ]);
+  // The check itself tells what each platform refuses; settings alone do not depend on one.
+  const platform = 'linux';
+  const input = await readDeploymentInput(source, platform);
+  const chosen = { platform, only: [], except: [], changedOnly: false, keepVersion: true, inForce: false } as const;
+  const parts: CheckPart[] = [];
+  for (const part of PARTS) parts.push({ part, settings: (await selectSettings(input, { ...chosen, part })).settings });
+  const filled = parts.filter(({ settings }) => Object.keys(settings).length > 1);
+  return {
+    label: source.label,
+    format: /^\s*\{/.test(Buffer.from(source.bytes.subarray(0, 256)).toString('utf8')) ? 'json' : 'yaml',
+    parts: filled.length > 0 ? filled : parts,
+    lost: [],
+    notices: input.warnings.map((warning) => `${source.label}: ${warning}`),
+    place: placeIn(document, '/settings'),
+  };
+}
+
+/** References to secrets are never in a deployment profile. */
+async function withoutSecretReferences(settings: JsonObject): Promise<JsonObject> {
+  const { withoutReferences } = await import('../deployment/written-settings.ts');
+  return withoutReferences(settings);
+}
+
+function settingsOf({ file, value, findings }: ParsedDocument): JsonObject {
+  const [first] = findings;
+  if (first) {
+    throw new RdError('ERR_PROFILE_INVALID', formatFinding(first), { details: formatFindings(findings.slice(1)) });
+  }
+  if (isObject(value)) return value;
+  throw new RdError('ERR_PROFILE_INVALID', `${file} does not hold settings`);
+}
+
+function placeIn({ file, position }: ParsedDocument, at: string): CheckInput['place'] {
+  return (names) => {
+    for (let length = names.length; length > 0; length -= 1) {
+      const here = position(`${at}${pointerTo(names.slice(0, length))}`, 'key');
+      if (here) return `${file}:${here.line}:${here.column}`;
+    }
+    return undefined;
+  };
+}
+
+function assumed(label: string): string {
+  return `${label} does not say which of the two deployment profiles it is; it is checked as the locked one (--part tells).`;
+}
