@@ -1,7 +1,7 @@
 import { wideText } from './registry-data.ts';
 import { namesBelow, type RegistryKey, subKey } from './registry-key.ts';
 import { statements } from './registry-statements.ts';
-import { registryText } from './registry-text.ts';
+import { ansiText, registryText } from './registry-text.ts';
 import { type Dropped, RegistryTree } from './registry-tree.ts';
 
 /** A line that is not understood, counted from 1, and why, as a clause. */
@@ -82,9 +82,4 @@ function keyBelow(hive: RegistryKey, names: readonly string[] | undefined): Regi
   let key: RegistryKey | undefined = names && hive;
   for (const name of names ?? []) key = key && subKey(key, name);
   return key;
-}
-
-/** `REGEDIT4` has the code page of the computer that wrote it; this is that of western Europe and America. */
-function ansiText(bytes: Buffer): string {
-  return new TextDecoder('windows-1252').decode(bytes);
 }

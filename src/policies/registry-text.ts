@@ -48,6 +48,14 @@ export function endOfLine(text: string, from: number): number {
   return end;
 }
 
+/** Where windows-1252 is not Latin 1, from 0x80 on; some releases of Node decode it as if it were. */
+const ANSI = '€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ';
+
+/** `REGEDIT4` has the code page of the computer that wrote it; this is that of western Europe and America. */
+export function ansiText(bytes: Buffer): string {
+  return bytes.toString('latin1').replaceAll(/[\u0080-\u009f]/g, (sign) => ANSI[sign.charCodeAt(0) - 0x80] ?? sign);
+}
+
 function decoded(bytes: Buffer, ansi: boolean): string | { problem: string } {
   const [first, second, third] = bytes;
   if (first === 0xff && second === 0xfe) return wide(bytes.subarray(2));
@@ -55,7 +63,7 @@ function decoded(bytes: Buffer, ansi: boolean): string | { problem: string } {
   if (first !== undefined && first !== 0 && second === 0) return wide(bytes);
   if (first === 0 && second !== undefined && second !== 0) return wide(swapped(bytes));
   const marked = first === 0xef && second === 0xbb && third === 0xbf;
-  if (ansi && !marked) return new TextDecoder('windows-1252').decode(bytes);
+  if (ansi && !marked) return ansiText(bytes);
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
