@@ -1,0 +1,108 @@
+import fc from 'fast-check';
+import { expect } from 'vitest';
+import type { Part } from '../../profiles/deployment/part.ts';
+import { admxFiles } from '../../profiles/export/admx/files.ts';
+import type { Policy } from '../../profiles/export/admx/policies.ts';
+import type { JsonObject, JsonValue } from '../../src/json.ts';
+import { interpretPolicy } from '../../src/policies/interpretation.ts';
+import { keyAt, type RegistryKey } from '../../src/policies/registry-key.ts';
+import { registryPolicy } from '../../src/policies/registry-policy.ts';
+import type { Field } from '../../src/settings/field.ts';
+import { type Given, type PolicyState, registryOf } from './group-policy.ts';
+import { childOf, everyElement, parseXml } from './xml.ts';
+
+export const FILES: ReadonlyMap<string, string> = new Map(admxFiles().map(({ path, text }) => [path, text]));
+export const ADMX_TEXT = FILES.get('RancherDesktop.admx') ?? '';
+export const ADML_TEXT = FILES.get('en-US/RancherDesktop.adml') ?? '';
+export const ADMX = parseXml(ADMX_TEXT);
+export const ADML = parseXml(ADML_TEXT);
+export const STRINGS = childOf(childOf(ADML, 'resources'), 'stringTable').children;
+export const PRESENTATIONS = childOf(childOf(ADML, 'resources'), 'presentationTable').children;
+export const POLICY_ELEMENTS = childOf(ADMX, 'policies').children;
+
+const TEXTS = new Map(STRINGS.map(({ attributes, text }) => [attributes.id, text]));
+export function textOf(id: string): string {
+  return TEXTS.get(id) ?? '';
+}
+
+/** What the reader of the application makes of the registry; throws where it refuses to start. */
+export function profileOf(
+  states: ReadonlyMap<string, PolicyState>,
+  part: Part,
+): { settings: JsonObject; warnings: string[] } {
+  return profileIn(registryOf(ADMX, states), part);
+}
+
+/** @param hive what is below HKLM. */
+export function profileIn(hive: RegistryKey, part: Part): { settings: JsonObject; warnings: string[] } {
+  const path = ['SOFTWARE', 'Policies', 'Rancher Desktop', part];
+  const written = registryPolicy(['HKLM', ...path].join('\\'), keyAt(hive, path));
+  if (!written) throw new Error('nothing was written');
+  const warnings: string[] = [];
+  const host = { platform: 'win32', arch: 'x64' } as const;
+  const policy = interpretPolicy(written, { locked: part === 'locked', host, warnings });
+  expect(policy.version).toBe(19);
+  return { settings: policy.settings, warnings };
+}
+
+/** Values of every kind that a setting may have: the ends of its range, all that it offers, one and several entries. */
+export function valuesOf({ type, enum: values, format, min = 0, max = 0xffff_ffff }: Field): JsonValue[] {
+  if (values) return [...values];
+  switch (type) {
+    case 'boolean':
+      return [true, false];
+    case 'integer':
+      return [min, min + 1, max - 1, max];
+    case 'string':
+      return format === 'kubernetes-version'
+        ? ['1.30.2', '1.31.0-rc.1']
+        : ['a', ' b ', 'C:\\Zoë "q" & <😀>\\', '%PATH%'];
+    case 'string[]':
+      return format === 'noproxy-list'
+        ? [['10.0.0.0/8'], ['fe80::/10', '.example.com', '*.test', 'localhost']]
+        : [['org/name'], ['org/', 'registry.example.com/', 'org/name:1.0']];
+    default:
+      return [{ 'org/name': '1.0' }, { 'org/name': '1.0', 'registry.example.com:5000/a/b': 'latest' }];
+  }
+}
+
+/** Any value of a setting that its control takes. */
+export function anyValue(field: Field): fc.Arbitrary<JsonValue> {
+  const { type, enum: values, format, min = 0, max = 0xffff_ffff } = field;
+  const line = fc
+    .string({ unit: 'grapheme', minLength: 1, maxLength: 30 })
+    .filter((text) => !/[\p{Cc}\p{Cs}]/u.test(text));
+  if (type === 'integer') return fc.integer({ min, max });
+  const free = type === 'string' ? format === undefined : format === 'image-pattern-list';
+  if (values || !free) return fc.constantFrom(...valuesOf(field));
+  if (type === 'string') return line;
+  return fc.uniqueArray(
+    line.filter((text) => text.trim() !== ''),
+    { minLength: 1, maxLength: 5 },
+  );
+}
+
+/** What is to be given in the controls of the policy for this value. */
+export function stateFor({ name, field }: Policy, value: JsonValue): PolicyState {
+  if (value === false) return 'disabled';
+  if (value === true) return { enabled: {} };
+  return { enabled: { [name]: given(name, field, value) } };
+}
+
+function given(name: string, { enum: values }: Field, value: JsonValue): Given[string] {
+  if (values) return itemFor(name, String(value));
+  if (typeof value === 'number' || typeof value === 'string') return value;
+  return Array.isArray(value)
+    ? value.map(String)
+    : new Map(Object.entries(value ?? {}).map(([k, v]) => [k, String(v)]));
+}
+
+/** The item of a list that people see under this text. */
+function itemFor(policy: string, shown: string): string {
+  const element = POLICY_ELEMENTS.find(({ attributes }) => attributes.name === policy);
+  const items = element ? everyElement(element).filter(({ tag }) => tag === 'item') : [];
+  const names = items.map(({ attributes }) => attributes.displayName ?? '');
+  const found = names.find((name) => textOf(name.slice('$(string.'.length, -1)) === shown);
+  if (found === undefined) throw new Error(`${policy} offers no ${shown}`);
+  return found;
+}

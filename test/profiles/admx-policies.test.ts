@@ -1,0 +1,146 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { PARTS, type Part } from '../../profiles/deployment/part.ts';
+import { type Policy, policies } from '../../profiles/export/admx/policies.ts';
+import type { JsonObject, JsonValue } from '../../src/json.ts';
+import { keyAt } from '../../src/policies/registry-key.ts';
+import type { Field } from '../../src/settings/field.ts';
+import { leafAt, setLeaf } from '../../src/settings/leaf-paths.ts';
+import { ADMX, anyValue, profileIn, profileOf, stateFor, valuesOf } from '../helpers/admx-profile.ts';
+import { type PolicyState, registryOf } from '../helpers/group-policy.ts';
+
+function alone(name: string, part: Part, state: PolicyState): JsonObject {
+  const { settings, warnings } = profileOf(new Map([[name, state]]), part);
+  expect(warnings).toEqual([]);
+  return settings;
+}
+
+function expected({ field, needs }: Policy, value: JsonValue): JsonObject {
+  const settings: JsonObject = { version: 19 };
+  setLeaf(settings, field.path, value);
+  if (value === true) for (const { path } of needs) setLeaf(settings, path, true);
+  return settings;
+}
+
+/** The key of a map stays behind without entries, and that is a map. */
+function disabled({ path, type }: Field): JsonObject {
+  const settings: JsonObject = { version: 19 };
+  if (type.startsWith('map')) setLeaf(settings, path, {});
+  return settings;
+}
+
+describe('a policy alone', () => {
+  const cases = policies().flatMap((policy) =>
+    valuesOf(policy.field).map((value) => [policy.name, JSON.stringify(value), policy, value] as const),
+  );
+
+  test.each(cases)('%s with %s is a valid profile with that value', (name, _, policy, value) => {
+    expect(alone(name, policy.part, stateFor(policy, value))).toEqual(expected(policy, value));
+  });
+
+  test.each(policies().filter(({ field }) => field.type !== 'boolean'))(
+    '$name disabled is a valid profile without a value, or with an empty map',
+    ({ name, part, field }) => {
+      expect(alone(name, part, 'disabled')).toEqual(disabled(field));
+    },
+  );
+
+  test.each(PARTS)('the one for the version of the %s part writes just that in either state', (part) => {
+    const name = part === 'locked' ? 'Locked_Version' : 'Defaults_Version';
+    for (const state of [{ enabled: {} }, 'disabled'] as const)
+      expect(alone(name, part, state)).toEqual({ version: 19 });
+  });
+
+  test('a switch that brings another one along needs it', () => {
+    const needy = policies().filter(({ needs }) => needs.length > 0);
+    expect(needy.map(({ name }) => name)).toEqual(
+      PARTS.map((part) => `${part === 'locked' ? 'Locked' : 'Defaults'}_experimental_kubernetes_options_spinkube`),
+    );
+    for (const { name, part, needs, field } of needy) {
+      const hive = registryOf(ADMX, new Map([[name, { enabled: {} }]]));
+      for (const { key, valueName } of needs) {
+        const place = keyAt(hive, key.split('\\'));
+        place.values = place.values.filter((value) => value.name !== valueName);
+      }
+      const read = () => profileIn(hive, part);
+      expect(read).toThrow(expect.objectContaining({ details: [expect.stringContaining(field.path)] }));
+    }
+  });
+});
+
+describe('an editor does not take', () => {
+  const numbers = policies().filter(({ field }) => field.type === 'integer');
+  test.each(numbers)('a number outside the range of $name', ({ name, field: { min = 0, max = 0xffff_ffff } }) => {
+    for (const value of [min - 1, max + 1]) {
+      expect(() => registryOf(ADMX, new Map([[name, { enabled: { [name]: value } }]]))).toThrow('out of range');
+    }
+  });
+
+  const asking = policies().filter(({ field }) => field.type !== 'boolean' && !field.type.startsWith('map'));
+  test.each(asking)('$name without a value', ({ name }) => {
+    expect(() => registryOf(ADMX, new Map([[name, { enabled: {} }]]))).toThrow('needs a value');
+  });
+});
+
+describe('policies together', () => {
+  const of = (part: Part) => policies().filter((policy) => policy.part === part);
+
+  test.each(PARTS)('all of the %s part with the last of their values are one profile with all of them', (part) => {
+    const states = new Map<string, PolicyState>();
+    const settings: JsonObject = { version: 19 };
+    for (const policy of of(part)) {
+      const value = valuesOf(policy.field).at(-1) ?? null;
+      states.set(policy.name, stateFor(policy, value));
+      setLeaf(settings, policy.field.path, value);
+    }
+    expect(profileOf(states, part)).toEqual({ settings, warnings: [] });
+  });
+
+  // What these may be depends on each other.
+  const FREE = policies().filter(({ field }) => !/webAssembly|spinkube|mobyStorageDriver/.test(field.path));
+
+  test('any of them with any values, in any order, are one profile', () => {
+    const chosen = (part: Part) =>
+      fc
+        .shuffledSubarray(
+          FREE.filter((policy) => policy.part === part),
+          { minLength: 1 },
+        )
+        .chain((some) =>
+          fc.tuple(...some.map(({ name, field }) => fc.tuple(fc.constant(name), fc.option(anyValue(field))))),
+        );
+    const one = fc.constantFrom(...PARTS).chain((part) => fc.tuple(fc.constant(part), chosen(part)));
+    fc.assert(
+      fc.property(one, ([part, pairs]) => {
+        const settings: JsonObject = { version: 19 };
+        const states = new Map<string, PolicyState>();
+        for (const [name, value] of pairs) {
+          const policy = FREE.find((each) => each.name === name);
+          if (!policy) throw new Error(`there is no ${name}`);
+          const { path, type } = policy.field;
+          states.set(name, value === null ? 'disabled' : stateFor(policy, value));
+          const written = value ?? (type === 'boolean' ? false : leafAt(disabled(policy.field), path));
+          if (written !== undefined) setLeaf(settings, path, written);
+        }
+        expect(profileOf(states, part)).toEqual({ settings, warnings: [] });
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('neither part writes into the other one', () => {
+    const states = new Map(
+      of('locked').map((policy) => [policy.name, stateFor(policy, valuesOf(policy.field)[0] ?? null)]),
+    );
+    const hive = registryOf(ADMX, states);
+    expect(keyAt(hive, ['SOFTWARE', 'Policies', 'Rancher Desktop']).keys.map(({ name }) => name)).toEqual(['Locked']);
+  });
+
+  test('one that is disabled leaves the version of the others', () => {
+    const states = new Map<string, PolicyState>([
+      ['Locked_kubernetes_enabled', { enabled: {} }],
+      ['Locked_kubernetes_port', 'disabled'],
+    ]);
+    expect(profileOf(states, 'locked').settings).toEqual({ version: 19, kubernetes: { enabled: true } });
+  });
+});
