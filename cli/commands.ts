@@ -124,7 +124,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'create-profile',
-    summary: 'Write a deployment profile for macOS or Windows',
+    summary: 'Write a deployment profile for macOS, Windows or Linux',
     group: 'control',
     load: async () => (await import('./commands/create-profile.ts')).createProfile,
   },

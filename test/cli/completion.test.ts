@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import { COMMANDS } from '../../cli/commands.ts';
 import { SETTING_FLAGS } from '../../cli/flags.gen.ts';
+import { EXPORTERS } from '../../profiles/export/exporters.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { rdctl, type Stage } from '../helpers/cli.ts';
@@ -87,7 +88,7 @@ describe('the answer', () => {
     [['version', '-o', 'j'], ['json']],
     [
       ['create-profile', '--output', ''],
-      ['plist', 'reg'],
+      [...Object.keys(EXPORTERS), 'admx'],
     ],
     [
       ['create-profile', '--hive='],
@@ -105,14 +106,21 @@ describe('the answer', () => {
     [['plan', '--file=ex']],
     [['api', '--input', '']],
     [['--config-path', '']],
+    [['create-profile', '--input', '']],
+    [['create-profile', '--out-file=']],
     [['apply', '']],
     [['shell', 'ls', '-']],
   ])('%j leaves files to the shell', async (words) => {
     expect(await ask(words)).toEqual({ words: [], directive: ':0' });
   });
 
-  test('names settings to explain', async () => {
+  test('names settings to explain, and to choose', async () => {
     const paths = FIELDS.map(({ path }) => path);
+    expect(await offered('create-profile', '--only', '')).toEqual(paths);
+    expect(await offered('create-profile', '--only=images', '--except=images.')).toEqual([
+      'images.showAll',
+      'images.namespace',
+    ]);
     expect(await offered('explain', 'kubernetes.')).toEqual(paths.filter((path) => path.startsWith('kubernetes.')));
     expect(await offered('explain', 'kubernetes.port', '')).toEqual([]);
   });

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { lstatSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { rdctl } from '../helpers/cli.ts';
@@ -49,19 +49,35 @@ describe('what is refused, in this order', () => {
       'invalid registry type of "ruff" specified, must be "defaults"',
       true,
     ],
+    [['--output', 'json', '-b', '{}', '--type=locked'], `registry hive and type can't be specified with "json"`, true],
+    [['--output', 'reg', '-b', '{}', '--part=locked'], `--part can't be specified with "reg"`, true],
+    [['--output', 'plist', '-b', '{}', '--part=both'], 'invalid part of "both" specified, must be "locked"', true],
+    [['--output', 'plist', '-b', '{}', '--encoding=utf-8'], `--encoding can't be specified with "plist"`, true],
+    [['--output', 'reg', '-b', '{}', '--encoding=latin1'], 'invalid encoding of "latin1" specified, must be', true],
+    [['--output', 'reg', '-b', '{}', '--out-file=a', '--out-dir=b'], '--out-file and --out-dir cannot be given', true],
+    [['--output', 'admx'], '"admx" is more than one file: an "--out-dir DIR" option must be specified', true],
+    [['--output', 'admx', '--out-dir', '/no/such', '-b', '{}'], `--body can't be specified with "admx"`, true],
+    [['--output', 'admx', '--out-dir', '/no/such/x'], 'could not create the directory /no/such/x: ', false],
+    [['--output', 'json', '-b', '{}', '--only=kubernetes.prt'], '--only "kubernetes.prt": there is no such', true],
     [['--output', 'reg', '--input', '/no/such/file'], 'open /no/such/file: no such file or directory', false],
     [['--output', 'reg', '-b', '{"password":"hush"'], 'error in json: line 1: ', false],
     [['--output', 'reg', '-b', '{} trailing'], 'error in json: line 1: ', false],
-    [['--output', 'reg', '-b', 'a: 1'], 'error in json: it is not JSON', false],
+    [['--output', 'reg', '-b', 'a: {'], 'error in json: as YAML, line 1: ', false],
+    [['--output', 'reg', '-b', 'this is not JSON'], 'error in json: the settings must be an object', false],
+    [['--output', 'reg', '--input', '.'], 'open .: is a directory', false],
     [['--output', 'reg', '-b', '[]'], 'error in json: the settings must be an object', false],
     [['--output', 'reg', '-b', 'null'], 'error in json: the settings must be an object', false],
-    [['--output', 'reg', '-b', '['.repeat(200)], 'error in json: it is nested too deeply', false],
+    [['--output', 'reg', '-b', '['.repeat(200)], 'error in json: line 1: the document is nested too deeply', false],
     [
       ['--output', 'reg', '-b', '{"kubernetes":{"enabled":1}}'],
-      'kubernetes.enabled: expected true or false, got a number',
+      '1 error in --body; no profile was written.\n--body:1:26: "kubernetes.enabled" cannot be 1 ',
       false,
     ],
-    [['--output', 'plist', '-b', '{"version":"x"}'], 'version: expected a number, got a string', false],
+    [
+      ['--output', 'plist', '-b', '{"version":"x"}'],
+      '1 error in --body; no profile was written.\n--body:1:12: "x" is not a settings version ',
+      false,
+    ],
     [['--output', 'reg', '--from-settings'], 'failed to get connection info: open /nowhere/app-engine.json: ', false],
   ])('%j', async (argv, message, usage) => {
     const { exit, out, err } = await create(...argv);
@@ -107,6 +123,268 @@ describe('what is printed', () => {
   });
 });
 
+/** The examples of tool facts, 7.4 and 7.5: what stands after the lines that every profile begins with. */
+describe('the examples of the compatible tool', () => {
+  const KEY = 'HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies\\Rancher Desktop\\locked';
+
+  test.each<[string, string, string[]]>([
+    [
+      'R2',
+      '{"application":{"adminAccess":false,"updater":{"enabled":false},"pathManagementStrategy":"manual","autoStart":false}}',
+      [
+        `[${KEY}\\application]`,
+        '"adminAccess"=dword:0',
+        '"autoStart"=dword:0',
+        '"pathManagementStrategy"="manual"',
+        `[${KEY}\\application\\updater]`,
+        '"enabled"=dword:0',
+      ],
+    ],
+    [
+      'R3',
+      '{"kubernetes":{"port":6443,"version":"1.29.5","enabled":true}}',
+      [`[${KEY}\\kubernetes]`, '"enabled"=dword:1', '"port"=dword:192b', '"version"="1.29.5"'],
+    ],
+    [
+      'R4, with a name that an image can have',
+      '{"application":{"extensions":{"installed":{"b/x":"latest","a/y":"1.0"}}}}',
+      [
+        `[${KEY}\\application]`,
+        `[${KEY}\\application\\extensions]`,
+        `[${KEY}\\application\\extensions\\installed]`,
+        '"a/y"="1.0"',
+        '"b/x"="latest"',
+      ],
+    ],
+    [
+      'a value as it is written',
+      '{"containerEngine":{"name":"docker"}}',
+      [`[${KEY}\\containerEngine]`, '"name"="docker"'],
+    ],
+    ['an empty map', '{"WSL":{"integrations":{}}}', [`[${KEY}\\WSL]`, `[${KEY}\\WSL\\integrations]`]],
+    [
+      'an empty list',
+      '{"application":{"extensions":{"allowed":{"list":[]}}}}',
+      [
+        `[${KEY}\\application]`,
+        `[${KEY}\\application\\extensions]`,
+        `[${KEY}\\application\\extensions\\allowed]`,
+        '"list"=hex(7):00,00',
+      ],
+    ],
+    ['empty sections and null', '{"kubernetes":{},"images":null,"containers":{"showAll":null}}', []],
+  ])('%s', async (_, body, lines) => {
+    const { exit, out } = await create('--output=reg', '-b', body);
+    expect(exit).toBe(0);
+    expect(out.split('\n').slice(3)).toEqual([`[${KEY}]`, '"version"=dword:13', ...lines, '']);
+  });
+
+  test('R1', async () => {
+    const body =
+      '{"kubernetes":{"enabled":false},"containerEngine":{"allowedImages":{"patterns":["abc","ghi"]}},"WSL":{"integrations":{"second":false,"First":true}},"virtualMachine":{"memoryInGB":16}}';
+    const { out } = await create('--output', 'reg', '--hive', 'HKCU', '--type', 'Locked', '-b', body);
+    await expect(out).toMatchFileSnapshot('../golden/profiles/locked-user.reg');
+  });
+
+  test('P1', async () => {
+    const body =
+      '{"kubernetes":{"version":"a&b"},"containerEngine":{"allowedImages":{"patterns":[]}},"WSL":{"integrations":{}}}';
+    const { exit, out, err } = await create('--output', 'plist', '-b', body);
+    expect(exit).toBe(0);
+    expect(out.split('\n').slice(3)).toEqual([
+      ...['  <dict>', '    <key>version</key>', '    <integer>19</integer>', '    <key>containerEngine</key>'],
+      ...['    <dict>', '      <key>allowedImages</key>', '      <dict>', '        <key>patterns</key>'],
+      ...['        <array>', '        </array>', '      </dict>', '    </dict>', '    <key>kubernetes</key>'],
+      ...['    <dict>', '      <key>version</key>', '      <string>a&amp;b</string>', '    </dict>'],
+      ...['    <key>WSL</key>', '    <dict>', '      <key>integrations</key>', '      <dict>', '      </dict>'],
+      ...['    </dict>', '  </dict>', '</plist>', '', ''],
+    ]);
+    expect(err).toContain('the application on macOS would refuse this profile: --body:1:26: ');
+  });
+
+  test.each(['10', '1', '18'])('an older version (%s) is written as it is with --keep-version', async (version) => {
+    const body = `{"version":${version},"images":{"showAll":true}}`;
+    expect((await create('--output=plist', '--keep-version', '-b', body)).out).toContain(
+      `<integer>${version}</integer>`,
+    );
+    expect((await create('--output=plist', '-b', body)).out).toContain('<integer>19</integer>');
+  });
+
+  test.each([
+    ['{"kubernetes":5}', '"kubernetes" is a section, not a value'],
+    ['{"containerEngine":{"allowedImages":{"patterns":"abc"}}}', 'expected a list of texts'],
+    ['{"containerEngine":{"allowedImages":{"patterns":[1]}}}', 'expected a list of texts'],
+    ['{"kubernetes":{"version":1.25}}', 'expected a text; did you mean "1.25"?'],
+    ['{"kubernetes":{"enabled":"true"}}', 'expected true or false; did you mean true?'],
+    ['{"kubernetes":{"port":"6443"}}', 'did you mean 6443?'],
+    ['{"WSL":{"integrations":"x"}}', '(/WSL/integrations)'],
+    ['{"WSL":{"integrations":{"d":null}}}', '(/WSL/integrations/d)'],
+    ['{"WSL":{"integrations":{"d":1}}}', '(/WSL/integrations/d)'],
+    ['{"virtualMachine":{"numberCPUs":1.7}}', '(/virtualMachine/numberCPUs)'],
+    ['{"application":{"extensions":{"installed":{"A/y":"1.0"}}}}', '"A/y" is an invalid name'],
+    ['{"kubernetes":{"port":99999}}', 'expected an integer from 1 to 65535'],
+    ['{"containerEngine":{"name":"podman"}}', 'expected one of "containerd", "moby"'],
+    ['{"version":null}', '(/version)'],
+  ])('%s is told in every format', async (body, finding) => {
+    const told = await Promise.all(
+      ['reg', 'plist', 'json', 'mobileconfig'].map((format) => create('--output', format, '-b', body)),
+    );
+    for (const { exit, out, err } of told) {
+      expect({ exit, out }).toEqual({ exit: 1, out: '' });
+      expect(err).toContain(finding);
+      expect(err).not.toContain('Usage:');
+    }
+  });
+});
+
+describe('a profile', () => {
+  const stdin = `apiVersion: rdctl/v1
+kind: Profile
+settings:
+  version: 19
+  containerEngine: { name: moby }
+  kubernetes: { enabled: false, port: 6444 }
+locked: { containerEngine: true, kubernetes: { enabled: true } }
+`;
+  const json = async (...argv: string[]) => {
+    const { exit, out, err } = await rdctl(['create-profile', '--output=json', '--input=-', ...argv], {
+      ...NOTHING,
+      stdin,
+    });
+    expect({ exit, err }).toEqual({ exit: 0, err: '' });
+    return JSON.parse(out);
+  };
+
+  test('goes out in two parts', async () => {
+    const locked = { version: 19, containerEngine: { name: 'moby' }, kubernetes: { enabled: false } };
+    expect(await json()).toEqual(locked);
+    expect(await json('--part', 'LOCKED')).toEqual(locked);
+    expect(await json('--part=defaults')).toEqual({ version: 19, kubernetes: { port: 6444 } });
+  });
+
+  test('or less of it', async () => {
+    expect(await json('--only', 'kubernetes.enabled', '--only=containerEngine')).toEqual(await json());
+    expect(await json('--only', 'kubernetes', '--strict')).toEqual({ version: 19, kubernetes: { enabled: false } });
+    expect(await json('--except=kubernetes')).toEqual({ version: 19, containerEngine: { name: 'moby' } });
+    expect(await json('--changed-only')).toEqual({ version: 19, kubernetes: { enabled: false } });
+  });
+});
+
+describe('files', () => {
+  const SECRET = '{"experimental":{"virtualMachine":{"proxy":{"password":"hush"}}}}';
+  const write = (cwd: string, ...argv: string[]) => rdctl(['create-profile', ...argv], { ...NOTHING, cwd });
+  const mode = (path: string) => statSync(path).mode & 0o777;
+
+  test('are written whole, readable by the application of every user', async () => {
+    const cwd = temporaryDirectory();
+    const path = join(cwd, 'locked.json');
+    const before = process.umask(0o077);
+    try {
+      const { exit, out, err } = await write(cwd, '--output=json', '-b', '{}', '--out-file', 'locked.json');
+      expect({ exit, out, err }).toEqual({ exit: 0, out: '', err: `Wrote ${path}.\n` });
+    } finally {
+      process.umask(before);
+    }
+    expect(readFileSync(path, 'utf8')).toBe((await create('--output=json', '-b', '{}')).out);
+    expect(mode(path)).toBe(0o644);
+    expect(readdirSync(cwd)).toEqual(['locked.json']);
+  });
+
+  test('with a password are readable by nobody else', async () => {
+    const cwd = temporaryDirectory();
+    writeFileSync(join(cwd, 'locked.reg'), 'old', { mode: 0o644 });
+    const { exit, err } = await write(cwd, '--output=reg', '-b', SECRET, '--out-file=locked.reg');
+    expect(exit).toBe(0);
+    expect(err).toMatch(/^Warning: .*password is written in plain text.*\nWrote .*locked\.reg, for your user alone: /);
+    expect(err).not.toContain('hush');
+    expect(mode(join(cwd, 'locked.reg'))).toBe(0o600);
+    expect(readFileSync(join(cwd, 'locked.reg'), 'utf8')).toContain('"password"="hush"');
+  });
+
+  test.each([
+    [
+      'what the format cannot hold',
+      ['--output=plist', '-b', '{"containerEngine":{"allowedImages":{"patterns":["\\u0000"]}}}'],
+    ],
+    ['a mistake', ['--output=json', '-b', '{"images":1}']],
+    ['a warning and --strict', ['--output=json', '-b', '{"x":1}', '--strict']],
+  ])('stay as they were with %s', async (_, argv) => {
+    const cwd = temporaryDirectory();
+    writeFileSync(join(cwd, 'f'), 'old');
+    expect(await write(cwd, ...argv, '--out-file', 'f')).toMatchObject({ exit: 1, out: '' });
+    expect(readFileSync(join(cwd, 'f'), 'utf8')).toBe('old');
+    expect(readdirSync(cwd)).toEqual(['f']);
+  });
+
+  test('through a link, which stays', async () => {
+    const cwd = temporaryDirectory();
+    writeFileSync(join(cwd, 'f'), 'old');
+    symlinkSync('f', join(cwd, 'link'));
+    symlinkSync('nothing', join(cwd, 'lost'));
+    expect((await write(cwd, '--output=json', '-b', '{}', '--out-file=link')).exit).toBe(0);
+    expect(readFileSync(join(cwd, 'f'), 'utf8')).toContain('"version": 19');
+    expect(lstatSync(join(cwd, 'link')).isSymbolicLink()).toBe(true);
+    const lost = await write(cwd, '--output=json', '-b', '{}', '--out-file=lost');
+    expect(lost).toMatchObject({ exit: 1, err: expect.stringContaining('lost: it is a link that leads nowhere\n') });
+  });
+
+  test.each([
+    ['no/f', 'there is no directory ', 'Create it first, or choose another path.'],
+    ['.', 'it is a directory', ''],
+    ['/dev/null/f', 'a part of the path is a file', ''],
+  ])('not at %s', async (file, reason, advice) => {
+    const { exit, out, err } = await write(temporaryDirectory(), '--output=json', '-b', '{}', '--out-file', file);
+    expect({ exit, out }).toEqual({ exit: 1, out: '' });
+    expect(err).toContain(`: ${reason}`);
+    expect(err).toContain(advice);
+    expect(err).not.toContain('RDCTL_HOME');
+  });
+
+  test.each([
+    ['plist', 'locked', 'io.rancherdesktop.profile.locked.plist'],
+    ['plist', 'defaults', 'io.rancherdesktop.profile.defaults.plist'],
+    ['json', 'defaults', 'defaults.json'],
+    ['reg', 'locked', 'locked.reg'],
+  ])('of %s in a directory, %s, have the name that is looked for', async (format, part, name) => {
+    const cwd = temporaryDirectory();
+    const flag = format === 'reg' ? '--type' : '--part';
+    const { exit, err } = await write(cwd, '--output', format, flag, part, '-b', '{}', '--out-dir', 'made');
+    expect({ exit, err }).toEqual({ exit: 0, err: `Wrote ${join(cwd, 'made', name)}.\n` });
+    expect(mode(join(cwd, 'made'))).toBe(0o755);
+  });
+
+  test('of policy templates', async () => {
+    const cwd = temporaryDirectory();
+    const { exit, out } = await write(cwd, '--output=admx', '--out-dir=.');
+    expect({ exit, out }).toEqual({ exit: 0, out: '' });
+    expect(readdirSync(cwd, { recursive: true }).sort()).toEqual([
+      'RancherDesktop.admx',
+      'en-US',
+      join('en-US', 'RancherDesktop.adml'),
+    ]);
+  });
+
+  test('for the registry editor', async () => {
+    const cwd = temporaryDirectory();
+    const argv = ['--output=reg', '-b', '{"WSL":{"integrations":{"Бук😀":true}}}'];
+    const plain = await write(cwd, ...argv);
+    expect(plain.err).toMatch(/^Warning: regedit would read what is not ASCII .* --encoding utf-16le\.\n$/);
+    const wide = await write(cwd, ...argv, '--encoding', 'UTF-16LE');
+    expect(wide).toMatchObject({ exit: 0, err: '' });
+    const bytes = Buffer.from(wide.out, 'latin1');
+    expect(bytes.toString('utf16le')).toBe(`\ufeff${plain.out.replaceAll('\n', '\r\n')}`);
+    await write(cwd, ...argv, '--encoding=utf-16le', '--out-file=f.reg');
+    expect(readFileSync(join(cwd, 'f.reg')).equals(bytes)).toBe(true);
+  });
+});
+
+test('no more than fifty warnings are shown, and how many more there are', async () => {
+  const names = Object.fromEntries(Array.from({ length: 60 }, (_, at) => [`x${at}`, at]));
+  const lines = (await create('--output=json', '-b', JSON.stringify(names))).err.trimEnd().split('\n');
+  expect(lines).toHaveLength(51);
+  expect(lines.at(-1)).toBe('Warning: … and 10 more');
+});
+
 describe('of the settings in force', () => {
   const from = async (settings: object, output: string) => {
     await using server = await scriptedServer(() => ({ body: JSON.stringify(settings) }));
@@ -132,9 +410,24 @@ describe('of the settings in force', () => {
   test('settings of an older application become those of the present version', async () => {
     const older = { version: 14, kubernetes: {}, experimental: { virtualMachine: { type: 'vz' } } };
     const { out, err } = await from(older, 'reg');
-    expect(err).toBe('');
+    expect(err).toBe(
+      'Warning: the application on Windows would refuse this profile: the settings in force: "virtualMachine.type" can be changed on macOS only (/experimental/virtualMachine/type)\n',
+    );
     expect(out).toContain('"version"=dword:13\n');
     expect(out).toContain('\\locked\\virtualMachine]\n"type"="vz"\n');
+  });
+
+  test('what describes this computer is left out', async () => {
+    const live = { version: 19, kubernetes: {}, WSL: { integrations: { Ubuntu: true } }, images: { showAll: false } };
+    const { exit, out, err } = await from(live, 'reg');
+    expect(exit).toBe(0);
+    expect(out).not.toContain('Ubuntu');
+    expect(err).toBe(
+      'Warning: WSL.integrations describes this computer and was left out; --only WSL.integrations writes it.\n',
+    );
+    await using server = await scriptedServer(() => ({ body: JSON.stringify(live) }));
+    const argv = ['create-profile', '--from-settings', '--output=reg', '--only=WSL.integrations', '--strict'];
+    expect((await rdctl(argv, { env: server.env })).out).toContain('"Ubuntu"=dword:1\n');
   });
 
   test('a refused password', async () => {
