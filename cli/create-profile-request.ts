@@ -28,7 +28,12 @@ export const FLAGS = {
     offers: HIVES,
     placeholder: 'HIVE',
   },
-  type: { type: 'string', summary: 'Of reg: locked or defaults, as --part (default locked)', offers: PARTS, placeholder: 'TYPE' },
+  type: {
+    type: 'string',
+    summary: 'Of reg: locked or defaults, as --part (default locked)',
+    offers: PARTS,
+    placeholder: 'TYPE',
+  },
   part: {
     type: 'string',
     summary: 'Of the other formats: locked holds at every start, defaults at the first (default locked)',
