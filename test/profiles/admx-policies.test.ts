@@ -6,7 +6,7 @@ import type { JsonObject, JsonValue } from '../../src/json.ts';
 import { keyAt } from '../../src/policies/registry-key.ts';
 import type { Field } from '../../src/settings/field.ts';
 import { leafAt, setLeaf } from '../../src/settings/leaf-paths.ts';
-import { ADMX, anyValue, profileIn, profileOf, stateFor, valuesOf } from '../helpers/admx-profile.ts';
+import { ADMX, anyValue, profileIn, profileOf, stateFor, textOf, valuesOf } from '../helpers/admx-profile.ts';
 import { type PolicyState, registryOf } from '../helpers/group-policy.ts';
 
 function alone(name: string, part: Part, state: PolicyState): JsonObject {
@@ -65,6 +65,41 @@ describe('a policy alone', () => {
       const read = () => profileIn(hive, part);
       expect(read).toThrow(expect.objectContaining({ details: [expect.stringContaining(field.path)] }));
     }
+  });
+});
+
+describe('what a help says about a wrong value', () => {
+  const enabled = (path: string, part: Part, value: JsonValue) => {
+    const policy = policies().find((each) => each.part === part && each.field.path === path);
+    if (!policy) throw new Error(`${path} is no policy`);
+    return { help: textOf(`${policy.name}_Help`), states: new Map([[policy.name, stateFor(policy, value)]]) };
+  };
+
+  test.each<[string, Part, JsonValue]>([
+    ['kubernetes.version', 'locked', 'latest'],
+    ['experimental.virtualMachine.proxy.noproxy', 'locked', ['10.0.0.0/8', 'a b']],
+    ['experimental.virtualMachine.proxy.noproxy', 'defaults', ['10.0.0.0/99']],
+    ['application.extensions.allowed.list', 'locked', ['a b']],
+    ['application.extensions.installed', 'defaults', { 'org/name': 'a b' }],
+    ['application.extensions.installed', 'locked', { 'org/name:1.0': '1.0' }],
+  ])('%s (%s) with %j keeps the application from starting', (path, part, value) => {
+    const { help, states } = enabled(path, part, value);
+    expect(help).toContain('the application does not start');
+    expect(() => profileOf(states, part)).toThrow(expect.objectContaining({ code: 'ERR_PROFILE_INVALID' }));
+  });
+
+  test.each(PARTS)('an entry that stands twice in a list of the %s part does so, too', (part) => {
+    const { help, states } = enabled('containerEngine.allowedImages.patterns', part, ['org/', 'org/']);
+    expect(help).toContain('none of them empty or twice');
+    expect(() => profileOf(states, part)).toThrow(expect.objectContaining({ code: 'ERR_PROFILE_INVALID' }));
+  });
+
+  test('a default version of the cluster that is none gives way, with a notice', () => {
+    const { help, states } = enabled('kubernetes.version', 'defaults', 'latest');
+    expect(help).toContain('gives way to the default, with a notice');
+    const { settings, warnings } = profileOf(states, 'defaults');
+    expect(leafAt(settings, 'kubernetes.version')).toBeUndefined();
+    expect(warnings).toEqual([expect.stringContaining('kubernetes.version')]);
   });
 });
 
