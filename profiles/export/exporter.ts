@@ -5,7 +5,7 @@ import type { DeploymentTree } from '../deployment/tree.ts';
 /** Root of the registry that a profile goes below: all users of the computer, or the present one. */
 export type Hive = 'hklm' | 'hkcu';
 
-interface ExportOptions {
+export interface ExportOptions {
   part: Part;
   /** Used by `reg` alone. */
   hive: Hive;
