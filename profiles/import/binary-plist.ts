@@ -8,7 +8,7 @@ const HEADER = 'bplist00';
 const MOST_VALUES = 1_000_000;
 
 /**
- * Reads a property list in its binary form, version 00.
+ * Reads a property list in its binary form, version 00 (facts of the format: `CFBinaryPList.c` of Core Foundation, as published).
  * @throws Error with a clause that says what is wrong. No input makes it run for long: references in circles, places outside of
  *   the file and counts larger than the file are refused.
  */
@@ -44,7 +44,9 @@ class Reading {
     if (this.#count < 1 || this.#top >= this.#count || this.#end <= HEADER.length || this.#end >= last) {
       throw new Error('its trailer is damaged');
     }
-    if (this.#count > (last - this.#end) / this.#offsetSize) throw new Error('its table of offsets is cut off');
+    if (last - this.#end !== this.#count * this.#offsetSize) {
+      throw new Error('its table of offsets has another length than it says');
+    }
   }
 
   value(): PlistValue {
@@ -71,13 +73,9 @@ class Reading {
       case 0x4:
         return { other: 'data' };
       case 0x5:
-        return this.#slice(at, low, 1)
-          .toString('latin1')
-          .replace(/[\u0080-\u00ff]/g, notAscii);
+        return ascii(this.#slice(at, low, 1));
       case 0x6:
         return this.#slice(at, low, 2).swap16().toString('utf16le');
-      case 0x7:
-        return utf8(this.#slice(at, low, 1));
       case 0x8:
         return { other: 'a UID' };
       case 0xa:
@@ -171,16 +169,9 @@ function simple(marker: number): PlistValue {
   }
 }
 
-function notAscii(): never {
-  throw new Error('a text is not in the letters that it says');
-}
-
-function utf8(bytes: Buffer): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return notAscii();
-  }
+function ascii(bytes: Buffer): string {
+  if (bytes.some((byte) => byte > 0x7f)) throw new Error('a text has other signs than it says');
+  return bytes.toString('latin1');
 }
 
 function wide(bytes: Buffer, at: number): number {

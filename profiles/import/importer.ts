@@ -8,6 +8,8 @@ export interface Loss {
   place: string;
   /** A clause: `it is no setting`. */
   reason: string;
+  /** It was in the file and in none of its profiles. */
+  outside?: true;
   /** The application refuses the whole profile for it. */
   refused?: true;
 }

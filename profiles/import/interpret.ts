@@ -44,7 +44,9 @@ const UP_TO_THE_COMPUTER: readonly string[] = ['platform', 'conflict', 'kubernet
  * without version is read as one of the newest.
  */
 export function interpretPart({ source, settings, lost }: ImportedPart, part: Part, platform: Platform): Interpreted {
-  const gone = lost.map((loss): Fidelity => ({ outcome: 'lost', part, ...loss }));
+  const gone = lost.map(
+    ({ place, reason, outside }): Fidelity => ({ outcome: 'lost', ...(outside ? {} : { part }), place, reason }),
+  );
   const version = versionFinding(settings, source);
   if (version && settings.version !== undefined) {
     return { part, source, settings: {}, fidelity: gone, findings: [version], warnings: [], unread: version };

@@ -22,7 +22,7 @@ export const mobileconfigImporter: Importer = {
     const value = await plistOf(signed ? signedContent(bytes, label) : bytes, label);
     const parts = partsOf(value, label);
     const notes = signed ? [`${label} is signed; its signature was not checked.`] : [];
-    return parts.map((part) => ({ ...part, notes }));
+    return parts.map((part, index) => (index === 0 ? { ...part, notes } : part));
   },
 };
 
@@ -58,7 +58,7 @@ function readPayload(payload: PlistValue, place: string, label: string, lost: Lo
   const part = partOf(type);
   if (part) return [ofDomain(payload, { part, place, label })];
   if (type === PREFERENCES) return ofPreferences(payload, place, label, lost);
-  lost.push({ place: `${place} (${type})`, reason: 'the payload is for something else' });
+  lost.push({ place: `${place} (${type})`, reason: 'the payload is for something else', outside: true });
   return [];
 }
 
@@ -78,7 +78,7 @@ function ofPreferences(payload: PlistDictionary, place: string, label: string, l
     const part = partOf(domain);
     const here = `${place}.PayloadContent.${domain}`;
     if (!part) {
-      lost.push({ place: here, reason: 'the preferences are those of something else' });
+      lost.push({ place: here, reason: 'the preferences are those of something else', outside: true });
       return [];
     }
     if (!isDictionary(ways)) throw notUnderstood(label, `${here} is not a dictionary`);

@@ -11,11 +11,13 @@ const INTEGER = 0x02;
 const OCTETS = 0x04;
 const CONSTRUCTED_OCTETS = 0x24;
 const MOST_PIECES = 100_000;
+/** The binary form in letters (PEM). */
+const LETTERS = /^-----BEGIN (?:PKCS7|CMS)-----/;
 
 /** True for a signed message (CMS, RFC 5652) in its binary form, or in letters. */
 export function isSigned(bytes: Uint8Array): boolean {
   const head = Buffer.from(bytes.subarray(0, 64));
-  if (/^-----BEGIN (?:PKCS7|CMS)-----/.test(head.toString('latin1'))) return true;
+  if (LETTERS.test(head.toString('latin1'))) return true;
   return head[0] === SEQUENCE && head.subarray(0, 32).includes(SIGNED_DATA);
 }
 
@@ -25,12 +27,19 @@ export function isSigned(bytes: Uint8Array): boolean {
  *   are.
  */
 export function signedContent(bytes: Uint8Array, label: string): Uint8Array {
-  const content = bytes[0] === SEQUENCE ? contentOf(Buffer.from(bytes)) : undefined;
+  const binary = bytes[0] === SEQUENCE;
+  const content = contentOf(binary ? Buffer.from(bytes) : fromLetters(Buffer.from(bytes).toString('latin1')));
   if (content !== undefined) return content;
-  const form = bytes[0] === SEQUENCE ? 'DER' : 'PEM';
+  const form = binary ? 'DER' : 'PEM';
   throw new RdError('ERR_PROFILE_INVALID', `${label} is signed, and what was signed could not be taken out of it`, {
     advice: `Take it out with: openssl cms -verify -noverify -nosigs -inform ${form} -in FILE -out plain.mobileconfig`,
   });
+}
+
+/** Up to the line that ends the message. */
+function fromLetters(text: string): Buffer {
+  const [, after = ''] = text.split(LETTERS);
+  return Buffer.from(after.slice(0, after.indexOf('-----')), 'base64');
 }
 
 /** One element: its content, and where the next one begins. Without a length (`undefined`) it goes up to an end mark. */
