@@ -3,6 +3,7 @@ import type { JsonObject, JsonValue } from '../json.ts';
 import { COMPATIBLE } from '../product.ts';
 import { fieldAt } from './fields.ts';
 import { leaves, setLeaf } from './leaf-paths.ts';
+import { RELEASES } from './releases.ts';
 import type { SettingPath } from './settings.gen.ts';
 
 /** Where a setting was before it moved to its present place. */
@@ -38,11 +39,8 @@ const EARLIER_PLACES: Partial<Record<SettingPath, EarlierPlace>> = {
   'WSL.integrations': { path: 'kubernetes.WSLIntegrations', from: 4, to: 4 },
 };
 
-/** First release of each settings version, or of the next one that was released (settings facts, 1.1). */
-const RELEASES = [
-  ...['0.1', '0.1', '0.4', '1.0', '1.8', '1.8', '1.9', '1.9', '1.10', '1.11'],
-  ...['1.13', '1.15', '1.15', '1.16', '1.19', '1.20', '1.22', '1.23', '1.24'],
-] as const;
+/** First releases of the settings versions before those of `RELEASES` (settings facts, 1.1). */
+const BEFORE = ['0.1', '0.1', '0.4', '1.0'] as const;
 
 /** A setting that an application does not have anywhere. */
 export interface MissingSetting {
@@ -56,7 +54,7 @@ export function missingIn(version: number, payload: JsonObject): MissingSetting[
   return leaves(payload).flatMap(([path]) => {
     if (path === 'version' || placeOf(path, version) !== undefined) return [];
     const needed = EARLIER_PLACES[path]?.from ?? since(path);
-    const release = `${COMPATIBLE.productName} ${RELEASES[needed - 1] ?? ''}`;
+    const release = `${COMPATIBLE.productName} ${releaseOf(needed)}`;
     return [{ path, needs: `needs settings version ${needed} (${release.trimEnd()})` }];
   });
 }
@@ -80,6 +78,11 @@ export function downgrade(payload: JsonObject, version: number): JsonObject {
     if (place) setLeaf(older, place.path, structuredClone(place.write?.(value) ?? value));
   }
   return older;
+}
+
+/** The first release of a settings version, or of the next one that was released. */
+function releaseOf(version: number): string {
+  return BEFORE[version - 1] ?? RELEASES.find(({ settingsVersion }) => settingsVersion >= version)?.name ?? '';
 }
 
 /** Dotted path at which a release of that settings version keeps a setting; undefined where it has none such. */
