@@ -65,7 +65,7 @@ function choose(places: readonly KeyAtPath[]): { kept: PartAtPath[]; rest: Loss[
             reason: `the application takes both profiles from ${taken.place.path}, ${FIRST}${values(part.key)}`,
           },
         ]
-      : part.findings.map((finding) => lossOf(part.path, finding)),
+      : part.findings.map((finding) => lossOf(part.path, finding, true)),
   );
   return { kept, rest };
 }
@@ -157,13 +157,15 @@ function outside(
 
 const NOT_PART = 'it is not part of a deployment profile';
 
-function lossOf(path: string, { names, values: count, what }: RegistryFinding): Loss {
+/** @param ignored no value of the profile means anything, so that the application neither takes nor refuses it. */
+function lossOf(path: string, { names, values: count, what }: RegistryFinding, ignored = false): Loss {
   const keys = count === undefined ? names.slice(0, -1) : names;
   const key = [path, ...keys].join('\\');
   const place = count === undefined ? placeOf(key, names.at(-1) ?? '') : key;
   const suffix = count === undefined ? '' : valuesText(count);
   switch (what.is) {
     case 'wrong-type':
+      if (ignored) return { place, reason: `it is of another type than the setting${suffix}` };
       return {
         place,
         reason: `the application refuses the whole profile for it: expected ${what.expected}, found ${foundText(what)}${suffix}`,

@@ -185,17 +185,18 @@ function readValue(
   return undefined;
 }
 
-/** Today nobody cares about its type; what it was then is what the shape of its version takes. */
+/** Today nobody cares about its type; what it was then is what the shape of its version takes, and the value itself if that takes none. */
 function endedValue(
   { type, data }: Omit<RegistryValue, 'name'>,
   names: readonly string[],
   version: number,
 ): JsonValue | undefined {
-  return meanings(type, data).find((value) => {
+  const taken = meanings(type, data).find((value) => {
     const document: JsonObject = { version };
     setLeaf(document, names.join('.'), value);
     return !validateShape(document, version).some(({ code }) => code === 'shape');
   });
+  return taken ?? data;
 }
 
 function meanings(type: string, data: RegistryValue['data']): JsonValue[] {

@@ -1,0 +1,282 @@
+import { describe, expect, test } from 'vitest';
+import { registryProfiles } from '../../profiles/import/live-registry.ts';
+import { regImporter } from '../../profiles/import/reg.ts';
+import { RdError } from '../../src/errors.ts';
+import { answering } from '../helpers/policy-programs.ts';
+
+const COMPUTER = 'HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies\\Rancher Desktop';
+const USER = 'HKEY_CURRENT_USER\\SOFTWARE\\Policies\\Rancher Desktop';
+const OLDER = 'HKEY_LOCAL_MACHINE\\SOFTWARE\\Rancher Desktop\\Profile';
+
+const bytes = (...lines: string[]) => Buffer.from(['Windows Registry Editor Version 5.00', ...lines, ''].join('\r\n'));
+const read = (...lines: string[]) => regImporter.read(bytes(...lines), 'p.reg');
+
+async function refusal(...lines: string[]): Promise<RdError> {
+  const error = await read(...lines).catch((cause: unknown) => cause);
+  if (!(error instanceof RdError)) throw new Error('it was read', { cause: error });
+  expect(error.code).toBe('ERR_PROFILE_INVALID');
+  return error;
+}
+
+test('both parts of one place, locked first, with what is in neither', async () => {
+  const parts = await read(
+    '[HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies]',
+    `[${COMPUTER}]`,
+    '"stray"=dword:1',
+    `[${COMPUTER}\\Defaults]`,
+    '"version"=dword:13',
+    `[${COMPUTER}\\LOCKED]`,
+    '"Version"=dword:13',
+    '@="nobody looks"',
+    `[${COMPUTER}\\LOCKED\\KUBERNETES]`,
+    '"Enabled"=dword:2',
+    '"prot"=dword:1',
+    `[${COMPUTER}\\LOCKED\\wsl\\integrations]`,
+    '"Debian"=dword:1',
+    '"(Default)"=dword:0',
+    `[${COMPUTER}\\LOCKED\\wsl\\integrations\\deep]`,
+    '"x"=dword:1',
+    '"y"=dword:1',
+    `[${COMPUTER}\\LOCKED\\nothing\\at\\all]`,
+    '"x"=dword:1',
+    '[HKEY_LOCAL_MACHINE\\SOFTWARE\\Other\\Deep]',
+    '"x"=dword:1',
+    '"y"=dword:1',
+    '[HKEY_CLASSES_ROOT\\.x]',
+  );
+  const not = 'it is not part of a deployment profile';
+  expect(parts).toEqual([
+    {
+      part: 'locked',
+      source: `p.reg: ${COMPUTER}\\LOCKED`,
+      settings: {
+        version: 19,
+        kubernetes: { enabled: true },
+        WSL: { integrations: { Debian: true, '(Default)': false } },
+      },
+      lost: [
+        { place: `${COMPUTER}\\LOCKED: @`, reason: 'the application does not look at it' },
+        { place: `${COMPUTER}\\LOCKED\\kubernetes: prot`, reason: 'it is no setting' },
+        {
+          place: `${COMPUTER}\\LOCKED\\WSL\\integrations\\deep`,
+          reason: 'the application does not look at it (2 values)',
+        },
+        { place: `${COMPUTER}\\LOCKED\\nothing`, reason: 'it is no setting (1 value)' },
+        { place: `${COMPUTER}: stray`, reason: not },
+        { place: 'HKEY_LOCAL_MACHINE\\SOFTWARE\\Other', reason: `${not} (2 values)` },
+        { place: 'HKEY_CLASSES_ROOT\\.x', reason: `${not} (0 values)` },
+      ],
+    },
+    { part: 'defaults', source: `p.reg: ${COMPUTER}\\Defaults`, settings: { version: 19 }, lost: [] },
+  ]);
+});
+
+describe('several places: the application takes both parts from the first that has either', () => {
+  const users = 'HKEY_USERS\\S-1-5-21-7\\SOFTWARE\\Policies\\Rancher Desktop';
+  const older = 'HKEY_CURRENT_USER\\SOFTWARE\\Rancher Desktop\\Profile';
+  test.each([
+    [[OLDER, users, USER, COMPUTER], COMPUTER],
+    [[OLDER, users, USER], USER],
+    [[older, OLDER, users], users],
+    [[older, OLDER], OLDER],
+    [[older], older],
+  ])('%j', async (keys, taken) => {
+    const parts = await read(
+      ...keys.flatMap((key) => [`[${key}\\Locked]`, '"version"=dword:13', `[${key}\\Defaults]`]),
+    );
+    expect(parts.map(({ source }) => source)).toEqual([`p.reg: ${taken}\\Locked`]);
+    expect(new Set(parts[0]?.lost)).toEqual(
+      new Set(
+        keys
+          .filter((key) => key !== taken)
+          .map((key) => ({
+            place: `${key}\\Locked`,
+            reason: `the application takes both profiles from ${taken}, where it looks first (1 value)`,
+          })),
+      ),
+    );
+  });
+
+  test('a key whose values mean nothing is none', async () => {
+    const parts = await read(`[${COMPUTER}\\Locked]`, '"unheard"=dword:1', `[${USER}\\Defaults]`, '"version"=dword:13');
+    expect(parts).toEqual([
+      {
+        part: 'defaults',
+        source: `p.reg: ${USER}\\Defaults`,
+        settings: { version: 19 },
+        lost: [{ place: `${COMPUTER}\\Locked: unheard`, reason: 'it is no setting' }],
+      },
+    ]);
+  });
+});
+
+test('wrong types are lost, with kinds and without values', async () => {
+  const [part] = await read(
+    `[${COMPUTER}\\Locked]`,
+    '"version"=dword:13',
+    `[${COMPUTER}\\Locked\\kubernetes]`,
+    '"enabled"="my secret"',
+    '"port"=hex(b):1,0,0,0,0,0,0,0',
+    '"version"=hex(2):31,0,0,0',
+    `[${COMPUTER}\\Locked\\images]`,
+    `[${COMPUTER}\\Locked\\images\\namespace]`,
+    '"x"="y"',
+    `[${COMPUTER}\\Locked\\WSL]`,
+    '"integrations"=dword:1',
+    `[${COMPUTER}\\Locked\\WSL\\integrations]`,
+    '"a"=dword:2',
+    `[${COMPUTER}\\Locked\\containerEngine\\allowedImages\\patterns]`,
+    '"x"="y"',
+  );
+  const refused = 'the application refuses the whole profile for it: expected';
+  const at = (path: string) => `${COMPUTER}\\Locked\\${path}`;
+  expect(part?.settings).toEqual({ version: 19, WSL: { integrations: {} } });
+  expect(part?.lost).toEqual([
+    { place: at('kubernetes: enabled'), reason: `${refused} boolean, found REG_SZ`, refused: true },
+    { place: at('kubernetes: port'), reason: `${refused} number, found REG_QWORD`, refused: true },
+    { place: at('kubernetes: version'), reason: `${refused} string, found REG_EXPAND_SZ`, refused: true },
+    { place: at('images\\namespace'), reason: `${refused} string, found a key (1 value)`, refused: true },
+    { place: at('WSL: integrations'), reason: `${refused} object, found REG_DWORD`, refused: true },
+    {
+      place: at('WSL\\integrations: a'),
+      reason: `${refused} boolean, found REG_DWORD other than 0 and 1`,
+      refused: true,
+    },
+    { place: at('containerEngine\\allowedImages\\patterns'), reason: 'it is no setting (1 value)' },
+  ]);
+});
+
+test('a profile without a version is read by the names of the newest, and says so', async () => {
+  const [part] = await read(`[${COMPUTER}\\Locked\\kubernetes]`, '"enabled"=dword:1');
+  expect(part).toEqual({
+    part: 'locked',
+    source: `p.reg: ${COMPUTER}\\Locked`,
+    settings: { kubernetes: { enabled: true } },
+    lost: [],
+    notes: [`p.reg: ${COMPUTER}\\Locked: it has no version; its names are read as those of version 19.`],
+  });
+});
+
+test('an older profile keeps its names and types, also of what ended', async () => {
+  const [part] = await read(
+    `[${OLDER}\\Locked]`,
+    '"version"=dword:7',
+    `[${OLDER}\\Locked\\experimental\\virtualMachine]`,
+    '"networkingTunnel"=dword:1',
+    `[${OLDER}\\Locked\\experimental\\virtualMachine\\mount\\9p]`,
+    '"msizeInKB"=dword:1',
+  );
+  expect(part?.lost).toEqual([]);
+  expect(part?.settings).toEqual({
+    version: 7,
+    experimental: { virtualMachine: { networkingTunnel: true, mount: { '9p': { msizeInKB: 1 } } } },
+  });
+});
+
+test('deletions and earlier values are lost, with their lines', async () => {
+  const [part] = await read(
+    `[-${COMPUTER}\\Locked]`,
+    `[${COMPUTER}\\Locked]`,
+    '"version"=dword:a',
+    '"VERSION"=dword:13',
+    '"debug"=-',
+  );
+  expect(part?.settings).toEqual({ version: 19 });
+  expect(part?.lost).toEqual([
+    { place: `${COMPUTER}\\Locked`, reason: 'it is a deletion, and a profile only sets (line 2)' },
+    { place: `${COMPUTER}\\Locked: version`, reason: 'it is set again in line 5 (line 4)' },
+    { place: `${COMPUTER}\\Locked: debug`, reason: 'it is a deletion, and a profile only sets (line 6)' },
+  ]);
+});
+
+describe('refused', () => {
+  test('lines that are not understood, each with its place', async () => {
+    const error = await refusal(`[${COMPUTER}\\Locked]`, '"version"=dword:13', '"a"="C:\\x"', 'what');
+    expect(error.message).toBe('p.reg has 2 lines that are not understood');
+    expect(error.details).toEqual([
+      'p.reg:4: a single "\\" stands in the text; it is written "\\\\"',
+      'p.reg:5: it is neither a key, a value nor a comment',
+    ]);
+    expect(error.advice).toContain('reg export');
+    expect((await refusal('what')).message).toBe('p.reg has 1 line that is not understood');
+    expect((await refusal(...Array.from({ length: 200 }, () => 'x'))).details).toHaveLength(101);
+  });
+
+  test('a file of another kind', async () => {
+    const error = await regImporter.read(Buffer.from('REGEDIT5\n'), 'p.reg').catch((cause: unknown) => cause);
+    expect(error).toMatchObject({ code: 'ERR_PROFILE_INVALID', advice: expect.stringContaining('UTF-16') });
+  });
+
+  test('a file without a profile, with what is in it', async () => {
+    const error = await refusal('[HKCU\\Software\\Other]', '"password"="secret"', `[${COMPUTER}\\Locked]`);
+    expect(error.message).toBe('p.reg holds no deployment profile');
+    expect(error.details).toEqual([
+      'HKEY_CURRENT_USER\\Software\\Other: it is not part of a deployment profile (1 value)',
+    ]);
+    const many = await refusal(...Array.from({ length: 30 }, (_, index) => `[HKCU\\k${index}]`));
+    expect(many.details).toHaveLength(21);
+    expect(many.details.at(-1)).toBe('and 10 more');
+  });
+});
+
+describe('the live registry', () => {
+  const KEY = 'HKLM\\SOFTWARE\\Policies\\Rancher Desktop';
+  const out = [
+    `${COMPUTER}`,
+    '    stray    REG_SZ    x',
+    '',
+    `${COMPUTER}\\Locked`,
+    '    version    REG_DWORD    0x13',
+    '    what    REG_QWORD    0x1',
+    '',
+    `${COMPUTER}\\WSL`,
+    '    x    REG_SZ    y',
+    '',
+  ].join('\r\n');
+
+  test('one place', async () => {
+    const { programs } = answering({ [`query ${KEY} /s`]: { out } });
+    expect(await registryProfiles(KEY, programs)).toEqual([
+      {
+        part: 'locked',
+        source: `${KEY}\\Locked`,
+        settings: { version: 19 },
+        lost: [
+          { place: `${KEY}\\Locked: what`, reason: 'it is no setting' },
+          { place: `${KEY}: stray`, reason: 'it is not part of a deployment profile' },
+          { place: `${KEY}\\WSL`, reason: 'it is not part of a deployment profile (1 value)' },
+        ],
+      },
+    ]);
+  });
+
+  test('names in brackets are looked up in an export, which does not hide them', async () => {
+    const key = `${COMPUTER}\\Locked\\WSL\\integrations`;
+    const query = [
+      `${COMPUTER}\\Locked`,
+      '    version    REG_DWORD    0x13',
+      key,
+      '    (mine)    REG_DWORD    0x1',
+      '',
+    ];
+    const file = bytes(`[${COMPUTER}\\Locked]`, '"version"=dword:13', `[${key}]`, '"(mine)"=dword:1');
+    const { programs } = answering({
+      [`query ${KEY} /s`]: { out: query.join('\r\n') },
+      [`export ${KEY}`]: { file: file.toString('base64') },
+    });
+    const [part] = await registryProfiles(KEY, programs);
+    expect(part).toMatchObject({ settings: { version: 19, WSL: { integrations: { '(mine)': true } } }, lost: [] });
+  });
+
+  test('nothing at a place, or nothing that counts', async () => {
+    expect(await registryProfiles(KEY, answering({}).programs)).toEqual([]);
+    const { programs } = answering({ [`query ${KEY} /s`]: { out: `${COMPUTER}\\Locked\r\n    x    REG_SZ    y\r\n` } });
+    expect(await registryProfiles(KEY, programs)).toEqual([]);
+  });
+
+  test('one that cannot be read', async () => {
+    const parent = 'HKLM\\SOFTWARE\\Policies';
+    const { programs } = answering({ [`query ${parent}`]: { out: `${COMPUTER}\r\n` } });
+    await expect(registryProfiles(KEY, programs)).rejects.toThrow('cannot be read');
+  });
+});
