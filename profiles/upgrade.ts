@@ -108,7 +108,7 @@ function* waysToWrite(text: string): Generator<string> {
   if (anchors.length > 0) yield withoutAliases(text, anchors);
 }
 
-/** The document that the new text is, if it says what the migration of the old one says and has all of its comments. */
+/** The document that the new text is, if it says what the migration of the old one says and has its comments, each once. */
 async function proven(
   text: string,
   before: string,
@@ -125,14 +125,7 @@ async function proven(
   if (old.shape.form === 'profile' && !equal({ ...document.value, settings: {} }, { ...old.value, settings: {} })) {
     return undefined;
   }
-  return hasAll(commentsIn(text), commentsIn(before)) ? document : undefined;
-}
-
-function hasAll(have: readonly string[], wanted: readonly string[]): boolean {
-  const count = new Map<string, number>();
-  for (const each of have) count.set(each, (count.get(each) ?? 0) + 1);
-  for (const each of wanted) count.set(each, (count.get(each) ?? 0) - 1);
-  return [...count.values()].every((left) => left >= 0);
+  return equal(commentsIn(text).sort(), commentsIn(before).sort()) ? document : undefined;
 }
 
 /** What the application does to a locked profile of that version and a document does not say. */

@@ -1,23 +1,13 @@
-import { arch, homedir, release, totalmem } from 'node:os';
+import { arch, release, totalmem } from 'node:os';
 import { resolve } from 'node:path';
 import { profileText } from '../../profiles/write.ts';
-import { storedSettings } from '../../src/client/offline.ts';
-import { defaultSettings, fillDefaults, type Host } from '../../src/settings/defaults.ts';
-import type { Settings } from '../../src/settings/settings.gen.ts';
-import { places } from '../../src/storage/places.ts';
+import { defaultSettings, type Host } from '../../src/settings/defaults.ts';
 import { noArguments } from '../arguments.ts';
-import { defineCommand, type Invocation } from '../command.ts';
+import { defineCommand } from '../command.ts';
+import { liveSettings } from '../live-settings.ts';
 import { writeOutFile } from '../out-file.ts';
 import { supportedPlatform } from '../platform.ts';
 import { schemaAddress } from '../schema-address.ts';
-import { runningService } from '../service.ts';
-
-/** Settings to write down, and what to say about them. */
-interface Found {
-  settings: Settings;
-  state: 'started' | 'stopped';
-  origin: string;
-}
 
 export const init = defineCommand({
   name: 'init',
@@ -39,7 +29,7 @@ The first line tells editors where the schema is: they complete names and show m
     const platform = supportedPlatform(io.platform);
     const host: Host = { platform, arch: arch(), osRelease: release(), memoryBytes: totalmem() };
     const path = flags['out-file'] ? resolve(io.cwd, flags['out-file']) : undefined;
-    const found = await find(invocation, host);
+    const found = await liveSettings(invocation, host);
     const text = profileText({
       ...found,
       defaults: defaultSettings(host),
@@ -52,18 +42,3 @@ The first line tells editors where the schema is: they complete names and show m
     return 0;
   },
 });
-
-async function find(invocation: Pick<Invocation, 'connect' | 'globals' | 'io'>, host: Host): Promise<Found> {
-  const service = await runningService(invocation);
-  if (service) {
-    const { settings } = await service.client.settings({ signal: invocation.io.signal });
-    const { connection, foreign } = service.client;
-    const origin = foreign ? `the running application (${connection.file ?? connection.host})` : 'the running service';
-    return { settings: fillDefaults(settings, host), state: service.status.power, origin };
-  }
-  const where = places(invocation.io.env, host.platform, homedir());
-  const { policiesOf } = await import('../policies.ts');
-  const policies = await policiesOf(invocation.io, host);
-  const { settings, from } = await storedSettings(where, host.platform, host, policies);
-  return { settings, state: 'started', origin: from === 'file' ? 'the stored settings' : 'the defaults' };
-}

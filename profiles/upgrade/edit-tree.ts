@@ -114,7 +114,10 @@ export function setBody(collection: Collection, entry: Entry, value: JsonValue, 
   const strings = collection.style === 'flow' && entry.key !== '' ? quotesOf(entry.key) : '';
   const comments = [...commentsIn(bodyText(entry.body)), ...(written === undefined ? commentsIn(entry.colon) : [])];
   entry.body = flowText(value, written === undefined ? strings : quotesOf(written) || strings);
-  if (written === undefined) entry.colon = `: ${marksOf(entry.colon)}`;
+  if (written === undefined && entry.key !== '') {
+    entry.colon = `: ${marksOf(entry.colon)}`;
+    entry.open = entry.open.replace(/\?\s*/, '');
+  }
   entry.colon = entry.colon.replace(/(^|\s)!\S*\s*$/, '$1');
   if (entry.tail === '' && collection.style === 'block') entry.tail = layout.eol;
   comment(collection, entry, comments, layout);
@@ -155,7 +158,7 @@ function placeInFlow(collection: Collection, moved: Cut, made: Entry, { eol }: L
 
 /** The first of several members on one line needs no space, the next ones do. */
 function spaceOf(lead: string): string {
-  return lead === '' ? ' ' : lead;
+  return lead === '' || lead.includes('#') ? ' ' : lead;
 }
 
 /** No member and no bracket may stand behind a comment on its line. */

@@ -126,7 +126,7 @@ class Reader {
       style: 'flow',
       list: isSeq(node),
       column: lead.includes('\n') ? lead.length - lead.lastIndexOf('\n') - 1 : -1,
-      hanging: this.indentation(from) + 2,
+      hanging: this.indentation(from) + 4,
       open: this.text.slice(from, from + 1),
       entries,
       end: this.text.slice(begin, to),

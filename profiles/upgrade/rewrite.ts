@@ -212,8 +212,10 @@ function sectionOf(entry: Entry, around: Collection, layout: Layout): Collection
     trailingComma: false,
   };
   entry.body = written;
+  // The two marks of an explicit name belong together.
+  entry.open = entry.open.replace(/\?\s*/, '');
   entry.colon = block ? `:${marks(entry)}${layout.eol}` : `:${marks(entry)} `;
-  if (block) entry.tail = '';
+  entry.tail = '';
   comment(around, entry, comments, layout);
   return written;
 }

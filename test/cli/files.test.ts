@@ -7,7 +7,7 @@ import { temporaryDirectory } from '../helpers/temp-home.ts';
 const PROFILE = JSON.stringify({ version: 19, images: { showAll: false } });
 
 describe('files', () => {
-  test.each(['plan', 'diff', 'validate'])('%s takes them without -f', async (command) => {
+  test.each(['plan', 'validate'])('%s takes them without -f', async (command) => {
     const cwd = temporaryDirectory();
     writeFileSync(join(cwd, 'a.json'), PROFILE);
     writeFileSync(join(cwd, 'b.json'), JSON.stringify({ version: 19, images: { showAll: true } }));

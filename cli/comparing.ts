@@ -1,0 +1,101 @@
+import { arch, release, totalmem } from 'node:os';
+import { type AnyFile, loadAnyFile } from '../profiles/any-file.ts';
+import type { Part } from '../profiles/deployment/part.ts';
+import { compareSettings, type Side } from '../profiles/difference.ts';
+import { RdError } from '../src/errors.ts';
+import type { Host } from '../src/settings/defaults.ts';
+import { FIELDS } from '../src/settings/fields.gen.ts';
+import { formatFindings } from '../src/settings/finding.ts';
+import { isLocked } from '../src/settings/locks.ts';
+import { usage } from './arguments.ts';
+import type { Invocation } from './command.ts';
+import { supportedPlatform } from './platform.ts';
+import { type SideLabel, showComparison } from './views/comparison.ts';
+
+/** What stands for the settings in force, where a file could be named. */
+export const LIVE = 'live';
+
+type Context = Pick<Invocation, 'connect' | 'globals' | 'io'>;
+
+interface Read extends SideLabel, Side {}
+
+/** Compares two files of any format, or one with the settings in force. The exit code: 0 equal, 2 different. */
+export async function compareTwo(
+  names: readonly [string, string],
+  { output, part }: { output: string | undefined; part: Part | undefined },
+  invocation: Context,
+): Promise<number> {
+  if (names[0] === '-' && names[1] === '-') throw usage('standard input can be read once, and - was given twice');
+  if (names[0] === LIVE && names[1] === LIVE) throw usage('the live settings were named twice');
+  const before = await read(names[0], part, invocation);
+  const after = await read(names[1], part, invocation);
+  const found = compareSettings(before, after, part);
+  showComparison(invocation.io, output, [labelOf(before), labelOf(after)], found, part);
+  return found.values.length + found.locks.length === 0 ? 0 : 2;
+}
+
+function read(name: string, part: Part | undefined, invocation: Context): Promise<Read> {
+  return name === LIVE ? readLive(invocation) : readFile(name, part, invocation);
+}
+
+async function readLive(invocation: Context): Promise<Read> {
+  const { liveSettings } = await import('./live-settings.ts');
+  const platform = supportedPlatform(invocation.io.platform);
+  const host: Host = { platform, arch: arch(), osRelease: release(), memoryBytes: totalmem() };
+  const live = await liveSettings(invocation, host);
+  const record = await live.locked();
+  return {
+    label: LIVE,
+    kind: live.origin,
+    settings: live.settings,
+    locked: FIELDS.filter(({ path }) => isLocked(record, path)).map(({ path }) => path),
+    whole: true,
+    locks: true,
+  };
+}
+
+async function readFile(name: string, part: Part | undefined, { io }: Context): Promise<Read> {
+  const file = await loadAnyFile(name, {
+    cwd: io.cwd,
+    env: io.env,
+    platform: supportedPlatform(io.platform),
+    arch: arch(),
+    osRelease: release(),
+    readStdin: () => io.readStdin(),
+    ...(part === undefined ? {} : { part }),
+  });
+  // What is said about documents is about applying them here.
+  if (file.form === 'deployment') for (const warning of file.warnings) io.err(`warning: ${warning}\n`);
+  const n = file.findings.length;
+  if (n > 0) {
+    throw new RdError(
+      'ERR_PROFILE_INVALID',
+      `${n} error${n === 1 ? '' : 's'} in ${file.label}; nothing was compared.`,
+      {
+        details: formatFindings(file.findings),
+      },
+    );
+  }
+  const { settings, locked } = file.joined;
+  const locks = file.form === 'deployment' || file.document?.shape.locked !== undefined;
+  return {
+    label: file.label,
+    kind: kindOf(file),
+    settings,
+    locked,
+    whole: false,
+    locks: locks || file.parts.some((each) => each.part),
+  };
+}
+
+function kindOf({ form, format, parts }: AnyFile): string {
+  const versions = [...new Set(parts.map(({ settings }) => settings.version))].filter(
+    (each) => typeof each === 'number',
+  );
+  const what = form === 'deployment' ? `${format} deployment file` : form === 'profile' ? 'profile' : 'settings';
+  return versions.length === 0 ? what : `${what}, version ${versions.join(' and ')}`;
+}
+
+function labelOf({ label, kind }: Read): SideLabel {
+  return { label, kind };
+}

@@ -1,0 +1,51 @@
+import { homedir } from 'node:os';
+import { storedSettings } from '../src/client/offline.ts';
+import type { JsonObject } from '../src/json.ts';
+import { fillDefaults, type Host } from '../src/settings/defaults.ts';
+import type { Settings } from '../src/settings/settings.gen.ts';
+import { places } from '../src/storage/places.ts';
+import type { Invocation } from './command.ts';
+import { runningService } from './service.ts';
+
+/** Settings that are in force, or would be. */
+export interface LiveSettings {
+  settings: Settings;
+  state: 'started' | 'stopped';
+  /** Where they are from, for a person: `the running service`. */
+  origin: string;
+  /** What cannot be changed, in the shape of the settings. */
+  locked(): Promise<JsonObject>;
+}
+
+/** The settings of the running service; without one the stored ones, or the defaults. */
+export async function liveSettings(
+  invocation: Pick<Invocation, 'connect' | 'globals' | 'io'>,
+  host: Host,
+): Promise<LiveSettings> {
+  const { io } = invocation;
+  const service = await runningService(invocation);
+  if (service) {
+    const { client, status } = service;
+    const { settings } = await client.settings({ signal: io.signal });
+    const { connection, foreign } = client;
+    return {
+      settings: fillDefaults(settings, host),
+      state: status.power,
+      origin: foreign ? `the running application (${connection.file ?? connection.host})` : 'the running service',
+      locked: () => client.locked({ signal: io.signal }),
+    };
+  }
+  const where = places(io.env, host.platform, homedir());
+  const { policiesOf } = await import('./policies.ts');
+  const policies = await policiesOf(io, host);
+  const { settings, from } = await storedSettings(where, host.platform, host, policies);
+  return {
+    settings,
+    state: 'started',
+    origin: from === 'file' ? 'the stored settings' : 'the defaults',
+    async locked() {
+      const { lockRecord } = await import('../src/settings/locks.ts');
+      return policies.locked ? lockRecord(policies.locked.settings) : {};
+    },
+  };
+}

@@ -1,0 +1,116 @@
+import { isObject, type JsonObject, type JsonValue } from '../src/json.ts';
+import { sameValue } from '../src/settings/canonical.ts';
+import type { Field } from '../src/settings/field.ts';
+import { FIELDS } from '../src/settings/fields.gen.ts';
+import { leafAt, setLeaf } from '../src/settings/leaf-paths.ts';
+import { equal, own } from '../src/settings/own.ts';
+import type { SettingPath } from '../src/settings/settings.gen.ts';
+import type { Part } from './deployment/part.ts';
+
+/** One side of a comparison, at the newest version. */
+export interface Side {
+  settings: JsonObject;
+  /** Settings that nobody can change there. */
+  locked: readonly SettingPath[];
+  /** Everything that there is: the other side says what is compared. */
+  whole: boolean;
+  /** It says which settings are locked. One that does not is not compared in that. */
+  locks: boolean;
+}
+
+/** A setting, or an entry of a map, that the sides do not say alike. A side without a value does not mention it. */
+export interface ValueDifference {
+  path: SettingPath;
+  /** Of an entry of a map. */
+  key?: string;
+  /** The values are secrets. */
+  sensitive: boolean;
+  before?: JsonValue;
+  after?: JsonValue;
+}
+
+export interface LockDifference {
+  path: SettingPath;
+  before: boolean;
+  after: boolean;
+}
+
+export interface Comparison {
+  values: ValueDifference[];
+  locks: LockDifference[];
+}
+
+/**
+ * Where two sets of settings differ, in schema order; different spellings of one value are equal. Of one part of a deployment only
+ * what is locked, or what is not, is looked at.
+ */
+export function compareSettings(before: Side, after: Side, part?: Part): Comparison {
+  const a = part ? partOf(before, part) : before;
+  const b = part ? partOf(after, part) : after;
+  return {
+    values: FIELDS.filter(({ path }) => path !== 'version').flatMap((field) => valueDifferences(field, a, b)),
+    locks: part || !before.locks || !after.locks ? [] : lockDifferences(before, after),
+  };
+}
+
+function partOf({ settings, locked, ...side }: Side, part: Part): Side {
+  const wanted = FIELDS.filter(({ path }) => locked.includes(path) === (part === 'locked'));
+  return { ...side, settings: onlyPaths(settings, wanted), locked };
+}
+
+function onlyPaths(settings: JsonObject, fields: readonly Field[]): JsonObject {
+  const result: JsonObject = {};
+  for (const { path } of fields) {
+    const value = leafAt(settings, path);
+    if (value !== undefined) setLeaf(result, path, value);
+  }
+  return result;
+}
+
+function valueDifferences({ path, type, sensitive }: Field, a: Side, b: Side): ValueDifference[] {
+  const before = leafAt(a.settings, path);
+  const after = leafAt(b.settings, path);
+  if (isUnasked(before, a, b) || isUnasked(after, b, a)) return [];
+  if (type.startsWith('map<') && isMap(before) && isMap(after) && (before || after)) {
+    const entries = entryDifferences(before ?? {}, after ?? {}, a, b);
+    const found = entries.map((entry) => ({ path, sensitive, ...entry }));
+    // An empty map is said or not said, which no entry shows.
+    if (found.length > 0 || (before && after)) return found;
+  }
+  if (sameValue(path, before, after)) return [];
+  return [{ path, sensitive, ...(before === undefined ? {} : { before }), ...(after === undefined ? {} : { after }) }];
+}
+
+/** The other side does not mention it, and this one mentions everything. */
+function isUnasked(value: JsonValue | undefined, side: Side, other: Side): boolean {
+  return value === undefined && other.whole && !side.whole;
+}
+
+function isMap(value: JsonValue | undefined): value is JsonObject | undefined {
+  return value === undefined || isObject(value);
+}
+
+function entryDifferences(
+  before: JsonObject,
+  after: JsonObject,
+  a: Side,
+  b: Side,
+): Omit<ValueDifference, 'path' | 'sensitive'>[] {
+  return [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((key) => {
+    // In a desired state null says that the entry is not there.
+    const [old, now] = [own(before, key) ?? undefined, own(after, key) ?? undefined];
+    if (equal(old, now)) return [];
+    const mentioned = (map: JsonObject) => Object.hasOwn(map, key);
+    if ((!mentioned(before) && b.whole && !a.whole) || (!mentioned(after) && a.whole && !b.whole)) return [];
+    return [{ key, ...(old === undefined ? {} : { before: old }), ...(now === undefined ? {} : { after: now }) }];
+  });
+}
+
+function lockDifferences(a: Side, b: Side): LockDifference[] {
+  return FIELDS.flatMap(({ path }) => {
+    const [before, after] = [a.locked.includes(path), b.locked.includes(path)];
+    const unasked = (value: Side, other: Side) =>
+      other.whole && !value.whole && leafAt(value.settings, path) === undefined;
+    return before === after || unasked(a, b) || unasked(b, a) ? [] : [{ path, before, after }];
+  });
+}
