@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { entryPath } from '../../profiles/deployment/entry-path.ts';
 import { PARTS, type Part } from '../../profiles/deployment/part.ts';
 import { deploymentTree } from '../../profiles/deployment/tree.ts';
 import { encodeRegistryFile } from '../../profiles/export/encoding.ts';
@@ -9,23 +8,16 @@ import { EXPORTERS } from '../../profiles/export/exporters.ts';
 import type { ImportedPart } from '../../profiles/import/importer.ts';
 import { IMPORTERS } from '../../profiles/import/importers.ts';
 import { RdError } from '../../src/errors.ts';
-import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
+import type { JsonObject } from '../../src/json.ts';
 import { FLEET_VERSIONS, fullProfileArbitrary, profileArbitrary } from '../helpers/fleet-arbitrary.ts';
-import { anyText, hostileText, isXmlText } from '../helpers/hostile-text.ts';
+import { cannotHold } from '../helpers/format-limits.ts';
+import { anyText, hostileText } from '../helpers/hostile-text.ts';
 import { flatSettings } from '../helpers/proof/expected.ts';
 
 interface Options {
   part: Part;
   hive: Hive;
 }
-
-/** Everything in a profile that the format cannot hold, by its path; what is not named here has to come back. */
-const CANNOT: Readonly<Record<string, (profile: JsonObject) => string[]>> = {
-  plist: notXml,
-  mobileconfig: notXml,
-  json: () => [],
-  reg: notRegistry,
-};
 
 interface Form {
   name: string;
@@ -57,7 +49,7 @@ describe.each(FORMS)('$name', (form) => {
     async (version) => {
       await fc.assert(
         fc.asyncProperty(profileArbitrary(version, WILD), OPTIONS, async (profile, options) => {
-          const refused = new Set(CANNOT[format]?.(profile));
+          const refused = new Set(cannotHold(format, profile));
           const text = await exported(format, profile, options);
           if (Array.isArray(text)) expect(pathsOf(text, refused)).toEqual(refused);
           else {
@@ -75,7 +67,7 @@ describe.each(FORMS)('$name', (form) => {
     const profiles = fc.constantFrom(...FLEET_VERSIONS).chain((version) => fullProfileArbitrary(version, texts));
     await fc.assert(
       fc.asyncProperty(profiles, OPTIONS, async (profile, options) => {
-        fc.pre((CANNOT[format]?.(profile) ?? []).length === 0);
+        fc.pre(cannotHold(format, profile).length === 0);
         const text = await exported(format, profile, options);
         await expectBack(profile, form, String(text), options.part);
       }),
@@ -206,65 +198,6 @@ async function imported(bytes: Uint8Array): Promise<ImportedPart[]> {
   throw new Error('no importer recognises the file');
 }
 
-function notXml(profile: JsonObject): string[] {
-  return texts(profile).flatMap(({ path, text }) => (isXmlText(text) ? [] : [path]));
-}
-
-function notRegistry(profile: JsonObject): string[] {
-  return texts(profile).flatMap(({ path, text, kind, siblings }) => {
-    const bad =
-      text.includes('\0') ||
-      (kind === 'entry' && text === '') ||
-      (kind === 'key' &&
-        (text === '' || /[\p{Cc}\p{Cs}]/u.test(text) || text.length > 255 || hasDouble(text, siblings)));
-    return bad ? [path] : [];
-  });
-}
-
-/** The second of two names that differ in letter case alone is refused; maps are written in the order of their lower-case keys. */
-function hasDouble(name: string, siblings: readonly string[]): boolean {
-  return siblings.some((other) => other !== name && isOneName(other, name) && isBefore(other, name));
-}
-
-function isOneName(a: string, b: string): boolean {
-  const upper = (text: string) =>
-    Array.from(text, (sign) => (sign.toUpperCase().length === sign.length ? sign.toUpperCase() : sign)).join('');
-  return a.toLowerCase() === b.toLowerCase() || upper(a) === upper(b);
-}
-
-function isBefore(a: string, b: string): boolean {
-  return a.toLowerCase() === b.toLowerCase() ? a < b : a.toLowerCase() < b.toLowerCase();
-}
-
 function million(piece: string): string {
   return piece.repeat(Math.ceil(1_000_000 / piece.length));
 }
-
-interface Text {
-  path: string;
-  text: string;
-  kind: 'value' | 'entry' | 'key';
-  siblings: readonly string[];
-}
-
-/** Every text of a profile that its author chose; keys of sections are not. */
-function texts(value: JsonValue, path = '', isMap = false): Text[] {
-  const own = { path, siblings: [] };
-  if (typeof value === 'string') return [{ ...own, text: value, kind: 'value' }];
-  if (Array.isArray(value)) {
-    return value.map((entry, index) => ({
-      path: `${path}[${index}]`,
-      text: String(entry),
-      kind: 'entry',
-      siblings: [],
-    }));
-  }
-  if (!isObject(value)) return [];
-  return Object.entries(value).flatMap(([name, inner]) => {
-    const at = entryPath(path, name);
-    const key: Text[] = isMap ? [{ path: at, text: name, kind: 'key', siblings: Object.keys(value) }] : [];
-    return [...key, ...texts(inner, at, MAPS.has(at))];
-  });
-}
-
-const MAPS = new Set(['extensions', 'WSL.integrations', 'diagnostics.mutedChecks', 'application.extensions.installed']);

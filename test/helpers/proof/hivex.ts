@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { emptyHive } from './empty-hive.ts';
 import { ranProgram } from './program.ts';
-import { hexBytes, type RegistryReading, registryValue } from './registry.ts';
+import { hexBytes, type RegistryExport, type RegistryReading, registryValue } from './registry.ts';
 
 /** Bytes of names and values are UTF-8, not those of the locale. */
 const ENV = { PERL_UNICODE: 'SD' };
@@ -13,7 +13,7 @@ const ENV = { PERL_UNICODE: 'SD' };
  * @param root `HKEY_…\SOFTWARE`
  * @throws Error with what hivexregedit says about a line that it does not understand.
  */
-export function readByHivex(text: string, root: string): RegistryReading {
+export function readByHivex(text: string, root: string): RegistryExport {
   const folder = mkdtempSync(join(tmpdir(), 'rdctl-hive-'));
   try {
     const [hive, file] = [join(folder, 'hive'), join(folder, 'profile.reg')];
@@ -23,7 +23,7 @@ export function readByHivex(text: string, root: string): RegistryReading {
     if (merged.status !== 0) throw new Error(`hivexregedit: ${merged.err}`);
     const exported = ranProgram(['hivexregedit', '--export', '--prefix', root, hive, '\\'], ENV);
     if (exported.status !== 0) throw new Error(`hivexregedit: ${exported.err}`);
-    return readExport(exported.out.toString());
+    return { keys: readExport(exported.out.toString()), file: exported.out };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -43,3 +43,10 @@ function readWith<Value>(script: string, paths: readonly string[]): Read<Value>[
     throw new Error(`${script} answered ${lines.length} times for ${paths.length} files`);
   return lines.map((line) => JSON.parse(line));
 }
+
+/** The same property lists as Python writes them in binary, beside the files. */
+export function binaryPlists(paths: readonly string[]): string[] {
+  const ran = ranProgram(['python3', resolve('test/helpers/proof/write-binary-plists.py'), ...paths]);
+  if (ran.status !== 0) throw new Error(`Python cannot write property lists: ${ran.err}`);
+  return paths.map((path) => `${path}.bin`);
+}

@@ -9,6 +9,12 @@ export type RegistryValue =
 /** Keys by their whole path, each with its values by name. */
 export type RegistryReading = Map<string, Map<string, RegistryValue>>;
 
+export interface RegistryExport {
+  keys: RegistryReading;
+  /** As the program wrote it. */
+  file: Buffer;
+}
+
 /** The value that these bytes are; strings must end as the registry ends them, and nothing may follow their end. */
 export function registryValue(type: number, data: Buffer): RegistryValue {
   const odd = { type, hex: data.toString('hex') };

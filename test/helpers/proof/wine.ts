@@ -2,15 +2,15 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { statusOf } from './program.ts';
-import { hexBytes, type RegistryReading, type RegistryValue, registryValue } from './registry.ts';
+import { hexBytes, type RegistryExport, type RegistryReading, type RegistryValue, registryValue } from './registry.ts';
 
 /** A Windows registry of its own. */
 export interface WineRegistry {
   /**
-   * Imports a file as `reg.exe import` does, gives back every key and value below `key`, and deletes the key again. Lines that it
+   * Imports a file as `reg.exe import` does, gives back the key with everything below it, and deletes it again. Lines that it
    * does not understand are skipped without a word, so that only what comes back counts.
    */
-  read(file: Buffer, key: string): RegistryReading;
+  read(file: Buffer, key: string): RegistryExport;
   end(): void;
 }
 
@@ -45,9 +45,10 @@ export function wineRegistry(): WineRegistry {
       const status = wine('reg', 'import', imported);
       if (status !== 0) throw new Error(`wine reg import: status ${status}`);
       wine('reg', 'export', key, exported, '/y');
-      if (!existsSync(exported)) return new Map();
+      if (!existsSync(exported)) return { keys: new Map(), file: Buffer.alloc(0) };
       wine('reg', 'delete', key, '/f');
-      return readExport(readFileSync(exported));
+      const written = readFileSync(exported);
+      return { keys: readExport(written), file: written };
     },
   };
 }

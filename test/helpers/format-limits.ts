@@ -1,0 +1,76 @@
+import { entryPath } from '../../profiles/deployment/entry-path.ts';
+import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
+import { isXmlText } from './hostile-text.ts';
+
+/** Paths of everything in a profile that the format cannot hold; what is not among them has to come back from it. */
+export function cannotHold(format: string, profile: JsonObject): string[] {
+  const limit = LIMITS[format];
+  if (!limit) throw new Error(`nobody said what the format ${format} cannot hold`);
+  return limit(profile);
+}
+
+const LIMITS: Readonly<Record<string, (profile: JsonObject) => string[]>> = {
+  plist: notXml,
+  mobileconfig: notXml,
+  json: () => [],
+  reg: notRegistry,
+};
+
+function notXml(profile: JsonObject): string[] {
+  return texts(profile).flatMap(({ path, text }) => (isXmlText(text) ? [] : [path]));
+}
+
+function notRegistry(profile: JsonObject): string[] {
+  return texts(profile).flatMap(({ path, text, kind, siblings }) => {
+    const bad =
+      text.includes('\0') ||
+      (kind === 'entry' && text === '') ||
+      (kind === 'key' &&
+        (text === '' || /[\p{Cc}\p{Cs}]/u.test(text) || text.length > 255 || hasDouble(text, siblings)));
+    return bad ? [path] : [];
+  });
+}
+
+/** The second of two names that differ in letter case alone is refused; maps are written in the order of their lower-case keys. */
+function hasDouble(name: string, siblings: readonly string[]): boolean {
+  return siblings.some((other) => other !== name && isOneName(other, name) && isBefore(other, name));
+}
+
+function isOneName(a: string, b: string): boolean {
+  const upper = (text: string) =>
+    Array.from(text, (sign) => (sign.toUpperCase().length === sign.length ? sign.toUpperCase() : sign)).join('');
+  return a.toLowerCase() === b.toLowerCase() || upper(a) === upper(b);
+}
+
+function isBefore(a: string, b: string): boolean {
+  return a.toLowerCase() === b.toLowerCase() ? a < b : a.toLowerCase() < b.toLowerCase();
+}
+
+interface Text {
+  path: string;
+  text: string;
+  kind: 'value' | 'entry' | 'key';
+  siblings: readonly string[];
+}
+
+/** Every text of a profile that its author chose; keys of sections are not. */
+function texts(value: JsonValue, path = '', isMap = false): Text[] {
+  const own = { path, siblings: [] };
+  if (typeof value === 'string') return [{ ...own, text: value, kind: 'value' }];
+  if (Array.isArray(value)) {
+    return value.map((entry, index) => ({
+      path: `${path}[${index}]`,
+      text: String(entry),
+      kind: 'entry',
+      siblings: [],
+    }));
+  }
+  if (!isObject(value)) return [];
+  return Object.entries(value).flatMap(([name, inner]) => {
+    const at = entryPath(path, name);
+    const key: Text[] = isMap ? [{ path: at, text: name, kind: 'key', siblings: Object.keys(value) }] : [];
+    return [...key, ...texts(inner, at, MAPS.has(at))];
+  });
+}
+
+const MAPS = new Set(['extensions', 'WSL.integrations', 'diagnostics.mutedChecks', 'application.extensions.installed']);

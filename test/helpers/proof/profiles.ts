@@ -1,0 +1,60 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, beforeAll } from 'vitest';
+import { deploymentTree } from '../../../profiles/deployment/tree.ts';
+import type { ExportOptions } from '../../../profiles/export/exporter.ts';
+import { EXPORTERS } from '../../../profiles/export/exporters.ts';
+import type { JsonObject } from '../../../src/json.ts';
+import { FLEET_VERSIONS, fullProfileArbitrary, profileArbitrary } from '../fleet-arbitrary.ts';
+import { cannotHold } from '../format-limits.ts';
+import { anyText, hostileText } from '../hostile-text.ts';
+
+export const GOLDEN = 'test/golden/profiles';
+/** Every setting, each with a value that is not its default. */
+export const FULL: JsonObject = JSON.parse(readFileSync(join(GOLDEN, 'full.settings.json'), 'utf8'));
+export const LOCKED: ExportOptions = { part: 'locked', hive: 'hklm' };
+/** Another one each time; it is in the names of the tests that use it. */
+export const SEED = Number(process.env.RDCTL_PROOF_SEED ?? Date.now() % 1_000_000_007);
+export const RANDOM = 200;
+
+/** Profiles of any version that the format can hold, some of them with every setting. */
+export function randomProfiles(format: string, count = RANDOM): JsonObject[] {
+  const texts = { value: fc.oneof(hostileText(), anyText()), key: fc.oneof(hostileText(), anyText()) };
+  const some = fc.constantFrom(...FLEET_VERSIONS).chain((version) => profileArbitrary(version, texts));
+  const all = fc.constantFrom(...FLEET_VERSIONS).chain((version) => fullProfileArbitrary(version, texts));
+  const profile = fc.oneof({ weight: 4, arbitrary: some }, { weight: 1, arbitrary: all });
+  const held = profile.filter((each) => cannotHold(format, each).length === 0);
+  return fc.sample(held, { numRuns: count, seed: SEED });
+}
+
+/** As the library exports it. */
+export async function exported(format: string, profile: JsonObject, options = LOCKED): Promise<string> {
+  const exporter = await EXPORTERS[format]?.();
+  if (!exporter) throw new Error(`no exporter ${format}`);
+  return exporter.text(await deploymentTree(profile), options);
+}
+
+export function goldens(suffix: string): string[] {
+  return readdirSync(GOLDEN)
+    .filter((name) => name.endsWith(suffix))
+    .map((name) => join(GOLDEN, name));
+}
+
+/** Writes files into a folder of their own below one that is gone when the tests of the file are over. */
+export function fileWriter(): (texts: readonly (string | Buffer)[], suffix: string) => string[] {
+  let folder = '';
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'rdctl-proof-'));
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  return (texts, suffix) => {
+    const own = mkdtempSync(join(folder, 'files-'));
+    return texts.map((text, index) => {
+      const path = join(own, `${index}${suffix}`);
+      writeFileSync(path, text);
+      return path;
+    });
+  };
+}
