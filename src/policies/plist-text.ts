@@ -28,6 +28,7 @@ export function plistProblem(text: string): string | undefined {
   let complete = false;
   for (const [token, slash, tag, , closed] of text.matchAll(PLIST_TOKEN)) {
     if (token.startsWith('<![CDATA[') && token.endsWith(']]>')) {
+      if (!TEXTS.has(open.at(-1)?.tag ?? '')) return 'a text stands between values';
       content += token;
       continue;
     }
@@ -67,7 +68,8 @@ export function plistProblem(text: string): string | undefined {
     }
   }
   const left = open.at(-1);
-  return left ? `<${left.tag}> is not closed` : undefined;
+  if (left) return `<${left.tag}> is not closed`;
+  return complete ? undefined : 'it is empty';
 }
 
 /** Numbers of characters that stand for none in XML would be taken for what the parser makes of them. */

@@ -57,7 +57,9 @@ function withNumberedKeys(text: string): string {
     if (token.startsWith('<![CDATA[')) pieces.push(escaped(token.slice('<![CDATA['.length, -']]>'.length)));
     else if (tag === 'key' && slash === '') {
       pieces.push(`<key>${key++}:${closed === '/' ? '</key>' : ''}`);
-    } else pieces.push(token);
+    } else if (tag === undefined) pieces.push(token);
+    // What stands beside the name of a tag means nothing, and the parser may complain about it to the terminal.
+    else pieces.push(`<${slash}${tag}${closed}>`);
   }
   return pieces.join('').replace(MISREAD, (sign) => `&#x${sign.charCodeAt(0).toString(16)};`);
 }

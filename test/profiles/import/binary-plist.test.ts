@@ -1,0 +1,127 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { binaryPlist } from '../../../profiles/import/binary-plist.ts';
+import { plistImporter } from '../../../profiles/import/plist.ts';
+import { type BinaryClaims, binaryPlistOf, text } from '../../helpers/binary-plist.ts';
+
+/** Made with `plistlib` of Python. */
+const GOLDEN = 'test/golden/profiles/import';
+const golden = (name: string) => readFileSync(join(GOLDEN, name));
+
+async function settingsIn(bytes: Uint8Array) {
+  const [part] = await plistImporter.read(bytes, 'a.plist');
+  return part;
+}
+
+describe.each(['values.xml.plist', 'values.binary.plist'])('%s', (name) => {
+  test('is read value by value, keys such as __proto__ included', async () => {
+    const read = await settingsIn(golden(name));
+    expect(read?.settings).toEqual(JSON.parse(golden('values.json').toString()));
+    expect(Object.keys(read?.settings.diagnostics ?? {})).toEqual(['mutedChecks']);
+    expect(JSON.stringify(read?.settings)).toContain('"__proto__":true');
+    expect(read?.lost).toEqual([]);
+  });
+});
+
+test.each([
+  ['others.xml.plist', []],
+  ['others.binary.plist', [{ place: 'uid', reason: 'it is a UID, which no setting can be' }]],
+])('%s: what no setting can be is lost with its path, and a list with its item', async (name, more) => {
+  const read = await settingsIn(golden(name));
+  expect(read?.settings).toEqual({
+    version: 19,
+    kubernetes: { enabled: true },
+    images: {},
+    containerEngine: { allowedImages: {} },
+  });
+  const lost = [
+    { place: 'big', reason: 'it is an integer of more than 53 bits, which no setting can be' },
+    { place: 'containerEngine.allowedImages.patterns.1', reason: 'it is a date, which no setting can be' },
+    { place: 'images.namespace', reason: 'it is data, which no setting can be' },
+    { place: 'kubernetes.when', reason: 'it is a date, which no setting can be' },
+    ...more,
+  ];
+  expect([...(read?.lost ?? [])].sort((a, b) => (a.place < b.place ? -1 : 1))).toEqual(lost);
+});
+
+describe('a list that is made to do harm', () => {
+  const nested = Array.from({ length: 120 }, (_, index) => [0xa1, index + 1]);
+  /** Each list holds the next one fourteen times: 14^20 values. */
+  const wide = Array.from({ length: 20 }, (_, index) => [0xae, ...Array(14).fill(index + 1)]);
+  const cases: [name: string, objects: number[][], reason: RegExp, claims?: BinaryClaims][] = [
+    ['holds itself', [[0xa1, 0]], /holds itself/],
+    ['holds itself further down', [[0xd1, 1, 2], text('a'), [0xa1, 3], [0xa1, 0]], /holds itself/],
+    ['nests deeply', [...nested, text('a')], /nests deeper than 100 levels/],
+    ['multiplies', [...wide, [0x09]], /more than 1000000 values/],
+    ['refers outside of its objects', [[0xa1, 7]], /refers to an object that is not there/],
+    ['has an offset before the objects', [[0x09]], /lies outside/, { offsets: [3] }],
+    ['has an offset after the objects', [[0x09]], /lies outside/, { offsets: [9] }],
+    ['has an enormous count', [[0xaf, 0x13, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]], /longer than the file/],
+    ['has an enormous string', [[0x6f, 0x12, 0x7f, 0xff, 0xff, 0xff]], /longer than the file/],
+    ['has a count of sixteen bytes', [[0x5f, 0x14, ...Array(16).fill(0)]], /a count that is no integer/],
+    ['has a count that is a text', [[0x5f, 0x51, 0x61]], /a count that is no integer/],
+    ['ends inside of an integer', [[0x13, 0]], /longer than the file/],
+    ['has an integer of 32 bytes', [[0x15, ...Array(32).fill(0)]], /unknown width/],
+    ['has a real of 2 bytes', [[0x21, 0, 0]], /unknown width/],
+    ['has an unknown object', [[0xf0]], /unknown kind/],
+    ['has an unknown simple object', [[0x0a]], /unknown kind/],
+    ['has letters beyond ASCII', [[0x51, 0xe9]], /other signs than it says/],
+    ['has a key twice', [[0xd2, 1, 1, 2, 2], text('a'), [0x09]], /"a" stands twice/],
+    ['has a key that is no text', [[0xd1, 1, 1], [0x09]], /key is not a text/],
+    ['has no objects', [[0x09]], /trailer is damaged/, { count: 0 }],
+    ['has more objects than offsets', [[0x09]], /another length/, { count: 9000 }],
+    ['has a top that is not there', [[0x09]], /trailer is damaged/, { top: 1 }],
+    ['has its table outside', [[0x09]], /trailer is damaged/, { table: 100_000 }],
+    ['has its table in the header', [[0x09]], /trailer is damaged/, { table: 4 }],
+    ['has offsets of no bytes', [[0x09]], /trailer is damaged/, { offsetSize: 0 }],
+    ['has references of nine bytes', [[0x09]], /trailer is damaged/, { referenceSize: 9 }],
+    ['is of another version', [[0x09]], /unknown binary version/, { header: 'bplist15' }],
+  ];
+  test.each(cases)('%s', (_, objects, reason, claims) => {
+    expect(() => binaryPlist(binaryPlistOf(objects, claims))).toThrow(reason);
+  });
+
+  test('whatever bytes are changed or cut off, there is an answer', async () => {
+    const whole = golden('values.binary.plist');
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.tuple(fc.nat(whole.length - 1), fc.nat(255)), { maxLength: 4 }),
+        fc.nat(whole.length),
+        async (changes, cut) => {
+          const bytes = Buffer.from(whole);
+          for (const [at, byte] of changes) bytes.writeUInt8(byte, at);
+          const damaged = changes.length === 0 ? bytes.subarray(0, cut) : bytes;
+          await plistImporter.read(damaged, 'a.plist').catch((error) => {
+            expect(error).toMatchObject({ code: 'ERR_PROFILE_INVALID' });
+          });
+        },
+      ),
+      { numRuns: 2000 },
+    );
+  });
+});
+
+test('kinds that only newer writers use', () => {
+  expect(binaryPlist(binaryPlistOf([[0xa5, 1, 2, 3, 4, 5], [0x00], [0x0c], [0xb0], [0xc0], [0x80, 1]]))).toEqual([
+    { other: 'null' },
+    { other: 'a URL' },
+    { other: 'a set' },
+    { other: 'a set' },
+    { other: 'a UID' },
+  ]);
+});
+
+test('integers up to four bytes have no sign, longer ones do', () => {
+  const bytes = (...values: number[]) => values;
+  const list = [
+    bytes(0xa5, 1, 2, 3, 4, 5),
+    bytes(0x10, 0xff),
+    bytes(0x12, 0xff, 0xff, 0xff, 0xff),
+    bytes(0x13, ...Array(8).fill(0xff)),
+    bytes(0x14, ...Array(15).fill(0), 7),
+    bytes(0x22, 0x7f, 0x80, 0, 0),
+  ];
+  expect(binaryPlist(binaryPlistOf(list))).toEqual([255, 0xffffffff, -1, 7, { other: 'not a finite number' }]);
+});

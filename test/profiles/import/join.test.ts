@@ -1,0 +1,183 @@
+import { describe, expect, test } from 'vitest';
+import { importedProfile, profileDocument } from '../../../profiles/import/imported-profile.ts';
+import { joinParts } from '../../../profiles/import/join.ts';
+import type { JsonObject } from '../../../src/json.ts';
+import type { Platform } from '../../../src/settings/field.ts';
+
+const part = (which: 'locked' | 'defaults' | undefined, settings: JsonObject, platform: Platform = 'linux') => ({
+  ...(which ? { part: which } : {}),
+  source: `${which}.json`,
+  settings,
+  lost: [],
+  platform,
+});
+
+/** The lines that a person would be shown. */
+function account(...parts: ReturnType<typeof part>[]): string[] {
+  return joinParts(parts).fidelity.map((entry) =>
+    entry.outcome === 'lost'
+      ? `lost ${entry.part} ${entry.place}: ${entry.reason}`
+      : `${entry.outcome} ${entry.part} ${entry.path}${entry.outcome === 'changed' ? `: ${entry.reason}` : ''}`,
+  );
+}
+
+test('both parts at different versions become one: the locked ones over the defaults', () => {
+  const joined = joinParts([
+    part('defaults', { version: 14, images: { namespace: 'team' }, containerEngine: { name: 'docker' } }),
+    part('locked', { version: 9, containerEngine: { name: 'containerd' }, diagnostics: { mutedChecks: {} } }),
+  ]);
+  expect(joined.settings).toEqual({
+    version: 19,
+    images: { namespace: 'team' },
+    containerEngine: { name: 'containerd' },
+    diagnostics: { mutedChecks: {} },
+    experimental: { containerEngine: { webAssembly: { enabled: false } } },
+  });
+  expect(joined.locked).toEqual([
+    'containerEngine.name',
+    'diagnostics.mutedChecks',
+    'experimental.containerEngine.webAssembly.enabled',
+  ]);
+  expect(joined.findings).toEqual([]);
+});
+
+test('every setting is accounted for', () => {
+  expect(
+    account(
+      part('locked', {
+        version: 10,
+        kubernetes: { enabled: false, hostResolver: true, version: 'v1.30.2+k3s1' },
+        experimental: { virtualMachine: { mount: { type: '9p' } } },
+        containerEngine: { allowedImages: { enabled: true, locked: true } },
+      }),
+      part('defaults', { version: 19, kubernetes: { enabled: true, port: 6444 }, imags: { showAll: true } }),
+    ).sort(),
+  ).toEqual(
+    [
+      'changed locked version: migrated from 10 to 19',
+      'kept locked containerEngine.allowedImages.enabled',
+      'changed locked virtualMachine.mount.type: it moved in a later version',
+      'changed locked kubernetes.version: it has the spelling that is stored',
+      'kept locked kubernetes.enabled',
+      'changed locked experimental.containerEngine.webAssembly.enabled: the application adds it to a locked profile of this version',
+      'lost locked kubernetes.hostResolver: the setting ended and means nothing any more',
+      'lost locked containerEngine.allowedImages.locked: the setting ended and means nothing any more',
+      'kept defaults kubernetes.port',
+      'lost defaults kubernetes.enabled: the locked profile holds the setting',
+      'lost defaults imags: it is no setting; did you mean images?',
+    ].sort(),
+  );
+});
+
+describe('what makes the application refuse a profile', () => {
+  test.each<[string, JsonObject, string]>([
+    ['a text for a switch', { kubernetes: { enabled: 'no' } }, 'kubernetes.enabled: .*: expected true or false'],
+    [
+      'a number out of range',
+      { kubernetes: { port: 70000 } },
+      'kubernetes.port: .*: expected an integer from 1 to 65535',
+    ],
+    ['a fraction', { virtualMachine: { memoryInGB: 1.5 } }, 'virtualMachine.memoryInGB: .*'],
+    ['a value that is not on the list', { containerEngine: { name: 'podman' } }, 'containerEngine.name: .*'],
+    ['null', { kubernetes: { port: null } }, 'kubernetes.port: .*'],
+    ['a value for a section', { kubernetes: 5 }, 'kubernetes: .*: expected an object with settings'],
+    [
+      'an item of a list',
+      { containerEngine: { allowedImages: { patterns: ['a', 3] } } },
+      'containerEngine.allowedImages.patterns: .*',
+    ],
+    [
+      'null in a list',
+      { containerEngine: { allowedImages: { patterns: ['a', null] } } },
+      'containerEngine.allowedImages.patterns: .*',
+    ],
+  ])('%s is lost, and a finding', (_, settings, line) => {
+    const profile = part('locked', { version: 19, images: { showAll: true }, ...settings });
+    const joined = joinParts([profile]);
+    expect(joined.settings).toEqual({ version: 19, images: { showAll: true } });
+    expect(joined.locked).toEqual(['images.showAll']);
+    expect(joined.findings).toHaveLength(1);
+    expect(account(profile)).toEqual([
+      'kept locked images.showAll',
+      expect.stringMatching(
+        new RegExp(`^lost locked ${line.replace('.*', 'the application refuses the whole profile for it')}`),
+      ),
+    ]);
+  });
+
+  test('of a map an entry alone is lost', () => {
+    const entries = { a: true, b: 'x', c: null };
+    const joined = joinParts([part('defaults', { version: 19, diagnostics: { mutedChecks: entries } })]);
+    expect(joined.settings).toEqual({ version: 19, diagnostics: { mutedChecks: { a: true } } });
+    const lost = joined.fidelity.flatMap((entry) => (entry.outcome === 'lost' ? [entry.place] : []));
+    expect(lost.sort()).toEqual(['diagnostics.mutedChecks.b', 'diagnostics.mutedChecks.c']);
+  });
+
+  test('without version it is read as one of the newest, and says so', () => {
+    const joined = joinParts([part('locked', { images: { showAll: true } })]);
+    expect(joined.settings).toEqual({ version: 19, images: { showAll: true } });
+    expect(joined.findings).toMatchObject([{ message: expect.stringContaining('version is missing') }]);
+    expect(joined.fidelity).toContainEqual(expect.objectContaining({ outcome: 'changed', path: 'version' }));
+  });
+
+  test.each([20, 0, -1, 1.5, '19', null, {}])('version %j: nothing of it is read', (version) => {
+    const joined = joinParts([part('locked', { version, images: { showAll: true } })]);
+    expect(joined.settings).toEqual({ version: 19 });
+    expect(joined.unread).toHaveLength(1);
+  });
+
+  test('on some computers it is a warning, with the system', () => {
+    const joined = joinParts([part('locked', { version: 19, WSL: { integrations: { a: true } } }, 'darwin')]);
+    expect(joined.findings).toEqual([]);
+    expect(joined.warnings).toMatchObject([
+      { message: 'on macOS the application refuses the profile: "WSL.integrations" can be changed on Windows only' },
+    ]);
+    expect(joined.settings).toMatchObject({ WSL: { integrations: { a: true } } });
+  });
+});
+
+test('two parts of a kind are refused, and one that says nothing is locked', () => {
+  const one = part(undefined, { version: 19, images: { showAll: true } });
+  expect(joinParts([one]).locked).toEqual(['images.showAll']);
+  expect(joinParts([one], 'defaults').locked).toEqual([]);
+  expect(() => joinParts([one, part('locked', { version: 19 })])).toThrow(
+    'there are two locked profiles: undefined.json and locked.json',
+  );
+});
+
+test('names of today count in an older profile, as they do for the application', () => {
+  const joined = joinParts([part('locked', { version: 10, application: { theme: 'dark' } })]);
+  expect(joined.settings).toMatchObject({ application: { theme: 'dark' } });
+});
+
+test('own keys of any name survive, and a document gets those that it may have', () => {
+  const map: JsonObject = JSON.parse('{"__proto__": true, "constructor": false, "toString": true, "a.b/~c": true}');
+  const joined = joinParts([part('locked', { version: 19, diagnostics: { mutedChecks: map } })]);
+  expect(JSON.stringify(joined.settings)).toBe(JSON.stringify({ version: 19, diagnostics: { mutedChecks: map } }));
+  const profile = importedProfile(joined);
+  expect(profileDocument(profile).settings).toEqual({
+    version: 19,
+    diagnostics: { mutedChecks: { toString: true, 'a.b/~c': true } },
+  });
+  const lost = profile.fidelity.flatMap((entry) => (entry.outcome === 'lost' ? [entry.place] : []));
+  expect(lost).toEqual(['diagnostics.mutedChecks.__proto__', 'diagnostics.mutedChecks.constructor']);
+  expect(Object.keys(Object.prototype)).toEqual([]);
+});
+
+test('a secret is in the joined settings, and in no document', () => {
+  const proxy = { enabled: true, password: 'hunter2' };
+  const joined = joinParts([part('locked', { version: 19, experimental: { virtualMachine: { proxy } } }, 'win32')]);
+  expect(JSON.stringify(joined.settings)).toContain('hunter2');
+  const profile = importedProfile(joined);
+  expect(JSON.stringify(profileDocument(profile))).not.toContain('hunter2');
+  expect(profile.settings).toMatchObject({
+    experimental: { virtualMachine: { proxy: { password: { fromEnv: 'PROXY_PASSWORD' } } } },
+  });
+  expect(profile.fidelity).toContainEqual({
+    outcome: 'changed',
+    part: 'locked',
+    path: 'experimental.virtualMachine.proxy.password',
+    reason: 'it is a secret, and the result names the variable PROXY_PASSWORD instead',
+  });
+  expect(JSON.stringify(joined.settings)).toContain('hunter2');
+});

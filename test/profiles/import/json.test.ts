@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest';
+import { jsonImporter } from '../../../profiles/import/json.ts';
+
+test('settings alone are recognised, a profile document and what is no JSON are not', () => {
+  const recognised = (text: string) => jsonImporter.recognises(Buffer.from(text));
+  expect(
+    ['{}', '\ufeff {"version": 1}', '{"kubernetes": {"apiVersion": 1}}'].filter((text) => !recognised(text)),
+  ).toEqual([]);
+  const others = ['', '[]', '{', '{"kind": 1}', '{"apiVersion": "x"}', '{"settings": {}}', 'version: 19', '{a: 1}'];
+  expect(others.filter(recognised)).toEqual([]);
+});
+
+test('long strings, with many escapes too, and keys of any name', async () => {
+  const settings = JSON.parse(
+    `{"version": 19, "a": "${'\\"\\\\\\u0001'.repeat(300_000)}", "__proto__": {"__proto__": 1}}`,
+  );
+  const text = JSON.stringify(settings);
+  const [part] = await jsonImporter.read(Buffer.from(text), 'defaults.json');
+  expect(part?.part).toBe('defaults');
+  expect(JSON.stringify(part?.settings)).toBe(text);
+});
+
+test.each<[string, string | Uint8Array, RegExp]>([
+  ['a key twice', '{"a": {"b": 1, "c": [{"b": 1}], "\\u0062": 2}}', /the key "b" stands twice/],
+  ['no JSON', '{"a": }', /it is not JSON/],
+  ['a list', '[]', /does not hold an object/],
+  ['too deep', `${'{"a":'.repeat(101)}1${'}'.repeat(101)}`, /nests deeper than 100 levels/],
+  ['other bytes', Buffer.from([0x7b, 0xff, 0x7d]), /not UTF-8/],
+])('%s is refused', async (_, bytes, reason) => {
+  await expect(jsonImporter.read(Buffer.from(bytes), 'locked.json')).rejects.toMatchObject({
+    code: 'ERR_PROFILE_INVALID',
+    message: expect.stringMatching(reason),
+  });
+});
+
+test('the same key in different objects is no repetition', async () => {
+  const text = '{"a": {"x": 1}, "b": [{"x": 1}, {"x": ","}, "x"], "x": "}"}';
+  const [part] = await jsonImporter.read(Buffer.from(text), 'a.json');
+  expect(part?.settings).toEqual(JSON.parse(text));
+});

@@ -1,0 +1,88 @@
+import { expect, test } from 'vitest';
+import { plistImporter } from '../../../profiles/import/plist.ts';
+
+const xml = (inner: string, head = '<?xml version="1.0" encoding="UTF-8"?>\n') =>
+  `${head}<plist version="1.0">${inner}</plist>\n`;
+
+async function settingsIn(bytes: string | Uint8Array, label = 'a.plist') {
+  const [part] = await plistImporter.read(Buffer.from(bytes), label);
+  return part?.settings;
+}
+
+test.each([
+  ['io.rancherdesktop.profile.locked.plist', 'locked'],
+  ['/a/b/io.rancherdesktop.profile.defaults.plist', 'defaults'],
+  ['Locked.plist', 'locked'],
+  ['C:\\profiles\\team-defaults.plist', 'defaults'],
+  ['unlocked.plist', undefined],
+  ['locked', undefined],
+  ['team.plist', undefined],
+])('%s says of its part: %s', async (label, part) => {
+  const [read] = await plistImporter.read(Buffer.from(xml('<dict/>')), label);
+  expect(read?.part).toBe(part);
+});
+
+test('the parser hides nothing: keys in pieces, character data, prototypes, numbers as keys', async () => {
+  const settings = await settingsIn(
+    xml(`<dict>
+      <key>a<!-- no -->b</key><true/>
+      <key><![CDATA[c&<d>]]></key><string>e<![CDATA[&f]]>&amp;g</string>
+      <key>__proto__</key><dict><key>polluted</key><true/></dict>
+      <key>constructor</key><string/>
+      <key>10</key><true/><key>9</key><true/>
+      <key></key><string> kept
+ </string>
+    </dict>`),
+  );
+  expect(JSON.stringify(settings)).toBe(
+    '{"9":true,"10":true,"ab":true,"c&<d>":"e&f&g","__proto__":{"polluted":true},"constructor":"","":" kept\\n "}',
+  );
+  expect(Object.hasOwn({}, 'polluted')).toBe(false);
+});
+
+test.each<[string, string]>([
+  ['UTF-8 with a mark', `\ufeff${xml('<dict><key>ä</key><true/></dict>')}`],
+  ['no declaration', xml('<dict><key>ä</key><true/></dict>', '')],
+])('%s', async (_, text) => {
+  expect(plistImporter.recognises(Buffer.from(text))).toBe(true);
+  expect(await settingsIn(text)).toEqual({ ä: true });
+});
+
+test('UTF-16 of both kinds', async () => {
+  const text = `\ufeff${xml('<dict><key>ä</key><true/></dict>', '<?xml version="1.0" encoding="UTF-16"?>')}`;
+  for (const bytes of [Buffer.from(text, 'utf16le'), Buffer.from(text, 'utf16le').swap16()]) {
+    expect(plistImporter.recognises(bytes)).toBe(true);
+    expect(await settingsIn(bytes)).toEqual({ ä: true });
+  }
+});
+
+test.each<[string, string | Uint8Array, RegExp]>([
+  ['another encoding', xml('<dict/>', '<?xml version="1.0" encoding="ISO-8859-1"?>'), /is in ISO-8859-1/],
+  ['bytes that are no letters', Buffer.concat([Buffer.from('<plist>'), Buffer.from([0xff])]), /not UTF-8/],
+  ['a truncated file', xml('<dict><key>a</key><true/></dict>').replace('</dict></plist>', ''), /not closed/],
+  ['an empty file that says it is one', '<?xml version="1.0"?>', /it is empty/],
+  ['character data between values', xml('<dict><![CDATA[x]]></dict>'), /a text stands between values/],
+  ['a list', xml('<array/>'), /does not hold a dictionary/],
+  ['two values', xml('<dict/><dict/>'), /does not hold a dictionary/],
+  ['two lists', xml('<dict/>') + xml('<dict/>', ''), /follows the end/],
+  ['a key twice', xml('<dict><key>a</key><true/><key>a</key><false/></dict>'), /"a" stands twice/],
+  ['a key twice in two spellings', xml('<dict><key>a</key><true/><key>&#97;</key><true/></dict>'), /stands twice/],
+  ['an entity of its own', '<!DOCTYPE plist [<!ENTITY a "b">]><plist><dict/></plist>', /no tag of a property list|XML/],
+  ['a reference to NUL', xml('<dict><key>a</key><string>&#0;</string></dict>'), /a sign that XML cannot have/],
+  ['half a pair', xml('<dict><key>a</key><string>&#xD800;</string></dict>'), /a sign that XML cannot have/],
+  ['beyond Unicode', xml('<dict><key>a</key><string>&#x110000;</string></dict>'), /a sign that XML cannot have/],
+  ['nothing but the magic', 'bplist00', /ends too early/],
+])('%s is refused', async (_, bytes, reason) => {
+  const data = Buffer.from(bytes);
+  expect(plistImporter.recognises(data)).toBe(true);
+  await expect(settingsIn(data)).rejects.toMatchObject({
+    code: 'ERR_PROFILE_INVALID',
+    message: expect.stringMatching(reason),
+  });
+});
+
+test('a password is in no message', async () => {
+  const bad = xml('<dict><key>password</key><string>hunter2</string><key>x</key><integer>hunter2</integer></dict>');
+  const failure = await settingsIn(bad.replace('<integer>hunter2', '<integer>one')).catch((error) => error);
+  expect(`${failure.message}${failure.details}`).not.toContain('hunter2');
+});
