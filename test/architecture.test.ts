@@ -103,6 +103,19 @@ const TABLE: readonly Rule[] = [
     because: 'a driver is removed by deleting its folder',
   },
   {
+    module: 'src/drivers/machines/qemu/',
+    may: [
+      'src/drivers/machines/qemu/',
+      'src/drivers/shell.ts',
+      'src/guest-images/',
+      'src/process/',
+      'src/storage/',
+      'src/settings/',
+    ],
+    types: ['src/drivers/driver.ts'],
+    because: 'a driver is removed by deleting its folder',
+  },
+  {
     module: 'src/drivers/engines/',
     may: [
       'src/drivers/engines/',

@@ -1,0 +1,98 @@
+import { join } from 'node:path';
+import type { GuestImage } from '../../../guest-images/image.ts';
+import { DATA_SERIAL, FIRMWARE_FOLDER } from '../../../guest-images/recipe.ts';
+import type { QemuPlaces } from './places.ts';
+
+/** What runs the instructions of the guest: the kernel of this host, or QEMU itself. */
+export type Accelerator = 'kvm' | 'tcg';
+
+export interface QemuArguments {
+  image: Pick<GuestImage, 'directory' | 'files'>;
+  places: QemuPlaces;
+  accelerator: Accelerator;
+  /** GiB at the start, and the most that can be plugged in while it runs. */
+  memoryGiB: number;
+  memoryCeilingGiB: number;
+  cpus: number;
+  cpuCeiling: number;
+  /** Port of 127.0.0.1 that leads to the guest's ssh. */
+  sshPort: number;
+}
+
+/** Slots for memory that is plugged in later; each growth takes one. */
+export const MEMORY_SLOTS = 8;
+export const DISK_NODE = 'disk0';
+export const DATA_NODE = 'data0';
+export const DATA_DRIVE = 'data';
+export const NETWORK = 'net0';
+
+/**
+ * The command line of a machine. Everything of QEMU's own that would depend on files of the user or on its version's defaults is
+ * switched off. `apparmor=0`: the guest has no program for it, and containers would not start.
+ */
+export function qemuArguments(input: QemuArguments): string[] {
+  const { image, places, accelerator, memoryGiB, memoryCeilingGiB, cpus, cpuCeiling, sshPort } = input;
+  const { directory, files } = image;
+  const given = (name: string, file: string) => ['-fw_cfg', `name=${FIRMWARE_FOLDER}/${name},file=${comma(file)}`];
+  return [
+    'qemu-system-x86_64',
+    '-nodefaults',
+    '-no-user-config',
+    '-name',
+    `${comma(`rdctl-${places.id}`)},process=rdctl-${places.id}`,
+    '-machine',
+    'q35',
+    '-accel',
+    accelerator === 'kvm' ? 'kvm' : 'tcg,thread=multi,tb-size=512',
+    '-cpu',
+    accelerator === 'kvm' ? 'host' : 'max',
+    '-smp',
+    `${cpus},maxcpus=${Math.max(cpus, cpuCeiling)}`,
+    '-m',
+    memoryCeilingGiB > memoryGiB ? `${memoryGiB}G,slots=${MEMORY_SLOTS},maxmem=${memoryCeilingGiB}G` : `${memoryGiB}G`,
+    '-kernel',
+    join(directory, files.kernel.name),
+    '-initrd',
+    join(directory, files.initrd.name),
+    '-append',
+    'console=ttyS0 root=/dev/vda rw quiet panic=-1 apparmor=0 memhp_default_state=online_movable',
+    ...disk(DISK_NODE, 'disk', places.disk),
+    '-device',
+    `virtio-blk-pci,drive=disk`,
+    ...disk(DATA_NODE, DATA_DRIVE, places.data),
+    '-device',
+    `virtio-blk-pci,drive=${DATA_DRIVE},serial=${DATA_SERIAL}`,
+    '-netdev',
+    `user,id=${NETWORK},hostfwd=tcp:127.0.0.1:${sshPort}-:22`,
+    '-device',
+    `virtio-net-pci,netdev=${NETWORK}`,
+    '-device',
+    'virtio-balloon-pci,id=balloon0,deflate-on-oom=on',
+    '-device',
+    'virtio-rng-pci',
+    ...given('authorized_key', `${places.key}.pub`),
+    ...given('host_key', places.hostKey),
+    ...given('hostname', places.hostname),
+    '-display',
+    'none',
+    '-monitor',
+    'none',
+    '-no-reboot',
+    '-serial',
+    `file:${comma(places.serialLog)}`,
+    '-qmp',
+    `unix:${comma(places.monitor)},server=on,wait=off`,
+  ];
+}
+
+function disk(node: string, drive: string, file: string): string[] {
+  return [
+    '-drive',
+    `file=${comma(file)},if=none,id=${drive},node-name=${node},format=qcow2,discard=unmap,detect-zeroes=unmap`,
+  ];
+}
+
+/** A comma ends a value of an option, unless it is doubled. */
+function comma(text: string): string {
+  return text.replaceAll(',', ',,');
+}

@@ -1,0 +1,160 @@
+import { createConnection } from 'node:net';
+import { RdError } from '../../../errors.ts';
+import { findDaemon, startDaemon, stopDaemon } from '../../../process/daemon.ts';
+import { tailOf } from '../../../process/log-file.ts';
+import type { Pace } from '../../../process/pace.ts';
+import { failed, notStarted, type RunOptions, type RunResult, run as runProgram } from '../../../process/run.ts';
+import { stream as streamProgram } from '../../../process/stream.ts';
+import type { QemuPlaces } from './places.ts';
+import { control, guestCommand, masterArguments } from './ssh.ts';
+
+export type GuestRunOptions = Omit<RunOptions, 'env' | 'cwd'>;
+
+/** The system in the machine, reached by ssh. Needs a machine that is on; every method throws `ERR_DRIVER_FAILED` otherwise. */
+export interface Guest {
+  /** As `src/process/run.ts`, for a program of the guest. Its output is that of the program alone. */
+  run(argv: readonly string[], options?: GuestRunOptions): Promise<RunResult>;
+  /** As `src/process/stream.ts`. */
+  stream(argv: readonly string[], options?: Pick<RunOptions, 'signal' | 'timeoutMs'>): AsyncIterable<Uint8Array>;
+  /** Adds a forward in the words of ssh (`-L`, `-R`), or takes one away. Returns what ssh printed: the port, if it chose one. */
+  forward(order: 'forward' | 'cancel', ...words: string[]): Promise<string>;
+}
+
+export interface Connection extends Guest {
+  /** Waits until the guest answers. @throws RdError `ERR_DRIVER_FAILED` at the deadline, `ERR_CANCELLED`. */
+  connect(limitMs: number, isAlive: () => Promise<boolean>, signal: AbortSignal): Promise<void>;
+  /** Whether the connection is there; one that broke is made again. */
+  isConnected(signal: AbortSignal): Promise<boolean>;
+  /** Called with a new connection: what went through the old one is gone. */
+  onReconnect(listener: () => void): void;
+  close(): Promise<void>;
+}
+
+export interface ConnectionParts {
+  places: QemuPlaces;
+  logFile: string;
+  environment: Readonly<Record<string, string>>;
+  pace: Pace;
+  /** Port of 127.0.0.1 that leads to the guest's ssh. Throws `ERR_DRIVER_FAILED` while the machine is off. */
+  port(): Promise<number>;
+}
+
+/** sshd gives programs a short one, without the programs of the system. */
+const GUEST_PATH = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+const POLL_MS = 200;
+const BANNER_MS = 2_000;
+const CONTROL_MS = 30_000;
+/** ssh's own failures; a program may have it too. */
+const SSH_FAILED = 255;
+const ALL_STATUSES = Array.from({ length: 256 }, (_, status) => status);
+
+export function guestConnection({ places, logFile, environment, pace, port }: ConnectionParts): Connection {
+  const listeners: (() => void)[] = [];
+  const local = (argv: readonly string[], options: GuestRunOptions = {}) =>
+    runProgram(argv, { ...options, env: environment });
+
+  async function isThere(at: number, signal?: AbortSignal): Promise<boolean> {
+    const { exitCode } = await local(control(places, at, 'check'), {
+      accept: ALL_STATUSES,
+      timeoutMs: CONTROL_MS,
+      ...(signal ? { signal } : {}),
+    });
+    return exitCode === 0;
+  }
+
+  async function startMaster(at: number): Promise<void> {
+    await stopDaemon(places.sshRecord, { graceMs: 1_000, pace });
+    await startDaemon({ argv: masterArguments(places, at), recordFile: places.sshRecord, logFile, env: environment });
+    for (const listener of listeners) listener();
+  }
+
+  async function connect(limitMs: number, isAlive: () => Promise<boolean>, signal: AbortSignal): Promise<void> {
+    const at = await port();
+    const deadline = pace.now() + limitMs;
+    let started = false;
+    for (;;) {
+      if (signal.aborted) throw new RdError('ERR_CANCELLED', 'waiting for the guest was cancelled');
+      if (started && (await isThere(at, signal))) return;
+      if (!(await isAlive())) throw await unreachable('QEMU ended while the guest was starting');
+      if (pace.now() >= deadline) throw await unreachable(`the guest did not answer within ${limitMs / 1000} s`);
+      // QEMU takes connections before the guest does, so that only a greeting tells.
+      const running = started && (await findDaemon(places.sshRecord)).state === 'running';
+      if (!running && (await greets(at))) {
+        await startMaster(at);
+        started = true;
+      } else await pace.sleep(POLL_MS, signal);
+    }
+  }
+
+  async function unreachable(message: string): Promise<RdError> {
+    const details = await tailOf(places.serialLog);
+    return new RdError('ERR_DRIVER_FAILED', message, {
+      details,
+      advice: `See ${places.serialLog} for what the guest said while it was starting.`,
+    });
+  }
+
+  async function checked(argv: readonly string[], result: RunResult, accept: readonly number[]): Promise<RunResult> {
+    const { exitCode, stderr } = result;
+    const [program = ''] = argv;
+    if (exitCode === SSH_FAILED && !(await isThere(await port()))) {
+      throw new RdError('ERR_DRIVER_FAILED', `the guest cannot be reached (for ${program})`, {
+        details: [stderr.trim()],
+      });
+    }
+    if (accept.includes(exitCode)) return result;
+    if (exitCode === 127) throw notStarted(program, Object.assign(new Error(stderr), { code: 'ENOENT' }));
+    throw failed(program, exitCode, null, stderr);
+  }
+
+  return {
+    connect,
+    async isConnected(signal) {
+      const at = await port();
+      if (await isThere(at, signal)) return true;
+      if (!(await greets(at))) return false;
+      await startMaster(at);
+      for (let tries = 0; tries < 50; tries += 1) {
+        if (await isThere(at, signal)) return true;
+        if ((await findDaemon(places.sshRecord)).state !== 'running') return false;
+        await pace.sleep(POLL_MS, signal);
+      }
+      return false;
+    },
+    onReconnect: (listener) => void listeners.push(listener),
+    async run(argv, options = {}) {
+      const { accept = [0], ...rest } = options;
+      const result = await local(guestCommand(places, await port(), ['env', GUEST_PATH, ...argv]), {
+        ...rest,
+        accept: ALL_STATUSES,
+      });
+      return checked(argv, result, accept);
+    },
+    async *stream(argv, options = {}) {
+      const command = guestCommand(places, await port(), ['env', GUEST_PATH, ...argv]);
+      yield* streamProgram(command, { ...options, env: environment });
+    },
+    async forward(order, ...words) {
+      const { stdout } = await local(control(places, await port(), order, ...words), { timeoutMs: CONTROL_MS });
+      return stdout.trim();
+    },
+    async close() {
+      await stopDaemon(places.sshRecord, { graceMs: 2_000, pace });
+    },
+  };
+}
+
+/** Whether something there greets as ssh does. */
+function greets(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = createConnection({ host: '127.0.0.1', port });
+    const end = (answer: boolean) => {
+      socket.destroy();
+      resolve(answer);
+    };
+    socket.setTimeout(BANNER_MS, () => end(false));
+    socket.once('data', (data: Buffer) => end(data.toString('latin1').startsWith('SSH-2.0')));
+    socket.once('error', () => end(false));
+    socket.once('close', () => end(false));
+  });
+}

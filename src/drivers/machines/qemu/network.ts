@@ -1,0 +1,14 @@
+import type { EngineNetwork } from '../../shell.ts';
+
+/** The same in every guest: nobody else is in there, and its addresses are not seen outside. */
+export const GUEST_NETWORK: EngineNetwork = { bridge: 'rdctl0', pool: '172.30.0.0/16' };
+const BRIDGE_ADDRESS = '172.30.0.1/24';
+
+/** Makes the bridge of the containers and the rule that gives them a way out; harmless when they are there. */
+export const NETWORK_SCRIPT = `set -eu
+[ -e /sys/class/net/${GUEST_NETWORK.bridge} ] || ip link add ${GUEST_NETWORK.bridge} type bridge
+ip address replace ${BRIDGE_ADDRESS} dev ${GUEST_NETWORK.bridge}
+ip link set ${GUEST_NETWORK.bridge} up
+rule='POSTROUTING -s ${GUEST_NETWORK.pool} ! -d ${GUEST_NETWORK.pool} -j MASQUERADE'
+iptables -w -t nat -C $rule 2>/dev/null || iptables -w -t nat -A $rule
+`;

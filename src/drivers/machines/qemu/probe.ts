@@ -1,0 +1,41 @@
+import { findProgram, programPath } from '../../../process/program.ts';
+import type { Probe } from '../../driver.ts';
+
+/** What decides whether a machine can be started here. */
+export interface QemuFacts {
+  platform: NodeJS.Platform;
+  arch: string;
+  missingPrograms: readonly string[];
+  /** Guest images in the store of this home. */
+  images: number;
+}
+
+const PROGRAMS = ['qemu-system-x86_64', 'qemu-img', 'ssh', 'ssh-keygen'];
+const INSTALL = 'apt-get install --no-install-recommends qemu-system-x86 qemu-utils openssh-client';
+
+/** Pure: the answer that the facts give, the cheapest remedy first. */
+export function judge({ platform, arch, missingPrograms, images }: QemuFacts): Probe {
+  if (platform !== 'linux' || arch !== 'x64') {
+    return {
+      usable: false,
+      reason: `it runs on Linux on x86_64, and this is ${platform} on ${arch}`,
+      fix: 'use another driver',
+    };
+  }
+  if (missingPrograms.length > 0) {
+    return { usable: false, reason: `not installed: ${missingPrograms.join(', ')}`, fix: INSTALL };
+  }
+  if (images === 0) return { usable: false, reason: 'there is no guest image', fix: 'rdctl image build' };
+  return { usable: true, detail: 'QEMU and a guest image' };
+}
+
+export async function qemuFacts(env: Readonly<Record<string, string | undefined>>, images: number): Promise<QemuFacts> {
+  const path = programPath(env.PATH);
+  const found = await Promise.all(PROGRAMS.map((name) => findProgram(name, path)));
+  return {
+    platform: process.platform,
+    arch: process.arch,
+    missingPrograms: PROGRAMS.filter((_, index) => found[index] === undefined),
+    images,
+  };
+}

@@ -1,0 +1,73 @@
+/**
+ * Scripts for the shell of the guest. They are the same for every call: what they work on comes as arguments, never as a part of
+ * their text.
+ */
+
+/** `$1`: the file; the text is the input. Atomic, mode 0600, directory 0700. */
+export const WRITE_SCRIPT = `set -eu
+umask 077
+mkdir -p -- "$(dirname -- "$1")"
+cat > "$1.new"
+mv -f -- "$1.new" "$1"
+`;
+
+/** `$1`: a file. Makes the directories above it, and prints the topmost that was missing. */
+export const WAY_SCRIPT = `set -eu
+umask 077
+at=$(dirname -- "$1")
+top=
+while [ ! -d "$at" ]; do top=$at; at=$(dirname -- "$at"); done
+mkdir -p -- "$(dirname -- "$1")"
+printf '%s' "$top"
+`;
+
+/** `$1`: a file, `$2`: the topmost directory that goes. Status 1 when one of them holds something. */
+export const REMOVE_WAY_SCRIPT = `set -u
+at=$(dirname -- "$1")
+while :; do
+  case $at/ in "$2"/*) ;; *) break ;; esac
+  if [ -d "$at" ]; then rmdir -- "$at" 2>/dev/null || exit 1; fi
+  at=$(dirname -- "$at")
+done
+`;
+
+/** Functions of the two below. Arguments: socket of containerd, its state, control group, directories. */
+const AREA = `set -u
+socket=$1 state=$2 cgroup=$3
+shift 3
+within() { for each in "$@"; do [ "$each" = "$path" ] && return 0; case $path in "$each"/*) return 0 ;; esac; done; return 1; }
+shims() {
+  for entry in /proc/[0-9]*/cmdline; do
+    words=$(tr '\\0' ' ' < "$entry" 2>/dev/null) || continue
+    case $words in *containerd-shim*" -address $socket "*) pid=\${entry#/proc/}; printf '%s\\n' "\${pid%/cmdline}" ;; esac
+  done
+}
+members() { [ -n "$cgroup" ] && cat "/sys/fs/cgroup$cgroup"/cgroup.procs "/sys/fs/cgroup$cgroup"/*/cgroup.procs 2>/dev/null; }
+mounts() {
+  awk '{print $5}' /proc/self/mountinfo | while read -r raw; do
+    path=$(printf '%b' "$raw")
+    within "$@" && printf '%s\\n' "$path"
+  done
+}
+`;
+
+/** One line for each process and mount that an engine left. */
+export const LEFTOVERS_SCRIPT = `${AREA}
+for pid in $(shims; members); do printf 'process %s (%s)\\n' "$pid" "$(tr '\\0' ' ' < /proc/$pid/cmdline | cut -d' ' -f1)"; done
+mounts "$@" | sed 's/^/mount /'
+`;
+
+/** Ends and unmounts them. */
+export const CLEAR_SCRIPT = `${AREA}
+tries=0
+while left=$(shims; members); [ -n "$left" ]; do
+  kill -KILL $left 2>/dev/null
+  tries=$((tries + 1))
+  [ "$tries" -gt 100 ] && { echo "processes of containers cannot be ended: $left" >&2; exit 1; }
+  sleep 0.1
+done
+mounts "$@" | tac | while read -r point; do umount -- "$point" 2>/dev/null || umount --lazy -- "$point"; done
+rm -rf -- "$state"
+if [ -n "$cgroup" ] && [ -d "/sys/fs/cgroup$cgroup" ]; then find "/sys/fs/cgroup$cgroup" -depth -type d -exec rmdir {} + 2>/dev/null; fi
+exit 0
+`;

@@ -1,0 +1,107 @@
+import type { QemuPlaces } from './places.ts';
+
+/** The user in the guest; it is a machine of its own, with nobody else in it. */
+const USER = 'root';
+const HOST = '127.0.0.1';
+
+/**
+ * One word of a command line for the shell in the guest, which ssh always hands the command to. Everything between single
+ * quotes is itself, so that nothing in a word can become anything else.
+ */
+export function shellWord(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}
+
+/** A command line for the shell in the guest. */
+export function shellLine(argv: readonly string[]): string {
+  return argv.map(shellWord).join(' ');
+}
+
+/** Options of every ssh: nothing of the user's own configuration, keys and agents, and exactly one key of the guest. */
+export function sshOptions(places: Pick<QemuPlaces, 'key' | 'knownHosts'>, port: number): string[] {
+  const options = {
+    BatchMode: 'yes',
+    IdentitiesOnly: 'yes',
+    IdentityAgent: 'none',
+    IdentityFile: places.key,
+    UserKnownHostsFile: places.knownHosts,
+    GlobalKnownHostsFile: '/dev/null',
+    StrictHostKeyChecking: 'yes',
+    HostKeyAlgorithms: 'ssh-ed25519',
+    PreferredAuthentications: 'publickey',
+    Port: String(port),
+    User: USER,
+    ConnectTimeout: '10',
+    // A guest that hangs is found out, and one that is only slow is not.
+    ServerAliveInterval: '15',
+    ServerAliveCountMax: '8',
+    LogLevel: 'ERROR',
+  };
+  return ['-F', 'none', ...Object.entries(options).flatMap(([name, value]) => ['-o', `${name}=${quoted(value)}`])];
+}
+
+/** The connection that all others go through; it ends when the guest or this program does. */
+export function masterArguments(places: Pick<QemuPlaces, 'key' | 'knownHosts' | 'control'>, port: number): string[] {
+  return [
+    'ssh',
+    ...sshOptions(places, port),
+    '-M',
+    '-S',
+    places.control,
+    '-o',
+    'ControlPersist=no',
+    '-o',
+    'StreamLocalBindUnlink=yes',
+    '-o',
+    'StreamLocalBindMask=0177',
+    '-o',
+    'ExitOnForwardFailure=no',
+    '-N',
+    '-T',
+    HOST,
+  ];
+}
+
+/** Something through that connection; ssh never makes another one. */
+export function throughMaster(
+  places: Pick<QemuPlaces, 'key' | 'knownHosts' | 'control'>,
+  port: number,
+  ...more: string[]
+) {
+  return [
+    'ssh',
+    ...sshOptions(places, port),
+    '-S',
+    places.control,
+    '-o',
+    'ControlMaster=no',
+    '-o',
+    'ProxyCommand=false',
+    ...more,
+  ];
+}
+
+/** A program in the guest, without a terminal. */
+export function guestCommand(
+  places: Pick<QemuPlaces, 'key' | 'knownHosts' | 'control'>,
+  port: number,
+  argv: readonly string[],
+): string[] {
+  return throughMaster(places, port, '-T', HOST, shellLine(argv));
+}
+
+/** Adds (`forward`) or takes away (`cancel`) a forward, or asks whether the connection is there (`check`). */
+export function control(
+  places: Pick<QemuPlaces, 'key' | 'knownHosts' | 'control'>,
+  port: number,
+  order: 'check' | 'forward' | 'cancel' | 'exit',
+  ...more: string[]
+): string[] {
+  return throughMaster(places, port, '-O', order, ...more, HOST);
+}
+
+/** A value in ssh's own configuration language, where blanks part values and `%` and `$` begin something. */
+function quoted(value: string): string {
+  const literal = value.replaceAll('%', '%%');
+  return /[\s"]/.test(literal) ? `"${literal.replaceAll('"', '\\"')}"` : literal;
+}
