@@ -39,7 +39,13 @@ function valueArbitrary(field: Field): fc.Arbitrary<JsonValue> {
     case 'string[]':
       return fc.uniqueArray(imageName(), { maxLength: 4 });
     case 'map<string,boolean>':
-      return fc.dictionary(fc.stringMatching(/^[A-Za-z][A-Za-z0-9_-]{0,8}$/), fc.boolean(), { maxKeys: 4 });
+      // To the registry, names that differ in letter case alone are one.
+      return fc
+        .uniqueArray(fc.tuple(fc.stringMatching(/^[A-Za-z][A-Za-z0-9_-]{0,8}$/), fc.boolean()), {
+          maxLength: 4,
+          selector: ([name]) => name.toLowerCase(),
+        })
+        .map((entries) => Object.fromEntries(entries));
     case 'map<string,string>':
       return fc.dictionary(imageName(), tag(), { maxKeys: 3 });
   }

@@ -1,0 +1,267 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { deploymentTree } from '../../profiles/deployment/tree.ts';
+import { encodeRegistryFile } from '../../profiles/export/encoding.ts';
+import { regExporter } from '../../profiles/export/reg.ts';
+import type { ImportedPart } from '../../profiles/import/importer.ts';
+import { regImporter } from '../../profiles/import/reg.ts';
+import { registryPolImporter } from '../../profiles/import/registry-pol.ts';
+import { RdError } from '../../src/errors.ts';
+import { isObject, type JsonValue } from '../../src/json.ts';
+import { readRegistryFile } from '../../src/policies/registry-file.ts';
+import { isSection } from '../../src/settings/fields.ts';
+import { type PolEntry, polFile, polList, polNumber, polText } from '../helpers/pol-writer.ts';
+import { payloadArbitrary } from '../helpers/settings-arbitrary.ts';
+
+const HEADER = 'Windows Registry Editor Version 5.00';
+const PRODUCT = 'SOFTWARE\\Policies\\Rancher Desktop';
+
+/** The parts, or nothing when the file is refused as it should be. */
+async function readOrRefuse(read: Promise<ImportedPart[]>): Promise<ImportedPart[] | undefined> {
+  try {
+    return await read;
+  } catch (error) {
+    if (!(error instanceof RdError) || error.code !== 'ERR_PROFILE_INVALID') throw error;
+    expect(error.message).not.toBe('');
+    return undefined;
+  }
+}
+
+/** Values that became settings, and those that are told to be lost; deletions are no values. */
+function accounted(parts: readonly ImportedPart[]): number {
+  const lost = parts.flatMap((part) => part.lost);
+  const values = lost
+    .filter(({ reason }) => !reason.startsWith('it is a deletion'))
+    .map(({ reason }) => Number(/ \((\d+) values?\)$/.exec(reason)?.[1] ?? 1));
+  return (
+    parts.reduce((count, { settings }) => count + valuesIn(settings), 0) + values.reduce((sum, count) => sum + count, 0)
+  );
+}
+
+function valuesIn(value: JsonValue, path = ''): number {
+  if (!isObject(value) || (path !== '' && !isSection(path))) return isObject(value) ? Object.keys(value).length : 1;
+  return Object.entries(value).reduce(
+    (sum, [name, inner]) => sum + valuesIn(inner, path === '' ? name : `${path}.${name}`),
+    0,
+  );
+}
+
+const NAMES = [
+  'version',
+  'VERSION',
+  'enabled',
+  'port',
+  'name',
+  'list',
+  'patterns',
+  'showAll',
+  'integrations',
+  'x',
+  'debian',
+  'kubernetes',
+  '',
+];
+const KEYS = [
+  ...['Locked', 'LOCKED', 'Defaults', 'Other'].flatMap((part) =>
+    [
+      '',
+      '\\kubernetes',
+      '\\WSL\\integrations',
+      '\\WSL\\integrations\\x',
+      '\\containerEngine\\allowedImages',
+      '\\images',
+      '\\unheard\\of',
+    ].map((below) => `${PRODUCT}\\${part}${below}`),
+  ),
+  'SOFTWARE\\Rancher Desktop\\Profile\\Locked',
+  'SOFTWARE\\Rancher Desktop\\Profile\\Defaults\\images',
+  'SOFTWARE',
+  PRODUCT,
+  'SYSTEM\\x',
+];
+const HIVES = ['HKLM', 'HKEY_LOCAL_MACHINE', 'HKCU', 'HKEY_USERS\\S-1-5-21', 'HKEY_USERS', 'HKCR'];
+const DATA = [
+  'dword:0',
+  'dword:13 ; x',
+  'dword:6',
+  '"text"',
+  '""',
+  '"two\r\nlines [x] ;"',
+  'hex(7):61,00,00,00,\\\r\n  62,00,00,00,00,00',
+  'hex(1):78,00,00,00',
+  'hex:01',
+  'hex(b):01,00,00,00,00,00,00,00',
+  'hex(2):00,00',
+];
+
+type Line = { kind: 'key' | 'value' | 'deleted' | 'other'; text: string };
+const key = fc.tuple(fc.constantFrom(...HIVES), fc.constantFrom(...KEYS)).map(([hive, path]) => `${hive}\\${path}`);
+const name = fc.constantFrom(...NAMES).map((each) => (each === '' ? '@' : `"${each}"`));
+const line: fc.Arbitrary<Line> = fc.oneof(
+  { weight: 4, arbitrary: key.map((path): Line => ({ kind: 'key', text: `[${path}]` })) },
+  {
+    weight: 8,
+    arbitrary: fc
+      .tuple(name, fc.constantFrom(...DATA))
+      .map(([at, data]): Line => ({ kind: 'value', text: `${at}=${data}` })),
+  },
+  { weight: 1, arbitrary: name.map((at): Line => ({ kind: 'deleted', text: `${at}=-` })) },
+  // What follows a deleted key is no value, so that a key follows it here.
+  { weight: 1, arbitrary: fc.tuple(key, key).map(([a, b]): Line => ({ kind: 'key', text: `[-${a}]\r\n[${b}]` })) },
+  { weight: 1, arbitrary: fc.constantFrom('', ' ; "a"=dword:1', '\t').map((text): Line => ({ kind: 'other', text })) },
+);
+
+test('every value of a registry file is among the settings or told to be lost', async () => {
+  let counted = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.array(line, { maxLength: 40 }), async (lines) => {
+      const start = `[HKLM\\${PRODUCT}\\Locked]`;
+      const bytes = Buffer.from([HEADER, start, ...lines.map(({ text }) => text)].join('\r\n'));
+      const parts = await readOrRefuse(regImporter.read(bytes, 'x.reg'));
+      const file = readRegistryFile(bytes);
+      expect(typeof file === 'string' ? file : file.problems).toEqual([]);
+      if (!parts) return;
+      counted += 1;
+      expect(accounted(parts)).toBe(lines.filter(({ kind }) => kind === 'value').length);
+    }),
+    { numRuns: 500 },
+  );
+  expect(counted).toBeGreaterThan(100);
+});
+
+test('every value of a policy file, too', async () => {
+  const entry = fc
+    .tuple(fc.constantFrom(...KEYS), fc.constantFrom(...NAMES), fc.integer({ min: 0, max: 4 }))
+    .map(([path, at, kind]): PolEntry => {
+      if (kind === 0) return polText(path, at, 'text');
+      if (kind === 1) return polNumber(path, at, 6);
+      if (kind === 2) return polList(path, at, ['a', 'b']);
+      return kind === 3 ? { key: path, name: at, type: 3, data: Buffer.from('x') } : polText(path, `**del.${at}`, ' ');
+    });
+  await fc.assert(
+    fc.asyncProperty(fc.array(entry, { maxLength: 40 }), async (entries) => {
+      const parts = await readOrRefuse(registryPolImporter.read(polFile(entries), 'Registry.pol'));
+      if (parts) expect(accounted(parts)).toBe(entries.filter(({ name: at }) => !at.startsWith('**')).length);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+describe('damaged files are read or refused', () => {
+  /** Cuts, repeats, exchanges and inserts pieces. */
+  const damage = fc.array(
+    fc.record({
+      at: fc.double({ min: 0, max: 1, noNaN: true }),
+      length: fc.nat(6),
+      insert: fc.oneof(
+        fc.constantFrom(
+          '"',
+          '\\',
+          '[',
+          ']',
+          '=',
+          '-',
+          ';',
+          '@',
+          '\r',
+          '\n',
+          ',',
+          'hex(7):',
+          'dword:',
+          '"\\"',
+          '\0',
+          '\ufeff',
+          '\ud800',
+        ),
+        fc.string({ unit: 'binary', maxLength: 3 }),
+      ),
+    }),
+    { minLength: 1, maxLength: 6 },
+  );
+
+  test.each(['utf-8', 'utf-16le'] as const)('text, in %s', async (encoding) => {
+    await fc.assert(
+      fc.asyncProperty(payloadArbitrary('win32'), damage, async (settings, damages) => {
+        let text = regExporter.text(await deploymentTree(settings), { part: 'locked', hive: 'hklm' });
+        for (const { at, length, insert } of damages) {
+          const index = Math.floor(at * text.length);
+          text = `${text.slice(0, index)}${insert}${text.slice(index + length)}`;
+        }
+        await readOrRefuse(regImporter.read(encodeRegistryFile(text, encoding), 'x.reg'));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('bytes of either format', async () => {
+    const pol = polFile([
+      polNumber(`${PRODUCT}\\Locked`, 'version', 19),
+      polText(`${PRODUCT}\\Locked\\images`, 'namespace', 'x'),
+    ]);
+    const reg = Buffer.from(`\ufeff${HEADER}\r\n[HKLM\\${PRODUCT}\\Locked]\r\n"version"=dword:13\r\n`, 'utf16le');
+    const change = fc.array(fc.tuple(fc.double({ min: 0, max: 1, noNaN: true }), fc.nat(255)), { maxLength: 5 });
+    await fc.assert(
+      fc.asyncProperty(change, fc.double({ min: 0, max: 1, noNaN: true }), async (changes, end) => {
+        for (const [importer, whole] of [
+          [registryPolImporter, pol],
+          [regImporter, reg],
+        ] as const) {
+          const bytes = Buffer.from(whole.subarray(0, Math.ceil(end * whole.length)));
+          for (const [at, byte] of changes) bytes[Math.floor(at * bytes.length)] = byte;
+          await readOrRefuse(importer.read(bytes, 'file'));
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+describe('hostile files of many megabytes come to an end', () => {
+  const SIZE = 2 * 1024 * 1024;
+  const filled = (start: string, piece: string, end = '') =>
+    Buffer.from(`${HEADER}\n[HKLM\\${PRODUCT}\\Locked]\n${start}${piece.repeat(Math.ceil(SIZE / piece.length))}${end}`);
+
+  // Work that grew with the square of the length would take days here.
+  test.each<[string, Buffer]>([
+    ['lines of one character', filled('', 'x\n')],
+    ['empty lines', filled('', '\n')],
+    ['comments', filled('', ';\n')],
+    ['a text that never ends', filled('"a"="', 'x\n')],
+    ['texts that never end', filled('', '@="\n')],
+    ['escapes that never end', filled('"a"="', '\\\\')],
+    ['quotation marks', filled('', '"')],
+    ['escaped quotation marks', filled('@="', '\\"')],
+    ['a name that never ends', filled('"', 'x')],
+    ['brackets', filled('', '[')],
+    ['keys without an end', filled('', '[x\n')],
+    ['bytes, each on its line', filled('"a"=hex(7):', '1,\\\n')],
+    ['bytes that never end', filled('', '"a"=hex:1,\\\n')],
+    ['NULs in a text', filled('"a"=hex(1):', '0,', '0')],
+    ['empty entries of a list', filled('"a"=hex(7):', '0,', '0')],
+    ['blanks', filled('"a"=', ' ')],
+    ['a key of many names', filled('[HKLM', '\\a', ']')],
+    ['one value again and again', filled('', '@=-\n')],
+    ['a key deleted again and again', filled('', '[-HKLM\\a]\n')],
+    ['keys as deep as can be', filled('', `[HKLM${'\\a'.repeat(512)}]\n@=""\n`)],
+  ])(
+    '%s',
+    async (_name, bytes) => {
+      await readOrRefuse(regImporter.read(bytes, 'x.reg'));
+    },
+    120_000,
+  );
+
+  test('very many keys and values of different names', async () => {
+    const lines = Array.from({ length: 100_000 }, (_, index) => `[HKLM\\a${index}]\n"${index}"=""`);
+    const bytes = Buffer.from([HEADER, `[HKLM\\${PRODUCT}\\Locked]`, '"version"=dword:13', ...lines].join('\n'));
+    const [part] = await regImporter.read(bytes, 'x.reg');
+    expect(part?.lost).toHaveLength(100_000);
+  }, 120_000);
+
+  test('a policy file of many entries, and of a text that never ends', async () => {
+    const entries = Array.from({ length: 30_000 }, (_, index) => polNumber(`a${index}`, 'x', index));
+    await readOrRefuse(registryPolImporter.read(polFile(entries), 'Registry.pol'));
+    const long = Buffer.concat([polFile([]), Buffer.from('['), Buffer.alloc(1), Buffer.alloc(SIZE, 'x')]);
+    await readOrRefuse(registryPolImporter.read(long, 'Registry.pol'));
+  }, 120_000);
+});
