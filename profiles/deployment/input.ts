@@ -1,10 +1,10 @@
 import { RdError } from '../../src/errors.ts';
 import { isObject, type JsonObject } from '../../src/json.ts';
-import { checkSettings } from '../../src/settings/check.ts';
+import { type CheckFinding, checkSettings, type WrittenSettings } from '../../src/settings/check.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import { type Finding, formatFindings } from '../../src/settings/finding.ts';
 import { looksLikeJson } from '../../src/settings/json-words.ts';
-import { pointerNames, pointerTo } from '../../src/settings/leaf-paths.ts';
+import { pointerNames, pointerTo, setLeaf, valueAt } from '../../src/settings/leaf-paths.ts';
 import { versionProblem } from '../../src/settings/migrate.ts';
 import { type ParsedDocument, parseDocument } from '../../src/settings/parse.ts';
 import { positioned } from '../../src/settings/position.ts';
@@ -28,6 +28,8 @@ export interface DeploymentInput {
   locked?: JsonObject;
   /** What was left out, one sentence each. */
   warnings: string[];
+  /** What the document says beside settings, and no deployment profile can say. */
+  notes: string[];
   /** The text and where the settings are in it, for the place of a finding. */
   document: ParsedDocument;
   at: '' | '/settings';
@@ -42,10 +44,17 @@ export interface DeploymentInput {
 export async function readDeploymentInput(source: Source, platform: Platform): Promise<DeploymentInput> {
   const document = readable(source);
   const findings: Finding[] = [];
-  const { form, settings = {}, settingsPointer, locked } = readShape(document, reporter(document, findings));
+  const {
+    form,
+    settings = {},
+    settingsPointer,
+    locked,
+    portForwards = [],
+  } = readShape(document, reporter(document, findings));
   if (findings.length > 0) throw invalid(document, findings);
   const lenient = form === 'settings';
   const input = await examine({ document, at: settingsPointer, settings, lenient }, platform);
+  if (portForwards.length > 0) input.notes.push('port forwards are no settings, and in no deployment profile.');
   if (!locked) return input;
   const idle = idleLocks(locked, input.settings).map((path) => idleLock(path, document));
   if (idle.length > 0) throw invalid(document, idle);
@@ -84,6 +93,20 @@ interface Examined {
   lenient: boolean;
 }
 
+/** What came later than the version says is held against the shape of today, because it is written all the same. */
+async function checkAll(written: WrittenSettings, platform: Platform): Promise<CheckFinding[]> {
+  const context = targetContext(platform);
+  const { findings } = await checkSettings(written, context);
+  const newer = findings.filter(({ code }) => code === 'newer');
+  if (newer.length === 0) return findings;
+  const later: JsonObject = { version: SCHEMA_VERSION };
+  for (const { pointer } of newer) {
+    const below = pointer.slice(written.at.length);
+    setLeaf(later, pointerNames(below).join('.'), valueAt(written.settings, below) ?? null);
+  }
+  return [...findings, ...(await checkSettings({ ...written, settings: later }, context)).findings];
+}
+
 /** Settings of which nothing is left that stops the application. */
 async function examine(input: Examined, platform: Platform): Promise<DeploymentInput> {
   const { document, at, lenient } = input;
@@ -107,9 +130,9 @@ async function examine(input: Examined, platform: Platform): Promise<DeploymentI
   }
   const known = without(settings, [...(lenient ? nulls.members : []), ...nulls.entries]);
   const plain = withoutReferences(known);
-  const checked = await checkSettings({ document, at, settings: plain }, targetContext(platform));
+  const checked = await checkAll({ document, at, settings: plain }, platform);
   const unknown: string[][] = [];
-  for (const { code, ...finding } of checked.findings) {
+  for (const { code, ...finding } of checked) {
     const names = pointerNames(finding.pointer.slice(at.length));
     // These depend on what is chosen from the settings: `refusals` looks at that.
     if (code === 'platform' || code === 'conflict' || code === 'kubernetes-version') continue;
@@ -122,7 +145,14 @@ async function examine(input: Examined, platform: Platform): Promise<DeploymentI
     }
   }
   if (findings.length > 0) throw invalid(document, findings);
-  return { version, settings: writtenSettings(without(known, unknown), members, platform), warnings, document, at };
+  return {
+    version,
+    settings: writtenSettings(without(known, unknown), members, platform),
+    warnings,
+    notes: [],
+    document,
+    at,
+  };
 }
 
 function readable(source: Source): ParsedDocument {

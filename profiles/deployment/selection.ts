@@ -37,7 +37,7 @@ export interface SelectedSettings {
   settings: JsonObject;
   /** What was left out, and why an application would refuse the rest; one sentence each. */
   warnings: string[];
-  /** What an application reads into the settings of an older version, and therefore stands in the profile. */
+  /** What an application reads into the settings of an older version, and therefore stands in the profile; what cannot be in one. */
   notes: string[];
   /** A secret is among them. */
   secret: boolean;
@@ -66,7 +66,7 @@ export async function selectSettings(input: DeploymentInput, selection: Selectio
   const narrowed = only.length + except.length > 0 || selection.changedOnly || input.locked !== undefined;
   if (narrowed && Object.keys(result).length === 1) warnings.push('nothing is left beside the version.');
   warnings.push(...(await refusals(input, settings, selection.platform)));
-  return { settings: result, warnings, notes: frozen(written, result, input.version), secret };
+  return { settings: result, warnings, notes: [...input.notes, ...frozen(written, result, input.version)], secret };
 }
 
 const PLAIN_SECRET =

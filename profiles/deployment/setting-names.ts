@@ -34,16 +34,20 @@ function pathsOf(members: readonly SettingMember[], above = ''): string[] {
   });
 }
 
+/** Names that are longer are neither shown in full nor looked up. */
+const LONGEST = 100;
+
 async function unknownName(flag: string, name: string, known: ReadonlySet<string>): Promise<RdError> {
-  const message = `${flag} ${JSON.stringify(name)}: there is no such setting or section`;
+  const given = `${flag} ${JSON.stringify(name.length > LONGEST ? `${name.slice(0, LONGEST)}…` : name)}`;
+  const message = `${given}: there is no such setting or section`;
   const map = FIELDS.find(({ path, type }) => type.startsWith('map') && isWithin(name, path));
   if (map) {
-    return new RdError('ERR_USAGE', `${flag} ${JSON.stringify(name)}: an entry of a map cannot be chosen`, {
+    return new RdError('ERR_USAGE', `${given}: an entry of a map cannot be chosen`, {
       advice: `${map.path} as a whole can.`,
     });
   }
   const { laterPlace } = await import('../../src/settings/left-over.ts');
-  const later = name.length > 200 ? undefined : laterPlace(name, SCHEMA_VERSION);
+  const later = name.length > LONGEST ? undefined : laterPlace(name, SCHEMA_VERSION);
   if (later !== undefined) {
     return new RdError('ERR_USAGE', message, {
       advice: `It is called ${later} now; with --keep-version the names of the input's version count too.`,

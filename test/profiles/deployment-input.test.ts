@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readDeploymentInput, settingsInForce } from '../../profiles/deployment/input.ts';
 import type { Source } from '../../profiles/source.ts';
@@ -181,6 +182,26 @@ describe('bare settings', () => {
   });
 });
 
+test('texts and names arrive as JSON has them', async () => {
+  const text = fc.oneof(fc.string({ unit: 'binary' }), fc.string({ unit: 'grapheme' }), fc.string());
+  // Three names are refused everywhere, and a control character must be written as an escape, which DEL need not be in JSON.
+  const name = text.filter((each) => !['__proto__', 'constructor', 'prototype'].includes(each));
+  const escaped = (value: unknown) => JSON.stringify(value).replaceAll('\x7f', '\\u007f');
+  await fc.assert(
+    fc.asyncProperty(
+      fc.dictionary(name, fc.boolean()),
+      fc.uniqueArray(text, { selector: (each) => each.trim() }),
+      async (integrations, patterns) => {
+        const settings = { WSL: { integrations }, containerEngine: { allowedImages: { patterns } } };
+        const read = await written(escaped(settings));
+        expect(read.settings['WSL.integrations']).toEqual(JSON.parse(JSON.stringify(integrations)));
+        expect(read.settings['containerEngine.allowedImages.patterns']).toEqual(patterns);
+      },
+    ),
+    { numRuns: 200 },
+  );
+});
+
 describe('older versions', () => {
   test('by the names of their time', async () => {
     const { version, settings, warnings } = await read(
@@ -218,6 +239,19 @@ describe('older versions', () => {
     );
   });
 
+  test('what came later is checked as it is today', async () => {
+    const [, ...details] = await refused(
+      '{"version":1,"experimental":{"virtualMachine":{"diskSize":{"a":1}}},"images":{"showAll":2}}',
+    );
+    expect(details).toEqual([
+      expect.stringContaining('(/experimental/virtualMachine/diskSize); expected a size such as "100GiB"'),
+      expect.stringContaining('(/images/showAll); expected true or false'),
+    ]);
+    expect((await written('{"version":1,"application":{"debgu":true}}')).warnings).toContain(
+      'application.debgu is no setting and was left out.',
+    );
+  });
+
   test('a wrong value is one by the name that is written', async () => {
     expect((await refused('{"version":4,"kubernetes":{"containerEngine":"mobi"}}'))[1]).toContain(
       '"kubernetes.containerEngine" cannot be "mobi" (/kubernetes/containerEngine)',
@@ -243,6 +277,15 @@ describe('a profile', () => {
     expect(await written(text)).toEqual({
       settings: { 'diagnostics.mutedChecks': { A: true } },
       warnings: ['diagnostics.mutedChecks.B is null and was left out: a deployment profile cannot remove an entry.'],
+    });
+  });
+
+  test('port forwards are in no deployment profile', async () => {
+    const portForwards = [{ namespace: 'default', service: 'web', k8sPort: 80, hostPort: 8080 }];
+    const { warnings, notes } = await read(profile({ version: 19 }, { portForwards, state: 'stopped' }));
+    expect({ warnings, notes }).toEqual({
+      warnings: [],
+      notes: ['port forwards are no settings, and in no deployment profile.'],
     });
   });
 

@@ -4,12 +4,17 @@ import { type DeploymentInput, readDeploymentInput, settingsInForce } from '../.
 import { PARTS, type Part } from '../../profiles/deployment/part.ts';
 import { type Selection, selectSettings } from '../../profiles/deployment/selection.ts';
 import { deploymentTree } from '../../profiles/deployment/tree.ts';
+import { EXPORTERS } from '../../profiles/export/exporters.ts';
+import { RdError } from '../../src/errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { canonicalise } from '../../src/settings/canonical.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { PLATFORMS, type Platform } from '../../src/settings/field.ts';
+import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { leafAt, leaves, setLeaf } from '../../src/settings/leaf-paths.ts';
+import { ENDED } from '../../src/settings/left-over.ts';
 import { migrate } from '../../src/settings/migrate.ts';
+import { copyOf } from '../../src/settings/own.ts';
 import { payloadArbitrary } from '../helpers/settings-arbitrary.ts';
 
 const EVERYTHING: Selection = {
@@ -134,7 +139,6 @@ describe('chosen settings', () => {
       '--only "kubernetes.": there is no such setting or section',
       'Did you mean kubernetes?',
     ],
-    [{ only: [`a${'.a'.repeat(50_000)}`] }, '--only "a.a'],
     [
       { only: ['WSL.integrations.Ubuntu'] },
       '--only "WSL.integrations.Ubuntu": an entry of a map cannot be chosen',
@@ -150,6 +154,13 @@ describe('chosen settings', () => {
     const error: unknown = await select(settings, choice).catch((cause: unknown) => cause);
     expect(error).toMatchObject({ code: 'ERR_USAGE', advice });
     expect(String(error)).toContain(message);
+  });
+
+  test('a name of a hundred thousand signs', async () => {
+    const error: unknown = await select(settings, { only: [`a${'.a'.repeat(50_000)}`] }).catch(
+      (cause: unknown) => cause,
+    );
+    expect(error).toMatchObject({ message: `--only "${'a.'.repeat(50)}…": there is no such setting or section` });
   });
 
   test('only and except of the same settings are a partition', async () => {
@@ -443,6 +454,90 @@ test.each(PLATFORMS)('valid settings of %s go through as they are, without a war
     }),
     { numRuns: 60 },
   );
+});
+
+describe('whatever comes in', () => {
+  const value = fc.oneof(
+    fc.constantFrom<JsonValue>(
+      null,
+      true,
+      1,
+      -1,
+      1.5,
+      1e300,
+      '',
+      'moby',
+      '1GiB',
+      [],
+      ['a'],
+      [1],
+      {},
+      { a: true },
+      { 'b/c': 'd' },
+    ),
+    fc.constantFrom<JsonValue>({ fromEnv: 'X' }, { fromFile: 1 }, { a: null }, { a: { b: 'c' } }, [null], 19),
+  );
+  const paths = [
+    ...FIELDS.map(({ path }) => path),
+    ...ENDED,
+    ...ENDED.map((path) => path.slice(0, path.lastIndexOf('.'))),
+  ];
+  const older = [
+    'extensions',
+    'telemetry',
+    'kubernetes.WSLIntegrations',
+    'window.quitOnClose',
+    'debug',
+    'images',
+    'x.y',
+  ];
+  const document = fc
+    .tuple(
+      fc.array(fc.tuple(fc.constantFrom(...paths, ...older), value), { maxLength: 6 }),
+      fc.option(fc.integer({ min: 0, max: 20 }), { nil: undefined }),
+      fc.option(fc.array(fc.constantFrom(...paths), { maxLength: 3 }), { nil: undefined }),
+    )
+    .map(([entries, version, locks]) => {
+      const settings: JsonObject = version === undefined ? {} : { version };
+      for (const [path, each] of entries) setLeaf(settings, path, copyOf(each));
+      const locked: JsonObject = {};
+      for (const path of locks ?? []) setLeaf(locked, path, true);
+      return locks ? profile(settings, locked) : settings;
+    });
+
+  test('is refused in words, or what is chosen is written in full', async () => {
+    const exporters = await Promise.all(Object.values(EXPORTERS).map((load) => load()));
+    let exported = 0;
+    await fc.assert(
+      fc.asyncProperty(
+        fc.oneof(document, payloadArbitrary('linux')),
+        fc.record({
+          part: fc.constantFrom(...PARTS),
+          keepVersion: fc.boolean(),
+          changedOnly: fc.boolean(),
+          inForce: fc.boolean(),
+        }),
+        async (input, choice) => {
+          for (const exporter of exporters) {
+            try {
+              const { settings } = await select(input, { ...choice, platform: exporter.platform });
+              const tree = await deploymentTree(settings);
+              expect(tree.warnings).toEqual([]);
+              exporter.text(tree, { part: choice.part, hive: 'hklm' });
+              exported += 1;
+            } catch (error) {
+              if (!(error instanceof RdError)) throw error;
+              expect(error.code).toBe('ERR_PROFILE_INVALID');
+              // What the check lets through is what the tree takes.
+              expect(error.message).not.toContain('no deployment profile can have');
+            }
+          }
+        },
+      ),
+      { numRuns: 200 },
+    );
+    expect(exported).toBeGreaterThan(100);
+  });
 });
 
 function withoutEmptySections(settings: JsonObject): JsonObject {
