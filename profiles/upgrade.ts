@@ -2,7 +2,7 @@ import { RdError } from '../src/errors.ts';
 import type { JsonObject } from '../src/json.ts';
 import type { CheckContext } from '../src/settings/check.ts';
 import { FIELDS } from '../src/settings/fields.gen.ts';
-import { formatFindings } from '../src/settings/finding.ts';
+import { type Finding, formatFindings } from '../src/settings/finding.ts';
 import { leafAt, leaves, pointerOf } from '../src/settings/leaf-paths.ts';
 import { equal } from '../src/settings/own.ts';
 import { aliasedAnchors, withoutAliases } from './upgrade/aliases.ts';
@@ -44,7 +44,7 @@ export async function upgradeDocument(source: Uint8Array, label: string, context
   if (old.findings.length > 0) {
     const n = old.findings.length;
     throw new RdError('ERR_PROFILE_INVALID', `${n} error${n === 1 ? '' : 's'} in ${label}; nothing was written.`, {
-      details: formatFindings(old.findings),
+      details: formatFindings(inTextOrder(old.findings)),
       advice: 'Correct the document first: what it means is not certain.',
     });
   }
@@ -67,6 +67,10 @@ export async function upgradeDocument(source: Uint8Array, label: string, context
     after: `${mark}${after.text}`,
     shown: { before: cover(before, old), after: cover(after.text, after.document) },
   };
+}
+
+function inTextOrder(findings: readonly Finding[]): Finding[] {
+  return [...findings].sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0));
 }
 
 /**

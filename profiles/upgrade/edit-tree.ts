@@ -22,6 +22,8 @@ export interface Cut {
   marks: string;
   /** Where it began. */
   column: number;
+  /** Its place among the members around it. */
+  index: number;
   /** A space follows the colon. */
   spaced: boolean;
 }
@@ -51,6 +53,7 @@ export function cut(collection: Collection, entry: Entry): Cut {
       ...behind.slice(inline ? 1 : 0),
     ],
     trailing: inline ? behind[0] : undefined,
+    index,
     quotes: quotesOf(entry.key),
     marks: marksOf(entry.colon),
     column: style === 'block' ? collection.column : Math.max(collection.column, 0),
@@ -58,8 +61,8 @@ export function cut(collection: Collection, entry: Entry): Cut {
   };
 }
 
-/** Puts a member under a new name behind the others, or behind one of them. */
-export function insert(collection: Collection, moved: Cut, name: string, layout: Layout, behind?: Entry): void {
+/** Puts a member under a new name behind the others, or in the place `at`. */
+export function insert(collection: Collection, moved: Cut, name: string, layout: Layout, at?: number): void {
   const { entry, quotes } = moved;
   const made: Entry = {
     ...entry,
@@ -74,8 +77,7 @@ export function insert(collection: Collection, moved: Cut, name: string, layout:
   };
   if (collection.style === 'block') placeInBlock(collection, moved, made, layout);
   else placeInFlow(collection, moved, made, layout);
-  const at = behind ? collection.entries.indexOf(behind) + 1 : collection.entries.length;
-  collection.entries.splice(at, 0, made);
+  collection.entries.splice(at ?? collection.entries.length, 0, made);
   if (collection.style === 'flow') settle(collection, layout);
 }
 

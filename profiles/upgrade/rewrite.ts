@@ -118,8 +118,7 @@ class Rewriter {
     const there = memberOf(collection, last);
     // The value at the older place counts, as for every reader.
     if (there) taken.comments.push(...commentsOf(cut(collection, there)));
-    const behind = way.find((step) => step.collection === collection)?.entry;
-    insert(collection, taken, last, this.layout, placeBehind(collection, behind));
+    insert(collection, taken, last, this.layout, placeFor(collection, way, taken));
     const entry = memberOf(collection, last);
     for (const step of way.slice(0, -1)) {
       if (!this.heirs.has(step.entry) && entry) this.heirs.set(step.entry, made ?? { collection, entry });
@@ -128,7 +127,7 @@ class Rewriter {
   }
 
   /** A section that was missing comes where its first setting was. */
-  private makeSection(collection: Collection, name: string, { quotes, spaced }: Cut, way: readonly Step[]): Entry {
+  private makeSection(collection: Collection, name: string, taken: Cut, way: readonly Step[]): Entry {
     const column = collection.column + this.layout.step;
     const flow = collection.style === 'flow';
     const space = !flow || collection.column >= 0 || !collection.entries[0]?.lead.startsWith(' ') ? '' : ' ';
@@ -143,9 +142,9 @@ class Rewriter {
       trailingComma: false,
     };
     const entry: Entry = { name, lead: '', open: '', key: '', colon: '', body: '', tail: '', post: '' };
-    const section = { entry, comments: [], trailing: undefined, quotes, marks: '', column: 0, spaced };
-    const behind = way.find((step) => step.collection === collection)?.entry;
-    insert(collection, section, name, this.layout, placeBehind(collection, behind));
+    const { quotes, spaced } = taken;
+    const section = { entry, comments: [], trailing: undefined, quotes, marks: '', column: 0, index: 0, spaced };
+    insert(collection, section, name, this.layout, placeFor(collection, way, taken));
     const inserted = memberOf(collection, name) ?? entry;
     inserted.body = body;
     if (!flow) {
@@ -181,13 +180,13 @@ class Rewriter {
   }
 }
 
-/** Sections that were made for the same reason follow each other in the order of their making. */
-function placeBehind(collection: Collection, entry: Entry | undefined): Entry | undefined {
-  const from = entry ? collection.entries.indexOf(entry) : -1;
-  if (from === -1) return undefined;
-  let at = from;
-  while (collection.entries[at + 1]?.made) at += 1;
-  return collection.entries[at];
+/** Where the value was, or the section that it was in; behind what was made there before. */
+function placeFor({ entries }: Collection, way: readonly Step[], taken: Cut): number | undefined {
+  const step = way.find(({ collection }) => collection.entries === entries);
+  if (!step) return undefined;
+  let at = step.entry === taken.entry ? taken.index : entries.indexOf(step.entry) + 1;
+  while (entries[at]?.made) at += 1;
+  return at;
 }
 
 /**

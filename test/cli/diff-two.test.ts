@@ -1,0 +1,118 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { rdctl as run } from '../helpers/cli.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const REG = 'examples/policies/policies.reg';
+const PLIST = 'examples/policies/io.rancherdesktop.profile.locked.plist';
+
+function scene(files: Record<string, string> = {}) {
+  const home = temporaryDirectory();
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(home, name), text);
+  const path = (name: string) => join(home, name);
+  const diff = (argv: readonly string[], stdin = '') => run(['diff', ...argv], { env: { RDCTL_HOME: home }, stdin });
+  return { path, diff };
+}
+
+describe('diff A B', () => {
+  test('documents of different versions that mean the same', async () => {
+    const { path, diff } = scene({
+      'a.yaml': 'version: 4\ntelemetry: false\n',
+      'b.json': '{"version": 19, "application": {"telemetry": {"enabled": false}}}',
+    });
+    const { exit, out, err } = await diff([path('a.yaml'), path('b.json')]);
+    expect({ exit, err }).toEqual({ exit: 0, err: '' });
+    expect(out).toBe(
+      `--- ${path('a.yaml')} (settings, version 4)\n+++ ${path('b.json')} (settings, version 19)\n\nNo differences.\n`,
+    );
+  });
+
+  test('values, entries and locks, with what only one side mentions', async () => {
+    const settings = '{version: 19, kubernetes: {port: 6443}, WSL: {integrations: {A: true}}}';
+    const { path, diff } = scene({
+      'a.yaml': `{apiVersion: rdctl/v1, kind: Profile, settings: ${settings}, locked: {kubernetes: true}}`,
+      'b.yaml': `{apiVersion: rdctl/v1, kind: Profile, settings: ${settings.replace('A:', 'B:').replace('6443', '6444')}, locked: {}}`,
+    });
+    const { exit, out } = await diff([path('a.yaml'), path('b.yaml')]);
+    expect(exit).toBe(2);
+    expect(out.split('\n').slice(2)).toEqual([
+      '',
+      '  WSL.integrations[A]: true → (absent)',
+      '  WSL.integrations[B]: (absent) → true',
+      '  kubernetes.port: 6443 → 6444',
+      '  kubernetes.port: locked → not locked',
+      '',
+      '4 differences',
+      '',
+    ]);
+    expect(JSON.parse((await diff([path('a.yaml'), path('b.yaml'), '-o', 'json'])).out)).toEqual({
+      kind: 'Comparison',
+      formatVersion: 1,
+      before: { label: path('a.yaml'), kind: 'profile, version 19' },
+      after: { label: path('b.yaml'), kind: 'profile, version 19' },
+      differences: [
+        { path: 'WSL.integrations', key: 'A', before: true },
+        { path: 'WSL.integrations', key: 'B', after: true },
+        { path: 'kubernetes.port', before: 6443, after: 6444 },
+      ],
+      locks: [{ path: 'kubernetes.port', before: true, after: false }],
+    });
+  });
+
+  test('deployment files of different systems, one part of them', async () => {
+    const { diff } = scene();
+    const locked = await diff([REG, PLIST, '--part', 'locked']);
+    expect(locked).toMatchObject({ exit: 0, out: expect.stringContaining('No differences.') });
+    const both = await diff([REG, PLIST]);
+    expect(both.exit).toBe(2);
+    expect(both.out).toContain('application.autoStart: true → (absent)');
+    const defaults = await diff([REG, PLIST, '--part', 'defaults', '-o', 'json']);
+    expect(JSON.parse(defaults.out)).toMatchObject({ part: 'defaults', locks: [] });
+    expect(JSON.parse(defaults.out).differences.length).toBeGreaterThan(0);
+  });
+
+  test('against the live settings only what the file mentions counts', async () => {
+    const { path, diff } = scene({ 'p.yaml': 'version: 19\nimages: {showAll: false}\n' });
+    const there = await diff([path('p.yaml'), 'live']);
+    expect(there).toMatchObject({ exit: 2, out: expect.stringContaining('images.showAll: false → true') });
+    expect(there.out).toContain('+++ live (the defaults)');
+    expect(there.out).toContain('1 difference\n');
+    expect((await diff(['live', path('p.yaml')])).out).toContain('images.showAll: true → false');
+    expect(await diff(['live', '-'], '{"version": 19, "images": {"showAll": true}}')).toMatchObject({ exit: 0 });
+  });
+
+  test('secrets are covered', async () => {
+    const proxy = (password: string) =>
+      `version: 19\nexperimental: {virtualMachine: {proxy: {password: ${password}}}}\n`;
+    const { path, diff } = scene({ 'a.yaml': proxy('hunter2a'), 'b.yaml': proxy('hunter2b') });
+    for (const format of ['text', 'json']) {
+      const { exit, out, err } = await diff([path('a.yaml'), path('b.yaml'), '-o', format]);
+      expect(exit).toBe(2);
+      expect(out).toContain('sensitive');
+      expect(out + err).not.toContain('hunter2');
+    }
+  });
+
+  test('mistakes are shown with their places', async () => {
+    const { path, diff } = scene({ 'a.yaml': 'version: 19\nimages: {showAll: 1}\n', 'b.yaml': 'version: 19\n' });
+    expect(await diff([path('b.yaml'), path('a.yaml')])).toMatchObject({
+      exit: 3,
+      out: '',
+      err: expect.stringContaining(`${path('a.yaml')}:2:19: `),
+    });
+  });
+
+  test.each([
+    [['a', 'b', 'c'], 'give layers with -f'],
+    [['-f', 'x', 'a', 'b'], 'give layers with -f'],
+    [['a', '--part', 'locked'], '--part is for the comparison of two'],
+    [['-', '-'], 'standard input can be read once'],
+    [['live', 'live'], 'named twice'],
+    [['a', 'b', '--driver', 'simulated'], '--driver is about the desktop'],
+    [['a', 'b', '--part', 'all'], 'part'],
+    [['live', 'none.yaml'], 'there is no such file'],
+  ])('%j', async (argv, message) => {
+    expect(await scene().diff(argv)).toMatchObject({ exit: 1, out: '', err: expect.stringContaining(message) });
+  });
+});

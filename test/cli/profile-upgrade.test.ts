@@ -1,0 +1,192 @@
+import {
+  chmodSync,
+  chownSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { replaceFile } from '../../cli/replace-file.ts';
+import { rdctl as run } from '../helpers/cli.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const OLD = 'version: 4 # old\ntelemetry: false\nkubernetes: {hostResolver: true, port: 6443}\n';
+const NEW = 'version: 19 # old\napplication:\n  telemetry:\n    enabled: false\nkubernetes: {port: 6443}\n';
+
+function scene(text: string | Buffer = OLD, name = 'p.yaml') {
+  const cwd = temporaryDirectory();
+  const file = join(cwd, name);
+  writeFileSync(file, text);
+  const rdctl = (argv: readonly string[], stdin = '') => run(['profile', 'upgrade', ...argv], { cwd, stdin });
+  return { cwd, file, rdctl, text: () => readFileSync(file, 'utf8') };
+}
+
+describe('profile upgrade', () => {
+  test('rewrites the file, shows what changed and says what has ended', async () => {
+    const { rdctl, text, cwd } = scene();
+    const { exit, out, err } = await rdctl(['p.yaml']);
+    expect({ exit, err }).toEqual({
+      exit: 0,
+      err: 'note: kubernetes.hostResolver was taken out: it ended with settings version 14\n',
+    });
+    expect(text()).toBe(NEW);
+    expect(out).toMatch(
+      /^--- p\.yaml \(version 4\)\n\+\+\+ p\.yaml \(version 19\)\n@@ -1,3 \+1,5 @@\n-version: 4 # old\n/,
+    );
+    expect(readdirSync(cwd)).toEqual(['p.yaml']);
+    expect(await rdctl(['p.yaml'])).toEqual({
+      exit: 0,
+      out: '',
+      err: 'p.yaml is of version 19, the newest: nothing to do.\n',
+    });
+    expect(text()).toBe(NEW);
+  });
+
+  test('--dry-run writes nothing, and exits 2 when there is something to do', async () => {
+    const { rdctl, text } = scene();
+    const dry = await rdctl(['--dry-run', 'p.yaml']);
+    expect(dry).toMatchObject({ exit: 2, out: expect.stringContaining('+version: 19 # old') });
+    expect(text()).toBe(OLD);
+    expect((await rdctl(['p.yaml'])).out).toBe(dry.out);
+    expect(await rdctl(['--dry-run', 'p.yaml'])).toMatchObject({ exit: 0, out: '' });
+  });
+
+  test('- reads standard input and writes the document to standard output', async () => {
+    const { rdctl } = scene();
+    expect(await rdctl(['-'], OLD)).toMatchObject({ exit: 0, out: NEW, err: expect.stringContaining('+version: 19') });
+    expect(await rdctl(['-'], NEW)).toMatchObject({ exit: 0, out: NEW, err: expect.stringContaining('nothing to do') });
+    expect(await rdctl(['-', '--dry-run'], OLD)).toMatchObject({ exit: 2, out: expect.stringMatching(/^--- <stdin>/) });
+  });
+
+  test('--out-file leaves the file alone', async () => {
+    const { rdctl, text, cwd } = scene();
+    expect(await rdctl(['p.yaml', '--out-file', 'n.yaml'])).toMatchObject({ exit: 0 });
+    expect(text()).toBe(OLD);
+    expect(readFileSync(join(cwd, 'n.yaml'), 'utf8')).toBe(NEW);
+    expect(await rdctl(['-', '-o', 'json', '--out-file', 'm.yaml'], OLD)).toMatchObject({
+      exit: 0,
+      out: expect.stringMatching(/^\{/),
+    });
+    expect(readFileSync(join(cwd, 'm.yaml'), 'utf8')).toBe(NEW);
+  });
+
+  test('-o json', async () => {
+    const { rdctl, text } = scene();
+    const report = async (...argv: string[]) => JSON.parse((await rdctl(['p.yaml', '-o', 'json', ...argv])).out);
+    const changes = [
+      { from: 'version', to: 'version', before: 4, after: 19, reason: 'version 4 becomes the newest one' },
+      {
+        from: 'telemetry',
+        to: 'application.telemetry.enabled',
+        before: false,
+        after: false,
+        reason: 'moved with settings version 5',
+      },
+      { from: 'kubernetes.hostResolver', to: null, before: true, reason: 'ended with settings version 14' },
+    ];
+    const document = {
+      kind: 'ProfileUpgrade',
+      formatVersion: 1,
+      file: 'p.yaml',
+      from: 4,
+      to: 19,
+      changes,
+      notices: [],
+    };
+    expect(await report('--dry-run')).toEqual({ ...document, written: false });
+    expect(await report()).toEqual({ ...document, written: true });
+    expect(text()).toBe(NEW);
+    expect(await report()).toEqual({ ...document, from: 19, changes: [], written: false });
+  });
+
+  test('-o json does not mix with the document on standard output', async () => {
+    const { exit, out } = await scene().rdctl(['-', '-o', 'json'], OLD);
+    expect({ exit, error: JSON.parse(out) }).toMatchObject({ exit: 1, error: { code: 'ERR_USAGE' } });
+  });
+
+  test('mistakes are found all at once, and nothing is written', async () => {
+    const { rdctl, text } = scene('version: 4\ntelemetry: 1\nupdatr: true\n');
+    const { exit, out, err } = await rdctl(['p.yaml']);
+    expect({ exit, out }).toEqual({ exit: 3, out: '' });
+    expect(err).toContain('2 errors in p.yaml; nothing was written.');
+    expect(err).toMatch(/p\.yaml:2:12: .*\n.*p\.yaml:3:1: .*did you mean updater/);
+    expect(text()).toContain('updatr');
+  });
+
+  test.each([
+    ['examples/policies/io.rancherdesktop.profile.locked.plist', 'plist'],
+    ['examples/policies/policies.reg', 'reg'],
+  ])('%s is written anew instead', async (path, format) => {
+    const { rdctl, text, file } = scene(readFileSync(path), 'file');
+    const before = text();
+    expect(await rdctl([file])).toMatchObject({
+      exit: 3,
+      out: '',
+      err: expect.stringMatching(new RegExp(`rdctl import-profile .* && rdctl create-profile --output ${format} `)),
+    });
+    expect(text()).toBe(before);
+  });
+
+  test.each([
+    [[], 'accepts 1 arg'],
+    [['a', 'b'], 'accepts 1 arg'],
+    [['p.yaml', '--dry-run', '--out-file', 'x'], '--dry-run writes nothing'],
+    [['none.yaml'], 'there is no such file'],
+    [['p.yaml', '--out-file', 'no/x'], 'there is no directory'],
+  ])('%j', async (argv, message) => {
+    const { rdctl, text } = scene();
+    expect(await rdctl(argv, OLD)).toMatchObject({ exit: 1, out: '', err: expect.stringContaining(message) });
+    expect(text()).toBe(OLD);
+  });
+});
+
+describe('the file', () => {
+  test('keeps permissions and owner, and a link stays a link', async () => {
+    const { rdctl, cwd, file } = scene();
+    chmodSync(file, 0o640);
+    if (process.getuid?.() === 0) chownSync(file, 1234, 5678);
+    const { uid, gid } = statSync(file);
+    mkdirSync(join(cwd, 'etc'));
+    symlinkSync('../p.yaml', join(cwd, 'etc', 'link.yaml'));
+    expect((await rdctl(['etc/link.yaml'])).exit).toBe(0);
+    expect(lstatSync(join(cwd, 'etc', 'link.yaml')).isSymbolicLink()).toBe(true);
+    expect(readFileSync(file, 'utf8')).toBe(NEW);
+    expect(statSync(file)).toMatchObject({ uid, gid });
+    expect(statSync(file).mode & 0o7777).toBe(0o640);
+    expect(readdirSync(cwd).sort()).toEqual(['etc', 'p.yaml']);
+  });
+
+  test('is refused where it is read-only, also for an administrator', async () => {
+    const { rdctl, file, text } = scene();
+    chmodSync(file, 0o444);
+    expect(await rdctl(['p.yaml'])).toMatchObject({
+      exit: 1,
+      out: '',
+      err: expect.stringContaining('it is read-only'),
+    });
+    expect(text()).toBe(OLD);
+    expect((await rdctl(['p.yaml', '--dry-run'])).exit).toBe(2);
+  });
+
+  test('is refused where a second name would keep the old content', async () => {
+    const { rdctl, cwd, file, text } = scene();
+    linkSync(file, join(cwd, 'other.yaml'));
+    expect(await rdctl(['p.yaml'])).toMatchObject({ exit: 1, err: expect.stringContaining('hard link') });
+    expect(text()).toBe(OLD);
+  });
+
+  test('is not overwritten when somebody has written it meanwhile', async () => {
+    const { file, text } = scene();
+    await expect(replaceFile(file, Buffer.from('older'), 'new')).rejects.toMatchObject({
+      code: 'ERR_IO',
+      message: expect.stringContaining('meanwhile'),
+    });
+    expect(text()).toBe(OLD);
+  });
+});

@@ -1,0 +1,76 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { unifiedDiff } from '../../profiles/text-diff.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const NAMES = { before: 'a', after: 'b' };
+
+test('equal texts have no difference', () => {
+  expect(unifiedDiff('a\n', 'a\n', NAMES)).toBe('');
+});
+
+test('changes have lines around them, and those that are near are one', () => {
+  const before = Array.from({ length: 20 }, (_, index) => `${index}\n`).join('');
+  const after = before.replace('5\n', 'five\n').replace('9\n', '').replace('19\n', 'end');
+  expect(unifiedDiff(before, after, NAMES)).toBe(
+    [
+      '--- a\n+++ b\n@@ -3,11 +3,10 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n-9\n 10\n 11\n 12\n',
+      '@@ -17,4 +16,4 @@\n 16\n 17\n 18\n-19\n+end\n\\ No newline at end of file\n',
+    ].join(''),
+  );
+});
+
+test('everything is new, or gone', () => {
+  expect(unifiedDiff('', 'a\n', NAMES)).toBe('--- a\n+++ b\n@@ -0,0 +1,1 @@\n+a\n');
+  expect(unifiedDiff('a\n', '', NAMES)).toBe('--- a\n+++ b\n@@ -1,1 +0,0 @@\n-a\n');
+});
+
+test('the way is a shortest one', () => {
+  const letters = fc.array(fc.constantFrom('x\n', 'y\n', 'z\n'), { maxLength: 12 });
+  fc.assert(
+    fc.property(letters, letters, (a, b) => {
+      const changes = unifiedDiff(a.join(''), b.join(''), NAMES)
+        .split('\n')
+        .slice(2)
+        .filter((line) => /^[-+]/.test(line));
+      expect(changes).toHaveLength(a.length + b.length - 2 * longestCommon(a, b));
+    }),
+  );
+});
+
+test('a program that takes differences makes the new text of the old one', ({ skip }) => {
+  if (spawnSync('patch', ['--version']).status !== 0) skip();
+  const text = fc.array(fc.constantFrom('a\n', 'b\n', '\n', 'käse\n', '-- x\n', '++ y\n'), { maxLength: 25 });
+  fc.assert(
+    fc.property(text, text, fc.boolean(), (a, b, open) => {
+      const [before, after] = [a.join(''), `${b.join('')}${open ? 'last' : ''}`];
+      fc.pre(before !== after && before !== '' && after !== '');
+      const cwd = temporaryDirectory();
+      writeFileSync(join(cwd, 'file'), before);
+      const { status, stdout } = spawnSync('patch', ['-s', 'file'], { cwd, input: unifiedDiff(before, after, NAMES) });
+      expect(status, String(stdout)).toBe(0);
+      expect(readFileSync(join(cwd, 'file'), 'utf8')).toBe(after);
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test('two long texts without a common line are shown whole', () => {
+  const many = (word: string) => Array.from({ length: 3000 }, (_, index) => `${word}${index}\n`).join('');
+  expect(unifiedDiff(many('a'), many('b'), NAMES).split('\n')).toHaveLength(6004);
+});
+
+function longestCommon(a: readonly string[], b: readonly string[]): number {
+  let row = Array.from({ length: b.length + 1 }, () => 0);
+  for (const each of a) {
+    const next = [0];
+    for (const [index, other] of b.entries()) {
+      next.push(each === other ? (row[index] ?? 0) + 1 : Math.max(next[index] ?? 0, row[index + 1] ?? 0));
+    }
+    row = next;
+  }
+  return row.at(-1) ?? 0;
+}
