@@ -46,11 +46,19 @@ export function commentLines(text: string, pad: string): string[] {
   return lines;
 }
 
+/** What JSON lets through, and YAML does not read as it is, or would turn the direction of writing in an editor. */
+const ESCAPED = /[\u007f-\u009f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]/g;
+
 /** Plain where YAML 1.1 and 1.2 both read it as this text, else in JSON quotes, which are YAML too. */
 export function scalar(text: string): string {
   const plain =
     /^[A-Za-z/][\w./*-]*$|^9p(?:2000[.\w]*)?$/.test(text) && !/^(?:true|false|null|yes|no|on|off|y|n)$/i.test(text);
-  return plain ? text : JSON.stringify(text).replace(/[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g, escaped);
+  return plain ? text : jsonText(text);
+}
+
+/** JSON that is read back as a document too: it holds no sign that one must not. */
+export function jsonText(value: JsonValue, indentation?: number): string {
+  return JSON.stringify(value, null, indentation).replace(ESCAPED, escaped);
 }
 
 function keyLines(name: string, value: string, pad: string): string[] {

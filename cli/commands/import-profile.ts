@@ -41,17 +41,18 @@ Exit codes: 0 done; 3 not a profile that can be read, or --strict and something 
   async run(invocation) {
     const { flags, io } = invocation;
     const found = await partsFor(invocation);
-    const [{ joinParts }, { importedProfile, profileDocument }, { reportJson, reportText }] = await Promise.all([
-      import('../../profiles/import/join.ts'),
-      import('../../profiles/import/imported-profile.ts'),
-      import('../import-report.ts'),
-    ]);
+    const [{ joinParts }, { importedProfile, profileDocument }, { jsonText }, { reportJson, reportText }] =
+      await Promise.all([
+        import('../../profiles/import/join.ts'),
+        import('../../profiles/import/imported-profile.ts'),
+        import('../../profiles/yaml-text.ts'),
+        import('../import-report.ts'),
+      ]);
     const joined = joinParts(found.parts);
     await refuseUnread(joined);
     const profile = importedProfile(joined);
     const path = flags['out-file'] === undefined ? undefined : resolve(io.cwd, flags['out-file']);
-    const text =
-      flags.output === 'json' ? `${JSON.stringify(profileDocument(profile), null, 2)}\n` : await yaml(profile);
+    const text = flags.output === 'json' ? `${jsonText(profileDocument(profile), 2)}\n` : await yaml(profile);
     const warnings = [...found.notices, ...(await warningsFor(joined, text))];
     for (const line of warnings) io.err(`${plainText(`Warning: ${line}`)}\n`);
     io.err(reportText(profile));

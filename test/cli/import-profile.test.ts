@@ -1,0 +1,311 @@
+import { execFileSync } from 'node:child_process';
+import { createWriteStream, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { Io } from '../../cli/command.ts';
+import { policyPlaces } from '../../src/policies/places.ts';
+import { policyPrograms } from '../../src/policies/programs.ts';
+import { rdctl, type Stage } from '../helpers/cli.ts';
+import { standIn } from '../helpers/policy-programs.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const LOCKED = {
+  version: 10,
+  containerEngine: { name: 'docker', allowedImages: { enabled: true, patterns: ['a"b\\c', 'é😀'] } },
+  kubernetes: { enabled: false },
+};
+const DEFAULTS = { version: 19, kubernetes: { enabled: true, port: 6444 }, imags: { showAll: true } };
+
+let cwd = '';
+beforeEach(() => {
+  cwd = temporaryDirectory();
+});
+
+const file = (name: string, content: unknown) =>
+  writeFileSync(join(cwd, name), Buffer.isBuffer(content) ? content : JSON.stringify(content));
+const read = (name: string) => readFileSync(join(cwd, name), 'utf8');
+const importProfile = (argv: readonly string[], stage: Stage = {}) =>
+  rdctl(['import-profile', ...argv], { cwd, env: {}, ...stage });
+
+const PROFILE = {
+  apiVersion: 'rdctl/v1',
+  kind: 'Profile',
+  settings: {
+    version: 19,
+    containerEngine: { allowedImages: LOCKED.containerEngine.allowedImages, name: 'moby' },
+    kubernetes: { port: 6444, enabled: false },
+    experimental: { containerEngine: { webAssembly: { enabled: false } } },
+  },
+  locked: {
+    containerEngine: { allowedImages: { enabled: true, patterns: true }, name: true },
+    kubernetes: { enabled: true },
+    experimental: { containerEngine: { webAssembly: { enabled: true } } },
+  },
+  state: 'unmanaged',
+};
+const REPORT = `4 kept, 3 changed, 2 lost
+  ~ version (locked): migrated from 10 to 19
+  ~ containerEngine.name (locked): it has the spelling that is stored
+  ~ experimental.containerEngine.webAssembly.enabled (locked): the application adds it to a locked profile of this version
+  - kubernetes.enabled (defaults): the locked profile holds the setting
+  - imags (defaults): it is no setting; did you mean images?
+`;
+
+describe('both parts become one profile', () => {
+  beforeEach(() => {
+    file('locked.json', LOCKED);
+    file('defaults.json', DEFAULTS);
+  });
+
+  test('as JSON, with an account on stderr: counts first', async () => {
+    const { exit, out, err } = await importProfile(['locked.json', 'defaults.json', '-o', 'json']);
+    expect({ exit, err }).toEqual({ exit: 0, err: REPORT });
+    expect(JSON.parse(out)).toEqual(PROFILE);
+  });
+
+  test('as YAML, which means the same and is valid', async () => {
+    const { exit, err } = await importProfile(['defaults.json', 'locked.json', '--out-file', 'team.yaml']);
+    expect(exit).toBe(0);
+    expect(err).toBe(`${REPORT}Wrote team.yaml. Check it with: rdctl validate team.yaml\n`);
+    expect(read('team.yaml')).toMatch(
+      /^# yaml-language-server: \$schema=.*\n# Written by `rdctl import-profile` from:\n# {3}defaults\.json\n/,
+    );
+    expect(await rdctl(['validate', 'team.yaml'], { cwd, env: {} })).toMatchObject({ exit: 0 });
+    const exported = (part: string) =>
+      rdctl(['create-profile', '--output=json', '--input=team.yaml', `--part=${part}`], { cwd, env: {} });
+    const [locked, defaults] = [await exported('locked'), await exported('defaults')];
+    expect(JSON.parse(locked.out)).toEqual({
+      ...PROFILE.settings,
+      kubernetes: { enabled: false },
+    });
+    expect(JSON.parse(defaults.out)).toEqual({ version: 19, kubernetes: { port: 6444 } });
+  });
+
+  test('the report is complete, and says nothing of values', async () => {
+    const { exit } = await importProfile(['locked.json', 'defaults.json', '--report', 'r.json']);
+    expect(exit).toBe(0);
+    const report = JSON.parse(read('r.json'));
+    expect(report).toEqual({
+      kind: 'ImportReport',
+      formatVersion: 1,
+      sources: [
+        { source: 'locked.json', format: 'json', part: 'locked', version: 10 },
+        { source: 'defaults.json', format: 'json', part: 'defaults', version: 19 },
+      ],
+      counts: { kept: 4, changed: 3, lost: 2 },
+      kept: [
+        { part: 'locked', path: 'containerEngine.allowedImages.enabled' },
+        { part: 'locked', path: 'containerEngine.allowedImages.patterns' },
+        { part: 'locked', path: 'kubernetes.enabled' },
+        { part: 'defaults', path: 'kubernetes.port' },
+      ],
+      changed: expect.arrayContaining([
+        { part: 'locked', path: 'version', from: 'version', reason: 'migrated from 10 to 19' },
+      ]),
+      lost: [
+        { part: 'defaults', place: 'kubernetes.enabled', reason: 'the locked profile holds the setting' },
+        { part: 'defaults', place: 'imags', reason: 'it is no setting; did you mean images?' },
+      ],
+      warnings: [],
+    });
+  });
+
+  test('--strict writes the report and no profile', async () => {
+    const argv = ['locked.json', 'defaults.json', '--strict', '--report', 'r.json', '--out-file', 'team.yaml'];
+    const { exit, out, err } = await importProfile(argv);
+    expect({ exit, out }).toEqual({ exit: 3, out: '' });
+    expect(err).toContain('Error: 2 things are lost; nothing was written\n');
+    expect(existsSync(join(cwd, 'team.yaml'))).toBe(false);
+    expect(JSON.parse(read('r.json')).counts.lost).toBe(2);
+    expect(await importProfile(['locked.json', '--strict'])).toMatchObject({ exit: 0 });
+  });
+
+  test('--part takes one of them', async () => {
+    const { exit, out, err } = await importProfile(['locked.json', 'defaults.json', '--part=defaults', '-o=json']);
+    expect(exit).toBe(0);
+    expect(err).toContain('Warning: locked.json was left out because of --part defaults.\n');
+    expect(JSON.parse(out)).toMatchObject({ settings: { kubernetes: { enabled: true, port: 6444 } }, locked: {} });
+    expect(await importProfile(['locked.json', '--part', 'defaults'])).toMatchObject({
+      exit: 3,
+      err: expect.stringContaining(
+        'Error: there is no defaults profile in what was given\nlocked.json is the locked profile\n',
+      ),
+    });
+  });
+
+  test('a file is not replaced by mistake, and a directory is not made', async () => {
+    file('team.yaml', 'mine');
+    const refused = await importProfile(['locked.json', '--out-file', 'team.yaml']);
+    expect(refused).toMatchObject({ exit: 1, err: expect.stringContaining('exists already') });
+    expect(read('team.yaml')).toBe('"mine"');
+    expect(await importProfile(['locked.json', '--out-file', 'team.yaml', '--force'])).toMatchObject({ exit: 0 });
+    expect(read('team.yaml')).toContain('kind: Profile');
+    expect(await importProfile(['locked.json', '--out-file', 'none/team.yaml'])).toMatchObject({ exit: 1 });
+  });
+});
+
+describe('which part a file is', () => {
+  test('it counts as locked when nothing says, with a warning; --part says', async () => {
+    file('x.json', { version: 19, images: { showAll: true } });
+    const silent = await importProfile(['x.json', '-o', 'json']);
+    expect(silent.err).toContain('Warning: x.json does not say which part it is and counts as locked;');
+    expect(JSON.parse(silent.out).locked).toEqual({ images: { showAll: true } });
+    const said = await importProfile(['x.json', '-o', 'json', '--part', 'defaults']);
+    expect(said.err).toBe('1 kept, 0 changed, 0 lost\n');
+    expect(JSON.parse(said.out).locked).toEqual({});
+  });
+
+  test('two of a kind are refused', async () => {
+    file('locked.json', LOCKED);
+    file('my.locked.json', LOCKED);
+    expect(await importProfile(['locked.json', 'my.locked.json'])).toMatchObject({
+      exit: 3,
+      err: expect.stringContaining('there are two locked profiles: locked.json and my.locked.json'),
+    });
+  });
+
+  test('standard input and a pipe', async () => {
+    const stdin = JSON.stringify(LOCKED);
+    expect(await importProfile(['-', '-o', 'json'], { stdin })).toMatchObject({
+      exit: 0,
+      err: expect.stringContaining('<stdin> does not say which part it is'),
+    });
+    execFileSync('mkfifo', [join(cwd, 'locked.json')]);
+    const reading = importProfile(['locked.json', '-o', 'json']);
+    createWriteStream(join(cwd, 'locked.json')).end(stdin);
+    expect(await reading).toMatchObject({ exit: 0, err: expect.stringMatching(/^3 kept, /) });
+  });
+});
+
+describe('secrets', () => {
+  const proxy = { enabled: true, address: 'proxy.example.com', password: 'hunter2', username: 'u' };
+  const settings = { version: 19, experimental: { virtualMachine: { proxy } } };
+
+  test.each(['yaml', 'json'])('are in no output: %s', async (output) => {
+    file('locked.json', settings);
+    const argv = ['locked.json', '-o', output, '--report', 'r.json', '--verbose'];
+    const { exit, out, err } = await importProfile(argv);
+    expect(exit).toBe(0);
+    expect(out + err + read('r.json')).not.toContain('hunter2');
+    expect(out).toMatch(/"?fromEnv"?: "?PROXY_PASSWORD/);
+    expect(err).toContain('~ experimental.virtualMachine.proxy.password (locked): it is a secret');
+  });
+
+  test('not where they are of the wrong type either, nor is a reference followed', async () => {
+    file('locked.json', { ...settings, experimental: { virtualMachine: { proxy: { password: ['hunter2'] } } } });
+    const { err, out } = await importProfile(['locked.json']);
+    expect(out + err).not.toContain('hunter2');
+    expect(err).toContain('- experimental.virtualMachine.proxy.password');
+    const reference = { password: { fromEnv: 'SECRET' } };
+    file('locked.json', { ...settings, experimental: { virtualMachine: { proxy: reference } } });
+    const followed = await importProfile(['locked.json'], { env: { SECRET: 'hunter2' } });
+    expect(followed.err).toContain('- experimental.virtualMachine.proxy.password');
+    expect(followed.out).not.toContain('password');
+  });
+});
+
+describe('what is refused', () => {
+  test.each<[string, unknown, number, RegExp]>([
+    ['an empty file', Buffer.from(''), 3, /is of no deployment format/],
+    ['YAML', Buffer.from('version: 19\n'), 3, /is of no deployment format[\s\S]*rdctl validate/],
+    ['a profile document', PROFILE, 3, /is of no deployment format/],
+    ['a truncated list', Buffer.from('<plist><dict>'), 3, /<dict> is not closed/],
+    ['a newer version', { version: 20 }, 3, /20 is newer than 19/],
+    ['a version that is none', { version: 'x' }, 3, /version is not a settings version/],
+    ['16 MiB and one byte', Buffer.alloc(16 * 1024 * 1024 + 1, 0x20), 3, /at most 16 MiB are read/],
+  ])('%s', async (_, content, exit, message) => {
+    file('locked.json', content);
+    const outcome = await importProfile(['locked.json']);
+    expect(outcome).toMatchObject({ exit, out: '', err: expect.stringMatching(message) });
+  });
+
+  test('a directory', async () => {
+    mkdirSync(join(cwd, 'locked.json'));
+    expect(await importProfile(['locked.json'])).toMatchObject({
+      exit: 1,
+      err: expect.stringMatching(/it is a directory/),
+    });
+  });
+
+  test.each([
+    [[], 'no file was given'],
+    [['x', '--from-system'], 'cannot be given together'],
+    [['-', '-'], 'standard input can be read once'],
+    [['x', '--force'], '--force is about'],
+    [['x', '-o', 'xml'], 'not one of the allowed values'],
+  ])('%j', async (argv, message) => {
+    expect(await importProfile(argv)).toMatchObject({ exit: 1, out: '', err: expect.stringContaining(message) });
+  });
+});
+
+test('names from a file reach neither the terminal nor the text as anything but letters', async () => {
+  const name = 'a\u001b[2J\nkind: x\u202e';
+  file('locked.json', { version: 19, [name]: 1, diagnostics: { mutedChecks: { [name]: true } } });
+  const { out, err } = await importProfile(['locked.json']);
+  expect(err).toBe('1 kept, 0 changed, 1 lost\n  - a [2J kind: x  (locked): it is no setting\n');
+  expect(Array.from('\u001b\u202e').filter((sign) => out.includes(sign))).toEqual([]);
+  expect(await rdctl(['validate', '-'], { stdin: out, env: {} })).toMatchObject({ exit: 0 });
+});
+
+test('of many losses fifty are shown, and the report has all', async () => {
+  const many = Object.fromEntries(Array.from({ length: 3000 }, (_, index) => [`name${index}`, index]));
+  file('locked.json', { version: 19, ...many });
+  const { err } = await importProfile(['locked.json', '--report', 'r.json']);
+  expect(err.split('\n')).toHaveLength(53);
+  expect(err).toContain('  … and 2950 more; --report FILE has them all\n');
+  expect(JSON.parse(read('r.json')).lost).toHaveLength(3000);
+});
+
+describe('--from-system', () => {
+  const onSystem = (platform: 'linux' | 'darwin' | 'win32', policies: NonNullable<Io['policies']>, ...more: string[]) =>
+    importProfile(['--from-system', '-o', 'json', ...more], { platform, policies });
+
+  test('the files of Linux, and of macOS in either form', async () => {
+    file('locked.json', LOCKED);
+    file('defaults.json', DEFAULTS);
+    const programs = policyPrograms({ plutil: ['/nonexistent'], reg: ['/nonexistent'] });
+    const json = { format: 'json', locked: join(cwd, 'locked.json'), defaults: join(cwd, 'defaults.json') } as const;
+    const linux = await onSystem('linux', { places: [json], programs });
+    expect(JSON.parse(linux.out)).toEqual(PROFILE);
+    const golden = 'test/golden/profiles/import/values';
+    const plist = { format: 'plist', locked: `${golden}.binary.plist`, defaults: `${golden}.none` } as const;
+    const mac = await onSystem('darwin', { places: [{ ...plist, locked: join(cwd, 'none') }, plist], programs });
+    expect(JSON.parse(mac.out).settings.kubernetes).toEqual({ version: '1.30.2', port: 6443, enabled: false });
+    expect(mac.err).toContain('- numbers (locked): it is no setting');
+  });
+
+  test('the registry, by the program that prints it', async () => {
+    const key = 'HKLM\\SOFTWARE\\Policies\\Rancher Desktop';
+    const { programs, calls } = standIn({
+      [`query ${key} /s`]: { out: readFileSync('test/golden/policies/reg-query.txt', 'utf8') },
+    });
+    const { exit, out, err } = await onSystem('win32', { places: policyPlaces({}, 'win32', ''), programs });
+    expect(exit).toBe(0);
+    expect(calls()).toEqual([['query', key, '/s']]);
+    expect(JSON.parse(out)).toMatchObject({
+      settings: { images: { namespace: 'team' }, containerEngine: { name: 'moby' } },
+      locked: { containerEngine: { name: true } },
+    });
+    expect(err).toMatch(/~ version \(locked\): migrated from 10 to 19\n/);
+  });
+
+  test('a computer without one, with every place', async () => {
+    const { programs } = standIn({});
+    expect(await onSystem('win32', { places: policyPlaces({}, 'win32', ''), programs })).toMatchObject({
+      exit: 1,
+      err: expect.stringMatching(
+        /^Error: this computer has no deployment profile\nlooked at HKLM\\SOFTWARE\\Policies\\Rancher Desktop\n(?:looked at .*\n){3}/,
+      ),
+    });
+  });
+
+  test('one that cannot be read is not passed over', async () => {
+    mkdirSync(join(cwd, 'locked.json'));
+    file('defaults.json', DEFAULTS);
+    const place = { format: 'json', locked: join(cwd, 'locked.json'), defaults: join(cwd, 'defaults.json') } as const;
+    expect(await onSystem('linux', { places: [place], programs: policyPrograms() })).toMatchObject({
+      exit: 3,
+      err: expect.stringContaining('it is a directory'),
+    });
+  });
+});

@@ -1,0 +1,73 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { loadAnyFile } from '../../profiles/any-file.ts';
+import { importedProfile, profileDocument } from '../../profiles/import/imported-profile.ts';
+import { joinParts } from '../../profiles/import/join.ts';
+import { importedText } from '../../profiles/write.ts';
+import { jsonText } from '../../profiles/yaml-text.ts';
+import type { JsonObject } from '../../src/json.ts';
+import { anyText } from '../helpers/hostile-text.ts';
+
+function profileOf(locked: JsonObject, defaults: JsonObject) {
+  const part = (settings: JsonObject, which: 'locked' | 'defaults') => ({
+    part: which,
+    source: which,
+    settings: { version: 19, ...settings },
+    lost: [],
+    platform: 'linux' as const,
+  });
+  return importedProfile(joinParts([part(locked, 'locked'), part(defaults, 'defaults')]));
+}
+
+const textOf = ({ settings, locked }: ReturnType<typeof profileOf>, sources = ['x']) =>
+  importedText({ settings, locked, schema: 's', sources });
+
+async function read(text: string) {
+  const context = { cwd: '/', env: {}, platform: 'linux', arch: 'x64' } as const;
+  const { joined, findings } = await loadAnyFile('-', { ...context, readStdin: async () => Buffer.from(text) });
+  expect(findings).toEqual([]);
+  return joined;
+}
+
+test('YAML and JSON of an import mean what was imported, whatever is in the texts', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      anyText(),
+      anyText(),
+      fc.dictionary(anyText(), fc.boolean(), { maxKeys: 4 }),
+      async (locked, text, map) => {
+        const profile = profileOf(
+          { images: { namespace: locked }, diagnostics: { mutedChecks: map } },
+          { containers: { namespace: text } },
+        );
+        for (const written of [textOf(profile), jsonText(profileDocument(profile), 2)]) {
+          const back = await read(written);
+          expect(back.settings).toEqual(profile.settings);
+          expect(back.locked).toEqual(profile.locked);
+        }
+      },
+    ),
+    { numRuns: 120 },
+  );
+});
+
+test('a long value, a long key, and one of some hundred thousand signs that must be escaped', async () => {
+  const map = { ['k'.repeat(5000)]: true, ['"'.repeat(700)]: false };
+  const long = profileOf({ images: { namespace: 'é'.repeat(400_000) }, diagnostics: { mutedChecks: map } }, {});
+  expect((await read(textOf(long))).settings).toEqual(long.settings);
+  const escaped = profileOf({ images: { namespace: '\u0001\u2028'.repeat(80_000) } }, {});
+  expect((await read(textOf(escaped))).settings).toEqual(escaped.settings);
+});
+
+test('nothing locked is said, and everything locked too', async () => {
+  const settings = { images: { showAll: true } };
+  expect(textOf(profileOf({}, settings))).toContain('\nlocked: {}\n');
+  expect((await read(textOf(profileOf(settings, {})))).locked).toEqual(['images.showAll']);
+});
+
+test('the name of a source cannot end its comment', async () => {
+  const profile = profileOf({ images: { showAll: true } }, {});
+  const text = textOf(profile, ['a\nstate: started\r\u2028\u0085.reg']);
+  expect(text.split('\n')[2]).toBe('#   a state: started .reg');
+  expect((await read(text)).settings).toEqual(profile.settings);
+});
