@@ -9,7 +9,7 @@ import { flatSettings, registrySettings } from '../helpers/proof/expected.ts';
 import { readByHivex } from '../helpers/proof/hivex.ts';
 import { exported, FULL, goldens, LOCKED, RANDOM, randomProfiles, SEED } from '../helpers/proof/profiles.ts';
 import { whyNoIndependentPrograms } from '../helpers/proof/program.ts';
-import type { RegistryReading } from '../helpers/proof/registry.ts';
+import { productKeys, type RegistryReading } from '../helpers/proof/registry.ts';
 import { type WineRegistry, wineRegistry } from '../helpers/proof/wine.ts';
 
 describe.skipIf(whyNoIndependentPrograms() !== undefined)('registry files, read by hivexregedit and by wine', () => {
@@ -119,7 +119,8 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)('registry files, read 
       }
     });
 
-    test('UTF-8 is no encoding for letters outside of ASCII, and none for lists', async () => {
+    // Without a mark it takes a file for the code page of the computer, and bytes of lists for letters of it.
+    test('wine reads neither letters outside of ASCII nor lists from UTF-8', async () => {
       const key = 'HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies';
       const plain = { version: 19, application: { locale: 'abc' } };
       const utf8 = async (settings: JsonObject) =>
@@ -134,8 +135,3 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)('registry files, read 
     });
   });
 });
-
-/** Without the keys above that of the product. */
-function productKeys(keys: RegistryReading): RegistryReading {
-  return new Map([...keys].filter(([key]) => /\\Policies\\Rancher Desktop/.test(key)));
-}

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { PARTS } from '../../profiles/deployment/part.ts';
 import { plistImporter } from '../../profiles/import/plist.ts';
-import { isObject, type JsonObject } from '../../src/json.ts';
-import { type Flat, flatPlist, flatSettings } from '../helpers/proof/expected.ts';
+import type { JsonObject } from '../../src/json.ts';
+import { flatSettings } from '../helpers/proof/expected.ts';
 import {
   exported,
   FULL,
@@ -18,6 +18,7 @@ import {
 } from '../helpers/proof/profiles.ts';
 import { whyNoIndependentPrograms } from '../helpers/proof/program.ts';
 import { binaryPlists, type PlistValue, readJsons, readPlists } from '../helpers/proof/python.ts';
+import { flatJson, flatRead, payloadSettings } from '../helpers/proof/readings.ts';
 import { againstPlistRules } from '../helpers/proof/xmllint.ts';
 
 describe.skipIf(whyNoIndependentPrograms() !== undefined)(
@@ -64,13 +65,12 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)(
       test(`every setting and ${RANDOM} random profiles with any texts, seed ${SEED}`, async () => {
         const profiles = [FULL, ...randomProfiles('json')];
         const texts = await Promise.all(profiles.map((profile) => exported('json', profile)));
-        const read = readJsons(written(texts, '.json')).map((each) => ('value' in each ? flatJson(each.value) : each));
+        const read = readJsons(written(texts, '.json')).map(flatJson);
         expect(read).toEqual(profiles.map((profile) => flatSettings(profile)));
       });
 
       test('the golden files', () => {
-        const [read] = readJsons([join(GOLDEN, 'full.json')]);
-        expect(read && 'value' in read ? flatJson(read.value) : read).toEqual(flatSettings(FULL));
+        expect(readJsons([join(GOLDEN, 'full.json')]).map(flatJson)).toEqual([flatSettings(FULL)]);
       });
     });
 
@@ -116,8 +116,8 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)(
           ['"version"', '"version": 18, "version"'],
         ] as const) {
           expect(right).toContain(sign);
-          const [read] = readJsons(written([right.replace(sign, broken)], '.json'));
-          expect(read && 'value' in read ? flatJson(read.value) : read).not.toEqual(flatSettings(profile));
+          const broke = written([right.replace(sign, broken)], '.json');
+          expect(readJsons(broke).map(flatJson)).not.toEqual([flatSettings(profile)]);
         }
       });
     });
@@ -133,37 +133,3 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)(
     });
   },
 );
-
-/** The settings in a configuration profile: forced preferences of one domain. */
-function payloadSettings(value: PlistValue): PlistValue {
-  const payloads = member(value, 'PayloadContent');
-  const [payload, ...others] = payloads[0] === 'array' ? payloads[1] : [];
-  if (!payload || others.length > 0) throw new Error('not one payload');
-  const domains = member(payload, 'PayloadContent');
-  const [[domain, managed] = [], ...more] = domains[0] === 'dict' ? domains[1] : [];
-  if (!managed || more.length > 0 || !/^io\.rancherdesktop\.profile\.(?:locked|defaults)$/.test(domain ?? '')) {
-    throw new Error('not one domain of the application');
-  }
-  const forced = member(managed, 'Forced');
-  const [only, ...rest] = forced[0] === 'array' ? forced[1] : [];
-  if (!only || rest.length > 0) throw new Error('not one set of forced preferences');
-  return member(only, 'mcx_preference_settings');
-}
-
-function member(value: PlistValue, name: string): PlistValue {
-  const found = value[0] === 'dict' ? value[1].find(([key]) => key === name)?.[1] : undefined;
-  if (!found) throw new Error(`no ${name}`);
-  return found;
-}
-
-function flatRead(
-  read: { value: PlistValue } | { error: string },
-  settingsIn: (value: PlistValue) => PlistValue,
-): Flat {
-  return 'value' in read ? flatPlist(settingsIn(read.value)) : new Map([['error', read.error]]);
-}
-
-function flatJson(value: unknown): Flat {
-  if (!isObject(value)) throw new Error('not an object');
-  return flatSettings(value);
-}

@@ -32,3 +32,8 @@ export function registryValue(type: number, data: Buffer): RegistryValue {
 export function hexBytes(digits: string): Buffer {
   return Buffer.from(digits.replaceAll(',', ''), 'hex');
 }
+
+/** Without the keys above that of the product. */
+export function productKeys(keys: RegistryReading): RegistryReading {
+  return new Map([...keys].filter(([key]) => /\\Policies\\Rancher Desktop/.test(key)));
+}
