@@ -32,7 +32,15 @@ export function checkText(
     const some = findings.filter(({ finding }) => finding.effect === effect);
     return some.length === 0 ? [] : [listText(HEADINGS[effect], some, cells, place, paint)];
   });
-  return `${[`${plainText(label)}: ${sentence(cells)}`, table(cells, paint), ...lists].join('\n\n')}\n`;
+  return `${[wrapped(plainText(`${label}: ${sentence(cells)}`), '').join('\n'), table(cells, paint), ...lists].join('\n\n')}\n`;
+}
+
+/** What both parts have in common is told once. */
+interface Told {
+  path: string;
+  parts: string[];
+  places: string[];
+  lines: string[];
 }
 
 function listText(
@@ -42,17 +50,28 @@ function listText(
   place: (names: readonly string[]) => string | undefined,
   paint: Style,
 ): string {
-  const lines = findings.slice(0, MOST_SHOWN).flatMap((each) => {
+  const told = new Map<string, Told>();
+  for (const each of findings) {
     const { part, path, names, reason, suggestion } = each.finding;
+    const where = whereText(each, cells);
+    const one = told.get(`${path}\n${reason}\n${where}`);
+    if (!one && told.size === MOST_SHOWN) continue;
     const at = place(names);
+    const places = at === undefined ? [] : [plainText(at)];
+    if (one) {
+      one.parts.push(part);
+      one.places.push(...places.filter((text) => !one.places.includes(text)));
+      continue;
+    }
     const meant = suggestion === undefined ? '' : `; did you mean ${suggestion}?`;
-    return [
-      `  ${paint.bold(plainText(path))} (${part}${at === undefined ? '' : `, ${plainText(at)}`})`,
-      ...wrapped(`${plainText(reason)}${meant}`),
-      ...wrapped(whereText(each, cells)).map((line) => paint.dim(line)),
-    ];
-  });
-  const more = findings.length - MOST_SHOWN;
+    const lines = [...wrapped(plainText(`${reason}${meant}`)), ...wrapped(where).map((line) => paint.dim(line))];
+    told.set(`${path}\n${reason}\n${where}`, { path: plainText(path), parts: [part], places, lines });
+  }
+  const lines = [...told.values()].flatMap(({ path, parts, places, lines: below }) => [
+    `  ${paint.bold(path)} (${[parts.join(' and '), ...places].join(', ')})`,
+    ...below,
+  ]);
+  const more = findings.length - [...told.values()].reduce((sum, { parts }) => sum + parts.length, 0);
   return [paint.bold(heading), ...lines, ...(more > 0 ? [`  … and ${more} more (-o json has all)`] : [])].join('\n');
 }
 
@@ -106,16 +125,16 @@ function same(text: string): string {
   return text;
 }
 
-/** Indented lines; a word that is longer than a line stays whole. */
-function wrapped(text: string): string[] {
+/** Lines that a narrow terminal holds; a word that is longer than a line stays whole. */
+function wrapped(text: string, indent = '      '): string[] {
   const lines: string[] = [];
   let line = '';
   for (const word of text.split(' ')) {
-    if (line !== '' && line.length + word.length + 1 > WIDTH - 6) {
+    if (line !== '' && line.length + word.length + 1 > WIDTH - indent.length) {
       lines.push(line);
       line = '';
     }
     line = line === '' ? word : `${line} ${word}`;
   }
-  return [...lines, line].map((each) => `      ${each}`);
+  return [...lines, line].map((each) => `${indent}${each}`);
 }

@@ -1,0 +1,264 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { profileCheck } from '../../cli/commands/profile/check.ts';
+import { commandHelp } from '../../cli/help.ts';
+import { rdctl, type Stage } from '../helpers/cli.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const check = (args: readonly string[], stage: Stage = {}) => rdctl(['profile', 'check', ...args], stage);
+
+function fileWith(name: string, content: string | object | Buffer): { cwd: string; name: string } {
+  const cwd = temporaryDirectory();
+  const data = typeof content === 'string' || Buffer.isBuffer(content) ? content : JSON.stringify(content);
+  writeFileSync(join(cwd, name), data);
+  return { cwd, name };
+}
+
+async function reportOf(name: string, content: string | object | Buffer, ...flags: string[]) {
+  const file = fileWith(name, content);
+  const { exit, out, err } = await check([file.name, '-o', 'json', ...flags], { cwd: file.cwd });
+  return { exit, err, report: JSON.parse(out) };
+}
+
+test('the help', async () => {
+  const help = commandHelp(profileCheck, 'linux');
+  expect(help.split('\n').filter((line) => line.length > 80)).toEqual([]);
+  await expect(help).toMatchFileSnapshot('../golden/help/profile-check.txt');
+});
+
+const TEAM = `apiVersion: rdctl/v1
+kind: Profile
+settings:
+  version: 16
+  kubernetes: { version: v1.30.2, enabled: true }
+  virtualMachine: { memoryInGB: 8 }
+  experimental: { virtualMachine: { diskSize: 200GiB } }
+locked:
+  kubernetes: true
+`;
+
+describe('for people', () => {
+  test('a sentence, the table and each finding once', async () => {
+    const { cwd, name } = fileWith('team.yaml', TEAM);
+    const { exit, out, err } = await check([name], { cwd });
+    expect({ exit, err }).toEqual({ exit: 3, err: '' });
+    expect(out.split('\n').filter((line) => line.length > 80)).toEqual([]);
+    await expect(out).toMatchFileSnapshot('../golden/profile-check/team.txt');
+  });
+
+  test('one that everybody accepts needs no list', async () => {
+    const { cwd, name } = fileWith('locked.json', {
+      version: 6,
+      kubernetes: { enabled: false },
+      experimental: { containerEngine: {} },
+    });
+    const { exit, out } = await check([name, '--release', '1.8', '--platform', 'linux'], { cwd });
+    expect({ exit, out }).toEqual({
+      exit: 0,
+      out: `locked.json: Accepted by 1.8 on Linux.
+
+  Release  Settings  Linux
+  1.8      6         ✓ accepted
+`,
+    });
+  });
+
+  test('every file has its own table, and one that cannot be read as settings does not hide the others', async () => {
+    const cwd = temporaryDirectory();
+    writeFileSync(join(cwd, 'bad.yaml'), 'a: [');
+    writeFileSync(join(cwd, 'locked.json'), '{"version":19}');
+    const { exit, out } = await check(['bad.yaml', 'locked.json', '--release=1.24'], { cwd });
+    expect(exit).toBe(3);
+    expect(out).toMatch(/^bad\.yaml: not checked: bad\.yaml:1:\d+: .*\n/);
+    expect(out).toContain('\nlocked.json: Accepted by 1.24 on macOS, Linux and Windows.\n');
+  });
+
+  test('names from a file cannot act on a terminal, and a thousand of them are not listed', async () => {
+    const many = Object.fromEntries(Array.from({ length: 1000 }, (_, index) => [`\u001b[31mname${index}`, 1]));
+    const { cwd, name } = fileWith('locked.json', { version: 19, ...many });
+    const { exit, out } = await check([name, '--release=1.24'], { cwd });
+    expect(exit).toBe(0);
+    expect(out).not.toContain('\u001b');
+    expect(out).toContain('Accepted in part by 1.24 on macOS, Linux and Windows, where 1000\nsettings are ignored.');
+    expect(out).toContain('… and 950 more (-o json has all)');
+    expect(out.split('\n').length).toBeLessThan(250);
+  });
+});
+
+describe('the exit code', () => {
+  const PARTLY = { version: 19, nothing: true };
+
+  test.each([
+    [{ version: 19 }, ['--release=1.24'], 0],
+    [{ version: 19 }, [], 3],
+    [PARTLY, ['--release=v1.24.0'], 0],
+    [PARTLY, ['--release=1.24', '--strict'], 3],
+    [{ version: 16, containerEngine: {} }, ['--release=1.24', '--strict', '--part=defaults'], 0],
+    [{ version: 19, virtualMachine: { memoryInGB: 4 } }, ['--release=1.24', '--platform=macos', '--platform=linux'], 0],
+    [{ version: 19, virtualMachine: { memoryInGB: 4 } }, ['--release=1.24', '--platform=windows'], 3],
+  ])('%j with %j is %i', async (settings, flags, expected) => {
+    const { cwd, name } = fileWith('locked.json', settings);
+    expect((await check([name, ...flags], { cwd })).exit).toBe(expected);
+    const json = await check([name, ...flags, '-o', 'json'], { cwd });
+    expect(json.exit).toBe(expected);
+    expect(JSON.parse(json.out).accepted).toBe(expected === 0);
+  });
+
+  test.each([
+    [[], 'no file was given'],
+    [['-', '-'], 'standard input can be read once'],
+    [['x', '--release=1.7'], '--release "1.7": known are 1.8 to 1.24'],
+    [['x', '--release=newest'], '--release "newest": known are 1.8 to 1.24'],
+    [['x', '--platform=beos'], '--platform "beos": known are macos, linux, windows'],
+    [['x', '--part=both'], 'value "both" is not one of the allowed values: [locked defaults]'],
+  ])('%j is a mistake of usage', async (args, message) => {
+    const { exit, out, err } = await check(args, { cwd: temporaryDirectory() });
+    expect({ exit, out }).toEqual({ exit: 1, out: '' });
+    expect(err).toContain(message);
+  });
+
+  test('a file that is not there is told as such', async () => {
+    const { exit, err } = await check(['missing.yaml'], { cwd: temporaryDirectory() });
+    expect(exit).toBe(1);
+    expect(err).toMatch(/^Error: missing\.yaml could not be read: there is no such file\n/);
+  });
+});
+
+describe('what is checked', () => {
+  test('a profile as its two parts, with the place of each setting', async () => {
+    const { report, exit } = await reportOf('team.yaml', TEAM, '--release=1.24');
+    expect(exit).toBe(3);
+    expect(report).toEqual({
+      kind: 'ProfileCheck',
+      formatVersion: 1,
+      accepted: false,
+      files: [
+        {
+          file: 'team.yaml',
+          format: 'yaml',
+          parts: [
+            { part: 'locked', version: 16 },
+            { part: 'defaults', version: 16 },
+          ],
+          cells: ['macos', 'linux', 'windows'].map((platform) => ({
+            release: '1.24',
+            settingsVersion: 19,
+            platform,
+            verdict: 'rejected',
+          })),
+          findings: [
+            {
+              part: 'locked',
+              path: 'kubernetes.version',
+              place: 'team.yaml:5:17',
+              effect: 'refused',
+              reason: 'a locked version in another spelling than 1.30.2 ends the start of the cluster',
+              where: ['macos', 'linux', 'windows'].map((platform) => ({ platform, releases: ['1.24'] })),
+            },
+            {
+              part: 'defaults',
+              path: 'virtualMachine.memoryInGB',
+              place: 'team.yaml:6:21',
+              effect: 'refused',
+              reason: 'macOS and Linux only; nothing but 2 passes elsewhere',
+              where: [{ platform: 'windows', releases: ['1.24'] }],
+            },
+            {
+              part: 'defaults',
+              path: 'experimental.virtualMachine.diskSize',
+              place: 'team.yaml:7:37',
+              effect: 'refused',
+              reason: 'macOS and Linux only; nothing but "100GiB" passes elsewhere',
+              where: [{ platform: 'windows', releases: ['1.24'] }],
+            },
+            {
+              part: 'defaults',
+              path: 'containerEngine.mobyStorageDriver',
+              effect: 'changed',
+              reason: 'it becomes "auto" with a profile of version 16 or lower that does not set it',
+              where: ['macos', 'linux', 'windows'].map((platform) => ({ platform, releases: ['1.24'] })),
+            },
+          ],
+          notices: [],
+        },
+      ],
+    });
+  });
+
+  test('bare settings as the locked part, unless something says otherwise', async () => {
+    const settings = { version: 19, kubernetes: { version: 'v1.30.2' } };
+    const bare = await reportOf('team.json', settings);
+    expect(bare.report.files[0].parts).toEqual([{ part: 'locked', version: 19 }]);
+    expect(bare.err).toContain('Notice: team.json does not say which of the two deployment profiles it is');
+    const flagged = await reportOf('team.json', settings, '--part=defaults');
+    expect(flagged.report.files[0].parts).toEqual([{ part: 'defaults', version: 19 }]);
+    expect(flagged.err).toBe('');
+    const named = await reportOf('defaults.json', settings, '--release=1.24');
+    expect(named.report.files[0].parts).toEqual([{ part: 'defaults', version: 19 }]);
+    expect(named.exit).toBe(0);
+  });
+
+  test('a reference to a secret is in no deployment profile, and needs no variable here', async () => {
+    const proxy = { enabled: true, password: { fromEnv: 'NOT_SET' } };
+    const settings = { version: 19, experimental: { virtualMachine: { proxy } } };
+    const { report } = await reportOf('locked.json', settings, '--release=1.24', '--platform=windows');
+    expect(report.files[0].findings).toEqual([]);
+  });
+
+  test('standard input', async () => {
+    const { exit, out } = await check(['-', '--release=1.24'], { stdin: 'version: 19\n' });
+    expect(exit).toBe(0);
+    expect(out).toMatch(/^<stdin>: Accepted by 1\.24 /);
+  });
+
+  test('a registry file with values of the wrong type is refused, with a key of nobody it is not taken whole', async () => {
+    const text = [
+      'Windows Registry Editor Version 5.00',
+      '[HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies\\Rancher Desktop\\Locked]',
+      '"version"=dword:13',
+      '"colour"="red"',
+      '[HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies\\Rancher Desktop\\Locked\\kubernetes]',
+      '"port"="6443"',
+    ];
+    const { exit, report } = await reportOf('policies.reg', text.join('\r\n'), '--release=1.24', '--platform=windows');
+    expect(exit).toBe(3);
+    const [file] = report.files;
+    expect(file.format).toBe('reg');
+    expect(file.parts).toEqual([{ part: 'locked', version: 19 }]);
+    expect(file.findings.map((finding: { effect: string; path: string }) => [finding.effect, finding.path])).toEqual([
+      ['refused', expect.stringMatching(/kubernetes: port$/)],
+      ['ignored', expect.stringMatching(/Locked: colour$/)],
+    ]);
+  });
+
+  test.each([
+    ['examples/policies/locked.json', 'macos', 0],
+    ['examples/policies/locked.json', 'windows', 0],
+    ['examples/policies/defaults.json', 'linux', 0],
+    ['examples/policies/defaults.json', 'windows', 3],
+    ['examples/policies/io.rancherdesktop.profile.locked.plist', 'macos', 0],
+    ['examples/policies/io.rancherdesktop.profile.defaults.plist', 'macos', 0],
+    ['examples/policies/policies.reg', 'windows', 0],
+    ['examples/moby.yaml', 'linux', 0],
+  ])('%s on %s', async (file, platform, expected) => {
+    const { exit, err } = await check([file, '--release=1.24', `--platform=${platform}`, '--strict']);
+    expect({ exit, err }).toEqual({ exit: expected, err: '' });
+  });
+
+  test('a profile with mistakes is not taken apart', async () => {
+    const { exit, report } = await reportOf('team.yaml', TEAM.replace('memoryInGB', 'memoryInGb'));
+    expect(exit).toBe(3);
+    expect(report.files[0].problem.details).toEqual([
+      expect.stringMatching(/^team\.yaml:6:21: unknown setting "virtualMachine\.memoryInGb"/),
+    ]);
+  });
+});
+
+test('a shell is offered releases, systems and files', async () => {
+  const offered = async (...words: string[]) => (await rdctl(['__completeNoDesc', 'profile', 'check', ...words])).out;
+  expect(await offered('--release', '1.2')).toBe('1.20\n1.21\n1.22\n1.23\n1.24\n:4\n');
+  expect(await offered('--platform', '')).toBe('macos\nlinux\nwindows\n:4\n');
+  expect(await offered('--part', 'l')).toBe('locked\n:4\n');
+  expect(await offered('')).toBe(':0\n');
+});
