@@ -29,7 +29,6 @@ const PACKAGES: Readonly<Record<string, string>> = {
   python3: 'python3',
   xmllint: 'libxml2-utils',
   hivexregedit: 'libwin-hivex-perl',
-  hivexsh: 'libhivex-bin',
   wine: 'wine',
   wineserver: 'wine',
 };
