@@ -1,3 +1,4 @@
+import type { Stats } from 'node:fs';
 import { dirname } from 'node:path';
 import { RdError } from '../src/errors.ts';
 
@@ -24,9 +25,9 @@ export async function writeOutFile(path: string, data: string | Uint8Array, opti
   if (found && !replace) {
     throw new RdError('ERR_IO', `${path} exists already`, { advice: 'Choose another name, or add --force.' });
   }
+  const reached = found && (await reachedBy(path));
   try {
-    const target = found ? await realpath(path).catch((cause) => Promise.reject(linkError(path, cause))) : path;
-    if (found && !(await lstat(target)).isFile()) return await writeFile(target, data);
+    if (reached && !reached.isFile()) return await writeFile(path, data);
     const operations = {
       ...fileOperations,
       mkdir: async () => undefined,
@@ -35,22 +36,26 @@ export async function writeOutFile(path: string, data: string | Uint8Array, opti
         if (exact) await chmod(temporary, bits);
       },
     };
-    await writeFileAtomic(target, data, { mode, operations });
+    await writeFileAtomic(found ? await realpath(path) : path, data, { mode, operations });
   } catch (cause) {
     throw await outFileError(path, cause);
   }
 }
 
-/** What is there and leads nowhere is a link. */
-function linkError(path: string, cause: unknown): RdError {
-  const advice = 'Remove the link, or choose another path.';
-  return new RdError('ERR_IO', `could not write ${path}: it is a link that leads nowhere`, { cause, advice });
+/** What stands at the path or is linked from there. */
+async function reachedBy(path: string): Promise<Stats> {
+  const { stat } = await import('node:fs/promises');
+  return stat(path).catch((cause: unknown) => {
+    throw new RdError('ERR_IO', `could not write ${path}: it is a link that leads nowhere`, {
+      cause,
+      advice: 'Remove the link, or choose another path.',
+    });
+  });
 }
 
 /** The advice of the storage is about directories of our own. */
 async function outFileError(path: string, failure: unknown): Promise<RdError> {
   const { ioError, systemCode } = await import('../src/storage/io-error.ts');
-  if (failure instanceof RdError && failure.message.includes('link')) return failure;
   const { message, cause, advice } = ioError('write', path, failure);
   const code = systemCode(cause);
   if (code === 'ENOENT') {

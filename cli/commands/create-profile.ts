@@ -102,11 +102,12 @@ async function writeTemplates(directory: string, io: Io): Promise<number> {
   return 0;
 }
 
-/** A directory that others may read. Those above it must be there: their absence is a mistake in the name. */
+/** A directory that others may read, as they may the files in it. Those above it must be there: their absence is a mistake in the name. */
 async function makeOneDirectory(path: string): Promise<void> {
-  const { mkdir, stat } = await import('node:fs/promises');
+  const { chmod, mkdir, stat } = await import('node:fs/promises');
   try {
-    await mkdir(path, { mode: 0o755 });
+    await mkdir(path);
+    await chmod(path, 0o755);
   } catch (cause) {
     if (
       await stat(path).then(

@@ -316,6 +316,12 @@ describe('files', () => {
     expect(readdirSync(cwd)).toEqual(['f']);
   });
 
+  test('to something that is no file, in place', async () => {
+    const { exit, err } = await write('/', '--output=json', '-b', '{}', '--out-file=/dev/null');
+    expect({ exit, err }).toEqual({ exit: 0, err: 'Wrote /dev/null.\n' });
+    expect(statSync('/dev/null').isCharacterDevice()).toBe(true);
+  });
+
   test('through a link, which stays', async () => {
     const cwd = temporaryDirectory();
     writeFileSync(join(cwd, 'f'), 'old');
@@ -348,8 +354,13 @@ describe('files', () => {
   ])('of %s in a directory, %s, have the name that is looked for', async (format, part, name) => {
     const cwd = temporaryDirectory();
     const flag = format === 'reg' ? '--type' : '--part';
-    const { exit, err } = await write(cwd, '--output', format, flag, part, '-b', '{}', '--out-dir', 'made');
-    expect({ exit, err }).toEqual({ exit: 0, err: `Wrote ${join(cwd, 'made', name)}.\n` });
+    const before = process.umask(0o077);
+    try {
+      const { exit, err } = await write(cwd, '--output', format, flag, part, '-b', '{}', '--out-dir', 'made');
+      expect({ exit, err }).toEqual({ exit: 0, err: `Wrote ${join(cwd, 'made', name)}.\n` });
+    } finally {
+      process.umask(before);
+    }
     expect(mode(join(cwd, 'made'))).toBe(0o755);
   });
 
