@@ -37,7 +37,7 @@ function notUnderstood(label: string, problems: readonly LineProblem[]): RdError
     {
       details: problems.length < MOST_PROBLEMS ? details : [...details, 'Lines after these were not looked at.'],
       advice:
-        'Correct the file, or export the key again with `reg export`; the registry editor would leave such lines out without a word.',
+        'Correct the file, or export the key again with `reg export`; the registry editor would leave such lines out, or change them, without a word.',
     },
   );
 }

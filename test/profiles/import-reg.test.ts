@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { registryProfiles } from '../../profiles/import/live-registry.ts';
 import { regImporter } from '../../profiles/import/reg.ts';
+import { systemParts } from '../../profiles/import/system.ts';
 import { RdError } from '../../src/errors.ts';
+import type { PolicyPrograms } from '../../src/policies/programs.ts';
 import { answering } from '../helpers/policy-programs.ts';
 
 const COMPUTER = 'HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies\\Rancher Desktop';
@@ -220,6 +221,8 @@ describe('refused', () => {
 });
 
 describe('the live registry', () => {
+  const registryProfiles = async (key: string, programs: PolicyPrograms) =>
+    (await systemParts({ places: [{ format: 'registry', key }], programs })).parts;
   const KEY = 'HKLM\\SOFTWARE\\Policies\\Rancher Desktop';
   const out = [
     `${COMPUTER}`,
@@ -240,6 +243,7 @@ describe('the live registry', () => {
       {
         part: 'locked',
         source: `${KEY}\\Locked`,
+        platform: 'win32',
         settings: { version: 19 },
         lost: [
           { place: `${KEY}\\Locked: what`, reason: 'it is no setting' },
