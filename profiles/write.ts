@@ -33,16 +33,14 @@ export function profileText({ settings, defaults, all, state, schema, origin }: 
     `  version: ${SCHEMA_VERSION}`,
   ];
   if (chosen.length === 0) lines.push('  # Everything is at its default. `rdctl init --all` writes every setting.');
-  lines.push(
-    ...sectionLines(chosen, (field, name, pad) => {
-      const value = leafAt(settings, field.path);
-      const described = commentLines(field.description, pad);
-      if (field.sensitive) return [...described, ...secretLines(field.path, pad)];
-      return value === undefined ? described : [...described, ...valueLines(name, value, pad)];
-    }),
-  );
-  lines.push('# started, stopped, or unmanaged to leave the backend as it is.', `state: ${state}`);
-  return `${dropEmptySections(lines).join('\n')}\n`;
+  const settingLines = sectionLines(chosen, (field, name, pad) => {
+    const value = leafAt(settings, field.path);
+    const described = commentLines(field.description, pad);
+    if (field.sensitive) return [...described, ...secretLines(field.path, pad)];
+    return value === undefined ? described : [...described, ...valueLines(name, value, pad)];
+  });
+  const power = ['# started, stopped, or unmanaged to leave the backend as it is.', `state: ${state}`];
+  return `${dropEmptySections([...lines, ...settingLines, ...power]).join('\n')}\n`;
 }
 
 /** The variable that a secret is read from where nobody says another one: `PROXY_PASSWORD`. */

@@ -18,7 +18,8 @@ export function sectionLines<T extends { path: string }>(
     const from = shared === -1 ? names.length : shared;
     for (const [depth, name] of names.entries()) if (depth >= from) lines.push(`${indent(depth)}${scalar(name)}:`);
     open = names;
-    lines.push(...leafLines(leaf, last, indent(names.length)));
+    // One by one: a map may have more entries than a call takes arguments.
+    for (const line of leafLines(leaf, last, indent(names.length))) lines.push(line);
   }
   return lines;
 }
