@@ -20,7 +20,7 @@ class NotUnderstood extends Error {}
 /**
  * The statements after the first line, as the registry editor takes them: a key in brackets up to the last one of its line, a
  * value with its name in quotation marks or `@`, a `;` before a comment at the begin of a line and after a value. Texts may go
- * over lines and keep them; bytes go on after a `\`. Every character is looked at twice at most.
+ * over lines and keep them; bytes go on after a `\`. No character is looked at more than a few times.
  */
 export function* statements(text: string, body: number, textOf: TextOfBytes): Generator<Statement> {
   const reader = new Reader(text, body, textOf);
