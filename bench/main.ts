@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { documents } from './documents.ts';
+import { fleet } from './fleet.ts';
 import type { Result } from './measure.ts';
 import { memory } from './memory.ts';
 import { planTime } from './plan-time.ts';
@@ -28,6 +29,7 @@ async function main(args: readonly string[]): Promise<void> {
   }
   note(await documents(rounds(20)));
   note(await planTime(rounds(40)));
+  note(await fleet(rounds(20)));
   note(await snapshot(rounds(10)));
   note(await memory(PROFILE, rounds(10)));
   if (args.includes('--json')) console.log(JSON.stringify(results, undefined, 2));

@@ -1,0 +1,127 @@
+import { build } from 'plist';
+import { stringify } from 'yaml';
+import { ALL, type CheckPart, checkProfile } from '../profiles/check/check.ts';
+import { deploymentTree } from '../profiles/deployment/tree.ts';
+import { EXPORTERS } from '../profiles/export/exporters.ts';
+import type { JsonObject } from '../src/json.ts';
+import { defaultSettings } from '../src/settings/defaults.ts';
+import { FIELDS } from '../src/settings/fields.gen.ts';
+import { leafAt, setLeaf } from '../src/settings/leaf-paths.ts';
+import { validate as ajvCheck } from '../src/settings/validators/settings-v16.gen.js';
+import { paired, type Result, result } from './measure.ts';
+
+/** Exports in one measurement: one alone is shorter than the clock is exact. */
+const EXPORTS = 200;
+const PROFILES = 1_000;
+
+/** Every setting at its default. */
+function everySetting(): JsonObject {
+  const settings: JsonObject = {};
+  const defaults = defaultSettings({ platform: 'linux', arch: 'x64' });
+  for (const { path } of FIELDS) setLeaf(settings, path, leafAt(defaults, path) ?? null);
+  return settings;
+}
+
+async function time(work: () => Promise<void> | void): Promise<number> {
+  const start = process.hrtime.bigint();
+  await work();
+  return Number(process.hrtime.bigint() - start) / 1e6;
+}
+
+/** A profile with every setting in each format, against the property list library writing the same settings. */
+async function exports(rounds: number): Promise<Result[]> {
+  const settings = everySetting();
+  const reference = () =>
+    time(() => {
+      for (let count = 0; count < EXPORTS; count += 1) build(settings);
+    });
+  const results: Result[] = [];
+  for (const [name, load] of Object.entries(EXPORTERS)) {
+    const exporter = await load();
+    const subject = () =>
+      time(async () => {
+        for (let count = 0; count < EXPORTS; count += 1) {
+          const tree = await deploymentTree(settings);
+          exporter.text(tree, { part: 'locked', hive: 'hklm' });
+        }
+      });
+    await subject();
+    await reference();
+    const figures = await paired(rounds, subject, reference);
+    results.push(
+      result({
+        name: `export: ${name}, every setting`,
+        compared: `${EXPORTS} exports / plist library writing the same settings as often`,
+        ...figures,
+        aim: { sign: '<=', value: 2 },
+        unit: 'ms',
+        rounds,
+      }),
+    );
+  }
+  return results;
+}
+
+/** The templates for Group Policy, which are made of the schema alone, against the YAML library writing the schema's facts. */
+async function templates(rounds: number): Promise<Result> {
+  const { admxFiles } = await import('../profiles/export/admx/files.ts');
+  const subject = () => time(() => void admxFiles());
+  const reference = () => time(() => void stringify(FIELDS));
+  await subject();
+  await reference();
+  const figures = await paired(rounds, subject, reference);
+  return result({
+    name: 'export: admx and adml',
+    compared: 'made from the schema / yaml library writing the facts of the settings',
+    ...figures,
+    aim: { sign: '<=', value: 1 },
+    unit: 'ms',
+    rounds,
+  });
+}
+
+/** Profiles of all versions, each with other settings. */
+function manyProfiles(): CheckPart[][] {
+  const defaults = everySetting();
+  const paths = FIELDS.map(({ path }) => path).filter((path) => path !== 'version');
+  return Array.from({ length: PROFILES }, (_, index) => {
+    const settings: JsonObject = { version: 6 + (index % 14) };
+    for (let count = 0; count < 12; count += 1) {
+      const path = paths[(index * 7 + count * 5) % paths.length];
+      if (path !== undefined) setLeaf(settings, path, leafAt(defaults, path) ?? null);
+    }
+    return [{ part: index % 2 === 0 ? 'locked' : 'defaults', settings }];
+  });
+}
+
+/** 1,000 profiles in all cells of the table, against a compiled schema looking at each profile once per cell. */
+async function check(rounds: number): Promise<Result> {
+  const profiles = manyProfiles();
+  const cells = ALL.releases.length * ALL.platforms.length;
+  const subject = () =>
+    time(() => {
+      for (const parts of profiles) {
+        if (checkProfile(parts, ALL).length !== cells) throw new Error('a cell is missing');
+      }
+    });
+  const reference = () =>
+    time(() => {
+      for (const [part] of profiles) for (let cell = 0; cell < cells; cell += 1) ajvCheck(part?.settings);
+    });
+  await subject();
+  await reference();
+  const figures = await paired(rounds, subject, reference);
+  return result({
+    name: `profile check: ${PROFILES} profiles in ${cells} cells`,
+    compared: 'all findings / compiled JSON schema, once per cell',
+    ...figures,
+    aim: { sign: '<=', value: 15 },
+    unit: 'ms',
+    rounds,
+  });
+}
+
+/** What administrators of many computers wait for. */
+export async function fleet(rounds: number): Promise<Result[]> {
+  return [...(await exports(rounds)), await templates(rounds), await check(rounds)];
+}
