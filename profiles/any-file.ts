@@ -15,7 +15,7 @@ import { type Part as DocumentPart, readPart } from './settings-part.ts';
 import { readSource, type Source } from './source.ts';
 
 /** One set of settings in a file: a deployment profile, or the settings of a document. */
-export interface AnyPart {
+interface AnyPart {
   /** Absent where nothing says which of the two it is: bare settings and profile documents. */
   part?: Part;
   /** File, and the place in it where it holds several. */

@@ -1,10 +1,10 @@
-import { execFileSync } from 'node:child_process';
 import { createWriteStream, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Io } from '../../cli/command.ts';
 import { policyPlaces } from '../../src/policies/places.ts';
 import { policyPrograms } from '../../src/policies/programs.ts';
+import { run } from '../../src/process/run.ts';
 import { rdctl, type Stage } from '../helpers/cli.ts';
 import { standIn } from '../helpers/policy-programs.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
@@ -170,7 +170,7 @@ describe('which part a file is', () => {
       exit: 0,
       err: expect.stringContaining('<stdin> does not say which part it is'),
     });
-    execFileSync('mkfifo', [join(cwd, 'locked.json')]);
+    await run(['mkfifo', join(cwd, 'locked.json')]);
     const reading = importProfile(['locked.json', '-o', 'json']);
     createWriteStream(join(cwd, 'locked.json')).end(stdin);
     expect(await reading).toMatchObject({ exit: 0, err: expect.stringMatching(/^3 kept, /) });
