@@ -86,8 +86,12 @@ async function deploymentFile(
   const parts = (await read(bytes, label)).map((each) => named(each, part));
   const { joinParts } = await import('./import/join.ts');
   const { settings, locked, findings, fidelity, warnings } = joinParts(parts.map((each) => ({ ...each, platform })));
-  const { formatFinding } = await import('../src/settings/finding.ts');
-  const lost = fidelity.flatMap((entry) => (entry.outcome === 'lost' ? [`${entry.place}: ${entry.reason}`] : []));
+  const { formatFindings } = await import('../src/settings/finding.ts');
+  const lost = fidelity.flatMap((entry) =>
+    entry.outcome === 'lost'
+      ? [{ file: label, pointer: '', message: `left out: ${entry.place}: ${entry.reason}` }]
+      : [],
+  );
   return {
     label,
     format: name,
@@ -95,11 +99,7 @@ async function deploymentFile(
     platform,
     parts,
     findings,
-    warnings: [
-      ...parts.flatMap(({ notes = [] }) => notes),
-      ...lost.map((line) => `${label}: left out: ${line}`),
-      ...warnings.map(formatFinding),
-    ],
+    warnings: [...parts.flatMap(({ notes = [] }) => notes), ...formatFindings(lost), ...formatFindings(warnings)],
     joined: { settings, locked },
   };
 }
