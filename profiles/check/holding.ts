@@ -5,7 +5,7 @@ import { xmlProblem } from '../export/xml-text.ts';
 import { ATLAS, type Place, type Section } from './atlas.ts';
 
 /** A value that the form in which a platform keeps profiles cannot hold. */
-export interface Unholdable {
+interface Unholdable {
   /** The setting or section that it belongs to. */
   place: Place | Section;
   names: readonly string[];

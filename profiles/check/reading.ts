@@ -61,7 +61,7 @@ function bySetting(entries: readonly Entry[]): ReadonlyMap<SettingPath, readonly
   return found;
 }
 
-export const NO_SETTING = 'no release has such a setting';
+const NO_SETTING = 'no release has such a setting';
 
 /**
  * As macOS and Linux read a file: names in their exact letter case, and the type of JSON that the default has; entries of maps

@@ -60,19 +60,33 @@ export function whereText({ where }: SpreadFinding, cells: readonly CheckCell[])
 }
 
 /** `macOS, Linux and Windows` */
-export function namesText(platforms: readonly Platform[]): string {
+function namesText(platforms: readonly Platform[]): string {
   const names = PLATFORMS.filter((platform) => platforms.includes(platform)).map((each) => PLATFORM_NAMES[each]);
   return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
 }
 
-/** `Accepted by 1.24 on macOS and Linux; refused on Windows because of 1 setting.` About the newest of the selected releases. */
+/**
+ * `Accepted by 1.24 on macOS and Linux; refused on Windows because of 1 setting; 1.8–1.19 refuse it.` About the newest of the
+ * selected releases, and those that take it nowhere.
+ */
 export function sentence(cells: readonly CheckCell[]): string {
   if (cells.every(({ verdict }) => verdict === 'accepted')) return `Accepted by ${allText(cells)}.`;
   const newest = cells.at(-1)?.release ?? '';
   const last = cells.filter(({ release }) => release === newest);
   const clauses = VERDICTS.flatMap((verdict) => clauseOf(verdict, last));
   const [first = '', ...rest] = clauses.map((clause, index) => (index === 0 ? clause(`by ${newest} `) : clause('')));
-  return `${first.charAt(0).toUpperCase()}${first.slice(1)}${rest.map((clause) => `; ${clause}`).join('')}.`;
+  const others = last.every(({ verdict }) => verdict === 'rejected') ? [] : refusing(cells);
+  const all = [
+    ...rest,
+    ...(others.length === 0 ? [] : [`${rangesText(others)} refuse${others.length === 1 ? 's' : ''} it`]),
+  ];
+  return `${first.charAt(0).toUpperCase()}${first.slice(1)}${all.map((clause) => `; ${clause}`).join('')}.`;
+}
+
+/** Releases that refuse the profile on every platform. */
+function refusing(cells: readonly CheckCell[]): string[] {
+  const taken = new Set(cells.filter(({ verdict }) => verdict !== 'rejected').map(({ release }) => release));
+  return [...new Set(cells.map(({ release }) => release))].filter((release) => !taken.has(release));
 }
 
 const VERDICTS: readonly Verdict[] = ['accepted', 'partly', 'rejected'];
