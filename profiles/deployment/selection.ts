@@ -52,7 +52,9 @@ export async function selectSettings(input: DeploymentInput, selection: Selectio
   await checkChoice(input, selection);
   const warnings = [...input.warnings];
   const chosen = input.settings.filter(chooser(input, selection));
-  const offered = inForce ? publicSettings(chosen, only) : { settings: chosen, warnings: [] };
+  const offered = inForce
+    ? publicSettings(chosen, only, selection.platform)
+    : { settings: chosen, warnings: [], notes: [] };
   warnings.push(...offered.warnings);
   const written = offered.settings.filter((setting) => {
     const lost = whyNotWritten(setting, selection);
@@ -66,7 +68,12 @@ export async function selectSettings(input: DeploymentInput, selection: Selectio
   const narrowed = only.length + except.length > 0 || selection.changedOnly || input.locked !== undefined;
   if (narrowed && Object.keys(result).length === 1) warnings.push('nothing is left beside the version.');
   warnings.push(...(await refusals(input, settings, selection.platform)));
-  return { settings: result, warnings, notes: [...input.notes, ...frozen(written, result, input.version)], secret };
+  return {
+    settings: result,
+    warnings,
+    notes: [...input.notes, ...offered.notes, ...frozen(written, result, input.version)],
+    secret,
+  };
 }
 
 const PLAIN_SECRET =

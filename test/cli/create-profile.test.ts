@@ -404,28 +404,45 @@ describe('of the settings in force', () => {
   const proxy = (password: string) => ({ experimental: { virtualMachine: { proxy: { password, port: 3128 } } } });
 
   test('the proxy password is left out', async () => {
-    for (const output of ['reg', 'plist']) {
-      const { exit, out, err } = await from({ version: 19, kubernetes: {}, ...proxy('hush') }, output);
-      expect(exit).toBe(0);
-      expect(out).toContain('port');
-      expect(out).not.toMatch(/hush|password/);
-      expect(err).toBe(
-        'Warning: experimental.virtualMachine.proxy.password is a secret and was left out; give it with --input or --body to write it.\n',
-      );
-      expect((await from({ version: 19, kubernetes: {}, ...proxy('') }, output)).err).toBe('');
-    }
+    const { exit, out, err } = await from({ version: 19, kubernetes: {}, ...proxy('hush') }, 'reg');
+    expect(exit).toBe(0);
+    expect(out).toContain('port');
+    expect(out).not.toMatch(/hush|password/);
+    expect(err).toBe(
+      'Warning: experimental.virtualMachine.proxy.password is a secret and was left out; give it with --input or --body to write it.\n',
+    );
+    expect((await from({ version: 19, kubernetes: {}, ...proxy('') }, 'reg')).err).toBe('');
     const given = await create('--output=plist', '-b', JSON.stringify(proxy('hush')));
     expect(given.out).toContain('<string>hush</string>');
   });
 
   test('settings of an older application become those of the present version', async () => {
     const older = { version: 14, kubernetes: {}, experimental: { virtualMachine: { type: 'vz' } } };
-    const { out, err } = await from(older, 'reg');
+    const { out, err } = await from(older, 'plist');
+    expect(err).toBe('');
+    expect(out).toContain('<key>version</key>\n    <integer>19</integer>\n');
+    expect(out).toContain('<key>virtualMachine</key>\n    <dict>\n      <key>type</key>\n      <string>vz</string>\n');
+  });
+
+  test('what the other system does not have is left out, because the values would keep its application from starting', async () => {
+    const live = {
+      version: 19,
+      kubernetes: { enabled: false },
+      virtualMachine: { memoryInGB: 6, type: 'vz' },
+      ...proxy(''),
+    };
+    const { out, err } = await from(live, 'reg');
     expect(err).toBe(
-      'Warning: the application on Windows would refuse this profile: the settings in force: "virtualMachine.type" can be changed on macOS only (/experimental/virtualMachine/type)\n',
+      'Note: left out, because Windows does not have them: virtualMachine.memoryInGB, virtualMachine.type.\n',
     );
-    expect(out).toContain('"version"=dword:13\n');
-    expect(out).toContain('\\locked\\virtualMachine]\n"type"="vz"\n');
+    expect(out).not.toContain('memoryInGB');
+    expect(out).toContain('"enabled"=dword:0\n');
+    const mac = await from(live, 'plist');
+    expect(mac.err).toContain('Note: left out, because macOS does not have them: experimental.virtualMachine.proxy.');
+    expect(mac.out).toContain('<integer>6</integer>');
+    await using server = await scriptedServer(() => ({ body: JSON.stringify(live) }));
+    const asked = ['create-profile', '--from-settings', '--output=reg', '--only=virtualMachine.memoryInGB'];
+    expect((await rdctl(asked, { env: server.env })).out).toContain('"memoryInGB"=dword:6\n');
   });
 
   test('what describes this computer is left out', async () => {
