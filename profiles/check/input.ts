@@ -30,15 +30,15 @@ export interface CheckInput {
  */
 export async function checkInput(source: Source, part: Part | undefined): Promise<CheckInput> {
   const importer = await importerFor(source);
-  if (importer && importer.name !== 'json') return deploymentInput(source, importer, part);
+  if (importer) return deploymentInput(source, importer, part);
   const document = oversized(source) ?? parseDocument(source.bytes, source.label);
   const value = settingsOf(document);
   if ('apiVersion' in value || 'kind' in value || isObject(value.settings)) return profileInput(source, document);
   const { partOfName } = await import('../import/part-name.ts');
-  const known = part ?? partOfName(source.label);
+  const known = partOfName(source.label) ?? part;
   return {
     label: source.label,
-    format: importer ? 'json' : 'yaml',
+    format: 'yaml',
     parts: [{ part: known ?? 'locked', settings: await withoutSecretReferences(value) }],
     lost: [],
     notices: known ? [] : [assumed(source.label)],
@@ -46,20 +46,23 @@ export async function checkInput(source: Source, part: Part | undefined): Promis
   };
 }
 
-async function deploymentInput(
-  { bytes, label }: Source,
-  { name, read }: Importer,
-  part: Part | undefined,
-): Promise<CheckInput> {
+async function deploymentInput(source: Source, { name, read }: Importer, part: Part | undefined): Promise<CheckInput> {
+  const { bytes, label } = source;
   const parts = await read(bytes, label);
   const notices = parts.flatMap(({ notes = [] }) => notes);
   return {
     label,
     format: name,
-    parts: parts.map((each) => ({ part: each.part ?? part ?? 'locked', settings: each.settings })),
+    parts: await Promise.all(
+      parts.map(async (each) => ({
+        part: each.part ?? part ?? 'locked',
+        settings: await withoutSecretReferences(each.settings),
+      })),
+    ),
     lost: parts.flatMap(({ lost }) => lost),
     notices: parts.some((each) => (each.part ?? part) === undefined) ? [...notices, assumed(label)] : notices,
-    place: () => undefined,
+    // A file that is too long for a document is read all the same, without the places in it.
+    place: name === 'json' && !oversized(source) ? placeIn(parseDocument(bytes, label), '') : () => undefined,
   };
 }
 

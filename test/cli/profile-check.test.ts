@@ -206,6 +206,14 @@ describe('what is checked', () => {
     expect(report.files[0].findings).toEqual([]);
   });
 
+  test('a deployment file of Linux that is too long for a document is checked without places', async () => {
+    const settings = { version: 19, images: { namespace: 'n'.repeat(1024 * 1024) }, nothing: 1 };
+    const { exit, report } = await reportOf('locked.json', settings, '--release=1.24', '--platform=linux');
+    expect(exit).toBe(0);
+    const [finding] = report.files[0].findings;
+    expect([finding.path, finding.place]).toEqual(['nothing', undefined]);
+  });
+
   test('standard input', async () => {
     const { exit, out } = await check(['-', '--release=1.24'], { stdin: 'version: 19\n' });
     expect(exit).toBe(0);
