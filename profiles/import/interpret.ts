@@ -44,8 +44,15 @@ const UP_TO_THE_COMPUTER: readonly string[] = ['platform', 'conflict', 'kubernet
  * without version is read as one of the newest.
  */
 export function interpretPart({ source, settings, lost }: ImportedPart, part: Part, platform: Platform): Interpreted {
+  // The path of a registry key says by itself which profile it is in.
+  const named = platform === 'win32';
   const gone = lost.map(
-    ({ place, reason, outside }): Fidelity => ({ outcome: 'lost', ...(outside ? {} : { part }), place, reason }),
+    ({ place, reason, outside }): Fidelity => ({
+      outcome: 'lost',
+      ...(outside || named ? {} : { part }),
+      place,
+      reason,
+    }),
   );
   const version = versionFinding(settings, source);
   if (version && settings.version !== undefined) {

@@ -7,6 +7,7 @@ import {
   valueCount,
 } from '../../src/policies/registry-policy.ts';
 import { COMPATIBLE } from '../../src/product.ts';
+import { formatFinding } from '../../src/settings/finding.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { PARTS, type Part } from '../deployment/part.ts';
 import type { ImportedPart, Loss } from './importer.ts';
@@ -204,7 +205,10 @@ function joined(path: string, name: string): string {
 }
 
 function noProfile(label: string, lost: readonly Loss[]): RdError {
-  const listed = lost.slice(0, MOST_LISTED).map(({ place, reason }) => `${place}: ${reason}`);
+  const listed = lost
+    .slice(0, MOST_LISTED)
+    // Names come from the file, and must not reach the terminal as they are.
+    .map(({ place, reason }) => formatFinding({ pointer: '', message: `${place}: ${reason}` }));
   const more = lost.length - listed.length;
   return new RdError('ERR_PROFILE_INVALID', `${label} holds no deployment profile`, {
     details: more > 0 ? [...listed, `and ${more} more`] : listed,
