@@ -1,7 +1,7 @@
-import type { JsonObject, JsonValue } from '../../../json.ts';
 import { isObject } from '../../../json.ts';
 import { readIfThere, writeFileAtomic } from '../../../storage/atomic-file.ts';
 import type { MachineSpec } from '../../driver.ts';
+import { parseMachineSpec } from '../../machine-spec.ts';
 import type { Range } from './subnet.ts';
 import { formatRange, parseRange } from './subnet.ts';
 
@@ -34,37 +34,10 @@ export async function writeMachineRecord(file: string, record: MachineRecord): P
 }
 
 function parse(value: unknown): MachineRecord | undefined {
-  if (!isObject(value) || !isObject(value.spec) || !isObject(value.spec.mount)) return undefined;
+  if (!isObject(value)) return undefined;
   const { power, forwardingBoot } = value;
-  const pool = parseRange(text(value.pool));
-  if ((power !== 'on' && power !== 'off') || !pool) return undefined;
-  const spec = parseSpec(value.spec, value.spec.mount);
+  const spec = parseMachineSpec(value.spec);
+  const pool = typeof value.pool === 'string' ? parseRange(value.pool) : undefined;
+  if (!spec || (power !== 'on' && power !== 'off') || !pool) return undefined;
   return { power, pool, spec, ...(typeof forwardingBoot === 'string' ? { forwardingBoot } : {}) };
-}
-
-function parseSpec(spec: JsonObject, mount: JsonObject): MachineSpec {
-  return {
-    memoryGiB: number(spec.memoryGiB),
-    cpus: number(spec.cpus),
-    diskBytes: number(spec.diskBytes),
-    type: text(spec.type),
-    useRosetta: spec.useRosetta === true,
-    mount: {
-      type: text(mount.type),
-      securityModel: text(mount.securityModel),
-      protocolVersion: text(mount.protocolVersion),
-      msizeInKib: number(mount.msizeInKib),
-      cacheMode: text(mount.cacheMode),
-    },
-    sshPortForwarder: spec.sshPortForwarder === true,
-    adminAccess: spec.adminAccess === true,
-  };
-}
-
-function number(value: JsonValue | undefined): number {
-  return typeof value === 'number' ? value : 0;
-}
-
-function text(value: JsonValue | undefined): string {
-  return typeof value === 'string' ? value : '';
 }

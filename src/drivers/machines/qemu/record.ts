@@ -1,6 +1,7 @@
-import { isObject, type JsonObject, type JsonValue } from '../../../json.ts';
+import { isObject } from '../../../json.ts';
 import { readIfThere, writeFileAtomic } from '../../../storage/atomic-file.ts';
 import type { MachineSpec } from '../../driver.ts';
+import { parseMachineSpec } from '../../machine-spec.ts';
 import type { Accelerator } from './arguments.ts';
 
 /** What is known about a machine beside what QEMU and the guest say themselves. */
@@ -32,37 +33,12 @@ export async function writeQemuRecord(file: string, record: QemuRecord): Promise
 }
 
 function parsed(value: unknown): QemuRecord | undefined {
-  if (!isObject(value) || !isObject(value.spec) || !isObject(value.spec.mount)) return undefined;
-  const { power, image, sshPort, accelerator, booted, spec } = value;
+  if (!isObject(value)) return undefined;
+  const { power, image, sshPort, accelerator, booted } = value;
+  const spec = parseMachineSpec(value.spec);
+  if (!spec) return undefined;
   if (power !== 'on' && power !== 'off') return undefined;
   if (typeof image !== 'string' || typeof sshPort !== 'number') return undefined;
   if (accelerator !== 'kvm' && accelerator !== 'tcg') return undefined;
-  return { power, image, sshPort, accelerator, booted: booted === true, spec: specOf(spec, value.spec.mount) };
-}
-
-function specOf(spec: JsonObject, mount: JsonObject): MachineSpec {
-  return {
-    memoryGiB: number(spec.memoryGiB),
-    cpus: number(spec.cpus),
-    diskBytes: number(spec.diskBytes),
-    type: text(spec.type),
-    useRosetta: spec.useRosetta === true,
-    mount: {
-      type: text(mount.type),
-      securityModel: text(mount.securityModel),
-      protocolVersion: text(mount.protocolVersion),
-      msizeInKib: number(mount.msizeInKib),
-      cacheMode: text(mount.cacheMode),
-    },
-    sshPortForwarder: spec.sshPortForwarder === true,
-    adminAccess: spec.adminAccess === true,
-  };
-}
-
-function number(value: JsonValue | undefined): number {
-  return typeof value === 'number' ? value : 0;
-}
-
-function text(value: JsonValue | undefined): string {
-  return typeof value === 'string' ? value : '';
+  return { power, image, sshPort, accelerator, booted: booted === true, spec };
 }
