@@ -125,11 +125,14 @@ function judgeMigrated(check: PartCheck, before: Reading, { document, reading, w
   judge(check, reading, document, written);
 }
 
-/** What a migration takes away: it is in no document that is read afterwards. */
+/** What a migration takes away, or hides by putting a section in the place of another value: it is in nothing that is read afterwards. */
 function reportEnded(check: PartCheck, { entries }: Reading): void {
-  for (const { place, names } of entries) {
-    const ended = 'type' in place && !place.field && !isThere(place, check.system.index);
-    if (ended) report(check, 'ignored', names, absence(place, check.system, 'written'));
+  const { system } = check;
+  for (const { place, names, fault, value } of entries) {
+    const there = isThere(place, system.index);
+    if (!there && 'type' in place && !place.field) report(check, 'ignored', names, absence(place, system, 'written'));
+    const hidden = there && 'members' in place && fault && (value !== null || system.platform === 'linux');
+    if (hidden) report(check, fault.effect, names, fault.reason);
   }
 }
 

@@ -210,6 +210,21 @@ table('types', [
   [{ version: 19, diagnostics: { mutedChecks: ['x'] } }, '1.24', 'win32', ['refused diagnostics.mutedChecks']],
 ]);
 
+table('a value that a migration would put a section over', [
+  [
+    { version: 16, containerEngine: 5 },
+    '1.24',
+    'linux',
+    ['refused containerEngine', 'changed containerEngine.mobyStorageDriver'],
+  ],
+  [
+    { version: 16, containerEngine: 5 },
+    '1.24',
+    'win32',
+    ['refused containerEngine', 'changed containerEngine.mobyStorageDriver'],
+  ],
+]);
+
 table('null', [
   [{ version: 19, kubernetes: null }, '1.24', 'linux', ['ignored kubernetes']],
   [{ version: 19, kubernetes: null }, '1.24', 'darwin', ['refused kubernetes']],
