@@ -137,6 +137,12 @@ const TABLE: readonly Rule[] = [
     because: 'an engine runs inside a machine and knows nothing about which one',
   },
   {
+    module: 'src/drivers/clusters/',
+    may: ['src/drivers/clusters/', 'src/drivers/shell.ts', 'src/process/', 'src/storage/', 'src/settings/'],
+    types: ['src/drivers/driver.ts'],
+    because: 'a cluster runs on an engine inside a machine, and is handed both',
+  },
+  {
     module: 'src/drivers/',
     may: ['src/drivers/', 'src/settings/', 'src/process/'],
     because: 'the list of drivers knows them all',

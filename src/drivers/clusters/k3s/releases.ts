@@ -1,0 +1,160 @@
+import { RdError } from '../../../errors.ts';
+import { isObject } from '../../../json.ts';
+import { readIfThere, writeFileAtomic } from '../../../storage/atomic-file.ts';
+import { type Channels, readChannels } from './channels.ts';
+import { SHIPPED_CHANNELS, SHIPPED_RELEASES } from './shipped-releases.ts';
+import { smallText } from './small-text.ts';
+import { isSupported, type K3sVersion, newestFirst, OLDEST, parseK3s, plainVersion } from './version.ts';
+
+export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+
+export interface ReleasesInput {
+  /** Address of the channel list. */
+  url: string;
+  /** Where the list is kept between two services. */
+  cacheFile: string;
+  fetch: Fetch;
+  /** Milliseconds since 1970. */
+  now(): number;
+}
+
+/** What is known of releases now. */
+export interface KnownReleases {
+  /** Newest first; one for each version. */
+  releases: readonly K3sVersion[];
+  channels: Channels;
+  /** Whose word the channels are: `server` now, or within the last hour; `cache`: an earlier one; `shipped`: that of this program. */
+  source: 'server' | 'cache' | 'shipped';
+  /** Why the server was not heard. */
+  failure?: RdError;
+}
+
+/** The releases of k3s. */
+export interface Releases {
+  /** Never throws for a server that does not answer: then it says what it knows. `limitMs`: for the server. */
+  known(limitMs: number, signal: AbortSignal): Promise<KnownReleases>;
+  /**
+   * The release of a version (`1.33.6`: its newest build), of an exact release (`v1.33.6+k3s1`) or of a channel (`stable`, `1.33`).
+   * @throws RdError `ERR_DRIVER_TERMINAL` when there is none, with what there is.
+   */
+  find(wanted: string, limitMs: number, signal: AbortSignal): Promise<K3sVersion>;
+}
+
+const FRESH_MS = 60 * 60_000;
+const MOST_BYTES = 1024 * 1024;
+const CACHE_FORMAT = 1;
+
+interface Cached {
+  at: number;
+  url: string;
+  channels: Channels;
+  /** Every release that any list has named: none is ever taken back. */
+  releases: readonly string[];
+}
+
+export function k3sReleases({ url, cacheFile, fetch, now }: ReleasesInput): Releases {
+  async function known(limitMs: number, signal: AbortSignal): Promise<KnownReleases> {
+    const cached = await readCache(cacheFile, url);
+    const age = cached ? now() - cached.at : Number.POSITIVE_INFINITY;
+    // A clock that was set back makes an age that means nothing.
+    if (cached && age >= 0 && age < FRESH_MS) return view(cached.channels, cached.releases, 'server');
+    try {
+      const channels = await ask(limitMs, signal);
+      const releases = [...new Set([...channels.values(), ...(cached?.releases ?? [])])];
+      // A list that cannot be kept is asked for again; it serves all the same.
+      await writeFileAtomic(cacheFile, cacheText({ at: now(), url, channels, releases })).catch(() => undefined);
+      return view(channels, releases, 'server');
+    } catch (error) {
+      if (!(error instanceof RdError)) throw error;
+      const found = cached
+        ? view(cached.channels, cached.releases, 'cache')
+        : view(new Map(Object.entries(SHIPPED_CHANNELS)), [], 'shipped');
+      return { ...found, failure: error };
+    }
+  }
+
+  async function ask(limitMs: number, signal: AbortSignal): Promise<Channels> {
+    const text = await smallText({ url, fetch, limitMs, mostBytes: MOST_BYTES, signal });
+    const channels = readChannels(tryParse(text));
+    if (channels) return channels;
+    throw new RdError('ERR_CONNECTION', `${url} answered with something that is no list of channels of k3s`, {
+      advice: 'A network that wants a login answers like that; open the address in a browser.',
+    });
+  }
+
+  return {
+    known,
+    async find(wanted, limitMs, signal) {
+      const exact = parseK3s(wanted);
+      if (exact) return supported(exact);
+      const list = await known(limitMs, signal);
+      const found = byVersion(list, wanted) ?? byChannel(list, wanted);
+      if (found) return supported(found);
+      throw unknownVersion(wanted, list);
+    },
+  };
+}
+
+function view(channels: Channels, releases: readonly string[], source: KnownReleases['source']): KnownReleases {
+  const all = [...channels.values(), ...releases, ...SHIPPED_RELEASES].flatMap((text) => parseK3s(text) ?? []);
+  return { releases: newestFirst(all), channels, source };
+}
+
+function byVersion({ releases }: KnownReleases, wanted: string): K3sVersion | undefined {
+  const version = plainVersion(wanted);
+  return version === undefined ? undefined : releases.find((release) => release.version === version);
+}
+
+function byChannel({ releases, channels }: KnownReleases, wanted: string): K3sVersion | undefined {
+  const named = channels.get(wanted) ?? channels.get(`v${wanted}`);
+  if (named !== undefined) return parseK3s(named);
+  const minor = wanted.replace(/^v/, '');
+  return releases.find((release) => release.minor === minor);
+}
+
+function supported(release: K3sVersion): K3sVersion {
+  if (isSupported(release)) return release;
+  throw new RdError(
+    'ERR_DRIVER_TERMINAL',
+    `Kubernetes ${release.version} is older than ${OLDEST}, the oldest supported`,
+    {
+      advice: `Set kubernetes.version to ${OLDEST} or a later one.`,
+    },
+  );
+}
+
+function unknownVersion(wanted: string, { releases, channels, source, failure }: KnownReleases): RdError {
+  const some = releases.slice(0, 8).map(({ version }) => version);
+  const named = [...channels.keys()].filter((name) => !/^v?\d/.test(name));
+  const heard = source === 'server' ? '' : ' among those known here, and the list of releases could not be fetched';
+  return new RdError('ERR_DRIVER_TERMINAL', `there is no release of k3s for "${wanted}"${heard}`, {
+    ...(failure ? { cause: failure, details: [failure.message] } : {}),
+    advice: `Set kubernetes.version to one of ${some.join(', ')}, or to a channel: ${named.join(', ')}, ${releases[0]?.minor ?? ''}.`,
+  });
+}
+
+function cacheText({ at, url, channels, releases }: Cached): string {
+  const value = { formatVersion: CACHE_FORMAT, at, url, channels: Object.fromEntries(channels), releases };
+  return `${JSON.stringify(value, undefined, 2)}\n`;
+}
+
+/** A list of another server is of no use; neither is one that is damaged. */
+async function readCache(file: string, url: string): Promise<Cached | undefined> {
+  const text = await readIfThere(file).catch(() => undefined);
+  const value = text === undefined ? undefined : tryParse(text);
+  if (!isObject(value) || value.formatVersion !== CACHE_FORMAT || value.url !== url) return undefined;
+  const { at, channels, releases } = value;
+  if (typeof at !== 'number' || !isObject(channels) || !Array.isArray(releases)) return undefined;
+  const named = Object.entries(channels).flatMap(([name, text]): [string, string][] =>
+    typeof text === 'string' && parseK3s(text) ? [[name, text]] : [],
+  );
+  return { at, url, channels: new Map(named), releases: releases.filter((text) => typeof text === 'string') };
+}
+
+function tryParse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

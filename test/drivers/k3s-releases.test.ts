@@ -1,0 +1,240 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { expect, onTestFinished, test } from 'vitest';
+import { readChannels } from '../../src/drivers/clusters/k3s/channels.ts';
+import { k3sReleases } from '../../src/drivers/clusters/k3s/releases.ts';
+import { SHIPPED_CHANNELS, SHIPPED_RELEASES } from '../../src/drivers/clusters/k3s/shipped-releases.ts';
+import { k3sSources } from '../../src/drivers/clusters/k3s/sources.ts';
+import {
+  compareK3s,
+  isSupported,
+  newestFirst,
+  parseK3s,
+  plainVersion,
+} from '../../src/drivers/clusters/k3s/version.ts';
+import { releaseServer } from '../helpers/k3s-release-server.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const NEVER = new AbortController().signal;
+const LIMIT = 10_000;
+const HOUR = 60 * 60_000;
+
+async function scene() {
+  const server = await releaseServer();
+  onTestFinished(() => server.close());
+  server.channels.set('stable', 'v1.33.6+k3s1').set('latest', 'v1.35.0+k3s3').set('v1.32', 'v1.32.9+k3s2');
+  const cacheFile = join(temporaryDirectory(), 'k3s', 'channels.json');
+  const time = { now: 1_000_000 };
+  const releases = () => k3sReleases({ url: server.channelsUrl, cacheFile, fetch, now: () => time.now });
+  return { server, cacheFile, time, releases };
+}
+
+test.each([
+  ['v1.33.6+k3s1', { text: 'v1.33.6+k3s1', version: '1.33.6', minor: '1.33', numbers: [1, 33, 6, 1] }],
+  ['1.33.6+k3s12', { text: 'v1.33.6+k3s12', version: '1.33.6', minor: '1.33', numbers: [1, 33, 6, 12] }],
+])('%s is a release', (text, expected) => expect(parseK3s(text)).toEqual(expected));
+
+test.each([
+  'v1.33.0-rc1+k3s1',
+  'v1.33.6-rc1+k3s1',
+  '1.33.6',
+  'v1.33.6+rke2r1',
+  'v1.33+k3s1',
+  '',
+  '../k3s',
+  'v1.33.6+k3s1/..',
+])('%j is no release', (text) => expect(parseK3s(text)).toBeUndefined());
+
+test('releases are sorted by version, then by build, and each version has its newest build', () => {
+  const texts = [
+    'v1.9.9+k3s1',
+    'v1.32.10+k3s1',
+    'v1.32.9+k3s10',
+    'v1.32.9+k3s9',
+    'v1.33.0+k3s1',
+    'v1.32.10+k3s2',
+    'v1.25.3+k3s1',
+  ];
+  const sorted = newestFirst(texts.flatMap((text) => parseK3s(text) ?? []));
+  expect(sorted.map(({ text }) => text)).toEqual(['v1.33.0+k3s1', 'v1.32.10+k3s2', 'v1.32.9+k3s10', 'v1.25.3+k3s1']);
+});
+
+test('the order of releases is an order', () => {
+  const number = fc.nat({ max: 99 });
+  const release = fc
+    .tuple(number, number, number)
+    .map(([minor, patch, build]) => parseK3s(`v1.${minor}.${patch}+k3s${build}`))
+    .filter((found) => found !== undefined);
+  fc.assert(
+    fc.property(release, release, release, (a, b, c) => {
+      expect(Math.sign(compareK3s(a, b))).toBe(0 - Math.sign(compareK3s(b, a)));
+      expect(compareK3s(a, b) === 0).toBe(a.text === b.text);
+      if (compareK3s(a, b) <= 0 && compareK3s(b, c) <= 0) expect(compareK3s(a, c)).toBeLessThanOrEqual(0);
+      expect(plainVersion(a.version)).toBe(a.version);
+    }),
+  );
+});
+
+test('the shipped list holds releases that can be offered, newest first, and its channels are among them', () => {
+  const releases = SHIPPED_RELEASES.map((text) => parseK3s(text));
+  expect(releases.every((release) => release !== undefined && isSupported(release))).toBe(true);
+  expect(newestFirst(releases.flatMap((release) => release ?? [])).map(({ text }) => text)).toEqual(SHIPPED_RELEASES);
+  for (const text of Object.values(SHIPPED_CHANNELS)) expect(SHIPPED_RELEASES).toContain(text);
+});
+
+test('a channel list is read whatever its types are called, and what cannot be used is passed over', () => {
+  const list = {
+    type: 'collection',
+    resourceType: 'channel',
+    data: [
+      { id: 'stable', type: 'channel', latest: 'v1.33.6+k3s1', unknown: [1] },
+      { name: 'v1.34-testing', latest: 'v1.34.3-rc1+k3s1' },
+      { name: 'v1.16', latestRegexp: 'v1\\.16\\..*' },
+      { name: 7, latest: 'v1.30.1+k3s1' },
+      null,
+      'text',
+      { name: 'v1.32', latest: 'v1.32.9+k3s2' },
+    ],
+  };
+  expect([...(readChannels(list) ?? [])]).toEqual([
+    ['stable', 'v1.33.6+k3s1'],
+    ['v1.32', 'v1.32.9+k3s2'],
+  ]);
+});
+
+test.each([[{}], [[]], ['<html>'], [null], [{ data: {} }], [{ data: [] }], [{ data: [{ name: 'x' }] }]])(
+  '%j is no channel list',
+  (value) => expect(readChannels(value)).toBeUndefined(),
+);
+
+test('reading a channel list never throws', () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), (value) => {
+      readChannels({ data: [value, { name: 'a', latest: value }] });
+      readChannels(value);
+    }),
+  );
+});
+
+test('versions come from the server, are kept for an hour, and are asked for again after it', async () => {
+  const { server, time, releases, cacheFile } = await scene();
+  const first = await releases().known(LIMIT, NEVER);
+  expect(first.source).toBe('server');
+  expect(first.releases.slice(0, 3).map(({ text }) => text)).toEqual(['v1.35.0+k3s3', 'v1.34.2+k3s1', 'v1.33.6+k3s1']);
+  expect(JSON.parse(readFileSync(cacheFile, 'utf8'))).toMatchObject({
+    at: 1_000_000,
+    channels: { stable: 'v1.33.6+k3s1' },
+  });
+  time.now += HOUR - 1;
+  await releases().known(LIMIT, NEVER);
+  expect(server.requests).toHaveLength(1);
+  time.now += 1;
+  server.channels.set('latest', 'v1.36.0+k3s1');
+  const later = await releases().known(LIMIT, NEVER);
+  expect(server.requests).toHaveLength(2);
+  // What a list has named once has been released, also when no channel leads to it any more.
+  expect(later.releases.slice(0, 2).map(({ text }) => text)).toEqual(['v1.36.0+k3s1', 'v1.35.0+k3s3']);
+});
+
+test('a clock that was set back does not make an old list new', async () => {
+  const { server, time, releases } = await scene();
+  await releases().known(LIMIT, NEVER);
+  time.now -= HOUR;
+  await releases().known(LIMIT, NEVER);
+  expect(server.requests).toHaveLength(2);
+});
+
+test.each<[string, (response: import('node:http').ServerResponse) => void]>([
+  ['is overloaded', (response) => void response.writeHead(503).end()],
+  ['breaks off', (response) => void response.destroy()],
+  ['wants a login', (response) => void response.end('<html>login</html>')],
+  ['sends another document', (response) => void response.end('{"data":[]}')],
+  ['sends far too much', (response) => void response.end(Buffer.alloc(3 * 1024 * 1024, 32))],
+])('without the server, which %s, there is the kept list, and without that the shipped one', async (_, answer) => {
+  const { server, time, releases, cacheFile } = await scene();
+  server.mischief.set('/channels', (_request, response) => answer(response));
+  const shipped = await releases().known(LIMIT, NEVER);
+  expect(shipped).toMatchObject({ source: 'shipped', failure: { code: 'ERR_CONNECTION' } });
+  expect(shipped.releases.map(({ text }) => text)).toEqual(SHIPPED_RELEASES);
+  expect(existsSync(cacheFile)).toBe(false);
+  server.mischief.clear();
+  await releases().known(LIMIT, NEVER);
+  time.now += 30 * 24 * HOUR;
+  server.mischief.set('/channels', (_request, response) => answer(response));
+  const kept = await releases().known(LIMIT, NEVER);
+  expect(kept).toMatchObject({ source: 'cache', failure: { code: 'ERR_CONNECTION' } });
+  expect(kept.releases[0]?.text).toBe('v1.35.0+k3s3');
+});
+
+test('a server that never answers is given up', async () => {
+  const { server, releases } = await scene();
+  server.mischief.set('/channels', () => undefined);
+  const known = await releases().known(50, NEVER);
+  expect(known.failure?.message).toContain('no answer within 0.05 s');
+});
+
+test.each(['', '{', '[]', '{"formatVersion":1}', '{"formatVersion":1,"url":"x","at":1,"channels":{},"releases":[]}'])(
+  'a kept list that is damaged or of another server (%j) counts as none',
+  async (text) => {
+    const { server, releases, cacheFile } = await scene();
+    await releases().known(LIMIT, NEVER);
+    writeFileSync(cacheFile, text);
+    expect((await releases().known(LIMIT, NEVER)).source).toBe('server');
+    expect(server.requests).toHaveLength(2);
+  },
+);
+
+test.each([
+  ['stable', 'v1.33.6+k3s1'],
+  ['latest', 'v1.35.0+k3s3'],
+  ['1.32', 'v1.32.9+k3s2'],
+  ['v1.32', 'v1.32.9+k3s2'],
+  ['1.31', 'v1.31.14+k3s1'],
+  ['1.32.9', 'v1.32.9+k3s2'],
+  ['v1.33.6', 'v1.33.6+k3s1'],
+  ['v1.26.2+k3s4', 'v1.26.2+k3s4'],
+  ['1.26.2+k3s4', 'v1.26.2+k3s4'],
+])('"%s" is %s', async (wanted, release) => {
+  const { releases } = await scene();
+  expect((await releases().find(wanted, LIMIT, NEVER)).text).toBe(release);
+});
+
+test.each([
+  ['1.19.5+k3s1', /older than 1\.25\.3/],
+  ['v1.25.2+k3s9', /older than 1\.25\.3/],
+  ['1.99.0', /no release of k3s for "1\.99\.0"$/],
+  ['1.33.0-rc1', /no release/],
+  ['testing', /no release/],
+  ['', /no release/],
+])('"%s" is refused', async (wanted, message) => {
+  const { releases } = await scene();
+  await expect(releases().find(wanted, LIMIT, NEVER)).rejects.toMatchObject({ code: 'ERR_DRIVER_TERMINAL', message });
+});
+
+test('an unknown version says when the list is not that of the server', async () => {
+  const { server, releases } = await scene();
+  await server.close();
+  await expect(releases().find('1.99.0', LIMIT, NEVER)).rejects.toMatchObject({
+    message: /could not be fetched/,
+    details: [/ECONNREFUSED/],
+    advice: /1\.34\.2, .*stable, latest, 1\.34/,
+  });
+});
+
+test('addresses come from the environment, and a value that is none is refused without being shown', () => {
+  expect(k3sSources({})).toEqual({
+    channels: 'https://update.k3s.io/v1-release/channels',
+    releases: 'https://github.com/k3s-io/k3s/releases/download',
+  });
+  expect(
+    k3sSources({ RDCTL_K3S_CHANNELS_URL: 'http://127.0.0.1:1/c/', RDCTL_K3S_RELEASES_URL: 'https://m.example/k3s//' }),
+  ).toEqual({
+    channels: 'http://127.0.0.1:1/c',
+    releases: 'https://m.example/k3s',
+  });
+  for (const value of ['file:///etc', 'secret', 'https://a.example/?t=secret', 'https://a.example/#x']) {
+    expect(() => k3sSources({ RDCTL_K3S_RELEASES_URL: value })).toThrow(/RDCTL_K3S_RELEASES_URL is not/);
+    expect(() => k3sSources({ RDCTL_K3S_RELEASES_URL: value })).not.toThrow(/secret/);
+  }
+});
