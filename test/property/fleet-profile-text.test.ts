@@ -6,7 +6,6 @@ import { jsonText } from '../../profiles/yaml-text.ts';
 import type { JsonObject } from '../../src/json.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import { removeLeaf, setLeaf } from '../../src/settings/leaf-paths.ts';
-import { put } from '../../src/settings/own.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { cannotHold } from '../helpers/format-limits.ts';
 import { hostileText } from '../helpers/hostile-text.ts';
@@ -24,7 +23,7 @@ function held(format: string, platform: Platform): fc.Arbitrary<JsonObject> {
   });
   const names = fc.record(
     Object.fromEntries(
-      ANY_NAME.slice(0, windows ? 2 : 1).map((path) => [path, fc.uniqueArray(hostileText(), { maxLength: 3 })]),
+      ANY_NAME.slice(0, windows ? 2 : 1).map((path) => [path, fc.uniqueArray(documentKey(), { maxLength: 3 })]),
     ),
     { requiredKeys: [] },
   );
@@ -39,10 +38,13 @@ function held(format: string, platform: Platform): fc.Arbitrary<JsonObject> {
     .filter((payload) => cannotHold(format, payload).length === 0);
 }
 
+/** No document of the tool may have a key that reaches the prototype of an object; deployment formats may. */
+function documentKey(): fc.Arbitrary<string> {
+  return hostileText().filter((key) => !['__proto__', 'constructor', 'prototype'].includes(key));
+}
+
 function mapOf(keys: readonly string[]): JsonObject {
-  const map: JsonObject = {};
-  for (const key of keys) put(map, key, true);
-  return map;
+  return Object.fromEntries(keys.map((key) => [key, true]));
 }
 
 async function out(argv: readonly string[], stdin: string): Promise<string> {
