@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { type DownloadInput, download } from '../../src/guest-images/download.ts';
+import { type DownloadInput, download } from '../../src/storage/download.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const BODY = Buffer.from(Array.from({ length: 200_000 }, (_, index) => index % 251));

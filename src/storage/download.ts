@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { RdError } from '../errors.ts';
 import { isObject } from '../json.ts';
-import { writeFileAtomic } from '../storage/atomic-file.ts';
-import { makeDirectory } from '../storage/directory.ts';
-import { ioError } from '../storage/io-error.ts';
+import { writeFileAtomic } from './atomic-file.ts';
+import { makeDirectory } from './directory.ts';
+import { ioError } from './io-error.ts';
 
 export interface DownloadInput {
   url: string;
@@ -205,7 +205,7 @@ function unreachable(url: string, cause: unknown, bytes: number): RdError {
   const kept = bytes > 0 ? ` ${bytes} bytes are kept, and the next attempt goes on there.` : '';
   return new RdError('ERR_CONNECTION', `${url} could not be fetched: ${reason}`, {
     cause,
-    advice: `Check the address and the network, and run the command again.${kept}`,
+    advice: `Check the address and the network, and try again.${kept}`,
   });
 }
 
