@@ -1,4 +1,5 @@
 import type { Server } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { DaemonState } from '../process/daemon.ts';
 import type { Pace } from '../process/pace.ts';
 import type { RunOptions, RunResult } from '../process/run.ts';
@@ -37,8 +38,21 @@ export interface Shell {
   makeWay(path: string): Promise<string | undefined>;
   /** Takes the directories above that file away again, from `top` on, as far as they are empty. True when `top` is gone. */
   removeWay(path: string, top: string): Promise<boolean>;
+  /** Brings a file of this host, of any size, into the machine: whole or not at all, with those permission bits. Makes the directory. */
+  copyIn(from: string, to: string, mode: number, signal: AbortSignal): Promise<void>;
   /** A socket on this host that leads to that socket in the machine. */
   localSocket(path: string): Promise<string>;
+  /**
+   * Makes that port of this host's 127.0.0.1 lead to the one of the same number of the machine's, unless it does already.
+   * @throws RdError `ERR_PORT_IN_USE` when something else of this host has it.
+   */
+  localPort(port: number): Promise<void>;
+  /**
+   * A connection to an address as the machine sees it; half-closes pass through. Where the machine is behind a connection, one
+   * that nobody takes may end at once instead of failing.
+   * @throws RdError `ERR_NOT_READY` when nobody takes it, `ERR_CANCELLED`.
+   */
+  dial(host: string, port: number, signal: AbortSignal): Promise<Duplex>;
   /**
    * Makes a server of this process reachable for programs of the machine. A socket that a killed process left in the place is
    * taken away first.

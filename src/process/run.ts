@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { createReadStream } from 'node:fs';
 import { RdError } from '../errors.ts';
 import { installAdvice } from './program.ts';
 
@@ -8,6 +9,8 @@ export interface RunOptions {
   timeoutMs?: number;
   /** Written to its standard input, which is empty otherwise. */
   input?: string | Uint8Array;
+  /** A file of this host whose content that is instead; of any size. */
+  inputFile?: string;
   /** The whole environment; that of this process unless told. */
   env?: Readonly<Record<string, string | undefined>>;
   cwd?: string;
@@ -57,7 +60,10 @@ export async function run(argv: readonly string[], options: RunOptions = {}): Pr
   signal?.addEventListener('abort', onAbort, { once: true });
   // A program may end without reading its input; its exit status tells what that means.
   child.stdin.on('error', () => undefined);
-  child.stdin.end(options.input);
+  const source = options.inputFile === undefined ? undefined : createReadStream(options.inputFile);
+  source?.on('error', (cause) => end(new RdError('ERR_IO', `${options.inputFile} cannot be read`, { cause })));
+  if (source) source.pipe(child.stdin);
+  else child.stdin.end(options.input);
 
   try {
     const { code, by } = await exitOf(child, () => ended !== undefined);
@@ -72,6 +78,7 @@ export async function run(argv: readonly string[], options: RunOptions = {}): Pr
     clearTimeout(timer);
     clearTimeout(killer);
     signal?.removeEventListener('abort', onAbort);
+    source?.destroy();
   }
 }
 

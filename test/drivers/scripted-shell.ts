@@ -56,7 +56,15 @@ export function scriptedShell() {
       events.push(`remove way ${top}`);
       return ![...files.keys()].some((file) => file !== path && file.startsWith(`${top}/`));
     },
+    async copyIn(from, to, mode) {
+      events.push(`copy in ${to} ${mode.toString(8)}`);
+      files.set(to, from);
+    },
     localSocket: async (path) => path,
+    localPort: async () => undefined,
+    async dial(host, port) {
+      throw new RdError('ERR_NOT_READY', `nobody answers on ${host}:${port}`);
+    },
     log: (_level, message, values) => logged.push({ message, ...values }),
     environment: {},
     async offer(_server, at) {

@@ -11,6 +11,7 @@ import type { Run } from './commands.ts';
 import { clearLeftovers, findLeftovers } from './leftovers.ts';
 import { offer } from './offer.ts';
 import type { HostPlaces } from './places.ts';
+import { connectTo, copyIn } from './reach.ts';
 import { makeWay, removeWay } from './way.ts';
 
 export interface HostShellParts {
@@ -57,7 +58,10 @@ export function hostShell({ places, logs, run, environment, pace, network, log }
     },
     makeWay,
     removeWay,
+    copyIn,
     localSocket: async (path) => path,
+    localPort: async () => undefined,
+    dial: (address, port, signal) => connectTo({ host: address, port }, signal),
     leftovers: findLeftovers,
     clear: (area) => clearLeftovers(area, run, pace),
   };

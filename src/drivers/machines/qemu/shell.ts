@@ -13,6 +13,7 @@ import type { Connection } from './guest.ts';
 import { GUEST_NETWORK } from './network.ts';
 import { listenHere } from './offer.ts';
 import type { QemuPlaces } from './places.ts';
+import { guestReach } from './reach.ts';
 import { CLEAR_SCRIPT, LEFTOVERS_SCRIPT, REMOVE_WAY_SCRIPT, WAY_SCRIPT, WRITE_SCRIPT } from './scripts.ts';
 
 export interface QemuShellParts {
@@ -121,6 +122,7 @@ export function qemuShell({ places, guest, pace, log }: QemuShellParts): Shell {
       return exitCode === 0;
     },
     localSocket,
+    ...guestReach(guest, places),
     offer,
     network: async () => GUEST_NETWORK,
     async leftovers(area) {
