@@ -1,0 +1,195 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { chmod, readdir, rename, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { RdError } from '../../../errors.ts';
+import { readIfThere, writeFileAtomic } from '../../../storage/atomic-file.ts';
+import { makeDirectory } from '../../../storage/directory.ts';
+import { download } from '../../../storage/download.ts';
+import { ioError } from '../../../storage/io-error.ts';
+import type { Fetch } from './releases.ts';
+import { smallText } from './small-text.ts';
+import { sumIn } from './sums.ts';
+import { type K3sVersion, parseK3s } from './version.ts';
+
+/** As releases name it. */
+export type Architecture = 'amd64' | 'arm64' | 'armhf';
+
+/** Files of a release on this host, compared with their sums. */
+export interface Artefacts {
+  /** Mode 0755. */
+  program: string;
+  /** A tar archive, compressed with gzip, that every engine can load. */
+  images: string;
+}
+
+/** Files of releases, kept for the next time. */
+export interface ArtefactStore {
+  /**
+   * What there is already, is compared with its sums and not fetched again.
+   * @throws RdError as `download`, and `ERR_DRIVER_TERMINAL` for a release that has no such files.
+   */
+  fetch(release: K3sVersion, architecture: Architecture, signal: AbortSignal): Promise<Artefacts>;
+  /** Releases that need no network any more. */
+  kept(architecture: Architecture): Promise<K3sVersion[]>;
+}
+
+export interface ArtefactsInput {
+  /** Below it are directories named by release. */
+  url: string;
+  /** Where files are kept, in a directory for each release. */
+  directory: string;
+  fetch: Fetch;
+  sleep(ms: number, signal: AbortSignal): Promise<void>;
+  onProgress?(file: string, bytes: number, total: number | undefined): void;
+  stallMs?: number;
+}
+
+const SUMS_BYTES = 256 * 1024;
+const SUMS_LIMIT_MS = 30_000;
+
+/** Names of the files of a release (real-components facts, 4). */
+export function artefactNames(architecture: Architecture) {
+  return {
+    program: architecture === 'amd64' ? 'k3s' : `k3s-${architecture}`,
+    images: `k3s-airgap-images-${architecture === 'armhf' ? 'arm' : architecture}.tar.gz`,
+    sums: `sha256sum-${architecture === 'armhf' ? 'arm' : architecture}.txt`,
+  };
+}
+
+export function artefactStore(input: ArtefactsInput): ArtefactStore {
+  const { url, directory } = input;
+  const underWay = new Map<string, Promise<Artefacts>>();
+  const homeOf = (release: K3sVersion) => join(directory, release.text);
+
+  async function bring(release: K3sVersion, architecture: Architecture, signal: AbortSignal): Promise<Artefacts> {
+    const home = homeOf(release);
+    const names = artefactNames(architecture);
+    const text = await sums(release, names.sums, signal);
+    const wanted = [names.program, names.images].map((name) => ({ name, sum: sumIn(text, name) }));
+    try {
+      for (const { name, sum } of wanted) {
+        if (sum === undefined) throw nameless(release, name, names.sums);
+        await place(release, name, sum, signal);
+      }
+    } catch (error) {
+      // A list of sums that is wrong, here or there, must not be in the way for ever.
+      if (error instanceof RdError && error.code === 'ERR_DRIVER_TERMINAL')
+        await rm(join(home, names.sums), { force: true });
+      throw error;
+    }
+    await chmod(join(home, names.program), 0o755);
+    return { program: join(home, names.program), images: join(home, names.images) };
+  }
+
+  /** The list of sums is kept like everything else: a release never changes. */
+  async function sums(release: K3sVersion, name: string, signal: AbortSignal): Promise<string> {
+    const file = join(homeOf(release), name);
+    const kept = await readIfThere(file);
+    if (kept !== undefined) return kept;
+    const from = {
+      url: fileUrl(release, name),
+      fetch: input.fetch,
+      limitMs: SUMS_LIMIT_MS,
+      mostBytes: SUMS_BYTES,
+      signal,
+    };
+    const text = await smallText(from).catch((error: unknown) => {
+      if (!(error instanceof RdError) || error.code !== 'ERR_NOT_FOUND') throw error;
+      throw new RdError('ERR_DRIVER_TERMINAL', `there is no release ${release.text} of k3s: ${error.message}`, {
+        cause: error,
+        advice: 'Choose another kubernetes.version.',
+      });
+    });
+    await writeFileAtomic(file, text);
+    return text;
+  }
+
+  async function place(release: K3sVersion, name: string, sum: string, signal: AbortSignal): Promise<void> {
+    const file = join(homeOf(release), name);
+    if (await exists(file)) {
+      if ((await sumOf(file, signal)) === sum) return;
+      await rm(file, { force: true });
+    }
+    const from = fileUrl(release, name);
+    const { onProgress } = input;
+    const done = await download({
+      url: from,
+      sha256: sum,
+      directory: join(directory, 'downloads'),
+      fetch: input.fetch,
+      sleep: input.sleep,
+      ...(onProgress ? { onProgress: (bytes, total) => onProgress(name, bytes, total) } : {}),
+      ...(input.stallMs === undefined ? {} : { stallMs: input.stallMs }),
+      signal,
+    });
+    await makeDirectory(homeOf(release));
+    await rename(done.path, file).catch((cause: unknown) => {
+      throw ioError('write', file, cause);
+    });
+    await done.discard();
+  }
+
+  function nameless(release: K3sVersion, name: string, list: string): RdError {
+    return new RdError('ERR_DRIVER_TERMINAL', `${release.text} has no file ${name}: ${list} does not name it`, {
+      advice: `Choose another kubernetes.version, or look at ${fileUrl(release, list)}.`,
+    });
+  }
+
+  function fileUrl(release: K3sVersion, name: string): string {
+    return `${url}/${encodeURIComponent(release.text)}/${name}`;
+  }
+
+  return {
+    async fetch(release, architecture, signal) {
+      const key = `${release.text} ${architecture}`;
+      for (;;) {
+        const other = underWay.get(key);
+        if (!other) break;
+        // Whoever waits learns nothing from the other's being called off, and takes over.
+        const theirs = await other.catch((error: unknown) => {
+          if (!(error instanceof RdError) || error.code !== 'ERR_CANCELLED') throw error;
+        });
+        if (theirs) return theirs;
+        if (signal.aborted) throw new RdError('ERR_CANCELLED', `fetching ${release.text} was cancelled`);
+      }
+      const own = bring(release, architecture, signal);
+      underWay.set(key, own);
+      try {
+        return await own;
+      } finally {
+        underWay.delete(key);
+      }
+    },
+    async kept(architecture) {
+      const names = await readdir(directory).catch(() => []);
+      const releases = names.flatMap((name) => parseK3s(name) ?? []);
+      const whole = await Promise.all(
+        releases.map(async (release) => {
+          const files = Object.values(artefactNames(architecture)).map((name) => exists(join(homeOf(release), name)));
+          return (await Promise.all(files)).every(Boolean);
+        }),
+      );
+      return releases.filter((_, index) => whole[index]);
+    },
+  };
+}
+
+async function exists(file: string): Promise<boolean> {
+  return stat(file).then(
+    (facts) => facts.isFile(),
+    () => false,
+  );
+}
+
+async function sumOf(file: string, signal: AbortSignal): Promise<string> {
+  const hash = createHash('sha256');
+  try {
+    await pipeline(createReadStream(file, { highWaterMark: 1 << 20 }), hash, { signal });
+  } catch (cause) {
+    if (signal.aborted) throw new RdError('ERR_CANCELLED', `reading ${file} was cancelled`, { cause });
+    throw ioError('read', file, cause);
+  }
+  return hash.digest('hex');
+}
