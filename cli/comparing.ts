@@ -13,7 +13,7 @@ import { supportedPlatform } from './platform.ts';
 import { type SideLabel, showComparison } from './views/comparison.ts';
 
 /** What stands for the settings in force, where a file could be named. */
-export const LIVE = 'live';
+const LIVE = 'live';
 
 type Context = Pick<Invocation, 'connect' | 'globals' | 'io'>;
 

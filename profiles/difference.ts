@@ -29,7 +29,7 @@ export interface ValueDifference {
   after?: JsonValue;
 }
 
-export interface LockDifference {
+interface LockDifference {
   path: SettingPath;
   before: boolean;
   after: boolean;

@@ -36,7 +36,7 @@ const ARGUMENTS: Readonly<Record<string, readonly [keyof Sources, number]>> = {
   explain: ['settings', 1],
 };
 /** Commands whose arguments are files. */
-const FILE_ARGUMENTS = ['apply', 'import-profile', 'profile check', 'shell'];
+const FILE_ARGUMENTS = ['apply', 'import-profile', 'profile check', 'profile upgrade', 'shell'];
 
 /** The words that begin with what was typed. */
 export async function offersFor(

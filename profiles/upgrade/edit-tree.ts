@@ -20,7 +20,7 @@ export interface Cut {
   quotes: Quotes;
   /** Anchor and tag of the value, as written. */
   marks: string;
-  /** Where it began. */
+  /** Where it began; -1 between brackets on one line. */
   column: number;
   /** Its place among the members around it. */
   index: number;
@@ -56,7 +56,7 @@ export function cut(collection: Collection, entry: Entry): Cut {
     index,
     quotes: quotesOf(entry.key),
     marks: marksOf(entry.colon),
-    column: style === 'block' ? collection.column : Math.max(collection.column, 0),
+    column: collection.column,
     spaced: style === 'block' || / $/.test(entry.colon),
   };
 }
@@ -134,7 +134,7 @@ function placeInBlock(collection: Collection, moved: Cut, made: Entry, { eol }: 
   const { body } = moved.entry;
   const pad = ' '.repeat(collection.column);
   const block = typeof body !== 'string' && body.style === 'block';
-  const text = shifted(bodyText(body), collection.column - moved.column, block);
+  const text = shifted(bodyText(body), moved.column < 0 ? 0 : collection.column - moved.column, block);
   made.open = pad;
   made.lead = moved.comments.map((each) => `${pad}${each}${eol}`).join('');
   made.body = block ? { ...reopened(body, text) } : text;
@@ -150,10 +150,10 @@ function placeInFlow(collection: Collection, moved: Cut, made: Entry, { eol }: L
     typeof body === 'string' ? !/^["'[{*]|^[\w.-]+$/.test(body) || body.includes('\n') : body.style === 'block';
   const comments = foreign ? [...moved.comments, ...commentsIn(bodyText(body))] : moved.comments;
   const last = collection.entries.at(-1);
-  if (foreign) made.body = flowText(entry.value ?? null, moved.quotes);
-  else made.body = shifted(bodyText(body), Math.max(collection.column, 0) - moved.column, false);
   const pad = `${eol}${' '.repeat(inside(collection))}`;
   const own = collection.column >= 0 || comments.length > 0 || trailing !== undefined || last?.post.includes('#');
+  const by = own && moved.column >= 0 ? inside(collection) - moved.column : 0;
+  made.body = foreign ? flowText(entry.value ?? null, moved.quotes) : shifted(bodyText(body), by, false);
   made.lead = own ? `${comments.map((each) => `${pad}${each}`).join('')}${pad}` : last ? spaceOf(last.lead) : '';
   made.post = trailing === undefined ? '' : ` ${trailing}`;
 }

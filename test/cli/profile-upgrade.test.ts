@@ -12,6 +12,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { commandHelp } from '../../cli/help.ts';
 import { replaceFile } from '../../cli/replace-file.ts';
 import { rdctl as run } from '../helpers/cli.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
@@ -26,6 +27,15 @@ function scene(text: string | Buffer = OLD, name = 'p.yaml') {
   const rdctl = (argv: readonly string[], stdin = '') => run(['profile', 'upgrade', ...argv], { cwd, stdin });
   return { cwd, file, rdctl, text: () => readFileSync(file, 'utf8') };
 }
+
+test.each([
+  ['profile-upgrade', async () => (await import('../../cli/commands/profile/upgrade.ts')).profileUpgrade],
+  ['diff', async () => (await import('../../cli/commands/diff.ts')).diff],
+] as const)('the help of %s', async (name, load) => {
+  const help = commandHelp(await load(), 'linux');
+  await expect(help).toMatchFileSnapshot(`../golden/help/${name}.txt`);
+  expect(help.split('\n').filter((line) => line.length > 80)).toEqual([]);
+});
 
 describe('profile upgrade', () => {
   test('rewrites the file, shows what changed and says what has ended', async () => {
