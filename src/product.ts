@@ -42,6 +42,8 @@ export interface Identity {
   directory: string;
   connectionFile: string;
   dockerContext: string;
+  /** Cluster, user and context in a kubeconfig. */
+  kubeContext: string;
   /** Lines around what is ours in a shell file. */
   blockStart: string;
   blockEnd: string;
@@ -53,6 +55,7 @@ export const OWN_IDENTITY: Identity = {
   directory: PRODUCT.name,
   connectionFile: PRODUCT.connectionFile,
   dockerContext: PRODUCT.name,
+  kubeContext: PRODUCT.name,
   blockStart: '### MANAGED BY RDCTL START (DO NOT EDIT)',
   blockEnd: '### MANAGED BY RDCTL END (DO NOT EDIT)',
   autostart: { linux: 'rdctl.desktop', darwin: 'io.rdctl.autostart.plist', win32: 'rdctl' },
@@ -63,6 +66,7 @@ export const DROP_IN_IDENTITY: Identity = {
   directory: COMPATIBLE.directory,
   connectionFile: COMPATIBLE.connectionFile,
   dockerContext: 'rancher-desktop',
+  kubeContext: 'rancher-desktop',
   blockStart: '### MANAGED BY RANCHER DESKTOP START (DO NOT EDIT)',
   blockEnd: '### MANAGED BY RANCHER DESKTOP END (DO NOT EDIT)',
   autostart: {

@@ -1,5 +1,5 @@
 /** A part of the user's environment outside of our own directories. */
-type IntegrationPart = 'path' | 'docker-context' | 'autostart';
+type IntegrationPart = 'path' | 'docker-context' | 'kubeconfig' | 'autostart';
 
 /** What became of one file of a user, the last time that it was looked at. */
 export interface IntegrationOutcome {

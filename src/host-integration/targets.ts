@@ -12,6 +12,8 @@ export interface IntegrationTargets {
   home: string;
   /** Directory of `config.json` and `contexts` of the docker command line. */
   dockerConfig: string;
+  /** Files that kubectl reads as one, the first before the others; never none. */
+  kubeconfigs: readonly string[];
   /** Socket of a docker engine of the system, which the docker command line uses unless told. */
   systemSocket: string;
   /** Absent on Windows, where it is a value in the registry. */
@@ -45,7 +47,8 @@ export function integrationTargets(input: TargetInput): IntegrationTargets | { o
   if (self.length === 0) return { offBecause: 'the command that starts the service is not known' };
   const { join, isAbsolute } = platform === 'win32' ? win32 : posix;
   const identity = identityOf(here);
-  const { DOCKER_CONFIG, XDG_CONFIG_HOME } = env;
+  const { DOCKER_CONFIG, KUBECONFIG = '', XDG_CONFIG_HOME } = env;
+  const named = KUBECONFIG.split(platform === 'win32' ? ';' : ':').filter((path) => isAbsolute(path));
   const config = XDG_CONFIG_HOME && isAbsolute(XDG_CONFIG_HOME) ? XDG_CONFIG_HOME : join(homedir, '.config');
   const autostart = {
     linux: join(config, 'autostart', identity.autostart.linux),
@@ -57,6 +60,7 @@ export function integrationTargets(input: TargetInput): IntegrationTargets | { o
     identity,
     home: homedir,
     dockerConfig: DOCKER_CONFIG && isAbsolute(DOCKER_CONFIG) ? DOCKER_CONFIG : join(homedir, '.docker'),
+    kubeconfigs: named.length > 0 ? named : [join(homedir, '.kube', 'config')],
     systemSocket: '/var/run/docker.sock',
     ...(autostart === undefined ? {} : { autostartFile: autostart }),
     bin: here.bin,

@@ -1,5 +1,6 @@
 import { manageAutostart } from './autostart.ts';
 import { withdrawContext } from './docker-context.ts';
+import { withdrawKubeContext } from './kube-config.ts';
 import type { IntegrationOutcome } from './outcome.ts';
 import { managePath } from './shell-files.ts';
 import type { IntegrationTargets } from './targets.ts';
@@ -9,6 +10,7 @@ export async function undoIntegration(targets: IntegrationTargets): Promise<Inte
   return [
     await manageAutostart(false, targets),
     ...(await withdrawContext(targets)),
+    ...(await withdrawKubeContext(targets)),
     ...(targets.platform === 'win32' ? [] : await managePath('manual', targets)),
   ];
 }

@@ -32,7 +32,7 @@ export interface StatusDocument extends Omit<LoopStatus, 'counters'> {
     /** Nothing there is touched; a clause that says why. */
     offBecause?: string;
     files: {
-      part: 'path' | 'docker-context' | 'autostart';
+      part: 'path' | 'docker-context' | 'kubeconfig' | 'autostart';
       file: string;
       /** `clean`: nothing of ours is in it, as wanted; `left`: another's choice. */
       state: 'managed' | 'clean' | 'left' | 'failed';

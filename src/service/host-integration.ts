@@ -1,8 +1,10 @@
 import { homedir } from 'node:os';
+import { isAbsolute } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { DriverInfo } from '../drivers/driver.ts';
 import { manageAutostart } from '../host-integration/autostart.ts';
 import { provideContext, withdrawContext } from '../host-integration/docker-context.ts';
+import { provideKubeContext, withdrawKubeContext } from '../host-integration/kube-config.ts';
 import { writeLauncher } from '../host-integration/launcher.ts';
 import type { HostIntegration, IntegrationOutcome } from '../host-integration/outcome.ts';
 import { managePath } from '../host-integration/shell-files.ts';
@@ -22,6 +24,10 @@ interface Wish {
   engine: Settings['containerEngine']['name'];
   /** Where moby answers; absent while it does not run. */
   endpoint?: string;
+  /** Whether a cluster is to run. */
+  cluster: boolean;
+  /** Of the cluster that runs; `starts` tells one start from the next, which may have other certificates. */
+  kubeconfig?: { file: string; starts: number };
 }
 
 export interface IntegrationInput {
@@ -61,6 +67,7 @@ export function createHostIntegration(input: IntegrationInput): FollowingIntegra
   let work: Promise<void> | undefined;
   let closed = false;
   let unfollow = () => {};
+  let clusterRan = false;
 
   function pursue(): void {
     if (!closed && !work && !isDeepStrictEqual(wish, done)) work = catchUp();
@@ -85,6 +92,13 @@ export function createHostIntegration(input: IntegrationInput): FollowingIntegra
     const { moby } = status.engines;
     // An engine that is stopped keeps its context, as long as it is the one that the settings ask for.
     if (wish.engine === 'moby' && moby.state === 'running') wish = { ...wish, endpoint: moby.endpoint };
+    // As with the engine: a cluster that is stopped for a while keeps its context.
+    const { cluster } = status;
+    const runs = cluster.state === 'running' && cluster.ready;
+    if (runs && !clusterRan && wish.cluster && cluster.kubeconfig !== undefined && isAbsolute(cluster.kubeconfig)) {
+      wish = { ...wish, kubeconfig: { file: cluster.kubeconfig, starts: (wish.kubeconfig?.starts ?? 0) + 1 } };
+    }
+    clusterRan = runs && wish.cluster;
     pursue();
   }
 
@@ -95,9 +109,13 @@ export function createHostIntegration(input: IntegrationInput): FollowingIntegra
       heard(controllers.status());
     },
     settingsChanged({ settings }) {
-      const { endpoint } = wish;
+      const { endpoint, kubeconfig } = wish;
       const next = wishOf(settings);
-      wish = next.engine === 'moby' && endpoint !== undefined ? { ...next, endpoint } : next;
+      wish = {
+        ...next,
+        ...(next.engine === 'moby' && endpoint !== undefined ? { endpoint } : {}),
+        ...(next.cluster && kubeconfig !== undefined ? { kubeconfig } : {}),
+      };
       pursue();
     },
     async close() {
@@ -122,11 +140,12 @@ const OFF: FollowingIntegration = {
   undo: async () => [],
 };
 
-function wishOf({ application, containerEngine }: Settings): Wish {
+function wishOf({ application, containerEngine, kubernetes }: Settings): Wish {
   return {
     path: application.pathManagementStrategy,
     autoStart: application.autoStart,
     engine: containerEngine.name,
+    cluster: kubernetes.enabled,
   };
 }
 
@@ -155,6 +174,11 @@ async function fulfil(
     if (before?.engine !== wish.engine) found.push(...(await withdrawContext(targets)));
   } else if (wish.endpoint !== undefined && (before?.engine !== 'moby' || before.endpoint !== wish.endpoint)) {
     found.push(...(await provideContext(wish.endpoint, targets)));
+  }
+  if (!wish.cluster) {
+    if (before?.cluster !== false) found.push(...(await withdrawKubeContext(targets)));
+  } else if (wish.kubeconfig !== undefined && !isDeepStrictEqual(before?.kubeconfig, wish.kubeconfig)) {
+    found.push(await provideKubeContext(wish.kubeconfig.file, targets));
   }
   for (const { state, part, file, message } of found) {
     const level = state === 'failed' ? 'warn' : state === 'left' ? 'info' : 'debug';

@@ -16,6 +16,7 @@ export function testTargets(options: { shells?: readonly string[]; dropIn?: bool
     identity: options.dropIn ? DROP_IN_IDENTITY : OWN_IDENTITY,
     home,
     dockerConfig: join(home, '.docker'),
+    kubeconfigs: [join(home, '.kube', 'config')],
     systemSocket: join(home, 'no-docker.sock'),
     autostartFile: join(home, '.config', 'autostart', 'rdctl.desktop'),
     bin,

@@ -1,0 +1,158 @@
+import { open, rmdir, stat, unlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { RdError } from '../errors.ts';
+import { isObject } from '../json.ts';
+import { readIfThere } from '../storage/atomic-file.ts';
+import { makeDirectory } from '../storage/directory.ts';
+import { ioError, systemCode } from '../storage/io-error.ts';
+import { outcomeOf } from './attempt.ts';
+import type { KubeEntry } from './kube-entries.ts';
+import type { IntegrationOutcome } from './outcome.ts';
+import type { IntegrationTargets } from './targets.ts';
+import { type EditOperations, editUserFile, isFreeOf } from './user-file.ts';
+
+/** What the tests replace. */
+interface KubeSurroundings {
+  operations?: EditOperations;
+  sleep?(ms: number): Promise<void>;
+}
+
+const LOCK_TRIES = 20;
+const LOCK_PAUSE_MS = 100;
+type Entries = typeof import('./kube-entries.ts');
+
+/**
+ * Puts cluster, user and context of our cluster into the kubeconfig of the user, and selects the context where none is. `kubeconfig` is
+ * the file of the cluster. Never throws.
+ */
+export async function provideKubeContext(
+  kubeconfig: string,
+  targets: IntegrationTargets,
+  around: KubeSurroundings = {},
+): Promise<IntegrationOutcome> {
+  const file = await writtenFile(targets.kubeconfigs);
+  const name = targets.identity.kubeContext;
+  return outcomeOf({ part: 'kubeconfig', file }, async () => {
+    const entry = await entryOf(kubeconfig, name);
+    let foreign = false;
+    await edit(file, targets, around, ({ withEntry }) => (text) => {
+      const next = withEntry(text, entry);
+      foreign = next === 'foreign';
+      return foreign ? text : next;
+    });
+    return foreign ? { left: `a cluster ${name} in it is on another computer` } : 'managed';
+  });
+}
+
+/** Takes them out again, of every file that kubectl reads. Never throws. */
+export async function withdrawKubeContext(
+  targets: IntegrationTargets,
+  around: KubeSurroundings = {},
+): Promise<IntegrationOutcome[]> {
+  const name = targets.identity.kubeContext;
+  const outcomes: IntegrationOutcome[] = [];
+  for (const file of targets.kubeconfigs) {
+    if (!(await exists(file))) continue;
+    const outcome = await outcomeOf({ part: 'kubeconfig', file }, async () => {
+      if (await isFreeOf(file, name)) return 'clean';
+      await edit(
+        file,
+        targets,
+        around,
+        ({ withoutEntry }) =>
+          (text) =>
+            text === undefined ? undefined : withoutEntry(text, name),
+      );
+      // Made by us, when it is empty now and where it is usual.
+      if (dirname(file) === join(targets.home, '.kube')) await rmdir(dirname(file)).catch(() => undefined);
+      return 'clean';
+    });
+    outcomes.push(outcome);
+  }
+  return outcomes;
+}
+
+/** The file that kubectl writes new entries into: the first that there is, else the last. */
+async function writtenFile(files: readonly string[]): Promise<string> {
+  for (const file of files) if (await exists(file)) return file;
+  return files.at(-1) ?? '';
+}
+
+async function edit(
+  file: string,
+  { home }: IntegrationTargets,
+  { operations, sleep = pause }: KubeSurroundings,
+  changeWith: (entries: Entries) => (text: string | undefined) => string | undefined,
+): Promise<void> {
+  const change = changeWith(await import('./kube-entries.ts'));
+  const inBytes = (bytes: string | undefined) => {
+    const text = bytes === undefined ? undefined : textOf(bytes);
+    const next = change(text);
+    // Unless it was changed it is not to be written.
+    return next === text ? bytes : next === undefined ? undefined : Buffer.from(next, 'utf8').toString('latin1');
+  };
+  const options = { within: [home, dirname(file)], mode: 0o600, ...(operations ? { operations } : {}) };
+  await locked(file, sleep, () => editUserFile(file, inBytes, options));
+}
+
+/** Bytes as one character each, as they are edited. */
+function textOf(bytes: string): string {
+  const buffer = Buffer.from(bytes, 'latin1');
+  const text = buffer.toString('utf8');
+  if (Buffer.from(text, 'utf8').equals(buffer)) return text;
+  throw new RdError('ERR_IO', 'the kubeconfig was not changed: it is not UTF-8', { advice: 'Save it as UTF-8.' });
+}
+
+/** With the lock file that kubectl takes for the same purpose. */
+async function locked(file: string, sleep: (ms: number) => Promise<void>, work: () => Promise<unknown>): Promise<void> {
+  const lock = `${file}.lock`;
+  await makeDirectory(dirname(file));
+  for (let tries = 1; ; tries += 1) {
+    try {
+      const handle = await open(lock, 'wx', 0o600);
+      await handle.close();
+      break;
+    } catch (cause) {
+      if (systemCode(cause) !== 'EEXIST') throw ioError('create', lock, cause);
+      if (tries >= LOCK_TRIES) {
+        throw new RdError('ERR_IO', `${file} was not changed: another program holds its lock, ${lock}`, {
+          advice: 'If no kubectl is at work, delete the lock.',
+        });
+      }
+      await sleep(LOCK_PAUSE_MS);
+    }
+  }
+  try {
+    await work();
+  } finally {
+    await unlink(lock).catch(() => undefined);
+  }
+}
+
+/** The only cluster and user in a file that was made for them. */
+async function entryOf(file: string, name: string): Promise<KubeEntry> {
+  const text = await readIfThere(file);
+  if (text === undefined) throw new RdError('ERR_IO', `the kubeconfig of the cluster is missing: ${file}`);
+  const value: unknown = JSON.parse(text);
+  const first = (list: unknown, key: string) => {
+    const item: unknown = Array.isArray(list) ? list[0] : undefined;
+    const inner = isObject(item) ? item[key] : undefined;
+    if (!isObject(inner)) throw new RdError('ERR_IO', `the kubeconfig of the cluster has no ${key}: ${file}`);
+    return Object.fromEntries(
+      Object.entries(inner).flatMap(([member, text]) => (typeof text === 'string' ? [[member, text] as const] : [])),
+    );
+  };
+  if (!isObject(value)) throw new RdError('ERR_IO', `the kubeconfig of the cluster is damaged: ${file}`);
+  return { name, cluster: first(value.clusters, 'cluster'), user: first(value.users, 'user') };
+}
+
+async function exists(file: string): Promise<boolean> {
+  return stat(file).then(
+    () => true,
+    (error: unknown) => systemCode(error) !== 'ENOENT' && systemCode(error) !== 'ENOTDIR',
+  );
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
