@@ -1,3 +1,5 @@
+import { looksLikeJson } from './json-words.ts';
+
 /** Largest document that is read, in bytes. */
 export const SIZE_LIMIT = 1024 * 1024;
 
@@ -63,10 +65,12 @@ function firstDifference(bytes: Uint8Array, text: string): number {
   return offset;
 }
 
+/** In JSON, U+007F is a letter like any other, and programs that write JSON do not escape it. */
 function controlCharacter(text: string): number {
+  const last = looksLikeJson(text) ? -1 : 0x7f;
   for (let index = 0; index < text.length; index++) {
     const code = text.charCodeAt(index);
-    if (code === 0x7f || (code < 0x20 && code !== 0x09 && code !== 0x0a && code !== 0x0d)) return index;
+    if (code === last || (code < 0x20 && code !== 0x09 && code !== 0x0a && code !== 0x0d)) return index;
   }
   return -1;
 }

@@ -74,7 +74,7 @@ describe.each(COMMANDS)('%s', (command) => {
     const { exit, out, err } = await rdctl([command, '-f', file], { env: server.env, cwd });
     expect({ exit, out }).toEqual({ exit: 1, out: '' });
     expect(err).toMatch(says);
-    expect(err).toContain('-f FILE');
+    expect(err).toContain('Name a file that can be read, or - for standard input.');
     expect(server.received).toEqual([]);
   });
 

@@ -56,6 +56,13 @@ describe('documents that can be read', () => {
   });
 });
 
+test('U+007F is a letter in JSON, and a control character elsewhere', () => {
+  expect(parseDocument('{"a": "x\u007f"}', 'p.json')).toMatchObject({ value: { a: 'x\u007f' }, findings: [] });
+  expect(parseDocument('a: x\u007f', 'p.yaml').findings).toMatchObject([
+    { message: 'the document contains the control character U+007F' },
+  ]);
+});
+
 describe('documents with findings', () => {
   test.each<[string, string, string[]]>([
     ['an empty file', '', ['p.yaml:1:1: the document is empty']],
