@@ -1,62 +1,94 @@
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RdError } from '../../../errors.ts';
 import type { GuestImage } from '../../../guest-images/image.ts';
 import { isObject } from '../../../json.ts';
 import type { RunOptions, RunResult } from '../../../process/run.ts';
 import { isThere } from '../../../storage/presence.ts';
+import type { DriverContext } from '../../driver.ts';
 import type { QemuPlaces } from './places.ts';
 
 /** Runs a program of the host. */
 export type HostRun = (argv: readonly string[], options?: Omit<RunOptions, 'env' | 'cwd'>) => Promise<RunResult>;
 
+export interface DiskParts {
+  places: Pick<QemuPlaces, 'disk' | 'data'>;
+  run: HostRun;
+  log: DriverContext['log'];
+  signal: AbortSignal;
+}
+
 /** Checking a large disk reads all of its tables. */
 const CHECK_MS = 10 * 60_000;
 
 /**
- * Makes the disks that are missing: the root disk as a layer over the image, and the data disk, empty. A data disk that is there is
- * grown to the size and never shrunk. The machine is off.
+ * Makes the disks ready that a guest of this image starts with. The machine is off. The root disk is a layer over the image; one that
+ * is damaged, or of another image, is made anew, because what people keep is on the data disk. That one is grown to the size and never
+ * shrunk.
+ * @param ofImage whether the root disk that may be there was made from this image.
  * @throws RdError `ERR_DRIVER_TERMINAL` for a data disk that is damaged: nothing is put in its place.
  */
-export async function ensureDisks(
-  places: Pick<QemuPlaces, 'disk' | 'data'>,
-  image: GuestImage,
-  bytes: number,
-  run: HostRun,
-  signal: AbortSignal,
-): Promise<void> {
-  const base = join(image.directory, image.files.disk.name);
-  if (!(await isThere(places.disk))) {
-    await run(['qemu-img', 'create', '-q', '-f', 'qcow2', '-b', base, '-F', 'qcow2', places.disk], { signal });
-  }
+export async function ensureDisks(parts: DiskParts, image: GuestImage, ofImage: boolean, bytes: number): Promise<void> {
+  await ensureRoot(parts, join(image.directory, image.files.disk.name), ofImage);
+  const { places, run, signal } = parts;
   if (!(await isThere(places.data))) {
     await run(['qemu-img', 'create', '-q', '-f', 'qcow2', places.data, String(bytes)], { signal });
     return;
   }
-  await checkDisk(places.data, run, signal);
-  if ((await virtualSize(places.data, run, signal)) < bytes) {
+  const damage = await damageOf(parts, places.data);
+  if (damage) {
+    throw new RdError('ERR_DRIVER_TERMINAL', `the data disk ${places.data} is damaged`, {
+      details: damage,
+      advice: `Restore a snapshot, or try \`qemu-img check -r all\` on a copy of it. Nothing was changed.`,
+    });
+  }
+  if ((await diskFacts(parts, places.data)).bytes < bytes) {
     await run(['qemu-img', 'resize', '-q', '-f', 'qcow2', places.data, String(bytes)], { signal });
   }
 }
 
-/** Size in bytes that the guest sees. */
-export async function virtualSize(path: string, run: HostRun, signal: AbortSignal): Promise<number> {
+async function ensureRoot(parts: DiskParts, base: string, ofImage: boolean): Promise<void> {
+  const { places, run, log, signal } = parts;
+  if (await isThere(places.disk)) {
+    const why = ofImage ? await damageOf(parts, places.disk) : ['it was made from another image'];
+    if (!why) {
+      const { backing } = await diskFacts(parts, places.disk);
+      // The home was moved; the image is the same, its digest says so.
+      if (backing !== base) {
+        await run(['qemu-img', 'rebase', '-q', '-u', '-f', 'qcow2', '-b', base, '-F', 'qcow2', places.disk], {
+          signal,
+        });
+      }
+      return;
+    }
+    log('warn', 'the root disk of the guest is made anew', { why: why.slice(0, 3).join('; ') });
+    await rm(places.disk);
+  }
+  await run(['qemu-img', 'create', '-q', '-f', 'qcow2', '-b', base, '-F', 'qcow2', places.disk], { signal });
+}
+
+/** Size in bytes that the guest sees, and the file that it is a layer over. */
+export async function diskFacts(
+  { run, signal }: Pick<DiskParts, 'run' | 'signal'>,
+  path: string,
+): Promise<{ bytes: number; backing?: string }> {
   const { stdout } = await run(['qemu-img', 'info', '-U', '--output=json', path], { signal });
   const value: unknown = JSON.parse(stdout);
-  const size = isObject(value) ? value['virtual-size'] : undefined;
-  if (typeof size === 'number') return size;
+  if (isObject(value) && typeof value['virtual-size'] === 'number') {
+    const backing = value['backing-filename'];
+    return { bytes: value['virtual-size'], ...(typeof backing === 'string' ? { backing } : {}) };
+  }
   throw new RdError('ERR_DRIVER_FAILED', `qemu-img did not tell the size of ${path}`);
 }
 
-/** Leaks (status 3) only waste space, as after a power failure. */
-async function checkDisk(path: string, run: HostRun, signal: AbortSignal): Promise<void> {
+/** What qemu-img says of a damaged disk. Leaks (status 3) only waste space, as after a power failure. */
+async function damageOf({ run, signal }: DiskParts, path: string): Promise<string[] | undefined> {
   const { exitCode, stdout, stderr } = await run(['qemu-img', 'check', '-q', '-f', 'qcow2', path], {
     signal,
     timeoutMs: CHECK_MS,
     accept: [0, 1, 2, 3],
   });
-  if (exitCode === 0 || exitCode === 3) return;
-  throw new RdError('ERR_DRIVER_TERMINAL', `the data disk ${path} is damaged`, {
-    details: [stdout, stderr].flatMap((text) => text.split('\n')).filter((line) => line !== ''),
-    advice: `Restore a snapshot, or try \`qemu-img check -r all ${path}\` on a copy of it. Nothing was changed.`,
-  });
+  if (exitCode === 0 || exitCode === 3) return undefined;
+  const lines = [stdout, stderr].flatMap((text) => text.split('\n')).filter((line) => line !== '');
+  return lines.length > 0 ? lines : [`qemu-img check ended with status ${exitCode}`];
 }

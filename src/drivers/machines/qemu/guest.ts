@@ -3,7 +3,7 @@ import { RdError } from '../../../errors.ts';
 import { findDaemon, startDaemon, stopDaemon } from '../../../process/daemon.ts';
 import { tailOf } from '../../../process/log-file.ts';
 import type { Pace } from '../../../process/pace.ts';
-import { failed, notStarted, type RunOptions, type RunResult, run as runProgram } from '../../../process/run.ts';
+import { failed, type RunOptions, type RunResult, run as runProgram } from '../../../process/run.ts';
 import { stream as streamProgram } from '../../../process/stream.ts';
 import type { QemuPlaces } from './places.ts';
 import { control, guestCommand, masterArguments } from './ssh.ts';
@@ -12,7 +12,10 @@ export type GuestRunOptions = Omit<RunOptions, 'env' | 'cwd'>;
 
 /** The system in the machine, reached by ssh. Needs a machine that is on; every method throws `ERR_DRIVER_FAILED` otherwise. */
 export interface Guest {
-  /** As `src/process/run.ts`, for a program of the guest. Its output is that of the program alone. */
+  /**
+   * As `src/process/run.ts`, for a program of the guest. Its output is that of the program alone. One that is given up at its limit
+   * is not waited for any more, and may go on in the guest.
+   */
   run(argv: readonly string[], options?: GuestRunOptions): Promise<RunResult>;
   /** As `src/process/stream.ts`. */
   stream(argv: readonly string[], options?: Pick<RunOptions, 'signal' | 'timeoutMs'>): AsyncIterable<Uint8Array>;
@@ -25,8 +28,8 @@ export interface Connection extends Guest {
   connect(limitMs: number, isAlive: () => Promise<boolean>, signal: AbortSignal): Promise<void>;
   /** Whether the connection is there; one that broke is made again. */
   isConnected(signal: AbortSignal): Promise<boolean>;
-  /** Called with a new connection: what went through the old one is gone. */
-  onReconnect(listener: () => void): void;
+  /** Called once there is a new connection: what went through the old one is gone. */
+  onReconnect(listener: () => Promise<void>): void;
   close(): Promise<void>;
 }
 
@@ -40,16 +43,21 @@ export interface ConnectionParts {
 }
 
 /** sshd gives programs a short one, without the programs of the system. */
-const GUEST_PATH = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+export const GUEST_PATH = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 const POLL_MS = 200;
 const BANNER_MS = 2_000;
+const RECONNECT_MS = 10_000;
 const CONTROL_MS = 30_000;
 /** ssh's own failures; a program may have it too. */
 const SSH_FAILED = 255;
+/** Of `env`, for a program that is not there. */
+const NOT_FOUND = 127;
 const ALL_STATUSES = Array.from({ length: 256 }, (_, status) => status);
 
 export function guestConnection({ places, logFile, environment, pace, port }: ConnectionParts): Connection {
-  const listeners: (() => void)[] = [];
+  const listeners: (() => Promise<void>)[] = [];
+  /** Looks come at the same time, and must not make two connections. */
+  let looking: Promise<boolean> | undefined;
   const local = (argv: readonly string[], options: GuestRunOptions = {}) =>
     runProgram(argv, { ...options, env: environment });
 
@@ -65,7 +73,10 @@ export function guestConnection({ places, logFile, environment, pace, port }: Co
   async function startMaster(at: number): Promise<void> {
     await stopDaemon(places.sshRecord, { graceMs: 1_000, pace });
     await startDaemon({ argv: masterArguments(places, at), recordFile: places.sshRecord, logFile, env: environment });
-    for (const listener of listeners) listener();
+  }
+
+  async function renew(): Promise<void> {
+    for (const listener of listeners) await listener();
   }
 
   async function connect(limitMs: number, isAlive: () => Promise<boolean>, signal: AbortSignal): Promise<void> {
@@ -74,7 +85,7 @@ export function guestConnection({ places, logFile, environment, pace, port }: Co
     let started = false;
     for (;;) {
       if (signal.aborted) throw new RdError('ERR_CANCELLED', 'waiting for the guest was cancelled');
-      if (started && (await isThere(at, signal))) return;
+      if (started && (await isThere(at, signal))) return renew();
       if (!(await isAlive())) throw await unreachable('QEMU ended while the guest was starting');
       if (pace.now() >= deadline) throw await unreachable(`the guest did not answer within ${limitMs / 1000} s`);
       // QEMU takes connections before the guest does, so that only a greeting tells.
@@ -103,23 +114,39 @@ export function guestConnection({ places, logFile, environment, pace, port }: Co
       });
     }
     if (accept.includes(exitCode)) return result;
-    if (exitCode === 127) throw notStarted(program, Object.assign(new Error(stderr), { code: 'ENOENT' }));
+    if (exitCode === NOT_FOUND) {
+      throw new RdError('ERR_DRIVER_TERMINAL', `${program} was not found in the guest`, {
+        details: [stderr.trim()],
+        advice: 'The guest image lacks it; build another with `rdctl image build`.',
+      });
+    }
     throw failed(program, exitCode, null, stderr);
+  }
+
+  async function look(signal: AbortSignal): Promise<boolean> {
+    const at = await port();
+    if (await isThere(at, signal)) return true;
+    if (!(await greets(at))) return false;
+    await startMaster(at);
+    const deadline = pace.now() + RECONNECT_MS;
+    while (pace.now() < deadline && !signal.aborted) {
+      if (await isThere(at, signal)) {
+        await renew();
+        return true;
+      }
+      if ((await findDaemon(places.sshRecord)).state !== 'running') return false;
+      await pace.sleep(POLL_MS, signal);
+    }
+    return false;
   }
 
   return {
     connect,
-    async isConnected(signal) {
-      const at = await port();
-      if (await isThere(at, signal)) return true;
-      if (!(await greets(at))) return false;
-      await startMaster(at);
-      for (let tries = 0; tries < 50; tries += 1) {
-        if (await isThere(at, signal)) return true;
-        if ((await findDaemon(places.sshRecord)).state !== 'running') return false;
-        await pace.sleep(POLL_MS, signal);
-      }
-      return false;
+    isConnected(signal) {
+      looking ??= look(signal).finally(() => {
+        looking = undefined;
+      });
+      return looking;
     },
     onReconnect: (listener) => void listeners.push(listener),
     async run(argv, options = {}) {

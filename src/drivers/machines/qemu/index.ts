@@ -1,4 +1,4 @@
-import { homedir, tmpdir } from 'node:os';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { RdError } from '../../../errors.ts';
 import { imageStore } from '../../../guest-images/store.ts';
@@ -10,11 +10,13 @@ import type { Driver, DriverContext, DriverFactory, DriverInfo } from '../../dri
 import type { Shell } from '../../shell.ts';
 import { accelerators } from './accelerator.ts';
 import type { HostRun } from './disks.ts';
+import { engineInGuest } from './engines.ts';
 import { guestConnection } from './guest.ts';
 import { qemuMachine } from './machine.ts';
 import { qemuPlaces } from './places.ts';
 import { judge, qemuFacts } from './probe.ts';
 import { readQemuRecord } from './record.ts';
+import { runtimeDirectory } from './runtime.ts';
 import { qemuShell } from './shell.ts';
 import { QEMU_SUPPORT } from './support.ts';
 
@@ -50,8 +52,7 @@ function imagesOf(env: DriverContext['env']) {
 
 function openQemu(context: DriverContext, enginesOf: EnginesOf): Driver {
   const { directory, logs, env, log } = context;
-  const runtime = env.XDG_RUNTIME_DIR ?? join(tmpdir(), `rdctl-${process.getuid?.() ?? 0}`);
-  const places = qemuPlaces(directory, runtime);
+  const places = qemuPlaces(directory, runtimeDirectory(process.getuid?.() ?? 0));
   const environment = { PATH: programPath(env.PATH), LC_ALL: 'C', HOME: env.HOME ?? homedir() };
   const run: HostRun = (argv, options) => runProgram(argv, { ...options, env: environment });
   const guest = guestConnection({
@@ -77,7 +78,9 @@ function openQemu(context: DriverContext, enginesOf: EnginesOf): Driver {
     log,
   });
   const shell = qemuShell({ places, guest, pace: realPace, log });
-  const engines = enginesOf(shell, `/rdctl-${places.id}`);
+  const inside = enginesOf(shell, `/rdctl-${places.id}`);
+  const state = { isUp: machine.isUp, isConnected: machine.answers };
+  const engines = { moby: engineInGuest(inside.moby, state), containerd: engineInGuest(inside.containerd, state) };
   return {
     ...INFO,
     machine,

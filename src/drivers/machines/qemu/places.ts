@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import { PRODUCT } from '../../../product.ts';
 
 /** Where one machine has its files on this host. */
 export interface QemuPlaces {
@@ -35,17 +34,18 @@ export interface QemuPlaces {
 /** The kernel's limit for the path of a unix socket, without the end mark, and what ssh adds while it makes one. */
 const MAX_SOCKET_PATH = 107;
 const SSH_SUFFIX = 17;
-const LONGEST_SOCKET = 'containerd.sock';
+/** The longest name of a socket in `run`. */
+export const LONGEST_SOCKET = 'containerd-containerd.sock';
 
 /**
- * `directory` is the driver's private directory. One that is too long for sockets gets a short one below `runtime`, the user's
- * directory for such things.
+ * `directory` is the driver's private directory. One that is too long for sockets gets a short one below `runtime`, our directory
+ * for such things.
  */
 export function qemuPlaces(directory: string, runtime: string): QemuPlaces {
   const id = createHash('sha256').update(directory).digest('hex').slice(0, 8);
   const inside = join(directory, 'run');
   const fits = Buffer.byteLength(join(inside, LONGEST_SOCKET)) + SSH_SUFFIX <= MAX_SOCKET_PATH;
-  const run = fits ? inside : join(runtime, `${PRODUCT.name}-${id}`);
+  const run = fits ? inside : join(runtime, id);
   return {
     id,
     record: join(directory, 'machine.json'),

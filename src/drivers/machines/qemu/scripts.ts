@@ -31,6 +31,48 @@ while :; do
 done
 `;
 
+/**
+ * `$1`: unit, `$2`: file for its environment, which is the input, `$3`: log, begun anew at 10 MiB; then the program. What ran under that name before has
+ * ended. \`KillMode=process\`: what the program started is its own affair, as on any other machine. A unit that has failed stays,
+ * so that it is found.
+ */
+export const START_SCRIPT = `set -eu
+umask 077
+unit=$1 environment=$2 log=$3
+shift 3
+mkdir -p -- "$(dirname -- "$environment")" "$(dirname -- "$log")"
+cat > "$environment"
+if [ "$(stat -c %s "$log" 2>/dev/null || echo 0)" -gt 10485760 ]; then mv -f -- "$log" "$log.1"; fi
+systemctl stop "$unit" 2>/dev/null || true
+systemctl reset-failed "$unit" 2>/dev/null || true
+exec systemd-run --quiet --unit="$unit" --service-type=exec --remain-after-exit \\
+  --property=EnvironmentFile="$environment" --property=Delegate=yes --property=KillMode=process \\
+  --property=TimeoutStopSec=45 --property=LimitNOFILE=1048576 --property=TasksMax=infinity \\
+  --property=StandardOutput=append:"$log" --property=StandardError=append:"$log" -- "$@"
+`;
+
+/**
+ * `$1`: unit, `$2`: file of its environment, `$3`: seconds that the program has to end. systemd takes no other time for a unit that
+ * is there, so it is asked, not waited for longer, and then the program is killed.
+ */
+export const STOP_SCRIPT = `set -u
+unit=$1 environment=$2 grace=$3
+timeout "$grace" systemctl stop "$unit" 2>/dev/null
+if [ $? -eq 124 ]; then
+  systemctl kill --kill-who=main --signal=KILL "$unit" 2>/dev/null
+  systemctl stop "$unit" 2>/dev/null
+fi
+systemctl reset-failed "$unit" 2>/dev/null
+rm -f -- "$environment"
+case $(systemctl show --property=ActiveState --value "$unit") in inactive | failed) exit 0 ;; *) exit 1 ;; esac
+`;
+
+/** `$1`: a socket, `$2`: the place where programs of the guest look for it. */
+export const LINK_SCRIPT = `set -eu
+mkdir -p -- "$(dirname -- "$2")"
+ln -sfn -- "$1" "$2"
+`;
+
 /** Functions of the two below. Arguments: socket of containerd, its state, control group, directories. */
 const AREA = `set -u
 socket=$1 state=$2 cgroup=$3
@@ -42,7 +84,10 @@ shims() {
     case $words in *containerd-shim*" -address $socket "*) pid=\${entry#/proc/}; printf '%s\\n' "\${pid%/cmdline}" ;; esac
   done
 }
-members() { [ -n "$cgroup" ] && cat "/sys/fs/cgroup$cgroup"/cgroup.procs "/sys/fs/cgroup$cgroup"/*/cgroup.procs 2>/dev/null; }
+members() {
+  [ -n "$cgroup" ] && [ -d "/sys/fs/cgroup$cgroup" ] || return 0
+  find "/sys/fs/cgroup$cgroup" -name cgroup.procs -exec cat {} + 2>/dev/null
+}
 mounts() {
   awk '{print $5}' /proc/self/mountinfo | while read -r raw; do
     path=$(printf '%b' "$raw")

@@ -1,20 +1,27 @@
 import { createHash } from 'node:crypto';
 import { rm } from 'node:fs/promises';
-import type { Server } from 'node:net';
 import { createConnection } from 'node:net';
 import { basename, join, posix } from 'node:path';
-import { RdError } from '../../../errors.ts';
 import type { DaemonState } from '../../../process/daemon.ts';
 import type { Pace } from '../../../process/pace.ts';
 import { lastLines } from '../../../process/run.ts';
 import type { DriverContext } from '../../driver.ts';
-import type { EngineArea, Offer, ServerPlace, Shell } from '../../shell.ts';
+import type { EngineArea, Shell } from '../../shell.ts';
 import type { Connection } from './guest.ts';
 import { GUEST_NETWORK } from './network.ts';
-import { listenHere } from './offer.ts';
-import type { QemuPlaces } from './places.ts';
+import { guestOffers } from './offers.ts';
+import { LONGEST_SOCKET, type QemuPlaces } from './places.ts';
 import { guestReach } from './reach.ts';
-import { CLEAR_SCRIPT, LEFTOVERS_SCRIPT, REMOVE_WAY_SCRIPT, WAY_SCRIPT, WRITE_SCRIPT } from './scripts.ts';
+import {
+  CLEAR_SCRIPT,
+  LEFTOVERS_SCRIPT,
+  LINK_SCRIPT,
+  REMOVE_WAY_SCRIPT,
+  START_SCRIPT,
+  STOP_SCRIPT,
+  WAY_SCRIPT,
+  WRITE_SCRIPT,
+} from './scripts.ts';
 
 export interface QemuShellParts {
   places: QemuPlaces;
@@ -27,15 +34,23 @@ export interface QemuShellParts {
 const DATA = '/var/lib/rdctl/data';
 const RUN = '/run/rdctl';
 const LOGS = '/var/lib/rdctl/logs';
+/** Where clients in the guest look for an engine when they are told nothing. */
+const USUAL_SOCKETS: Readonly<Record<string, string>> = {
+  'docker.sock': '/run/docker.sock',
+  'containerd.sock': '/run/containerd/containerd.sock',
+};
+/** For a kill, and for a guest that is slow. */
+const STOP_MORE_MS = 60_000;
 
 /** The guest as engines see it. Programs are units of its service manager, so that they are found, ended and logged by it. */
 export function qemuShell({ places, guest, pace, log }: QemuShellParts): Shell {
   const unit = (name: string) => `rdctl-${name}.service`;
   const logOf = (name: string) => posix.join(LOGS, `${name}.log`);
+  const environmentOf = (name: string) => posix.join(RUN, `${name}.env`);
   const { run } = guest;
   /** Sockets of this host that lead into the guest, by the path there. */
   const sockets = new Map<string, string>();
-  guest.onReconnect(() => sockets.clear());
+  guest.onReconnect(async () => sockets.clear());
 
   async function find(name: string): Promise<DaemonState> {
     const { stdout } = await run([
@@ -52,7 +67,7 @@ export function qemuShell({ places, guest, pace, log }: QemuShellParts): Shell {
     return pid > 0 ? { state: 'running', pid } : { state: 'ended' };
   }
 
-  return {
+  const shell: Shell = {
     places: { id: places.id, data: DATA, run: RUN },
     pace,
     log,
@@ -62,45 +77,14 @@ export function qemuShell({ places, guest, pace, log }: QemuShellParts): Shell {
     find,
     async start({ name, argv, env = {} }) {
       if ((await find(name)).state === 'running') return;
-      await run(['systemctl', 'reset-failed', unit(name)], { accept: [0, 1] });
-      await run(['systemctl', 'stop', unit(name)], { accept: [0, 5] });
-      await run(['mkdir', '-p', LOGS]);
       // Values are secrets of gateways: they go by a file that only root of the guest reads, not by words that everyone sees.
-      const file = posix.join(RUN, `${name}.env`);
-      await write(
-        file,
-        Object.entries(env)
-          .map(([key, value]) => `${key}="${value.replaceAll(/[\\"$`]/g, '\\$&')}"\n`)
-          .join(''),
-      );
-      await run([
-        'systemd-run',
-        '--quiet',
-        '--collect',
-        `--unit=${unit(name)}`,
-        '--service-type=exec',
-        '--remain-after-exit',
-        `--property=EnvironmentFile=${file}`,
-        '--property=Delegate=yes',
-        '--property=KillMode=process',
-        '--property=LimitNOFILE=1048576',
-        '--property=TasksMax=infinity',
-        `--property=StandardOutput=append:${logOf(name)}`,
-        `--property=StandardError=append:${logOf(name)}`,
-        '--',
-        ...argv,
-      ]);
+      const words = [unit(name), environmentOf(name), logOf(name), ...argv];
+      await run(['sh', '-c', START_SCRIPT, 'start', ...words], { input: environmentText(env) });
     },
     async stop(name, graceMs, signal) {
-      const { state } = await find(name);
-      if (state === 'none') return;
       const seconds = Math.ceil(graceMs / 1000);
-      await run(['systemctl', 'set-property', '--runtime', unit(name), `TimeoutStopSec=${seconds}`], {
-        accept: [0, 1],
-        signal,
-      });
-      await run(['systemctl', 'stop', unit(name)], { accept: [0, 5], timeoutMs: graceMs + 60_000, signal });
-      await run(['systemctl', 'reset-failed', unit(name)], { accept: [0, 1], signal });
+      const words = [unit(name), environmentOf(name), String(seconds)];
+      await run(['sh', '-s', '--', ...words], { input: STOP_SCRIPT, timeoutMs: graceMs + STOP_MORE_MS, signal });
     },
     async tail(name) {
       const { stdout } = await run(['tail', '-n', '40', logOf(name)], { accept: [0, 1] });
@@ -123,7 +107,7 @@ export function qemuShell({ places, guest, pace, log }: QemuShellParts): Shell {
     },
     localSocket,
     ...guestReach(guest, places),
-    offer,
+    offer: guestOffers(places, guest),
     network: async () => GUEST_NETWORK,
     async leftovers(area) {
       const { stdout } = await run(['sh', '-s', '--', ...areaWords(area)], { input: LEFTOVERS_SCRIPT });
@@ -147,47 +131,30 @@ export function qemuShell({ places, guest, pace, log }: QemuShellParts): Shell {
       await rm(local, { force: true });
       await guest.forward('forward', '-L', `${local}:${path}`);
     }
+    const usual = USUAL_SOCKETS[basename(path)];
+    if (usual !== undefined) await run(['sh', '-s', '--', path, usual], { input: LINK_SCRIPT });
     sockets.set(path, local);
     return local;
   }
 
-  async function offer(server: Server, at: ServerPlace): Promise<Offer> {
-    const here = await listenHere(
-      server,
-      join(places.run, `offer-${createHash('sha256').update(JSON.stringify(at)).digest('hex').slice(0, 8)}`),
-    );
-    try {
-      if ('socket' in at) {
-        await run(['sh', '-s', '--', at.socket], { input: WAY_SCRIPT });
-        await run(['rm', '-f', '--', at.socket]);
-        await guest.forward('forward', '-R', `${at.socket}:${here.path}`);
-        return { port: 0, close: () => end(`${at.socket}:${here.path}`) };
-      }
-      const words = `127.0.0.1:${at.port}:${here.path}`;
-      const printed = await guest.forward('forward', '-R', words);
-      const port = at.port === 0 ? Number(/\d+/.exec(printed)?.[0] ?? Number.NaN) : at.port;
-      if (!Number.isInteger(port)) throw new RdError('ERR_PORT_IN_USE', `the guest gave no port for ${words}`);
-      return { port, close: () => end(`127.0.0.1:${port}:${here.path}`) };
-    } catch (error) {
-      await here.close();
-      throw error;
-    }
+  return shell;
+}
 
-    async function end(words: string): Promise<void> {
-      // The connection may be gone, and the forward with it.
-      await guest.forward('cancel', '-R', words).catch(() => undefined);
-      await here.close();
-    }
-  }
+function environmentText(env: Readonly<Record<string, string>>): string {
+  return Object.entries(env)
+    .map(([key, value]) => `${key}="${value.replaceAll(/[\\"$`]/g, '\\$&')}"\n`)
+    .join('');
 }
 
 function areaWords({ containerd, state, directories, cgroup = '' }: EngineArea): string[] {
   return [containerd, state, cgroup, ...directories];
 }
 
-/** Short, told apart, and what people know: `docker.sock`. */
-function socketName(path: string): string {
-  return basename(path);
+/** What people know, told apart by where it is: `moby-docker.sock`. Others get a name of the same length from their path. */
+export function socketName(path: string): string {
+  const name = posix.relative(RUN, path).replaceAll('/', '-');
+  if (/^[\w.-]+$/.test(name) && !name.startsWith('.') && name.length <= LONGEST_SOCKET.length) return name;
+  return `${createHash('sha256').update(path).digest('hex').slice(0, 16)}.sock`;
 }
 
 function answers(path: string): Promise<boolean> {

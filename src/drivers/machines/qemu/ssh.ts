@@ -33,8 +33,8 @@ export function sshOptions(places: Pick<QemuPlaces, 'key' | 'knownHosts'>, port:
     User: USER,
     ConnectTimeout: '10',
     // A guest that hangs is found out, and one that is only slow is not.
-    ServerAliveInterval: '15',
-    ServerAliveCountMax: '8',
+    ServerAliveInterval: '10',
+    ServerAliveCountMax: '4',
     LogLevel: 'ERROR',
   };
   return ['-F', 'none', ...Object.entries(options).flatMap(([name, value]) => ['-o', `${name}=${quoted(value)}`])];
