@@ -102,11 +102,7 @@ class Reader {
   }
 
   private data(): Omit<RegistryValue, 'name'> {
-    if (this.take('"')) {
-      const data = this.quoted('text');
-      this.endOfStatement('the closing quotation mark');
-      return { type: 'REG_SZ', data };
-    }
+    if (this.take('"')) return { type: 'REG_SZ', data: this.textValue() };
     const word = /^(?:(dword)|hex(?:\(([0-9a-f]{1,8})\))?):/i.exec(this.text.slice(this.at, this.at + 16));
     if (!word) throw new NotUnderstood('after "=" stands neither a text, "dword:", "hex:" nor "-"');
     this.at += word[0].length;
@@ -116,6 +112,19 @@ class Reader {
     const data = dataOf(type, bytes, this.textOf);
     if (data === undefined && TEXTS.has(type)) throw new NotUnderstood('the bytes end inside of a character');
     return { type, data };
+  }
+
+  /** A text that takes in the lines below it, and then makes no sense, was most likely meant to end on its own. */
+  private textValue(): string {
+    const { line } = this;
+    try {
+      const data = this.quoted('text');
+      this.endOfStatement('the closing quotation mark');
+      return data;
+    } catch (error) {
+      if (!(error instanceof NotUnderstood) || this.line === line || error.message === UNCLOSED_TEXT) throw error;
+      throw new NotUnderstood(`${UNCLOSED_TEXT} on its line, and does not go on in the next ones: ${error.message}`);
+    }
   }
 
   /** What stands between quotation marks; the first one is behind. A name ends on its line, a text may go on. */
@@ -142,7 +151,7 @@ class Reader {
       this.at += 1;
       from = this.at;
     }
-    throw new NotUnderstood(`the ${kind} has no closing quotation mark`);
+    throw new NotUnderstood(kind === 'text' ? UNCLOSED_TEXT : 'the name has no closing quotation mark');
   }
 
   private number(): number {
@@ -224,6 +233,8 @@ class Reader {
     return true;
   }
 }
+
+const UNCLOSED_TEXT = 'the text has no closing quotation mark';
 
 /** A text that breaks off is not read as a shorter one. */
 const TEXTS: ReadonlySet<string> = new Set(['REG_SZ', 'REG_MULTI_SZ']);

@@ -235,6 +235,17 @@ describe('what is not understood has its line and a reason', () => {
     expect(parseRegistryFile(KEY, Buffer.from([FIVE, `[${KEY}]`, line].join('\n')))).toBeUndefined();
   });
 
+  test.each([
+    [`[${KEY}\\images]`, 'a single "\\" stands in the text; it is written "\\\\"'],
+    ['"b"=dword:1', 'text follows the closing quotation mark'],
+  ])('a text that is not closed before %s says so', (next, consequence) => {
+    const { problems } = below('"a"="x', next);
+    expect(problems[0]).toEqual({
+      line: 3,
+      reason: `the text has no closing quotation mark on its line, and does not go on in the next ones: ${consequence}`,
+    });
+  });
+
   test('what follows is looked at by itself, line by line', () => {
     const { problems, hives } = below('"a"="open', '"b"=dword:1', 'nonsense', '"c"=dword:2');
     expect(problems.map(({ line }) => line)).toEqual([3, 5]);
