@@ -1,8 +1,6 @@
 import { MOST_LEVELS } from '../json.ts';
+import { plistTokens } from './plist-tokens.ts';
 
-/** Comments and character data are one token each, so that tags in them do not count. */
-export const PLIST_TOKEN =
-  /<!--[\s\S]*?-->|<!\[CDATA\[[\s\S]*?\]\]>|<\?[\s\S]*?\?>|<!DOCTYPE[^>[]*>|<(\/?)([A-Za-z]+)((?:\s[^<>]*?)?)(\/?)>|<[^<]*|[^<]+/g;
 /** No document may bring names of its own. */
 const BAD_REFERENCE = /&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9A-Fa-f]{1,6});)/;
 const NUMBERED = /&#(x?)([0-9A-Fa-f]+);/gi;
@@ -26,45 +24,51 @@ export function plistProblem(text: string): string | undefined {
   const open: Level[] = [];
   let content = '';
   let complete = false;
-  for (const [token, slash, tag, , closed] of text.matchAll(PLIST_TOKEN)) {
-    if (token.startsWith('<![CDATA[') && token.endsWith(']]>')) {
-      if (!TEXTS.has(open.at(-1)?.tag ?? '')) return 'a text stands between values';
-      content += token;
-      continue;
-    }
-    if (/^<(?:!--|\?|!DOCTYPE)/.test(token) && token.endsWith('>')) {
-      if (!token.startsWith('<!--') && open.length > 0) return 'a declaration stands where none belongs';
-      continue;
-    }
-    if (!token.startsWith('<')) {
-      content += token;
-      const reference = BAD_REFERENCE.exec(token);
-      if (reference) return `${quoted(token.slice(reference.index))} refers to nothing that is known`;
-      if (!allSigns(token)) return 'it refers to a sign that XML cannot have';
-      if (token.trim() !== '' && !TEXTS.has(open.at(-1)?.tag ?? ''))
-        return `the text ${quoted(token)} stands between values`;
-      continue;
-    }
-    if (tag === undefined) return `${quoted(token)} is no tag of a property list`;
-    if (slash === '/') {
-      const level = open.pop();
-      if (level?.tag !== tag) return `</${tag}> closes nothing`;
-      const problem = endProblem(level, content, open.at(-1));
-      if (problem) return problem;
-      complete ||= open.length === 0;
-      content = '';
-      continue;
-    }
-    if (complete) return 'something follows the end of the list';
-    const problem = beginProblem(tag, open.at(-1));
-    if (problem) return problem;
-    content = '';
-    if (closed === '/') {
-      const end = endProblem({ tag }, '', open.at(-1));
-      if (end) return end;
-    } else {
-      open.push(tag === 'dict' ? { tag, keys: new Set() } : { tag });
-      if (open.length > MOST_LEVELS) return `it nests deeper than ${MOST_LEVELS} levels`;
+  for (const token of plistTokens(text)) {
+    const inText = TEXTS.has(open.at(-1)?.tag ?? '');
+    switch (token.kind) {
+      case 'comment':
+        continue;
+      case 'unknown':
+        return token.reason ?? `${quoted(token.text)} is no tag of a property list`;
+      case 'declaration':
+        if (open.length > 0) return 'a declaration stands where none belongs';
+        continue;
+      case 'characters':
+        if (!inText) return 'a text stands between values';
+        content += token.text;
+        continue;
+      case 'text': {
+        content += token.text;
+        const reference = BAD_REFERENCE.exec(token.text);
+        if (reference) return `${quoted(token.text.slice(reference.index))} refers to nothing that is known`;
+        if (!allSigns(token.text)) return 'it refers to a sign that XML cannot have';
+        if (!inText && token.text.trim() !== '') return `the text ${quoted(token.text)} stands between values`;
+        continue;
+      }
+      case 'tag': {
+        const { tag } = token;
+        if (token.end) {
+          const level = open.pop();
+          if (level?.tag !== tag) return `</${tag}> closes nothing`;
+          const problem = endProblem(level, content, open.at(-1));
+          if (problem) return problem;
+          complete ||= open.length === 0;
+          content = '';
+          continue;
+        }
+        if (complete) return 'something follows the end of the list';
+        const problem = beginProblem(tag, open.at(-1));
+        if (problem) return problem;
+        content = '';
+        if (token.empty) {
+          const end = endProblem({ tag }, '', open.at(-1));
+          if (end) return end;
+        } else {
+          open.push(tag === 'dict' ? { tag, keys: new Set() } : { tag });
+          if (open.length > MOST_LEVELS) return `it nests deeper than ${MOST_LEVELS} levels`;
+        }
+      }
     }
   }
   const left = open.at(-1);

@@ -1,4 +1,5 @@
-import { PLIST_TOKEN, plistProblem } from './plist-text.ts';
+import { plistProblem } from './plist-text.ts';
+import { plistTokens } from './plist-tokens.ts';
 
 /** What a property list holds. Dictionaries are maps: any text may be a key, `__proto__` too. */
 export type PlistValue = boolean | number | string | readonly PlistValue[] | PlistDictionary | PlistOther;
@@ -52,14 +53,15 @@ const MISREAD = /[\u0085\u2028\u2029\ufffd]/g;
 function withNumberedKeys(text: string): string {
   const pieces: string[] = [];
   let key = 0;
-  for (const [token, slash, tag, , closed] of text.matchAll(PLIST_TOKEN)) {
-    if (token.startsWith('<!--') || token.startsWith('<?') || token.startsWith('<!DOCTYPE')) continue;
-    if (token.startsWith('<![CDATA[')) pieces.push(escaped(token.slice('<![CDATA['.length, -']]>'.length)));
-    else if (tag === 'key' && slash === '') {
-      pieces.push(`<key>${key++}:${closed === '/' ? '</key>' : ''}`);
-    } else if (tag === undefined) pieces.push(token);
-    // What stands beside the name of a tag means nothing, and the parser may complain about it to the terminal.
-    else pieces.push(`<${slash}${tag}${closed}>`);
+  for (const token of plistTokens(text)) {
+    if (token.kind === 'text') pieces.push(token.text);
+    else if (token.kind === 'characters') pieces.push(escaped(token.text));
+    else if (token.kind === 'tag') {
+      const { tag, end, empty } = token;
+      if (tag === 'key' && !end) pieces.push(`<key>${key++}:${empty ? '</key>' : ''}`);
+      // What stands beside the name of a tag means nothing, and the parser may complain about it to the terminal.
+      else pieces.push(`<${end ? '/' : ''}${tag}${empty ? '/' : ''}>`);
+    }
   }
   return pieces.join('').replace(MISREAD, (sign) => `&#x${sign.charCodeAt(0).toString(16)};`);
 }

@@ -143,7 +143,19 @@ describe('XML that cannot be relied on', () => {
     ['an unknown entity', dict('<key>a</key><string>&b;</string>'), '"&b;" refers to nothing that is known'],
     ['a bare ampersand', dict('<key>a</key><string>a & b</string>'), '"& b" refers to nothing that is known'],
     ['too many levels', xml(`${'<array>'.repeat(150)}${'</array>'.repeat(150)}`), 'it nests deeper than 100 levels'],
-    ['a comment without an end', '<plist><!-- <dict>', '"<!--" is no tag of a property list'],
+    ['a comment without an end', '<plist><!-- <dict>', 'a comment has no end'],
+    [
+      'a comment that ends like a tag',
+      `<plist><!-- old ><dict><key>version</key><integer>19</integer></dict></plist>`,
+      'a comment has no end',
+    ],
+    ['an instruction that ends like a tag', '<?xml version="1.0"><plist><dict/></plist>', 'an instruction has no end'],
+    ['character data without an end', '<plist><string><![CDATA[x]></string></plist>', 'character data has no end'],
+    [
+      'a place for entities of its own',
+      '<!DOCTYPE plist [ ]><plist><dict/></plist>',
+      '"<!DOCTYPE plist [ ]>" is no tag of a property list',
+    ],
     ['a sign that XML cannot have', dict('<key>a</key><string>\u0001</string>'), 'it has a sign that XML cannot have'],
     ['HTML', '<html><body/></html>', 'it does not begin with <plist>'],
   ])('%s', async (_name, text, reason) => {
@@ -161,6 +173,27 @@ describe('XML that cannot be relied on', () => {
         message: `Error loading plist file ${place().locked}: "kubernetes.port" is a date, data or null, which no setting can be`,
       });
     }
+  });
+
+  // Work that grew with the square of the length would take hours here.
+  test.each([
+    ['comments that have no end', '<plist>', '<!-- >'],
+    ['comments', '<plist>', '<!-- -->'],
+    ['instructions that have no end', '<plist>', '<?x >'],
+    ['character data that has no end', '<plist><string>', '<![CDATA[ ]>'],
+    ['types of a document that have no end', '', '<!DOCTYPE '],
+    ['types of a document', '', '<!DOCTYPE>'],
+    ['tags that have no end', '<plist>', '<a '],
+    ['a tag that has no end', '<plist>', '<array\n'],
+    ['the name of a tag that has no end', '<plist><', 'a'],
+    ['blanks in a tag', '<plist', '  '],
+    ['strokes in a tag', '<plist ', '/'],
+    ['ampersands', '<plist><string>', '&'],
+    ['references that have no end', '<plist><string>', '&#1'],
+    ['a digit after another', '<plist><integer>', '1'],
+    ['keys that have no value', '<plist><dict>', '<key>a</key>'],
+  ])('%s, many megabytes of them', (_name, start, piece) => {
+    expect(plistProblem(start + piece.repeat(8_000_000 / piece.length))).toEqual(expect.any(String));
   });
 
   test('tags in comments and character data do not count', () => {
