@@ -28,6 +28,8 @@ export function publicSettings(
       if (!empty) warnings.push(`${written} is a secret and was left out; give it with --input or --body to write it.`);
       return false;
     }
+    // Empty, it says that the service chose; as a lock it would keep the application from choosing.
+    if (field?.path === 'kubernetes.version' && empty && !asked) return false;
     if (!field?.machineOnly || asked) return true;
     if (!empty) warnings.push(`${written} describes this computer and was left out; --only ${written} writes it.`);
     return false;

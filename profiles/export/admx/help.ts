@@ -98,10 +98,11 @@ function formatHelp({ part, field: { format } }: Policy): string[] {
   switch (format) {
     case 'kubernetes-version':
       return [
-        'A version is X.Y.Z, such as 1.30.2; "v1.30.2" and "1.30.2+k3s1" mean the same. ' +
-          (part === 'locked'
-            ? 'With a text that is no version, or a version that is not on offer, the application does not start.'
-            : 'A text that is no version, or a version that is not on offer, gives way to the default, with a notice.'),
+        part === 'locked'
+          ? 'A version is X.Y.Z, such as 1.30.2, and written in no other way. With any other text, "v1.30.2" and ' +
+            '"1.30.2+k3s1" too, and with a version that is not on offer, the application does not start while the cluster is on.'
+          : 'A version is X.Y.Z, such as 1.30.2; "v1.30.2" and "1.30.2+k3s1" mean the same. A text that is no version, or a ' +
+            'version that is not on offer, gives way to the default, with a notice.',
       ];
     case 'noproxy-list':
       return [

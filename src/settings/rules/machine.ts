@@ -13,7 +13,8 @@ export const machineType: Rule = (input) => {
       return conflict(`${setting} on Intel requires macOS 13.0 (Ventura) or later.`);
   }
   const mount = input.result('virtualMachine.mount.type');
-  if (!takesPart(input)) return [];
+  // Elsewhere there is one type, and the mount type alone is judged.
+  if (context.platform !== 'darwin' || !takesPart(input)) return [];
   if (desired === 'vz' && mount === '9p') {
     return conflict(`${setting} requires that virtual-machine.mount.type is "reverse-sshfs" or "virtiofs".`, false);
   }
