@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { deploymentTree } from '../../profiles/deployment/tree.ts';
+import { mobileconfigExporter } from '../../profiles/export/mobileconfig.ts';
 import { readPolicies } from '../../src/policies/read.ts';
 import { answering } from '../helpers/policy-programs.ts';
 
@@ -32,6 +34,12 @@ test('for macOS: the same as property lists', async () => {
   expect(read.locked?.settings).toEqual(json('locked.json'));
   expect(read.warnings).toEqual([]);
   expect(calls()).toEqual([]);
+});
+
+test.each(['locked', 'defaults'] as const)('for macOS by MDM: the %s file as create-profile makes it', async (part) => {
+  const text = readFileSync(file(`${DOMAIN}.${part}.mobileconfig`), 'utf8');
+  const tree = await deploymentTree(json(`${part}.json`));
+  expect(text).toBe(mobileconfigExporter.text(tree, { part, hive: 'hklm' }));
 });
 
 test('for Windows: the same locks, and defaults without what Windows does not have', async () => {
