@@ -29,7 +29,7 @@ export function partChecker(given: CheckPart): (system: System) => ReadonlySet<C
   const holding = once(() => holdingOf(settings));
   const migrated = new Map<string, Migrated>();
   return (system) => {
-    const check: PartCheck = { ...given, notes, system, found: new Set() };
+    const check: PartCheck = { part, settings, notes, system, found: new Set() };
     const windows = system.platform === 'win32';
     const reading = windows ? written.registry() : written.exact();
     const fault = versionFault(settings.version, system);
