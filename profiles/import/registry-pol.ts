@@ -1,9 +1,9 @@
 import { RdError } from '../../src/errors.ts';
 import { dataOf, typeName, wideText } from '../../src/policies/registry-data.ts';
-import { nameProblem, pathProblem, RegistryTree } from '../../src/policies/registry-tree.ts';
+import { nameProblem, pathProblem, RegistryTree, TooManyKeys } from '../../src/policies/registry-tree.ts';
 import type { Importer } from './importer.ts';
 import { isPolFile, type PolInstruction, PolProblem, polInstructions } from './pol-instructions.ts';
-import { placeOf, registryParts } from './registry-parts.ts';
+import { registryParts } from './registry-parts.ts';
 
 /**
  * A `Registry.pol` file, in which Group Policy keeps what an administrator set by templates. It does not name its hive: that
@@ -17,7 +17,7 @@ export const registryPolImporter: Importer = {
   async read(bytes, label) {
     const tree = new RegistryTree((at) => `the entry at byte ${at}`);
     try {
-      for (const instruction of polInstructions(bytes)) perform(tree, hiveOf(label), instruction);
+      for (const instruction of polInstructions(bytes)) performAt(tree, hiveOf(label), instruction);
     } catch (cause) {
       if (!(cause instanceof PolProblem)) throw cause;
       throw new RdError('ERR_PROFILE_INVALID', `${label}: byte ${cause.at}: ${cause.message}`, {
@@ -25,11 +25,8 @@ export const registryPolImporter: Importer = {
         advice: 'The file is damaged or cut off; take it again from the policy.',
       });
     }
-    const lost = tree.dropped.map(({ at, key, value, reason }) => ({
-      place: placeOf(key, value),
-      reason: `${reason} (byte ${at})`,
-    }));
-    return registryParts(label, tree.hives(), lost);
+    const left = tree.dropped.map(({ at, reason, ...place }) => ({ ...place, reason: `${reason} (byte ${at})` }));
+    return registryParts(label, tree.hives(), left);
   },
 };
 
@@ -38,6 +35,15 @@ function hiveOf(label: string): string {
   const directory = /(?:^|[\\/])(machine|user)[\\/][^\\/]*$/i.exec(label)?.[1]?.toLowerCase();
   if (directory === undefined) return '';
   return directory === 'user' ? 'HKEY_CURRENT_USER' : 'HKEY_LOCAL_MACHINE';
+}
+
+function performAt(tree: RegistryTree, hive: string, instruction: PolInstruction): void {
+  try {
+    perform(tree, hive, instruction);
+  } catch (cause) {
+    if (!(cause instanceof TooManyKeys)) throw cause;
+    throw new PolProblem(instruction.at, cause.message);
+  }
 }
 
 function perform(tree: RegistryTree, hive: string, { at, key, name, type, data }: PolInstruction): void {

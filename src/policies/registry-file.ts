@@ -1,8 +1,8 @@
 import { wideText } from './registry-data.ts';
 import { namesBelow, type RegistryKey, subKey } from './registry-key.ts';
-import { statements } from './registry-statements.ts';
+import { type Statement, statements } from './registry-statements.ts';
 import { ansiText, registryText } from './registry-text.ts';
-import { type Dropped, RegistryTree } from './registry-tree.ts';
+import { type Dropped, RegistryTree, TooManyKeys } from './registry-tree.ts';
 
 /** A line that is not understood, counted from 1, and why, as a clause. */
 export interface LineProblem {
@@ -37,9 +37,8 @@ export function readRegistryFile(bytes: Uint8Array): RegistryFile | string {
   const problems: LineProblem[] = [];
   const complain = (line: number, reason: string) => void problems.push({ line, reason });
   let key: readonly string[] | 'none' | 'deleted' | 'unknown' = 'none';
-  for (const statement of statements(text, body, version === '4' ? ansiText : wideText)) {
+  const perform = (statement: Statement) => {
     const { line } = statement;
-    if (problems.length >= MOST_PROBLEMS) break;
     switch (statement.kind) {
       case 'key':
         key = statement.names;
@@ -60,6 +59,16 @@ export function readRegistryFile(bytes: Uint8Array): RegistryFile | string {
         else if (key === 'deleted') complain(line, 'the value stands below a key that is deleted');
         else if (key !== 'unknown' && statement.kind === 'value') tree.set(key, { ...statement.value, at: line });
         else if (key !== 'unknown' && statement.kind === 'deleted-value') tree.deleteValue(key, statement.name, line);
+    }
+  };
+  for (const statement of statements(text, body, version === '4' ? ansiText : wideText)) {
+    if (problems.length >= MOST_PROBLEMS) break;
+    try {
+      perform(statement);
+    } catch (error) {
+      if (!(error instanceof TooManyKeys)) throw error;
+      complain(statement.line, error.message);
+      break;
     }
   }
   return { version, hives: tree.hives(), problems, dropped: tree.dropped };

@@ -20,35 +20,54 @@ export interface Dropped {
 const MOST_NAMES = 512;
 const MOST_CHARACTERS = 255;
 const MOST_OF_VALUE = 16_383;
+/** Most keys that one file may make; what is below a profile has some dozens. */
+const MOST_KEYS = 200_000;
+
+/** The file names more keys than a tree takes; the message is a clause. */
+export class TooManyKeys extends Error {
+  constructor() {
+    super(`it names more than ${MOST_KEYS} keys`);
+  }
+}
 
 interface Node {
   name: string;
   path: string;
-  values: Map<string, PlacedValue>;
-  keys: Map<string, Node>;
+  /** Made on first use: most keys of a deep path have only one of the two. */
+  values?: Map<string, PlacedValue>;
+  keys?: Map<string, Node>;
 }
 
 /**
  * What a computer's registry would hold after a file is read into an empty one: keys of the same name are one, a later value
- * replaces an earlier one, and deletions delete. Work and memory grow with what is put in, whatever the names.
+ * replaces an earlier one, and deletions delete. Work and memory grow with what is put in, whatever the names; a short line may
+ * name many keys, which are counted.
  */
 export class RegistryTree {
   readonly dropped: Dropped[] = [];
-  private readonly root: Node = node('', '');
+  private readonly root: Node = { name: '', path: '' };
   /** How a place is called in reasons: `line 7`. */
   private readonly placeOf: (at: number) => string;
+  /** Keys made so far, those that were deleted again too. */
+  private made = 0;
 
   constructor(placeOf: (at: number) => string) {
     this.placeOf = placeOf;
   }
 
-  /** Makes the key and those above it. The first name is the hive. */
+  /**
+   * Makes the key and those above it. The first name is the hive.
+   * @throws TooManyKeys
+   */
   key(names: readonly string[]): void {
     this.nodeAt(names);
   }
 
+  /** @throws TooManyKeys */
   set(names: readonly string[], value: PlacedValue): void {
-    const { path, values } = this.nodeAt(names);
+    const at = this.nodeAt(names);
+    at.values ??= new Map();
+    const { path, values } = at;
     const lower = value.name.toLowerCase();
     const before = values.get(lower);
     if (before) this.drop(path, before, `it is set again in ${this.placeOf(value.at)}`);
@@ -56,32 +75,32 @@ export class RegistryTree {
   }
 
   has(names: readonly string[], name: string): boolean {
-    return this.find(names)?.values.has(name.toLowerCase()) ?? false;
+    return this.find(names)?.values?.has(name.toLowerCase()) ?? false;
   }
 
   deleteValue(names: readonly string[], name: string, at: number): void {
     const found = this.find(names);
-    const before = found?.values.get(name.toLowerCase());
+    const before = found?.values?.get(name.toLowerCase());
     if (found && before) {
       this.drop(found.path, before, `${this.placeOf(at)} deletes it`);
-      found.values.delete(name.toLowerCase());
+      found.values?.delete(name.toLowerCase());
     }
     this.dropped.push({ at, key: found?.path ?? pathOf(names), value: name, reason: DELETION });
   }
 
   deleteValues(names: readonly string[], at: number): void {
     const found = this.find(names);
-    for (const value of found?.values.values() ?? []) {
+    for (const value of found?.values?.values() ?? []) {
       this.drop(found?.path ?? '', value, `${this.placeOf(at)} deletes all values of the key`);
     }
-    found?.values.clear();
+    found?.values?.clear();
     this.dropped.push({ at, key: found?.path ?? pathOf(names), reason: 'it deletes all values of the key' });
   }
 
   deleteKey(names: readonly string[], at: number): void {
     const found = this.find(names);
     if (found) this.dropAll(found, `${this.placeOf(at)} deletes its key`);
-    this.find(names.slice(0, -1))?.keys.delete((names.at(-1) ?? '').toLowerCase());
+    this.find(names.slice(0, -1))?.keys?.delete((names.at(-1) ?? '').toLowerCase());
     this.dropped.push({ at, key: found?.path ?? pathOf(names), reason: DELETION });
   }
 
@@ -100,13 +119,13 @@ export class RegistryTree {
   }
 
   private dropAll(below: Node, reason: string): void {
-    for (const value of below.values.values()) this.drop(below.path, value, reason);
-    for (const key of below.keys.values()) this.dropAll(key, reason);
+    for (const value of below.values?.values() ?? []) this.drop(below.path, value, reason);
+    for (const key of below.keys?.values() ?? []) this.dropAll(key, reason);
   }
 
   private find(names: readonly string[]): Node | undefined {
     let found: Node | undefined = this.root;
-    for (const name of names) found = found?.keys.get(name.toLowerCase());
+    for (const name of names) found = found?.keys?.get(name.toLowerCase());
     return found;
   }
 
@@ -114,9 +133,12 @@ export class RegistryTree {
     let at = this.root;
     for (const name of names) {
       const lower = name.toLowerCase();
+      at.keys ??= new Map();
       let next = at.keys.get(lower);
       if (!next) {
-        next = node(name, at.path === '' ? name : `${at.path}\\${name}`);
+        this.made += 1;
+        if (this.made > MOST_KEYS) throw new TooManyKeys();
+        next = { name, path: at.path === '' ? name : `${at.path}\\${name}` };
         at.keys.set(lower, next);
       }
       at = next;
@@ -145,15 +167,11 @@ export function nameProblem(name: string): string | undefined {
   return name.length > MOST_OF_VALUE ? `its name has more than ${MOST_OF_VALUE} characters` : undefined;
 }
 
-function node(name: string, path: string): Node {
-  return { name, path, values: new Map(), keys: new Map() };
-}
-
 /** At most `MOST_NAMES` deep. */
 function keyOf({ name, values, keys }: Node): RegistryKey {
   return {
     name,
-    values: [...values.values()].map(({ name, type, data }) => ({ name, type, data })),
-    keys: [...keys.values()].map(keyOf),
+    values: [...(values?.values() ?? [])].map(({ name, type, data }) => ({ name, type, data })),
+    keys: [...(keys?.values() ?? [])].map(keyOf),
   };
 }

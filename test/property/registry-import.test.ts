@@ -258,6 +258,22 @@ describe('hostile files of many megabytes come to an end', () => {
     expect(part?.lost).toHaveLength(100_000);
   }, 120_000);
 
+  // Some 8 million keys in 16 MB.
+  test('deep keys of different names', async () => {
+    const below = '\\a'.repeat(500);
+    const lines = Array.from({ length: (16 * SIZE) / 2 / 1024 }, (_, index) => `[HKLM\\a${index}${below}]\n@=""`);
+    const bytes = Buffer.from([HEADER, `[HKLM\\${PRODUCT}\\Locked]`, '"version"=dword:13', ...lines].join('\n'));
+    await expect(regImporter.read(bytes, 'x.reg')).rejects.toMatchObject({
+      code: 'ERR_PROFILE_INVALID',
+      details: [expect.stringMatching(/^x\.reg:\d+: it names more than \d+ keys$/)],
+    });
+    const entries = Array.from({ length: 2000 }, (_, index) => polNumber(`a${index}${below}`, 'x', index));
+    await expect(registryPolImporter.read(polFile(entries), 'Registry.pol')).rejects.toMatchObject({
+      code: 'ERR_PROFILE_INVALID',
+      message: expect.stringMatching(/it names more than \d+ keys$/),
+    });
+  }, 120_000);
+
   test('a policy file of many entries, and of a text that never ends', async () => {
     const entries = Array.from({ length: 30_000 }, (_, index) => polNumber(`a${index}`, 'x', index));
     await readOrRefuse(registryPolImporter.read(polFile(entries), 'Registry.pol'));
