@@ -87,8 +87,8 @@ function readSection(object: JsonObject, section: Section, above: readonly strin
 }
 
 function exactEntry(place: Place, names: readonly string[], value: JsonValue): Entry {
-  const right = isOfType(value, place.type);
-  return { place, names, value, ...(right ? {} : { fault: wrongType(WANTED[place.type], value) }) };
+  if (isOfType(value, place.type)) return { place, names, value };
+  return { place, names, value, fault: wrongType(WANTED[place.type], value) };
 }
 
 /** The type of JSON alone, as a comparison with the default shows it. */
