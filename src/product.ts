@@ -80,4 +80,4 @@ export const DROP_IN_IDENTITY: Identity = {
 export const DROP_IN = 'rancher-desktop';
 
 /** Drivers that can be asked for by name; a test holds this equal to the list of drivers. */
-export const DRIVER_NAMES = ['simulated', 'host'] as const;
+export const DRIVER_NAMES = ['simulated', 'qemu', 'host'] as const;

@@ -60,7 +60,7 @@ async function machineAddress({ connect, io }: Invocation): Promise<Address> {
   if (machine.state !== 'on') {
     return { known: false, why: `The address is not known: the machine is ${machine.state}.` };
   }
-  // The host driver has no machine of its own: what runs there is reached where the service is.
-  if (driver.name === 'host') return { known: true, value: '127.0.0.1' };
+  // The host driver has no machine of its own, and the other forwards to the loopback: it is reached where the service is.
+  if (driver.name === 'host' || driver.name === 'qemu') return { known: true, value: '127.0.0.1' };
   return { known: false, why: `The ${driver.name} driver gives its machine no address.` };
 }

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { type Client, createClient } from '../../src/client/client.ts';
 import { RdError } from '../../src/errors.ts';
-import type { StatusDocument } from '../../src/reconcile/status-document.ts';
+import type { MachineAccess, StatusDocument } from '../../src/reconcile/status-document.ts';
 import { homeOf, OF_A_STALE_FILE } from '../absence.ts';
 import { defineCommand, type Invocation, type Io } from '../command.ts';
 import { engineEnvironment } from '../engine-environment.ts';
@@ -13,7 +13,8 @@ export const shell = defineCommand({
   summary: 'Open a shell, or run a command, with the engine at hand',
   usage: '[COMMAND [ARGUMENT]...]',
   description: `Opens your shell ($SHELL), or runs the command, where \`docker\`, \`ctr\` and \`nerdctl\` talk to the engine that
-runs: DOCKER_HOST, or CONTAINERD_ADDRESS and CONTAINERD_NAMESPACE, are set for it. Everything
+runs: DOCKER_HOST, or CONTAINERD_ADDRESS and CONTAINERD_NAMESPACE, are set for it. With a driver
+that has a virtual machine (qemu) it is a shell or a command in that machine. Everything
 after \`shell\` belongs to the command, also flags. The exit status is that of the command, or 128
 and the number of the signal that ended it.
 
@@ -63,6 +64,8 @@ async function ownShell(status: StatusDocument, args: readonly string[], io: Io)
   }
   if (machine.state !== 'on')
     return refuse(notInState(machine.state === 'absent' ? 'Stopped' : STATES[status.backendState]), io);
+  const command = withoutSeparator(args);
+  if (status.access) return guestShell(status.access, command, io);
   if (engine.endpoint === undefined) {
     throw new RdError('ERR_NOT_READY', `The engine ${engine.name} does not run: it is ${engine.state}.`, {
       advice: 'Wait for it, or see `rdctl status` for what is in its way.',
@@ -71,10 +74,22 @@ async function ownShell(status: StatusDocument, args: readonly string[], io: Io)
   const { bin } = homeOf(io);
   const env = engineEnvironment({ name: engine.name, endpoint: engine.endpoint }, io.env, existsSync(bin) ? [bin] : []);
   const { runAttached } = await import('../../src/process/attached.ts');
-  // `limactl`, which the compatible tool passes all words to, takes one `--` away as well.
-  const command = args[0] === '--' ? args.slice(1) : args;
   const argv = command.length > 0 ? command : [io.env.SHELL || '/bin/sh'];
   return runAttached({ argv, env, terminal: io.interactive });
+}
+
+/** `limactl`, which the compatible tool passes all words to, takes one `--` away as well. */
+function withoutSeparator(args: readonly string[]): readonly string[] {
+  return args[0] === '--' ? args.slice(1) : args;
+}
+
+/** In the machine; its engines are where clients look for one. ssh takes the terminal and gives back the exit status. */
+async function guestShell(access: MachineAccess, command: readonly string[], io: Io): Promise<number> {
+  const { runAttached } = await import('../../src/process/attached.ts');
+  const { shellLine } = await import('../../src/process/shell-words.ts');
+  const line = command.length > 0 ? [shellLine([...access.before, ...command])] : [];
+  const argv = [...access.ssh, io.interactive ? '-t' : '-T', access.target, ...line];
+  return runAttached({ argv, env: io.env, terminal: io.interactive });
 }
 
 /** Words of the compatible tool for a machine that is not on. */

@@ -1,5 +1,5 @@
 import type { Diagnostics } from '../diagnostics/report.ts';
-import type { DriverInfo } from '../drivers/driver.ts';
+import type { Driver, DriverInfo } from '../drivers/driver.ts';
 import type { Extensions } from '../extensions/contract.ts';
 import type { LayerFacts } from '../plan/layers.ts';
 import type { PortForwards } from '../port-forwards/manager.ts';
@@ -21,7 +21,7 @@ export interface ApiContext {
   allowHosts: readonly string[];
   store: DesiredStore;
   controllers: Controllers;
-  driver: DriverInfo;
+  driver: DriverInfo & Pick<Driver, 'access'>;
   host: { platform: Platform; arch: string; osVersion?: string };
   /** Exact versions that the cluster driver offers; `undefined` while they are not known, or there is no cluster. */
   kubernetesVersions(): readonly string[] | undefined;

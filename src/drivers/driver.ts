@@ -205,8 +205,19 @@ export interface Driver extends DriverInfo {
    * be missing. While the machine is off nothing uses them, so they can be copied, replaced and deleted as they are.
    */
   readonly keeps: readonly string[];
+  /** How a program of the user gets into a machine that is on; absent where the machine is this host or none at all. */
+  access?(): MachineAccess;
   /** Ends what this process serves to programs that run, such as the list of allowed images; they go on. A look begins it again. */
   release?(): Promise<void>;
+}
+
+/** A way into a machine by ssh, for programs of the user. */
+export interface MachineAccess {
+  /** The program and its options; more options, the target and a command line for a shell may follow. */
+  ssh: string[];
+  target: string;
+  /** Words to begin a command with, in the machine. */
+  before: string[];
 }
 
 /** Why a driver can or cannot run here. */

@@ -3,6 +3,7 @@ import type { DriverContext, DriverFactory, DriverName } from './driver.ts';
 import { containerdEngine } from './engines/containerd.ts';
 import { mobyEngine } from './engines/moby.ts';
 import { hostFactory } from './machines/host/index.ts';
+import { qemuFactory } from './machines/qemu/index.ts';
 import { simulated } from './machines/simulated/index.ts';
 
 /** The host with the engines that run on it. */
@@ -11,8 +12,14 @@ export const host: DriverFactory = hostFactory((shell, cgroup) => ({
   containerd: containerdEngine(shell),
 }));
 
+/** A virtual machine with the same engines in it. */
+export const qemu: DriverFactory = qemuFactory((shell, cgroup) => ({
+  moby: mobyEngine(shell, cgroup),
+  containerd: containerdEngine(shell),
+}));
+
 /** Every driver, in the order in which they are tried when none was asked for. A new driver is a folder and a line here. */
-export const DRIVERS: readonly DriverFactory[] = [simulated, host];
+export const DRIVERS: readonly DriverFactory[] = [simulated, qemu, host];
 
 export interface DriverChoice {
   /** `--driver` or `RDCTL_DRIVER`. */

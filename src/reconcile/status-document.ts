@@ -1,5 +1,7 @@
-import type { EngineName, Workload } from '../drivers/driver.ts';
+import type { EngineName, MachineAccess, Workload } from '../drivers/driver.ts';
 import type { LoopStatus } from './status.ts';
+
+export type { MachineAccess };
 
 /** The document of `GET /v2/status` and `schemas/status.json`: what the loop reports, and who is speaking. */
 export interface StatusDocument extends Omit<LoopStatus, 'counters'> {
@@ -19,6 +21,8 @@ export interface StatusDocument extends Omit<LoopStatus, 'counters'> {
   driver: { name: string; simulated: boolean; reason: string };
   /** The engine that the settings ask for. */
   engine: { name: EngineName; state: string; endpoint?: string; version?: string; workload?: Workload };
+  /** The way into the machine; absent while it is not on, and of a driver that has no machine of its own. */
+  access?: MachineAccess;
   counters: LoopStatus['counters'] & {
     /** `PUT /v1/settings` that arrived, whatever became of them. */
     settingsPuts: number;

@@ -21,7 +21,7 @@ describe('before anything is created', () => {
     const home = join(temporaryDirectory(), 'home');
     const { exit, err } = await rdctl(argv, { env: { RDCTL_HOME: home }, stdin: PROFILE });
     expect(exit).toBe(1);
-    expect(err).toMatch(/^Error: there is no driver "nope"\nDrivers are: simulated, host\.\n/);
+    expect(err).toMatch(/^Error: there is no driver "nope"\nDrivers are: simulated, qemu, host\.\n/);
     nothing(home);
   });
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { DriverFactory, Probe } from '../../src/drivers/driver.ts';
-import { chooseDriver, DRIVERS, host } from '../../src/drivers/index.ts';
+import { chooseDriver, DRIVERS, host, qemu } from '../../src/drivers/index.ts';
 import { simulated } from '../../src/drivers/machines/simulated/index.ts';
 
 const YES: Probe = { usable: true, detail: 'all is there' };
@@ -18,6 +18,14 @@ describe('the choice of a driver', () => {
       reason: 'it is the first that can run here (all is there)',
     });
     expect(DRIVERS.filter((driver) => driver.automatic && driver.simulated)).toEqual([]);
+  });
+
+  test('is a virtual machine rather than this host, where there is an image for one', async () => {
+    const both = [simulated, { ...qemu, probe: async () => YES }, { ...host, probe: async () => YES }];
+    expect((await chooseDriver({ env: {}, drivers: both })).factory.name).toBe('qemu');
+    const without = [simulated, { ...qemu, probe: async () => NO }, { ...host, probe: async () => YES }];
+    expect((await chooseDriver({ env: {}, drivers: without })).factory.name).toBe('host');
+    expect(DRIVERS.map(({ name }) => name)).toEqual(['simulated', 'qemu', 'host']);
   });
 
   test('is what was asked for', async () => {

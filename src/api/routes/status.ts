@@ -21,6 +21,7 @@ function statusDocument({ about, driver, controllers, store, counters, hostInteg
   const loop = controllers.status();
   const { name } = store.snapshot().desired.settings.containerEngine;
   const wanted = loop.engines[name];
+  const access = loop.machine.state === 'on' ? driver.access?.() : undefined;
   return {
     kind: 'Status',
     formatVersion: 1,
@@ -38,6 +39,7 @@ function statusDocument({ about, driver, controllers, store, counters, hostInteg
         ? { endpoint: wanted.endpoint, version: wanted.version, workload: wanted.workload }
         : {}),
     },
+    ...(access === undefined ? {} : { access }),
     counters: { ...loop.counters, ...counters },
     ...(lockedBy === undefined && defaultsBy === undefined
       ? {}

@@ -11,13 +11,14 @@ import type { Shell } from '../../shell.ts';
 import { accelerators } from './accelerator.ts';
 import type { HostRun } from './disks.ts';
 import { engineInGuest } from './engines.ts';
-import { guestConnection } from './guest.ts';
+import { GUEST_PATH, guestConnection } from './guest.ts';
 import { qemuMachine } from './machine.ts';
 import { qemuPlaces } from './places.ts';
 import { judge, qemuFacts } from './probe.ts';
 import { readQemuRecord } from './record.ts';
 import { runtimeDirectory } from './runtime.ts';
 import { qemuShell } from './shell.ts';
+import { guestAccess } from './ssh.ts';
 import { QEMU_SUPPORT } from './support.ts';
 
 const INFO: DriverInfo = {
@@ -86,6 +87,7 @@ function openQemu(context: DriverContext, enginesOf: EnginesOf): Driver {
     machine,
     engines,
     keeps: [places.data],
+    access: () => guestAccess(places, ['env', GUEST_PATH]),
     async release() {
       await Promise.all(Object.values(engines).map((engine) => engine.release?.()));
     },

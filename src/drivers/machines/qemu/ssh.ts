@@ -1,21 +1,10 @@
+import { shellLine } from '../../../process/shell-words.ts';
+import type { MachineAccess } from '../../driver.ts';
 import type { QemuPlaces } from './places.ts';
 
 /** The user in the guest; it is a machine of its own, with nobody else in it. */
 const USER = 'root';
 const HOST = '127.0.0.1';
-
-/**
- * One word of a command line for the shell in the guest, which ssh always hands the command to. Everything between single
- * quotes is itself, so that nothing in a word can become anything else.
- */
-export function shellWord(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
-}
-
-/** A command line for the shell in the guest. */
-export function shellLine(argv: readonly string[]): string {
-  return argv.map(shellWord).join(' ');
-}
 
 /** Options of every ssh: nothing of the user's own configuration, keys and agents, and exactly one key of the guest. */
 export function sshOptions(places: Pick<QemuPlaces, 'key' | 'knownHosts'>, port: number): string[] {
@@ -88,6 +77,16 @@ export function guestCommand(
   argv: readonly string[],
 ): string[] {
   return throughMaster(places, port, '-T', HOST, shellLine(argv));
+}
+
+/** The way in for a person: through the same connection, so that neither port nor key is told. */
+export function guestAccess(places: Pick<QemuPlaces, 'control'>, before: readonly string[]): MachineAccess {
+  const options = ['ControlMaster=no', 'ProxyCommand=false', 'LogLevel=ERROR', `User=${USER}`];
+  return {
+    ssh: ['ssh', '-F', 'none', '-S', places.control, ...options.flatMap((option) => ['-o', option])],
+    target: HOST,
+    before: [...before],
+  };
 }
 
 /** Adds (`forward`) or takes away (`cancel`) a forward, or asks whether the connection is there (`check`). */
