@@ -1,0 +1,52 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { escapedHidden, escapedInLines, hasHidden, quotedName, withoutHidden } from '../../src/settings/printable.ts';
+
+const HIDDEN: readonly string[] = [
+  ...['\0', '\u0007', '\u001b', '\u007f', '\u009b', '\u00ad', '\u061c', '\u200b', '\u200e', '\u200f'],
+  ...['\u2028', '\u2029', '\u202a', '\u202e', '\u2060', '\u2066', '\u2069', '\ufeff', '\ufffe', '\uffff'],
+];
+
+test.each(HIDDEN.map((sign) => [`U+${sign.charCodeAt(0).toString(16).padStart(4, '0')}`, sign]))(
+  '%s is not printed',
+  (name, sign) => {
+    const written = `a\\u${name.slice(2)}b`;
+    const text = `a${sign}b`;
+    expect(hasHidden(text)).toBe(true);
+    expect(escapedHidden(text)).toBe(written);
+    expect(escapedInLines(text)).toBe(written);
+    expect(withoutHidden(`a${sign}${sign}b`)).toBe('a b');
+    expect(quotedName(text)).toMatch(/^"a\\\w+b"$/);
+  },
+);
+
+test('letters of all sorts are printed as they are', () => {
+  for (const text of ['añ 日本 مرحبا', '👍🏽', '\ufffd', '🏴\u{e0067}\u{e007f}']) {
+    expect([escapedHidden(text), withoutHidden(text), hasHidden(text)]).toEqual([text, text, false]);
+  }
+});
+
+test('ends of lines stay in text of many lines, and a carriage return alone does not', () => {
+  expect(escapedInLines('a\r\nb\n\tc\rd\r\r\n')).toBe('a\r\nb\n\tc\\u000dd\\u000d\r\n');
+  expect(escapedHidden('a\nb\t')).toBe('a\\u000ab\\u0009');
+});
+
+describe('a name in a message', () => {
+  test('is short, and has no half of a sign at its end', () => {
+    expect(quotedName('x'.repeat(40))).toBe(`"${'x'.repeat(40)}"`);
+    expect(quotedName('x'.repeat(41))).toBe(`"${'x'.repeat(40)}…"`);
+    expect(quotedName('👍'.repeat(300_000))).toBe(`"${'👍'.repeat(40)}…"`);
+    expect(quotedName(`a${'👍'.repeat(300)}`)).toBe(`"a${'👍'.repeat(39)}…"`);
+  });
+
+  test('is JSON that nothing can break out of, whatever it is', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        const quoted = quotedName(text);
+        expect(hasHidden(quoted)).toBe(false);
+        expect(quoted.length).toBeLessThanOrEqual(40 * 12 + 3);
+        expect(text.startsWith(String(JSON.parse(quoted)).replace(/…$/, ''))).toBe(true);
+      }),
+    );
+  });
+});
