@@ -1,11 +1,23 @@
+import { isAscii } from 'node:buffer';
 import { MOST_LEVELS } from '../../src/json.ts';
-import { INEXACT, numberOf, type PlistDictionary, type PlistValue } from '../../src/policies/plist-value.ts';
+import {
+  INEXACT,
+  numberOf,
+  type PlistDictionary,
+  type PlistOther,
+  type PlistValue,
+} from '../../src/policies/plist-value.ts';
+import { quotedName } from '../../src/settings/printable.ts';
 
 /** The last bytes of the file: widths of offsets and references, number of objects, index of the topmost, place of the offsets. */
 const TRAILER = 32;
 const HEADER = 'bplist00';
-/** Values that one reading may produce: an object may be referred to often, and lists of lists would multiply. */
+/** Values that one reading may produce, keys among them: an object may be referred to often, and lists of lists would multiply. */
 const MOST_VALUES = 1_000_000;
+/** The same for the units of their texts, which are written out again and again. More than twice the longest file has. */
+const MOST_UNITS = 40_000_000;
+
+type Scalar = boolean | number | string | PlistOther;
 
 /**
  * Reads a property list in its binary form, version 00 (facts of the format: `CFBinaryPList.c` of Core Foundation, as published).
@@ -28,7 +40,10 @@ class Reading {
   readonly #count: number;
   readonly #top: number;
   readonly #open = new Set<number>();
+  /** What has no others in it is read once. */
+  readonly #scalars = new Map<number, Scalar>();
   #values = 0;
+  #units = 0;
 
   constructor(data: Buffer) {
     this.#data = data;
@@ -50,16 +65,33 @@ class Reading {
   }
 
   value(): PlistValue {
+    this.#produces(1);
     return this.#object(this.#top);
   }
 
   #object(reference: number): PlistValue {
-    this.#values += 1;
-    if (this.#values > MOST_VALUES) throw new Error(`it holds more than ${MOST_VALUES} values`);
+    const known = this.#scalars.get(reference);
+    if (known !== undefined) {
+      if (typeof known === 'string') this.#writes(known.length);
+      return known;
+    }
     if (reference >= this.#count) throw new Error('it refers to an object that is not there');
     const at = number(this.#data, this.#end + reference * this.#offsetSize, this.#offsetSize);
     if (at < HEADER.length || at >= this.#end) throw new Error('an object lies outside of the file');
     const marker = this.#data.readUInt8(at);
+    const low = marker & 0x0f;
+    switch (marker >> 4) {
+      case 0xa:
+        return this.#inside(reference, () => this.#references(at, low, 1).map((each) => this.#object(each)));
+      case 0xd:
+        return this.#inside(reference, () => this.#dictionary(at, low));
+    }
+    const value = this.#scalar(at, marker);
+    this.#scalars.set(reference, value);
+    return value;
+  }
+
+  #scalar(at: number, marker: number): Scalar {
     const low = marker & 0x0f;
     switch (marker >> 4) {
       case 0x0:
@@ -73,21 +105,37 @@ class Reading {
       case 0x4:
         return { other: 'data' };
       case 0x5:
-        return ascii(this.#slice(at, low, 1));
+        return this.#text(at, low, 1);
       case 0x6:
-        return this.#slice(at, low, 2).swap16().toString('utf16le');
+        return this.#text(at, low, 2);
       case 0x8:
         return { other: 'a UID' };
-      case 0xa:
-        return this.#inside(reference, () => this.#references(at, low, 1).map((each) => this.#object(each)));
       case 0xb:
       case 0xc:
         return { other: 'a set' };
-      case 0xd:
-        return this.#inside(reference, () => this.#dictionary(at, low));
       default:
         throw new Error('it has an object of an unknown kind');
     }
+  }
+
+  /** @param width of a unit in bytes: ASCII, or UTF-16 with the high byte first. */
+  #text(at: number, low: number, width: 1 | 2): string {
+    const bytes = this.#slice(at, low, width);
+    this.#writes(bytes.length / width);
+    if (width === 2) return Buffer.from(bytes).swap16().toString('utf16le');
+    if (!isAscii(bytes)) throw new Error('a text has other signs than it says');
+    return bytes.toString('latin1');
+  }
+
+  /** Before anything is made for them, because lists may lie over each other in the file. */
+  #produces(values: number): void {
+    this.#values += values;
+    if (this.#values > MOST_VALUES) throw new Error(`it holds more than ${MOST_VALUES} values`);
+  }
+
+  #writes(units: number): void {
+    this.#units += units;
+    if (this.#units > MOST_UNITS) throw new Error(`its texts have more than ${MOST_UNITS} letters`);
   }
 
   #dictionary(at: number, low: number): PlistDictionary {
@@ -97,7 +145,7 @@ class Reading {
     for (let index = 0; index < size; index++) {
       const key = this.#object(references[index] ?? 0);
       if (typeof key !== 'string') throw new Error('a key is not a text');
-      if (dictionary.has(key)) throw new Error(`the key ${JSON.stringify(key)} stands twice in one dictionary`);
+      if (dictionary.has(key)) throw new Error(`the key ${quotedName(key)} stands twice in one dictionary`);
       dictionary.set(key, this.#object(references[size + index] ?? 0));
     }
     return dictionary;
@@ -113,7 +161,7 @@ class Reading {
   }
 
   /** Integers of 1, 2 and 4 bytes have no sign, longer ones do. */
-  #integer(at: number, low: number): PlistValue {
+  #integer(at: number, low: number): Scalar {
     if (low > 4) throw new Error('it has an integer of an unknown width');
     const bytes = this.#bytes(at + 1, 2 ** low);
     let value = BigInt(`0x${bytes.toString('hex')}`);
@@ -122,7 +170,7 @@ class Reading {
     return Number.isSafeInteger(whole) ? whole : INEXACT;
   }
 
-  #real(at: number, low: number): PlistValue {
+  #real(at: number, low: number): Scalar {
     if (low === 2) return numberOf(this.#bytes(at + 1, 4).readFloatBE());
     if (low === 3) return numberOf(this.#bytes(at + 1, 8).readDoubleBE());
     throw new Error('it has a number of an unknown width');
@@ -130,12 +178,13 @@ class Reading {
 
   #references(at: number, low: number, each: number): number[] {
     const bytes = this.#slice(at, low, each * this.#referenceSize);
+    this.#produces(bytes.length / this.#referenceSize);
     return Array.from({ length: bytes.length / this.#referenceSize }, (_, index) =>
       number(bytes, index * this.#referenceSize, this.#referenceSize),
     );
   }
 
-  /** A copy of what follows the marker and its count. */
+  /** What follows the marker and its count. */
   #slice(at: number, low: number, unit: number): Buffer {
     if (low < 0x0f) return this.#bytes(at + 1, low * unit);
     const marker = this.#bytes(at + 1, 1).readUInt8();
@@ -147,11 +196,11 @@ class Reading {
 
   #bytes(at: number, length: number): Buffer {
     if (at + length > this.#end) throw new Error('an object is longer than the file');
-    return Buffer.from(this.#data.subarray(at, at + length));
+    return this.#data.subarray(at, at + length);
   }
 }
 
-function simple(marker: number): PlistValue {
+function simple(marker: number): Scalar {
   switch (marker) {
     case 0x00:
       return { other: 'null' };
@@ -167,11 +216,6 @@ function simple(marker: number): PlistValue {
     default:
       throw new Error('it has an object of an unknown kind');
   }
-}
-
-function ascii(bytes: Buffer): string {
-  if (bytes.some((byte) => byte > 0x7f)) throw new Error('a text has other signs than it says');
-  return bytes.toString('latin1');
 }
 
 function wide(bytes: Buffer, at: number): number {

@@ -2,6 +2,7 @@ import { RdError } from '../../src/errors.ts';
 import { isObject, isTooDeep, type JsonValue, MOST_LEVELS } from '../../src/json.ts';
 import { utf8Text } from '../../src/policies/policy-file.ts';
 import { formatFindings } from '../../src/settings/finding.ts';
+import { quotedName } from '../../src/settings/printable.ts';
 import type { Importer } from './importer.ts';
 import { partOfName } from './part-name.ts';
 import { repeatedKey } from './repeated-key.ts';
@@ -34,7 +35,7 @@ export const jsonImporter: Importer = {
     if (!isObject(value)) throw wrong('it does not hold an object');
     const repeated = repeatedKey(text);
     // A key that stands there twice means one thing to a person and another to a parser.
-    if (repeated !== undefined) throw wrong(`the key ${JSON.stringify(repeated)} stands twice in one object`);
+    if (repeated !== undefined) throw wrong(`the key ${quotedName(repeated)} stands twice in one object`);
     const part = partOfName(label);
     return [{ ...(part ? { part } : {}), source: label, settings: value, lost: [] }];
   },

@@ -1,3 +1,4 @@
+import { quotedName } from '../settings/printable.ts';
 import { plistProblem } from './plist-text.ts';
 import { plistTokens } from './plist-tokens.ts';
 
@@ -23,8 +24,7 @@ export function isOther(value: PlistValue): value is PlistOther {
 
 /**
  * Reads a property list in XML.
- * @throws Error with a clause that says what is wrong; it quotes nothing that may be a secret beyond forty characters of
- *   misplaced text.
+ * @throws Error with a clause that says what is wrong and in which line. It quotes nothing but keys: a value may be a secret.
  */
 export async function xmlPlist(text: string): Promise<PlistValue> {
   const problem = plistProblem(text);
@@ -33,9 +33,9 @@ export async function xmlPlist(text: string): Promise<PlistValue> {
   let value: unknown;
   try {
     value = parse(withNumberedKeys(text));
-  } catch (cause) {
-    // Its message may quote the text, which may hold a password.
-    throw new Error('it is not a property list', { cause });
+  } catch {
+    // The parser's message may quote the text, which may hold a password, and so it is not kept as a cause.
+    throw new Error('it is not a property list');
   }
   return asValue(value);
 }
@@ -80,14 +80,14 @@ function asValue(value: unknown): PlistValue {
   const dictionary = new Map<string, PlistValue>();
   for (const [numbered, inner] of Object.entries(value)) {
     const key = numbered.slice(numbered.indexOf(':') + 1);
-    if (dictionary.has(key)) throw new Error(`the key ${JSON.stringify(key)} stands twice in one dictionary`);
+    if (dictionary.has(key)) throw new Error(`the key ${quotedName(key)} stands twice in one dictionary`);
     dictionary.set(key, asValue(inner));
   }
   return dictionary;
 }
 
 /** A number that JSON and a setting can hold. */
-export function numberOf(value: number): PlistValue {
+export function numberOf(value: number): number | PlistOther {
   if (!Number.isFinite(value)) return { other: 'not a finite number' };
   return Number.isInteger(value) && !Number.isSafeInteger(value) ? INEXACT : value;
 }

@@ -18,10 +18,11 @@ export function binaryPlistOf(objects: readonly (readonly number[])[], claims: B
     offsets.push(at);
     at += object.length;
   }
-  const table = Buffer.alloc(objects.length * 2);
-  for (const [index, offset] of (claims.offsets ?? offsets).entries()) table.writeUInt16BE(offset, index * 2);
+  const width = at > 0xffff ? 4 : 2;
+  const table = Buffer.alloc(objects.length * width);
+  for (const [index, offset] of (claims.offsets ?? offsets).entries()) table.writeUIntBE(offset, index * width, width);
   const trailer = Buffer.alloc(32);
-  trailer.writeUInt8(claims.offsetSize ?? 2, 6);
+  trailer.writeUInt8(claims.offsetSize ?? width, 6);
   trailer.writeUInt8(claims.referenceSize ?? 1, 7);
   trailer.writeBigUInt64BE(BigInt(claims.count ?? objects.length), 8);
   trailer.writeBigUInt64BE(BigInt(claims.top ?? 0), 16);

@@ -83,6 +83,46 @@ describe('a list that is made to do harm', () => {
     expect(() => binaryPlist(binaryPlistOf(objects, claims))).toThrow(reason);
   });
 
+  describe('a text of a megabyte', () => {
+    const SIZE = 2 ** 20;
+    const long = (kind: number, width: number) => [kind, 0x12, 0, 0x10, 0, 0, ...Array(SIZE * width).fill(0x61)];
+    const list = (items: readonly number[]) => [0xaf, 0x11, items.length >> 8, items.length & 0xff, ...items];
+
+    test('that is referred to often is read once', () => {
+      const read = binaryPlist(binaryPlistOf([list(Array(38).fill(1)), long(0x5f, 1)]));
+      expect(read).toEqual(Array(38).fill('a'.repeat(SIZE)));
+    });
+
+    test.each([
+      ['in ASCII', 0x5f, 1],
+      ['in UTF-16', 0x6f, 2],
+    ])('%s, that is referred to too often, is refused', (_name, kind, width) => {
+      const bytes = binaryPlistOf([list(Array(1000).fill(1)), long(kind, width)]);
+      expect(() => binaryPlist(bytes)).toThrow(/more than 40000000 letters/);
+    });
+
+    test('that is many objects at once is refused', () => {
+      const items = Array.from({ length: 200 }, (_, index) => index + 1);
+      const objects = [list(items), long(0x5f, 1), ...Array(199).fill([])];
+      const offsets = [8, ...items.map(() => 8 + list(items).length)];
+      expect(() => binaryPlist(binaryPlistOf(objects, { offsets }))).toThrow(/more than 40000000 letters/);
+    });
+  });
+
+  test('lists that lie over each other are counted before they are made', () => {
+    // Every list goes on through all that follow it.
+    const count = 2 ** 18;
+    const lists = Array.from({ length: 20 }, (_, index) => [0xaf, 0x12, 0, 4, 0, 0, index + 1]);
+    const bytes = binaryPlistOf([...lists, Array(count).fill(20)]);
+    expect(() => binaryPlist(bytes)).toThrow(/more than 1000000 values/);
+  });
+
+  test('a key that stands twice is told shortly, and without what a terminal obeys', () => {
+    const key = [0x6f, 0x11, 0x01, 0x00, ...Array.from({ length: 256 }, () => [0x20, 0x2e]).flat()];
+    const bytes = binaryPlistOf([[0xd2, 1, 1, 2, 2], key, [0x09]]);
+    expect(() => binaryPlist(bytes)).toThrow(`the key "${'\\u202e'.repeat(40)}…" stands twice`);
+  });
+
   test('whatever bytes are changed or cut off, there is an answer', async () => {
     const whole = golden('values.binary.plist');
     await fc.assert(
