@@ -2,7 +2,7 @@ import { RdError } from '../../src/errors.ts';
 import { type LineProblem, MOST_PROBLEMS, readRegistryFile } from '../../src/policies/registry-file.ts';
 import { isRegistryFile } from '../../src/policies/registry-text.ts';
 import type { Importer } from './importer.ts';
-import { placeOf, registryParts } from './registry-parts.ts';
+import { registryParts } from './registry-parts.ts';
 
 /**
  * A file of the registry editor of Windows, in every form that it writes or takes. Deletions are lost, because a profile only
@@ -20,11 +20,8 @@ export const regImporter: Importer = {
       });
     }
     if (file.problems.length > 0) throw notUnderstood(label, file.problems);
-    const lost = file.dropped.map(({ at, key, value, reason }) => ({
-      place: placeOf(key, value),
-      reason: `${reason} (line ${at})`,
-    }));
-    return registryParts(label, file.hives, lost);
+    const left = file.dropped.map(({ at, reason, ...place }) => ({ ...place, reason: `${reason} (line ${at})` }));
+    return registryParts(label, file.hives, left);
   },
 };
 

@@ -1,22 +1,23 @@
 import { RdError } from '../../src/errors.ts';
 import { type RegistryKey, subKey } from '../../src/policies/registry-key.ts';
-import {
-  type RegistryFinding,
-  type RegistrySettings,
-  registrySettings,
-  valueCount,
-} from '../../src/policies/registry-policy.ts';
+import { type RegistryFinding, type RegistrySettings, registrySettings } from '../../src/policies/registry-policy.ts';
 import { COMPATIBLE } from '../../src/product.ts';
 import { formatFinding } from '../../src/settings/finding.ts';
-import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { PARTS, type Part } from '../deployment/part.ts';
 import type { ImportedPart, Loss } from './importer.ts';
-
-/** A key with its whole path. */
-export interface KeyAtPath {
-  path: string;
-  key: RegistryKey;
-}
+import {
+  isOurs,
+  joined,
+  type KeyAtPath,
+  type LeftOut,
+  othersNotes,
+  outside,
+  PROFILE_KEYS,
+  placeOf,
+  strayOf,
+  values,
+  valuesText,
+} from './registry-strays.ts';
 
 interface PartAtPath extends KeyAtPath, RegistrySettings {
   part: Part;
@@ -27,28 +28,38 @@ const MOST_LISTED = 20;
 
 /**
  * The deployment profiles in hives of a registry as the application finds them: both come from the first place that has
- * either (tool facts, 8.1). Whatever else is in the hives is lost with its reason, and counted with the first part.
+ * either (tool facts, 8.1). Whatever else is in keys of the application is lost with its reason, and told with the first
+ * part; what is elsewhere is for others, and counted in a note.
  * @param label of the file.
  * @param hives by their long names; an empty name for one that is not known.
- * @param lost what the reader of the file left out.
  * @throws RdError `ERR_PROFILE_INVALID` when no value in them is a setting of a profile.
  */
-export function registryParts(label: string, hives: readonly RegistryKey[], lost: readonly Loss[]): ImportedPart[] {
+export function registryParts(label: string, hives: readonly RegistryKey[], left: readonly LeftOut[]): ImportedPart[] {
   const roots = hives.flatMap(rootsOf);
   const places = placesIn(roots);
   const { kept, rest } = choose(places);
   const parents = new Set(roots.flatMap(parentsOf));
   const profiles = new Set(places.flatMap(({ key }) => PARTS.map((part) => subKey(key, part))));
-  const general = [...lost, ...rest, ...roots.flatMap((root) => outside(root, parents, profiles))];
-  if (kept.length === 0) throw noProfile(label, general);
-  return kept.map((part, index) => imported(part, `${label}: ${part.path}`, index === 0 ? general : []));
+  const strays = [...left.map(strayOf), ...roots.flatMap((root) => outside(root, parents, profiles))];
+  if (kept.length === 0) throw noProfile(label, [...rest, ...strays.map(({ loss }) => loss)]);
+  const own = strays.filter(isOurs);
+  const notes = othersNotes(
+    label,
+    strays.filter((stray) => !isOurs(stray)),
+  );
+  const general = [...rest, ...own.map(({ loss }) => loss)];
+  return kept.map((part, index) =>
+    index === 0
+      ? { ...imported(part, `${label}: ${part.path}`, general), ...(notes.length > 0 ? { notes } : {}) }
+      : imported(part, `${label}: ${part.path}`, []),
+  );
 }
 
 /** The profiles at one place of a registry, a key such as `HKLM\SOFTWARE\Policies\Rancher Desktop`; none where nothing in it counts. */
 export function partsAtKey(place: KeyAtPath): ImportedPart[] {
   const { kept, rest } = choose([place]);
   const profiles = new Set(PARTS.map((part) => subKey(place.key, part)));
-  const general = [...rest, ...outside(place, new Set(), profiles)];
+  const general = [...rest, ...outside(place, new Set(), profiles).map(({ loss }) => loss)];
   return kept.map((part, index) => imported(part, part.path, index === 0 ? general : []));
 }
 
@@ -90,14 +101,7 @@ function imported(
   general: readonly Loss[],
 ): ImportedPart {
   const lost = [...findings.map((finding) => lossOf(path, finding)), ...general];
-  if (Object.hasOwn(settings, 'version')) return { part, source, settings, lost };
-  return {
-    part,
-    source,
-    settings,
-    lost,
-    notes: [`${source}: it has no version; its names are read as those of version ${SCHEMA_VERSION}.`],
-  };
+  return { part, source, settings, lost };
 }
 
 /** Where profiles may be. Each user in `HKEY_USERS` has the places of `HKEY_CURRENT_USER`. */
@@ -111,7 +115,7 @@ function rootsOf(hive: RegistryKey): KeyAtPath[] {
 /** In the order in which the application looks: policies before older profiles, the computer before its users. */
 function placesIn(roots: readonly KeyAtPath[]): KeyAtPath[] {
   const computerFirst = [...roots].sort((a, b) => rank(a) - rank(b));
-  return [COMPATIBLE.policyKey, COMPATIBLE.olderPolicyKey].flatMap((path) =>
+  return PROFILE_KEYS.flatMap((path) =>
     computerFirst.flatMap((root) => pathBelow(root, path).slice(path.split('\\').length)),
   );
 }
@@ -134,29 +138,8 @@ function pathBelow(root: KeyAtPath, path: string): KeyAtPath[] {
 }
 
 function parentsOf(root: KeyAtPath): RegistryKey[] {
-  return [COMPATIBLE.policyKey, COMPATIBLE.olderPolicyKey].flatMap((path) =>
-    pathBelow(root, path).map(({ key }) => key),
-  );
+  return PROFILE_KEYS.flatMap((path) => pathBelow(root, path).map(({ key }) => key));
 }
-
-/** Everything that is in no profile: the values of the keys above one, and each other key with all that is below. */
-function outside(
-  { path, key }: KeyAtPath,
-  parents: ReadonlySet<RegistryKey>,
-  profiles: ReadonlySet<RegistryKey | undefined>,
-): Loss[] {
-  return [
-    ...key.values.map(({ name }) => ({ place: placeOf(path, name), reason: NOT_PART })),
-    ...key.keys.flatMap((below) => {
-      const place = joined(path, below.name);
-      if (profiles.has(below)) return [];
-      if (parents.has(below)) return outside({ path: place, key: below }, parents, profiles);
-      return [{ place, reason: `${NOT_PART}${values(below)}` }];
-    }),
-  ];
-}
-
-const NOT_PART = 'it is not part of a deployment profile';
 
 /** @param ignored no value of the profile means anything, so that the application neither takes nor refuses it. */
 function lossOf(path: string, { names, values: count, what }: RegistryFinding, ignored = false): Loss {
@@ -185,23 +168,6 @@ function lossOf(path: string, { names, values: count, what }: RegistryFinding, i
 function foundText({ expected, type }: { expected: string; type: string }): string {
   if (type === 'key') return 'a key';
   return expected === 'boolean' && type.startsWith('REG_DWORD') ? `${type} other than 0 and 1` : type;
-}
-
-function values(key: RegistryKey): string {
-  return valuesText(valueCount(key));
-}
-
-function valuesText(count: number): string {
-  return ` (${count} ${count === 1 ? 'value' : 'values'})`;
-}
-
-/** A loss of the reader of a file: of a whole key, or of one value in it; the one without a name is `@`. */
-export function placeOf(key: string, value?: string): string {
-  return value === undefined ? key : `${key}: ${value === '' ? '@' : value}`;
-}
-
-function joined(path: string, name: string): string {
-  return path === '' ? name : `${path}\\${name}`;
 }
 
 function noProfile(label: string, lost: readonly Loss[]): RdError {

@@ -14,6 +14,8 @@ export interface Dropped {
   value?: string;
   /** A clause: `it is set again in line 7`. */
   reason: string;
+  /** It is an instruction to delete, and no value. */
+  deletion?: true;
 }
 
 /** Most names in a path, and most characters in one name; the registry has no more. */
@@ -85,7 +87,7 @@ export class RegistryTree {
       this.drop(found.path, before, `${this.placeOf(at)} deletes it`);
       found.values?.delete(name.toLowerCase());
     }
-    this.dropped.push({ at, key: found?.path ?? pathOf(names), value: name, reason: DELETION });
+    this.dropped.push({ at, key: found?.path ?? pathOf(names), value: name, reason: DELETION, deletion: true });
   }
 
   deleteValues(names: readonly string[], at: number): void {
@@ -94,14 +96,19 @@ export class RegistryTree {
       this.drop(found?.path ?? '', value, `${this.placeOf(at)} deletes all values of the key`);
     }
     found?.values?.clear();
-    this.dropped.push({ at, key: found?.path ?? pathOf(names), reason: 'it deletes all values of the key' });
+    this.dropped.push({
+      at,
+      key: found?.path ?? pathOf(names),
+      reason: 'it deletes all values of the key',
+      deletion: true,
+    });
   }
 
   deleteKey(names: readonly string[], at: number): void {
     const found = this.find(names);
     if (found) this.dropAll(found, `${this.placeOf(at)} deletes its key`);
     this.find(names.slice(0, -1))?.keys?.delete((names.at(-1) ?? '').toLowerCase());
-    this.dropped.push({ at, key: found?.path ?? pathOf(names), reason: DELETION });
+    this.dropped.push({ at, key: found?.path ?? pathOf(names), reason: DELETION, deletion: true });
   }
 
   /** The hives, in the order in which they were named first. */

@@ -64,9 +64,8 @@ test('both parts of one place, locked first, with what is in neither', async () 
         },
         { place: `${COMPUTER}\\LOCKED\\nothing`, reason: 'it is no setting (1 value)' },
         { place: `${COMPUTER}: stray`, reason: not },
-        { place: 'HKEY_LOCAL_MACHINE\\SOFTWARE\\Other', reason: `${not} (2 values)` },
-        { place: 'HKEY_CLASSES_ROOT\\.x', reason: `${not} (0 values)` },
       ],
+      notes: ['p.reg: 2 values in keys of others are no part of a profile and were not looked at.'],
     },
     { part: 'defaults', source: `p.reg: ${COMPUTER}\\Defaults`, settings: { version: 19 }, lost: [] },
   ]);
@@ -147,14 +146,57 @@ test('wrong types are lost, with kinds and without values', async () => {
   ]);
 });
 
-test('a profile without a version is read by the names of the newest, and says so', async () => {
+describe('what is in keys of others is counted', () => {
+  const VERSION = [`[${COMPUTER}\\Locked]`, '"version"=dword:13'];
+  const ours = (place: string) => [{ place, reason: 'it is not part of a deployment profile (1 value)' }];
+
+  test.each([
+    [
+      'values',
+      ['[HKCU\\Software\\Other\\Deep]', '"x"=dword:1', '"y"=dword:1', '[HKLM\\SOFTWARE]', '"z"=dword:1'],
+      '3 values',
+    ],
+    ['deletions', ['[-HKCU\\Software\\Other]', '[HKLM\\SOFTWARE\\Other]', '"x"=-'], '2 deletions'],
+    ['one', ['[HKCU\\Software\\Policies\\Other]', '"x"=dword:1', '"y"=-'], '1 value and 1 deletion'],
+    ['a key without values', ['[HKCU\\Software\\Other]'], undefined],
+  ])('%s', async (_, lines, words) => {
+    const [part] = await read(...VERSION, ...lines);
+    expect(part?.lost).toEqual([]);
+    expect(part?.notes).toEqual(words && [expect.stringContaining(`p.reg: ${words} in keys of others `)]);
+  });
+
+  test.each([
+    [`${COMPUTER}\\Lokced`],
+    ['HKEY_LOCAL_MACHINE\\SOFTWARE\\WOW6432Node\\Policies\\rancher desktop'],
+    ['HKEY_LOCAL_MACHINE\\SOFTWARE\\Rancher Desktop'],
+  ])('not what is in a key of the application: %s', async (key) => {
+    const [part] = await read(
+      ...VERSION,
+      `[${key}]`,
+      '"x"=dword:1',
+      '[HKLM\\SOFTWARE\\WOW6432Node\\Other]',
+      '"x"=dword:1',
+    );
+    const values = key.endsWith('Rancher Desktop') && !key.includes('WOW');
+    expect(part?.lost).toEqual(
+      values ? [{ place: `${key}: x`, reason: 'it is not part of a deployment profile' }] : ours(key),
+    );
+    expect(part?.notes).toEqual([expect.stringContaining('1 value in')]);
+  });
+
+  test('nor is the deletion of a key around a profile', async () => {
+    const [part] = await read('[-HKLM\\SOFTWARE\\Policies]', ...VERSION);
+    expect(part?.lost).toMatchObject([{ place: 'HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies' }]);
+  });
+});
+
+test('a profile without a version is read by the names of the newest', async () => {
   const [part] = await read(`[${COMPUTER}\\Locked\\kubernetes]`, '"enabled"=dword:1');
   expect(part).toEqual({
     part: 'locked',
     source: `p.reg: ${COMPUTER}\\Locked`,
     settings: { kubernetes: { enabled: true } },
     lost: [],
-    notes: [`p.reg: ${COMPUTER}\\Locked: it has no version; its names are read as those of version 19.`],
   });
 });
 
