@@ -5,10 +5,11 @@ import { FIELDS } from '../src/settings/fields.gen.ts';
 import { type Finding, formatFindings } from '../src/settings/finding.ts';
 import { leafAt, leaves, pointerOf } from '../src/settings/leaf-paths.ts';
 import { equal } from '../src/settings/own.ts';
+import type { SettingPath } from '../src/settings/settings.gen.ts';
 import { aliasedAnchors, withoutAliases } from './upgrade/aliases.ts';
-import { type Change, NEWEST, upgradeOf } from './upgrade/changes.ts';
+import { type Change, NEWEST, platformDependent, upgradeOf } from './upgrade/changes.ts';
 import { type ReadDocument, readDocument } from './upgrade/document.ts';
-import { rewritten } from './upgrade/rewrite.ts';
+import { type Rewritten, rewritten } from './upgrade/rewrite.ts';
 import { commentsIn } from './upgrade/scalar-text.ts';
 
 /** A document and its upgrade. */
@@ -17,13 +18,20 @@ export interface Upgraded {
   from: number;
   to: number;
   /** In the order of the document; empty where it is of the newest version. */
-  changes: readonly Change[];
+  changes: readonly CommentedChange[];
+  /** Settings whose new value depends on the platform that the document was upgraded for. */
+  platformDependent: readonly SettingPath[];
   /** What somebody should know about the result. */
   notices: readonly string[];
   before: string;
   after: string;
   /** As they are, with secrets covered: for people. */
   shown: { before: string; after: string };
+}
+
+interface CommentedChange extends Change {
+  /** Comments that went with a setting that ended, or with entries that were taken away, as lines; secrets are covered. */
+  comments?: readonly string[];
 }
 
 const FREEZE = 'experimental.containerEngine.webAssembly.enabled';
@@ -35,8 +43,9 @@ const LONG_SECRET = 6;
 
 /**
  * Rewrites the text of a YAML or JSON document, bare settings or a profile, to the newest settings version: what does not change
- * keeps every character, and settings that moved take their comments along. The new text is read again and compared with the
- * migration of the old one before it is given out.
+ * keeps every character, settings that moved take their comments along, and comments of what is taken out go with it. The new
+ * text is read again and compared with the migration of the old one before it is given out.
+ * @param context for the system that the document is for: it decides what a few old values become.
  * @throws RdError `ERR_PROFILE_INVALID` with every finding, or when no text could be made that is proven.
  */
 export async function upgradeDocument(source: Uint8Array, label: string, context: CheckContext): Promise<Upgraded> {
@@ -53,7 +62,7 @@ export async function upgradeDocument(source: Uint8Array, label: string, context
   const before = decoded.slice(mark.length);
   const from = Number(old.settings.version);
   const unchanged = { before: decoded, after: decoded, shown: { before: decoded, after: decoded } };
-  if (from === NEWEST) return { from, to: NEWEST, changes: [], notices: [], ...unchanged };
+  if (from === NEWEST) return { from, to: NEWEST, changes: [], platformDependent: [], notices: [], ...unchanged };
 
   const { changes, settings } = upgradeOf(old.settings, context.platform);
   const after = await provenText(before, label, old, changes, settings, context);
@@ -61,7 +70,11 @@ export async function upgradeDocument(source: Uint8Array, label: string, context
   return {
     from,
     to: NEWEST,
-    changes,
+    changes: changes.map((change) => {
+      const comments = after.dropped.get(change)?.map((text) => withoutSecrets(text, secretsOf(old)));
+      return comments ? { ...change, comments } : change;
+    }),
+    platformDependent: platformDependent(old.settings),
     notices: noticesOf(old, from, settings, label),
     before: decoded,
     after: `${mark}${after.text}`,
@@ -84,13 +97,13 @@ async function provenText(
   changes: readonly Change[],
   settings: JsonObject,
   context: CheckContext,
-): Promise<{ text: string; document: ReadDocument }> {
+): Promise<Rewritten & { document: ReadDocument }> {
   const { value, shape } = old;
   const input = { value, at: shape.settingsPointer, version: Number(old.settings.version), platform: context.platform };
   for (const start of waysToWrite(text)) {
     const after = rewritten({ ...input, text: start, changes });
-    const document = after === undefined ? undefined : await proven(after, text, old, settings, label, context);
-    if (after !== undefined && document) return { text: after, document };
+    const document = after && (await proven(after, text, old, settings, label, context));
+    if (after && document) return { ...after, document };
   }
   throw new RdError(
     'ERR_PROFILE_INVALID',
@@ -112,9 +125,12 @@ function* waysToWrite(text: string): Generator<string> {
   if (anchors.length > 0) yield withoutAliases(text, anchors);
 }
 
-/** The document that the new text is, if it says what the migration of the old one says and has its comments, each once. */
+/**
+ * The document that the new text is, if it says what the migration of the old one says and has its comments, each once: all but
+ * those of what was taken out.
+ */
 async function proven(
-  text: string,
+  { text, dropped }: Rewritten,
   before: string,
   old: ReadDocument,
   settings: JsonObject,
@@ -129,7 +145,8 @@ async function proven(
   if (old.shape.form === 'profile' && !equal({ ...document.value, settings: {} }, { ...old.value, settings: {} })) {
     return undefined;
   }
-  return equal(commentsIn(text).sort(), commentsIn(before).sort()) ? document : undefined;
+  const comments = [...commentsIn(text), ...[...dropped.values()].flat()];
+  return equal(comments.sort(), commentsIn(before).sort()) ? document : undefined;
 }
 
 /** What the application does to a locked profile of that version and a document does not say. */
@@ -163,6 +180,11 @@ function covered(text: string, { parsed, settings, shape }: ReadDocument, secret
     const offset = lines.slice(0, place.line - 1).reduce((sum, line) => sum + line.length + 1, place.column - 1);
     result = `${result.slice(0, offset)}${MASK}${result.slice(offset + source.length)}`;
   }
-  for (const secret of secrets) if (secret.length >= LONG_SECRET) result = result.replaceAll(secret, MASK);
-  return result;
+  return withoutSecrets(result, secrets);
+}
+
+function withoutSecrets(text: string, secrets: readonly string[]): string {
+  return secrets
+    .filter((secret) => secret.length >= LONG_SECRET)
+    .reduce((result, secret) => result.replaceAll(secret, MASK), text);
 }

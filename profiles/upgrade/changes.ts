@@ -1,10 +1,11 @@
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
-import type { Platform } from '../../src/settings/field.ts';
+import { PLATFORMS, type Platform } from '../../src/settings/field.ts';
+import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { isSection } from '../../src/settings/fields.ts';
 import { leafAt, leaves, setLeaf } from '../../src/settings/leaf-paths.ts';
 import { migrate, migrateWithOrigins, originOf } from '../../src/settings/migrate.ts';
 import { equal } from '../../src/settings/own.ts';
-import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
+import { SCHEMA_VERSION, type SettingPath } from '../../src/settings/settings.gen.ts';
 import { reasonOf } from './reasons.ts';
 
 /** One thing that an upgrade does to a document. Paths are dotted, from the settings on. */
@@ -20,7 +21,7 @@ export interface Change {
 }
 
 /** What became of one member of a map or a list: its new name and value, or nothing. */
-export type Members = ReadonlyMap<string, { name: string; value: JsonValue } | undefined>;
+type Members = ReadonlyMap<string, { name: string; value: JsonValue } | undefined>;
 
 /** What has to be done, in the order of the document, with the settings that result. */
 export interface Upgrade {
@@ -51,6 +52,15 @@ export function upgradeOf(settings: JsonObject, platform: Platform): Upgrade {
     return [{ from: path, to, before: value, after, reason: reasonOf({ ...about, to, after }) }];
   });
   return { changes, settings: known };
+}
+
+/** Settings that a document of an older version gives another value on another platform. */
+export function platformDependent(settings: JsonObject): SettingPath[] {
+  const results = PLATFORMS.map((platform) => migrate(settings, { platform, partial: true }));
+  return FIELDS.flatMap(({ path }) => {
+    const [first, ...others] = results.map((result) => leafAt(result, path) ?? null);
+    return others.every((other) => equal(other, first)) ? [] : [path];
+  });
 }
 
 /** What each member of a map or a list becomes, found by migrating each of them alone; of one name the last stays. */

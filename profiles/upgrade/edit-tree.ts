@@ -8,6 +8,13 @@ export interface Layout {
   eol: string;
   /** Columns per level. */
   step: number;
+  /** What one column of indentation is: a space, or a tab between brackets. */
+  pad: ' ' | '\t';
+}
+
+/** The indentation of a line that begins in a column. */
+export function indentation({ pad }: Layout, columns: number): string {
+  return pad.repeat(columns);
 }
 
 /** A member that was taken out, freed of its place. */
@@ -26,6 +33,13 @@ export interface Cut {
   index: number;
   /** A space follows the colon. */
   spaced: boolean;
+}
+
+/** Takes a member out and gives its comments: it and they are in the document no more. */
+export function drop(collection: Collection, entry: Entry, layout: Layout): string[] {
+  const comments = commentsOf(cut(collection, entry));
+  if (collection.style === 'flow') settle(collection, layout);
+  return comments;
 }
 
 /** Takes a member out. Comments right above it and behind it go with it, what is above a blank line stays. */
@@ -81,28 +95,14 @@ export function insert(collection: Collection, moved: Cut, name: string, layout:
   if (collection.style === 'flow') settle(collection, layout);
 }
 
-/** Comment lines in the place where a member was. */
-export function leave(collection: Collection, index: number, comments: readonly string[], layout: Layout): void {
-  if (comments.length === 0) return;
-  const next = collection.entries[index];
-  if (collection.style === 'block') {
-    const text = comments.map((each) => `${' '.repeat(collection.column)}${each}${layout.eol}`).join('');
-    if (next) next.lead = `${text}${next.lead}`;
-    else collection.end = `${text}${collection.end}`;
-    return;
-  }
-  const pad = `${layout.eol}${' '.repeat(inside(collection))}`;
-  const text = comments.map((each) => `${pad}${each}`).join('');
-  if (next) next.lead = `${text}${next.lead.includes('\n') ? next.lead : pad}`;
-  else collection.end = `${text}${collection.end}`;
-  settle(collection, layout);
-}
-
 /** Comments right above a member. */
 export function comment(collection: Collection, entry: Entry, comments: readonly string[], layout: Layout): void {
   if (comments.length === 0) return;
   if (collection.style === 'flow') {
-    leave(collection, collection.entries.indexOf(entry), comments, layout);
+    const pad = `${layout.eol}${indentation(layout, inside(collection))}`;
+    const text = comments.map((each) => `${pad}${each}`).join('');
+    entry.lead = `${text}${entry.lead.includes('\n') ? entry.lead : pad}`;
+    settle(collection, layout);
     return;
   }
   const lines = comments.map((each) => `${' '.repeat(collection.column)}${each}${layout.eol}`).join('');
@@ -130,11 +130,12 @@ export function commentsOf({ comments, trailing, entry }: Cut): string[] {
   return [...comments, ...(trailing === undefined ? [] : [trailing]), ...commentsIn(bodyText(entry.body))];
 }
 
-function placeInBlock(collection: Collection, moved: Cut, made: Entry, { eol }: Layout): void {
+function placeInBlock(collection: Collection, moved: Cut, made: Entry, layout: Layout): void {
+  const { eol } = layout;
   const { body } = moved.entry;
   const pad = ' '.repeat(collection.column);
   const block = typeof body !== 'string' && body.style === 'block';
-  const text = shifted(bodyText(body), moved.column < 0 ? 0 : collection.column - moved.column, block);
+  const text = shifted(bodyText(body), moved.column < 0 ? 0 : collection.column - moved.column, block, layout);
   made.open = pad;
   made.lead = moved.comments.map((each) => `${pad}${each}${eol}`).join('');
   made.body = block ? { ...reopened(body, text) } : text;
@@ -143,17 +144,17 @@ function placeInBlock(collection: Collection, moved: Cut, made: Entry, { eol }: 
   made.tail = block ? '' : `${moved.trailing === undefined ? '' : ` ${moved.trailing}`}${eol}`;
 }
 
-function placeInFlow(collection: Collection, moved: Cut, made: Entry, { eol }: Layout): void {
+function placeInFlow(collection: Collection, moved: Cut, made: Entry, layout: Layout): void {
   const { entry, trailing } = moved;
   const { body } = entry;
   const foreign =
     typeof body === 'string' ? !/^["'[{*]|^[\w.-]+$/.test(body) || body.includes('\n') : body.style === 'block';
   const comments = foreign ? [...moved.comments, ...commentsIn(bodyText(body))] : moved.comments;
   const last = collection.entries.at(-1);
-  const pad = `${eol}${' '.repeat(inside(collection))}`;
+  const pad = `${layout.eol}${indentation(layout, inside(collection))}`;
   const own = collection.column >= 0 || comments.length > 0 || trailing !== undefined || last?.post.includes('#');
   const by = own && moved.column >= 0 ? inside(collection) - moved.column : 0;
-  made.body = foreign ? flowText(entry.value ?? null, moved.quotes) : shifted(bodyText(body), by, false);
+  made.body = foreign ? flowText(entry.value ?? null, moved.quotes) : shifted(bodyText(body), by, false, layout);
   made.lead = own ? `${comments.map((each) => `${pad}${each}`).join('')}${pad}` : last ? spaceOf(last.lead) : '';
   made.post = trailing === undefined ? '' : ` ${trailing}`;
 }
@@ -164,8 +165,8 @@ function spaceOf(lead: string): string {
 }
 
 /** No member and no bracket may stand behind a comment on its line. */
-function settle(collection: Collection, { eol }: Layout): void {
-  const pad = `${eol}${' '.repeat(inside(collection))}`;
+function settle(collection: Collection, layout: Layout): void {
+  const pad = `${layout.eol}${indentation(layout, inside(collection))}`;
   let before = '';
   for (const entry of collection.entries) {
     if (endsInComment(before) && !/^\s*\n/.test(entry.lead)) entry.lead = `${pad}${entry.lead.trimStart()}`;
@@ -175,15 +176,15 @@ function settle(collection: Collection, { eol }: Layout): void {
   const bracket = lines.at(-1) ?? '';
   if (endsInComment(bracket.slice(0, -1))) {
     lines[lines.length - 1] = bracket.slice(0, -1);
-    collection.end = `${lines.join('\n')}${closing(collection, eol)}${bracket.slice(-1)}`;
+    collection.end = `${lines.join('\n')}${closing(collection, layout)}${bracket.slice(-1)}`;
   }
   if (endsInComment(before) && !/^\s*\n/.test(collection.end)) {
-    collection.end = `${closing(collection, eol)}${collection.end.trimStart()}`;
+    collection.end = `${closing(collection, layout)}${collection.end.trimStart()}`;
   }
 }
 
-function closing(collection: Collection, eol: string): string {
-  return `${eol}${' '.repeat(Math.max(0, inside(collection) - 2))}`;
+function closing(collection: Collection, layout: Layout): string {
+  return `${layout.eol}${indentation(layout, Math.max(0, inside(collection) - layout.step))}`;
 }
 
 function endsInComment(text: string): boolean {
@@ -215,13 +216,13 @@ function joined(staying: string, following: string, edge: boolean): string {
 }
 
 /** The lines of a value moved to the side; the first stands behind its name unless it is `whole`. */
-function shifted(text: string, by: number, whole: boolean): string {
+function shifted(text: string, by: number, whole: boolean, layout: Layout): string {
   if (by === 0) return text;
   return text
     .split('\n')
     .map((line, index) => {
       if ((index === 0 && !whole) || line.trim() === '') return line;
-      return by > 0 ? `${' '.repeat(by)}${line}` : line.replace(new RegExp(`^ {0,${-by}}`), '');
+      return by > 0 ? `${indentation(layout, by)}${line}` : line.replace(new RegExp(`^${layout.pad}{0,${-by}}`), '');
     })
     .join('\n');
 }

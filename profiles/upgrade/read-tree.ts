@@ -213,7 +213,7 @@ class Reader {
 
   private indentation(at: number): number {
     const line = this.text.slice(this.lineStart(at), this.lineEnd(at));
-    return Math.max(0, line.search(/[^ ]/));
+    return Math.max(0, line.search(/[^ \t]/));
   }
 
   private lineStart(at: number): number {

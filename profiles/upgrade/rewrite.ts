@@ -1,7 +1,7 @@
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import type { Platform } from '../../src/settings/field.ts';
-import { type Change, type Members, membersOf } from './changes.ts';
-import { type Cut, comment, commentsOf, cut, insert, type Layout, leave, setBody } from './edit-tree.ts';
+import { type Change, membersOf } from './changes.ts';
+import { type Cut, comment, commentsOf, cut, drop, indentation, insert, type Layout, setBody } from './edit-tree.ts';
 import { type DocumentTree, readTree } from './read-tree.ts';
 import { commentsIn, flowText, quoted, quotesOf } from './scalar-text.ts';
 import { bodyText, type Collection, type Entry, memberOf, textOf } from './text-tree.ts';
@@ -16,6 +16,12 @@ export interface RewriteInput {
   changes: readonly Change[];
 }
 
+export interface Rewritten {
+  text: string;
+  /** Comments that went with what a change took out: each from its `#` on. */
+  dropped: ReadonlyMap<Change, readonly string[]>;
+}
+
 /** A place on the way to a setting: the mapping, and its member there. */
 interface Step {
   collection: Collection;
@@ -26,16 +32,22 @@ interface Step {
  * The text with the changes made and everything else as it was. Undefined where the document is built in a way that has no place
  * for one of them; whether the result says what it should is proven by its reader.
  */
-export function rewritten(input: RewriteInput): string | undefined {
+export function rewritten(input: RewriteInput): Rewritten | undefined {
   const eol = input.text.includes('\r\n') ? '\r\n' : '\n';
   // The last line may lack its end, and another one may come behind it.
   const open = !input.text.endsWith('\n');
   const tree = readTree(open ? `${input.text}${eol}` : input.text, input.value);
   if (!tree) return undefined;
-  const done = new Rewriter(tree, input, { eol, step: stepOf(tree.root) ?? 2 }).run();
-  if (!done) return undefined;
+  const dropped = new Rewriter(tree, input, layoutOf(tree, input.text, eol)).run();
+  if (!dropped) return undefined;
   const text = `${tree.before}${textOf(tree.root)}${tree.after}`;
-  return open && text.endsWith(eol) ? text.slice(0, -eol.length) : text;
+  return { text: open && text.endsWith(eol) ? text.slice(0, -eol.length) : text, dropped };
+}
+
+function layoutOf({ root }: DocumentTree, text: string, eol: string): Layout {
+  const brackets = root.style === 'flow';
+  const step = stepOf(root) ?? (brackets && root.column > 0 ? root.column : 2);
+  return { eol, step, pad: brackets && text.includes('\n\t') ? '\t' : ' ' };
 }
 
 class Rewriter {
@@ -44,6 +56,7 @@ class Rewriter {
   private readonly root: Collection | undefined;
   /** What came of the first member that left a section: comments about the section go there. */
   private readonly heirs = new Map<Entry, Step>();
+  private readonly dropped = new Map<Change, string[]>();
 
   constructor({ root }: DocumentTree, input: RewriteInput, layout: Layout) {
     this.input = input;
@@ -52,9 +65,9 @@ class Rewriter {
     this.root = input.at === '' ? root : settings && sectionOf(settings, root, layout);
   }
 
-  run(): boolean {
-    for (const change of this.input.changes) if (!this.apply(change)) return false;
-    return true;
+  run(): Rewritten['dropped'] | undefined {
+    for (const change of this.input.changes) if (!this.apply(change)) return undefined;
+    return this.dropped;
   }
 
   private apply(change: Change): boolean {
@@ -67,12 +80,16 @@ class Rewriter {
       this.change(last, change, after);
     }
     if (to === from) return true;
-    const index = collection.entries.indexOf(entry);
-    const taken = cut(collection, entry);
-    if (to === undefined) leave(collection, index, commentsOf(taken), this.layout);
-    else if (!this.move(taken, way, to)) return false;
-    this.dropEmptied(way);
+    if (to === undefined) this.drop(change, last);
+    else if (!this.move(cut(collection, entry), way, to)) return false;
+    this.dropEmptied(change, way);
     return true;
+  }
+
+  /** Comments about something that is there no more would be read as being about what comes next. */
+  private drop(change: Change, { collection, entry }: Step): void {
+    const comments = drop(collection, entry, this.layout);
+    if (comments.length > 0) this.dropped.set(change, [...(this.dropped.get(change) ?? []), ...comments]);
   }
 
   private change({ collection, entry }: Step, change: Change, after: JsonValue): void {
@@ -81,19 +98,19 @@ class Rewriter {
     const members =
       typeof entry.body !== 'string' && (isObject(before) || Array.isArray(before)) ? entry.body : undefined;
     if (members) {
-      this.changeMembers(members, membersOf(change, this.input.version, this.input.platform));
+      this.changeMembers(members, change);
       if (members.entries.length === 0) setBody(collection, entry, after, this.layout);
     } else {
       setBody(collection, entry, after, this.layout);
     }
   }
 
-  private changeMembers(collection: Collection, members: Members): void {
+  private changeMembers(collection: Collection, change: Change): void {
+    const members = membersOf(change, this.input.version, this.input.platform);
     for (const entry of [...collection.entries]) {
       const became = members.get(entry.name);
       if (!became) {
-        const index = collection.entries.indexOf(entry);
-        leave(collection, index, commentsOf(cut(collection, entry)), this.layout);
+        this.drop(change, { collection, entry });
         continue;
       }
       if (became.name !== entry.name) entry.key = quoted(became.name, quotesOf(entry.key));
@@ -138,7 +155,11 @@ class Rewriter {
       hanging: collection.hanging + this.layout.step,
       open: flow ? '{' : '',
       entries: [],
-      end: flow ? (collection.column < 0 ? `${space}}` : `${this.layout.eol}${' '.repeat(collection.column)}}`) : '',
+      end: flow
+        ? collection.column < 0
+          ? `${space}}`
+          : `${this.layout.eol}${indentation(this.layout, collection.column)}}`
+        : '',
       trailingComma: false,
     };
     const entry: Entry = { name, lead: '', open: '', key: '', colon: '', body: '', tail: '', post: '' };
@@ -155,15 +176,13 @@ class Rewriter {
   }
 
   /** Takes away the sections that lost their last member. */
-  private dropEmptied(way: readonly Step[]): void {
+  private dropEmptied(change: Change, way: readonly Step[]): void {
     for (const step of [...way.slice(0, -1)].reverse()) {
       const { collection, entry } = step;
       if (typeof entry.body === 'string' || entry.body.entries.length > 0) return;
-      const index = collection.entries.indexOf(entry);
-      const comments = commentsOf(cut(collection, entry));
       const heir = this.heirs.get(entry);
-      if (heir) comment(heir.collection, heir.entry, comments, this.layout);
-      else leave(collection, index, comments, this.layout);
+      if (heir) comment(heir.collection, heir.entry, commentsOf(cut(collection, entry)), this.layout);
+      else this.drop(change, step);
     }
   }
 

@@ -51,8 +51,8 @@ test('every change has its places, its values and a reason', async () => {
 
 describe('what stands in the way of a plain edit', () => {
   const settings = async (text: string) => {
-    const { after } = await upgrade(text);
-    return { after, value: parseDocument(after, 'p.yaml').value };
+    const { after, changes } = await upgrade(text);
+    return { after, changes, value: parseDocument(after, 'p.yaml').value };
   };
 
   test.each([
@@ -102,11 +102,94 @@ describe('what stands in the way of a plain edit', () => {
 
   test('a list keeps the lines that stay', async () => {
     const list = '  # ten\n  - " 10.0.0.0/8"  # net\n  # gone\n  - ""\n  - a.example\n';
-    const { after } = await settings(
+    const { after, changes } = await settings(
       `version: 9\nexperimental:\n virtualMachine:\n  proxy:\n   noproxy:\n${list.replaceAll('  #', '    #').replaceAll('  -', '    -')}`,
     );
-    expect(after).toContain('    # ten\n    - "10.0.0.0/8"    # net\n    # gone\n    - a.example\n');
+    expect(after).toContain('    # ten\n    - "10.0.0.0/8"    # net\n    - a.example\n');
+    expect(after).not.toContain('gone');
+    expect(changes.at(-1)).toMatchObject({ to: 'experimental.virtualMachine.proxy.noproxy', comments: ['# gone'] });
   });
+});
+
+describe('comments of what has ended', () => {
+  test.each([
+    [
+      'above it and behind it',
+      'version: 10\nexperimental:\n  virtualMachine:\n    # for the VPN\n    socketVMNet: true # since May\n    # fast\n    type: vz\n',
+      'version: 19\nvirtualMachine:\n  # fast\n  type: vz\n',
+      ['# for the VPN', '# since May'],
+    ],
+    [
+      'above a blank line stay',
+      'version: 11\nimages: {showAll: true}\nexperimental:\n  # all machines\n\n  # for the VPN\n  virtualMachine: {socketVMNet: true}\n  containerEngine: {webAssembly: {enabled: true}}\n',
+      'version: 19\nimages: {showAll: true}\nexperimental:\n  # all machines\n\n  containerEngine: {webAssembly: {enabled: true}}\n',
+      ['# for the VPN'],
+    ],
+    [
+      'of a section that had nothing else',
+      'version: 10\n# machines\nexperimental:\n  virtualMachine: # ours\n    socketVMNet: true\nimages:\n  showAll: true\n',
+      'version: 19\nimages:\n  showAll: true\n',
+      ['# ours', '# machines'],
+    ],
+    [
+      'between brackets, the last one',
+      'version: 10\nexperimental: {\n  virtualMachine: {\n    proxy: {enabled: true}, # fast\n    # VPN\n    socketVMNet: true # May\n  }\n}\n',
+      'version: 19\nexperimental: {\n  virtualMachine: {\n    proxy: {enabled: true} # fast\n  }\n}\n',
+      ['# VPN', '# May'],
+    ],
+    [
+      'between brackets, behind a comment of another one',
+      'version: 9\nkubernetes: {port: 6443, # usual\n  version: "1.30.2"}\nvirtualMachine: {memoryInGB: 4, # much\n  hostResolver: true}\n',
+      'version: 19\nkubernetes: {port: 6443, # usual\n  version: "1.30.2"}\nvirtualMachine: {memoryInGB: 4 # much\n  }\n',
+      [],
+    ],
+  ])('%s', async (_what, text, wanted, comments) => {
+    const { after, changes } = await upgrade(text);
+    expect(after).toBe(wanted);
+    expect(changes.flatMap((change) => change.comments ?? [])).toEqual(comments);
+  });
+
+  test('hold no secrets', async () => {
+    const { changes } = await upgrade(
+      'version: 10\nexperimental:\n  virtualMachine:\n    socketVMNet: true # not hunter2x\n    proxy: {password: hunter2x}\n',
+    );
+    expect(changes.flatMap(({ comments = [] }) => comments)).toEqual(['# not ********']);
+  });
+});
+
+describe('JSON', () => {
+  test.each(['\t', '  ', '    '])('is indented as it was: %j', async (unit) => {
+    const text = JSON.stringify(
+      { version: 4, telemetry: false, kubernetes: { port: 6443, memoryInGB: 4, options: { traefik: true } } },
+      null,
+      unit,
+    );
+    const { after } = await upgrade(`${text}\n`, 'p.json');
+    expect(after).toBe(`${JSON.stringify(JSON.parse(after), null, unit)}\n`);
+    expect(JSON.parse(after)).toEqual({
+      version: 19,
+      application: { telemetry: { enabled: false } },
+      kubernetes: { port: 6443, options: { traefik: true } },
+      virtualMachine: { memoryInGB: 4 },
+    });
+  });
+
+  test('without sections is indented as it was', async () => {
+    const { after } = await upgrade('{\n\t"version": 4,\n\t"telemetry": false\n}\n', 'p.json');
+    expect(after).toBe(
+      '{\n\t"version": 19,\n\t"application": {\n\t\t"telemetry": {\n\t\t\t"enabled": false\n\t\t}\n\t}\n}\n',
+    );
+  });
+});
+
+test('what a value becomes on another system', async () => {
+  const text = 'version: 7\napplication: {pathManagementStrategy: notset, adminAccess: true}\n';
+  const { after, platformDependent } = await upgrade(text);
+  expect(platformDependent).toEqual(['application.pathManagementStrategy']);
+  expect(after).toContain('pathManagementStrategy: rcfiles');
+  const windows = await upgradeDocument(Buffer.from(text), 'p.yaml', { platform: 'win32', arch: 'x64' });
+  expect(windows.after).toContain('pathManagementStrategy: manual');
+  expect((await upgrade('version: 7\napplication: {adminAccess: true}\n')).platformDependent).toEqual([]);
 });
 
 describe('refused', () => {
