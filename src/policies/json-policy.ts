@@ -8,8 +8,8 @@ import { readPolicyFile, utf8Text } from './policy-file.ts';
 export async function readJsonPolicy(path: string): Promise<WrittenPolicy | undefined> {
   const bytes = await readPolicyFile(path);
   if (bytes === undefined) return undefined;
-  const wrong = (reason: string, details: readonly string[] = [], cause?: unknown) =>
-    invalidPolicy(`Error parsing deployment profile from ${path}: ${reason}`, details, cause);
+  const wrong = (reason: string, details: readonly string[] = []) =>
+    invalidPolicy(`Error parsing deployment profile from ${path}: ${reason}`, details);
   const text = utf8Text(bytes);
   if (text === undefined) throw wrong('it is not UTF-8');
   if (isTooDeep(text)) throw wrong(`it nests deeper than ${MOST_LEVELS} levels`);
@@ -19,8 +19,9 @@ export async function readJsonPolicy(path: string): Promise<WrittenPolicy | unde
   let value: JsonValue;
   try {
     value = JSON.parse(text);
-  } catch (cause) {
-    throw wrong('it is not JSON', lines, cause);
+  } catch {
+    // The parser's message quotes the text, which may hold a password.
+    throw wrong('it is not JSON', lines);
   }
   if (!isObject(value)) throw wrong('it does not hold an object');
   // A key that stands there twice means one thing to a person and another to a parser.

@@ -48,8 +48,9 @@ async function fromProgram(path: string, programs: PolicyPrograms, wrong: Wrong)
   if (isTooDeep(text)) throw wrong(`it nests deeper than ${MOST_LEVELS} levels`);
   try {
     return JSON.parse(text);
-  } catch (cause) {
-    throw wrong('plutil did not answer JSON', cause);
+  } catch {
+    // The parser's message quotes the text, which may hold a password.
+    throw wrong('plutil did not answer JSON');
   }
 }
 

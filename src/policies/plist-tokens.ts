@@ -1,5 +1,9 @@
-/** A piece of a property list in XML. Comments and character data are one each, so that tags in them do not count. */
-export type PlistToken =
+/**
+ * A piece of a property list in XML, with the offset of its first sign. Comments and character data are one each, so that tags in
+ * them do not count.
+ */
+export type PlistToken = { at: number } & Piece;
+type Piece =
   | { kind: 'tag'; tag: string; end: boolean; empty: boolean }
   /** Between tags, with references as they are written. */
   | { kind: 'text'; text: string }
@@ -8,8 +12,8 @@ export type PlistToken =
   | { kind: 'comment' }
   /** A processing instruction or the type of the document. */
   | { kind: 'declaration' }
-  /** What no property list has; with the reason, as a clause, where the text itself does not say it. */
-  | { kind: 'unknown'; text: string; reason?: string };
+  /** What no property list has; the reason is a clause. */
+  | { kind: 'unknown'; reason: string };
 
 const TAG = /<(\/?)([A-Za-z]+)(?:\s[^<>]*?)?(\/?)>/y;
 const DOCUMENT_TYPE = /<!DOCTYPE[^<>[\]]*>/y;
@@ -17,7 +21,7 @@ const DOCUMENT_TYPE = /<!DOCTYPE[^<>[\]]*>/y;
 interface Enclosed {
   begin: string;
   end: string;
-  token(text: string): PlistToken;
+  token(text: string): Piece;
   unfinished: string;
 }
 
@@ -40,14 +44,14 @@ export function* plistTokens(text: string): Generator<PlistToken, void> {
   let at = 0;
   while (at < text.length) {
     const [token, next] = tokenAt(text, at);
-    yield token;
+    yield { at, ...token };
     if (token.kind === 'unknown') return;
     at = next;
   }
 }
 
 /** The piece that begins there, and where the next one does. */
-function tokenAt(text: string, at: number): [PlistToken, number] {
+function tokenAt(text: string, at: number): [Piece, number] {
   if (text[at] !== '<') {
     const end = endOf(text, '<', at);
     return [{ kind: 'text', text: text.slice(at, end) }, end];
@@ -56,7 +60,7 @@ function tokenAt(text: string, at: number): [PlistToken, number] {
     if (!text.startsWith(begin, at)) continue;
     const from = at + begin.length;
     const to = text.indexOf(end, from);
-    if (to === -1) return [{ kind: 'unknown', text: begin, reason: unfinished }, text.length];
+    if (to === -1) return [{ kind: 'unknown', reason: unfinished }, text.length];
     return [token(text.slice(from, to)), to + end.length];
   }
   DOCUMENT_TYPE.lastIndex = at;
@@ -64,8 +68,8 @@ function tokenAt(text: string, at: number): [PlistToken, number] {
   TAG.lastIndex = at;
   const [, slash, tag, closed] = TAG.exec(text) ?? [];
   if (tag !== undefined) return [{ kind: 'tag', tag, end: slash === '/', empty: closed === '/' }, TAG.lastIndex];
-  const end = endOf(text, '<', at + 1);
-  return [{ kind: 'unknown', text: text.slice(at, end) }, end];
+  const begun = text.startsWith('<!', at) ? '"<!" begins nothing that a property list has' : '"<" begins no tag';
+  return [{ kind: 'unknown', reason: begun }, text.length];
 }
 
 function endOf(text: string, sign: string, from: number): number {

@@ -117,11 +117,25 @@ function syntaxProblems(text: string, problems: readonly YAMLError[]): { offset:
   const json = looksLikeJson(text);
   return (json ? problems.slice(0, 1) : problems).map((problem) => ({
     offset: problem.pos[0],
-    message: (json ? jsonWords(problem) : undefined) ?? lowerFirst(problem.message),
+    message: (json ? jsonWords(problem) : undefined) ?? yamlWords(problem),
   }));
 }
 
-/** The parser's messages begin with a capital; ours follow a colon. */
-function lowerFirst(message: string): string {
-  return message.charAt(0).toLowerCase() + message.slice(1);
+/** What the parser says, without what it quotes: a password that begins with `!` is a tag to it. */
+function yamlWords({ code, message }: YAMLError): string {
+  switch (code) {
+    case 'TAG_RESOLVE_FAILED':
+      return 'a "!" begins a tag here, and the tag is not known';
+    case 'BAD_DQ_ESCAPE':
+      return 'this is no escape sequence';
+    case 'BAD_DIRECTIVE':
+      return 'a "%" begins a directive here, and the directive is not known';
+    case 'BAD_SCALAR_START':
+      return 'a value cannot begin with this sign; put it between quotation marks';
+    default: {
+      const [words = ''] = message.split(/(?<=\S): /, 1);
+      // The parser's messages begin with a capital; ours follow a colon.
+      return words.charAt(0).toLowerCase() + words.slice(1);
+    }
+  }
 }

@@ -107,7 +107,7 @@ function aliased(name: string, pointer: string, start: number, state: State): Js
     state.problems.push({
       offset: start,
       pointer,
-      message: `the alias *${name} stands for nothing that is complete before it`,
+      message: 'a "*" begins an alias here, and it stands for nothing that is complete before it',
     });
     return null;
   }
