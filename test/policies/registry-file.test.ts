@@ -292,15 +292,15 @@ describe('what is said twice or taken back', () => {
       '"c"=dword:1',
       `[-HKCU\\Z]`,
     );
-    const reason = 'it is a deletion, and a profile only sets';
+    const instruction = { reason: 'it is a deletion, and a profile only sets', deletion: true };
     expect(dropped).toEqual([
       { at: 5, key: KEY, value: 'b', reason: 'line 7 deletes it' },
-      { at: 7, key: KEY, value: 'B', reason },
+      { at: 7, key: KEY, value: 'B', ...instruction },
       { at: 6, key: KEY, value: '', reason: 'line 8 deletes it' },
-      { at: 8, key: KEY, value: '', reason },
+      { at: 8, key: KEY, value: '', ...instruction },
       { at: 3, key: `${KEY}\\Y`, value: 'a', reason: 'line 9 deletes its key' },
-      { at: 9, key: `${KEY}\\Y`, reason },
-      { at: 12, key: 'HKEY_CURRENT_USER\\Z', reason },
+      { at: 9, key: `${KEY}\\Y`, ...instruction },
+      { at: 12, key: 'HKEY_CURRENT_USER\\Z', ...instruction },
     ]);
     expect(flat(hives)).toEqual({ [`${KEY}\\Y: c`]: number(1) });
   });
