@@ -133,13 +133,13 @@ const TABLE: readonly Rule[] = [
       'src/storage/',
       'src/settings/',
     ],
-    types: ['src/drivers/driver.ts'],
+    types: ['src/drivers/driver.ts', 'src/drivers/cluster-engine.ts'],
     because: 'an engine runs inside a machine and knows nothing about which one',
   },
   {
     module: 'src/drivers/clusters/',
     may: ['src/drivers/clusters/', 'src/drivers/shell.ts', 'src/process/', 'src/storage/', 'src/settings/'],
-    types: ['src/drivers/driver.ts'],
+    types: ['src/drivers/driver.ts', 'src/drivers/cluster-engine.ts'],
     because: 'a cluster runs on an engine inside a machine, and is handed both',
   },
   {

@@ -79,9 +79,13 @@ async function processOf(record: { argv: readonly string[]; process?: { pid: num
   return (await readProcesses()).find((entry) => isProgram(entry, record.argv));
 }
 
-/** The program itself may appear as an interpreter and a path; the arguments stay as they were given. */
+/**
+ * The program itself may appear as an interpreter and a path; the arguments stay as they were given. One of a path of its own may
+ * also write `PATH SUBCOMMAND` over them, as k3s does to hide the rest.
+ */
 function isProgram(entry: ProcessEntry, argv: readonly string[]): boolean {
-  const args = argv.slice(1);
+  const [program = '', ...args] = argv;
+  if (program.startsWith('/') && args.length > 0 && entry.argv[0] === `${program} ${args[0]}`) return true;
   const tail = entry.argv.slice(-args.length);
   return args.length > 0 && tail.length === args.length && args.every((arg, index) => arg === tail[index]);
 }

@@ -99,6 +99,20 @@ describe.skipIf(process.platform !== 'linux')('a long-lived program', () => {
     expect(await stopDaemon(spec.recordFile, { graceMs: 0, pace: realPace })).toBe('none');
   });
 
+  test('is found under the name that it gave itself in the place of its arguments', async () => {
+    const file = join(temporaryDirectory(), 'own-program');
+    const text =
+      "process.title = process.argv[1] + ' server'; console.log('renamed'); setInterval(() => undefined, 1000);";
+    writeFileSync(file, `#!${process.execPath}\n${text}\n`, { mode: 0o755 });
+    const spec = { ...daemon(WILLING), argv: [file, 'server', '--config', `${file}.with-a-long-name`] };
+    const pid = await startDaemon(spec);
+    await expect.poll(async () => (await readProcess(pid))?.argv[0]).toBe(`${file} server`);
+    expect(await findDaemon(spec.recordFile)).toEqual({ state: 'running', pid });
+    await writeRecord(spec.recordFile, { argv: spec.argv });
+    expect(await findDaemon(spec.recordFile)).toEqual({ state: 'running', pid });
+    expect(await stopDaemon(spec.recordFile, { graceMs: 2_000, pace: realPace })).toBe('stopped');
+  });
+
   test('is reported as ended once it has ended by itself', async () => {
     const spec = daemon('process.exit(3)');
     await startDaemon(spec);

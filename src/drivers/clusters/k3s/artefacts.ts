@@ -58,6 +58,12 @@ export function artefactNames(architecture: Architecture) {
   };
 }
 
+/** For a machine with the processor of this host, in the words of Node. */
+export function architectureOf(processor: string): Architecture {
+  if (processor === 'arm64') return 'arm64';
+  return processor === 'arm' ? 'armhf' : 'amd64';
+}
+
 export function artefactStore(input: ArtefactsInput): ArtefactStore {
   const { url, directory } = input;
   const underWay = new Map<string, Promise<Artefacts>>();

@@ -1,0 +1,81 @@
+import { RdError } from '../../../errors.ts';
+import type { ClusterEngine } from '../../cluster-engine.ts';
+import type { EngineName } from '../../driver.ts';
+import type { Shell } from '../../shell.ts';
+import type { Architecture, ArtefactStore } from './artefacts.ts';
+import { type K3sPlaces, programOf } from './places.ts';
+import { type K3sVersion, parseK3s } from './version.ts';
+
+export interface InstallParts {
+  shell: Shell;
+  places: K3sPlaces;
+  artefacts: ArtefactStore;
+  architecture: Architecture;
+  engines: Readonly<Record<EngineName, ClusterEngine>>;
+}
+
+const VERSION_LIMIT_MS = 60_000;
+
+/**
+ * Brings the program of a release into the machine and its images into the engine; what is there stays. Nothing of another release
+ * is touched. Returns the program.
+ * @throws RdError as `ArtefactStore.fetch`, and `ERR_DRIVER_TERMINAL` for a program that does not run in this machine.
+ */
+export async function install(
+  { shell, places, artefacts, architecture, engines }: InstallParts,
+  release: K3sVersion,
+  engine: EngineName,
+  signal: AbortSignal,
+): Promise<string> {
+  const program = programOf(places, release.text);
+  // Also one that is there: a disk can fill or break off while it is written.
+  const works = (await runs(shell, program, release, signal)) === undefined;
+  const marker = places.imagesOf(engine);
+  const loaded = (await shell.read(marker))?.trim() === release.text;
+  if (works && loaded) return program;
+
+  shell.log('info', 'installing k3s', { release: release.text });
+  const files = await artefacts.fetch(release, architecture, signal);
+  if (!works) {
+    await shell.copyIn(files.program, program, 0o755, signal);
+    const why = await runs(shell, program, release, signal);
+    if (why !== undefined) {
+      await shell.remove(program);
+      throw new RdError('ERR_DRIVER_TERMINAL', `${release.text} does not run in this machine: ${why}`, {
+        advice: `It was made for ${architecture}. Choose another kubernetes.version, or see what the machine lacks.`,
+      });
+    }
+  }
+  if (!loaded) {
+    await engines[engine].loadImages(files.images, signal);
+    await shell.write(marker, `${release.text}\n`);
+  }
+  return program;
+}
+
+/** Removes the programs of all releases but one. */
+export async function removeOthers({ shell, places }: Pick<InstallParts, 'shell' | 'places'>, release: K3sVersion) {
+  const { stdout } = await shell.run(['ls', '-1', '--', places.programs], { accept: [0, 1, 2] });
+  for (const name of stdout.split('\n')) {
+    if (parseK3s(name) && name !== release.text) await shell.remove(`${places.programs}/${name}`);
+  }
+}
+
+/** Why the program is not the release, or undefined when it is. */
+async function runs(
+  shell: Shell,
+  program: string,
+  release: K3sVersion,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  try {
+    const { stdout } = await shell.run([program, '--version'], { signal, timeoutMs: VERSION_LIMIT_MS });
+    const found = /\bv\d+\.\d+\.\d+\+k3s\d+/.exec(stdout)?.[0];
+    return found === release.text ? undefined : `it says that it is ${found ?? 'no k3s'}`;
+  } catch (error) {
+    if (error instanceof RdError && (error.code === 'ERR_DRIVER_FAILED' || error.code === 'ERR_DRIVER_TERMINAL')) {
+      return error.message;
+    }
+    throw error;
+  }
+}

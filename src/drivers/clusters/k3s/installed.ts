@@ -1,0 +1,61 @@
+import { rm } from 'node:fs/promises';
+import { readIfThere, writeFileAtomic } from '../../../storage/atomic-file.ts';
+import type { Shell } from '../../shell.ts';
+import type { K3sPlaces } from './places.ts';
+import { type K3sVersion, parseK3s } from './version.ts';
+
+/** `unknown`: there is data of a cluster, and nothing says of which version. */
+export type Installed = K3sVersion | 'unknown' | undefined;
+
+/** Which release the data of the cluster belongs to. */
+export interface InstalledRelease {
+  /** Looks into the machine. */
+  look(): Promise<Installed>;
+  /** For a machine that is off: nobody can have changed its disk since the last look, and the file goes where the disk goes. */
+  recall(): Promise<Installed>;
+  /** Before the release may write into the data. */
+  note(release: K3sVersion): Promise<void>;
+  /** After the data has gone. */
+  forget(): Promise<void>;
+}
+
+/** `memo` is a file on this host. */
+export function installedRelease(shell: Shell, places: K3sPlaces, memo: string): InstalledRelease {
+  async function memorise(installed: Installed): Promise<void> {
+    const text = installed === undefined ? undefined : `${installed === 'unknown' ? installed : installed.text}\n`;
+    if ((await readIfThere(memo)) === text) return;
+    if (text === undefined) await rm(memo, { force: true });
+    else await writeFileAtomic(memo, text);
+  }
+
+  return {
+    async look() {
+      const text = await shell.read(places.version);
+      let installed: Installed = text === undefined ? undefined : (parseK3s(text.trim()) ?? 'unknown');
+      if (text === undefined) {
+        const { exitCode } = await shell.run(['test', '-e', places.state], { accept: [0, 1] });
+        if (exitCode === 0) installed = 'unknown';
+      }
+      await memorise(installed);
+      return installed;
+    },
+    async recall() {
+      const text = await readIfThere(memo);
+      return text === undefined ? undefined : (parseK3s(text.trim()) ?? 'unknown');
+    },
+    async note(release) {
+      // The other way round a crash in between would leave data of a later release under the name of an earlier one.
+      await shell.write(places.version, `${release.text}\n`);
+      await memorise(release);
+    },
+    async forget() {
+      await shell.remove(places.version);
+      await memorise(undefined);
+    },
+  };
+}
+
+/** As the loop has it: `''` for what is not known. */
+export function versionOf(installed: Exclude<Installed, undefined>): string {
+  return installed === 'unknown' ? '' : installed.version;
+}

@@ -1,0 +1,271 @@
+import { randomBytes } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { RdError } from '../../../errors.ts';
+import { readIfThere, writeFileAtomic } from '../../../storage/atomic-file.ts';
+import type { ClusterEngine } from '../../cluster-engine.ts';
+import type { ClusterDriver, ClusterSpec, ClusterStatus, EngineName } from '../../driver.ts';
+import type { Shell } from '../../shell.ts';
+import { type ApiClient, apiClient } from './api.ts';
+import { type Architecture, architectureOf, artefactStore } from './artefacts.ts';
+import { k3sArguments, k3sConfig, pluginsOf } from './config.ts';
+import { clusterHealth, type Health } from './health.ts';
+import { install, removeOthers } from './install.ts';
+import { type Installed, installedRelease, versionOf } from './installed.ts';
+import { type Credentials, hostKubeconfig, readCredentials } from './kubeconfig.ts';
+import { endPods, mountsOf, NETWORK_SCRIPT } from './leavings.ts';
+import { k3sPlaces } from './places.ts';
+import { clusterRecord, type StartedCluster, sameSpec } from './record.ts';
+import { type Fetch, k3sReleases } from './releases.ts';
+import { connectService } from './services.ts';
+import type { K3sSources } from './sources.ts';
+import { compareK3s, type K3sVersion, newestFirst, plainVersion } from './version.ts';
+import { untilUp } from './wait.ts';
+
+export interface K3sOptions {
+  engines: Readonly<Record<EngineName, ClusterEngine>>;
+  sources: K3sSources;
+  /** Directory on this host for lists and files of releases; made when needed. */
+  cache: string;
+  /** File on this host that says which release is installed; it must go wherever the data of the machine goes. */
+  memo: string;
+  /** File on this host for the kubeconfig; private. */
+  kubeconfig: string;
+  /** Of cluster, user and context in it. */
+  name: string;
+  /** Whether the machine is on; a machine that always is needs none. */
+  isOn?(signal: AbortSignal): Promise<boolean>;
+  /** Nobody else in the machine runs a cluster: what k3s leaves in its network is taken away. */
+  ownsNetwork: boolean;
+  architecture?: Architecture;
+  /** Where k3s looks for its node password, if that is not where it is usual. */
+  nodePassword?: string;
+  fetch?: Fetch;
+  /** Milliseconds since 1970. */
+  now?(): number;
+  /** Milliseconds that a start waits for the cluster to be ready. */
+  readyMs?: number;
+}
+
+const PROGRAM = 'k3s';
+const READY_MS = 8 * 60_000;
+const GRACE_MS = 30_000;
+/** A start of the service waits for the list; a start of the cluster has more time. */
+const LIST_LIMIT_MS = 1_500;
+const FIND_LIMIT_MS = 20_000;
+
+/**
+ * k3s with one node, on the engine of the machine. Pods end with the cluster; what they need to come back stays until a reset. The
+ * record of what was started, the process and the API server tell what it is; nothing is remembered.
+ */
+export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
+  const { engines, ownsNetwork, fetch = globalThis.fetch, now = Date.now } = options;
+  const architecture = options.architecture ?? architectureOf(process.arch);
+  const places = k3sPlaces(shell.places);
+  if (options.nodePassword !== undefined) places.systemNodePassword = options.nodePassword;
+  const record = clusterRecord(shell, places.record);
+  const installed = installedRelease(shell, places, options.memo);
+  const releases = k3sReleases({
+    url: options.sources.channels,
+    cacheFile: join(options.cache, 'channels.json'),
+    fetch,
+    now,
+  });
+  const artefacts = artefactStore({
+    url: options.sources.releases,
+    directory: options.cache,
+    fetch,
+    sleep: (ms, signal) => shell.pace.sleep(ms, signal),
+  });
+  const area = mountsOf(places, shell.places.run);
+
+  async function observe(signal: AbortSignal): Promise<ClusterStatus> {
+    if (options.isOn && !(await options.isOn(signal))) return stopped(await installed.recall());
+    const [there, started] = await Promise.all([installed.look(), record.read()]);
+    if (started === undefined) return stopped(there);
+    const installedVersion = there === undefined ? '' : versionOf(there);
+    if (started === 'unreadable') {
+      return { state: 'unresponsive', installedVersion, message: 'the record of how k3s was started is damaged' };
+    }
+    if ((await shell.find(PROGRAM)).state !== 'running') {
+      const last = (await shell.tail(PROGRAM)).at(-1);
+      const words = last === undefined ? '' : `; last in its log: ${last}`;
+      return { state: 'unresponsive', installedVersion, message: `k3s has ended (see k3s.log)${words}` };
+    }
+    const { spec } = started;
+    const credentials = await readKeys();
+    const health = await healthOf(spec, credentials, signal);
+    if (!health.ready || !credentials) return { state: 'running', installedVersion, spec, ready: false };
+    const kubeconfig = await offerKubeconfig(spec, credentials);
+    return {
+      state: 'running',
+      installedVersion,
+      spec,
+      ready: true,
+      ...(kubeconfig === undefined ? {} : { kubeconfig }),
+    };
+  }
+
+  async function start(spec: ClusterSpec, signal: AbortSignal): Promise<void> {
+    refuseUnsupported(spec);
+    const started = await record.read();
+    const running = (await shell.find(PROGRAM)).state === 'running';
+    if (started === undefined || started === 'unreadable' || !running || !sameSpec(started.spec, spec)) {
+      await begin(spec, signal);
+    }
+    await untilUp(
+      shell,
+      PROGRAM,
+      async () => healthOf(spec, await readKeys(), signal),
+      options.readyMs ?? READY_MS,
+      signal,
+    );
+    const credentials = await readKeys();
+    if (credentials) await offerKubeconfig(spec, credentials);
+    shell.log('info', 'the cluster is ready', { version: spec.version });
+  }
+
+  async function begin(spec: ClusterSpec, signal: AbortSignal): Promise<void> {
+    // Also where it is called stopped: a crash may have left a record and half a cluster.
+    await stop(signal);
+    const release = await chosen(spec, await installed.look(), signal);
+    const program = await install({ shell, places, artefacts, architecture, engines }, release, spec.engine, signal);
+    // Before it runs, because programs of this host are told the port.
+    await shell.localPort(spec.port);
+    await record.write({ spec, release: release.text });
+    await keepNodePassword();
+    if (spec.engine === 'containerd') await shell.run(['ln', '-sfn', '--', pluginsOf(places, release), places.plugins]);
+    await shell.write(places.config, k3sConfig(spec, places, engines[spec.engine].socket));
+    // The old one would lead to a server that is gone.
+    await shell.remove(places.kubeconfig);
+    await installed.note(release);
+    await shell.start({ name: PROGRAM, argv: k3sArguments(program, places) });
+    await removeOthers({ shell, places }, release);
+  }
+
+  /** What is installed where it fits, so that nothing is upgraded unasked; never what the data is too new for. */
+  async function chosen(spec: ClusterSpec, there: Installed, signal: AbortSignal): Promise<K3sVersion> {
+    if (there === 'unknown') {
+      throw new RdError('ERR_DRIVER_TERMINAL', 'the data of the cluster belongs to an unknown version of Kubernetes', {
+        advice: 'Reset the cluster; its workloads are then gone, images stay.',
+      });
+    }
+    if (there && plainVersion(spec.version) === there.version) return there;
+    const release = await releases.find(spec.version, FIND_LIMIT_MS, signal);
+    if (!there || compareK3s(release, there) >= 0) return release;
+    throw new RdError('ERR_DRIVER_TERMINAL', `Kubernetes ${release.text} cannot use the data of ${there.text}`, {
+      advice: 'Reset the cluster first, or ask for the installed version or a later one.',
+    });
+  }
+
+  /** k3s knows its machine again by this; the system's own file goes with the system, the data stays. */
+  async function keepNodePassword(): Promise<void> {
+    const [own, system] = await Promise.all([shell.read(places.nodePassword), shell.read(places.systemNodePassword)]);
+    const text = own ?? system ?? `${randomBytes(16).toString('hex')}\n`;
+    if (own !== text) await shell.write(places.nodePassword, text);
+    if (system !== text) await shell.write(places.systemNodePassword, text);
+  }
+
+  async function stop(signal: AbortSignal): Promise<void> {
+    const started = await record.read();
+    if (started === undefined) return;
+    await shell.stop(PROGRAM, GRACE_MS, signal);
+    for (const engine of enginesOf(started)) await endPods(shell, engine, 'stop', signal);
+    await clear(signal);
+    await shell.remove(places.config);
+    await record.remove();
+  }
+
+  function enginesOf(started: StartedCluster | 'unreadable'): ClusterEngine[] {
+    return started === 'unreadable' ? Object.values(engines) : [engines[started.spec.engine]];
+  }
+
+  async function clear(signal: AbortSignal): Promise<void> {
+    await shell.clear(area);
+    if (ownsNetwork) await shell.run(['sh', '-s'], { input: NETWORK_SCRIPT, signal });
+  }
+
+  async function reset(signal: AbortSignal): Promise<void> {
+    if ((await record.read()) !== undefined) {
+      throw new RdError('ERR_DRIVER_FAILED', 'the cluster still runs', { advice: 'Stop it first.' });
+    }
+    for (const engine of Object.values(engines)) await endPods(shell, engine, 'remove', signal);
+    await clear(signal);
+    for (const path of [places.state, places.kubelet, places.kubeconfig]) await shell.remove(path);
+    await rm(options.kubeconfig, { force: true });
+    // Last: while it is there, the reset is not over.
+    await installed.forget();
+  }
+
+  async function readKeys(): Promise<Credentials | undefined> {
+    const text = await shell.read(places.kubeconfig);
+    return text === undefined ? undefined : readCredentials(text);
+  }
+
+  async function healthOf({ port }: ClusterSpec, keys: Credentials | undefined, signal: AbortSignal): Promise<Health> {
+    if (!keys) return { ready: false, waiting: 'k3s has not written its kubeconfig' };
+    return clusterHealth(apiClient(shell, port, keys), signal);
+  }
+
+  /** Undefined where programs of this host cannot reach the cluster. */
+  async function offerKubeconfig({ port }: ClusterSpec, credentials: Credentials): Promise<string | undefined> {
+    try {
+      await shell.localPort(port);
+    } catch (error) {
+      if (!(error instanceof RdError)) throw error;
+      shell.log('warn', 'programs of this computer cannot reach the cluster', { reason: error.message });
+      return undefined;
+    }
+    const text = hostKubeconfig(credentials, port, options.name);
+    if ((await readIfThere(options.kubeconfig)) !== text) await writeFileAtomic(options.kubeconfig, text);
+    return options.kubeconfig;
+  }
+
+  async function running(): Promise<{ api: ApiClient }> {
+    const started = await record.read();
+    const keys = started === undefined ? undefined : await readKeys();
+    if (started === undefined || started === 'unreadable' || !keys) {
+      throw new RdError('ERR_NOT_READY', 'the cluster does not run');
+    }
+    return { api: apiClient(shell, started.spec.port, keys) };
+  }
+
+  return {
+    observe,
+    async versions(signal) {
+      const known = await releases.known(LIST_LIMIT_MS, signal);
+      if (!known.failure) return known.releases.map(({ version }) => version);
+      shell.log('warn', 'the list of releases of k3s could not be fetched', { reason: known.failure.message });
+      // Without the network only what is here can be installed (settings facts, 3.5.3).
+      const there = await installed.recall();
+      const kept = [...(await artefacts.kept(architecture)), ...(there && there !== 'unknown' ? [there] : [])];
+      return (kept.length > 0 ? newestFirst(kept) : known.releases).map(({ version }) => version);
+    },
+    async perform(step, signal) {
+      switch (step.do) {
+        case 'start':
+          return start(step.spec, signal);
+        case 'stop':
+          return stop(signal);
+        case 'reset':
+          return reset(signal);
+      }
+    },
+    async connect(target, signal) {
+      const { api } = await running();
+      return connectService(api, shell, target, signal);
+    },
+  };
+}
+
+function stopped(there: Installed): ClusterStatus {
+  return there === undefined ? { state: 'absent' } : { state: 'stopped', installedVersion: versionOf(there) };
+}
+
+function refuseUnsupported({ spinkube, localhostOnly }: ClusterSpec): void {
+  if (!spinkube && !localhostOnly) return;
+  const what = spinkube ? 'the Spin operator' : 'an ingress on the loopback address alone';
+  throw new RdError('ERR_DRIVER_TERMINAL', `${what} is nothing that this cluster has`, {
+    advice: `Set ${spinkube ? 'experimental.kubernetes.options.spinkube' : 'kubernetes.ingress.localhostOnly'} to false.`,
+  });
+}

@@ -1,0 +1,62 @@
+import { X509Certificate } from 'node:crypto';
+import { isObject } from '../../../json.ts';
+
+/** What it takes to speak to the API as its administrator. All of it is secret but the first. PEM texts. */
+export interface Credentials {
+  ca: string;
+  cert: string;
+  key: string;
+}
+
+/** Out of the kubeconfig that k3s writes; undefined while it is not whole. */
+export async function readCredentials(text: string): Promise<Credentials | undefined> {
+  const { parse } = await import('yaml');
+  let value: unknown;
+  try {
+    value = parse(text);
+  } catch {
+    return undefined;
+  }
+  if (!isObject(value)) return undefined;
+  const cluster = innerOf(value.clusters, 'cluster');
+  const user = innerOf(value.users, 'user');
+  const ca = pem(cluster?.['certificate-authority-data']);
+  const cert = pem(user?.['client-certificate-data']);
+  const key = pem(user?.['client-key-data']);
+  if (ca === undefined || cert === undefined || key === undefined || !isCertificate(ca)) return undefined;
+  return { ca, cert, key };
+}
+
+/** A kubeconfig for programs of this host, as JSON, which is YAML. Its cluster, user and context have the same name. */
+export function hostKubeconfig({ ca, cert, key }: Credentials, port: number, name: string): string {
+  const data = (text: string) => Buffer.from(text, 'utf8').toString('base64');
+  const value = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ cluster: { 'certificate-authority-data': data(ca), server: `https://127.0.0.1:${port}` }, name }],
+    contexts: [{ context: { cluster: name, user: name }, name }],
+    'current-context': name,
+    users: [{ name, user: { 'client-certificate-data': data(cert), 'client-key-data': data(key) } }],
+  };
+  return `${JSON.stringify(value, undefined, 2)}\n`;
+}
+
+function innerOf(list: unknown, key: string) {
+  const item: unknown = Array.isArray(list) ? list[0] : undefined;
+  const inner = isObject(item) ? item[key] : undefined;
+  return isObject(inner) ? inner : undefined;
+}
+
+function pem(value: unknown): string | undefined {
+  if (typeof value !== 'string') return undefined;
+  const text = Buffer.from(value, 'base64').toString('utf8');
+  return text.includes('-----BEGIN ') ? text : undefined;
+}
+
+function isCertificate(text: string): boolean {
+  try {
+    return new X509Certificate(text).raw.length > 0;
+  } catch {
+    return false;
+  }
+}

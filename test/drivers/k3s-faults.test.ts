@@ -1,0 +1,261 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { apiClient } from '../../src/drivers/clusters/k3s/api.ts';
+import { nodesHealth } from '../../src/drivers/clusters/k3s/health.ts';
+import type { Shell } from '../../src/drivers/shell.ts';
+import { RdError } from '../../src/errors.ts';
+import { CERTIFICATES, OTHER_CERTIFICATES } from '../helpers/k3s-certificates.ts';
+import { type Faults, k3sMachine, listening, NEVER } from '../helpers/k3s-machine.ts';
+
+test('a k3s that ends at once: its last words, and a start that works once it can', async () => {
+  const { start, stop, look, say } = await k3sMachine();
+  say({ start: 'exit' });
+  await expect(start()).rejects.toMatchObject({
+    code: 'ERR_DRIVER_FAILED',
+    message: /^k3s ended while it was starting \(last in its log: .*cannot start/,
+    advice: /k3s\.log/,
+  });
+  expect(await look()).toMatchObject({ state: 'unresponsive', installedVersion: '1.33.6', message: /cannot start/ });
+  say();
+  await start();
+  expect(await look()).toMatchObject({ state: 'running', ready: true });
+  await stop();
+  expect(await look()).toEqual({ state: 'stopped', installedVersion: '1.33.6' });
+});
+
+test.each<[string, Faults, RegExp]>([
+  ['hangs', { start: 'hang' }, /has not written its kubeconfig/],
+  ['writes no kubeconfig', { start: 'no kubeconfig' }, /has not written its kubeconfig/],
+  ['is not ready', { readyz: 500 }, /says 500 to \/readyz/],
+  ['breaks off', { api: 'breaks' }, /does not answer on port/],
+  ['has no node', { nodes: 'none' }, /no node has joined/],
+  ['garbles its nodes', { nodes: 'garbled' }, /a list of nodes that is none/],
+  ['has a node without network', { node: 'cni plugin not initialized' }, /not ready: cni plugin not initialized/],
+  ['has the certificate of another', { authority: OTHER_CERTIFICATES.ca }, /does not answer on port .*certificate/],
+])('a k3s that %s is waited for, then given up with the reason, and left to be watched', async (_, faults, reason) => {
+  const { again, spec, say, look, start } = await k3sMachine();
+  say(faults);
+  const step = { do: 'start', spec: spec() } as const;
+  const impatient = again({ readyMs: 1_500 });
+  await expect(impatient.perform(step, NEVER)).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED', message: reason });
+  expect(await look()).toMatchObject({ state: 'running', ready: false });
+  say();
+  if (!faults.start && !faults.authority) await start();
+  else await start({ traefik: false });
+  expect(await look()).toMatchObject({ state: 'running', ready: true });
+});
+
+test('a k3s that crashes is seen at the next look, and comes back with its data', async () => {
+  const { start, stop, look, say, database } = await k3sMachine();
+  await start();
+  say({ api: 'crash' });
+  expect(await look()).toMatchObject({ state: 'running', ready: false });
+  say();
+  await expect
+    .poll(look)
+    .toMatchObject({ state: 'unresponsive', installedVersion: '1.33.6', message: /k3s has ended/ });
+  await stop();
+  await start();
+  expect(database()).toMatchObject({ starts: 2 });
+});
+
+test('a program that is another release, or does not run, is not kept', async () => {
+  const { start, say, look } = await k3sMachine();
+  for (const [version, reason] of [
+    ['v1.30.0+k3s1', /says that it is v1\.30\.0\+k3s1/],
+    ['garbled', /says that it is no k3s/],
+    ['fails', /exec format error/],
+  ] as const) {
+    say({ version });
+    await expect(start()).rejects.toMatchObject({ code: 'ERR_DRIVER_TERMINAL', message: reason });
+    expect(await look()).toEqual({ state: 'absent' });
+  }
+  say();
+  await start();
+});
+
+test('a program that was damaged in the machine is installed again', async () => {
+  const { start, stop, look, data } = await k3sMachine();
+  await start();
+  await stop();
+  const program = join(data, 'k3s', 'programs', 'v1.33.6+k3s2', 'k3s');
+  writeFileSync(program, readFileSync(program).subarray(0, 100));
+  await start();
+  expect(await look()).toMatchObject({ state: 'running', ready: true });
+});
+
+test('a port that something else has', async () => {
+  const taken = await listening(createServer());
+  onTestFinished(() => void taken.close());
+  const address = taken.address();
+  const { start } = await k3sMachine();
+  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  await expect(start({ port })).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED', message: /EADDRINUSE/ });
+});
+
+test('a port of this computer that something else has stops a start before k3s runs', async () => {
+  const { start, look } = await k3sMachine((shell) => ({
+    ...shell,
+    async localPort() {
+      throw new RdError('ERR_PORT_IN_USE', '127.0.0.1:6443 of this computer is in use');
+    },
+  }));
+  await expect(start()).rejects.toMatchObject({ code: 'ERR_PORT_IN_USE' });
+  expect(await look()).toEqual({ state: 'absent' });
+});
+
+test('a start that is called off while it downloads goes on the next time', async () => {
+  const { cluster, server, spec, start, look } = await k3sMachine();
+  const path = '/v1.33.6+k3s2/k3s';
+  const abort = new AbortController();
+  server.mischief.set(path, () => abort.abort());
+  await expect(cluster.perform({ do: 'start', spec: spec() }, abort.signal)).rejects.toMatchObject({
+    code: 'ERR_CANCELLED',
+  });
+  expect(await look()).toEqual({ state: 'absent' });
+  server.mischief.clear();
+  await start();
+});
+
+test('a start that is called off while it waits leaves a cluster that a stop clears', async () => {
+  const { again, spec, say, look, stop } = await k3sMachine();
+  say({ start: 'hang' });
+  const abort = new AbortController();
+  const starting = again({ readyMs: 60_000 }).perform({ do: 'start', spec: spec() }, abort.signal);
+  await expect.poll(look, { timeout: 10_000 }).toMatchObject({ state: 'running', ready: false });
+  abort.abort();
+  await expect(starting).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
+  await stop();
+  expect(await look()).toEqual({ state: 'stopped', installedVersion: '1.33.6' });
+});
+
+test.each(['', '{', '{"spec":{}}', '{"release":"v1.33.6+k3s1","spec":{"version":1}}'])(
+  'a record that is damaged (%j) is nothing to rely on, and a stop clears it',
+  async (text) => {
+    const { start, stop, look, run, pid, events } = await k3sMachine();
+    await start();
+    writeFileSync(join(run, 'k3s.json'), text);
+    expect(await look()).toMatchObject({ state: 'unresponsive', message: /damaged/ });
+    await stop();
+    expect(await pid()).toBeUndefined();
+    expect(events.slice(-2)).toEqual(['moby stops pods', 'containerd stops pods']);
+  },
+);
+
+test('an engine that does not answer does not keep the cluster from stopping', async () => {
+  const { start, look, again, options, logged } = await k3sMachine();
+  await start();
+  const moby = {
+    ...options.engines.moby,
+    endPods: () => Promise.reject(new RdError('ERR_DRIVER_FAILED', 'dockerd did not answer')),
+  };
+  await again({ engines: { ...options.engines, moby } }).perform({ do: 'stop' }, NEVER);
+  expect(await look()).toEqual({ state: 'stopped', installedVersion: '1.33.6' });
+  expect(logged.some((line) => line.includes('dockerd did not answer'))).toBe(true);
+});
+
+test('images that the engine refuses stop the start, and are loaded the next time', async () => {
+  const { again, options, spec, start, events } = await k3sMachine();
+  const moby = {
+    ...options.engines.moby,
+    loadImages: () => Promise.reject(new RdError('ERR_FORBIDDEN', 'not among the allowed images')),
+  };
+  const refusing = again({ engines: { ...options.engines, moby } });
+  await expect(refusing.perform({ do: 'start', spec: spec() }, NEVER)).rejects.toMatchObject({ code: 'ERR_FORBIDDEN' });
+  await start();
+  expect(events).toContain('moby loads images of v1.33.6+k3s2');
+});
+
+/** The service is killed at the n-th thing that it does to the machine: nothing after it happens. */
+function killedAt(shell: Shell, counter: { left: number }): Shell {
+  function mortal<A extends unknown[], R>(work: (...words: A) => Promise<R>): (...words: A) => Promise<R> {
+    return async (...words) => {
+      counter.left -= 1;
+      if (counter.left < 0) throw new Error('killed');
+      return work(...words);
+    };
+  }
+  return {
+    ...shell,
+    run: mortal(shell.run),
+    copyIn: mortal(shell.copyIn),
+    write: mortal(shell.write),
+    remove: mortal(shell.remove),
+    start: mortal(shell.start),
+    stop: mortal(shell.stop),
+    clear: mortal(shell.clear),
+  };
+}
+
+test.each(['start', 'stop', 'reset'] as const)(
+  'a service that is killed anywhere in a %s leaves what the next one can finish',
+  { timeout: 120_000 },
+  async (what) => {
+    const counter = { left: Number.POSITIVE_INFINITY };
+    const machine = await k3sMachine((shell) => killedAt(shell, counter));
+    const { start, stop, reset, look, again, spec } = machine;
+    const steps = { start: () => start(), stop: () => stop(), reset: () => reset() };
+    let kills = 0;
+    for (let at = 0; ; at += 1) {
+      counter.left = Number.POSITIVE_INFINITY;
+      if (what === 'start') {
+        await stop();
+        await reset();
+      } else await start();
+      if (what === 'reset') await stop();
+      counter.left = at;
+      const killed = await steps[what]().then(
+        () => false,
+        () => true,
+      );
+      counter.left = Number.POSITIVE_INFINITY;
+      if (!killed) break;
+      kills += 1;
+      // As the loop does: what does not answer is stopped, then the step is taken again.
+      const next = again();
+      if ((await next.observe(NEVER)).state === 'unresponsive') await next.perform({ do: 'stop' }, NEVER);
+      if (what === 'start') {
+        // Data of which nobody knows the version would be a dead end.
+        expect(await look()).not.toMatchObject({ installedVersion: '' });
+        await next.perform({ do: 'start', spec: spec() }, NEVER);
+        expect(await look()).toMatchObject({ state: 'running', ready: true, installedVersion: '1.33.6' });
+      } else if (what === 'stop') {
+        await next.perform({ do: 'stop' }, NEVER);
+        expect(await look()).toEqual({ state: 'stopped', installedVersion: '1.33.6' });
+      } else {
+        await next.perform({ do: 'reset' }, NEVER);
+        expect(await look()).toEqual({ state: 'absent' });
+      }
+    }
+    expect(kills).toBeGreaterThan(3);
+  },
+);
+
+test('an API server that says nothing is not waited for without end', async () => {
+  const silent = await listening(createServer());
+  onTestFinished(() => void silent.close());
+  const address = silent.address();
+  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  const { shell } = await k3sMachine();
+  const { ca, client: cert, clientKey: key } = CERTIFICATES;
+  await expect(apiClient(shell, port, { ca, cert, key }).get('/readyz', NEVER)).rejects.toMatchObject({
+    code: 'ERR_NOT_READY',
+    message: /no answer within 5 s/,
+  });
+  await expect(apiClient(shell, port, { ca, cert, key }).get('/readyz', AbortSignal.abort())).rejects.toMatchObject({
+    code: 'ERR_CANCELLED',
+  });
+});
+
+test.each<[string, unknown, object]>([
+  ['no list', 7, { ready: false, waiting: 'no node has joined' }],
+  ['a node that says nothing', { items: [{}] }, { ready: false, waiting: 'the node is not ready' }],
+  ['nodes of which one is not ready', { items: [nodeThatIs('True'), nodeThatIs('Unknown')] }, { ready: false }],
+  ['nodes that are ready', { items: [nodeThatIs('True'), nodeThatIs('True')] }, { ready: true }],
+])('nodes: %s', (_, value, expected) => expect(nodesHealth(JSON.stringify(value))).toMatchObject(expected));
+
+function nodeThatIs(status: string) {
+  return { status: { conditions: [{ type: 'Ready', status }] } };
+}

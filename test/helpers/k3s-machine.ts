@@ -1,0 +1,161 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import type { ClusterEngine } from '../../src/drivers/cluster-engine.ts';
+import { type K3sOptions, k3sCluster } from '../../src/drivers/clusters/k3s/k3s.ts';
+import type { ClusterSpec } from '../../src/drivers/driver.ts';
+import { hostShell } from '../../src/drivers/machines/host/shell.ts';
+import type { Shell } from '../../src/drivers/shell.ts';
+import { findDaemon } from '../../src/process/daemon.ts';
+import { realPace } from '../../src/process/pace.ts';
+import { run } from '../../src/process/run.ts';
+import { CERTIFICATES, type ClusterCertificates } from './k3s-certificates.ts';
+import { releaseServer } from './k3s-release-server.ts';
+import { temporaryDirectory } from './temp-home.ts';
+
+/** What the program in `k3s-program.cjs` does instead of what it should. */
+export interface Faults {
+  version?: string;
+  start?: 'exit' | 'hang' | 'no kubeconfig';
+  term?: 'ignored';
+  api?: 'silent' | 'breaks' | 'crash';
+  readyz?: number;
+  nodes?: 'none' | 'garbled';
+  node?: string;
+  authority?: string;
+}
+
+export interface Script {
+  faults: Faults;
+  certificates: ClusterCertificates;
+  /** By `namespace/name`. */
+  services: Record<string, { spec: object; slices: object[] }>;
+}
+
+export const NEVER = new AbortController().signal;
+
+export async function freePort(): Promise<number> {
+  const server = await listening(createServer());
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+export async function listening(server: Server): Promise<Server> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return server;
+}
+
+/** This host as a machine with a release server beside it, and engines that only note what they are told. */
+export async function k3sMachine(change: (shell: Shell) => Shell = (shell) => shell) {
+  const root = temporaryDirectory();
+  const [data, runDirectory, logs] = [join(root, 'data'), join(root, 'run'), join(root, 'logs')];
+  for (const directory of [data, runDirectory, logs]) mkdirSync(directory);
+  const server = await releaseServer();
+  const state: Script = { faults: {}, certificates: CERTIFICATES, services: {} };
+  const scriptFile = join(root, 'script.json');
+  const nodePassword = join(root, 'etc', 'password');
+  const program = readFileSync(new URL('k3s-program.cjs', import.meta.url), 'utf8');
+  const port = await freePort();
+  const events: string[] = [];
+  const engine = (name: string): ClusterEngine => ({
+    socket: join(runDirectory, `${name}.sock`),
+    loadImages: async (archive) => void events.push(`${name} loads ${readFileSync(archive, 'utf8')}`),
+    endPods: async (how) => void events.push(`${name} ${how}s pods`),
+  });
+  const environment = { PATH: process.env.PATH ?? '', LC_ALL: 'C' };
+  const logged: string[] = [];
+  const shell = change(
+    hostShell({
+      places: {
+        ...{ id: '12345678', record: '', data, run: runDirectory, runElsewhere: false },
+        ...{ bridge: '', chain: '', tag: '', cgroup: '' },
+      },
+      logs,
+      run: (argv, options) => run(argv, { ...options, env: environment }),
+      environment,
+      // Real time, looked at more often.
+      pace: { ...realPace, sleep: (ms, signal) => realPace.sleep(Math.min(ms, 40), signal) },
+      network: async () => ({ bridge: '', pool: '' }),
+      log: (level, message, values) => logged.push(`${level} ${message} ${JSON.stringify(values ?? {})}`),
+    }),
+  );
+  const power = { on: true };
+  const options: K3sOptions = {
+    engines: { moby: engine('moby'), containerd: engine('containerd') },
+    sources: { channels: server.channelsUrl, releases: server.releasesUrl },
+    cache: join(root, 'cache'),
+    memo: join(root, 'keeps', 'k3s'),
+    kubeconfig: join(root, 'kubeconfig.json'),
+    name: 'rdctl',
+    isOn: async () => power.on,
+    ownsNetwork: false,
+    architecture: 'amd64',
+    nodePassword,
+    readyMs: 5_000,
+  };
+
+  function say(faults: Faults = {}, more: Partial<Omit<Script, 'faults'>> = {}): void {
+    Object.assign(state, more, { faults });
+    writeFileSync(scriptFile, JSON.stringify(state));
+  }
+
+  function publish(...versions: string[]): void {
+    for (const version of versions) {
+      const constants = { VERSION: version, SCRIPT_FILE: scriptFile, NODE_PASSWORD: nodePassword };
+      const lines = Object.entries(constants).map(([name, value]) => `const ${name} = ${JSON.stringify(value)};\n`);
+      server.publish(version, {
+        k3s: `#!${process.execPath}\n${lines.join('')}${program}`,
+        'k3s-airgap-images-amd64.tar.gz': `images of ${version}`,
+      });
+    }
+  }
+
+  function spec(more: Partial<ClusterSpec> = {}): ClusterSpec {
+    const plain = { traefik: true, flannel: true, spinkube: false, localhostOnly: false, engine: 'moby' } as const;
+    return { version: '1.33.6', port, ...plain, ...more };
+  }
+
+  say();
+  publish('v1.32.9+k3s1', 'v1.33.6+k3s1', 'v1.33.6+k3s2');
+  server.channels.set('stable', 'v1.33.6+k3s1').set('v1.32', 'v1.32.9+k3s1').set('v1.33', 'v1.33.6+k3s2');
+  const cluster = k3sCluster(shell, options);
+  onTestFinished(async () => {
+    say();
+    await shell.stop('k3s', 500, NEVER);
+    await server.close();
+  });
+  return {
+    ...{
+      cluster,
+      shell,
+      server,
+      options,
+      events,
+      logged,
+      port,
+      root,
+      data,
+      run: runDirectory,
+      power,
+      say,
+      publish,
+      spec,
+    },
+    /** As the next service makes it. */
+    again: (more: Partial<K3sOptions> = {}) => k3sCluster(shell, { ...options, ...more }),
+    start: (more: Partial<ClusterSpec> = {}) => cluster.perform({ do: 'start', spec: spec(more) }, NEVER),
+    stop: () => cluster.perform({ do: 'stop' }, NEVER),
+    reset: () => cluster.perform({ do: 'reset' }, NEVER),
+    look: () => cluster.observe(NEVER),
+    pid: async () => {
+      const found = await findDaemon(join(runDirectory, 'k3s.pid.json'));
+      return found.state === 'running' ? found.pid : undefined;
+    },
+    database: () => {
+      const file = join(data, 'k3s', 'state', 'server', 'db', 'state.json');
+      return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : undefined;
+    },
+  };
+}
