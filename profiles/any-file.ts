@@ -71,11 +71,32 @@ export async function importerFor({ bytes, size, label }: Source): Promise<Impor
     const mebibytes = (size / (1024 * 1024)).toFixed(1);
     throw new RdError('ERR_PROFILE_INVALID', `${label} has ${mebibytes} MiB; at most 16 MiB are read`);
   }
+  refuseTemplates(bytes, label);
   for (const load of IMPORTERS) {
     const importer = await load();
     if (importer.recognises(bytes)) return importer;
   }
   return undefined;
+}
+
+/** What stands at the begin of ADMX and ADML files, behind their licence as well. */
+const TEMPLATES = /<policyDefinition(?:Resource)?s[\s>]/;
+const HEAD = 16 * 1024;
+
+/** @throws RdError `ERR_PROFILE_INVALID` */
+function refuseTemplates(bytes: Uint8Array, label: string): void {
+  const head = bytes.subarray(0, HEAD);
+  const encoding = head[0] === 0xff && head[1] === 0xfe ? 'utf-16le' : 'utf-8';
+  const text = new TextDecoder(encoding).decode(head);
+  if (!/^\s*</.test(text) || !TEMPLATES.test(text)) return;
+  throw new RdError(
+    'ERR_PROFILE_INVALID',
+    `${label} holds templates for Group Policy (ADMX or ADML), and no settings`,
+    {
+      advice:
+        'What was set with the templates is in the Registry.pol of the policy object, and in the registry of its computers: read that file, or use `rdctl import-profile --from-system` there.',
+    },
+  );
 }
 
 async function deploymentFile(
@@ -85,7 +106,9 @@ async function deploymentFile(
 ): Promise<AnyFile> {
   const parts = (await read(bytes, label)).map((each) => named(each, part));
   const { joinParts } = await import('./import/join.ts');
-  const { settings, locked, findings, fidelity, warnings } = joinParts(parts.map((each) => ({ ...each, platform })));
+  const { settings, locked, findings, fidelity, warnings, versionless } = joinParts(
+    parts.map((each) => ({ ...each, platform })),
+  );
   const { formatFindings } = await import('../src/settings/finding.ts');
   const lost = fidelity.flatMap((entry) =>
     entry.outcome === 'lost'
@@ -99,7 +122,7 @@ async function deploymentFile(
     platform,
     parts,
     findings,
-    warnings: [...parts.flatMap(({ notes = [] }) => notes), ...formatFindings(lost), ...formatFindings(warnings)],
+    warnings: [...parts.flatMap(({ notes = [] }) => notes), ...formatFindings([...versionless, ...lost, ...warnings])],
     joined: { settings, locked },
   };
 }

@@ -5,6 +5,7 @@ import { explain } from '../../src/settings/explanation.ts';
 import { PLATFORM_NAMES, type Platform } from '../../src/settings/field.ts';
 import type { Finding } from '../../src/settings/finding.ts';
 import { leaves, pointerNames, pointerTo, setLeaf, valueAt } from '../../src/settings/leaf-paths.ts';
+import { membersOfVersion } from '../../src/settings/members.ts';
 import { migrateWithOrigins, namesBefore, versionProblem } from '../../src/settings/migrate.ts';
 import { copyOf, own, put } from '../../src/settings/own.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
@@ -25,6 +26,8 @@ export interface Interpreted {
   findings: Finding[];
   /** What makes it refuse the profile on some. */
   warnings: Finding[];
+  /** It has no version: nothing starts with it. It was read as one of the newest. */
+  versionless?: Finding;
   /** Why nothing of it could be read. */
   unread?: Finding;
 }
@@ -58,8 +61,8 @@ export function interpretPart({ source, settings, lost }: ImportedPart, part: Pa
   if (version && settings.version !== undefined) {
     return { part, source, settings: {}, fidelity: gone, findings: [version], warnings: [], unread: version };
   }
-  const nulls: Finding[] = [];
-  const written = withoutNulls({ version: SCHEMA_VERSION, ...settings }, source, nulls);
+  const nulls: string[][] = [];
+  const written = withoutNulls({ version: SCHEMA_VERSION, ...settings }, nulls);
   const { document, origins } = migrateWithOrigins(written, { platform, locked: part === 'locked', partial: true });
   const canonical = canonicaliseTexts(document);
   const issues = validate(canonical, {
@@ -75,7 +78,8 @@ export function interpretPart({ source, settings, lost }: ImportedPart, part: Pa
     return { uncertain: UP_TO_THE_COMPUTER.includes(issue.code), names, finding: { file: source, pointer, ...text } };
   });
   const wrong = placed.filter(({ uncertain }) => !uncertain);
-  const findings = [...(version ? [version] : []), ...nulls, ...wrong.map(({ finding }) => finding)];
+  const none = judgeNulls(nulls, Number(written.version), source);
+  const findings = [...none.findings, ...wrong.map(({ finding }) => finding)];
   const known: JsonObject = {};
   for (const [path, value] of leaves(canonical)) setLeaf(known, path, copyOf(value));
   for (const { names } of wrong) removeValue(known, names);
@@ -83,8 +87,13 @@ export function interpretPart({ source, settings, lost }: ImportedPart, part: Pa
     part,
     source,
     settings: known,
-    fidelity: [...accountFor({ part, written, given: settings, known, canonical, origins, findings }), ...gone],
+    fidelity: [
+      ...accountFor({ part, written, given: settings, known, canonical, origins, findings }),
+      ...none.idle.map(({ place, reason }): Fidelity => ({ outcome: 'lost', part, place, reason })),
+      ...gone,
+    ],
     findings,
+    ...(version ? { versionless: version } : {}),
     warnings: placed
       .filter(({ uncertain }) => uncertain)
       .map(({ finding }) => ({
@@ -107,22 +116,48 @@ function versionFinding({ version }: JsonObject, file: string): Finding | undefi
   return { file, pointer: '/version', message, expected: `an integer from 1 to ${SCHEMA_VERSION}` };
 }
 
-/** In a document `null` removes something; a deployment profile cannot. */
-function withoutNulls(
-  object: JsonObject,
-  file: string,
-  findings: Finding[],
-  above: readonly string[] = [],
-): JsonObject {
+/** In a document `null` removes something; a deployment profile cannot. Where one stood is put into `nulls`. */
+function withoutNulls(object: JsonObject, nulls: string[][], above: readonly string[] = []): JsonObject {
   const kept: JsonObject = {};
   for (const [name, value] of Object.entries(object)) {
     const names = [...above, name];
-    if (value === null) {
-      const message = `"${names.join('.')}" is null, which is no value`;
-      findings.push({ file, pointer: pointerTo(names), message });
-    } else put(kept, name, isObject(value) ? withoutNulls(value, file, findings, names) : value);
+    if (value === null) nulls.push(names);
+    else put(kept, name, isObject(value) ? withoutNulls(value, nulls, names) : value);
   }
   return kept;
+}
+
+/**
+ * For a setting `null` is of the wrong type; for a section, and for an entry of a map of switches, the application lets it
+ * through, and an unknown name is passed over whatever its value (settings facts, 2.4 and 4.3).
+ */
+function judgeNulls(nulls: readonly string[][], version: number, file: string) {
+  const findings: Finding[] = [];
+  const idle: { place: string; reason: string }[] = [];
+  for (const names of nulls) {
+    const place = names.join('.');
+    const member = memberAt(names, version);
+    if (member === 'unknown') idle.push({ place, reason: 'it is no setting' });
+    else if (member === 'section') idle.push({ place, reason: 'null for a section sets nothing' });
+    else if (member === 'entry') idle.push({ place, reason: 'null for an entry sets nothing' });
+    else findings.push({ file, pointer: pointerTo(names), message: `"${place}" is null, which is no value` });
+  }
+  return { findings, idle };
+}
+
+function memberAt(names: readonly string[], version: number): 'setting' | 'section' | 'entry' | 'unknown' {
+  let members = membersOfVersion(version);
+  for (const [index, name] of names.entries()) {
+    const member = members.find((each) => each.name === name);
+    if (!member) return 'unknown';
+    const last = index === names.length - 1;
+    if (member.kind === 'section') {
+      if (last) return 'section';
+      members = member.members;
+    } else if (last) return member.kind === 'setting' ? 'setting' : 'unknown';
+    else return member.kind === 'setting' && member.type === 'map<string,boolean>' ? 'entry' : 'setting';
+  }
+  return 'unknown';
 }
 
 /** Takes away a value, of a map only the entry: a list without one of its items would say something else. */

@@ -18,6 +18,8 @@ export interface JoinedParts {
   fidelity: Fidelity[];
   /** What makes the application refuse a part as a whole. What is wrong is left out of the settings, and lost. */
   findings: Finding[];
+  /** Parts without a version: nothing starts with them. They are in the settings, read as those of the newest version. */
+  versionless: Finding[];
   /** Why a part could not be read at all: nothing of it is in the settings. */
   unread: Finding[];
   /** What it refuses on some computers. */
@@ -46,6 +48,7 @@ export function joinParts(
     locked: [...held.keys()],
     fidelity: [locked, defaults].flatMap((part) => part?.fidelity.map((entry) => covered(entry, held)) ?? []),
     findings: read.flatMap((part) => part.findings),
+    versionless: read.flatMap((part) => part.versionless ?? []),
     unread: read.flatMap((part) => part.unread ?? []),
     warnings: read.flatMap((part) => part.warnings),
   };

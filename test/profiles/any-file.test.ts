@@ -108,6 +108,26 @@ test.each(['plain', 'signed'])('a configuration profile, %s', async (name) => {
   });
 });
 
+test('a part without a version is read as the newest, with a warning', async () => {
+  const file = await load('x.reg', REG.replace('"version"=dword:13\n', ''));
+  expect(file).toMatchObject({
+    findings: [],
+    warnings: [expect.stringContaining('version is missing: the application does not start with such a profile')],
+    joined: { locked: ['kubernetes.enabled'] },
+  });
+});
+
+test.each([
+  ['ADMX', Buffer.from('<?xml version="1.0"?>\n<!-- x -->\n<policyDefinitions revision="1.0">')],
+  ['ADML in UTF-16', Buffer.from('\ufeff<policyDefinitionResources revision="1.0">', 'utf16le')],
+])('templates are told as such: %s', async (_, bytes) => {
+  await expect(load('RancherDesktop.admx', bytes)).rejects.toMatchObject({
+    code: 'ERR_PROFILE_INVALID',
+    message: 'RancherDesktop.admx holds templates for Group Policy (ADMX or ADML), and no settings',
+    advice: expect.stringContaining('Registry.pol'),
+  });
+});
+
 describe('what cannot be read', () => {
   const context = { env: {}, platform: 'linux', arch: 'x64', readStdin: async () => Buffer.from('') } as const;
 

@@ -113,10 +113,35 @@ describe('what makes the application refuse a profile', () => {
     expect(lost.sort()).toEqual(['diagnostics.mutedChecks.b', 'diagnostics.mutedChecks.c']);
   });
 
+  test.each<[string, JsonObject, string]>([
+    ['a section', { kubernetes: null }, 'kubernetes: null for a section sets nothing'],
+    [
+      'an inner section',
+      { experimental: { virtualMachine: null } },
+      'experimental.virtualMachine: null for a section sets nothing',
+    ],
+    [
+      'a section of its version',
+      { version: 6, kubernetes: { options: null } },
+      'kubernetes.options: null for a section sets nothing',
+    ],
+    [
+      'an entry of switches',
+      { WSL: { integrations: { a: null } } },
+      'WSL.integrations.a: null for an entry sets nothing',
+    ],
+    ['a name that is none', { imags: null }, 'imags: it is no setting'],
+  ])('not null for %s: it is lost without a finding', (_, settings, line) => {
+    const profile = part('locked', { version: 19, images: { showAll: true }, ...settings });
+    expect(joinParts([profile]).findings).toEqual([]);
+    expect(account(profile).filter((each) => each.startsWith('lost'))).toEqual([`lost locked ${line}`]);
+  });
+
   test('without version it is read as one of the newest, and says so', () => {
     const joined = joinParts([part('locked', { images: { showAll: true } })]);
     expect(joined.settings).toEqual({ version: 19, images: { showAll: true } });
-    expect(joined.findings).toMatchObject([{ message: expect.stringContaining('version is missing') }]);
+    expect(joined.findings).toEqual([]);
+    expect(joined.versionless).toMatchObject([{ message: expect.stringContaining('version is missing') }]);
     expect(joined.fidelity).toContainEqual(expect.objectContaining({ outcome: 'changed', path: 'version' }));
   });
 
