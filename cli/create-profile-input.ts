@@ -5,6 +5,7 @@ import type { Platform } from '../src/settings/field.ts';
 import type { Io } from './command.ts';
 import type { CreateProfile } from './create-profile-request.ts';
 import { openError } from './input.ts';
+import { quote } from './literals.ts';
 
 /**
  * What `--input`, `--body` or `--from-settings` says.
@@ -18,15 +19,33 @@ export async function deploymentInput(invocation: CreateProfile, platform: Platf
     const { settings } = await createClient(await invocation.connect()).settings({ signal: io.signal });
     return settingsInForce(settings, platform);
   }
-  if (flags.input) return readDeploymentInput(await readInputFile(flags.input, io), platform);
+  if (flags.input) {
+    const source = await readInputFile(flags.input, io);
+    await refuseDeploymentFile(source);
+    return readDeploymentInput(source, platform);
+  }
   const bytes = Buffer.from(flags.body ?? '');
   return readDeploymentInput({ name: '--body', label: '--body', bytes, size: bytes.length }, platform);
+}
+
+/** What other commands read, and what this one writes. JSON is settings here, whatever it is elsewhere. */
+async function refuseDeploymentFile(source: Source): Promise<void> {
+  const { importerFor } = await import('../profiles/any-file.ts');
+  const importer = await importerFor(source);
+  if (!importer || importer.name === 'json') return;
+  throw new RdError(
+    'ERR_PROFILE_INVALID',
+    `${source.label} is a deployment profile already (${importer.name}), and settings in JSON or YAML are expected`,
+    {
+      advice: `rdctl import-profile ${quote(source.name)} --out-file profile.yaml makes a profile of it that can be given here.`,
+    },
+  );
 }
 
 async function readInputFile(name: string, io: Io): Promise<Source> {
   const { readSource } = await import('../profiles/source.ts');
   try {
-    return await readSource(name, { cwd: io.cwd, readStdin: () => io.readStdin() });
+    return await readSource(name, { cwd: io.cwd, readStdin: (limit) => io.readStdin(limit) });
   } catch (error) {
     throw error instanceof RdError ? openError(name, error.cause) : error;
   }

@@ -3,6 +3,7 @@ import { PARTS, type Part } from '../profiles/deployment/part.ts';
 import { REGISTRY_ENCODINGS, type RegistryEncoding } from '../profiles/export/encoding.ts';
 import type { Hive } from '../profiles/export/exporter.ts';
 import { EXPORTERS } from '../profiles/export/exporters.ts';
+import type { RdError } from '../src/errors.ts';
 import { usage } from './arguments.ts';
 import type { FlagTable, Invocation } from './command.ts';
 import { quote } from './literals.ts';
@@ -56,7 +57,7 @@ export const FLAGS = {
     summary: 'Write to this directory, under the name that is looked for there',
     placeholder: 'DIR',
   },
-  strict: { type: 'boolean', summary: 'Fail when there is anything to warn about' },
+  strict: { type: 'boolean', summary: 'Write nothing when there is a warning; notes are none' },
 } as const satisfies FlagTable;
 
 export type CreateProfile = Invocation<typeof FLAGS>;
@@ -94,6 +95,12 @@ export function requestOf(invocation: CreateProfile): ProfileRequest {
     ...(file ? { destination: { file: resolve(io.cwd, file) } } : {}),
     ...(directory ? { destination: { directory: resolve(io.cwd, directory) } } : {}),
   };
+}
+
+/** In the words of the compatible tool; most who write one mean `--input`. */
+export function strayArgument(word: string): RdError {
+  const message = `unknown command ${quote(word)} for "rdctl create-profile"`;
+  return usage(message, `A file with settings is given with --input FILE: --input ${quote(word)}`);
 }
 
 function formatOf(output: string | undefined): string {

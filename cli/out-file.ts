@@ -13,33 +13,59 @@ export interface OutFile {
 /**
  * Writes what `--out-file` names: the whole file or none of it. What is there and is no plain file, such as a device, is written
  * to in place; of a link, what it leads to is replaced.
+ * @returns true when another file was there before.
  * @throws RdError `ERR_IO`, also for a directory that is missing: that is a mistake in the name.
  */
-export async function writeOutFile(path: string, data: string | Uint8Array, options: OutFile): Promise<void> {
-  const { mode, exact, replace } = options;
-  const [{ chmod, lstat, realpath, writeFile }, { fileOperations, writeFileAtomic }] = await Promise.all([
+export async function writeOutFile(path: string, data: string | Uint8Array, options: OutFile): Promise<boolean> {
+  const [replaced = false] = await writeOutFiles([{ path, data }], options);
+  return replaced;
+}
+
+/**
+ * The same for files that belong together. All are written beside their places before the first one is put there, so that a full
+ * disk leaves them as they were; what is killed between two of them leaves the first one new and the others old.
+ * @returns for each of them, true when another file was there before.
+ */
+export async function writeOutFiles(
+  files: readonly { path: string; data: string | Uint8Array }[],
+  { mode, exact, replace }: OutFile,
+): Promise<boolean[]> {
+  const [{ chmod, lstat, realpath, writeFile }, { fileOperations, writeFilesAtomic }] = await Promise.all([
     import('node:fs/promises'),
     import('../src/storage/atomic-file.ts'),
   ]);
-  const found = await lstat(path).catch(() => undefined);
-  if (found && !replace) {
-    throw new RdError('ERR_IO', `${path} exists already`, { advice: 'Choose another name, or add --force.' });
+  const operations = {
+    ...fileOperations,
+    mkdir: async () => undefined,
+    async writeNew(temporary: string, content: string | Uint8Array, bits: number) {
+      await fileOperations.writeNew(temporary, content, bits);
+      if (exact) await chmod(temporary, bits);
+    },
+  };
+  const replaced: boolean[] = [];
+  const plain: { path: string; data: string | Uint8Array }[] = [];
+  const inPlace: typeof plain = [];
+  for (const file of files) {
+    const { path, data } = file;
+    const found = await lstat(path).catch(() => undefined);
+    if (found && !replace) {
+      throw new RdError('ERR_IO', `${path} exists already`, { advice: 'Choose another name, or add --force.' });
+    }
+    const reached = found && (await reachedBy(path));
+    replaced.push(reached?.isFile() ?? false);
+    if (reached && !reached.isFile()) inPlace.push(file);
+    else plain.push({ path: found ? await realpath(path) : path, data });
   }
-  const reached = found && (await reachedBy(path));
-  try {
-    if (reached && !reached.isFile()) return await writeFile(path, data);
-    const operations = {
-      ...fileOperations,
-      mkdir: async () => undefined,
-      async writeNew(temporary: string, content: string | Uint8Array, bits: number) {
-        await fileOperations.writeNew(temporary, content, bits);
-        if (exact) await chmod(temporary, bits);
-      },
-    };
-    await writeFileAtomic(found ? await realpath(path) : path, data, { mode, operations });
-  } catch (cause) {
-    throw await outFileError(path, cause);
+  for (const { path, data } of inPlace) {
+    await writeFile(path, data).catch(async (cause: unknown) => {
+      throw await outFileError(path, cause);
+    });
   }
+  await writeFilesAtomic(plain, { mode, operations }).catch(async (cause: unknown) => {
+    // Of several files, the error names the one that failed.
+    throw await outFileError(files.length === 1 ? files[0]?.path : undefined, cause);
+  });
+  return replaced;
 }
 
 /** What stands at the path or is linked from there. */
@@ -54,11 +80,11 @@ async function reachedBy(path: string): Promise<Stats> {
 }
 
 /** The advice of the storage is about directories of our own. */
-async function outFileError(path: string, failure: unknown): Promise<RdError> {
+async function outFileError(path: string | undefined, failure: unknown): Promise<RdError> {
   const { ioError, systemCode } = await import('../src/storage/io-error.ts');
-  const { message, cause, advice } = ioError('write', path, failure);
+  const { message, cause, advice } = ioError('write', path ?? '', failure);
   const code = systemCode(cause);
-  if (code === 'ENOENT') {
+  if (code === 'ENOENT' && path !== undefined) {
     return new RdError('ERR_IO', `could not write ${path}: there is no directory ${dirname(path)}`, {
       cause,
       advice: 'Create it first, or choose another path.',

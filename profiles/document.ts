@@ -5,6 +5,7 @@ import { SCHEMA_VERSION } from '../src/settings/settings.gen.ts';
 import { layOver } from './combine.ts';
 import { type Locate, locator } from './places.ts';
 import type { PortForward } from './port-forwards.ts';
+import { inTextOrder } from './report.ts';
 import type { SecretOrigin, SecretsContext } from './secrets.ts';
 import { type HostFacts, type Part, readPart } from './settings-part.ts';
 import { type DesiredState, PORT_FORWARDS } from './shape.ts';
@@ -103,8 +104,4 @@ function factsOf({ source, shape }: Part): DocumentFacts {
 
 function fileOf(source: Source): string {
   return source.path ?? '-';
-}
-
-function inTextOrder(findings: readonly Finding[]): Finding[] {
-  return [...findings].sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0));
 }

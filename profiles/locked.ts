@@ -1,4 +1,5 @@
 import { isObject, type JsonObject, type JsonValue } from '../src/json.ts';
+import { placeAt } from '../src/settings/downgrade.ts';
 import { FIELDS } from '../src/settings/fields.gen.ts';
 import { fieldAt, isSection, nearest } from '../src/settings/fields.ts';
 import { child, type Report } from './report.ts';
@@ -16,7 +17,13 @@ function readLevel(value: JsonObject, prefix: string, pointer: string, report: R
     const path = prefix === '' ? key : `${prefix}.${key}`;
     const at = child(pointer, key);
     const field = fieldAt(path);
-    if (!field && !isSection(path)) {
+    const moved = field || isSection(path) ? undefined : formerPlaces().get(path);
+    if (moved !== undefined) {
+      report(at, `locked names settings as they are called today, and ${path} is ${moved} now`, {
+        part: 'key',
+        suggestion: moved,
+      });
+    } else if (!field && !isSection(path)) {
       const suggestion = nearest(path, candidates(prefix));
       report(at, `${path} is not a setting`, { part: 'key', ...(suggestion === undefined ? {} : { suggestion }) });
     } else if (typeof inner === 'boolean') {
@@ -30,6 +37,18 @@ function readLevel(value: JsonObject, prefix: string, pointer: string, report: R
   }
   return result;
 }
+
+/** Settings of today by the paths that they had in settings of older versions. */
+function formerPlaces(): ReadonlyMap<string, string> {
+  former ??= new Map(
+    FIELDS.flatMap(({ path, since }) =>
+      Array.from({ length: since }, (_, version): [string, string] => [placeAt(path, version) ?? path, path]),
+    ),
+  );
+  return former;
+}
+
+let former: ReadonlyMap<string, string> | undefined;
 
 /** Full paths of what may stand directly below `prefix`. */
 function candidates(prefix: string): string[] {

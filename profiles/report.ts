@@ -22,6 +22,11 @@ export function reporter(parsed: ParsedDocument, findings: Finding[]): Report {
   };
 }
 
+/** As the text of the document goes, whichever check found what. */
+export function inTextOrder(findings: readonly Finding[]): Finding[] {
+  return [...findings].sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0));
+}
+
 /** One more step of an RFC 6901 pointer. */
 export function child(pointer: string, key: string | number): string {
   return `${pointer}${pointerTo([String(key)])}`;

@@ -1,11 +1,10 @@
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { RdError } from '../../src/errors.ts';
-import { noArguments } from '../arguments.ts';
 import type { Io } from '../command.ts';
 import { defineCommand } from '../command.ts';
 import { deploymentInput } from '../create-profile-input.ts';
-import { type CreateProfile, FLAGS, type ProfileRequest, requestOf } from '../create-profile-request.ts';
-import { writeOutFile } from '../out-file.ts';
+import { type CreateProfile, FLAGS, type ProfileRequest, requestOf, strayArgument } from '../create-profile-request.ts';
+import { writeOutFile, writeOutFiles } from '../out-file.ts';
 
 /** Lines of warnings that are shown; a document can hold thousands of unknown names. */
 const MOST_SHOWN = 50;
@@ -17,7 +16,10 @@ export const createProfile = defineCommand({
   description: `Writes settings in the form that the application reads as its administrator's. The
 input is JSON or YAML: settings, or a profile, of which the locked part holds what is under locked and the defaults
 part the rest. Mistakes are errors; names that are no settings are left out and named on stderr, except in a profile.
+What the newest application would refuse or ignore is a warning, too (rdctl profile check asks all releases).
+Notes tell what else is worth knowing, and are no warnings.
 With --from-settings neither secrets nor what describes this computer are written.
+Exit codes: 0 written; 1 not written, also for any warning with --strict.
 
   rdctl create-profile --output plist --input team.yaml --out-dir .
   rdctl create-profile --output reg --input team.yaml --encoding utf-16le \\
@@ -29,7 +31,8 @@ With --from-settings neither secrets nor what describes this computer are writte
   flags: FLAGS,
   classic: true,
   async run(invocation) {
-    noArguments(invocation.args, 'create-profile');
+    const [stray] = invocation.args;
+    if (stray !== undefined) throw strayArgument(stray);
     const request = requestOf(invocation);
     if (request.what === 'templates') return await writeTemplates(request.directory, invocation.io);
     return await writeProfile(invocation, request);
@@ -41,16 +44,20 @@ async function writeProfile(
   request: Extract<ProfileRequest, { what: 'profile' }>,
 ): Promise<number> {
   const { flags, io } = invocation;
-  const [{ EXPORTERS }, { selectSettings }, { deploymentTree }, { encodeRegistryFile, isAscii }] = await Promise.all([
-    import('../../profiles/export/exporters.ts'),
-    import('../../profiles/deployment/selection.ts'),
-    import('../../profiles/deployment/tree.ts'),
-    import('../../profiles/export/encoding.ts'),
-  ]);
+  const [{ EXPORTERS }, { selectSettings }, { judgement }, { deploymentTree }, { encodeRegistryFile }, { remarks }] =
+    await Promise.all([
+      import('../../profiles/export/exporters.ts'),
+      import('../../profiles/deployment/selection.ts'),
+      import('../../profiles/deployment/judgement.ts'),
+      import('../../profiles/deployment/tree.ts'),
+      import('../../profiles/export/encoding.ts'),
+      import('../create-profile-remarks.ts'),
+    ]);
   const exporter = await EXPORTERS[request.format]?.();
   if (!exporter) throw new Error(`no exporter ${request.format}`);
   const { platform } = exporter;
-  const selected = await selectSettings(await deploymentInput(invocation, platform), {
+  const input = await deploymentInput(invocation, platform);
+  const selected = await selectSettings(input, {
     part: request.part,
     platform,
     only: flags.only ?? [],
@@ -61,17 +68,16 @@ async function writeProfile(
   });
   const tree = await deploymentTree(selected.settings);
   const text = exporter.text(tree, request);
-  const warnings = [...selected.warnings, ...tree.warnings];
-  if (request.format === 'reg' && request.encoding === 'utf-8' && !isAscii(text)) {
-    warnings.push('regedit would read what is not ASCII in the code page of its computer; use --encoding utf-16le.');
-  }
+  const judged = await judgement(input, selected, { part: request.part, platform });
+  const own = remarks(text, selected.elsewhere, request);
+  const warnings = [...selected.warnings, ...tree.warnings, ...judged.warnings, ...own.warnings];
   if (flags.strict && warnings.length > 0) {
     throw new RdError('ERR_PROFILE_INVALID', 'the profile was not written, because of warnings and --strict:', {
       details: shown(warnings),
     });
   }
   for (const line of shown(warnings)) io.err(`Warning: ${line}\n`);
-  for (const line of selected.notes) io.err(`Note: ${line}\n`);
+  for (const line of shown([...selected.notes, ...judged.notes, ...own.notes])) io.err(`Note: ${line}\n`);
   const data = request.encoding === 'utf-8' ? text : encodeRegistryFile(text, request.encoding);
   if (!request.destination) {
     io.out(data);
@@ -79,27 +85,32 @@ async function writeProfile(
   }
   const { destination } = request;
   if ('directory' in destination) await makeOneDirectory(destination.directory);
-  const file = 'file' in destination ? destination.file : join(destination.directory, exporter.fileName(request.part));
+  const file =
+    'file' in destination
+      ? destination.file
+      : join(destination.directory, exporter.fileName(request.part, request.hive));
   // The application reads a profile as whoever has logged in. One with a password in it waits for somebody to decide that.
-  await writeOutFile(file, data, { mode: selected.secret ? 0o600 : 0o644, exact: true, replace: true });
-  io.err(`Wrote ${file}${selected.secret ? ', for your user alone: it holds a password' : ''}.\n`);
+  const replaced = await writeOutFile(file, data, {
+    mode: selected.secret ? 0o600 : 0o644,
+    exact: true,
+    replace: true,
+  });
+  io.err(`${written(file, replaced)}${selected.secret ? ', for your user alone: it holds a password' : ''}.\n`);
   return 0;
 }
 
 async function writeTemplates(directory: string, io: Io): Promise<number> {
   const { admxFiles } = await import('../../profiles/export/admx/files.ts');
   await makeOneDirectory(directory);
-  for (const { path, text } of admxFiles()) {
-    const [folder = '', name] = path.split('/');
-    if (name !== undefined) await makeOneDirectory(join(directory, folder));
-    await writeOutFile(join(directory, path), text, { mode: 0o644, exact: true, replace: true });
-  }
-  io.err(
-    `Wrote ${admxFiles()
-      .map(({ path }) => join(directory, path))
-      .join(' and ')}.\n`,
-  );
+  const files = admxFiles().map(({ path, text }) => ({ path: join(directory, path), data: text }));
+  for (const { path } of files) if (dirname(path) !== directory) await makeOneDirectory(dirname(path));
+  const replaced = await writeOutFiles(files, { mode: 0o644, exact: true, replace: true });
+  for (const [index, { path }] of files.entries()) io.err(`${written(path, replaced[index] ?? false)}.\n`);
   return 0;
+}
+
+function written(path: string, replaced: boolean): string {
+  return `${replaced ? 'Replaced' : 'Wrote'} ${path}`;
 }
 
 /** A directory that others may read, as they may the files in it. Those above it must be there: their absence is a mistake in the name. */

@@ -10,8 +10,8 @@ import { type ParsedDocument, parseDocument } from '../../src/settings/parse.ts'
 import { positioned } from '../../src/settings/position.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { SIZE_LIMIT } from '../../src/settings/source-text.ts';
-import { reporter } from '../report.ts';
-import { readShape } from '../shape.ts';
+import { inTextOrder, reporter } from '../report.ts';
+import { readShape, type Shape } from '../shape.ts';
 import { oversized, type Source } from '../source.ts';
 import { entryPath } from './entry-path.ts';
 import { idleLocks } from './locked-part.ts';
@@ -24,6 +24,8 @@ export interface DeploymentInput {
   /** Of the settings as they are written. */
   version: number;
   settings: WrittenSetting[];
+  /** Settings alone, or a profile around them. */
+  form: 'settings' | 'profile';
   /** `locked` of a profile; absent where nothing says what is locked. */
   locked?: JsonObject;
   /** What was left out, one sentence each. */
@@ -39,26 +41,37 @@ export interface DeploymentInput {
  * Reads a document of either form, JSON or YAML. Bare settings are read as scripts expect it of the compatible tool (tool facts,
  * 7.3): no version is the newest, and unknown names and `null` are left out with a warning. In a profile they are mistakes.
  * @param platform whose application will read the profile.
+ * @param consequence of a mistake, at the end of the sentence that counts them.
  * @throws RdError `ERR_PROFILE_INVALID` with everything that is wrong and its place; `error in json: …` for what is no document.
  */
-export async function readDeploymentInput(source: Source, platform: Platform): Promise<DeploymentInput> {
+export async function readDeploymentInput(
+  source: Source,
+  platform: Platform,
+  consequence = '; no profile was written',
+): Promise<DeploymentInput> {
   const document = readable(source);
   const findings: Finding[] = [];
-  const {
-    form,
-    settings = {},
-    settingsPointer,
-    locked,
-    portForwards = [],
-  } = readShape(document, reporter(document, findings));
-  if (findings.length > 0) throw invalid(document, findings);
+  const { form, settings, settingsPointer, locked, ...around } = readShape(document, reporter(document, findings));
+  if (!settings) throw invalid(document, findings, consequence);
   const lenient = form === 'settings';
-  const input = await examine({ document, at: settingsPointer, settings, lenient }, platform);
-  if (portForwards.length > 0) input.notes.push('port forwards are no settings, and in no deployment profile.');
-  if (!locked) return input;
-  const idle = idleLocks(locked, input.settings).map((path) => idleLock(path, document));
-  if (idle.length > 0) throw invalid(document, idle);
-  return { ...input, locked };
+  const { input, wrong } = await examine({ document, at: settingsPointer, settings, lenient }, platform);
+  findings.push(...wrong);
+  // Settings of old with mistakes in them are not migrated, and what they are called today is not known.
+  const named = wrong.length === 0 || input.version === SCHEMA_VERSION;
+  if (locked && named) findings.push(...idleLocks(locked, input.settings).map((path) => idleLock(path, document)));
+  if (findings.length > 0) throw invalid(document, findings, consequence);
+  if (form === 'settings') return input;
+  const notes = [...input.notes, ...besideSettings(around)];
+  if (!locked) notes.push('nothing in the profile says what is locked, so that either part holds all settings.');
+  return { ...input, notes, ...(locked ? { locked } : {}) };
+}
+
+/** What of a profile no deployment profile can say. */
+function besideSettings({ state, prune, portForwards }: Partial<Shape>): string[] {
+  const present = Object.entries({ state, prune, portForwards }).filter(([, value]) => value !== undefined);
+  if (present.length === 0) return [];
+  const names = present.map(([name]) => name).join(' and ');
+  return [`${names}: read by rdctl alone, and in no deployment profile.`];
 }
 
 /**
@@ -75,22 +88,34 @@ export async function settingsInForce(settings: JsonObject, platform: Platform):
   };
   const { version } = settings;
   if (typeof version !== 'number' || !Number.isInteger(version) || version <= SCHEMA_VERSION) {
-    return examine({ document, at: '', settings, lenient: true }, platform);
+    return sound(await examine({ document, at: '', settings, lenient: true }, platform));
   }
-  const input = await examine(
+  const examined = await examine(
     { document, at: '', settings: { ...settings, version: SCHEMA_VERSION }, lenient: true },
     platform,
   );
+  const input = sound(examined);
   const newer = `the settings are of version ${version}, and ${SCHEMA_VERSION} is the newest that is known here; what came later was left out.`;
   return { ...input, version, warnings: [newer, ...input.warnings] };
 }
 
-interface Examined {
+interface ToExamine {
   document: ParsedDocument;
   at: DeploymentInput['at'];
   settings: JsonObject;
   /** Bare settings. */
   lenient: boolean;
+}
+
+interface Examined {
+  input: DeploymentInput;
+  /** With any of it, the rest is of no use. */
+  wrong: Finding[];
+}
+
+function sound({ input, wrong }: Examined): DeploymentInput {
+  if (wrong.length > 0) throw invalid(input.document, wrong, '; no profile was written');
+  return input;
 }
 
 /** What came later than the version says is held against the shape of today, because it is written all the same. */
@@ -107,8 +132,8 @@ async function checkAll(written: WrittenSettings, platform: Platform): Promise<C
   return [...findings, ...(await checkSettings({ ...written, settings: later }, context)).findings];
 }
 
-/** Settings of which nothing is left that stops the application. */
-async function examine(input: Examined, platform: Platform): Promise<DeploymentInput> {
+/** Without what is left out; looks at every setting, and not at what settings do together. */
+async function examine(input: ToExamine, platform: Platform): Promise<Examined> {
   const { document, at, lenient } = input;
   const settings =
     lenient && !Object.hasOwn(input.settings, 'version')
@@ -134,7 +159,7 @@ async function examine(input: Examined, platform: Platform): Promise<DeploymentI
   const unknown: string[][] = [];
   for (const { code, ...finding } of checked) {
     const names = pointerNames(finding.pointer.slice(at.length));
-    // These depend on what is chosen from the settings: `refusals` looks at that.
+    // These depend on what is chosen from the settings: `judgement` looks at that.
     if (code === 'platform' || code === 'conflict' || code === 'kubernetes-version') continue;
     if (!lenient || (code !== 'unknown' && code !== 'newer'))
       findings.push(lenient ? withoutRemoval(finding) : finding);
@@ -144,14 +169,20 @@ async function examine(input: Examined, platform: Platform): Promise<DeploymentI
       warnings.push(unknownName(names, finding.suggestion));
     }
   }
-  if (findings.length > 0) throw invalid(document, findings);
   return {
-    version,
-    settings: writtenSettings(without(known, unknown), members, platform),
-    warnings,
-    notes: [],
-    document,
-    at,
+    input: {
+      version,
+      settings:
+        findings.length === 0 || version === SCHEMA_VERSION
+          ? writtenSettings(without(known, unknown), members, platform)
+          : [],
+      form: lenient ? 'settings' : 'profile',
+      warnings,
+      notes: [],
+      document,
+      at,
+    },
+    wrong: findings,
   };
 }
 
@@ -184,11 +215,10 @@ function idleLock(path: string, document: ParsedDocument): Finding {
   return positioned(document, { pointer: `/locked${pointerTo(path.split('.'))}`, message }, 'key');
 }
 
-function invalid({ file }: ParsedDocument, findings: readonly Finding[]): RdError {
+function invalid({ file }: ParsedDocument, findings: readonly Finding[], consequence: string): RdError {
   const count = `${findings.length} error${findings.length === 1 ? '' : 's'}`;
-  const sorted = [...findings].sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0));
-  return new RdError('ERR_PROFILE_INVALID', `${count} in ${file}; no profile was written.`, {
-    details: formatFindings(sorted),
+  return new RdError('ERR_PROFILE_INVALID', `${count} in ${file}${consequence}.`, {
+    details: formatFindings(inTextOrder(findings)),
   });
 }
 

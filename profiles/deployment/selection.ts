@@ -7,13 +7,14 @@ import { fieldAt } from '../../src/settings/fields.ts';
 import { leafAt, leaves, setLeaf } from '../../src/settings/leaf-paths.ts';
 import { migrate } from '../../src/settings/migrate.ts';
 import { copyOf } from '../../src/settings/own.ts';
+import { RELEASES } from '../../src/settings/releases.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import type { DeploymentInput } from './input.ts';
 import { isLockedBy, isWithin } from './locked-part.ts';
 import type { Part } from './part.ts';
 import { publicSettings } from './public-settings.ts';
 import { checkNames } from './setting-names.ts';
-import { refusals, targetContext } from './target.ts';
+import { targetContext } from './target.ts';
 import { secretSource, type WrittenSetting } from './written-settings.ts';
 
 /** Which of the settings go into a profile, and in which shape. */
@@ -35,12 +36,20 @@ export interface Selection {
 export interface SelectedSettings {
   /** With their version. */
   settings: JsonObject;
-  /** What was left out, and why an application would refuse the rest; one sentence each. */
+  /** What was left out; one sentence each. */
   warnings: string[];
-  /** What an application reads into the settings of an older version, and therefore stands in the profile; what cannot be in one. */
+  /** What became of settings of an older version, and what cannot be in a profile. */
   notes: string[];
   /** A secret is among them. */
   secret: boolean;
+  /** Where each of them was written, by its dotted path in `settings`. */
+  origins: ReadonlyMap<string, string>;
+  /** What the choice would take and is in the other part. */
+  elsewhere: {
+    settings: number;
+    /** Names of `only` of which nothing is in this part. They are not among those that are counted. */
+    only: string[];
+  };
 }
 
 /**
@@ -51,7 +60,8 @@ export async function selectSettings(input: DeploymentInput, selection: Selectio
   const { only, except, keepVersion, inForce } = selection;
   await checkChoice(input, selection);
   const warnings = [...input.warnings];
-  const chosen = input.settings.filter(chooser(input, selection));
+  const { isChosen, isElsewhere } = choosers(input, selection);
+  const chosen = input.settings.filter(isChosen);
   const offered = inForce
     ? publicSettings(chosen, only, selection.platform)
     : { settings: chosen, warnings: [], notes: [] };
@@ -67,13 +77,33 @@ export async function selectSettings(input: DeploymentInput, selection: Selectio
   if (secret) warnings.push(PLAIN_SECRET);
   const narrowed = only.length + except.length > 0 || selection.changedOnly || input.locked !== undefined;
   if (narrowed && Object.keys(result).length === 1) warnings.push('nothing is left beside the version.');
-  warnings.push(...(await refusals(input, settings, selection.platform)));
+  const writable = (setting: WrittenSetting) => whyNotWritten(setting, selection) === undefined;
   return {
     settings: result,
     warnings,
-    notes: [...input.notes, ...offered.notes, ...frozen(written, result, input.version)],
+    notes: [
+      ...input.notes,
+      ...offered.notes,
+      ...migration(result, input.version),
+      ...frozen(written, result, input.version),
+    ],
     secret,
+    origins: new Map(
+      written.map((each) => [(keepVersion ? undefined : each.today?.path) ?? each.written, each.written]),
+    ),
+    elsewhere: otherPart(chosen, input.settings.filter(isElsewhere).filter(writable), selection),
   };
+}
+
+function otherPart(
+  here: readonly WrittenSetting[],
+  elsewhere: readonly WrittenSetting[],
+  selection: Selection,
+): SelectedSettings['elsewhere'] {
+  const among = (settings: readonly WrittenSetting[], name: string) =>
+    settings.some((setting) => isNamed(setting, [name], selection));
+  const only = selection.only.filter((name) => !among(here, name) && among(elsewhere, name));
+  return { settings: elsewhere.filter((setting) => !isNamed(setting, only, selection)).length, only };
 }
 
 const PLAIN_SECRET =
@@ -89,21 +119,37 @@ async function checkChoice({ version }: DeploymentInput, { only, except, keepVer
   throw new RdError('ERR_USAGE', '--except version: the application does not start with a profile that has no version');
 }
 
+interface Choosers {
+  isChosen(setting: WrittenSetting): boolean;
+  /** It would be chosen, if it were not in the other part. */
+  isElsewhere(setting: WrittenSetting): boolean;
+}
+
 /** Part, `only`, `except` and `changedOnly` together. */
-function chooser({ locked }: DeploymentInput, selection: Selection): (setting: WrittenSetting) => boolean {
-  const { part, only, except, changedOnly, keepVersion, platform } = selection;
+function choosers({ locked }: DeploymentInput, selection: Selection): Choosers {
+  const { part, only, except, changedOnly, platform } = selection;
   const isLocked = locked && isLockedBy(locked);
+  const isHere = (setting: WrittenSetting) => !isLocked || isLocked(setting) === (part === 'locked');
   const defaults = defaultSettings(targetContext(platform));
-  const named = ({ written, today }: WrittenSetting, names: readonly string[]) =>
-    names.some((name) => (today && isWithin(today.path, name)) || (keepVersion && isWithin(written, name)));
-  return (setting) => {
-    if (isLocked && isLocked(setting) !== (part === 'locked')) return false;
-    if (only.length > 0 && !named(setting, only)) return false;
-    if (named(setting, except)) return false;
+  const isWanted = (setting: WrittenSetting) => {
+    if (only.length > 0 && !isNamed(setting, only, selection)) return false;
+    if (isNamed(setting, except, selection)) return false;
     const { today } = setting;
     // What came to an end has no default; it is what somebody wrote.
     return !changedOnly || !today || !sameValue(today.path, today.value, leafAt(defaults, today.path));
   };
+  return {
+    isChosen: (setting) => isHere(setting) && isWanted(setting),
+    isElsewhere: (setting) => !isHere(setting) && isWanted(setting),
+  };
+}
+
+function isNamed(
+  { written, today }: WrittenSetting,
+  names: readonly string[],
+  { keepVersion }: Pick<Selection, 'keepVersion'>,
+): boolean {
+  return names.some((name) => (today && isWithin(today.path, name)) || (keepVersion && isWithin(written, name)));
 }
 
 /** Of one setting that was chosen, why the profile cannot have it. */
@@ -136,6 +182,19 @@ function migrated(settings: JsonObject, { part, platform, except, changedOnly }:
     if (!changedOnly || !sameValue(path, value, leafAt(defaults, path))) setLeaf(result, path, value);
   }
   return result;
+}
+
+/** A file of a newer version is of no use to the releases before it. */
+function migration({ version }: JsonObject, from: number): string[] {
+  if (typeof version !== 'number' || version === from) return [];
+  const readers = `which ${firstReader(version)} and later read`;
+  return [
+    `migrated from version ${from} to ${version}, ${readers}; --keep-version keeps ${from} (${firstReader(from)} and later).`,
+  ];
+}
+
+function firstReader(version: number): string {
+  return RELEASES.find(({ settingsVersion }) => settingsVersion >= version)?.name ?? '';
 }
 
 /** What a migration added. */

@@ -17,8 +17,8 @@ export interface Exporter {
   name: string;
   /** The system whose application reads it. */
   platform: Platform;
-  /** The file as the application or its administrator's tools look for it: `locked.json`. */
-  fileName(part: Part): string;
+  /** The file as the application or its administrator's tools look for it: `locked.json`. Those of the two hives differ. */
+  fileName(part: Part, hive: Hive): string;
   /**
    * The text of the file.
    * @throws RdError `ERR_PROFILE_INVALID` with the path of everything that the format cannot hold, and why; nothing is replaced.

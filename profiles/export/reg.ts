@@ -4,14 +4,10 @@ import type { Part } from '../deployment/part.ts';
 import type { DeploymentMembers, DeploymentTree, DeploymentValue } from '../deployment/tree.ts';
 import type { Exporter, Hive } from './exporter.ts';
 import { type Refuse, writingAll } from './refusal.ts';
+import { entryProblem, nameProblem, numberProblem, textProblem, UNWRITABLE, ValueNames } from './registry-limits.ts';
 
 const HIVES: Readonly<Record<Hive, string>> = { hklm: 'HKEY_LOCAL_MACHINE', hkcu: 'HKEY_CURRENT_USER' };
 
-/** UTF-16 units that the name of a value may have here; the registry itself takes some more. */
-const LONGEST_NAME = 255;
-const MOST_DWORD = 0xffff_ffff;
-/** What a line of the file cannot hold: control characters and half surrogate pairs. */
-const UNWRITABLE = /[\p{Cc}\p{Cs}]/u;
 /** Readers of text take these for an end, or for a mistake. */
 const NO_CHARACTER = /\p{Noncharacter_Code_Point}/u;
 
@@ -52,23 +48,14 @@ function memberLines(members: DeploymentMembers, place: Place): string[] {
   ];
 }
 
-/** To the registry they are one value, and the last would win. */
 function refuseDoubles(members: DeploymentMembers, { path, refuse }: Place): void {
-  const first = new Map<string, string>();
+  const names = new ValueNames();
   for (const name of members.keys()) {
-    // What one of the two makes equal may be one name to the system, whose own table is older than either.
-    const forms = [`lower ${name.toLowerCase()}`, `upper ${upperCase(name)}`];
-    const known = forms.map((form) => first.get(form)).find((other) => other !== undefined);
+    const known = names.add(name);
     if (known !== undefined) {
       refuse(entryPath(path, name), `its name differs from ${entryPath(path, known)} in letter case alone`);
     }
-    for (const form of forms) first.set(form, name);
   }
-}
-
-/** Sign by sign, as the registry does: `ß` does not become two letters. */
-function upperCase(name: string): string {
-  return Array.from(name, (sign) => (sign.toUpperCase().length === sign.length ? sign.toUpperCase() : sign)).join('');
 }
 
 function valueLine(name: string, value: PlainValue, { path, refuse }: Place): string {
@@ -78,34 +65,26 @@ function valueLine(name: string, value: PlainValue, { path, refuse }: Place): st
   return `"${escaped(name)}"=${dataOf(value, at, refuse)}`;
 }
 
-function nameProblem(name: string): string | undefined {
-  if (name === '') return 'is empty, which is the name of the default value of a key';
-  if (UNWRITABLE.test(name)) return 'holds a control character or half a surrogate pair';
-  if (name.length > LONGEST_NAME) return `has more than ${LONGEST_NAME} UTF-16 units`;
-  return undefined;
-}
-
 function dataOf(value: PlainValue, path: string, refuse: Refuse): string {
   switch (value.kind) {
     case 'boolean':
       return `dword:${value.value ? '1' : '0'}`;
     case 'integer':
-      if (value.value < 0 || value.value > MOST_DWORD) {
-        refuse(path, `a DWORD holds numbers from 0 to ${MOST_DWORD}`);
-      }
+      refuseFor(numberProblem(value.value), path, refuse);
       return `dword:${value.value.toString(16)}`;
     case 'string':
-      if (value.value.includes('\0')) refuse(path, 'a string ends at a NUL character');
+      refuseFor(textProblem(value.value), path, refuse);
       return UNWRITABLE.test(value.value) || NO_CHARACTER.test(value.value)
         ? `hex(1):${bytes(`${value.value}\0`)}`
         : `"${escaped(value.value)}"`;
     case 'strings':
-      for (const [index, entry] of value.value.entries()) {
-        if (entry === '') refuse(`${path}[${index}]`, 'a list of strings ends at an empty one');
-        else if (entry.includes('\0')) refuse(`${path}[${index}]`, 'a string ends at a NUL character');
-      }
+      for (const [index, entry] of value.value.entries()) refuseFor(entryProblem(entry), `${path}[${index}]`, refuse);
       return `hex(7):${multiString(value.value)}`;
   }
+}
+
+function refuseFor(problem: string | undefined, path: string, refuse: Refuse): void {
+  if (problem !== undefined) refuse(path, problem);
 }
 
 /** Entries end with NUL each, and the list with another one; an empty list is the last one alone. */
@@ -132,6 +111,6 @@ function compare(a: string, b: string): number {
 export const regExporter: Exporter = {
   name: 'reg',
   platform: 'win32',
-  fileName: (part) => `${part}.reg`,
+  fileName: (part, hive) => (hive === 'hkcu' ? `${part}.hkcu.reg` : `${part}.reg`),
   text: (tree, { hive, part }) => regText(tree, hive, part),
 };

@@ -73,6 +73,38 @@ export async function writeFileAtomic(
   }
 }
 
+/**
+ * The same for files that belong together, in directories that are there: all are written before the first one is replaced. What
+ * is killed in between leaves the first of them new and the others old.
+ * @throws RdError `ERR_IO` naming the file that could not be written; unless a rename failed, all old contents are still in place.
+ */
+export async function writeFilesAtomic(
+  files: readonly { path: string; data: string | Uint8Array }[],
+  { operations = fileOperations, mode = 0o600 }: Omit<AtomicWriteOptions, 'previous'> = {},
+): Promise<void> {
+  let at = '';
+  const naming: FileOperations = {
+    ...operations,
+    writeNew: (temporary, data, bits) => {
+      at = files.find(({ path }) => temporary.startsWith(temporaryPrefix(path)))?.path ?? temporary;
+      return operations.writeNew(temporary, data, bits);
+    },
+    rename: (from, to) => {
+      at = to;
+      return operations.rename(from, to);
+    },
+  };
+  try {
+    await replaceAll(
+      files.map(({ path, data }) => [path, data]),
+      mode,
+      naming,
+    );
+  } catch (cause) {
+    throw ioError('write', at, cause);
+  }
+}
+
 /** Everything that needs space comes first: a full disk leaves all the files as they were. */
 async function replaceAll(
   contents: readonly [path: string, data: string | Uint8Array][],
@@ -82,7 +114,7 @@ async function replaceAll(
   const written: { temporary: string; path: string }[] = [];
   try {
     for (const [path, data] of contents) {
-      const temporary = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`);
+      const temporary = `${temporaryPrefix(path)}${randomBytes(6).toString('hex')}.tmp`;
       written.push({ temporary, path });
       await operations.writeNew(temporary, data, mode);
     }
@@ -96,6 +128,10 @@ async function replaceAll(
     for (const { temporary } of written) await operations.unlink(temporary).catch(() => undefined);
     throw error;
   }
+}
+
+function temporaryPrefix(path: string): string {
+  return join(dirname(path), `.${basename(path)}.`);
 }
 
 /** Removes temporary files that a killed writer of `path` left. Call it only while nobody else may write `path`. */

@@ -251,9 +251,26 @@ locked: { containerEngine: true, kubernetes: { enabled: true } }
       ...NOTHING,
       stdin,
     });
-    expect({ exit, err }).toEqual({ exit: 0, err: '' });
+    expect(exit).toBe(0);
+    expect(err).not.toContain('Warning');
     return JSON.parse(out);
   };
+  const said = async (...argv: string[]) =>
+    (await rdctl(['create-profile', '--input=-', ...argv], { ...NOTHING, stdin })).err;
+
+  test('says what is in the other part, and which flag writes it', async () => {
+    const two = 'Note: 2 settings are locked and not in this file';
+    expect(await said('--output=json')).toBe(
+      'Note: 1 setting is a default and not in this file (--part defaults writes it).\n',
+    );
+    expect(await said('--output=plist', '--part=defaults')).toBe(`${two} (--part locked writes them).\n`);
+    expect(await said('--output=reg', '--type=defaults')).toBe(`${two} (--type locked writes them).\n`);
+    const nothing = await said('--output=json', '--part=defaults', '--only=containerEngine');
+    expect(nothing).toContain(
+      'Note: nothing of --only containerEngine is in this file: it is locked (--part locked writes it).\n',
+    );
+    expect(await said('--output=json', '--strict')).toMatch(/^Note: /);
+  });
 
   test('goes out in two parts', async () => {
     const locked = { version: 19, containerEngine: { name: 'moby' }, kubernetes: { enabled: false } };
@@ -295,7 +312,9 @@ describe('files', () => {
     writeFileSync(join(cwd, 'locked.reg'), 'old', { mode: 0o644 });
     const { exit, err } = await write(cwd, '--output=reg', '-b', SECRET, '--out-file=locked.reg');
     expect(exit).toBe(0);
-    expect(err).toMatch(/^Warning: .*password is written in plain text.*\nWrote .*locked\.reg, for your user alone: /);
+    expect(err).toMatch(
+      /^Warning: .*password is written in plain text.*\nReplaced .*locked\.reg, for your user alone: /,
+    );
     expect(err).not.toContain('hush');
     expect(mode(join(cwd, 'locked.reg'))).toBe(0o600);
     expect(readFileSync(join(cwd, 'locked.reg'), 'utf8')).toContain('"password"="hush"');
@@ -320,6 +339,29 @@ describe('files', () => {
     const { exit, err } = await write('/', '--output=json', '-b', '{}', '--out-file=/dev/null');
     expect({ exit, err }).toEqual({ exit: 0, err: 'Wrote /dev/null.\n' });
     expect(statSync('/dev/null').isCharacterDevice()).toBe(true);
+  });
+
+  test('of both hives, side by side', async () => {
+    const cwd = temporaryDirectory();
+    const create = (...argv: string[]) => write(cwd, '--output=reg', '-b', '{}', '--out-dir=.', ...argv);
+    expect((await create()).err).toBe(`Wrote ${join(cwd, 'locked.reg')}.\n`);
+    expect((await create('--hive=hkcu')).err).toBe(`Wrote ${join(cwd, 'locked.hkcu.reg')}.\n`);
+    expect((await create()).err).toBe(`Replaced ${join(cwd, 'locked.reg')}.\n`);
+    expect(readdirSync(cwd).sort()).toEqual(['locked.hkcu.reg', 'locked.reg']);
+  });
+
+  test('with settings are expected, and not deployment profiles', async () => {
+    const cwd = temporaryDirectory();
+    for (const format of ['reg', 'plist', 'mobileconfig']) {
+      await write(cwd, '--output', format, '-b', '{}', '--out-file', `old.${format}`);
+      expect(await write(cwd, '--output=json', '--input', `old.${format}`)).toMatchObject({
+        exit: 1,
+        err: `Error: old.${format} is a deployment profile already (${format}), and settings in JSON or YAML are expected\nrdctl import-profile "old.${format}" --out-file profile.yaml makes a profile of it that can be given here.\n`,
+      });
+    }
+    expect((await write(cwd, '--output=json', 'team.yaml')).err).toContain(
+      'A file with settings is given with --input FILE: --input "team.yaml"\n',
+    );
   });
 
   test('through a link, which stays', async () => {
@@ -389,6 +431,27 @@ describe('files', () => {
   });
 });
 
+test('lists in a registry file that is not UTF-16 are worth a note, once', async () => {
+  const patterns = '{"containerEngine":{"allowedImages":{"patterns":["a","b"]}}}';
+  const note = /^Note: lists are safe with --encoding utf-16le: .*\n$/;
+  expect((await create('--output=reg', '-b', patterns, '--strict')).err).toMatch(note);
+  expect((await create('--output=reg', '-b', patterns, '--encoding=utf-16le')).err).toBe('');
+  expect((await create('--output=plist', '-b', patterns)).err).toBe('');
+  const text = '{"application":{"extensions":{"installed":{"a/b":"=hex(7):61"}}}}';
+  expect((await create('--output=reg', '-b', text)).err).not.toContain('lists');
+  const control = '{"experimental":{"virtualMachine":{"proxy":{"address":"a\\u0007b"}}}}';
+  expect((await create('--output=reg', '-b', control)).err).toMatch(note);
+});
+
+test('what the application would not take fails with --strict; what it would change does not', async () => {
+  const refused = '{"experimental":{"virtualMachine":{"diskSize":"50GiB"}}}';
+  expect(await create('--output=plist', '-b', refused, '--strict')).toMatchObject({ exit: 1, out: '' });
+  const ignored = await create('--output=reg', '-b', '{"containerEngine":{"name":"docker"}}', '--strict');
+  expect(ignored).toMatchObject({ exit: 1, err: expect.stringContaining('would ignore a setting: --body:1:28: ') });
+  const changed = ['--output=json', '--part=defaults', '-b', '{"kubernetes":{"version":"NattyBo"}}', '--strict'];
+  expect(await create(...changed)).toMatchObject({ exit: 0, err: expect.stringMatching(/^Note: .*would change/) });
+});
+
 test('no more than fifty warnings are shown, and how many more there are', async () => {
   const names = Object.fromEntries(Array.from({ length: 60 }, (_, at) => [`x${at}`, at]));
   const lines = (await create('--output=json', '-b', JSON.stringify(names))).err.trimEnd().split('\n');
@@ -419,7 +482,9 @@ describe('of the settings in force', () => {
   test('settings of an older application become those of the present version', async () => {
     const older = { version: 14, kubernetes: {}, experimental: { virtualMachine: { type: 'vz' } } };
     const { out, err } = await from(older, 'plist');
-    expect(err).toBe('');
+    expect(err).toBe(
+      'Note: migrated from version 14 to 19, which 1.24 and later read; --keep-version keeps 14 (1.16 and later).\n',
+    );
     expect(out).toContain('<key>version</key>\n    <integer>19</integer>\n');
     expect(out).toContain('<key>virtualMachine</key>\n    <dict>\n      <key>type</key>\n      <string>vz</string>\n');
   });

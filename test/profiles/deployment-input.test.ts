@@ -44,7 +44,7 @@ describe('what is no document', () => {
       'error in json: line 2: the key "showAll" appears twice',
     ],
     ['a prototype', '{"__proto__":{}}', 'error in json: line 1: the key "__proto__" is not allowed'],
-    ['an alias of itself', 'a: &a { b: *a }', 'error in json: as YAML, line 1: the alias *a stands for nothing'],
+    ['an alias of itself', 'a: &a { b: *a }', 'error in json: as YAML, line 1: a "*" begins an alias here'],
     ['two documents', 'a: 1\n---\nb: 1\n', 'error in json: as YAML, line 2: a second document begins here'],
   ])('%s', async (_, text, message) => {
     const [said = ''] = await refused(text);
@@ -280,13 +280,47 @@ describe('a profile', () => {
     });
   });
 
-  test('port forwards are in no deployment profile', async () => {
+  test('what only rdctl reads is in no deployment profile', async () => {
     const portForwards = [{ namespace: 'default', service: 'web', k8sPort: 80, hostPort: 8080 }];
     const { warnings, notes } = await read(profile({ version: 19 }, { portForwards, state: 'stopped' }));
     expect({ warnings, notes }).toEqual({
       warnings: [],
-      notes: ['port forwards are no settings, and in no deployment profile.'],
+      notes: [
+        'state and portForwards: read by rdctl alone, and in no deployment profile.',
+        'nothing in the profile says what is locked, so that either part holds all settings.',
+      ],
     });
+    expect((await read(profile({ version: 19 }, { prune: [], locked: {} }))).notes).toEqual([
+      'prune: read by rdctl alone, and in no deployment profile.',
+    ]);
+    expect((await read('{"images":{"showAll":true}}')).notes).toEqual([]);
+  });
+
+  test('mistakes around the settings, in them and in what is locked are all told, in the order of the text', async () => {
+    const text = [
+      'apiVersion: rdctl/v1',
+      'kind: Profile',
+      'locked: { image: true, kubernetes: { port: true } }',
+      'settings: { version: 19, kubernetes: { enabled: 1 }, WSL: true }',
+      'stat: started',
+    ].join('\n');
+    const [message, ...details] = await refused(text);
+    expect(message).toBe('5 errors in p.yaml; no profile was written.');
+    expect(details.map((line) => /^p.yaml:(\d+)/.exec(line)?.[1])).toEqual(['3', '3', '4', '4', '5']);
+    const checked = readDeploymentInput(source(text), 'linux', '');
+    await expect(checked).rejects.toThrow('5 errors in p.yaml.');
+  });
+
+  test('a lock by a name of old says what the setting is called today', async () => {
+    const settings = { version: 14, experimental: { virtualMachine: { type: 'vz' } } };
+    const locked = { experimental: { virtualMachine: { type: true, mount: { type: true } } } };
+    const [, ...details] = await refused(profile(settings, { locked }));
+    expect(details).toEqual([
+      expect.stringContaining(
+        'locked names settings as they are called today, and experimental.virtualMachine.type is virtualMachine.type now',
+      ),
+      expect.stringContaining('experimental.virtualMachine.mount.type is virtualMachine.mount.type now'),
+    ]);
   });
 
   test('a lock must hold something', async () => {

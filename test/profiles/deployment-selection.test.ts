@@ -67,7 +67,9 @@ describe('parts of a profile', () => {
     ['all of one without locks, defaults', undefined, 'defaults', settings],
   ])('%s', async (_, locked, part, expected) => {
     const selected = await select(profile(settings, locked), { part });
-    expect(selected).toEqual({ settings: { version: 19, ...expected }, warnings: [], notes: [], secret: false });
+    expect(selected).toMatchObject({ warnings: [], secret: false });
+    expect(selected.settings).toEqual({ version: 19, ...expected });
+    expect(selected.notes).toHaveLength(locked ? 0 : 1);
   });
 
   test('nothing is left', async () => {
@@ -221,16 +223,19 @@ describe('older versions', () => {
       containerEngine: { name: 'moby' },
       application: { adminAccess: false, telemetry: { enabled: false }, window: { quitOnClose: true } },
     };
+    const migrated =
+      'migrated from version 4 to 19, which 1.24 and later read; --keep-version keeps 4 (1.8 and later).';
     const ended = 'kubernetes.hostResolver is a setting of old that means nothing any more and was left out.';
     expect(await select(old, { part: 'defaults' })).toMatchObject({
       settings: { version: 19, ...today },
       warnings: [ended],
-      notes: [],
+      notes: [migrated],
     });
     expect(await select(old)).toMatchObject({
       settings: { version: 19, ...today, experimental: { containerEngine: { webAssembly: { enabled: false } } } },
       warnings: [ended],
       notes: [
+        migrated,
         'experimental.containerEngine.webAssembly.enabled is held at false: a locked profile of version 4 does that.',
       ],
     });
@@ -329,10 +334,9 @@ describe('secrets', () => {
     const settings = { ...proxy(reference), images: { showAll: false } };
     for (const document of [settings, profile({ version: 19, ...settings })]) {
       const selected = await select(document, { platform: 'win32' });
-      expect(selected).toEqual({
-        settings: { version: 19, images: { showAll: false } },
+      expect(selected.settings).toEqual({ version: 19, images: { showAll: false } });
+      expect(selected).toMatchObject({
         warnings: [`${PASSWORD} comes from ${from} and was left out: a profile would hold it in plain text.`],
-        notes: [],
         secret: false,
       });
       expect((await select(document, { platform: 'win32', except: [PASSWORD] })).warnings).toEqual([]);
@@ -365,8 +369,9 @@ describe('settings in force', () => {
     });
 
   test('what describes one computer is left out, and said where it says something', async () => {
-    expect(await inForce()).toEqual({
-      settings: { version: 19, diagnostics: { showMuted: true } },
+    const selected = await inForce();
+    expect(selected.settings).toEqual({ version: 19, diagnostics: { showMuted: true } });
+    expect(selected).toMatchObject({
       warnings: [
         'application.extensions.installed describes this computer and was left out; --only application.extensions.installed writes it.',
         'WSL.integrations describes this computer and was left out; --only WSL.integrations writes it.',
@@ -403,42 +408,24 @@ describe('settings in force', () => {
   });
 });
 
-describe('what the application would refuse', () => {
-  const refusals = async (settings: object, choice: Partial<Selection>) =>
-    (await select(settings, choice)).warnings.filter((line) => line.includes('would refuse'));
+describe('what is in the other part', () => {
+  const settings = { version: 19, containerEngine: { name: 'moby' }, kubernetes: { enabled: true, port: 6444 } };
+  const document = profile(settings, { kubernetes: true });
+  const elsewhere = async (choice: Partial<Selection>, of: object = document) => (await select(of, choice)).elsewhere;
 
-  test('a setting that its system does not have', async () => {
-    const settings = { virtualMachine: { memoryInGB: 8 }, images: { showAll: true } };
-    expect(await refusals(settings, { platform: 'win32' })).toEqual([
-      'the application on Windows would refuse this profile: p:1:33: "virtualMachine.memoryInGB" can be changed on macOS and Linux only (/virtualMachine/memoryInGB)',
-    ]);
-    expect(await refusals(settings, { platform: 'darwin' })).toEqual([]);
-    expect(await refusals(settings, { platform: 'win32', except: ['virtualMachine'] })).toEqual([]);
+  test('is counted, as far as it would be chosen', async () => {
+    expect(await elsewhere({})).toEqual({ settings: 1, only: [] });
+    expect(await elsewhere({ part: 'defaults' })).toEqual({ settings: 2, only: [] });
+    expect(await elsewhere({ part: 'defaults', except: ['kubernetes.port'] })).toEqual({ settings: 1, only: [] });
+    expect(await elsewhere({ part: 'defaults', changedOnly: true })).toEqual({ settings: 1, only: [] });
+    expect(await elsewhere({}, profile(settings))).toEqual({ settings: 0, only: [] });
+    expect(await elsewhere({}, settings)).toEqual({ settings: 0, only: [] });
   });
 
-  test('values that do not go together are judged by what is chosen', async () => {
-    const settings = { virtualMachine: { type: 'qemu', mount: { type: '9p' } } };
-    expect(await refusals(settings, { platform: 'darwin' })).toEqual([]);
-    expect(await refusals(settings, { platform: 'darwin', except: ['virtualMachine.type'] })).toEqual([
-      expect.stringMatching(/^the application on macOS would refuse this profile where nothing else is set: .*mount/),
-    ]);
-  });
-
-  test('a cluster version that is none', async () => {
-    expect(await refusals({ kubernetes: { version: 'NattyBo' } }, {})).toEqual([
-      expect.stringContaining('Kubernetes version "NattyBo" not found'),
-    ]);
-  });
-
-  test('by the names of an older version', async () => {
-    const settings = { version: 4, kubernetes: { memoryInGB: 8 } };
-    for (const keepVersion of [true, false]) {
-      expect(await refusals(settings, { platform: 'win32', keepVersion, part: 'defaults' })).toEqual([
-        expect.stringContaining(
-          'p:1:41: "virtualMachine.memoryInGB" can be changed on macOS and Linux only (/kubernetes/memoryInGB)',
-        ),
-      ]);
-    }
+  test('is named where nothing else was asked for', async () => {
+    expect(await elsewhere({ only: ['containerEngine'] })).toEqual({ settings: 0, only: ['containerEngine'] });
+    expect(await elsewhere({ only: ['containerEngine', 'kubernetes'] })).toMatchObject({ only: ['containerEngine'] });
+    expect(await elsewhere({ only: ['images'] })).toEqual({ settings: 0, only: [] });
   });
 });
 

@@ -54,5 +54,5 @@ test('any profile comes back as it was', async () => {
 test('as an exporter', async () => {
   const tree = await deploymentTree({ debug: 1 });
   expect(jsonExporter.text(tree, { hive: 'hklm', part: 'locked' })).toBe('{\n  "version": 19\n}\n');
-  expect(jsonExporter.fileName('defaults')).toBe('defaults.json');
+  expect(jsonExporter.fileName('defaults', 'hklm')).toBe('defaults.json');
 });

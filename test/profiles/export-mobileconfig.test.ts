@@ -93,7 +93,7 @@ describe('the document', () => {
   });
 
   test('has a file name that says the domain', async () => {
-    expect(mobileconfigExporter.fileName('locked')).toBe('io.rancherdesktop.profile.locked.mobileconfig');
+    expect(mobileconfigExporter.fileName('locked', 'hklm')).toBe('io.rancherdesktop.profile.locked.mobileconfig');
     expect(mobileconfigExporter.text(await deploymentTree(MIXED), { part: 'defaults', hive: 'hklm' })).toBe(
       await text(MIXED, 'defaults'),
     );

@@ -103,7 +103,7 @@ describe('the text', () => {
   test('as an exporter', async () => {
     const tree = await deploymentTree(ALL);
     expect(plistExporter.text(tree, { hive: 'hklm', part: 'locked' })).toBe(plistText(tree));
-    expect(plistExporter.fileName('locked')).toBe('io.rancherdesktop.profile.locked.plist');
+    expect(plistExporter.fileName('locked', 'hklm')).toBe('io.rancherdesktop.profile.locked.plist');
   });
 });
 

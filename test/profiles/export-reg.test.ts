@@ -148,7 +148,8 @@ describe('the text', () => {
     );
     expect(await reg({ version: 10 })).toContain('"version"=dword:a\n');
     expect(regExporter.text(await deploymentTree({}), { hive: 'hkcu', part: 'locked' })).toBe(await reg({}, 'hkcu'));
-    expect(regExporter.fileName('defaults')).toBe('defaults.reg');
+    expect(regExporter.fileName('defaults', 'hklm')).toBe('defaults.reg');
+    expect(regExporter.fileName('defaults', 'hkcu')).toBe('defaults.hkcu.reg');
   });
 
   test.each([

@@ -1,0 +1,95 @@
+import { describe, expect, test } from 'vitest';
+import { readDeploymentInput } from '../../profiles/deployment/input.ts';
+import { judgement } from '../../profiles/deployment/judgement.ts';
+import type { Part } from '../../profiles/deployment/part.ts';
+import { type Selection, selectSettings } from '../../profiles/deployment/selection.ts';
+
+interface Choice extends Partial<Selection> {
+  part?: Part;
+}
+
+async function judged(document: object, choice: Choice = {}) {
+  const bytes = Buffer.from(JSON.stringify(document));
+  const selection: Selection = {
+    part: 'locked',
+    platform: 'win32',
+    only: [],
+    except: [],
+    changedOnly: false,
+    keepVersion: false,
+    inForce: false,
+    ...choice,
+  };
+  const input = await readDeploymentInput({ name: 'p', label: 'p', bytes, size: bytes.length }, selection.platform);
+  return judgement(input, await selectSettings(input, selection), selection);
+}
+
+describe('what the application would refuse', () => {
+  test('a setting that its system does not have', async () => {
+    const settings = { virtualMachine: { memoryInGB: 8 }, images: { showAll: true } };
+    expect(await judged(settings)).toEqual({
+      warnings: [
+        'the application on Windows would refuse this profile: p:1:33: virtualMachine.memoryInGB: macOS and Linux only; nothing but 2 passes elsewhere',
+      ],
+      notes: [],
+    });
+    expect(await judged(settings, { platform: 'darwin' })).toEqual({ warnings: [], notes: [] });
+    expect(await judged(settings, { except: ['virtualMachine'] })).toEqual({ warnings: [], notes: [] });
+  });
+
+  test('values that do not go together are judged by what is chosen', async () => {
+    const settings = { virtualMachine: { type: 'qemu', mount: { type: '9p' } } };
+    expect((await judged(settings, { platform: 'darwin' })).warnings).toEqual([]);
+    expect((await judged(settings, { platform: 'darwin', except: ['virtualMachine.type'] })).warnings).toEqual([
+      expect.stringMatching(/^the application on macOS would refuse this profile: p:1:50: virtualMachine.mount.type: /),
+    ]);
+  });
+
+  test('a locked cluster version that is written in another way, or none, while the cluster is on', async () => {
+    const kubernetes = (version: string, enabled: boolean) => ({ kubernetes: { enabled, version } });
+    expect((await judged(kubernetes('v1.31.0', true))).warnings).toEqual([
+      expect.stringMatching(/^the application on Windows would refuse this profile: p:1:41: kubernetes.version: /),
+    ]);
+    expect((await judged(kubernetes('v1.31.0', false))).warnings).toEqual([]);
+    expect((await judged(kubernetes('NattyBo', true))).warnings).toHaveLength(1);
+    expect((await judged(kubernetes('1.31.0', true))).warnings).toEqual([]);
+  });
+
+  test('a smaller disk than the default', async () => {
+    const settings = { experimental: { virtualMachine: { diskSize: '50GiB' } } };
+    expect((await judged(settings, { platform: 'darwin' })).warnings).toEqual([
+      'the application on macOS would refuse this profile: p:1:47: experimental.virtualMachine.diskSize: a profile cannot ask for less than the default, "100GiB"',
+    ]);
+  });
+
+  test('under the place where settings of old were written', async () => {
+    const settings = { version: 4, kubernetes: { memoryInGB: 8 } };
+    expect((await judged(settings, { part: 'defaults' })).warnings).toEqual([
+      expect.stringMatching(/would refuse this profile: p:1:41: virtualMachine.memoryInGB: macOS and Linux only/),
+    ]);
+    const old = { version: 10, experimental: { virtualMachine: { mount: { type: '9p' } } } };
+    expect((await judged(old, { keepVersion: true })).warnings).toEqual([
+      expect.stringMatching(
+        /^the application on Windows, as of 1.12, would refuse this profile: p:1:65: experimental.virtualMachine.mount.type: /,
+      ),
+    ]);
+  });
+});
+
+test('what it would pass over, and what it would change', async () => {
+  expect((await judged({ containerEngine: { name: 'docker' } })).warnings).toEqual([
+    'the application on Windows would ignore a setting: p:1:28: containerEngine.name: it is stored as it is written, and no engine is called "docker"; did you mean moby?',
+  ]);
+  const defaults = await judged({ kubernetes: { version: 'NattyBo' } }, { part: 'defaults' });
+  expect(defaults).toEqual({
+    warnings: [],
+    notes: [expect.stringMatching(/^the application on Windows would change a setting: p:1:26: kubernetes.version: /)],
+  });
+});
+
+test('an unknown name that is written all the same is told once', async () => {
+  const settings = { version: 10, experimental: { kubernetes: { options: { spinkube: false } } } };
+  for (const platform of ['linux', 'win32'] as const) {
+    expect(await judged(settings, { keepVersion: true, platform })).toEqual({ warnings: [], notes: [] });
+  }
+});
