@@ -1,6 +1,7 @@
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import { own } from '../../src/settings/own.ts';
+import { entryProblem, nameProblem, numberProblem, textProblem, ValueNames } from '../export/registry-limits.ts';
 import { xmlProblem } from '../export/xml-text.ts';
 import { ATLAS, type Place, type Section } from './atlas.ts';
 
@@ -39,24 +40,18 @@ const PROPERTY_LIST: Form = {
   item: () => undefined,
 };
 
-const MOST_DWORD = 0xffff_ffff;
-const LONGEST_NAME = 255;
-const CONTROL_OR_LONE = /[\p{Cc}\p{Cs}]/u;
-
 const REGISTRY: Form = {
   foldsCase: true,
   value: (value) => {
     if (value === null) return 'the registry has no null';
-    if (typeof value === 'string') return value.includes('\0') ? 'a text of the registry ends at a NUL' : undefined;
-    if (typeof value !== 'number') return undefined;
-    const whole = Number.isInteger(value) && value >= 0 && value <= MOST_DWORD;
-    return whole ? undefined : `a number of the registry is a whole one from 0 to ${MOST_DWORD}`;
+    if (typeof value === 'string') return textProblem(value);
+    return typeof value === 'number' ? numberProblem(value) : undefined;
   },
   key: (key) => {
-    if (key.length > LONGEST_NAME) return `a name in the registry has at most ${LONGEST_NAME} characters`;
-    return CONTROL_OR_LONE.test(key) ? 'a name in a registry file cannot hold a control character' : undefined;
+    const problem = nameProblem(key);
+    return problem === undefined ? undefined : `its name ${problem}`;
   },
-  item: (item) => (item === '' ? 'a list of the registry ends at an empty text' : undefined),
+  item: entryProblem,
 };
 
 function unholdable(settings: JsonObject, form: Form): Unholdable[] {
@@ -97,12 +92,12 @@ function inValue(value: JsonValue, place: Place | Section, names: readonly strin
       report([...names, String(index)], typeof item === 'string' ? (form.item(item) ?? form.value(item)) : undefined);
     }
   } else if (isObject(value)) {
-    const folded = new Map<string, string>();
+    const known = new ValueNames();
     for (const [key, inner] of Object.entries(value)) {
-      const twin = form.foldsCase ? folded.get(key.toLowerCase()) : undefined;
-      folded.set(key.toLowerCase(), key);
       const at = [...names, key];
-      if (twin !== undefined) report(at, 'letter case alone does not tell two names of the registry apart');
+      if (form.foldsCase && known.add(key) !== undefined) {
+        report(at, 'letter case alone does not tell two names of the registry apart');
+      }
       report(at, form.key(key) ?? (isObject(inner) || Array.isArray(inner) ? undefined : form.value(inner)));
     }
   } else report(names, form.value(value));

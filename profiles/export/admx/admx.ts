@@ -1,7 +1,7 @@
 import type { Field } from '../../../src/settings/field.ts';
 import { SCHEMA_VERSION } from '../../../src/settings/settings.gen.ts';
 import { PARTS, type Part } from '../../deployment/part.ts';
-import { MOST_NUMBER } from './help.ts';
+import { MOST_DWORD } from '../registry-limits.ts';
 import { choiceId, helpId, ROOT, SUPPORTED_ID, stringReference, versionPolicyName } from './names.ts';
 import { categoryName, PART_NAMES, type Policy, policies, profileKey, sectionNames } from './policies.ts';
 import { type Element, element } from './xml.ts';
@@ -92,12 +92,12 @@ function decimal(value: number): Element {
 }
 
 function valueElement({ name, key, valueName, field }: Policy): Element {
-  const { type, min = 0, max = MOST_NUMBER } = field;
+  const { type, min = 0, max = MOST_DWORD } = field;
   const own = { id: name, valueName, required: 'true' };
   if (field.enum) return element('enum', own, choices(field, field.enum));
   switch (type) {
     case 'integer':
-      return element('decimal', { ...own, minValue: min, maxValue: Math.min(max, MOST_NUMBER) });
+      return element('decimal', { ...own, minValue: min, maxValue: Math.min(max, MOST_DWORD) });
     case 'string[]':
       return element('multiText', { ...own, maxLength: MOST_LIST });
     case 'map<string,boolean>':

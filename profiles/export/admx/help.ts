@@ -4,10 +4,8 @@ import type { Field } from '../../../src/settings/field.ts';
 import { RELEASES } from '../../../src/settings/releases.ts';
 import { SCHEMA_VERSION } from '../../../src/settings/settings.gen.ts';
 import type { Part } from '../../deployment/part.ts';
+import { MOST_DWORD } from '../registry-limits.ts';
 import { type Policy, profileKey } from './policies.ts';
-
-/** Largest number of an element, which is also what a DWORD holds. */
-export const MOST_NUMBER = 0xffff_ffff;
 
 /** An older release refuses the settings version that every policy writes. */
 export const SUPPORTED = `${COMPATIBLE.productName} ${firstRelease()} or later on Windows`;
@@ -65,13 +63,13 @@ function profilesHelp(): string {
   );
 }
 
-function valueHelp({ type, enum: values, min = 0, max = MOST_NUMBER, unit }: Field): string {
+function valueHelp({ type, enum: values, min = 0, max = MOST_DWORD, unit }: Field): string {
   if (values) return `one of ${values.map((value) => `"${value}"`).join(', ')}`;
   switch (type) {
     case 'boolean':
       return 'true (Enabled) or false (Disabled)';
     case 'integer':
-      return `a whole number from ${min} to ${Math.min(max, MOST_NUMBER)}${unit === undefined ? '' : ` (${unit})`}`;
+      return `a whole number from ${min} to ${Math.min(max, MOST_DWORD)}${unit === undefined ? '' : ` (${unit})`}`;
     case 'string':
       return 'a text of one line';
     case 'string[]':
