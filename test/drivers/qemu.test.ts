@@ -1,0 +1,306 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { EngineDriver, EngineStatus } from '../../src/drivers/driver.ts';
+import { qemuArguments } from '../../src/drivers/machines/qemu/arguments.ts';
+import { engineInGuest } from '../../src/drivers/machines/qemu/engines.ts';
+import { qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
+import { judge } from '../../src/drivers/machines/qemu/probe.ts';
+import { type QemuRecord, readQemuRecord, writeQemuRecord } from '../../src/drivers/machines/qemu/record.ts';
+import { makeRuntime, runtimeDirectory } from '../../src/drivers/machines/qemu/runtime.ts';
+import {
+  CLEAR_SCRIPT,
+  LEFTOVERS_SCRIPT,
+  LINK_SCRIPT,
+  REMOVE_WAY_SCRIPT,
+  WAY_SCRIPT,
+  WRITE_SCRIPT,
+} from '../../src/drivers/machines/qemu/scripts.ts';
+import { socketName } from '../../src/drivers/machines/qemu/shell.ts';
+import { guestAccess, sshOptions } from '../../src/drivers/machines/qemu/ssh.ts';
+import { RdError } from '../../src/errors.ts';
+import { shellLine } from '../../src/process/shell-words.ts';
+import { MACHINE } from '../contract/driver-suite.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const FILE = { bytes: 1, sha256: '0'.repeat(64) };
+const IMAGE = {
+  directory: '/images/sha256-1',
+  files: {
+    kernel: { ...FILE, name: 'vmlinuz' },
+    initrd: { ...FILE, name: 'initrd' },
+    disk: { ...FILE, name: 'disk.qcow2' },
+  },
+};
+const never = new AbortController().signal;
+
+describe('words for the shell of the guest', () => {
+  test('are the same words there, whatever is in them', () => {
+    const words = fc.array(
+      fc.string({ unit: 'binary' }).map((word) => word.replaceAll('\0', '')),
+      { maxLength: 5 },
+    );
+    fc.assert(
+      fc.property(words, (argv) => {
+        const line = shellLine(['printf', '%s\\0', ...argv]);
+        const out = execFileSync('sh', ['-c', line], { encoding: 'utf8' });
+        expect(out).toBe(argv.length === 0 ? '\0' : argv.map((word) => `${word}\0`).join(''));
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test('hostile ones start nothing', () => {
+    const hostile = ['$(id)', '`id`', "'; id; '", '"', '\\', '*', '~', '-n', '', 'a\nb', '&& id', '$HOME', '#'];
+    const out = execFileSync('sh', ['-c', shellLine(['printf', '[%s]', ...hostile])], { encoding: 'utf8' });
+    expect(out).toBe(hostile.map((word) => `[${word}]`).join(''));
+  });
+});
+
+describe('the command line of QEMU', () => {
+  const input = {
+    image: IMAGE,
+    accelerator: 'tcg',
+    memoryGiB: 2,
+    memoryCeilingGiB: 2,
+    cpus: 2,
+    cpuCeiling: 2,
+  } as const;
+
+  test('is this', async () => {
+    const places = qemuPlaces('/home/u/d', '/run/user/1/rdctl');
+    const argv = qemuArguments({ ...input, places, sshPort: 2222 });
+    await expect(`${argv.join('\n')}\n`).toMatchFileSnapshot('../golden/qemu-arguments.txt');
+  });
+
+  test('doubles the commas of paths and leaves blanks alone', () => {
+    const places = qemuPlaces('/home/a,b c', '/run/user/1/rdctl');
+    const argv = qemuArguments({ ...input, places, sshPort: 1 });
+    expect(argv).toContain('file:/home/a,,b c/serial.log');
+    expect(argv).toContain('unix:/home/a,,b c/run/qmp,server=on,wait=off');
+    expect(argv.find((word) => word.includes('node-name=data0'))).toMatch(/^file=\/home\/a,,b c\/data\.qcow2,if=none,/);
+  });
+
+  test('leaves room to grow only where a ceiling is above', () => {
+    const places = qemuPlaces('/d', '/r');
+    const argv = qemuArguments({
+      ...input,
+      places,
+      sshPort: 1,
+      memoryCeilingGiB: 8,
+      cpuCeiling: 4,
+      accelerator: 'kvm',
+    });
+    expect(argv).toEqual(expect.arrayContaining(['2G,slots=8,maxmem=8G', '2,maxcpus=4', 'kvm', 'host']));
+  });
+});
+
+describe('places', () => {
+  test('are inside the directory unless that is too long for a socket', () => {
+    expect(qemuPlaces('/home/u/d', '/run/user/1/rdctl')).toMatchObject({ run: '/home/u/d/run', runElsewhere: false });
+    const long = qemuPlaces(`/home/${'x'.repeat(80)}`, '/run/user/1/rdctl');
+    expect(long).toMatchObject({ runElsewhere: true, run: `/run/user/1/rdctl/${long.id}` });
+  });
+
+  test('of sockets do not depend on the environment', () => {
+    expect(runtimeDirectory(0)).toBe('/run/rdctl');
+    expect(runtimeDirectory(7, () => true)).toBe('/run/user/7/rdctl');
+    expect(runtimeDirectory(7, () => false)).toMatch(/rdctl-7$/);
+  });
+
+  test('that others can write to are refused', async () => {
+    const run = join(temporaryDirectory(), 'run');
+    await makeRuntime({ run, runElsewhere: false });
+    await makeRuntime({ run, runElsewhere: false });
+    chmodSync(run, 0o777);
+    await expect(makeRuntime({ run, runElsewhere: false })).rejects.toMatchObject({ code: 'ERR_DRIVER_TERMINAL' });
+    const link = join(temporaryDirectory(), 'link');
+    symlinkSync(temporaryDirectory(), link);
+    await expect(makeRuntime({ run: link, runElsewhere: false })).rejects.toMatchObject({
+      code: 'ERR_DRIVER_TERMINAL',
+    });
+  });
+
+  test('of sockets with one base name are different', () => {
+    const paths = [
+      '/run/rdctl/moby/docker.sock',
+      '/run/rdctl/moby/c/containerd.sock',
+      '/run/rdctl/containerd/containerd.sock',
+      '/run/other/containerd.sock',
+      `/run/rdctl/${'x'.repeat(90)}.sock`,
+      '/run/rdctl/../etc/x',
+    ];
+    const names = paths.map(socketName);
+    expect(new Set(names).size).toBe(paths.length);
+    for (const name of names) expect(name).toMatch(/^\w[\w.-]{0,25}$/);
+    expect(names[0]).toBe('moby-docker.sock');
+  });
+});
+
+describe('ssh', () => {
+  test('looks at nothing of the user and knows one key', () => {
+    const options = sshOptions({ key: '/a b/key%', knownHosts: '/k' }, 22);
+    expect(options.slice(0, 2)).toEqual(['-F', 'none']);
+    expect(options).toEqual(expect.arrayContaining(['StrictHostKeyChecking=yes', 'IdentityAgent=none', 'Port=22']));
+    expect(options).toContain('IdentityFile="/a b/key%%"');
+  });
+
+  test('takes a person in through the connection that there is, without key and port', () => {
+    const { ssh, target, before } = guestAccess({ control: '/r/ssh' }, ['env', 'PATH=/bin']);
+    expect({ target, before }).toEqual({ target: '127.0.0.1', before: ['env', 'PATH=/bin'] });
+    expect(ssh).toEqual(expect.arrayContaining(['-S', '/r/ssh', 'ProxyCommand=false', 'ControlMaster=no']));
+    expect(ssh.join(' ')).not.toMatch(/IdentityFile|Port=/);
+  });
+});
+
+describe('the record', () => {
+  const record: QemuRecord = {
+    power: 'on',
+    spec: MACHINE,
+    image: 'sha256:1',
+    sshPort: 2222,
+    accelerator: 'tcg',
+    booted: true,
+  };
+
+  test('comes back as it was written', async () => {
+    const file = join(temporaryDirectory(), 'machine.json');
+    expect(await readQemuRecord(file)).toBeUndefined();
+    await writeQemuRecord(file, record);
+    expect(await readQemuRecord(file)).toEqual(record);
+  });
+
+  test.each(['', 'null', '[]', '{}', '{"power":"on"}', JSON.stringify({ ...record, accelerator: 'hvf' }), '{"power'])(
+    'is damaged where it is %s',
+    async (text) => {
+      const file = join(temporaryDirectory(), 'machine.json');
+      writeFileSync(file, text);
+      expect(await readQemuRecord(file)).toBe('damaged');
+    },
+  );
+});
+
+describe('the probe', () => {
+  const facts = { platform: 'linux', arch: 'x64', missingPrograms: [], images: 1 } as const;
+
+  test('says what is missing, and what to do about it', () => {
+    expect(judge(facts)).toEqual({ usable: true, detail: expect.any(String) });
+    expect(judge({ ...facts, images: 0 })).toMatchObject({ usable: false, fix: 'rdctl image build' });
+    expect(judge({ ...facts, missingPrograms: ['ssh', 'qemu-img'], images: 0 })).toMatchObject({
+      usable: false,
+      reason: 'not installed: ssh, qemu-img',
+      fix: expect.stringContaining('qemu-system-x86'),
+    });
+    expect(judge({ ...facts, platform: 'darwin' })).toMatchObject({ usable: false });
+    expect(judge({ ...facts, arch: 'arm64' })).toMatchObject({ usable: false });
+  });
+});
+
+describe('scripts for the guest', () => {
+  const sh = (script: string, words: string[], input = '') =>
+    execFileSync('sh', ['-c', script, 'script', ...words], { input, encoding: 'utf8' });
+
+  test('write a private file, whatever its name and text', () => {
+    const file = join(temporaryDirectory(), "a b'$(id)", '-n');
+    sh(WRITE_SCRIPT, [file], 'text\nwithout an end');
+    expect(readFileSync(file, 'utf8')).toBe('text\nwithout an end');
+    expect(execFileSync('stat', ['-c', '%a', file], { encoding: 'utf8' }).trim()).toBe('600');
+    expect(existsSync(`${file}.new`)).toBe(false);
+  });
+
+  test('make the way to a file, and take away what was made and is empty', () => {
+    const root = temporaryDirectory();
+    const file = join(root, 'one', 'two', 'x.spec');
+    expect(sh(WAY_SCRIPT, [file])).toBe(join(root, 'one'));
+    expect(sh(WAY_SCRIPT, [file])).toBe('');
+    sh(REMOVE_WAY_SCRIPT, [file, join(root, 'one')]);
+    expect(existsSync(join(root, 'one'))).toBe(false);
+    expect(existsSync(root)).toBe(true);
+
+    sh(WAY_SCRIPT, [file]);
+    writeFileSync(join(root, 'one', 'other'), '');
+    expect(() => sh(REMOVE_WAY_SCRIPT, [file, join(root, 'one')])).toThrow();
+    expect(existsSync(join(root, 'one', 'other'))).toBe(true);
+    expect(existsSync(join(root, 'one', 'two'))).toBe(false);
+  });
+
+  test('link a socket where clients look for it, also over an older link', () => {
+    const root = temporaryDirectory();
+    const link = join(root, 'run', 'docker.sock');
+    for (const target of ['/first', '/second']) sh(LINK_SCRIPT, [target, link]);
+    expect(execFileSync('readlink', [link], { encoding: 'utf8' })).toBe('/second\n');
+  });
+
+  test('find nothing of an engine that left nothing, and clear its state alone', () => {
+    const root = temporaryDirectory();
+    const state = join(root, 'state');
+    const data = join(root, 'data');
+    for (const path of [state, data]) mkdirSync(path);
+    const words = [join(root, 'containerd.sock'), state, '', data];
+    expect(sh(LEFTOVERS_SCRIPT, words)).toBe('');
+    sh(CLEAR_SCRIPT, words);
+    expect([existsSync(state), existsSync(data)]).toEqual([false, true]);
+  });
+});
+
+describe('an engine in a guest', () => {
+  const running: EngineStatus = {
+    state: 'running',
+    spec: {
+      name: 'moby',
+      storageDriver: 'auto',
+      webAssembly: false,
+      allowedImages: { enabled: false, patterns: [] },
+    },
+    endpoint: 'unix:///x',
+    version: '1',
+    workload: {},
+  };
+  const state = { isUp: async () => true, isConnected: async () => true };
+
+  function engine(observe: () => Promise<EngineStatus>) {
+    const calls: string[] = [];
+    const driver: EngineDriver = {
+      observe,
+      perform: async ({ do: step }) => void calls.push(step),
+      release: async () => void calls.push('release'),
+    };
+    return { calls, driver };
+  }
+
+  test('is what it says while the guest answers', async () => {
+    const { driver, calls } = engine(async () => running);
+    const inside = engineInGuest(driver, state);
+    expect(await inside.observe(never)).toEqual(running);
+    await inside.perform({ do: 'stop' }, never);
+    expect(calls).toEqual(['stop']);
+  });
+
+  test('is stopped while the machine is off, and then only gives up what it serves', async () => {
+    const { driver, calls } = engine(async () => running);
+    const inside = engineInGuest(driver, { ...state, isUp: async () => false });
+    expect(await inside.observe(never)).toEqual({ state: 'stopped' });
+    await inside.perform({ do: 'stop' }, never);
+    expect(calls).toEqual(['release']);
+  });
+
+  test('is not asked where the guest cannot be reached', async () => {
+    const { driver } = engine(() => Promise.reject(new Error('asked')));
+    const inside = engineInGuest(driver, { ...state, isConnected: async () => false });
+    expect(await inside.observe(never)).toMatchObject({ state: 'unresponsive' });
+  });
+
+  test('whose question failed is looked at again with the guest', async () => {
+    const failure = new RdError('ERR_DRIVER_FAILED', 'the guest cannot be reached');
+    const { driver } = engine(() => Promise.reject(failure));
+    await expect(engineInGuest(driver, state).observe(never)).rejects.toBe(failure);
+    const answers = [true, false];
+    const gone = engineInGuest(driver, { ...state, isConnected: async () => answers.shift() ?? false });
+    expect(await gone.observe(never)).toMatchObject({ state: 'unresponsive' });
+    const up = [true, false];
+    const ended = engineInGuest(driver, { ...state, isUp: async () => up.shift() ?? false });
+    expect(await ended.observe(never)).toEqual({ state: 'stopped' });
+  });
+});
