@@ -1,6 +1,8 @@
 import { RdError } from '../../src/errors.ts';
 import { dataOf, typeName, wideText } from '../../src/policies/registry-data.ts';
+import { isSameName } from '../../src/policies/registry-key.ts';
 import { nameProblem, pathProblem, RegistryTree, TooManyKeys } from '../../src/policies/registry-tree.ts';
+import { COMPATIBLE } from '../../src/product.ts';
 import type { Importer } from './importer.ts';
 import { isPolFile, type PolInstruction, PolProblem, polInstructions } from './pol-instructions.ts';
 import { registryParts } from './registry-parts.ts';
@@ -46,18 +48,60 @@ function performAt(tree: RegistryTree, hive: string, instruction: PolInstruction
   }
 }
 
-function perform(tree: RegistryTree, hive: string, { at, key, name, type, data }: PolInstruction): void {
+function perform(tree: RegistryTree, hive: string, instruction: PolInstruction): void {
+  const { at, key, name, type, data } = instruction;
+  // Empty names are passed over here, so that nothing that is meant for a profile is taken for somebody else's.
+  if (!PROFILE_KEYS.some((ours) => isBelow(namesIn(key), ours))) {
+    performElsewhere(tree, hive, instruction);
+    return;
+  }
   const below = key.replace(/\\$/, '').split('\\');
   const problem = pathProblem(below) ?? nameProblem(name);
   if (problem !== undefined) throw new PolProblem(at, problem);
   const names = [hive, ...below];
-  if (name.startsWith('**')) {
-    control(tree, names, { at, key, name, type, data });
+  if (name.startsWith('**')) control(tree, names, instruction);
+  else if (makesKeyAlone(instruction)) tree.key(names);
+  else tree.set(names, { ...readValue(name, { at, type, data }), at });
+}
+
+const PROFILE_KEYS = [COMPATIBLE.policyKey, COMPATIBLE.olderPolicyKey].map(namesIn);
+
+/** Most names of the path, and most characters of a name, that are kept of somebody else's entry. */
+const MOST_KEPT = 255;
+
+/**
+ * An entry of another product is counted, whatever is in it: how that product reads it is not known here, and one that makes
+ * no sense must not hide the profiles. What it deletes is of no concern, unless that is the key of a profile.
+ */
+function performElsewhere(tree: RegistryTree, hive: string, instruction: PolInstruction): void {
+  const { at, key, name, type, data } = instruction;
+  const names = namesIn(key);
+  if (codeOf(name, '**deletekeys') !== undefined) {
+    for (const deleted of deletedKeys(names, instruction)) {
+      const hit = PROFILE_KEYS.some((ours) => isBelow(deleted, ours) || isBelow(ours, deleted));
+      if (hit) takeAway(tree, () => tree.deleteKey([hive, ...deleted], at));
+    }
     return;
   }
-  // Without a value the entry makes the key alone.
-  if (name === '' && type === 0 && data.length === 0) tree.key(names);
-  else tree.set(names, { ...readValue(name, { at, type, data }), at });
+  if (SETS_NOTHING.test(name)) return;
+  const kept = [hive, ...names.slice(0, MOST_KEPT).map((each) => each.slice(0, MOST_KEPT))];
+  if (makesKeyAlone({ name, type, data })) tree.key(kept);
+  else tree.set(kept, { name: name.slice(0, MOST_KEPT), type: typeName(type), data: undefined, at });
+}
+
+const SETS_NOTHING = /^\*\*(?:comment|del\.|delvals(?:\.|$)|deletevalues)/i;
+
+/** Without a value the entry makes the key alone. */
+function makesKeyAlone({ name, type, data }: Pick<PolInstruction, 'name' | 'type' | 'data'>): boolean {
+  return name === '' && type === 0 && data.length === 0;
+}
+
+function namesIn(path: string): string[] {
+  return path.split('\\').filter((name) => name !== '');
+}
+
+function isBelow(names: readonly string[], above: readonly string[]): boolean {
+  return above.every((name, index) => isSameName(name, names[index] ?? ''));
 }
 
 function readValue(name: string, { at, type, data }: Pick<PolInstruction, 'at' | 'type' | 'data'>) {
@@ -69,18 +113,18 @@ function readValue(name: string, { at, type, data }: Pick<PolInstruction, 'at' |
   return { name, type: kind, data: read };
 }
 
-/** Codes are told without regard to letter case. */
-function control(tree: RegistryTree, names: readonly string[], { at, name, type, data }: PolInstruction): void {
-  const lower = name.toLowerCase();
-  const after = (code: string) => (lower.startsWith(code) ? name.slice(code.length) : undefined);
+function control(tree: RegistryTree, names: readonly string[], instruction: PolInstruction): void {
+  const { at, name, type, data } = instruction;
+  const after = (code: string) => codeOf(name, code);
   const deleted = after('**del.');
   const soft = after('**soft.');
-  if (deleted !== undefined) tree.deleteValue(names, deleted, at);
-  else if (lower === '**delvals' || after('**delvals.') !== undefined) tree.deleteValues(names, at);
-  else if (after('**deletevalues') !== undefined) {
-    for (const each of listOf(after('**deletevalues'), data)) tree.deleteValue(names, each, at);
+  if (deleted !== undefined) takeAway(tree, () => tree.deleteValue(names, deleted, at));
+  else if (name.toLowerCase() === '**delvals' || after('**delvals.') !== undefined) {
+    takeAway(tree, () => tree.deleteValues(names, at));
+  } else if (after('**deletevalues') !== undefined) {
+    for (const each of listOf(after('**deletevalues'), data)) takeAway(tree, () => tree.deleteValue(names, each, at));
   } else if (after('**deletekeys') !== undefined) {
-    for (const each of listOf(after('**deletekeys'), data)) tree.deleteKey([...names, ...each.split('\\')], at);
+    for (const each of deletedKeys(names, instruction)) takeAway(tree, () => tree.deleteKey(each, at));
   } else if (soft !== undefined && tree.has(names, soft)) {
     tree.leaveOut(names, { at, value: soft, reason: 'it is only set where no value is, and there is one' });
   } else if (soft !== undefined) {
@@ -90,6 +134,28 @@ function control(tree: RegistryTree, names: readonly string[], { at, name, type,
     tree.leaveOut(names, { at, reason: 'it sets who may write to the key' });
   else if (after('**comment') === undefined)
     tree.leaveOut(names, { at, value: name, reason: 'it is a control code that is not known' });
+}
+
+/**
+ * A deletion of what the file has not set loses nothing. Group Policy writes them of its own accord: `**delvals.` in front of the
+ * values of a list that is not additive, and, for a policy that is disabled, that alone or `**del.` with the name of its value.
+ */
+function takeAway(tree: RegistryTree, deletion: () => void): void {
+  const before = tree.dropped.length;
+  deletion();
+  // The deletion itself is the last one, behind what it took away.
+  if (tree.dropped.length === before + 1) tree.dropped.pop();
+}
+
+/** What follows the code; `undefined` for another one. Codes are told without regard to letter case. */
+function codeOf(name: string, code: string): string | undefined {
+  return name.toLowerCase().startsWith(code) ? name.slice(code.length) : undefined;
+}
+
+/** Paths of the keys that `**DeleteKeys` in a key is about, which is never that key itself. */
+function deletedKeys(names: readonly string[], { name, data }: PolInstruction): string[][] {
+  const paths = listOf(codeOf(name, '**deletekeys'), data).map(namesIn);
+  return paths.filter((path) => path.length > 0).map((path) => [...names, ...path]);
 }
 
 /** Names with semicolons between, behind the code or, as newer files have it, in the data. */

@@ -1,3 +1,7 @@
+import type { RegistryKey, RegistryValue } from '../../src/policies/registry-key.ts';
+import { type PolicyState, registryOf } from './group-policy.ts';
+import { childrenOf, type XmlElement } from './xml.ts';
+
 /** One entry of a policy file for tests: a name may be a control code. */
 export interface PolEntry {
   key: string;
@@ -40,6 +44,47 @@ export const polList = (key: string, name: string, texts: readonly string[]): Po
   type: 7,
   data: wide([...texts, ''].map((text) => `${text}\0`).join('')),
 });
+
+/** A control code, with the space that Group Policy gives it as its data. */
+export const polCode = (key: string, code: string): PolEntry => polText(key, code, ' ');
+
+/**
+ * The entries that Group Policy keeps for policies. A value that a disabled policy takes back stands there as `**del.NAME`, and
+ * `**delvals.` stands in front of the entries of a list that is not additive, which has no more than that when it is disabled
+ * (Microsoft's page about the `list` element; registry.pol files that were published).
+ */
+export function groupPolicyEntries(definitions: XmlElement, states: ReadonlyMap<string, PolicyState>): PolEntry[] {
+  const policies = definitions.children.flatMap((section) => childrenOf(section, 'policy'));
+  const deletions = [...states].flatMap(([name, state]) => {
+    const policy = policies.find(({ attributes }) => attributes.name === name);
+    return policy ? deletionsOf(policy, state) : [];
+  });
+  const values = valuesBelow('', registryOf(definitions, states));
+  const keys = new Set([...deletions, ...values].map(({ key }) => key));
+  return [...keys].flatMap((key) => [...deletions, ...values].filter((entry) => entry.key === key));
+}
+
+function deletionsOf(policy: XmlElement, state: PolicyState): PolEntry[] {
+  const elements = childrenOf(policy, 'elements').flatMap(({ children }) => children);
+  return elements.flatMap(({ tag, attributes: { key = policy.attributes.key ?? '', additive, valueName } }) => {
+    if (tag === 'list') return additive === 'true' ? [] : [polCode(key, '**delvals.')];
+    return state === 'disabled' ? [polCode(key, `**del.${valueName}`)] : [];
+  });
+}
+
+function valuesBelow(path: string, { values, keys }: RegistryKey): PolEntry[] {
+  return [
+    ...values.map((value) => polValue(path, value)),
+    ...keys.flatMap((key) => valuesBelow(path === '' ? key.name : `${path}\\${key.name}`, key)),
+  ];
+}
+
+function polValue(key: string, { name, type, data }: RegistryValue): PolEntry {
+  if (type === 'REG_DWORD' && typeof data === 'number') return polNumber(key, name, data);
+  if (type === 'REG_SZ' && typeof data === 'string') return polText(key, name, data);
+  if (type === 'REG_MULTI_SZ' && Array.isArray(data)) return polList(key, name, data);
+  throw new Error(`${key}: ${name} is of a type that policies do not write: ${type}`);
+}
 
 function wide(text: string): Buffer {
   return Buffer.from(text, 'utf16le');

@@ -1,7 +1,27 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { PARTS } from '../../profiles/deployment/part.ts';
+import { policies } from '../../profiles/export/admx/policies.ts';
+import type { ImportedPart } from '../../profiles/import/importer.ts';
 import { registryPolImporter } from '../../profiles/import/registry-pol.ts';
 import { RdError } from '../../src/errors.ts';
-import { type PolEntry, polFile, polList, polNumber, polText } from '../helpers/pol-writer.ts';
+import type { JsonObject } from '../../src/json.ts';
+import { setLeaf } from '../../src/settings/leaf-paths.ts';
+import { ADMX, stateFor, valuesOf } from '../helpers/admx-profile.ts';
+import { rdctl } from '../helpers/cli.ts';
+import type { PolicyState } from '../helpers/group-policy.ts';
+import {
+  groupPolicyEntries,
+  type PolEntry,
+  polCode,
+  polFile,
+  polList,
+  polNumber,
+  polText,
+} from '../helpers/pol-writer.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const PRODUCT = 'SOFTWARE\\Policies\\Rancher Desktop';
 const LOCKED = `${PRODUCT}\\Locked`;
@@ -76,7 +96,8 @@ describe('control codes', () => {
         [': ShowAll', deletion],
       ],
     ],
-    ['one that is not there', [namespace, code('**Del.other')], { namespace: 'team' }, [[': other', deletion]]],
+    ['one that is not there', [namespace, code('**Del.other')], { namespace: 'team' }, []],
+    ['one that is set afterwards', [code('**del.namespace'), namespace], { namespace: 'team' }, []],
     [
       'all values',
       [namespace, code('**delvals.'), showAll],
@@ -88,10 +109,15 @@ describe('control codes', () => {
     ],
     [
       'all values, without the dot',
-      [code('**DelVals'), namespace],
-      { namespace: 'team' },
-      [['', 'it deletes all values of the key']],
+      [namespace, code('**DelVals'), showAll],
+      { showAll: true },
+      [
+        [': namespace', 'the entry at byte 0 deletes all values of the key'],
+        ['', 'it deletes all values of the key'],
+      ],
     ],
+    ['all values where none is', [code('**delvals.'), namespace, showAll], both, []],
+    ['the same without the dot', [code('**DelVals'), namespace], { namespace: 'team' }, []],
     [
       'several values, in the data',
       [namespace, showAll, code('**DeleteValues', Buffer.from('showAll;x\0', 'utf16le'))],
@@ -99,26 +125,32 @@ describe('control codes', () => {
       [
         [': showAll', 'the entry at byte 0 deletes it'],
         [': showAll', deletion],
-        [': x', deletion],
       ],
     ],
     [
       'several values, in the name',
-      [namespace, code('**DeleteValues a; b')],
+      [namespace, showAll, code('**DeleteValues a; SHOWALL')],
       { namespace: 'team' },
       [
-        [': a', deletion],
-        [': b', deletion],
+        [': showAll', 'the entry at byte 0 deletes it'],
+        [': SHOWALL', deletion],
+      ],
+    ],
+    ['several values that are not there', [namespace, code('**DeleteValues a; b')], { namespace: 'team' }, []],
+    [
+      'keys',
+      [showAll, { ...code('**DeleteKeys', Buffer.from('images;Nothing\\x\0', 'utf16le')), key: LOCKED }, namespace],
+      { namespace: 'team' },
+      [
+        [': showAll', 'the entry at byte 0 deletes its key'],
+        ['', deletion],
       ],
     ],
     [
-      'keys',
-      [{ ...code('**DeleteKeys', Buffer.from('images;Nothing\\x\0', 'utf16le')), key: LOCKED }, namespace],
+      'keys that are not there, and none',
+      [{ ...code('**DeleteKeys', Buffer.from('images;\\;;Nothing\\x\0', 'utf16le')), key: LOCKED }, namespace],
       { namespace: 'team' },
-      [
-        ['', deletion],
-        ['Nothing\\x', deletion],
-      ],
+      [],
     ],
     [
       'a value that is only set where none is',
@@ -140,17 +172,195 @@ describe('control codes', () => {
       both,
       [[': **new.namespace', 'it is a control code that is not known']],
     ],
-  ])('%s', async (name, entries, images, lost) => {
+  ])('%s', async (_name, entries, images, lost) => {
     const [part] = await read(VERSION, ...entries);
     expect(part?.settings).toEqual({ version: 19, images });
-    const place = (rest: string) => (name === 'keys' && rest !== '' ? `${LOCKED}\\${rest}` : `${key}${rest}`);
     const withoutBytes = part?.lost.map((loss) => ({ ...loss, reason: loss.reason.replaceAll(/byte \d+/g, 'byte 0') }));
-    expect(withoutBytes).toEqual(lost.map(([rest, reason]) => ({ place: place(rest), reason: `${reason} (byte 0)` })));
+    expect(withoutBytes).toEqual(
+      lost.map(([rest, reason]) => ({ place: `${key}${rest}`, reason: `${reason} (byte 0)` })),
+    );
   });
 
   test('places are those of the entries', async () => {
-    const [part] = await read(VERSION, code('**del.x'));
-    expect(part?.lost).toEqual([{ place: `${key}: x`, reason: `${deletion} (byte ${polFile([VERSION]).length})` }]);
+    const [part] = await read(VERSION, showAll, code('**del.x'), code('**del.showall'));
+    const at = [VERSION, showAll, code('**del.x')].map((_, index, all) => polFile(all.slice(0, index + 1)).length);
+    expect(part?.lost).toEqual([
+      { place: `${key}: showAll`, reason: `the entry at byte ${at[2]} deletes it (byte ${at[0]})` },
+      { place: `${key}: showall`, reason: `${deletion} (byte ${at[2]})` },
+    ]);
+  });
+});
+
+describe('entries of other products', () => {
+  const OTHER = 'SOFTWARE\\Policies\\Other';
+  const profile = [VERSION, polText(`${LOCKED}\\images`, 'namespace', 'team')];
+  const settings = { version: 19, images: { namespace: 'team' } };
+  const data = (text: string) => Buffer.from(`${text}\0`, 'utf16le');
+  const deleteKeys = (key: string, names: string): PolEntry => ({
+    key,
+    name: '**DeleteKeys',
+    type: 1,
+    data: data(names),
+  });
+
+  test.each<[string, PolEntry]>([
+    ['half a character', { key: OTHER, name: 'x', type: 1, data: Buffer.from('xyz') }],
+    ['half a character in a list', { key: OTHER, name: 'x', type: 7, data: Buffer.from('x') }],
+    ['half a character in a control code', { key: OTHER, name: '**soft.x', type: 1, data: Buffer.from('x') }],
+    ['an empty name in the path', polNumber('SOFTWARE\\Policies\\\\Other', 'x', 1)],
+    ['an empty key', polNumber('', 'x', 1)],
+    ['a key of nothing but a separator', polNumber('\\', 'x', 1)],
+    ['a long name of a key', polNumber(`${OTHER}\\${'x'.repeat(256)}`, 'x', 1)],
+    ['a long name next to the product', polNumber(`SOFTWARE\\Policies\\Rancher Desktop${'x'.repeat(300)}`, 'x', 1)],
+    ['a deep key', polNumber(`${OTHER}${'\\x'.repeat(300_000)}`, 'x', 1)],
+    ['a long name of a value', polNumber(OTHER, 'x'.repeat(20_000), 1)],
+    ['a key above that of the product', polNumber('SOFTWARE\\Policies', 'x', 1)],
+    ['a type that nobody knows', { key: OTHER, name: 'x', type: 0xffff_ffff, data: Buffer.from('x') }],
+    ['a control code that nobody knows', polCode(OTHER, '**x')],
+  ])('%s hides no profile, and is counted', async (_name, entry) => {
+    for (const entries of [
+      [entry, ...profile],
+      [...profile, entry],
+    ]) {
+      const [part, ...others] = await read(...entries);
+      expect(others).toEqual([]);
+      expect(part?.settings).toEqual(settings);
+      expect(accounts(part)).toEqual([
+        'Registry.pol: 1 value in keys of others is no part of a profile and was not looked at.',
+      ]);
+    }
+  });
+
+  test.each<[string, PolEntry]>([
+    ['a value', polCode(OTHER, '**del.x')],
+    ['all values above the key of the product', polCode('SOFTWARE\\Policies', '**delvals.')],
+    ['values', polCode('SOFTWARE\\Policies', '**DeleteValues Rancher Desktop')],
+    ['keys', deleteKeys('SOFTWARE\\Policies', 'Other;Rancher Desktops;\\;')],
+    ['a profile that is not there', deleteKeys('SOFTWARE\\Policies', 'Rancher Desktop\\Defaults')],
+  ])('a deletion of %s takes nothing from a profile', async (_name, entry) => {
+    const [part] = await read(...profile, entry);
+    expect(part?.settings).toEqual(settings);
+    expect(accounts(part)).toEqual([]);
+  });
+
+  test.each([
+    ['', 'Software'],
+    ['SOFTWARE\\\\', 'Policies'],
+    ['SOFTWARE\\Policies', 'x;Rancher Desktop'],
+    ['SOFTWARE', 'Policies\\Rancher Desktop\\Locked\\images'],
+  ])('a deletion of keys in "%s" reaches what is below: %s', async (key, names) => {
+    const [part] = await read(...profile, deleteKeys(key, names), VERSION);
+    expect(part?.settings).toEqual({ version: 19 });
+    expect(part?.lost.map(({ place }) => place)).toContain(`${LOCKED}\\images: namespace`);
+  });
+
+  /** What is said of everything else than the settings. */
+  function accounts(part: ImportedPart | undefined): string[] {
+    return [...(part?.lost ?? []).map(({ reason }) => reason), ...(part?.notes ?? [])];
+  }
+
+  const text = fc.string({ unit: 'binary', maxLength: 20 }).map((each) => each.replaceAll('\0', ''));
+  const key = fc.oneof(
+    text,
+    fc.constantFrom('', '\\', 'SOFTWARE', 'SOFTWARE\\Policies', 'SOFTWARE\\Rancher Desktop', OTHER, 'SYSTEM\\\\x\\'),
+    fc.tuple(fc.constantFrom('SOFTWARE\\Policies\\', `${OTHER}\\`, '\\\\'), text).map((names) => names.join('')),
+    fc.integer({ min: 200, max: 2000 }).map((length) => `SOFTWARE\\Policies\\${'x'.repeat(length)}`),
+  );
+  const codes = ['**del.', '**delvals.', '**DelVals', '**DeleteValues', '**DeleteKeys', '**soft.', '**SecureKey', '**'];
+  const foreign: fc.Arbitrary<PolEntry> = fc.record({
+    key,
+    name: fc.oneof(
+      text,
+      fc.tuple(fc.constantFrom(...codes), text).map((parts) => parts.join('')),
+    ),
+    type: fc.oneof(fc.nat(12), fc.nat(0xffff_ffff)),
+    data: fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)),
+  });
+
+  test('fifty of any kind around the entries of a profile leave it as it is', async () => {
+    const whole = [
+      ...profile,
+      polList(`${LOCKED}\\containerEngine\\allowedImages`, 'patterns', ['a', 'b']),
+      polNumber(`${PRODUCT}\\Defaults`, 'version', 19),
+      polNumber(`${PRODUCT}\\Defaults\\kubernetes`, 'port', 6444),
+    ];
+    const expected = (await read(...whole)).map(({ part, settings }) => ({ part, settings }));
+    const around = fc.array(fc.tuple(foreign, fc.nat(whole.length)), { minLength: 50, maxLength: 50 });
+    await fc.assert(
+      fc.asyncProperty(around, async (others) => {
+        const entries = [...whole, undefined].flatMap((own, index) => [
+          ...others.filter(([, place]) => place === index).map(([entry]) => entry),
+          ...(own ? [own] : []),
+        ]);
+        const parts = await read(...entries);
+        expect(parts.map(({ part, settings }) => ({ part, settings }))).toEqual(expected);
+      }),
+      { numRuns: 200 },
+    );
+  });
+});
+
+describe('what Group Policy keeps for a policy', () => {
+  const imported = async (states: ReadonlyMap<string, PolicyState>) => {
+    const cwd = temporaryDirectory();
+    mkdirSync(join(cwd, 'Machine'));
+    writeFileSync(join(cwd, 'Machine', 'Registry.pol'), polFile(groupPolicyEntries(ADMX, states)));
+    const { exit, out, err } = await rdctl(['import-profile', '--strict', '-o', 'json', 'Machine/Registry.pol'], {
+      cwd,
+      env: {},
+    });
+    const { settings, locked = {} }: { settings: JsonObject; locked?: JsonObject } = exit === 0 ? JSON.parse(out) : {};
+    return { exit, err, settings, locked };
+  };
+  const cases = policies().flatMap((policy) =>
+    valuesOf(policy.field).map((value) => [policy.name, JSON.stringify(value), policy, value] as const),
+  );
+
+  test.each(cases)('%s with %s is imported as that setting, and nothing is lost', async (name, _, policy, value) => {
+    const settings: JsonObject = { version: 19 };
+    const locked: JsonObject = {};
+    setLeaf(settings, policy.field.path, value);
+    if (policy.part === 'locked') setLeaf(locked, policy.field.path, true);
+    for (const { path } of value === true ? policy.needs : []) {
+      setLeaf(settings, path, true);
+      if (policy.part === 'locked') setLeaf(locked, path, true);
+    }
+    const result = await imported(new Map([[name, stateFor(policy, value)]]));
+    expect(result).toEqual({ exit: 0, err: expect.stringContaining(' 0 lost\n'), settings, locked });
+  });
+
+  test.each(policies().filter(({ field }) => field.type !== 'boolean'))(
+    '$name disabled loses nothing',
+    async ({ name }) => {
+      const result = await imported(new Map<string, PolicyState>([[name, 'disabled']]));
+      expect(result).toEqual({
+        exit: 0,
+        err: expect.stringContaining(' 0 lost\n'),
+        settings: { version: 19 },
+        locked: {},
+      });
+    },
+  );
+
+  test('a table begins with the deletion of what the computer had in it', () => {
+    const [policy] = policies().filter(({ field }) => field.type === 'map<string,string>');
+    if (!policy) throw new Error('no policy is a table');
+    const key = `${policy.key}\\${policy.valueName}`;
+    const entries = groupPolicyEntries(ADMX, new Map([[policy.name, stateFor(policy, { 'org/name': '1.0' })]]));
+    expect(entries.filter((entry) => entry.key === key)).toEqual([
+      { key, name: '**delvals.', type: 1, data: Buffer.from(' \0', 'utf16le') },
+      polText(key, 'org/name', '1.0'),
+    ]);
+  });
+
+  test('all of a part together', async () => {
+    for (const part of PARTS) {
+      const own = cases.filter(([, , policy]) => policy.part === part);
+      const states = new Map(own.map(([name, , policy, value]) => [name, stateFor(policy, value)]));
+      const settings: JsonObject = { version: 19 };
+      for (const [, , { field }, value] of own) setLeaf(settings, field.path, value);
+      expect(await imported(states)).toMatchObject({ exit: 0, settings });
+    }
   });
 });
 
@@ -170,10 +380,24 @@ describe('a file that is not of the form', () => {
   test.each([
     ['another version', polFile([VERSION], 2), 'byte 4: the version is 2 and not 1'],
     ['no bracket', Buffer.concat([polFile([]), Buffer.from('x', 'utf16le')]), 'byte 8: "[" is missing'],
-    ['an empty key', polFile([polNumber('', 'x', 1)]), 'byte 8: the path has an empty name in it'],
+    [
+      'an empty name in the path',
+      polFile([polNumber(`${PRODUCT}\\\\Locked`, 'x', 1)]),
+      'byte 8: the path has an empty name in it',
+    ],
+    [
+      'an empty name above the key of the product',
+      polFile([polNumber(`\\software\\\\policies\\rancher desktop\\Locked`, 'x', 1)]),
+      'byte 8: the path has an empty name in it',
+    ],
+    [
+      'a long name of a key, in the older place',
+      polFile([polNumber(`SOFTWARE\\Rancher Desktop\\Profile\\${'x'.repeat(256)}`, 'x', 1)]),
+      'byte 8: a key has a name of more than 255 characters',
+    ],
     [
       'a long name',
-      polFile([polNumber('x', 'x'.repeat(20_000), 1)]),
+      polFile([polNumber(LOCKED, 'x'.repeat(20_000), 1)]),
       'byte 8: its name has more than 16383 characters',
     ],
     [
