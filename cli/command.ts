@@ -53,11 +53,14 @@ export interface Io {
   /** Text, or the bytes of a file that is no UTF-8. */
   out(data: string | Uint8Array): void;
   err(text: string): void;
-  readStdin(): Promise<Buffer>;
+  /** Standard input up to its end, or `limit` bytes and one more of it: that is enough to refuse it. */
+  readStdin(limit: number): Promise<Buffer>;
   /** A person is there to answer: stdin and stderr are terminals. */
   interactive: boolean;
   /** stderr is a terminal: progress may be drawn. */
   progress: boolean;
+  /** Columns of the terminal on stdout; `undefined` where it is none. */
+  columns?: number | undefined;
   /** Colour on stdout and stderr; false with `NO_COLOR`. */
   colour: boolean;
   env: Readonly<Record<string, string | undefined>>;

@@ -20,7 +20,7 @@ export async function loadFiles(files: readonly string[] | undefined, io: Io): P
     platform: supportedPlatform(io.platform),
     arch: arch(),
     osRelease: release(),
-    readStdin: () => io.readStdin(),
+    readStdin: (limit) => io.readStdin(limit),
   });
 }
 

@@ -23,7 +23,8 @@ export async function partsOfFiles(names: readonly string[], wanted: Part | unde
   const parts: FoundPart[] = [];
   const notices: string[] = [];
   for (const name of names) {
-    const source = await readSource(name, { cwd: io.cwd, readStdin: () => io.readStdin() }, IMPORT_LIMIT);
+    const source = await readSource(name, { cwd: io.cwd, readStdin: (limit) => io.readStdin(limit) }, IMPORT_LIMIT);
+    if (source.size === 0) throw new RdError('ERR_PROFILE_INVALID', `${source.label} is empty`);
     const importer = await importerFor(source);
     if (!importer) throw unknownFormat(source.label);
     const found = await importer.read(source.bytes, source.label);

@@ -3,9 +3,16 @@ import { resolve } from 'node:path';
 import { RdError } from '../src/errors.ts';
 import type { Io } from './command.ts';
 
+/** Bytes of standard input that are read; no request may have as many. */
+const LIMIT = 16 * 1024 * 1024;
+
 /** What `--input` names; `-` is standard input. Throws `ERR_IO` with the text of the compatible tool. */
 export async function readInput(file: string, io: Pick<Io, 'cwd' | 'readStdin'>): Promise<Buffer> {
-  if (file === '-') return io.readStdin();
+  if (file === '-') {
+    const bytes = await io.readStdin(LIMIT);
+    if (bytes.length <= LIMIT) return bytes;
+    throw new RdError('ERR_IO', 'standard input has more than 16 MiB, and no more is read');
+  }
   try {
     return await readFile(resolve(io.cwd, file));
   } catch (cause) {

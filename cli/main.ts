@@ -21,6 +21,8 @@ function writer(fd: 1 | 2): (data: string | Uint8Array) => void {
         if (code === 'EAGAIN') stream = fd === 1 ? process.stdout : process.stderr;
         // The reader has left: the work goes on, and nobody is there to be told.
         else if (code === 'EPIPE' || code === 'EOF' || code === 'EBADF') gone = true;
+        // A complaint that cannot be written cannot be complained about.
+        else if (fd === 2) gone = true;
         else throw error;
       }
     }
@@ -55,16 +57,25 @@ function abortOnSignal(): AbortController {
 const io: Io = {
   out: writer(1),
   err: writer(2),
-  async readStdin() {
+  async readStdin(limit) {
     const parts: Buffer[] = [];
-    for await (const part of process.stdin) parts.push(part);
-    return Buffer.concat(parts);
+    let length = 0;
+    for await (const part of process.stdin) {
+      parts.push(part);
+      length += part.length;
+      // It may have no end.
+      if (length > limit) break;
+    }
+    return Buffer.concat(parts, Math.min(length, limit + 1));
   },
   get interactive() {
     return isTerminal(0) && isTerminal(2);
   },
   get progress() {
     return isTerminal(2) && process.env.TERM !== 'dumb';
+  },
+  get columns() {
+    return isTerminal(1) ? process.stdout.columns : undefined;
   },
   get colour() {
     return !process.env.NO_COLOR && process.env.TERM !== 'dumb' && isTerminal(1) && isTerminal(2);

@@ -6,6 +6,7 @@ import type { Finding } from '../src/settings/finding.ts';
 import { leafAt } from '../src/settings/leaf-paths.ts';
 import { isLocked } from '../src/settings/locks.ts';
 import type { SettingPath } from '../src/settings/settings.gen.ts';
+import { tooLong } from '../src/settings/source-text.ts';
 import type { Part } from './deployment/part.ts';
 import type { LoadContext } from './document.ts';
 import { type FormatName, IMPORT_LIMIT, type ImportedPart, type Importer, type Loss } from './import/importer.ts';
@@ -67,10 +68,7 @@ export async function loadAnyFile(name: string, context: AnyFileContext): Promis
 
 /** The reader of a deployment format; `undefined` for YAML and JSON. */
 export async function importerFor({ bytes, size, label }: Source): Promise<Importer | undefined> {
-  if (size > IMPORT_LIMIT) {
-    const mebibytes = (size / (1024 * 1024)).toFixed(1);
-    throw new RdError('ERR_PROFILE_INVALID', `${label} has ${mebibytes} MiB; at most 16 MiB are read`);
-  }
+  if (size > IMPORT_LIMIT) throw new RdError('ERR_PROFILE_INVALID', `${label} ${tooLong(size, IMPORT_LIMIT)}`);
   refuseTemplates(bytes, label);
   for (const load of IMPORTERS) {
     const importer = await load();

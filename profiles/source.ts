@@ -2,12 +2,13 @@ import { open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { RdError } from '../src/errors.ts';
 import { type ParsedDocument, parseDocument } from '../src/settings/parse.ts';
-import { SIZE_LIMIT } from '../src/settings/source-text.ts';
+import { SIZE_LIMIT, tooLong } from '../src/settings/source-text.ts';
 
 /** What reading a source needs of its surroundings. */
 export interface SourceContext {
   cwd: string;
-  readStdin(): Promise<Uint8Array>;
+  /** `limit` bytes and one more at most. */
+  readStdin(limit: number): Promise<Uint8Array>;
 }
 
 export interface Source {
@@ -24,12 +25,12 @@ export interface Source {
 }
 
 /**
- * Reads one source, of a file `limit` bytes and one more at most. Throws `ERR_IO` with the system's reason when it cannot be
+ * Reads one source, `limit` bytes of it and one more at most. Throws `ERR_IO` with the system's reason when it cannot be
  * read.
  */
 export async function readSource(name: string, context: SourceContext, limit = SIZE_LIMIT): Promise<Source> {
   if (name === '-') {
-    const bytes = await context.readStdin();
+    const bytes = await context.readStdin(limit);
     return { name, label: '<stdin>', bytes, size: bytes.length };
   }
   const path = resolve(context.cwd, name);
@@ -39,7 +40,7 @@ export async function readSource(name: string, context: SourceContext, limit = S
 /** The document that stands for a file of which only the beginning was read, because it is too large. */
 export function oversized({ bytes, size, label }: Source): ParsedDocument | undefined {
   if (size <= SIZE_LIMIT) return undefined;
-  const message = `the document has ${(size / SIZE_LIMIT).toFixed(1)} MiB; at most 1 MiB is read`;
+  const message = `the document ${tooLong(size, SIZE_LIMIT)}`;
   const finding = { file: label, line: 1, column: 1, pointer: '', message };
   return { ...parseDocument(bytes, label), value: undefined, findings: [finding] };
 }

@@ -14,6 +14,8 @@ import { summaryText } from '../reset-summary.ts';
 
 /** Milliseconds between two looks at who started this process. */
 const PARENT_MS = 500;
+/** Bytes of settings on standard input. What is longer is cut off, and then no JSON. */
+const MOST_SETTINGS = 1024 * 1024;
 const POWERS = ['keep', 'started', 'stopped'] as const;
 
 export const serve = defineCommand({
@@ -124,7 +126,7 @@ function aborted(signal: AbortSignal): Promise<void> {
 }
 
 async function readSettings(io: Io): Promise<JsonObject> {
-  const text = (await io.readStdin()).toString('utf8');
+  const text = (await io.readStdin(MOST_SETTINGS)).toString('utf8');
   let value: unknown;
   try {
     value = JSON.parse(text);

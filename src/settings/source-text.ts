@@ -9,10 +9,7 @@ export type SourceText = { text: string } | { problem: string; text: string; off
 /** Decodes a document: at most 1 MiB of UTF-8 without control characters. */
 export function readSource(source: string | Uint8Array): SourceText {
   const size = typeof source === 'string' ? Buffer.byteLength(source) : source.byteLength;
-  if (size > SIZE_LIMIT) {
-    const mebibytes = (size / SIZE_LIMIT).toFixed(1);
-    return { problem: `the document has ${mebibytes} MiB; at most 1 MiB is read`, text: '', offset: 0 };
-  }
+  if (size > SIZE_LIMIT) return { problem: `the document ${tooLong(size, SIZE_LIMIT)}`, text: '', offset: 0 };
   const decoded = typeof source === 'string' ? { text: source } : decode(source);
   if ('problem' in decoded) return decoded;
   const text = decoded.text.startsWith('\ufeff') ? decoded.text.slice(1) : decoded.text;
@@ -21,6 +18,19 @@ export function readSource(source: string | Uint8Array): SourceText {
   const code = text.charCodeAt(offset).toString(16).padStart(4, '0').toUpperCase();
   return { problem: `the document contains the control character U+${code}`, text, offset };
 }
+
+/**
+ * `has 17.3 MiB; at most 16 MiB are read`. Of what has no size of its own, such as a pipe, one byte more than the limit is known.
+ * @param limit whole mebibytes, in bytes
+ */
+export function tooLong(size: number, limit: number): string {
+  const most = limit / MEBIBYTE;
+  const has = (size / MEBIBYTE).toFixed(1);
+  if (has === most.toFixed(1)) return `has more than ${most} MiB, and no more is read`;
+  return `has ${has} MiB; at most ${most} MiB ${most === 1 ? 'is' : 'are'} read`;
+}
+
+const MEBIBYTE = 1024 * 1024;
 
 /** Turns offsets into lines and columns, both from 1. The list of lines is made at the first question. */
 export function lineLookup(text: string): (offset: number) => { line: number; column: number } {
