@@ -19,15 +19,40 @@ export interface Failure {
  * print it as a document on stdout too, where nothing else has been printed by then.
  */
 export function reportFailure(failure: Failure, io: Io): number {
-  if (failure.json && failure.command?.classic === false)
-    io.out(`${JSON.stringify(documentOf(failure.error), null, 2)}\n`);
+  if (failure.json && failure.command?.classic === false && !outputProblem(failure.error)) {
+    try {
+      io.out(`${JSON.stringify(documentOf(failure.error), null, 2)}\n`);
+    } catch (error) {
+      // The text below says what went wrong first.
+      if (!outputProblem(error)) throw error;
+    }
+  }
   return reportText(failure, io);
 }
+
+/** Why the system did not take what was printed; `undefined` for everything else that fails. */
+function outputProblem(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !('code' in error) || !('syscall' in error)) return undefined;
+  // Files are written by the storage, which has its own errors; what has a path is none of ours.
+  return error.syscall === 'write' && !('path' in error) ? OUTPUT_PROBLEMS[String(error.code)] : undefined;
+}
+
+const OUTPUT_PROBLEMS: Readonly<Record<string, string>> = {
+  ENOSPC: 'no space left on the device',
+  EDQUOT: 'the disk quota is used up',
+  EFBIG: 'the file would be too large',
+  EIO: 'the device reports an error',
+};
 
 function reportText({ error, command, verbose }: Failure, io: Io): number {
   const aborted = io.signal.aborted;
   if (!(error instanceof RdError)) {
     if (aborted && (error === io.signal.reason || isAbort(error))) return cancelled(io);
+    const problem = outputProblem(error);
+    if (problem !== undefined) {
+      io.err(`Error: could not write the output: ${problem}\nWhat was written of it is not complete.\n`);
+      return 1;
+    }
     io.err(`Error: ${unexpected(error)}\n`);
     io.err(
       verbose ? `${trace(error)}\n` : 'This is a defect of rdctl. Run again with --verbose to see where it happened.\n',

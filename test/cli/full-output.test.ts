@@ -1,0 +1,61 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, openSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { run } from '../../cli/run.ts';
+import { builtTool } from '../helpers/built-tool.ts';
+import { fakeIo } from '../helpers/cli.ts';
+
+/** As `fs.writeSync` throws it for a stream. */
+function systemError(code: string): Error {
+  return Object.assign(new Error(`${code}: something, write`), { code, syscall: 'write', errno: -28 });
+}
+
+async function withFullOutput(argv: string[], code = 'ENOSPC') {
+  const io = fakeIo({ env: { RDCTL_HOME: '/nowhere' } });
+  const exit = await run(argv, {
+    ...io,
+    out() {
+      throw systemError(code);
+    },
+  });
+  return { exit, err: io.text.err };
+}
+
+describe('output that cannot be written', () => {
+  test.each([
+    [['help']],
+    [['create-profile', '--output=reg', '-b', '{}']],
+    [['validate', 'examples/locked-down.yaml', '-o', 'json']],
+    [['explain', 'kubernetes.port']],
+  ])('of %j is told as what it is', async (argv) => {
+    expect(await withFullOutput(argv)).toEqual({
+      exit: 1,
+      err: 'Error: could not write the output: no space left on the device\nWhat was written of it is not complete.\n',
+    });
+  });
+
+  test('leaves an error that came before as it is', async () => {
+    const { exit, err } = await withFullOutput(['validate', 'no-such-file.yaml', '-o', 'json']);
+    expect(exit).toBe(1);
+    expect(err).toMatch(/^Error: no-such-file.yaml could not be read: there is no such file\n/);
+  });
+
+  test('other failures of a write stay defects', async () => {
+    expect((await withFullOutput(['help'], 'EINVAL')).err).toContain('This is a defect of rdctl.');
+  });
+});
+
+const tool = builtTool();
+
+test.runIf(existsSync('/dev/full'))('the program ends in order when neither of its streams takes anything', () => {
+  const full = openSync('/dev/full', 'w');
+  const ended = (argv: string[], stdio: [number, number | 'pipe']) =>
+    spawnSync(process.execPath, [tool.entry(), ...argv], { stdio: ['ignore', ...stdio], encoding: 'utf8' });
+  const { status, stderr } = ended(['help'], [full, 'pipe']);
+  expect({ status, stderr }).toEqual({
+    status: 1,
+    stderr: 'Error: could not write the output: no space left on the device\nWhat was written of it is not complete.\n',
+  });
+  expect(ended(['help'], [full, full]).status).toBe(1);
+  expect(ended(['nonsense'], [full, full]).status).toBe(1);
+});
