@@ -3,9 +3,19 @@ import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 /** Random decisions, one after the other. */
 export type Dice = (sides: number) => number;
 
+/** A text with its comments, no two of which are the same. */
+export interface Written {
+  text: string;
+  comments: readonly string[];
+}
+
+/** Finds the comments that `writtenAs` writes, whatever became of the rest. */
+export const COMMENT = /# c\d+(?: a: b| "q| it's| \{| #)?/g;
+
 /** The settings as YAML in one of many ways of writing it, with comments in every place that has room for one. */
-export function writtenAs(value: JsonValue, dice: Dice, column: number, step: number, eol: string): string {
+export function writtenAs(value: JsonValue, dice: Dice, column: number, step: number, eol: string): Written {
   let count = 0;
+  const comments: string[] = [];
   /** The anchor of a value that was written before. */
   const aliases = new Map<string, string>();
   const pad = (at: number) => ' '.repeat(at);
@@ -13,7 +23,11 @@ export function writtenAs(value: JsonValue, dice: Dice, column: number, step: nu
     count += 1;
     return count;
   };
-  const remark = () => `# c${next()}${['', ' a: b', ' "q', " it's", ' {', ' #'][dice(6)]}`;
+  const remark = () => {
+    const comment = `# c${next()}${['', ' a: b', ' "q', " it's", ' {', ' #'][dice(6)]}`;
+    comments.push(comment);
+    return comment;
+  };
   const scalar = (text: JsonValue, flow: boolean): string => {
     if (typeof text !== 'string') return JSON.stringify(text);
     const plain = /^[a-z][a-z./-]*$/.test(text) && !/^(true|false|null)$/.test(text);
@@ -55,18 +69,18 @@ export function writtenAs(value: JsonValue, dice: Dice, column: number, step: nu
           ...(dice(8) === 0 ? [eol, `${pad(at)}${remark()}${eol}`] : []),
         ].join('');
         const behind = dice(3) === 0 ? ` ${remark()}` : '';
-        const below = dice(8) === 0 ? `${pad(at + 1)}${remark()}${eol}` : '';
+        const below = () => (dice(8) === 0 ? `${pad(at + 1)}${remark()}${eol}` : '');
         const head = `${above}${pad(at)}${dice(20) === 0 ? `? ${key(name)}${eol}${pad(at)}:` : `${key(name)}:`}`;
         const anchor = dice(4) === 0 ? ` &a${next()}` : '';
         if (isObject(each) && Object.keys(each).length > 0 && dice(5) > 0) {
-          return `${head}${anchor}${behind}${eol}${block(each, at + step)}${below}`;
+          return `${head}${anchor}${behind}${eol}${block(each, at + step)}${below()}`;
         }
         if (Array.isArray(each) && each.length > 0 && dice(2) === 0) {
           const items = each.map(
             (item) =>
               `${dice(4) === 0 ? `${pad(at)}${remark()}${eol}` : ''}${pad(at)}- ${scalar(item, false)}${dice(4) === 0 ? ` ${remark()}` : ''}${eol}`,
           );
-          return `${head}${anchor}${behind}${eol}${items.join('')}${below}`;
+          return `${head}${anchor}${behind}${eol}${items.join('')}${below()}`;
         }
         if (typeof each === 'string' && /^[a-z]+\n[a-z]+\n$/.test(each) && dice(2) === 0) {
           return `${head}${anchor} |${behind}${eol}${each
@@ -77,16 +91,18 @@ export function writtenAs(value: JsonValue, dice: Dice, column: number, step: nu
         }
         const written = JSON.stringify(each);
         const alias = aliases.get(written);
-        if (alias !== undefined && dice(2) === 0) return `${head} *${alias}${behind}${eol}${below}`;
+        if (alias !== undefined && dice(2) === 0) return `${head} *${alias}${behind}${eol}${below()}`;
         if (anchor !== '') aliases.set(written, anchor.slice(2));
         const between = dice(12) === 0 ? `${behind}${eol}${pad(at + step)}` : ' ';
-        return `${head}${anchor}${between}${flow(each, at)}${between === ' ' ? behind : ''}${eol}${below}`;
+        return `${head}${anchor}${between}${flow(each, at)}${between === ' ' ? behind : ''}${eol}${below()}`;
       })
       .join('');
-  if (!isObject(value)) return '';
-  return dice(6) === 0
-    ? `${flow(value, column)}${eol}`
-    : `${block(value, column)}${dice(3) === 0 ? `${pad(column)}${remark()}${eol}` : ''}`;
+  if (!isObject(value)) return { text: '', comments };
+  const text =
+    dice(6) === 0
+      ? `${flow(value, column)}${eol}`
+      : `${block(value, column)}${dice(3) === 0 ? `${pad(column)}${remark()}${eol}` : ''}`;
+  return { text, comments };
 }
 
 export function diceOf(numbers: readonly number[]): Dice {
