@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { policyPrograms } from '../../src/policies/programs.ts';
 import { rdctl as run } from '../helpers/cli.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
@@ -11,7 +12,10 @@ function scene(files: Record<string, string> = {}) {
   const home = temporaryDirectory();
   for (const [name, text] of Object.entries(files)) writeFileSync(join(home, name), text);
   const path = (name: string) => join(home, name);
-  const diff = (argv: readonly string[], stdin = '') => run(['diff', ...argv], { env: { RDCTL_HOME: home }, stdin });
+  // What an administrator of this computer wrote is left alone.
+  const policies = { places: [], programs: policyPrograms() };
+  const diff = (argv: readonly string[], stdin = '') =>
+    run(['diff', ...argv], { env: { RDCTL_HOME: home }, stdin, policies });
   return { path, diff };
 }
 

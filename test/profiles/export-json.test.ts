@@ -47,7 +47,7 @@ test('any profile comes back as it was', async () => {
       expect(Buffer.from(text).toString()).toBe(text);
       expect(text.startsWith(`{\n  "version": ${String(settings.version)}`)).toBe(true);
     }),
-    { numRuns: 300 },
+    { numRuns: 150 },
   );
 });
 

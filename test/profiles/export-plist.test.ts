@@ -161,7 +161,7 @@ test('any profile is lines as documented with the values that were given, or is 
       expect(everyText(settings).every(isXmlText)).toBe(true);
       expect(readPlist(text)).toEqual(settings);
     }),
-    { numRuns: 500 },
+    { numRuns: 150 },
   );
 });
 

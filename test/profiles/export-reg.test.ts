@@ -264,7 +264,7 @@ describe('any profile', () => {
         expect(text.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cs}]/u);
         expect(readReg(text).settings(settings)).toEqual(settings);
       }),
-      { numRuns: 500 },
+      { numRuns: 150 },
     );
   });
 
@@ -279,7 +279,7 @@ describe('any profile', () => {
         expect(lines.replaceAll('\r\n', '\n')).toBe(`\ufeff${text}`);
         expect(isAscii(text)).toBe(narrow.length === text.length);
       }),
-      { numRuns: 200 },
+      { numRuns: 150 },
     );
   });
 });

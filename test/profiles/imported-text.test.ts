@@ -47,7 +47,7 @@ test('YAML and JSON of an import mean what was imported, whatever is in the text
         }
       },
     ),
-    { numRuns: 120 },
+    { numRuns: 50 },
   );
 });
 

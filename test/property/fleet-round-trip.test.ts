@@ -57,7 +57,7 @@ describe.each(FORMS)('$name', (form) => {
             await expectBack(profile, form, text, options.part);
           }
         }),
-        { numRuns: 60 },
+        { numRuns: 25 },
       );
     },
   );
