@@ -6,14 +6,11 @@ import type { Part } from '../profiles/deployment/part.ts';
 import { IMPORT_LIMIT } from '../profiles/import/importer.ts';
 import { readSource } from '../profiles/source.ts';
 import { RdError } from '../src/errors.ts';
-import type { Platform } from '../src/settings/field.ts';
 import { RELEASES } from '../src/settings/releases.ts';
 import { usage } from './arguments.ts';
 import type { Io } from './command.ts';
 import { quote } from './literals.ts';
-
-/** As they are given to `--platform`, and as the JSON form names them. */
-const PLATFORM_WORDS: Readonly<Record<string, Platform>> = { macos: 'darwin', linux: 'linux', windows: 'win32' };
+import { platformOf, wordOf } from './platform-words.ts';
 
 /** One file and what became of it. */
 export type CheckedFile = { label: string } & (
@@ -42,12 +39,6 @@ function releaseName(text: string): string {
   if (known) return known.name;
   const names = RELEASES.map((release) => release.name);
   throw usage(`--release ${quote(text)}: known are ${names[0]} to ${names.at(-1)}`);
-}
-
-function platformOf(text: string): Platform {
-  const platform = Object.hasOwn(PLATFORM_WORDS, text) ? PLATFORM_WORDS[text] : undefined;
-  if (platform) return platform;
-  throw usage(`--platform ${quote(text)}: known are ${Object.keys(PLATFORM_WORDS).join(', ')}`);
 }
 
 /** Every file on its own. Throws `ERR_IO` for one that cannot be read; what is wrong in one is told with it. */
@@ -132,8 +123,4 @@ function fileReport(file: CheckedFile): object {
     })),
     notices: input.notices,
   };
-}
-
-function wordOf(platform: Platform): string {
-  return Object.entries(PLATFORM_WORDS).find(([, each]) => each === platform)?.[0] ?? platform;
 }

@@ -3,6 +3,7 @@ import type { Source } from '../profiles/source.ts';
 import { unifiedDiff } from '../profiles/text-diff.ts';
 import type { Upgraded } from '../profiles/upgrade.ts';
 import { RdError } from '../src/errors.ts';
+import { PLATFORM_NAMES, type Platform } from '../src/settings/field.ts';
 import { FIELDS } from '../src/settings/fields.gen.ts';
 
 /** Those who are not for people to edit are written anew from a document of ours. */
@@ -30,10 +31,22 @@ export function upgradeDiff(label: string, { from, to, shown }: Upgraded): strin
   return oneScreen(unifiedDiff(shown.before, shown.after, names));
 }
 
-/** What has ended, and what else somebody should know. */
-export function upgradeNotes({ changes, notices }: Upgraded): string[] {
-  const ended = changes.filter(({ to }) => to === undefined);
-  return [...ended.map(({ from, reason }) => `${from} was taken out: it ${reason}`), ...notices];
+/** What has ended, what became of comments, and what else somebody should know. */
+export function upgradeNotes({ changes, notices }: Pick<Upgraded, 'changes' | 'notices'>): string[] {
+  const taken = changes.flatMap(({ from, to, reason, comments }) => {
+    const what = comments === undefined ? '' : ` with its comment${comments.length === 1 ? '' : 's'}`;
+    if (to === undefined) return [`${from} was taken out${what}: it ${reason}`];
+    return comments === undefined ? [] : [`entries of ${from} were taken out with their comments: ${reason}`];
+  });
+  return [...taken, ...notices];
+}
+
+/** Settings that would have another value on another system than this one. */
+export function platformNotices({ platformDependent }: Upgraded, here: Platform): string[] {
+  if (platformDependent.length === 0) return [];
+  return [
+    `${platformDependent.join(', ')}: as on ${PLATFORM_NAMES[here]}, where this runs; for another system give --platform`,
+  ];
 }
 
 /** The `-o json` form: a promise. */
@@ -44,6 +57,7 @@ export function upgradeReport(file: string, { from, to, changes, notices }: Upgr
     before: covered(change.from, change.before),
     ...(change.to === undefined ? {} : { after: covered(change.to, change.after) }),
     reason: change.reason,
+    ...(change.comments === undefined ? {} : { comments: change.comments }),
   }));
   const report = { kind: 'ProfileUpgrade', formatVersion: 1, file, from, to, changes: shown, notices, written };
   return `${JSON.stringify(report, null, 2)}\n`;

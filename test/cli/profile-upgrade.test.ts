@@ -43,7 +43,7 @@ describe('profile upgrade', () => {
     const { exit, out, err } = await rdctl(['p.yaml']);
     expect({ exit, err }).toEqual({
       exit: 0,
-      err: 'note: kubernetes.hostResolver was taken out: it ended with settings version 14\n',
+      err: 'Note: kubernetes.hostResolver was taken out: it ended with settings version 14\nWrote p.yaml.\n',
     });
     expect(text()).toBe(NEW);
     expect(out).toMatch(
@@ -62,6 +62,7 @@ describe('profile upgrade', () => {
     const { rdctl, text } = scene();
     const dry = await rdctl(['--dry-run', 'p.yaml']);
     expect(dry).toMatchObject({ exit: 2, out: expect.stringContaining('+version: 19 # old') });
+    expect(dry.err).not.toContain('Wrote');
     expect(text()).toBe(OLD);
     expect((await rdctl(['p.yaml'])).out).toBe(dry.out);
     expect(await rdctl(['--dry-run', 'p.yaml'])).toMatchObject({ exit: 0, out: '' });
@@ -76,7 +77,10 @@ describe('profile upgrade', () => {
 
   test('--out-file leaves the file alone', async () => {
     const { rdctl, text, cwd } = scene();
-    expect(await rdctl(['p.yaml', '--out-file', 'n.yaml'])).toMatchObject({ exit: 0 });
+    expect(await rdctl(['p.yaml', '--out-file', 'n.yaml'])).toMatchObject({
+      exit: 0,
+      err: expect.stringMatching(/^Note: .*\nWrote n\.yaml\.\n$/),
+    });
     expect(text()).toBe(OLD);
     expect(readFileSync(join(cwd, 'n.yaml'), 'utf8')).toBe(NEW);
     expect(await rdctl(['-', '-o', 'json', '--out-file', 'm.yaml'], OLD)).toMatchObject({
@@ -115,6 +119,43 @@ describe('profile upgrade', () => {
     expect(await report()).toEqual({ ...document, from: 19, changes: [], written: false });
   });
 
+  test('comments of what has ended go with it, and a note and the report say so', async () => {
+    const { rdctl, text } = scene(
+      'version: 4\n# all of it\n\nkubernetes:\n  # old\n  hostResolver: true # x\n  port: 6443\n',
+    );
+    const { exit, out } = await rdctl(['p.yaml', '--dry-run', '-o', 'json']);
+    expect(exit).toBe(2);
+    expect(JSON.parse(out).changes[1]).toMatchObject({
+      from: 'kubernetes.hostResolver',
+      to: null,
+      comments: ['# old', '# x'],
+    });
+    expect((await rdctl(['p.yaml'])).err).toMatch(
+      /^Note: kubernetes\.hostResolver was taken out with its comments: it /,
+    );
+    expect(text()).toBe('version: 19\n# all of it\n\nkubernetes:\n  port: 6443\n');
+  });
+
+  test('--platform says what a value meant; without it a note does', async () => {
+    const old = 'version: 7\napplication: {pathManagementStrategy: notset}\n';
+    const { rdctl } = scene(old);
+    const here = await rdctl(['p.yaml', '--dry-run']);
+    expect(here.out).toContain('{pathManagementStrategy: rcfiles}');
+    expect(here.err).toBe(
+      'Note: application.pathManagementStrategy: as on Linux, where this runs; for another system give --platform\n',
+    );
+    const windows = await rdctl(['p.yaml', '--platform', 'windows', '--dry-run']);
+    expect(windows).toMatchObject({
+      exit: 2,
+      out: expect.stringContaining('{pathManagementStrategy: manual}'),
+      err: '',
+    });
+    const linux = await rdctl(['p.yaml', '--platform', 'linux', '--dry-run', '-o', 'json']);
+    expect(JSON.parse(linux.out)).toMatchObject({ notices: [] });
+    const report = await rdctl(['p.yaml', '--dry-run', '-o', 'json']);
+    expect(JSON.parse(report.out).notices).toEqual([expect.stringContaining('as on Linux')]);
+  });
+
   test('-o json does not mix with the document on standard output', async () => {
     const { exit, out } = await scene().rdctl(['-', '-o', 'json'], OLD);
     expect({ exit, error: JSON.parse(out) }).toMatchObject({ exit: 1, error: { code: 'ERR_USAGE' } });
@@ -144,8 +185,9 @@ describe('profile upgrade', () => {
   });
 
   test.each([
-    [[], 'accepts 1 arg'],
-    [['a', 'b'], 'accepts 1 arg'],
+    [[], 'no file was given'],
+    [['a', 'b'], 'one file is upgraded at a time, and 2 were given'],
+    [['p.yaml', '--platform', 'beos'], 'platform'],
     [['p.yaml', '--dry-run', '--out-file', 'x'], '--dry-run writes nothing'],
     [['none.yaml'], 'there is no such file'],
     [['p.yaml', '--out-file', 'no/x'], 'there is no directory'],

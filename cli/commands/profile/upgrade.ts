@@ -1,7 +1,7 @@
 import { arch, release } from 'node:os';
 import { resolve } from 'node:path';
 import { RdError } from '../../../src/errors.ts';
-import { exactArguments, usage } from '../../arguments.ts';
+import { usage } from '../../arguments.ts';
 import { defineCommand, type Invocation } from '../../command.ts';
 import { supportedPlatform } from '../../platform.ts';
 import { OUTPUT_FLAG } from '../../views/choose.ts';
@@ -10,6 +10,11 @@ const FLAGS = {
   'dry-run': { type: 'boolean', summary: 'Show what would change, and write nothing' },
   'out-file': { type: 'string', summary: 'Write to this file and leave the other alone', placeholder: 'FILE' },
   output: OUTPUT_FLAG,
+  platform: {
+    type: 'string',
+    summary: 'System that the file is for (default this one)',
+    values: ['macos', 'linux', 'windows'],
+  },
 } as const;
 
 export const profileUpgrade = defineCommand({
@@ -18,8 +23,10 @@ export const profileUpgrade = defineCommand({
   usage: 'FILE',
   description: `FILE is YAML or JSON: bare settings or a profile. Settings that moved take their
 comments along; what does not change keeps its place and its spelling. Settings that
-have ended are taken out, each with the reason. The new text is read again and compared
-before the file is replaced; what changed is printed as a unified diff.
+have ended are taken out with the comments right above and behind them, and a note says
+why. What a few old values meant depends on the system: --platform says which. The new
+text is read again and compared before the file is replaced; what changed is printed as
+a unified diff.
 With - the document is read from standard input, the new one goes to standard output and
 the diff to stderr.
 Exit codes: 0 done, or nothing to do; 2 --dry-run found something to do; 3 the document has
@@ -31,18 +38,27 @@ mistakes; 1 failed.
   classic: false,
   async run(invocation) {
     const { flags, args, io } = invocation;
-    exactArguments(args, 1);
-    const [name = ''] = args;
+    const name = fileOf(args);
     checkFlags(invocation, name);
-    const [{ upgradeDocument }, { refuseDeployment, upgradeDiff, upgradeNotes, upgradeReport }, { readSource }] =
-      await Promise.all([
-        import('../../../profiles/upgrade.ts'),
-        import('../../upgraded.ts'),
-        import('../../../profiles/source.ts'),
-      ]);
+    const [
+      { upgradeDocument },
+      { platformNotices, refuseDeployment, upgradeDiff, upgradeNotes, upgradeReport },
+      { readSource },
+      { plainText },
+      { platformOf },
+    ] = await Promise.all([
+      import('../../../profiles/upgrade.ts'),
+      import('../../upgraded.ts'),
+      import('../../../profiles/source.ts'),
+      import('../../views/value.ts'),
+      import('../../platform-words.ts'),
+    ]);
     const source = await readSource(name, { cwd: io.cwd, readStdin: () => io.readStdin() });
     await refuseDeployment(source);
-    const context = { platform: supportedPlatform(io.platform), arch: arch(), osRelease: release() };
+    const here = supportedPlatform(io.platform);
+    const platform = flags.platform === undefined ? here : platformOf(flags.platform);
+    // What else there is to know of a computer is known of this one alone.
+    const context = { platform, arch: arch(), ...(platform === here ? { osRelease: release() } : {}) };
     const upgraded = await upgradeDocument(source.bytes, source.label, context);
     const todo = upgraded.changes.length > 0;
     const dry = flags['dry-run'] ?? false;
@@ -55,18 +71,34 @@ mistakes; 1 failed.
       const { writeOutFile } = await import('../../out-file.ts');
       await writeOutFile(resolve(io.cwd, flags['out-file']), upgraded.after, { mode: 0o644, replace: true });
     }
-    for (const note of upgradeNotes(upgraded)) io.err(`note: ${note}\n`);
+    const notices = [...upgraded.notices, ...(flags.platform === undefined ? platformNotices(upgraded, here) : [])];
+    for (const note of upgradeNotes({ ...upgraded, notices })) io.err(`Note: ${plainText(note)}\n`);
     if (flags.output === 'json') {
-      io.out(upgradeReport(source.label, upgraded, written));
+      io.out(upgradeReport(source.label, { ...upgraded, notices }, written));
     } else {
       const piped = name === '-' && flags['out-file'] === undefined && !dry;
       if (piped) io.out(upgraded.after);
       if (todo) (piped ? io.err : io.out)(upgradeDiff(source.label, upgraded));
       else io.err(`${source.label} is of version ${upgraded.to}, the newest: nothing to do.\n`);
     }
+    const file = flags['out-file'] ?? name;
+    if (written && file !== '-') io.err(`Wrote ${plainText(file)}.\n`);
     return todo && dry ? 2 : 0;
   },
 });
+
+/** One at a time: each has an exit code, a diff and a report of its own. */
+function fileOf(args: readonly string[]): string {
+  const [name, ...more] = args;
+  if (name === undefined) throw usage('no file was given', 'Give one, or - for standard input.');
+  if (more.length > 0) {
+    throw usage(
+      `one file is upgraded at a time, and ${args.length} were given`,
+      'In a shell: for file in *.yaml; do rdctl profile upgrade "$file"; done',
+    );
+  }
+  return name;
+}
 
 function checkFlags({ flags }: Invocation<typeof FLAGS>, name: string): void {
   if (flags['dry-run'] && flags['out-file'] !== undefined) {
