@@ -206,13 +206,13 @@ describe('secrets', () => {
 
 describe('what is refused', () => {
   test.each<[string, unknown, number, RegExp]>([
-    ['an empty file', Buffer.from(''), 3, /is of no deployment format/],
+    ['an empty file', Buffer.from(''), 3, /^Error: locked\.json is empty\n$/],
     ['YAML', Buffer.from('version: 19\n'), 3, /is of no deployment format[\s\S]*rdctl validate/],
     ['a profile document', PROFILE, 3, /is of no deployment format/],
     ['a truncated list', Buffer.from('<plist><dict>'), 3, /<dict> is not closed/],
     ['a newer version', { version: 20 }, 3, /20 is newer than 19/],
     ['a version that is none', { version: 'x' }, 3, /version is not a settings version/],
-    ['16 MiB and one byte', Buffer.alloc(16 * 1024 * 1024 + 1, 0x20), 3, /at most 16 MiB are read/],
+    ['16 MiB and one byte', Buffer.alloc(16 * 1024 * 1024 + 1, 0x20), 3, /locked\.json has more than 16 MiB/],
   ])('%s', async (_, content, exit, message) => {
     file('locked.json', content);
     const outcome = await importProfile(['locked.json']);

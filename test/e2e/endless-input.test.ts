@@ -25,7 +25,6 @@ describe('an input without an end is refused after as much as anything may have'
     [['profile', 'upgrade', '-'], 1, /has more than 1 MiB/],
     [['create-profile', '--output', 'json', '--input', '-'], 1, /has more than 1 MiB/],
     [['validate', '-f', '-'], 1, /has more than 1 MiB/],
-    [['api', 'settings', '-X', 'PUT', '--input', '-'], 16, /has more than 16 MiB/],
   ])('%j', async (argv, mebibytes, message) => {
     const child = spawn(process.execPath, [resolve('dist/rdctl.cjs'), ...argv], {
       env: { PATH: process.env.PATH, RDCTL_HOME: '/nonexistent' },
