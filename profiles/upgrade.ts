@@ -9,6 +9,7 @@ import type { SettingPath } from '../src/settings/settings.gen.ts';
 import { aliasedAnchors, withoutAliases } from './upgrade/aliases.ts';
 import { type Change, NEWEST, platformDependent, upgradeOf } from './upgrade/changes.ts';
 import { type ReadDocument, readDocument } from './upgrade/document.ts';
+import { withoutPieces, withoutSecrets } from './upgrade/mask.ts';
 import { type Rewritten, rewritten } from './upgrade/rewrite.ts';
 import { commentsIn } from './upgrade/scalar-text.ts';
 
@@ -37,9 +38,6 @@ interface CommentedChange extends Change {
 const FREEZE = 'experimental.containerEngine.webAssembly.enabled';
 /** Anchors that are tried one by one. */
 const MOST_ANCHORS = 16;
-const MASK = '********';
-/** Characters from which on a secret is looked for in all of the text. */
-const LONG_SECRET = 6;
 
 /**
  * Rewrites the text of a YAML or JSON document, bare settings or a profile, to the newest settings version: what does not change
@@ -171,20 +169,14 @@ function secretsOf({ settings }: ReadDocument): string[] {
 /** The text without its secrets: the value in its place, and what repeats it elsewhere and is long enough to be told from words. */
 function covered(text: string, { parsed, settings, shape }: ReadDocument, secrets: readonly string[]): string {
   const lines = text.split('\n');
-  let result = text;
-  for (const { path, sensitive } of FIELDS) {
+  const pieces = FIELDS.flatMap(({ path, sensitive }) => {
     const value = sensitive ? leafAt(settings, path) : undefined;
     const pointer = `${shape.settingsPointer}${pointerOf(path)}`;
     const [place, source] = [parsed.position(pointer), parsed.sourceText(pointer)];
-    if (typeof value !== 'string' || value === '' || !place || source === undefined || source.startsWith('*')) continue;
+    if (typeof value !== 'string' || value === '' || !place || source === undefined || source.startsWith('*'))
+      return [];
     const offset = lines.slice(0, place.line - 1).reduce((sum, line) => sum + line.length + 1, place.column - 1);
-    result = `${result.slice(0, offset)}${MASK}${result.slice(offset + source.length)}`;
-  }
-  return withoutSecrets(result, secrets);
-}
-
-function withoutSecrets(text: string, secrets: readonly string[]): string {
-  return secrets
-    .filter((secret) => secret.length >= LONG_SECRET)
-    .reduce((result, secret) => result.replaceAll(secret, MASK), text);
+    return [{ offset, length: source.length }];
+  });
+  return withoutSecrets(withoutPieces(text, pieces), secrets);
 }

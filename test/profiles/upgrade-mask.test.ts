@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest';
+import { withoutPieces, withoutSecrets } from '../../profiles/upgrade/mask.ts';
+
+test('pieces of all lengths are masked, whatever their order', () => {
+  const text = 'a: x, b: a long secret, c: yz.';
+  const pieces = ['x', 'a long secret', 'yz'].map((secret) => ({
+    offset: text.indexOf(secret),
+    length: secret.length,
+  }));
+  for (const order of [pieces, pieces.toReversed(), [1, 0, 2].flatMap((index) => pieces[index] ?? [])]) {
+    expect(withoutPieces(text, order)).toBe('a: ********, b: ********, c: ********.');
+  }
+  expect(withoutPieces(text, [])).toBe(text);
+});
+
+test('a secret is masked wherever it is, unless it is as short as a word', () => {
+  expect(withoutSecrets('hunter2 and proxy: hunter2, word', ['hunter2', 'word'])).toBe(
+    '******** and proxy: ********, word',
+  );
+});
