@@ -45,7 +45,7 @@ export function qemuArguments(input: QemuArguments): string[] {
     '-accel',
     accelerator === 'kvm' ? 'kvm' : 'tcg,thread=multi,tb-size=512',
     '-cpu',
-    accelerator === 'kvm' ? 'host' : 'max',
+    cpuModel(accelerator),
     '-smp',
     `${cpus},maxcpus=${Math.max(cpus, cpuCeiling)}`,
     '-m',
@@ -90,6 +90,11 @@ function disk(node: string, drive: string, file: string): string[] {
     '-drive',
     `file=${comma(file)},if=none,id=${drive},node-name=${node},format=qcow2,discard=unmap,detect-zeroes=unmap`,
   ];
+}
+
+/** All that the accelerator can give to a guest. */
+export function cpuModel(accelerator: Accelerator): string {
+  return accelerator === 'kvm' ? 'host' : 'max';
 }
 
 /** A comma ends a value of an option, unless it is doubled. */

@@ -1,0 +1,162 @@
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { runsGuests } from '../../src/drivers/machines/qemu/accelerator.ts';
+import { diskFacts, ensureDisks, type HostRun } from '../../src/drivers/machines/qemu/disks.ts';
+import { RdError } from '../../src/errors.ts';
+import type { GuestImage } from '../../src/guest-images/image.ts';
+import { findProgram, programPath } from '../../src/process/program.ts';
+import { run as runProgram } from '../../src/process/run.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const MIB = 2 ** 20;
+const signal = new AbortController().signal;
+const run: HostRun = (argv, options) => runProgram(argv, options);
+const path = programPath(process.env.PATH);
+const hasImages = (await findProgram('qemu-img', path)) !== undefined;
+const hasQemu = (await findProgram('qemu-system-x86_64', path)) !== undefined;
+
+/** A place with an image whose disk has a text at its beginning, as far as this needs one. */
+async function scene(text = 'first') {
+  const root = temporaryDirectory();
+  const logged: string[] = [];
+  const places = { disk: join(root, 'disk.qcow2'), data: join(root, 'data.qcow2') };
+  const image = await imageIn(join(root, 'image'), text);
+  const parts = { places, run, signal, log: (_level: string, message: string) => void logged.push(message) };
+  return { root, places, parts, image, logged };
+}
+
+async function imageIn(directory: string, text: string): Promise<GuestImage> {
+  mkdirSync(directory);
+  const raw = join(directory, 'disk.raw');
+  const bytes = Buffer.alloc(MIB);
+  bytes.write(text);
+  writeFileSync(raw, bytes);
+  await run(['qemu-img', 'convert', '-f', 'raw', '-O', 'qcow2', raw, join(directory, 'disk.qcow2')]);
+  const file = (name: string) => ({ name, bytes: 1, sha256: '0'.repeat(64) });
+  return {
+    format: 1,
+    name: 'test',
+    architecture: 'x86_64',
+    created: '2020-01-01T00:00:00Z',
+    rootBytes: MIB,
+    digest: 'sha256:0',
+    directory,
+    files: { kernel: file('vmlinuz'), initrd: file('initrd'), disk: file('disk.qcow2') },
+  };
+}
+
+async function beginning(disk: string): Promise<string> {
+  const raw = `${disk}.raw`;
+  await run(['qemu-img', 'convert', '-f', 'qcow2', '-O', 'raw', disk, raw]);
+  return readFileSync(raw).subarray(0, 6).toString().replaceAll('\0', '');
+}
+
+async function writeInto(disk: string, text: string): Promise<void> {
+  await run(['qemu-io', '-f', 'qcow2', '-c', `write -P ${text.charCodeAt(0)} 0 65536`, disk]);
+}
+
+function damage(disk: string): void {
+  const bytes = readFileSync(disk);
+  bytes.fill(0xff, 0, 64);
+  writeFileSync(disk, bytes);
+}
+
+describe.skipIf(!hasImages)('the disks of a machine', () => {
+  test('are made once: the root over the image, the data empty and of its size', async () => {
+    const { places, parts, image, logged } = await scene();
+    await ensureDisks(parts, image, false, 64 * MIB);
+    expect(await diskFacts(parts, places.disk)).toEqual({ bytes: MIB, backing: join(image.directory, 'disk.qcow2') });
+    expect(await diskFacts(parts, places.data)).toEqual({ bytes: 64 * MIB });
+    await writeInto(places.disk, 'a');
+    await writeInto(places.data, 'b');
+    await ensureDisks(parts, image, true, 64 * MIB);
+    expect(await beginning(places.disk)).toBe('aaaaaa');
+    expect(await beginning(places.data)).toBe('bbbbbb');
+    expect(logged).toEqual([]);
+  });
+
+  test('grow and never shrink', async () => {
+    const { places, parts, image } = await scene();
+    for (const [wanted, size] of [
+      [16, 16],
+      [32, 32],
+      [8, 32],
+    ] as const) {
+      await ensureDisks(parts, image, true, wanted * MIB);
+      expect((await diskFacts(parts, places.data)).bytes).toBe(size * MIB);
+    }
+  });
+
+  test('keep the data with another image, on a new root disk', async () => {
+    const { root, places, parts, image, logged } = await scene();
+    await ensureDisks(parts, image, false, MIB);
+    await writeInto(places.disk, 'a');
+    await writeInto(places.data, 'b');
+    await ensureDisks(parts, await imageIn(join(root, 'other'), 'second'), false, MIB);
+    expect(await beginning(places.disk)).toBe('second');
+    expect(await beginning(places.data)).toBe('bbbbbb');
+    expect(logged).toEqual(['the root disk of the guest is made anew']);
+  });
+
+  test('follow an image that was moved with its home', async () => {
+    const { root, places, parts, image } = await scene();
+    await ensureDisks(parts, image, false, MIB);
+    rmSync(image.directory, { recursive: true });
+    const moved = await imageIn(join(root, 'moved'), 'first');
+    await ensureDisks(parts, moved, true, MIB);
+    expect((await diskFacts(parts, places.disk)).backing).toBe(join(moved.directory, 'disk.qcow2'));
+    expect(await beginning(places.disk)).toBe('first');
+  });
+
+  test('that are damaged: the root is made anew, the data is never touched', async () => {
+    const { places, parts, image, logged } = await scene();
+    await ensureDisks(parts, image, false, MIB);
+    damage(places.disk);
+    await ensureDisks(parts, image, true, MIB);
+    expect(await beginning(places.disk)).toBe('first');
+    expect(logged).toHaveLength(1);
+    damage(places.data);
+    const before = readFileSync(places.data);
+    await expect(ensureDisks(parts, image, true, MIB)).rejects.toMatchObject({
+      code: 'ERR_DRIVER_TERMINAL',
+      message: expect.stringContaining('is damaged'),
+      details: [expect.any(String)],
+      advice: expect.stringContaining('Nothing was changed'),
+    });
+    expect(readFileSync(places.data).equals(before)).toBe(true);
+  });
+});
+
+describe('the question whether guests run', () => {
+  test.skipIf(!hasQemu)('is answered by running an instruction', async () => {
+    expect(await runsGuests('tcg', temporaryDirectory(), run, signal)).toBe(true);
+  });
+
+  test.skipIf(!hasQemu)('is a no for an accelerator that QEMU does not have', async () => {
+    const noSuch: HostRun = (argv, options) =>
+      run(
+        argv.map((word) => (word === 'tcg' ? 'whpx' : word)),
+        options,
+      );
+    expect(await runsGuests('tcg', temporaryDirectory(), noSuch, signal)).toBe(false);
+  });
+
+  test('is a no where QEMU fails, hangs, or the guest ends in another way', async () => {
+    for (const exitCode of [0, 1, 134]) {
+      const answer = await runsGuests(
+        'kvm',
+        temporaryDirectory(),
+        async () => ({ exitCode, stdout: '', stderr: '' }),
+        signal,
+      );
+      expect(answer).toBe(false);
+    }
+    const hangs = () => Promise.reject(new RdError('ERR_DRIVER_FAILED', 'it did not end within 20 s'));
+    expect(await runsGuests('kvm', temporaryDirectory(), hangs, signal)).toBe(false);
+    const cancelled = () => Promise.reject(new RdError('ERR_CANCELLED', 'it was cancelled'));
+    await expect(runsGuests('kvm', temporaryDirectory(), cancelled, signal)).rejects.toMatchObject({
+      code: 'ERR_CANCELLED',
+    });
+  });
+});
