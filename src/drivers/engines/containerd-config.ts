@@ -29,9 +29,11 @@ export function containerdSockets({ socket }: ContainerdPlaces): string[] {
   return [socket, `${socket}.ttrpc`];
 }
 
+const CRI = 'io.containerd.grpc.v1.cri';
+
 /** Kubernetes' interface and the snapshotters that need a file system of their own are of no use here and only log errors. */
 const DISABLED = [
-  'io.containerd.grpc.v1.cri',
+  CRI,
   'io.containerd.snapshotter.v1.aufs',
   'io.containerd.snapshotter.v1.btrfs',
   'io.containerd.snapshotter.v1.zfs',
@@ -43,13 +45,25 @@ function quoted(text: string): string {
   return JSON.stringify(text);
 }
 
+/** What pods need of a containerd that a cluster runs on. Paths in the machine. */
+export interface PodNetwork {
+  /** Where the configuration of their network is. */
+  configuration: string;
+  /** Where the programs are that it names. */
+  plugins: string;
+}
+
+/** The image that holds the namespaces of a pod: the one that comes with the images of k3s. */
+const SANDBOX_IMAGE = 'docker.io/rancher/mirrored-pause:3.6';
+
 /** The text of `containerd.toml`. The debug socket is switched off: its default place is shared by the whole host. */
-export function containerdConfig(places: ContainerdPlaces): string {
+export function containerdConfig(places: ContainerdPlaces, pods?: PodNetwork): string {
+  const disabled = pods ? DISABLED.filter((plugin) => plugin !== CRI) : DISABLED;
   return [
     'version = 2',
     `root = ${quoted(places.root)}`,
     `state = ${quoted(places.state)}`,
-    `disabled_plugins = [${DISABLED.map(quoted).join(', ')}]`,
+    `disabled_plugins = [${disabled.map(quoted).join(', ')}]`,
     '[grpc]',
     `  address = ${quoted(places.socket)}`,
     '  uid = 0',
@@ -59,8 +73,19 @@ export function containerdConfig(places: ContainerdPlaces): string {
     '[debug]',
     '  address = ""',
     '  level = "info"',
+    ...(pods ? podLines(pods) : []),
     '',
   ].join('\n');
+}
+
+function podLines({ configuration, plugins }: PodNetwork): string[] {
+  return [
+    `[plugins.${quoted(CRI)}]`,
+    `  sandbox_image = ${quoted(SANDBOX_IMAGE)}`,
+    `  [plugins.${quoted(CRI)}.cni]`,
+    `    conf_dir = ${quoted(configuration)}`,
+    `    bin_dir = ${quoted(plugins)}`,
+  ];
 }
 
 /** What clients of that containerd have to give as `--hosts-dir` when the directory exists. */

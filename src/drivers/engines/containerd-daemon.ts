@@ -1,6 +1,6 @@
 import { RdError } from '../../errors.ts';
 import type { Program, Shell } from '../shell.ts';
-import type { ContainerdPlaces } from './containerd-config.ts';
+import type { ContainerdPlaces, PodNetwork } from './containerd-config.ts';
 import { containerdConfig, containerdSockets } from './containerd-config.ts';
 import { untilReady } from './ready.ts';
 
@@ -17,8 +17,13 @@ export interface ContainerdDaemon {
   ctr(args: readonly string[], signal: AbortSignal): Promise<string>;
 }
 
-/** `name` is the program's name on its machine; it appears in logs and messages. */
-export function containerdDaemon(shell: Shell, places: ContainerdPlaces, name: string): ContainerdDaemon {
+/** `name` is the program's name on its machine; it appears in logs and messages. `pods`: a cluster is to run on it. */
+export function containerdDaemon(
+  shell: Shell,
+  places: ContainerdPlaces,
+  name: string,
+  pods?: PodNetwork,
+): ContainerdDaemon {
   const program: Program = { name, argv: ['containerd', '--config', places.config] };
 
   async function ctr(args: readonly string[], signal: AbortSignal): Promise<string> {
@@ -46,7 +51,7 @@ export function containerdDaemon(shell: Shell, places: ContainerdPlaces, name: s
         for (const socket of containerdSockets(places)) await shell.remove(socket);
         await shell.makeDirectory(places.root);
         await shell.makeDirectory(places.state);
-        await shell.write(places.config, containerdConfig(places));
+        await shell.write(places.config, containerdConfig(places, pods));
         await shell.start(program);
       }
       // Before its socket exists, asking only costs a process each time.

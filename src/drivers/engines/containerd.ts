@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { EngineDriver, EngineSpec, EngineStatus } from '../driver.ts';
 import type { EngineArea, Shell } from '../shell.ts';
 import { adoptGuard } from './adoption.ts';
-import { containerdPlaces, hostsConfig, hostsDirectory, hostsFile } from './containerd-config.ts';
+import { containerdPlaces, hostsConfig, hostsDirectory, hostsFile, type PodNetwork } from './containerd-config.ts';
 import { containerdDaemon } from './containerd-daemon.ts';
 import { containerdImages } from './containerd-images.ts';
 import { containerdWorkload, endTasks } from './containerd-tasks.ts';
@@ -21,12 +21,14 @@ const GRACE_MS = 10_000;
  *
  * Its clients fetch images themselves. With a list of allowed images there is a directory that leads those who use it to a
  * gateway in this process; it ends with this process, and they get nothing until the next one has looked at the engine.
+ *
+ * `pods`: a cluster is to run on it. It then answers Kubernetes as well.
  */
-export function containerdEngine(shell: Shell): EngineDriver {
+export function containerdEngine(shell: Shell, pods?: PodNetwork): EngineDriver {
   const run = join(shell.places.run, 'containerd');
   const places = containerdPlaces(join(shell.places.data, 'containerd'), run);
   const record = engineRecord(shell, `${shell.places.run}/containerd.json`);
-  const daemon = containerdDaemon(shell, places, 'containerd');
+  const daemon = containerdDaemon(shell, places, 'containerd', pods);
   const guard = pullGuard(shell, { gateway: registryGateway });
   const area: EngineArea = { containerd: places.socket, state: places.state, directories: [run, places.root] };
 

@@ -1,3 +1,4 @@
+import { createReadStream } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:http';
 import { RdError } from '../../errors.ts';
@@ -8,6 +9,8 @@ export interface MobyCall {
   path: string;
   /** Sent as JSON. */
   body?: object;
+  /** A file of this host, sent as it is instead. */
+  file?: string;
   /** Milliseconds without any sign of life; a minute unless told. */
   silenceMs?: number;
 }
@@ -20,9 +23,10 @@ const MAX_BODY = 16 * 1024 * 1024;
  * @throws RdError `ERR_DRIVER_FAILED` when nothing answers; `ERR_CANCELLED` when the signal aborts.
  */
 export function callMoby(socketPath: string, call: MobyCall, signal: AbortSignal): Promise<IncomingMessage> {
-  const { method, path, body, silenceMs = SILENCE_MS } = call;
+  const { method, path, body, file, silenceMs = SILENCE_MS } = call;
   return new Promise((resolve, reject) => {
-    const headers = { host: 'localhost', 'content-type': 'application/json' };
+    const type = file === undefined ? 'application/json' : 'application/octet-stream';
+    const headers = { host: 'localhost', 'content-type': type };
     const outgoing = request({ socketPath, method, path, headers, signal, agent: false }, resolve);
     outgoing.setTimeout(silenceMs, () => outgoing.destroy(new Error(`silent for ${silenceMs / 1000} s`)));
     outgoing.on('error', (cause) => {
@@ -32,7 +36,11 @@ export function callMoby(socketPath: string, call: MobyCall, signal: AbortSignal
           new RdError('ERR_DRIVER_FAILED', `dockerd did not answer on ${socketPath}: ${cause.message}`, { cause }),
         );
     });
-    outgoing.end(body === undefined ? undefined : JSON.stringify(body));
+    if (file === undefined) return void outgoing.end(body === undefined ? undefined : JSON.stringify(body));
+    const source = createReadStream(file);
+    source.on('error', (cause) => outgoing.destroy(cause));
+    outgoing.on('close', () => source.destroy());
+    source.pipe(outgoing);
   });
 }
 

@@ -115,7 +115,8 @@ function labelsOf(image: JsonObject): Record<string, string> {
   );
 }
 
-function failureIn(line: string): string | undefined {
+/** The failure that a line of an answer tells of; it began with status 200. */
+export function failureIn(line: string): string | undefined {
   try {
     const value: unknown = JSON.parse(line);
     return isObject(value) && typeof value.error === 'string' ? value.error : undefined;

@@ -47,10 +47,29 @@ export async function install(
     }
   }
   if (!loaded) {
-    await engines[engine].loadImages(files.images, signal);
-    await shell.write(marker, `${release.text}\n`);
+    await load(shell, engines[engine], files.images, marker, release, signal);
   }
   return program;
+}
+
+/** A list of allowed images may forbid it: pods then fetch their images from registries, as far as the list lets them. */
+async function load(
+  shell: Shell,
+  engine: ClusterEngine,
+  archive: string,
+  marker: string,
+  release: K3sVersion,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await engine.loadImages(archive, signal);
+    await shell.write(marker, `${release.text}\n`);
+  } catch (error) {
+    if (!(error instanceof RdError) || error.code !== 'ERR_FORBIDDEN') throw error;
+    shell.log('warn', 'the images of the cluster are not loaded; its pods have to fetch them', {
+      reason: error.message,
+    });
+  }
 }
 
 /** Removes the programs of all releases but one. */

@@ -20,8 +20,6 @@ export interface K3sPlaces {
   kubeconfig: string;
   /** Leads to the network plugins that k3s unpacks, which are in other places in other releases. */
   plugins: string;
-  /** For a while, on their way into an engine. */
-  archive: string;
   /** Of what runs; gone with the machine's next start. */
   record: string;
   config: string;
@@ -40,7 +38,6 @@ export function k3sPlaces({ data, run }: ShellPlaces): K3sPlaces {
     systemNodePassword: '/etc/rancher/node/password',
     kubeconfig: posix.join(root, 'kubeconfig.yaml'),
     plugins: posix.join(root, 'cni-plugins'),
-    archive: posix.join(root, 'images.tar.gz'),
     record: posix.join(run, 'k3s.json'),
     config: posix.join(run, 'k3s.yaml'),
   };
