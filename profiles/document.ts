@@ -1,8 +1,10 @@
 import { RdError } from '../src/errors.ts';
 import type { JsonObject } from '../src/json.ts';
 import type { Finding } from '../src/settings/finding.ts';
+import { leaves, pointerTo } from '../src/settings/leaf-paths.ts';
 import { SCHEMA_VERSION } from '../src/settings/settings.gen.ts';
 import { layOver } from './combine.ts';
+import { idleLock, idleLocks } from './deployment/locked-part.ts';
 import { type Locate, locator } from './places.ts';
 import type { PortForward } from './port-forwards.ts';
 import { inTextOrder } from './report.ts';
@@ -25,6 +27,8 @@ export interface DesiredDocument {
   secrets: Record<string, SecretOrigin>;
   /** Which fields an exported policy locks; absent when no document says so. */
   locked?: JsonObject;
+  /** Locks without a value in any document: no deployment profile can be made of them. Looked for when it is called. */
+  idleLocks(): Finding[];
   portForwards: PortForward[];
   /** Forwards that are not listed are removed. */
   prunePortForwards: boolean;
@@ -72,23 +76,37 @@ export async function loadDesired(names: readonly string[], context: LoadContext
   return { desired: combine(parts), documents, findings, warnings };
 }
 
+/** At the last document that says so. */
+function idleIn(parts: readonly Part[], locked: JsonObject, settings: JsonObject): Finding[] {
+  const paths = leaves(settings).map(([path]) => path);
+  return idleLocks(locked, paths).map((path) => {
+    const pointer = `/locked${pointerTo(path.split('.'))}`;
+    const said = parts.findLast(({ parsed }) => parsed.position(pointer, 'key') !== undefined) ?? parts.at(-1);
+    if (!said) throw new Error('locks without a document');
+    return idleLock(path, said.parsed);
+  });
+}
+
 function combine(parts: readonly Part[]): DesiredDocument {
   const profiles = parts.filter((part) => part.shape.form === 'profile');
   const written = parts.flatMap((part) => part.shape.state ?? []).at(-1);
   const locked = parts.flatMap((part) => (part.shape.locked ? [part.shape.locked] : []));
+  const allLocked = locked.length === 0 ? undefined : locked.reduce((earlier, later) => layOver(earlier, later));
+  const settings = {
+    ...parts.map((part) => part.settings).reduce((earlier, later) => layOver(earlier, later), {}),
+    version: SCHEMA_VERSION,
+  };
   const prune = parts.flatMap((part) => (part.shape.prune ? [part.shape.prune] : [])).at(-1) ?? [];
   return {
     request: {
-      settings: {
-        ...parts.map((part) => part.settings).reduce((earlier, later) => layOver(earlier, later), {}),
-        version: SCHEMA_VERSION,
-      },
+      settings,
       // Bare settings say nothing about power; a profile that says nothing means started.
       state: written ?? (profiles.length > 0 ? 'started' : 'unmanaged'),
       prune: prune.filter((path) => path !== PORT_FORWARDS),
     },
     secrets: Object.fromEntries(parts.flatMap((part) => Object.entries(part.secrets))),
-    ...(locked.length === 0 ? {} : { locked: locked.reduce((earlier, later) => layOver(earlier, later)) }),
+    ...(allLocked ? { locked: allLocked } : {}),
+    idleLocks: () => (allLocked ? idleIn(parts, allLocked, settings) : []),
     portForwards: parts.flatMap((part) => (part.shape.portForwards ? [part.shape.portForwards] : [])).at(-1) ?? [],
     prunePortForwards: prune.includes(PORT_FORWARDS),
     metadata: Object.fromEntries(parts.flatMap((part) => Object.entries(part.shape.metadata))),

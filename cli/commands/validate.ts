@@ -1,4 +1,5 @@
 import { settingWarnings } from '../../src/client/setting-warnings.ts';
+import { formatFindings } from '../../src/settings/finding.ts';
 import { defineCommand } from '../command.ts';
 import { loadFiles } from '../desired.ts';
 import { OUTPUT_FLAG, viewFor } from '../views/choose.ts';
@@ -10,6 +11,7 @@ export const validate = defineCommand({
   description: `Finds all mistakes at once and prints each as \`file:line:column: message\`, which editors can jump to.
 Works with nothing running; whether the driver supports a setting is known to \`rdctl plan\` only.
 Several files are checked one by one and then together, later files over earlier ones.
+A lock without a value is a warning: no deployment profile can be made of it.
 Exit codes: 0 valid; 3 not valid; 1 a file could not be read.`,
   flags: {
     file: {
@@ -24,7 +26,10 @@ Exit codes: 0 valid; 3 not valid; 1 a file could not be read.`,
   async run({ flags, args, io }) {
     const loaded = await loadFiles([...(flags.file ?? []), ...args], io);
     const { desired, findings, documents } = loaded;
-    const warnings = [...loaded.warnings, ...(desired ? settingWarnings(desired.request.settings) : [])];
+    const warnings = [
+      ...loaded.warnings,
+      ...(desired ? [...settingWarnings(desired.request.settings), ...formatFindings(desired.idleLocks())] : []),
+    ];
     const view = viewFor(flags.output, io);
     view.warnings(warnings);
     view.validation({ documents, findings, warnings });

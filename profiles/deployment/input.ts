@@ -14,7 +14,7 @@ import { inTextOrder, reporter } from '../report.ts';
 import { readShape, type Shape } from '../shape.ts';
 import { oversized, type Source } from '../source.ts';
 import { entryPath } from './entry-path.ts';
-import { idleLocks } from './locked-part.ts';
+import { idleLock, idleLocks } from './locked-part.ts';
 import { targetContext } from './target.ts';
 import { membersAt } from './tree.ts';
 import { nullsIn, type WrittenSetting, without, withoutReferences, writtenSettings } from './written-settings.ts';
@@ -58,7 +58,10 @@ export async function readDeploymentInput(
   findings.push(...wrong);
   // Settings of old with mistakes in them are not migrated, and what they are called today is not known.
   const named = wrong.length === 0 || input.version === SCHEMA_VERSION;
-  if (locked && named) findings.push(...idleLocks(locked, input.settings).map((path) => idleLock(path, document)));
+  if (locked && named) {
+    const paths = input.settings.flatMap(({ today }) => today?.path ?? []);
+    findings.push(...idleLocks(locked, paths).map((path) => idleLock(path, document)));
+  }
   if (findings.length > 0) throw invalid(document, findings, consequence);
   if (form === 'settings') return input;
   const notes = [...input.notes, ...besideSettings(around)];
@@ -208,11 +211,6 @@ function placed({ line, message }: Finding, { bytes, size }: Source): string {
 /** No entry can be removed here. */
 function withoutRemoval(finding: Finding): Finding {
   return finding.expected === 'true, false or null' ? { ...finding, expected: 'true or false' } : finding;
-}
-
-function idleLock(path: string, document: ParsedDocument): Finding {
-  const message = `${path} is locked, and settings say nothing of it: this would lock nothing`;
-  return positioned(document, { pointer: `/locked${pointerTo(path.split('.'))}`, message }, 'key');
 }
 
 function invalid({ file }: ParsedDocument, findings: readonly Finding[], consequence: string): RdError {
