@@ -1,5 +1,5 @@
 import { ALL, type CheckSelection, checkProfile } from '../profiles/check/check.ts';
-import type { CheckCell, CheckFinding, Verdict } from '../profiles/check/finding.ts';
+import { type CheckCell, type CheckFinding, verdictOf } from '../profiles/check/finding.ts';
 import { type CheckInput, checkInput } from '../profiles/check/input.ts';
 import { spread } from '../profiles/check/summary.ts';
 import type { Part } from '../profiles/deployment/part.ts';
@@ -19,16 +19,21 @@ export type CheckedFile = { label: string } & (
   | { problem: RdError }
 );
 
+/** What `--release` and `--platform` leave of the table; without the latter the platforms of each file. */
+export interface WantedCells {
+  releases: CheckSelection['releases'];
+  platforms?: CheckSelection['platforms'];
+}
+
 /**
- * What `--release` and `--platform` leave of the table.
  * @throws RdError `ERR_USAGE` for a release that is not in the table.
  */
-export function selectionOf(releases: readonly string[], platforms: readonly string[]): CheckSelection {
+export function selectionOf(releases: readonly string[], platforms: readonly string[]): WantedCells {
   const wanted = new Set(releases.map(releaseName));
   const systems = new Set(platforms.map(platformOf));
   return {
     releases: releases.length === 0 ? ALL.releases : RELEASES.filter(({ name }) => wanted.has(name)),
-    platforms: platforms.length === 0 ? ALL.platforms : ALL.platforms.filter((platform) => systems.has(platform)),
+    ...(platforms.length === 0 ? {} : { platforms: ALL.platforms.filter((platform) => systems.has(platform)) }),
   };
 }
 
@@ -44,15 +49,19 @@ function releaseName(text: string): string {
 /** Every file on its own. Throws `ERR_IO` for one that cannot be read; what is wrong in one is told with it. */
 export async function checkFiles(
   names: readonly string[],
-  { part, selection, io }: { part: Part | undefined; selection: CheckSelection; io: Io },
+  { part, selection, io }: { part: Part | undefined; selection: WantedCells; io: Io },
 ): Promise<CheckedFile[]> {
   const checked: CheckedFile[] = [];
   for (const name of names) {
-    const source = await readSource(name, { cwd: io.cwd, readStdin: () => io.readStdin() }, IMPORT_LIMIT);
+    const source = await readSource(name, { cwd: io.cwd, readStdin: (limit) => io.readStdin(limit) }, IMPORT_LIMIT);
     const { label } = source;
     try {
       const input = await checkInput(source, part);
-      checked.push({ label, input, cells: withLosses(input, checkProfile(input.parts, selection)) });
+      checked.push({
+        label,
+        input,
+        cells: withLosses(input, checkProfile(input.parts, { platforms: input.platforms, ...selection })),
+      });
     } catch (error) {
       if (!(error instanceof RdError) || error.code !== 'ERR_PROFILE_INVALID') throw error;
       checked.push({ label, problem: error });
@@ -61,32 +70,36 @@ export async function checkFiles(
   return checked;
 }
 
-/** What the reader of a format left out was ignored or refused by every application alike. */
-function withLosses({ lost, parts }: CheckInput, cells: readonly CheckCell[]): readonly CheckCell[] {
-  if (lost.length === 0) return cells;
-  const part = parts[0]?.part ?? 'locked';
-  const findings = lost.map(
-    ({ place, reason, refused }): CheckFinding => ({
-      part,
+/**
+ * What the reader of a format left out was ignored or refused by every application alike, and a file with the name of another
+ * format by those that look for the name.
+ */
+function withLosses({ label, lost, wrongName }: CheckInput, cells: readonly CheckCell[]): readonly CheckCell[] {
+  const losses = lost.map(
+    ({ part, place, reason, refused }): CheckFinding => ({
+      ...(part ? { part } : {}),
       path: place,
       names: [place],
       effect: refused ? 'refused' : 'ignored',
       reason,
     }),
   );
-  const verdict: Verdict = findings.some(({ effect }) => effect === 'refused') ? 'rejected' : 'partly';
-  return cells.map((cell) => ({
-    ...cell,
-    findings: [...cell.findings, ...findings],
-    verdict: cell.verdict === 'rejected' ? cell.verdict : verdict,
-  }));
+  const misnamed: CheckFinding[] = wrongName
+    ? [{ path: label, names: [], effect: 'refused', reason: wrongName.reason }]
+    : [];
+  return cells.map((cell) => {
+    const more = cell.platform === wrongName?.platform ? [...misnamed, ...losses] : losses;
+    const findings = [...cell.findings, ...more];
+    return more.length === 0 ? cell : { ...cell, findings, verdict: verdictOf(findings) };
+  });
 }
 
-/** True when every cell of every file is accepted; with `strict`, when nothing is ignored either. */
+/** True when no cell of any file is refused; with `strict`, when nothing is ignored or changed either. */
 export function isAccepted(files: readonly CheckedFile[], strict: boolean): boolean {
   return files.every(
     (file) =>
-      'cells' in file && file.cells.every(({ verdict }) => verdict === 'accepted' || (verdict === 'partly' && !strict)),
+      'cells' in file &&
+      file.cells.every(({ verdict, findings }) => (strict ? findings.length === 0 : verdict !== 'rejected')),
   );
 }
 
@@ -113,7 +126,7 @@ function fileReport(file: CheckedFile): object {
       verdict,
     })),
     findings: spread(cells).map(({ finding, where }) => ({
-      part: finding.part,
+      part: finding.part ?? null,
       path: finding.path,
       place: input.place(finding.names),
       effect: finding.effect,

@@ -1,12 +1,13 @@
 import type { CheckCell, Effect, Verdict } from '../../profiles/check/finding.ts';
-import { rangesText, type SpreadFinding, sentence, spread, whereText } from '../../profiles/check/summary.ts';
+import { findingLists, rangesText, type SpreadFinding, sentence, whereText } from '../../profiles/check/summary.ts';
 import { PLATFORM_NAMES, PLATFORMS, type Platform } from '../../src/settings/field.ts';
 import type { Style } from './style.ts';
 import { plainText } from './value.ts';
 
 /** Findings that are shown of each kind; a hostile file holds thousands of unknown names. */
 const MOST_SHOWN = 50;
-const WIDTH = 78;
+/** A line of text is no longer, however wide the terminal is, and no shorter, however narrow. */
+const WIDTHS = { most: 80, least: 24 };
 
 const CELLS: Readonly<Record<Verdict, { text: string; paint: keyof Style }>> = {
   accepted: { text: '✓ accepted', paint: 'good' },
@@ -18,38 +19,47 @@ const HEADINGS: Readonly<Record<Effect, string>> = {
   ignored: '~ Ignored: the application starts without it',
   changed: '= Changed: the application starts with something else',
 };
-const EFFECTS: readonly Effect[] = ['refused', 'ignored', 'changed'];
+const LATER: Readonly<Record<Effect, string>> = {
+  ...HEADINGS,
+  ignored: '~ Would be ignored, once nothing is refused',
+  changed: '= Would be changed, once nothing is refused',
+};
 
-/** What a check found in one file, for people: a sentence, the table, and each finding once. No line needs more than 80 columns. */
+/** What a check found in one file, for people: a sentence, the table, and each finding once. No text needs more columns than the terminal has. */
 export function checkText(
   label: string,
   cells: readonly CheckCell[],
   place: (names: readonly string[]) => string | undefined,
   paint: Style,
+  columns: number = WIDTHS.most,
 ): string {
-  const findings = spread(cells);
-  const lists = EFFECTS.flatMap((effect) => {
-    const some = findings.filter(({ finding }) => finding.effect === effect);
-    return some.length === 0 ? [] : [listText(HEADINGS[effect], some, cells, place, paint)];
+  const width = Math.max(WIDTHS.least, Math.min(columns, WIDTHS.most)) - 2;
+  const lists = findingLists(cells).map(({ effect, later, findings }) => {
+    const heading = wrapped((later ? LATER : HEADINGS)[effect], '', width).join('\n');
+    return listText(heading, findings, { cells, place, paint, width });
   });
-  return `${[wrapped(plainText(`${label}: ${sentence(cells)}`), '').join('\n'), table(cells, paint), ...lists].join('\n\n')}\n`;
+  return `${[wrapped(plainText(`${label}: ${sentence(cells)}`), '', width).join('\n'), table(cells, paint), ...lists].join('\n\n')}\n`;
 }
 
 /** What both parts have in common is told once. */
 interface Told {
   path: string;
   parts: string[];
+  /** Findings that it stands for. */
+  count: number;
   places: string[];
   lines: string[];
 }
 
-function listText(
-  heading: string,
-  findings: readonly SpreadFinding[],
-  cells: readonly CheckCell[],
-  place: (names: readonly string[]) => string | undefined,
-  paint: Style,
-): string {
+interface Shown {
+  cells: readonly CheckCell[];
+  place: (names: readonly string[]) => string | undefined;
+  paint: Style;
+  /** Of a line of text. */
+  width: number;
+}
+
+function listText(heading: string, findings: readonly SpreadFinding[], { cells, place, paint, width }: Shown): string {
   const told = new Map<string, Told>();
   for (const each of findings) {
     const { part, path, names, reason, suggestion } = each.finding;
@@ -59,20 +69,34 @@ function listText(
     const at = place(names);
     const places = at === undefined ? [] : [plainText(at)];
     if (one) {
-      one.parts.push(part);
+      one.parts.push(...(part ? [part] : []));
+      one.count += 1;
       one.places.push(...places.filter((text) => !one.places.includes(text)));
       continue;
     }
     const meant = suggestion === undefined ? '' : `; did you mean ${suggestion}?`;
-    const lines = [...wrapped(plainText(`${reason}${meant}`)), ...wrapped(where).map((line) => paint.dim(line))];
-    told.set(`${path}\n${reason}\n${where}`, { path: plainText(path), parts: [part], places, lines });
+    const lines = [
+      ...wrapped(plainText(`${reason}${meant}`), INDENT, width),
+      ...wrapped(where, INDENT, width).map((line) => paint.dim(line)),
+    ];
+    told.set(`${path}\n${reason}\n${where}`, {
+      path: plainText(path),
+      parts: part ? [part] : [],
+      count: 1,
+      places,
+      lines,
+    });
   }
   const lines = [...told.values()].flatMap(({ path, parts, places, lines: below }) => [
-    `  ${paint.bold(path)} (${[parts.join(' and '), ...places].join(', ')})`,
+    titleOf(path, [...(parts.length > 0 ? [parts.join(' and ')] : []), ...places], paint),
     ...below,
   ]);
-  const more = findings.length - [...told.values()].reduce((sum, { parts }) => sum + parts.length, 0);
+  const more = findings.length - [...told.values()].reduce((sum, { count }) => sum + count, 0);
   return [paint.bold(heading), ...lines, ...(more > 0 ? [`  … and ${more} more (-o json has all)`] : [])].join('\n');
+}
+
+function titleOf(path: string, facts: readonly string[], paint: Style): string {
+  return `  ${paint.bold(path)}${facts.length === 0 ? '' : ` (${facts.join(', ')})`}`;
 }
 
 /** One row for neighbours of which every platform says the same. */
@@ -126,11 +150,13 @@ function same(text: string): string {
 }
 
 /** Lines that a narrow terminal holds; a word that is longer than a line stays whole. */
-function wrapped(text: string, indent = '      '): string[] {
+const INDENT = '      ';
+
+function wrapped(text: string, indent: string, width: number): string[] {
   const lines: string[] = [];
   let line = '';
   for (const word of text.split(' ')) {
-    if (line !== '' && line.length + word.length + 1 > WIDTH - indent.length) {
+    if (line !== '' && line.length + word.length + 1 > width - indent.length) {
       lines.push(line);
       line = '';
     }

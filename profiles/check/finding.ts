@@ -10,7 +10,8 @@ export type Effect = 'refused' | 'ignored' | 'changed';
 
 /** One thing that a release does not take as it is written. */
 export interface CheckFinding {
-  part: Part;
+  /** Absent for what stands in no part of the file. */
+  part?: Part;
   /** Dotted path as the profile has it; `version` for the profile as a whole. */
   path: string;
   /** The same as a list of names; of something that the release adds, where it would stand. */

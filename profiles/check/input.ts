@@ -1,13 +1,21 @@
 import { RdError } from '../../src/errors.ts';
 import { isObject, type JsonObject } from '../../src/json.ts';
+import { PLATFORM_NAMES, PLATFORMS, type Platform } from '../../src/settings/field.ts';
 import { formatFinding, formatFindings } from '../../src/settings/finding.ts';
 import { pointerTo } from '../../src/settings/leaf-paths.ts';
 import { type ParsedDocument, parseDocument } from '../../src/settings/parse.ts';
 import { importerFor } from '../any-file.ts';
 import { PARTS, type Part } from '../deployment/part.ts';
-import type { Importer, Loss } from '../import/importer.ts';
+import type { ImportedPart, Importer, Loss } from '../import/importer.ts';
+import { type Content, type WrongName, wrongName } from '../import/name-and-content.ts';
+import { partOfName } from '../import/part-name.ts';
 import { oversized, type Source } from '../source.ts';
 import type { CheckPart } from './check.ts';
+
+/** What the reader of a format left out, and the part that it was in. */
+export interface PlacedLoss extends Loss {
+  part?: Part;
+}
 
 /** One file, ready for a check. */
 export interface CheckInput {
@@ -15,7 +23,11 @@ export interface CheckInput {
   format: 'yaml' | Importer['name'];
   parts: readonly CheckPart[];
   /** What stands in the file and is in no part. */
-  lost: readonly Loss[];
+  lost: readonly PlacedLoss[];
+  /** Systems whose applications read such a file. */
+  platforms: readonly Platform[];
+  /** Why one of them could not. */
+  wrongName?: WrongName;
   /** Sentences about what was taken for granted or left out. */
   notices: readonly string[];
   /** `file:line:column` of a setting, or of the nearest thing around it; `undefined` in formats without lines. */
@@ -34,21 +46,21 @@ export async function checkInput(source: Source, part: Part | undefined): Promis
   const document = oversized(source) ?? parseDocument(source.bytes, source.label);
   const value = settingsOf(document);
   if ('apiVersion' in value || 'kind' in value || isObject(value.settings)) return profileInput(source, document);
-  const { partOfName } = await import('../import/part-name.ts');
   const known = partOfName(source.label) ?? part;
   return {
     label: source.label,
     format: 'yaml',
     parts: [{ part: known ?? 'locked', settings: await withoutSecretReferences(value) }],
     lost: [],
-    notices: known ? [] : [assumed(source.label)],
+    ...named(source.label, 'yaml', PLATFORMS, known ? [] : [assumed(source.label)]),
     place: placeIn(document, ''),
   };
 }
 
-async function deploymentInput(source: Source, { name, read }: Importer, part: Part | undefined): Promise<CheckInput> {
+async function deploymentInput(source: Source, importer: Importer, part: Part | undefined): Promise<CheckInput> {
   const { bytes, label } = source;
-  const parts = await read(bytes, label);
+  const { name } = importer;
+  const parts = await importer.read(bytes, label);
   const notices = parts.flatMap(({ notes = [] }) => notes);
   return {
     label,
@@ -59,11 +71,42 @@ async function deploymentInput(source: Source, { name, read }: Importer, part: P
         settings: await withoutSecretReferences(each.settings),
       })),
     ),
-    lost: parts.flatMap(({ lost }) => lost),
-    notices: parts.some((each) => (each.part ?? part) === undefined) ? [...notices, assumed(label)] : notices,
+    lost: await placedLosses(parts, importer),
+    ...named(
+      label,
+      name,
+      // Settings in JSON are for everybody, unless their name says that Linux reads them.
+      name === 'json' && partOfName(label) === undefined ? PLATFORMS : [importer.platform],
+      parts.some((each) => (each.part ?? part) === undefined) ? [...notices, assumed(label)] : notices,
+    ),
     // A file that is too long for a document is read all the same, without the places in it.
     place: name === 'json' && !oversized(source) ? placeIn(parseDocument(bytes, label), '') : () => undefined,
   };
+}
+
+/** The place of a loss in the registry says which part it is in. */
+async function placedLosses(parts: readonly ImportedPart[], { platform }: Importer): Promise<PlacedLoss[]> {
+  const { partOfPlace } = await import('../import/registry-strays.ts');
+  return parts.flatMap(({ part, lost }) =>
+    lost.map((loss): PlacedLoss => {
+      const its = platform === 'win32' ? partOfPlace(loss.place) : loss.outside ? undefined : part;
+      return its ? { ...loss, part: its } : loss;
+    }),
+  );
+}
+
+/** The systems of the format, and that of the name where it says another one. */
+function named(
+  label: string,
+  content: Content,
+  readers: readonly Platform[],
+  notices: readonly string[],
+): Pick<CheckInput, 'platforms' | 'wrongName' | 'notices'> {
+  const wrong = wrongName(label, content);
+  if (!wrong) return { platforms: readers, notices };
+  const told = `${label}: ${wrong.reason}, which ${PLATFORM_NAMES[wrong.platform]} would not read.`;
+  const platforms = PLATFORMS.filter((each) => readers.includes(each) || each === wrong.platform);
+  return { platforms, wrongName: wrong, notices: [...notices, told] };
 }
 
 /** Both parts, unless the document locks some settings and leaves nothing for the other part. */
@@ -84,7 +127,12 @@ async function profileInput(source: Source, document: ParsedDocument): Promise<C
     format: /^\s*\{/.test(Buffer.from(source.bytes.subarray(0, 256)).toString('utf8')) ? 'json' : 'yaml',
     parts: filled.length > 0 ? filled : parts,
     lost: [],
-    notices: input.warnings.map((warning) => `${source.label}: ${warning}`),
+    ...named(
+      source.label,
+      'profile',
+      PLATFORMS,
+      input.warnings.map((warning) => `${source.label}: ${warning}`),
+    ),
     place: placeIn(document, '/settings'),
   };
 }

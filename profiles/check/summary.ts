@@ -11,6 +11,36 @@ export interface SpreadFinding {
 
 const EFFECTS: readonly Effect[] = ['refused', 'ignored', 'changed'];
 
+/** Findings of one effect; `later` ones count once nothing else makes a release refuse the profile. */
+export interface FindingList {
+  effect: Effect;
+  later: boolean;
+  findings: SpreadFinding[];
+}
+
+/**
+ * The lists that a person reads: what is refused anywhere; what is ignored or changed where the application starts; and what
+ * would be where it does not, unless it is the version alone that a release refuses.
+ */
+export function findingLists(cells: readonly CheckCell[]): FindingList[] {
+  const starting = cells.filter(({ verdict }) => verdict !== 'rejected');
+  const told = new Set(starting.flatMap(({ findings }) => findings));
+  const stopped = cells
+    .filter(({ findings }) => findings.some(({ effect, path }) => effect === 'refused' && path !== 'version'))
+    .map((cell) => ({ ...cell, findings: cell.findings.filter((finding) => !told.has(finding)) }));
+  const sources = [
+    { later: false, findings: spread(cells).filter(({ finding }) => finding.effect === 'refused') },
+    { later: false, findings: spread(starting) },
+    { later: true, findings: spread(stopped).filter(({ finding }) => finding.effect !== 'refused') },
+  ];
+  return sources.flatMap(({ later, findings }) =>
+    EFFECTS.flatMap((effect) => {
+      const some = findings.filter(({ finding }) => finding.effect === effect);
+      return some.length === 0 ? [] : [{ effect, later, findings: some }];
+    }),
+  );
+}
+
 /** Each distinct finding once: the refused ones first, then in the order in which they were found. */
 export function spread(cells: readonly CheckCell[]): SpreadFinding[] {
   const found = new Map<CheckFinding, Map<Platform, string[]>>();
@@ -116,6 +146,8 @@ function becauseOf({ verdict, findings }: CheckCell): string {
   const paths = new Set(findings.filter((each) => each.effect === effect).map(({ part, path }) => `${part} ${path}`));
   if (verdict === 'partly')
     return `, where ${paths.size === 1 ? '1 setting is' : `${paths.size} settings are`} ignored`;
+  // The only one without names is the name of the file.
+  if (findings.some((each) => each.effect === effect && each.names.length === 0)) return ' because of its name';
   const version = [...paths].every((path) => path.endsWith(' version'));
   if (version) return ' because of its version';
   return ` because of ${paths.size} setting${paths.size === 1 ? '' : 's'}`;

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { profileCheck } from '../../cli/commands/profile/check.ts';
 import { commandHelp } from '../../cli/help.ts';
-import { rdctl, type Stage } from '../helpers/cli.ts';
+import { run } from '../../cli/run.ts';
+import { fakeIo, rdctl, type Stage } from '../helpers/cli.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const check = (args: readonly string[], stage: Stage = {}) => rdctl(['profile', 'check', ...args], stage);
@@ -47,6 +48,36 @@ describe('for people', () => {
     await expect(out).toMatchFileSnapshot('../golden/profile-check/team.txt');
   });
 
+  test.each([40, 10, 200])('%i columns', async (columns) => {
+    const { cwd, name } = fileWith('team.yaml', TEAM);
+    const io = { ...fakeIo({ cwd }), columns };
+    await run(['profile', 'check', name], io);
+    const long = io.text.out.split('\n').filter((line) => line.length > Math.max(40, Math.min(columns, 80)));
+    // A table and a path stay whole.
+    expect(long.filter((line) => !/^ {2}\S/.test(line))).toEqual([]);
+    expect(io.text.out.split('\n')[0]?.length).toBeGreaterThan(columns === 200 ? 60 : 15);
+  });
+
+  test('what is ignored is not told of releases that refuse the profile', async () => {
+    const settings = { version: 16, nothing: 1, experimental: { virtualMachine: { diskSize: '200GiB' } } };
+    const { cwd, name } = fileWith('defaults.json', settings);
+    const { out } = await check([name], { cwd });
+    expect(out.slice(out.indexOf('~ Ignored'))).toBe(`~ Ignored: the application starts without it
+  nothing (defaults, defaults.json:1:15)
+      no release has such a setting
+      1.20–1.24
+  experimental.virtualMachine.diskSize (defaults, defaults.json:1:61)
+      1.21 is the first release with it
+      1.20
+
+= Changed: the application starts with something else
+  containerEngine.mobyStorageDriver (defaults)
+      it becomes "auto" with a profile of version 16 or lower that does not
+      set it
+      1.22–1.24
+`);
+  });
+
   test('one that everybody accepts needs no list', async () => {
     const { cwd, name } = fileWith('locked.json', {
       version: 6,
@@ -71,7 +102,7 @@ describe('for people', () => {
     const { exit, out } = await check(['bad.yaml', 'locked.json', '--release=1.24'], { cwd });
     expect(exit).toBe(3);
     expect(out).toMatch(/^bad\.yaml: not checked: bad\.yaml:1:\d+: .*\n/);
-    expect(out).toContain('\nlocked.json: Accepted by 1.24 on macOS, Linux and Windows.\n');
+    expect(out).toContain('\nlocked.json: Accepted by 1.24 on Linux.\n');
   });
 
   test('names from a file cannot act on a terminal, and a thousand of them are not listed', async () => {
@@ -80,7 +111,7 @@ describe('for people', () => {
     const { exit, out } = await check([name, '--release=1.24'], { cwd });
     expect(exit).toBe(0);
     expect(out).not.toContain('\u001b');
-    expect(out).toContain('Accepted in part by 1.24 on macOS, Linux and Windows, where 1000\nsettings are ignored.');
+    expect(out).toContain('Accepted in part by 1.24 on Linux, where 1000 settings are\nignored.');
     expect(out).toContain('… and 950 more (-o json has all)');
     expect(out.split('\n').length).toBeLessThan(250);
   });
@@ -94,7 +125,7 @@ describe('the exit code', () => {
     [{ version: 19 }, [], 3],
     [PARTLY, ['--release=v1.24.0'], 0],
     [PARTLY, ['--release=1.24', '--strict'], 3],
-    [{ version: 16, containerEngine: {} }, ['--release=1.24', '--strict', '--part=defaults'], 0],
+    [{ version: 16, containerEngine: {} }, ['--release=1.24', '--strict'], 0],
     [{ version: 19, virtualMachine: { memoryInGB: 4 } }, ['--release=1.24', '--platform=macos', '--platform=linux'], 0],
     [{ version: 19, virtualMachine: { memoryInGB: 4 } }, ['--release=1.24', '--platform=windows'], 3],
   ])('%j with %j is %i', async (settings, flags, expected) => {
@@ -118,11 +149,90 @@ describe('the exit code', () => {
     expect(err).toContain(message);
   });
 
+  test('of a profile that a release changes is 3 with --strict', async () => {
+    const settings = { version: 16, images: { showAll: true } };
+    const lenient = await reportOf('defaults.json', settings, '--release=1.24');
+    expect(lenient.report.files[0].findings).toMatchObject([{ effect: 'changed' }]);
+    expect(lenient.exit).toBe(0);
+    expect(await reportOf('defaults.json', settings, '--release=1.24', '--strict')).toMatchObject({ exit: 3 });
+    expect(await reportOf('defaults.json', settings, '--release=1.21', '--strict')).toMatchObject({ exit: 0 });
+  });
+
   test('a file that is not there is told as such', async () => {
     const { exit, err } = await check(['missing.yaml'], { cwd: temporaryDirectory() });
     expect(exit).toBe(1);
     expect(err).toMatch(/^Error: missing\.yaml could not be read: there is no such file\n/);
   });
+});
+
+const KEY = 'SOFTWARE\\Policies\\Rancher Desktop';
+const registryFile = (...lines: string[]) => ['Windows Registry Editor Version 5.00', ...lines].join('\r\n');
+
+describe('the systems', () => {
+  const plist = '<plist><dict><key>version</key><integer>19</integer></dict></plist>';
+  const reg = registryFile(`[HKEY_LOCAL_MACHINE\\${KEY}\\Locked]`, '"version"=dword:13');
+
+  test.each<[string, string | object, string[]]>([
+    ['x.reg', reg, ['windows accepted']],
+    ['x.locked.plist', plist, ['macos accepted']],
+    ['locked.json', { version: 19 }, ['linux accepted']],
+    ['settings.json', { version: 19 }, ['macos accepted', 'linux accepted', 'windows accepted']],
+    ['settings.yaml', 'version: 19\n', ['macos accepted', 'linux accepted', 'windows accepted']],
+    // Nobody who looks for the name could read it.
+    ['x.locked.plist', { version: 19 }, ['macos rejected', 'linux accepted']],
+    ['locked.json', reg, ['linux rejected', 'windows accepted']],
+    ['locked.reg', plist, ['macos accepted', 'windows rejected']],
+    ['locked.json', 'version: 19\n', ['macos accepted', 'linux rejected', 'windows accepted']],
+  ])('of %s with %j', async (name, content, expected) => {
+    const { report, err, exit } = await reportOf(name, content, '--release=1.24');
+    const [file] = report.files;
+    expect(file.cells.map((cell: { platform: string; verdict: string }) => `${cell.platform} ${cell.verdict}`)).toEqual(
+      expected,
+    );
+    const misnamed = expected.some((each) => each.endsWith('rejected'));
+    expect(exit).toBe(misnamed ? 3 : 0);
+    expect(/its name says .* would not read/.test(err)).toBe(misnamed);
+    const one = await reportOf(name, content, '--release=1.24', '--platform=macos');
+    expect(one.report.files[0].cells).toHaveLength(1);
+  });
+
+  test('a wrong name is the reason that is told', async () => {
+    const { cwd, name } = fileWith('x.locked.plist', { version: 19 });
+    const { out } = await check([name, '--release=1.24'], { cwd });
+    expect(out).toContain('x.locked.plist: Accepted by 1.24 on Linux; refused on macOS because of its\nname.\n');
+    expect(out).toContain(
+      '  x.locked.plist\n      its name says a property list, and it is JSON\n      1.24 on macOS\n',
+    );
+  });
+});
+
+describe('what stands in no part', () => {
+  test('has no part, and what is in one has its own', async () => {
+    const text = registryFile(
+      `[HKEY_LOCAL_MACHINE\\${KEY}\\Locked]`,
+      '"version"=dword:13',
+      `[-HKEY_CURRENT_USER\\${KEY}\\Defaults]`,
+      `[HKEY_LOCAL_MACHINE\\${KEY}]`,
+      '"stray"=dword:1',
+      '[HKEY_LOCAL_MACHINE\\SOFTWARE\\Other]',
+      '"x"=dword:1',
+    );
+    const { report, err } = await reportOf('x.reg', text, '--release=1.24');
+    const parts = report.files[0].findings.map(({ path, part }: { path: string; part: string }) => [path, part]);
+    expect(parts).toEqual([
+      [`HKEY_CURRENT_USER\\${KEY}\\Defaults`, 'defaults'],
+      [`HKEY_LOCAL_MACHINE\\${KEY}: stray`, null],
+    ]);
+    expect(err).toBe('Note: x.reg: 1 value in keys of others is no part of a profile and was not looked at.\n');
+    const { cwd, name } = fileWith('x.reg', text);
+    expect((await check([name, '--release=1.24'], { cwd })).out).toContain(`${KEY}: stray\n`);
+  });
+});
+
+test('templates are told as such', async () => {
+  const { exit, report } = await reportOf('x.admx', '<?xml version="1.0"?>\n<policyDefinitions revision="1.0">');
+  expect(exit).toBe(3);
+  expect(report.files[0].problem.message).toContain('holds templates for Group Policy');
 });
 
 describe('what is checked', () => {
@@ -190,7 +300,7 @@ describe('what is checked', () => {
     const settings = { version: 19, kubernetes: { version: 'v1.30.2' } };
     const bare = await reportOf('team.json', settings);
     expect(bare.report.files[0].parts).toEqual([{ part: 'locked', version: 19 }]);
-    expect(bare.err).toContain('Notice: team.json does not say which of the two deployment profiles it is');
+    expect(bare.err).toContain('Note: team.json does not say which of the two deployment profiles it is');
     const flagged = await reportOf('team.json', settings, '--part=defaults');
     expect(flagged.report.files[0].parts).toEqual([{ part: 'defaults', version: 19 }]);
     expect(flagged.err).toBe('');

@@ -12,9 +12,10 @@ export const profileCheck = defineCommand({
 Windows: would it start with this deployment profile, what would it ignore, and why.
 FILE is a deployment file of any format (.plist, .mobileconfig, .reg, Registry.pol,
 locked.json), a profile, which is checked as the two parts that create-profile would
-write, or bare settings. - is standard input.
+write, or bare settings. - is standard input. A deployment file is checked on the
+system that reads its format, everything else on all three, unless --platform says.
 Exit codes: 0 accepted in every cell of the table; 3 refused in one, or --strict and
-something is ignored; 1 failed.
+something is ignored or changed; 1 failed.
 
   rdctl profile check locked.reg
   rdctl profile check team.yaml --release 1.20 --release 1.24 --platform windows`,
@@ -27,7 +28,7 @@ something is ignored; 1 failed.
     },
     platform: {
       type: 'strings',
-      summary: 'Only this system; repeatable',
+      summary: 'Only this system, also for a file of another one; repeatable',
       offers: ['macos', 'linux', 'windows'],
       placeholder: 'NAME',
     },
@@ -37,7 +38,7 @@ something is ignored; 1 failed.
       offers: RELEASES.map(({ name }) => name),
       placeholder: 'VERSION',
     },
-    strict: { type: 'boolean', summary: 'Exit with 3 when anything is ignored, too' },
+    strict: { type: 'boolean', summary: 'Exit with 3 when anything is ignored or changed, too' },
   },
   classic: false,
   async run({ flags, args, io }) {
@@ -59,14 +60,14 @@ something is ignored; 1 failed.
     const files = await checkFiles(args, { part, selection, io });
     const accepted = isAccepted(files, flags.strict ?? false);
     for (const file of files) {
-      for (const notice of 'input' in file ? file.input.notices : []) io.err(`${plainText(`Notice: ${notice}`)}\n`);
+      for (const notice of 'input' in file ? file.input.notices : []) io.err(`${plainText(`Note: ${notice}`)}\n`);
     }
     if (flags.output === 'json') {
       io.out(checkReport(files, accepted));
       return accepted ? 0 : 3;
     }
     const texts = files.map((file) => {
-      if ('cells' in file) return checkText(file.label, file.cells, file.input.place, style(io.colour));
+      if ('cells' in file) return checkText(file.label, file.cells, file.input.place, style(io.colour), io.columns);
       const { message, details } = file.problem;
       return `${plainText(`${file.label}: not checked: ${message}`)}\n${details.map((line) => `  ${plainText(line)}\n`).join('')}`;
     });
