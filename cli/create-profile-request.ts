@@ -7,6 +7,7 @@ import type { RdError } from '../src/errors.ts';
 import { usage } from './arguments.ts';
 import type { FlagTable, Invocation } from './command.ts';
 import { quote } from './literals.ts';
+import { outFilePath } from './out-file.ts';
 
 /** Made from the schema of the settings, and therefore no exporter. */
 const TEMPLATES = 'admx';
@@ -87,12 +88,14 @@ export function requestOf(invocation: CreateProfile): ProfileRequest {
   const registry = format === 'reg' ? registryFlags(invocation) : otherFlags(invocation, format);
   const file = flags['out-file'];
   const directory = flags['out-dir'];
-  if (file && directory) throw usage('--out-file and --out-dir cannot be given together');
+  if (file !== undefined && directory !== undefined) throw usage('--out-file and --out-dir cannot be given together');
+  if (directory === '') throw usage('--out-dir was given an empty name');
+  const path = outFilePath(file, io);
   return {
     what: 'profile',
     format,
     ...registry,
-    ...(file ? { destination: { file: resolve(io.cwd, file) } } : {}),
+    ...(path === undefined ? {} : { destination: { file: path } }),
     ...(directory ? { destination: { directory: resolve(io.cwd, directory) } } : {}),
   };
 }

@@ -1,13 +1,35 @@
 import type { Stats } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { RdError } from '../src/errors.ts';
+import { usage } from './arguments.ts';
+import type { Io } from './command.ts';
+import { quote } from './literals.ts';
 
 export interface OutFile {
+  /** Permission bits; a file that is replaced keeps those that it has, as far as they allow less. */
   mode: number;
   /** Permission bits are those whatever the umask of the caller says. */
   exact?: true;
   /** Replace a file that is there; else it is an error. */
   replace: boolean;
+}
+
+/**
+ * The absolute path that `--out-file`, or a flag like it, was given; `undefined` without it.
+ * @throws RdError `ERR_USAGE` for no name, and for one that can only be that of a directory: `team.yaml/` is not the file
+ *   `team.yaml`, though paths are resolved to that.
+ */
+export function outFilePath<T extends string | undefined>(
+  name: T,
+  { cwd, platform }: Pick<Io, 'cwd' | 'platform'>,
+  flag = 'out-file',
+): T | string {
+  if (name === undefined) return name;
+  if (name === '') throw usage(`--${flag} was given an empty name`);
+  if ((platform === 'win32' ? /(?:^|[\\/])\.{0,2}$/ : /(?:^|\/)\.{0,2}$/).test(name)) {
+    throw usage(`--${flag} ${quote(name)} names a directory, and a file is written`);
+  }
+  return resolve(cwd, name);
 }
 
 /**
@@ -43,8 +65,8 @@ export async function writeOutFiles(
     },
   };
   const replaced: boolean[] = [];
-  const plain: { path: string; data: string | Uint8Array }[] = [];
-  const inPlace: typeof plain = [];
+  const plain: { path: string; data: string | Uint8Array; mode: number }[] = [];
+  const inPlace: { path: string; data: string | Uint8Array }[] = [];
   for (const file of files) {
     const { path, data } = file;
     const found = await lstat(path).catch(() => undefined);
@@ -54,14 +76,14 @@ export async function writeOutFiles(
     const reached = found && (await reachedBy(path));
     replaced.push(reached?.isFile() ?? false);
     if (reached && !reached.isFile()) inPlace.push(file);
-    else plain.push({ path: found ? await realpath(path) : path, data });
+    else plain.push({ path: found ? await realpath(path) : path, data, mode: mode & (reached?.mode ?? 0o777) });
   }
   for (const { path, data } of inPlace) {
     await writeFile(path, data).catch(async (cause: unknown) => {
       throw await outFileError(path, cause);
     });
   }
-  await writeFilesAtomic(plain, { mode, operations }).catch(async (cause: unknown) => {
+  await writeFilesAtomic(plain, { operations }).catch(async (cause: unknown) => {
     // Of several files, the error names the one that failed.
     throw await outFileError(files.length === 1 ? files[0]?.path : undefined, cause);
   });

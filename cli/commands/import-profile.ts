@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import { PARTS } from '../../profiles/deployment/part.ts';
 import type { JoinedParts } from '../../profiles/import/join.ts';
 import { RdError } from '../../src/errors.ts';
@@ -18,7 +17,7 @@ const FLAGS = {
     values: PARTS,
   },
   report: { type: 'string', summary: 'Write everything that was kept, changed and lost as JSON', placeholder: 'FILE' },
-  strict: { type: 'boolean', summary: 'Write nothing and exit with 3 when anything is lost' },
+  strict: { type: 'boolean', summary: 'Write no profile and exit with 3 when anything is lost' },
 } as const;
 
 export const importProfile = defineCommand({
@@ -40,6 +39,9 @@ Exit codes: 0 done; 3 not a profile that can be read, or --strict and something 
   classic: false,
   async run(invocation) {
     const { flags, io } = invocation;
+    const { outFilePath } = await import('../out-file.ts');
+    const path = outFilePath(flags['out-file'], io);
+    const report = outFilePath(flags.report, io, 'report');
     const found = await partsFor(invocation);
     const [{ joinParts }, { importedProfile, profileDocument }, { jsonText }, { reportJson, reportText }] =
       await Promise.all([
@@ -51,19 +53,23 @@ Exit codes: 0 done; 3 not a profile that can be read, or --strict and something 
     const joined = joinParts(found.parts);
     await refuseUnread(joined);
     const profile = importedProfile(joined);
-    const path = flags['out-file'] === undefined ? undefined : resolve(io.cwd, flags['out-file']);
     const text = flags.output === 'json' ? `${jsonText(profileDocument(profile), 2)}\n` : await yaml(profile);
-    const warnings = [...found.notices, ...(await warningsFor(joined, text))];
+    const warnings = await warningsFor(joined, text);
+    for (const line of found.notices) io.err(`${plainText(`Note: ${line}`)}\n`);
     for (const line of warnings) io.err(`${plainText(`Warning: ${line}`)}\n`);
     io.err(reportText(profile));
-    if (flags.report) {
-      await write(resolve(io.cwd, flags.report), reportJson({ ...profile, parts: found.parts, warnings }), true);
+    if (report !== undefined) {
+      await write(
+        report,
+        reportJson({ ...profile, parts: found.parts, warnings: [...found.notices, ...warnings] }),
+        true,
+      );
     }
     const lost = profile.fidelity.filter(({ outcome }) => outcome === 'lost').length;
     if (flags.strict && lost > 0) {
       throw new RdError(
         'ERR_PROFILE_INVALID',
-        `${lost} ${lost === 1 ? 'thing is' : 'things are'} lost; nothing was written`,
+        `${lost} ${lost === 1 ? 'thing is' : 'things are'} lost; ${flags.report ? `no profile was written; the report is in ${flags.report}` : 'nothing was written'}`,
         {
           advice: 'Leave --strict out to write the rest.',
         },
@@ -71,7 +77,7 @@ Exit codes: 0 done; 3 not a profile that can be read, or --strict and something 
     }
     if (path === undefined) io.out(text);
     else await write(path, text, flags.force ?? false);
-    if (path !== undefined) io.err(`Wrote ${flags['out-file']}. Check it with: rdctl validate ${flags['out-file']}\n`);
+    if (path !== undefined) io.err(writtenText(String(flags['out-file']), profile.variables));
     return 0;
 
     async function yaml({ settings, locked }: typeof profile): Promise<string> {
@@ -86,6 +92,13 @@ Exit codes: 0 done; 3 not a profile that can be read, or --strict and something 
 });
 
 type ImportProfile = Invocation<typeof FLAGS>;
+
+/** `rdctl validate` reads secrets, and needs what they are read from. */
+function writtenText(name: string, variables: readonly string[]): string {
+  const check = `rdctl validate ${name}\n`;
+  if (variables.length === 0) return `Wrote ${name}. Check it with: ${check}`;
+  return `Wrote ${name}. It reads a secret from ${variables.join(' and ')}; with that set, check it with: ${check}`;
+}
 
 async function partsFor({ flags, args, io }: ImportProfile): Promise<FoundParts> {
   const part = PARTS.find((each) => each === flags.part);

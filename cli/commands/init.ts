@@ -1,11 +1,10 @@
 import { arch, release, totalmem } from 'node:os';
-import { resolve } from 'node:path';
 import { profileText } from '../../profiles/write.ts';
 import { defaultSettings, type Host } from '../../src/settings/defaults.ts';
 import { noArguments } from '../arguments.ts';
 import { defineCommand } from '../command.ts';
 import { liveSettings } from '../live-settings.ts';
-import { writeOutFile } from '../out-file.ts';
+import { outFilePath, writeOutFile } from '../out-file.ts';
 import { supportedPlatform } from '../platform.ts';
 import { schemaAddress } from '../schema-address.ts';
 
@@ -28,7 +27,7 @@ The first line tells editors where the schema is: they complete names and show m
     noArguments(args, 'init');
     const platform = supportedPlatform(io.platform);
     const host: Host = { platform, arch: arch(), osRelease: release(), memoryBytes: totalmem() };
-    const path = flags['out-file'] ? resolve(io.cwd, flags['out-file']) : undefined;
+    const path = outFilePath(flags['out-file'], io);
     const found = await liveSettings(invocation, host);
     const text = profileText({
       ...found,

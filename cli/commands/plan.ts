@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import type { DesiredDocument } from '../../profiles/document.ts';
 import { RdError } from '../../src/errors.ts';
 import type { Plan } from '../../src/plan/change.ts';
@@ -31,12 +30,14 @@ change cannot be made: it is locked, or the driver does not support it; 1 a file
   async run(invocation) {
     const { flags, args, io } = invocation;
     checkDriver(flags.driver, io.env);
+    const path =
+      flags['out-file'] === undefined ? undefined : (await import('../out-file.ts')).outFilePath(flags['out-file'], io);
     const view = viewFor(flags.output, io);
     const desired = await desiredOf([...(flags.file ?? []), ...args], io, view);
     const service = await runningService(invocation);
     if (service) showNotices(service.status, io);
     const made = await planFor(desired, service, io, flags.driver);
-    if (flags['out-file']) await save(resolve(io.cwd, flags['out-file']), made, desired, service);
+    if (path !== undefined) await save(path, made, desired, service);
     view.plan(made, desired.locate);
     if (made.summary.blocked > 0) return 3;
     return flags['detailed-exitcode'] && made.changes.length > 0 ? 2 : 0;

@@ -65,9 +65,8 @@ export async function writeFileAtomic(
   try {
     await operations.mkdir(dirname(path));
     const before = previous === undefined ? undefined : await readIfThere(path);
-    const contents: [string, string | Uint8Array][] =
-      previous === undefined || before === undefined ? [] : [[previous, before]];
-    await replaceAll([...contents, [path, data]], mode, operations);
+    const contents = previous === undefined || before === undefined ? [] : [{ path: previous, data: before, mode }];
+    await replaceAll([...contents, { path, data, mode }], operations);
   } catch (cause) {
     throw ioError('write', path, cause);
   }
@@ -75,11 +74,11 @@ export async function writeFileAtomic(
 
 /**
  * The same for files that belong together, in directories that are there: all are written before the first one is replaced. What
- * is killed in between leaves the first of them new and the others old.
+ * is killed in between leaves the first of them new and the others old. A file may have permission bits of its own.
  * @throws RdError `ERR_IO` naming the file that could not be written; unless a rename failed, all old contents are still in place.
  */
 export async function writeFilesAtomic(
-  files: readonly { path: string; data: string | Uint8Array }[],
+  files: readonly { path: string; data: string | Uint8Array; mode?: number }[],
   { operations = fileOperations, mode = 0o600 }: Omit<AtomicWriteOptions, 'previous'> = {},
 ): Promise<void> {
   let at = '';
@@ -96,8 +95,7 @@ export async function writeFilesAtomic(
   };
   try {
     await replaceAll(
-      files.map(({ path, data }) => [path, data]),
-      mode,
+      files.map((file) => ({ mode, ...file })),
       naming,
     );
   } catch (cause) {
@@ -107,13 +105,12 @@ export async function writeFilesAtomic(
 
 /** Everything that needs space comes first: a full disk leaves all the files as they were. */
 async function replaceAll(
-  contents: readonly [path: string, data: string | Uint8Array][],
-  mode: number,
+  contents: readonly { path: string; data: string | Uint8Array; mode: number }[],
   operations: FileOperations,
 ): Promise<void> {
   const written: { temporary: string; path: string }[] = [];
   try {
-    for (const [path, data] of contents) {
+    for (const { path, data, mode } of contents) {
       const temporary = `${temporaryPrefix(path)}${randomBytes(6).toString('hex')}.tmp`;
       written.push({ temporary, path });
       await operations.writeNew(temporary, data, mode);

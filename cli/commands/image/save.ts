@@ -1,7 +1,7 @@
-import { resolve } from 'node:path';
 import { usage } from '../../arguments.ts';
 import { defineCommand } from '../../command.ts';
 import { ownImages } from '../../image-store.ts';
+import { outFilePath } from '../../out-file.ts';
 
 export const imageSave = defineCommand({
   name: 'image save',
@@ -15,12 +15,13 @@ file.`,
     const [wanted, ...more] = args;
     if (wanted === undefined || more.length > 0) throw usage('image save takes one image');
     const name = flags['out-file'];
-    if (!name) throw usage('image save needs --out-file FILE');
+    if (name === undefined) throw usage('image save needs --out-file FILE');
+    const path = outFilePath(name, io);
     const store = ownImages(io);
     const image = await store.find(wanted);
     await store.verify(image, io.signal);
     const { saveArchive } = await import('../../../src/guest-images/archive.ts');
-    const sha256 = await saveArchive(image, resolve(io.cwd, name), io.signal);
+    const sha256 = await saveArchive(image, path, io.signal);
     io.out(`sha256:${sha256}\n`);
     return 0;
   },
