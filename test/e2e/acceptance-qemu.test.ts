@@ -1,0 +1,83 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { readProcesses } from '../../src/process/proc.ts';
+import { busyboxRoot } from '../helpers/busybox.ts';
+import { callEngine, engineJson, runContainer } from '../helpers/engine-client.ts';
+import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
+import { toolHome } from '../helpers/tool-home.ts';
+
+// Two boots, without the help of a processor and beside other work.
+const LIMIT_MS = 900_000;
+const POLL = { timeout: 300_000, interval: 1_000 };
+const IMAGE = 'test/base:1';
+const READ = { image: IMAGE, command: ['/bin/busybox', 'cat', '/data/kept'], binds: ['kept:/data'] };
+const WRITE = { ...READ, command: ['/bin/busybox', 'sh', '-c', 'echo here > /data/kept'] };
+
+const reason = await whyNoRealGuest();
+
+/** From a profile to an engine in a guest, with the built tool and what a new user has: a home and an image. */
+describe.skipIf(reason !== undefined)('the qemu driver through the tool', () => {
+  test(
+    'a profile becomes an engine in a guest, which outlives the service, changes, and comes back after a crash',
+    async () => {
+      const { home, rdctl, status, servicePid } = toolHome();
+      linkImages(home);
+      const directory = join(home, 'state', 'drivers', 'qemu');
+      const traces = async () => (await readProcesses()).filter(({ argv }) => argv.join(' ').includes(directory));
+      const apply = async (example: string) =>
+        expect(await rdctl('apply', '-f', `examples/${example}.yaml`, '--driver', 'qemu')).toMatchObject({ exit: 0 });
+
+      await apply('moby');
+      const first = await status();
+      expect(first).toMatchObject({ converged: true, driver: { name: 'qemu' }, engine: { name: 'moby' } });
+      const endpoint = first.engine.endpoint ?? '';
+      const { KernelVersion } = await engineJson(endpoint, 'GET', '/version');
+
+      // Into the guest, with words, streams and exit status as they are.
+      expect(await rdctl('shell', 'uname', '-r')).toEqual({ exit: 0, out: `${String(KernelVersion)}\n`, err: '' });
+      expect(KernelVersion).not.toBe(readFileSync('/proc/sys/kernel/osrelease', 'utf8').trim());
+      const words = await rdctl('shell', 'printf', '[%s]', 'a  b', "'$HOME'", '', '*');
+      expect(words).toEqual({ exit: 0, out: "[a  b]['$HOME'][][*]", err: '' });
+      expect(await rdctl('shell', 'sh', '-c', 'echo wrong >&2; exit 7')).toEqual({ exit: 7, out: '', err: 'wrong\n' });
+      const inside = await rdctl('shell', 'docker', 'version', '--format', '{{.Server.KernelVersion}}');
+      expect(inside).toMatchObject({ exit: 0, out: `${String(KernelVersion)}\n` });
+      expect(await rdctl('info', '--field', 'ip-address')).toMatchObject({ exit: 0, out: '127.0.0.1\n' });
+
+      await engineJson(endpoint, 'POST', `/images/create?fromSrc=-&repo=test/base&tag=1`, busyboxRoot());
+      await engineJson(endpoint, 'POST', '/volumes/create', { Name: 'kept' });
+      expect(await runContainer(endpoint, WRITE)).toEqual({ status: 0, output: '' });
+
+      // The service goes; the guest stays.
+      process.kill(servicePid(), 'SIGKILL');
+      await apply('moby');
+      expect(await status()).toMatchObject({ converged: true, counters: { steps: 0, settingsPuts: 0 } });
+
+      // So does the connection to the guest, and the engine never notices.
+      const master: { pid: number } = JSON.parse(readFileSync(join(directory, 'ssh.pid.json'), 'utf8'));
+      process.kill(master.pid, 'SIGKILL');
+      await expect.poll(async () => (await callEngine(endpoint, 'GET', '/_ping')).status, POLL).toBe(200);
+      expect((await status()).counters.steps).toBe(0);
+
+      await apply('containerd');
+      const other = await status();
+      expect(other).toMatchObject({ converged: true, engine: { name: 'containerd' } });
+      expect(await rdctl('shell', 'ctr', 'version')).toMatchObject({ exit: 0 });
+      await apply('moby');
+      expect(await runContainer(endpoint, READ)).toEqual({ status: 0, output: 'here\n' });
+
+      // QEMU dies: the guest is started again, and what was kept is there.
+      const qemu: { pid: number } = JSON.parse(readFileSync(join(directory, 'qemu.pid.json'), 'utf8'));
+      process.kill(qemu.pid, 'SIGKILL');
+      await expect.poll(async () => (await status()).counters.steps, POLL).toBeGreaterThan(4);
+      await expect.poll(async () => (await status()).converged, POLL).toBe(true);
+      expect(await runContainer(endpoint, READ)).toEqual({ status: 0, output: 'here\n' });
+
+      expect(await rdctl('shutdown')).toMatchObject({ exit: 0 });
+      expect(await traces()).toEqual([]);
+      expect(existsSync(join(directory, 'run'))).toBe(false);
+      expect((await rdctl('shell', 'true')).exit).toBe(1);
+    },
+    LIMIT_MS,
+  );
+});
