@@ -40,6 +40,8 @@ mistakes; 1 failed.
     const { flags, args, io } = invocation;
     const name = fileOf(args);
     checkFlags(invocation, name);
+    const { outFilePath, writeOutFile } = await import('../../out-file.ts');
+    const path = outFilePath(flags['out-file'], io);
     const [
       { upgradeDocument },
       { platformNotices, refuseDeployment, upgradeDiff, upgradeNotes, upgradeReport },
@@ -53,7 +55,7 @@ mistakes; 1 failed.
       import('../../views/value.ts'),
       import('../../platform-words.ts'),
     ]);
-    const source = await readSource(name, { cwd: io.cwd, readStdin: () => io.readStdin() });
+    const source = await readSource(name, { cwd: io.cwd, readStdin: (limit) => io.readStdin(limit) });
     await refuseDeployment(source);
     const here = supportedPlatform(io.platform);
     const platform = flags.platform === undefined ? here : platformOf(flags.platform);
@@ -67,9 +69,10 @@ mistakes; 1 failed.
       const { replaceFile } = await import('../../replace-file.ts');
       await replaceFile(resolve(io.cwd, name), source.bytes, upgraded.after);
     }
-    if (written && flags['out-file'] !== undefined) {
-      const { writeOutFile } = await import('../../out-file.ts');
-      await writeOutFile(resolve(io.cwd, flags['out-file']), upgraded.after, { mode: 0o644, replace: true });
+    if (written && path !== undefined) {
+      // What is shown covers secrets.
+      const secret = upgraded.after !== upgraded.shown.after;
+      await writeOutFile(path, upgraded.after, { mode: secret ? 0o600 : await modeOf(source.path), replace: true });
     }
     const notices = [...upgraded.notices, ...(flags.platform === undefined ? platformNotices(upgraded, here) : [])];
     for (const note of upgradeNotes({ ...upgraded, notices })) io.err(`Note: ${plainText(note)}\n`);
@@ -109,4 +112,12 @@ function checkFlags({ flags }: Invocation<typeof FLAGS>, name: string): void {
       advice: 'Add --out-file FILE or --dry-run, or leave -o json away.',
     });
   }
+}
+
+/** The permission bits of the file that was read. */
+async function modeOf(path: string | undefined): Promise<number> {
+  if (path === undefined) return 0o644;
+  const { stat } = await import('node:fs/promises');
+  const { mode } = await stat(path);
+  return mode & 0o666;
 }
