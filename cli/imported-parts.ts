@@ -1,9 +1,10 @@
 import { importerFor } from '../profiles/any-file.ts';
 import type { Part } from '../profiles/deployment/part.ts';
 import { IMPORT_LIMIT, type ImportedPart } from '../profiles/import/importer.ts';
+import { wrongName } from '../profiles/import/name-and-content.ts';
 import { readSource } from '../profiles/source.ts';
 import { RdError } from '../src/errors.ts';
-import type { Platform } from '../src/settings/field.ts';
+import { PLATFORM_NAMES, type Platform } from '../src/settings/field.ts';
 import type { Io } from './command.ts';
 import { supportedPlatform } from './platform.ts';
 
@@ -28,6 +29,9 @@ export async function partsOfFiles(names: readonly string[], wanted: Part | unde
     const importer = await importerFor(source);
     if (!importer) throw unknownFormat(source.label);
     const found = await importer.read(source.bytes, source.label);
+    const wrong = wrongName(source.label, importer.name);
+    if (wrong)
+      notices.push(`${source.label}: ${wrong.reason}, which ${PLATFORM_NAMES[wrong.platform]} would not read.`);
     for (const part of found) {
       if (part.part === undefined && wanted === undefined) {
         notices.push(

@@ -14,6 +14,8 @@ export interface ImportedProfile {
   settings: JsonObject;
   locked: readonly SettingPath[];
   fidelity: Fidelity[];
+  /** Variables that secrets are to be read from. */
+  variables: string[];
 }
 
 /** Names that no document may have: they would reach the prototypes of objects. */
@@ -23,12 +25,14 @@ const FORBIDDEN = ['__proto__', 'constructor', 'prototype'];
 export function importedProfile({ settings, locked, fidelity }: JoinedParts): ImportedProfile {
   const kept = copyOfObject(settings);
   const changed = new Map<string, string>();
+  const variables: string[] = [];
   const lost: Fidelity[] = [];
   for (const { path, sensitive, type } of FIELDS) {
     const value = leafAt(kept, path);
     if (sensitive && value !== undefined && value !== '') {
       const fromEnv = secretVariable(path);
       setLeaf(kept, path, { fromEnv });
+      variables.push(fromEnv);
       changed.set(path, `it is a secret, and the result names the variable ${fromEnv} instead`);
     } else if (type.startsWith('map') && isObject(value)) {
       for (const name of FORBIDDEN.filter((each) => Object.hasOwn(value, each))) {
@@ -42,7 +46,7 @@ export function importedProfile({ settings, locked, fidelity }: JoinedParts): Im
     const reason = changed.get(entry.path);
     return reason === undefined ? entry : { ...entry, outcome: 'changed', reason };
   });
-  return { settings: kept, locked, fidelity: [...entries, ...lost] };
+  return { settings: kept, locked, fidelity: [...entries, ...lost], variables };
 }
 
 /** The document as JSON holds it. It leaves the power state alone, as deployment profiles do. */

@@ -114,16 +114,17 @@ describe('both parts become one profile', () => {
     const argv = ['locked.json', 'defaults.json', '--strict', '--report', 'r.json', '--out-file', 'team.yaml'];
     const { exit, out, err } = await importProfile(argv);
     expect({ exit, out }).toEqual({ exit: 3, out: '' });
-    expect(err).toContain('Error: 2 things are lost; nothing was written\n');
+    expect(err).toContain('Error: 2 things are lost; no profile was written; the report is in r.json\n');
     expect(existsSync(join(cwd, 'team.yaml'))).toBe(false);
     expect(JSON.parse(read('r.json')).counts.lost).toBe(2);
+    expect((await importProfile(argv.slice(0, 3))).err).toContain('Error: 2 things are lost; nothing was written\n');
     expect(await importProfile(['locked.json', '--strict'])).toMatchObject({ exit: 0 });
   });
 
   test('--part takes one of them', async () => {
     const { exit, out, err } = await importProfile(['locked.json', 'defaults.json', '--part=defaults', '-o=json']);
     expect(exit).toBe(0);
-    expect(err).toContain('Warning: locked.json was left out because of --part defaults.\n');
+    expect(err).toContain('Note: locked.json was left out because of --part defaults.\n');
     expect(JSON.parse(out)).toMatchObject({ settings: { kubernetes: { enabled: true, port: 6444 } }, locked: {} });
     expect(await importProfile(['locked.json', '--part', 'defaults'])).toMatchObject({
       exit: 3,
@@ -148,11 +149,20 @@ describe('which part a file is', () => {
   test('it counts as locked when nothing says, with a warning; --part says', async () => {
     file('x.json', { version: 19, images: { showAll: true } });
     const silent = await importProfile(['x.json', '-o', 'json']);
-    expect(silent.err).toContain('Warning: x.json does not say which part it is and counts as locked;');
+    expect(silent.err).toContain('Note: x.json does not say which part it is and counts as locked;');
     expect(JSON.parse(silent.out).locked).toEqual({ images: { showAll: true } });
     const said = await importProfile(['x.json', '-o', 'json', '--part', 'defaults']);
     expect(said.err).toBe('1 kept, 0 changed, 0 lost\n');
     expect(JSON.parse(said.out).locked).toEqual({});
+  });
+
+  test('a name that says another format is told', async () => {
+    file('x.locked.plist', { version: 19, images: { showAll: true } });
+    const { exit, err } = await importProfile(['x.locked.plist', '--strict']);
+    expect({ exit, err }).toEqual({
+      exit: 0,
+      err: 'Note: x.locked.plist: its name says a property list, and it is JSON, which macOS would not read.\n1 kept, 0 changed, 0 lost\n',
+    });
   });
 
   test('two of a kind are refused', async () => {
@@ -189,6 +199,15 @@ describe('secrets', () => {
     expect(out + err + read('r.json')).not.toContain('hunter2');
     expect(out).toMatch(/"?fromEnv"?: "?PROXY_PASSWORD/);
     expect(err).toContain('~ experimental.virtualMachine.proxy.password (locked): it is a secret');
+  });
+
+  test('are read from a variable, which is told with what to do next', async () => {
+    file('locked.json', settings);
+    expect((await importProfile(['locked.json', '--out-file', 'team.yaml'])).err).toMatch(
+      /\nWrote team\.yaml\. It reads a secret from PROXY_PASSWORD; with that set, check it with: rdctl validate team\.yaml\n$/,
+    );
+    const env = { PROXY_PASSWORD: 'hunter2' };
+    expect(await rdctl(['validate', 'team.yaml'], { cwd, env })).toMatchObject({ exit: 0 });
   });
 
   test('not where they are of the wrong type either, nor is a reference followed', async () => {
