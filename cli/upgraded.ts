@@ -5,6 +5,7 @@ import type { Upgraded } from '../profiles/upgrade.ts';
 import { RdError } from '../src/errors.ts';
 import { PLATFORM_NAMES, type Platform } from '../src/settings/field.ts';
 import { FIELDS } from '../src/settings/fields.gen.ts';
+import { escapedInLines } from '../src/settings/printable.ts';
 
 /** Those who are not for people to edit are written anew from a document of ours. */
 const WRITTEN_ANEW = ['plist', 'mobileconfig', 'reg', 'registry.pol'];
@@ -28,7 +29,7 @@ export async function refuseDeployment(source: Source): Promise<void> {
 /** What changed in the text, for a person: secrets are covered. */
 export function upgradeDiff(label: string, { from, to, shown }: Upgraded): string {
   const names = { before: `${label} (version ${from})`, after: `${label} (version ${to})` };
-  return oneScreen(unifiedDiff(shown.before, shown.after, names));
+  return escapedInLines(unifiedDiff(shown.before, shown.after, names));
 }
 
 /** What has ended, what became of comments, and what else somebody should know. */
@@ -65,12 +66,4 @@ export function upgradeReport(file: string, { from, to, changes, notices }: Upgr
 
 function covered(path: string, value: unknown): unknown {
   return FIELDS.some((field) => field.path === path && field.sensitive) ? '********' : value;
-}
-
-/** Characters that a terminal would obey. */
-function oneScreen(text: string): string {
-  return text.replace(
-    /[\u0080-\u009f\u2028\u2029]/g,
-    (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
 }

@@ -2,6 +2,7 @@ import type { JsonObject } from '../src/json.ts';
 import { sameValue } from '../src/settings/canonical.ts';
 import { FIELDS } from '../src/settings/fields.gen.ts';
 import { leafAt } from '../src/settings/leaf-paths.ts';
+import { withoutHidden } from '../src/settings/printable.ts';
 import { SCHEMA_VERSION, type SettingPath } from '../src/settings/settings.gen.ts';
 import { API_VERSION, type DesiredState, KIND } from './shape.ts';
 import { commentLines, sectionLines, valueLines } from './yaml-text.ts';
@@ -61,9 +62,6 @@ function secretLines(path: string, pad: string): string[] {
   ];
 }
 
-/** What would end a comment, or turn the direction of writing in it. */
-const ACTS = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]+/gu;
-
 export interface ImportedText {
   /** At the newest version, with references in the place of secrets. */
   settings: JsonObject;
@@ -82,7 +80,7 @@ export function importedText({ settings, locked, schema, sources }: ImportedText
   return `${[
     `# yaml-language-server: $schema=${schema}`,
     '# Written by `rdctl import-profile` from:',
-    ...sources.map((source) => `#   ${source.replace(ACTS, ' ')}`),
+    ...sources.map((source) => `#   ${withoutHidden(source)}`),
     `apiVersion: ${API_VERSION}`,
     `kind: ${KIND}`,
     'settings:',

@@ -1,4 +1,5 @@
 import { isObject, type JsonValue } from '../src/json.ts';
+import { escapedInLines } from '../src/settings/printable.ts';
 
 const COLUMN = 100;
 /** A key that is longer must be marked as one; the parser allows 1024 signs with quotation marks. */
@@ -47,9 +48,6 @@ export function commentLines(text: string, pad: string): string[] {
   return lines;
 }
 
-/** What JSON lets through, and YAML does not read as it is, or would turn the direction of writing in an editor. */
-const ESCAPED = /[\u007f-\u009f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]/g;
-
 /** Plain where YAML 1.1 and 1.2 both read it as this text, else in JSON quotes, which are YAML too. */
 function scalar(text: string): string {
   const plain =
@@ -57,9 +55,9 @@ function scalar(text: string): string {
   return plain ? text : jsonText(text);
 }
 
-/** JSON that is read back as a document too: it holds no sign that one must not. */
+/** JSON that is read back as a document too: it holds no sign that one must not, and none that nobody sees. */
 export function jsonText(value: JsonValue, indentation?: number): string {
-  return JSON.stringify(value, null, indentation).replace(ESCAPED, escaped);
+  return escapedInLines(JSON.stringify(value, null, indentation));
 }
 
 function keyLines(name: string, value: string, pad: string): string[] {
@@ -78,8 +76,4 @@ function flow(value: JsonValue): string {
   return `{ ${Object.entries(value)
     .map(([name, inner]) => `${scalar(name)}: ${flow(inner)}`)
     .join(', ')} }`;
-}
-
-function escaped(sign: string): string {
-  return `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }

@@ -1,9 +1,7 @@
 import type { JsonValue } from '../../src/json.ts';
 import type { Change, Sensitive } from '../../src/plan/change.ts';
+import { escapedHidden, withoutHidden } from '../../src/settings/printable.ts';
 
-/** Control characters, line separators, and signs that turn the direction of writing. */
-const ACTS = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
-const RUNS = new RegExp(`${ACTS.source}+`, 'gu');
 const PLAIN = /^[\w./:@*+-]+$/;
 const NOT_WORDS = /^(?:true|false|null|-?\d+(?:\.\d+)?)$/;
 
@@ -11,7 +9,8 @@ const NOT_WORDS = /^(?:true|false|null|-?\d+(?:\.\d+)?)$/;
 export function valueText(value: JsonValue | Sensitive | undefined): string {
   if (value === undefined) return '(nothing)';
   if (isSensitive(value)) return '(sensitive)';
-  if (typeof value === 'string') return PLAIN.test(value) && !NOT_WORDS.test(value) ? value : quoted(value);
+  if (typeof value === 'string')
+    return PLAIN.test(value) && !NOT_WORDS.test(value) ? value : escapedHidden(JSON.stringify(value));
   if (Array.isArray(value)) return `[${value.map(valueText).join(', ')}]`;
   if (typeof value === 'object' && value !== null) {
     const entries = Object.entries(value).map(([key, inner]) => `${valueText(key)}: ${valueText(inner)}`);
@@ -20,19 +19,14 @@ export function valueText(value: JsonValue | Sensitive | undefined): string {
   return JSON.stringify(value);
 }
 
-/** JSON, with the signs escaped too that JSON lets through and a terminal acts on. */
-function quoted(text: string): string {
-  return JSON.stringify(text).replace(ACTS, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`);
-}
-
 /** `application.extensions.installed[example/ext]` */
 export function pathText(change: Pick<Change, 'path' | 'key'>): string {
   return change.key === undefined ? change.path : `${change.path}[${valueText(change.key)}]`;
 }
 
-/** Text of others for a terminal: control characters, which could move the cursor or rewrite lines, become spaces. */
+/** Text of others for a terminal: signs that it obeys, which could move the cursor or rewrite lines, or that nobody sees become spaces. */
 export function plainText(text: string): string {
-  return text.replace(RUNS, ' ');
+  return withoutHidden(text);
 }
 
 /** Milliseconds as a person reads them: `240 ms`, `1.4 s`, `2 min 5 s`. */

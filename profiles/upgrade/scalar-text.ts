@@ -1,5 +1,6 @@
 import { Lexer } from 'yaml';
 import { isObject, type JsonValue } from '../../src/json.ts';
+import { escapedHidden, hasHidden } from '../../src/settings/printable.ts';
 
 /** How a text is written: plain where YAML allows it, or between the given quotes. */
 export type Quotes = '' | '"' | "'";
@@ -16,8 +17,8 @@ export function quotesOf(written: string): Quotes {
 /** A text as YAML on one line; with `"` it is JSON too. */
 export function quoted(text: string, quotes: Quotes): string {
   if (quotes === '' && PLAIN.test(text) && !WORDS.test(text)) return text;
-  if (quotes === "'" && !/[\p{Cc}\u2028\u2029\ufeff\n']/u.test(text)) return `'${text}'`;
-  return JSON.stringify(text).replace(/[\u007f-\u009f\u2028\u2029\ufeff]/g, escaped);
+  if (quotes === "'" && !text.includes("'") && !hasHidden(text)) return `'${text}'`;
+  return escapedHidden(JSON.stringify(text));
 }
 
 /** A value on one line, between brackets where it has members. */
@@ -40,8 +41,4 @@ export function commentsIn(text: string): string[] {
     scalar = lexeme === '\u001f';
   }
   return comments;
-}
-
-function escaped(sign: string): string {
-  return `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }

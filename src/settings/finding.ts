@@ -1,3 +1,5 @@
+import { escapedHidden } from './printable.ts';
+
 const MOST_SHOWN = 50;
 
 /** Something wrong in a document, with its place. Line and column count from 1. */
@@ -23,7 +25,8 @@ export function formatFinding(finding: Finding): string {
     ...(finding.expected === undefined ? [] : [`expected ${finding.expected}`]),
     ...(finding.suggestion === undefined ? [] : [`did you mean ${finding.suggestion}?`]),
   ];
-  return oneLine(`${place === '' ? '' : `${place}: `}${parts.join('; ')}`);
+  // Names and values come from documents: none of them may break the line or reach the terminal as a control sequence.
+  return escapedHidden(`${place === '' ? '' : `${place}: `}${parts.join('; ')}`);
 }
 
 /** As lines for a person: at most fifty, and one that says how many more there are. */
@@ -31,18 +34,4 @@ export function formatFindings(findings: readonly Finding[]): string[] {
   const shown = findings.slice(0, MOST_SHOWN).map(formatFinding);
   const more = findings.length - shown.length;
   return more === 0 ? shown : [...shown, `… and ${more} more`];
-}
-
-/** Names and values come from documents: none of them may break the line or reach the terminal as a control sequence. */
-function oneLine(text: string): string {
-  return Array.from(text, (sign) => (isControl(sign) ? escaped(sign) : sign)).join('');
-}
-
-function escaped(sign: string): string {
-  return `\\u${(sign.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`;
-}
-
-function isControl(sign: string): boolean {
-  const code = sign.codePointAt(0) ?? 0;
-  return code < 0x20 || (code >= 0x7f && code < 0xa0) || code === 0x2028 || code === 0x2029;
 }

@@ -38,6 +38,17 @@ test.each([
 });
 
 describe('profile upgrade', () => {
+  test('signs that a terminal obeys or nobody sees are shown as their numbers, and stay in the file', async () => {
+    const hidden = '\u009b\u061c\u200b\u202e\u2066\ufeff';
+    const escaped = '\\u009b\\u061c\\u200b\\u202e\\u2066\\ufeff';
+    const { rdctl, text } = scene(`version: 4 # ${hidden}\ntelemetry: false\n`);
+    const { exit, out } = await rdctl(['p.yaml']);
+    expect(exit).toBe(0);
+    expect(out).toContain(`-version: 4 # ${escaped}\n`);
+    expect(out).not.toMatch(/[\u009b\u061c\u200b\u202e\u2066\ufeff]/);
+    expect(text()).toContain(`version: 19 # ${hidden}\n`);
+  });
+
   test('rewrites the file, shows what changed and says what has ended', async () => {
     const { rdctl, text, cwd } = scene();
     const { exit, out, err } = await rdctl(['p.yaml']);

@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest';
+import { quoted } from '../../profiles/upgrade/scalar-text.ts';
+import { jsonText } from '../../profiles/yaml-text.ts';
+
+test.each(['\u007f', '\u009b', '\u2028', '\u202e', '\u2069', '\ufeff', '\ufffe', '\uffff'])(
+  '%j is written as its number, whatever the quotes, as in a profile that is written anew',
+  (sign) => {
+    const written = `"a\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}"`;
+    for (const quotes of ['', '"', "'"] as const) expect(quoted(`a${sign}`, quotes)).toBe(written);
+    expect(jsonText(`a${sign}`)).toBe(written);
+  },
+);
+
+test('quotes are kept where they can hold the text', () => {
+  expect(quoted('a b', "'")).toBe("'a b'");
+  expect(quoted("it's", "'")).toBe('"it\'s"');
+  expect(quoted('a', '')).toBe('a');
+});
