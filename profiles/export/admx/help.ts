@@ -5,7 +5,7 @@ import { RELEASES } from '../../../src/settings/releases.ts';
 import { SCHEMA_VERSION } from '../../../src/settings/settings.gen.ts';
 import type { Part } from '../../deployment/part.ts';
 import { MOST_DWORD } from '../registry-limits.ts';
-import { type Policy, profileKey } from './policies.ts';
+import { neededBy, type Policy, profileKey } from './policies.ts';
 
 /** An older release refuses the settings version that every policy writes. */
 export const SUPPORTED = `${COMPATIBLE.productName} ${firstRelease()} or later on Windows`;
@@ -47,6 +47,7 @@ export function policyHelp(policy: Policy): string {
     ...formatHelp(policy),
     statesHelp(policy),
     ...needsHelp(policy),
+    ...neededHelp(policy),
     `Written to: ${placeHelp(policy)}, and version ${SCHEMA_VERSION} to ${profileKey(part)}`,
   ].join('\n\n');
 }
@@ -145,7 +146,20 @@ const STATES: Readonly<Record<Field['type'], readonly [enabled: string, ...disab
 function needsHelp({ needs }: Policy): string[] {
   if (needs.length === 0) return [];
   const paths = needs.map(({ path }) => path).join(', ');
-  return [`Enabled also writes true for ${paths}, without which this value is refused. Do not disable that one.`];
+  return [
+    `Enabled also writes true for ${paths}, without which this value is refused. Do not disable the policy for that one: either its value is true all the same, or the application refuses the whole profile, and does not start.`,
+  ];
+}
+
+/** The other side: both policies write the value, and the one that is applied last wins. */
+function neededHelp({ part, field: { path } }: Policy): string[] {
+  const needing = neededBy(path);
+  if (needing.length === 0) return [];
+  return [
+    `The policy for ${needing.join(', ')} writes true here, too, when it is enabled. With that one enabled and this one ` +
+      `disabled, either this value is true or the application refuses the whole ${part} profile, and does not start: ` +
+      'which of the two is not certain. Do not disable this policy then.',
+  ];
 }
 
 const REGISTRY_TYPES: Readonly<Record<Field['type'], string>> = {

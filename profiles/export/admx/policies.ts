@@ -33,6 +33,11 @@ const NEEDS: Readonly<Partial<Record<SettingPath, readonly SettingPath[]>>> = {
   'experimental.kubernetes.options.spinkube': ['experimental.containerEngine.webAssembly.enabled'],
 };
 
+/** Settings whose policies write this one as well. */
+export function neededBy(path: SettingPath): readonly string[] {
+  return Object.entries(NEEDS).flatMap(([other, needs]) => (needs.includes(path) ? [other] : []));
+}
+
 /** The key of a profile, without the hive. */
 export function profileKey(part: Part): string {
   return `${COMPATIBLE.policyKey}\\${PART_NAMES[part]}`;
