@@ -87,13 +87,14 @@ function containerd(answer: (args: string) => string) {
   const run: Shell['run'] = async (argv) => {
     const args = argv.slice(argv.indexOf('5s') + 1).join(' ');
     ran.push(args);
-    expect(argv.slice(0, 5)).toEqual([
-      'ctr',
-      '--address',
-      '/s/run/containerd/containerd.sock',
-      '--namespace',
-      'k8s.io',
-    ]);
+    if (argv[0] === 'ctr')
+      expect(argv.slice(0, 5)).toEqual([
+        'ctr',
+        '--address',
+        '/s/run/containerd/containerd.sock',
+        '--namespace',
+        'k8s.io',
+      ]);
     return { exitCode: 0, stdout: answer(args), stderr: '' };
   };
   return { pods: containerdPods({ ...shell, run }), ran, files, events };
@@ -118,7 +119,7 @@ test('containerd ends tasks, and removes containers only when it is told to', as
 test('containerd imports images for Kubernetes, and the archive goes also when that fails', async () => {
   const good = containerd(() => '');
   await good.pods.loadImages('/here/images', NEVER);
-  expect(good.ran).toEqual(['images import --digests /s/data/pod-images.tar.gz']);
+  expect(good.ran).toEqual(['gzip -d -f /s/data/pod-images.tar.gz', 'images import --digests /s/data/pod-images.tar']);
   expect([...good.files.keys()]).toEqual([]);
   const bad = containerd(() => {
     throw new RdError('ERR_DRIVER_FAILED', 'ctr failed');

@@ -10,7 +10,7 @@ const IMPORT_MS = 15 * 60_000;
 /** containerd as the engine of a cluster. Pods have images of their own. */
 export function containerdPods(shell: Shell): ClusterEngine {
   const { socket } = containerdPlaces(join(shell.places.data, 'containerd'), join(shell.places.run, 'containerd'));
-  const archiveInside = join(shell.places.data, 'pod-images.tar.gz');
+  const inside = join(shell.places.data, 'pod-images.tar');
   const ctr = async (args: readonly string[], signal: AbortSignal, timeoutMs = 60_000) => {
     const argv = ['ctr', '--address', socket, '--namespace', NAMESPACE, '--connect-timeout', '5s', ...args];
     return (await shell.run(argv, { signal, timeoutMs })).stdout;
@@ -21,10 +21,12 @@ export function containerdPods(shell: Shell): ClusterEngine {
     socket,
     async loadImages(archive, signal) {
       try {
-        await shell.copyIn(archive, archiveInside, 0o600, signal);
-        await ctr(['images', 'import', '--digests', archiveInside], signal, IMPORT_MS);
+        await shell.copyIn(archive, `${inside}.gz`, 0o600, signal);
+        // ctr 1.6 reads plain archives only.
+        await shell.run(['gzip', '-d', '-f', `${inside}.gz`], { signal, timeoutMs: IMPORT_MS });
+        await ctr(['images', 'import', '--digests', inside], signal, IMPORT_MS);
       } finally {
-        await shell.remove(archiveInside);
+        for (const file of [inside, `${inside}.gz`]) await shell.remove(file);
       }
     },
     async endPods(how, signal) {

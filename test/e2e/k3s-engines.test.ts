@@ -1,0 +1,96 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Driver } from '../../src/drivers/driver.ts';
+import { containerdEngine } from '../../src/drivers/engines/containerd.ts';
+import { containerdPods } from '../../src/drivers/engines/containerd-pods.ts';
+import { mobyEngine } from '../../src/drivers/engines/moby.ts';
+import { mobyPods } from '../../src/drivers/engines/moby-pods.ts';
+import { podNetwork } from '../../src/drivers/k3s.ts';
+import { hostFactory } from '../../src/drivers/machines/host/index.ts';
+import type { Shell } from '../../src/drivers/shell.ts';
+import { run } from '../../src/process/run.ts';
+import { engineSpec, MACHINE } from '../contract/driver-suite.ts';
+import { busyboxImage } from '../helpers/busybox.ts';
+import { callEngine } from '../helpers/engine-client.ts';
+import { FOREVER, hostTraces } from '../helpers/host-instance.ts';
+import { whyNoRealEngine } from '../helpers/real-programs.ts';
+
+const IMAGE = 'docker.io/test/pod:1';
+const reason = await whyNoRealEngine();
+
+describe.skipIf(reason !== undefined)('real engines under a cluster', () => {
+  const root = mkdtempSync(join(tmpdir(), 'rd-'));
+  const directory = join(root, 'host');
+  const archive = join(root, 'images.tar.gz');
+  let driver: Driver;
+  let shell: Shell;
+
+  beforeAll(async () => {
+    for (const path of [directory, join(root, 'logs')]) mkdirSync(path, { mode: 0o700 });
+    writeFileSync(archive, gzipSync(busyboxImage(IMAGE)));
+    const factory = hostFactory((opened, cgroup) => {
+      shell = opened;
+      return { moby: mobyEngine(opened, cgroup), containerd: containerdEngine(opened, podNetwork(opened.places)) };
+    });
+    const context = { directory, logs: join(root, 'logs'), log: () => undefined, now: Date.now, env: process.env };
+    driver = await factory.open(context);
+    await driver.machine.perform({ do: 'start', spec: MACHINE }, FOREVER);
+  });
+  afterAll(async () => {
+    if (!driver) return;
+    for (const name of ['moby', 'containerd'] as const) await driver.engines[name].perform({ do: 'stop' }, FOREVER);
+    await driver.machine.perform({ do: 'stop' }, FOREVER);
+    expect(await hostTraces(directory)).toEqual([]);
+    rmSync(root, { recursive: true });
+  });
+
+  test('moby loads an archive, and stops and removes containers of pods and no others', async () => {
+    await driver.engines.moby.perform({ do: 'start', spec: engineSpec('moby') }, FOREVER);
+    const pods = mobyPods(shell);
+    await pods.loadImages(archive, FOREVER);
+    const make = async (name: string, Labels: object) => {
+      const body = { Image: IMAGE, Cmd: ['/bin/busybox', 'sleep', '3600'], Labels };
+      await callEngine(`unix://${pods.socket}`, 'POST', `/containers/create?name=${name}`, body);
+      await callEngine(`unix://${pods.socket}`, 'POST', `/containers/${name}/start`);
+    };
+    const running = async () => {
+      const { body } = await callEngine(`unix://${pods.socket}`, 'GET', '/containers/json?all=1');
+      const list: { Names: string[]; State: string }[] = JSON.parse(body.toString());
+      return Object.fromEntries(list.map(({ Names, State }) => [Names[0], State]));
+    };
+    await make('pod', { 'io.kubernetes.pod.uid': '1' });
+    await make('own', {});
+    await pods.endPods('stop', FOREVER);
+    expect(await running()).toEqual({ '/pod': 'exited', '/own': 'running' });
+    await pods.endPods('stop', FOREVER);
+    await pods.endPods('remove', FOREVER);
+    expect(await running()).toEqual({ '/own': 'running' });
+    await callEngine(`unix://${pods.socket}`, 'DELETE', '/containers/own?force=1');
+    await driver.engines.moby.perform({ do: 'stop' }, FOREVER);
+  });
+
+  test('containerd answers Kubernetes, imports an archive, and ends tasks of pods and no others', async () => {
+    await driver.engines.containerd.perform({ do: 'start', spec: engineSpec('containerd') }, FOREVER);
+    const pods = containerdPods(shell);
+    const ctr = async (namespace: string, ...args: string[]) =>
+      (await run(['ctr', '--address', pods.socket, '--namespace', namespace, ...args])).stdout;
+    expect(await ctr('k8s.io', 'plugins', 'ls')).toMatch(/io\.containerd\.grpc\.v1\s+cri\s+\S+\s+ok/);
+    await pods.loadImages(archive, FOREVER);
+    expect(await ctr('k8s.io', 'images', 'ls', '-q')).toContain(IMAGE);
+    await ctr('k8s.io', 'run', '--detach', IMAGE, 'pod', '/bin/busybox', 'sleep', '3600');
+    const other = join(root, 'other.tar');
+    writeFileSync(other, busyboxImage(IMAGE));
+    await ctr('default', 'images', 'import', other);
+    await ctr('default', 'run', '--detach', IMAGE, 'own', '/bin/busybox', 'sleep', '3600');
+    await pods.endPods('stop', FOREVER);
+    expect(await ctr('k8s.io', 'tasks', 'ls', '-q')).toBe('');
+    expect(await ctr('k8s.io', 'containers', 'ls', '-q')).toBe('pod\n');
+    expect(await ctr('default', 'tasks', 'ls', '-q')).toBe('own\n');
+    await pods.endPods('remove', FOREVER);
+    expect(await ctr('k8s.io', 'containers', 'ls', '-q')).toBe('');
+    await driver.engines.containerd.perform({ do: 'stop' }, FOREVER);
+  });
+});
