@@ -12,6 +12,7 @@ import type { LoadContext } from './document.ts';
 import { type FormatName, IMPORT_LIMIT, type ImportedPart, type Importer, type Loss } from './import/importer.ts';
 import { IMPORTERS } from './import/importers.ts';
 import { partOfName } from './import/part-name.ts';
+import type { UnreadSecret } from './secrets.ts';
 import { type Part as DocumentPart, readPart } from './settings-part.ts';
 import { readSource, type Source } from './source.ts';
 
@@ -42,6 +43,8 @@ export interface AnyFile {
   warnings: readonly string[];
   /** All parts together at the newest version, canonical, secrets included: the locked ones over the defaults. */
   joined: { settings: JsonObject; locked: readonly SettingPath[] };
+  /** Secrets that a document refers to and that cannot be read here; they are not in the settings. */
+  unread: readonly UnreadSecret[];
   /** Of YAML and JSON: the text with its places, and its shape. */
   document?: DocumentPart;
 }
@@ -63,7 +66,9 @@ export async function loadAnyFile(name: string, context: AnyFileContext): Promis
   // Bare settings in JSON are for everybody, unless their name says that an application reads them.
   const deployment = importer?.name !== 'json' || (partOfName(source.label) ?? context.part) !== undefined;
   if (importer && deployment) return deploymentFile(source, importer, context);
-  return documentFile(source, await readPart(source, context));
+  const unread: UnreadSecret[] = [];
+  const document = await readPart(source, { ...context, onUnread: (secret) => unread.push(secret) });
+  return { ...documentFile(source, document), unread };
 }
 
 /** The reader of a deployment format; `undefined` for YAML and JSON. */
@@ -122,6 +127,7 @@ async function deploymentFile(
     findings,
     warnings: [...parts.flatMap(({ notes = [] }) => notes), ...formatFindings([...versionless, ...lost, ...warnings])],
     joined: { settings, locked },
+    unread: [],
   };
 }
 
@@ -130,7 +136,7 @@ function named(part: ImportedPart, wanted: Part | undefined): ImportedPart {
   return which ? { ...part, part: which } : part;
 }
 
-function documentFile({ label, bytes }: Source, document: DocumentPart): AnyFile {
+function documentFile({ label, bytes }: Source, document: DocumentPart): Omit<AnyFile, 'unread'> {
   const { shape, settings, findings, warnings } = document;
   const json = /^\s*[{[]/.test(
     Buffer.from(bytes.subarray(0, 256))

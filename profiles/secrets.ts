@@ -2,13 +2,25 @@ import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { isObject, type JsonObject, type JsonValue } from '../src/json.ts';
 import { FIELDS } from '../src/settings/fields.gen.ts';
+import type { SettingPath } from '../src/settings/settings.gen.ts';
 import { child, type Report } from './report.ts';
 import type { Source } from './source.ts';
 
 /** Where a secret value of the document came from. */
 export type SecretOrigin = { env: string } | { file: string } | { literal: true };
 
+/** A secret that could not be read. */
+export interface UnreadSecret {
+  path: SettingPath;
+  /** Where it would have come from: `{ fromEnv: NAME }`. */
+  reference: JsonObject;
+  /** A clause: `the environment variable NAME is not set`. */
+  reason: string;
+}
+
 export interface SecretsContext {
+  /** Takes what cannot be read, which is a mistake without it. */
+  onUnread?(secret: UnreadSecret): void;
   env: Readonly<Record<string, string | undefined>>;
   cwd: string;
 }
@@ -20,7 +32,11 @@ export interface ResolvedSecrets {
   warnings: string[];
 }
 
-const SENSITIVE: readonly string[] = FIELDS.filter((field) => field.sensitive).map((field) => field.path);
+const SENSITIVE: readonly SettingPath[] = FIELDS.filter((field) => field.sensitive).map((field) => field.path);
+
+function isSensitive(path: string): boolean {
+  return SENSITIVE.some((each) => each === path);
+}
 
 /**
  * Replaces `{ fromEnv: NAME }` and `{ fromFile: PATH }`. A relative path starts at the document's directory. One line end at
@@ -42,12 +58,12 @@ export async function resolveSecrets(
       const path = prefix === '' ? key : `${prefix}.${key}`;
       const here = child(pointer, key);
       if (isReference(inner)) {
-        const secret = SENSITIVE.includes(path) ? await resolveOne(inner, path, here) : refuse(path, here);
+        const secret = isSensitive(path) ? await resolveOne(inner, path, here) : refuse(path, here);
         if (secret !== undefined) result[key] = secret;
       } else if (isObject(inner)) {
         result[key] = await walk(inner, path, here);
       } else {
-        if (SENSITIVE.includes(path) && typeof inner === 'string' && inner !== '') {
+        if (isSensitive(path) && typeof inner === 'string' && inner !== '') {
           origins[path] = { literal: true };
           warnings.push(
             `${source.label}: ${path} is written in plain text; use { fromEnv: NAME } or { fromFile: PATH }`,
@@ -74,7 +90,7 @@ export async function resolveSecrets(
       const found = context.env[fromEnv];
       origins[path] = { env: fromEnv };
       if (found !== undefined) return found;
-      report(child(pointer, 'fromEnv'), `the environment variable ${fromEnv} is not set`);
+      missing(path, reference, child(pointer, 'fromEnv'), `the environment variable ${fromEnv} is not set`);
     } else if (typeof fromFile === 'string') {
       const file = resolve(source.path ? dirname(source.path) : context.cwd, fromFile);
       origins[path] = { file };
@@ -82,10 +98,17 @@ export async function resolveSecrets(
         return (await readFile(file, 'utf8')).replace(/\r?\n$/, '');
       } catch (cause) {
         const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause);
-        report(child(pointer, 'fromFile'), `the secret file ${file} could not be read (${reason})`);
+        const message = `the secret file ${file} could not be read (${reason})`;
+        missing(path, reference, child(pointer, 'fromFile'), message);
       }
     }
     return undefined;
+  }
+
+  function missing(name: string, reference: JsonObject, pointer: string, reason: string): void {
+    const path = SENSITIVE.find((each) => each === name);
+    if (context.onUnread && path) context.onUnread({ path, reference, reason });
+    else report(pointer, reason);
   }
 
   return { settings: await walk(settings, '', at), origins, warnings };

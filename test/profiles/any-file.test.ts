@@ -86,6 +86,21 @@ test('a profile has its settings as they were written, and those that it locks',
   ]);
 });
 
+test('a secret that cannot be read here is no mistake', async () => {
+  const reference = (of: string) => `{ version: 19, experimental: { virtualMachine: { proxy: { password: ${of} } } } }`;
+  const path = 'experimental.virtualMachine.proxy.password';
+  const file = await load('team.yaml', reference('{ fromEnv: NOT_SET }'));
+  expect(file).toMatchObject({ findings: [], joined: { settings: { version: 19 } } });
+  expect(file.unread).toEqual([
+    { path, reference: { fromEnv: 'NOT_SET' }, reason: 'the environment variable NOT_SET is not set' },
+  ]);
+  expect((await load('team.yaml', reference('{ fromFile: none }'))).unread).toMatchObject([{ path }]);
+  const known = await load('team.yaml', reference('{ fromEnv: SET }'), { env: { SET: 'x' } });
+  expect(known.unread).toEqual([]);
+  const wrong = await load('team.yaml', reference('{ fromEnv: 3 }'));
+  expect(wrong.findings).toHaveLength(1);
+});
+
 test.each([
   ['in UTF-8', Buffer.from(REG)],
   ['in UTF-16', encodeRegistryFile(REG, 'utf-16le')],
