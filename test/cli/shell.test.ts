@@ -131,6 +131,21 @@ describe('a command', () => {
     return await rdctlProgram(argv, { entry: tool.entry(), ...options, env: { ...server.env, ...options.env } });
   };
 
+  test('runs in the machine where there is one, with its words, the streams and the exit status', async () => {
+    // What ssh does with its last word: the shell of the other side reads it.
+    const ssh = ['sh', '-c', 'test "$1 $2" = "-T there" || exit 9; exec sh -c "$3"', 'ssh'];
+    const access = { ssh, target: 'there', before: ['env', 'WHERE=inside'] };
+    // The engine does not have to run.
+    const document = status({ access, engine: { name: 'moby', state: 'stopped' } });
+    const script = 'read line; echo "$WHERE $DOCKER_HOST $line $*"; echo to-stderr >&2; exit 7';
+    const argv = ['shell', 'sh', '-c', script, 'x', '--', '--help', "two  'words'", '$(id)', ''];
+    expect(await shell(argv, { stdin: 'hello\n' }, document)).toEqual({
+      exit: 7,
+      out: "inside  hello -- --help two  'words' $(id) \n",
+      err: 'to-stderr\n',
+    });
+  });
+
   test('gets its words, the streams and the engine', async () => {
     const script = 'read line; echo "$DOCKER_HOST $line $*"; echo to-stderr >&2';
     const argv = ['shell', 'sh', '-c', script, 'x', '--', '--help', '-h', 'two words', ''];
