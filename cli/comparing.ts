@@ -1,23 +1,34 @@
 import { arch, release, totalmem } from 'node:os';
 import { type AnyFile, loadAnyFile } from '../profiles/any-file.ts';
+import { settleSecrets } from '../profiles/compared-secrets.ts';
 import type { Part } from '../profiles/deployment/part.ts';
 import { compareSettings, type Side } from '../profiles/difference.ts';
+import { inTextOrder } from '../profiles/report.ts';
+import type { UnreadSecret } from '../profiles/secrets.ts';
+import type { Shape } from '../profiles/shape.ts';
 import { RdError } from '../src/errors.ts';
+import type { JsonObject } from '../src/json.ts';
 import type { Host } from '../src/settings/defaults.ts';
 import { FIELDS } from '../src/settings/fields.gen.ts';
 import { formatFindings } from '../src/settings/finding.ts';
 import { isLocked } from '../src/settings/locks.ts';
+import { equal } from '../src/settings/own.ts';
 import { usage } from './arguments.ts';
 import type { Invocation } from './command.ts';
 import { supportedPlatform } from './platform.ts';
 import { type SideLabel, showComparison } from './views/comparison.ts';
+import { plainText } from './views/value.ts';
 
 /** What stands for the settings in force, where a file could be named. */
 const LIVE = 'live';
 
 type Context = Pick<Invocation, 'connect' | 'globals' | 'io'>;
 
-interface Read extends SideLabel, Side {}
+interface Read extends SideLabel, Side {
+  unread: readonly UnreadSecret[];
+  /** What a profile says beside settings and locks; absent where that cannot be said. */
+  besides?: JsonObject;
+}
 
 /** Compares two files of any format, or one with the settings in force. The exit code: 0 equal, 2 different. */
 export async function compareTwo(
@@ -29,8 +40,11 @@ export async function compareTwo(
   if (names[0] === LIVE && names[1] === LIVE) throw usage('the live settings were named twice');
   const before = await read(names[0], part, invocation);
   const after = await read(names[1], part, invocation);
-  const found = compareSettings(before, after, part);
-  showComparison(invocation.io, output, [labelOf(before), labelOf(after)], found, part);
+  const { a, b, notes } = settleSecrets(before, after);
+  for (const note of notes) invocation.io.err(`${plainText(`Note: ${note}`)}\n`);
+  const found = compareSettings({ ...before, settings: a }, { ...after, settings: b }, part);
+  const besides = part ? [] : differingKeys(before.besides, after.besides);
+  showComparison(invocation.io, output, [labelOf(before), labelOf(after)], { ...found, besides }, part);
   return found.values.length + found.locks.length === 0 ? 0 : 2;
 }
 
@@ -51,6 +65,7 @@ async function readLive(invocation: Context): Promise<Read> {
     locked: FIELDS.filter(({ path }) => isLocked(record, path)).map(({ path }) => path),
     whole: true,
     locks: true,
+    unread: [],
   };
 }
 
@@ -61,18 +76,18 @@ async function readFile(name: string, part: Part | undefined, { io }: Context): 
     platform: supportedPlatform(io.platform),
     arch: arch(),
     osRelease: release(),
-    readStdin: () => io.readStdin(),
+    readStdin: (limit) => io.readStdin(limit),
     ...(part === undefined ? {} : { part }),
   });
   // What is said about documents is about applying them here.
-  if (file.form === 'deployment') for (const warning of file.warnings) io.err(`warning: ${warning}\n`);
+  if (file.form === 'deployment') for (const warning of file.warnings) io.err(`Warning: ${plainText(warning)}\n`);
   const n = file.findings.length;
   if (n > 0) {
     throw new RdError(
       'ERR_PROFILE_INVALID',
       `${n} error${n === 1 ? '' : 's'} in ${file.label}; nothing was compared.`,
       {
-        details: formatFindings(file.findings),
+        details: formatFindings(inTextOrder(file.findings)),
       },
     );
   }
@@ -84,8 +99,20 @@ async function readFile(name: string, part: Part | undefined, { io }: Context): 
     settings,
     locked,
     whole: false,
+    unread: file.unread,
     locks: locks || file.parts.some((each) => each.part),
+    ...(file.document?.shape.form === 'profile' ? { besides: besidesOf(file.document.shape) } : {}),
   };
+}
+
+/** What is not written is its default. */
+function besidesOf({ state = 'started', prune = [], portForwards = [] }: Shape): JsonObject {
+  return { state, prune: [...prune].sort(), portForwards: portForwards.map((each) => ({ ...each })) };
+}
+
+function differingKeys(before: JsonObject | undefined, after: JsonObject | undefined): string[] {
+  if (!before || !after) return [];
+  return Object.keys(before).filter((key) => !equal(before[key], after[key]));
 }
 
 function kindOf({ form, format, parts }: AnyFile): string {

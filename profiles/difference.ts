@@ -42,15 +42,23 @@ export interface Comparison {
 
 /**
  * Where two sets of settings differ, in schema order; different spellings of one value are equal. Of one part of a deployment only
- * what is locked, or what is not, is looked at.
+ * what is locked, or what is not, is looked at: a setting that both sides have, and one of them in the other part, differs in that.
  */
 export function compareSettings(before: Side, after: Side, part?: Part): Comparison {
   const a = part ? partOf(before, part) : before;
   const b = part ? partOf(after, part) : after;
+  const both = before.locks && after.locks;
+  const locks = both ? lockDifferences(before, after) : [];
+  const elsewhere = part ? locks.filter(({ path }) => mentions(before, path) && mentions(after, path)) : [];
+  const compared = FIELDS.filter(({ path }) => path !== 'version' && !elsewhere.some((each) => each.path === path));
   return {
-    values: FIELDS.filter(({ path }) => path !== 'version').flatMap((field) => valueDifferences(field, a, b)),
-    locks: part || !before.locks || !after.locks ? [] : lockDifferences(before, after),
+    values: compared.flatMap((field) => valueDifferences(field, a, b)),
+    locks: part ? elsewhere : locks,
   };
+}
+
+function mentions({ settings }: Side, path: SettingPath): boolean {
+  return leafAt(settings, path) !== undefined;
 }
 
 function partOf({ settings, locked, ...side }: Side, part: Part): Side {

@@ -11,12 +11,17 @@ export interface SideLabel {
   kind: string;
 }
 
+interface ShownComparison extends Comparison {
+  /** Keys of two profiles that differ and are neither settings nor locks: `state`. */
+  besides: readonly string[];
+}
+
 /** Shows where two sets of settings differ: text for people, or JSON, which is a promise. */
 export function showComparison(
   io: Io,
   output: string | undefined,
   sides: readonly [SideLabel, SideLabel],
-  found: Comparison,
+  found: ShownComparison,
   part?: string,
 ): void {
   if (output !== 'json') {
@@ -37,11 +42,16 @@ export function showComparison(
       ...(now === undefined ? {} : { after: covered(now, sensitive) }),
     })),
     locks: found.locks,
+    besides: found.besides,
   };
   io.out(`${JSON.stringify(document, null, 2)}\n`);
 }
 
-function comparisonText([a, b]: readonly [SideLabel, SideLabel], { values, locks }: Comparison, paint: Style): string {
+function comparisonText(
+  [a, b]: readonly [SideLabel, SideLabel],
+  { values, locks, besides }: ShownComparison,
+  paint: Style,
+): string {
   const head = [`--- ${plainText(a.label)} (${a.kind})`, `+++ ${plainText(b.label)} (${b.kind})`]
     .map(paint.bold)
     .join('\n');
@@ -49,8 +59,15 @@ function comparisonText([a, b]: readonly [SideLabel, SideLabel], { values, locks
     ...values.map((each) => `  ${pathText(each)}: ${side(each, 'before')} → ${side(each, 'after')}`),
     ...locks.map(({ path, before }) => `  ${path}: ${before ? 'locked → not locked' : 'not locked → locked'}`),
   ];
-  const end = lines.length === 0 ? 'No differences.' : count(lines.length, 'difference');
-  return [head, '', ...(lines.length === 0 ? [] : [...lines, '']), end, ''].join('\n');
+  return [head, '', ...(lines.length === 0 ? [] : [...lines, '']), ending(lines.length, besides), ''].join('\n');
+}
+
+function ending(differences: number, besides: readonly string[]): string {
+  if (besides.length === 0) return differences === 0 ? 'No differences.' : count(differences, 'difference');
+  const found = differences === 0 ? 'No differences in' : `${count(differences, 'difference')} of`;
+  const last = besides.at(-1) ?? '';
+  const names = besides.length === 1 ? last : `${besides.slice(0, -1).join(', ')} and ${last}`;
+  return `${found} settings and locks; ${names} ${besides.length === 1 ? 'differs' : 'differ'}, which is not compared.`;
 }
 
 function side({ sensitive, ...values }: ValueDifference, which: 'before' | 'after'): string {

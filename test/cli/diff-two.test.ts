@@ -61,7 +61,36 @@ describe('diff A B', () => {
         { path: 'kubernetes.port', before: 6443, after: 6444 },
       ],
       locks: [{ path: 'kubernetes.port', before: true, after: false }],
+      besides: [],
     });
+  });
+
+  test('what profiles say beside settings and locks is named where it differs', async () => {
+    const profile = (rest: string) => `{apiVersion: rdctl/v1, kind: Profile, settings: {version: 19}${rest}}`;
+    const { path, diff } = scene({
+      'a.yaml': profile(''),
+      'b.yaml': profile(', state: started, prune: []'),
+      'c.yaml': profile(', state: stopped, prune: [portForwards]'),
+      'd.yaml': profile(', state: unmanaged'),
+      'bare.yaml': 'version: 19\n',
+    });
+    const end = async (a: string, b: string, ...more: string[]) => {
+      const { exit, out } = await diff([path(a), path(b), ...more]);
+      return [exit, out.split('\n').at(-2)];
+    };
+    expect(await end('a.yaml', 'b.yaml')).toEqual([0, 'No differences.']);
+    expect(await end('a.yaml', 'd.yaml')).toEqual([
+      0,
+      'No differences in settings and locks; state differs, which is not compared.',
+    ]);
+    expect(await end('a.yaml', 'c.yaml')).toEqual([
+      0,
+      'No differences in settings and locks; state and prune differ, which is not compared.',
+    ]);
+    expect(await end('bare.yaml', 'c.yaml')).toEqual([0, 'No differences.']);
+    expect(await end('a.yaml', 'c.yaml', '--part', 'locked')).toEqual([0, 'No differences.']);
+    const { out } = await diff([path('a.yaml'), path('c.yaml'), '-o', 'json']);
+    expect(JSON.parse(out)).toMatchObject({ besides: ['state', 'prune'] });
   });
 
   test('deployment files of different systems, one part of them', async () => {
@@ -74,6 +103,28 @@ describe('diff A B', () => {
     const defaults = await diff([REG, PLIST, '--part', 'defaults', '-o', 'json']);
     expect(JSON.parse(defaults.out)).toMatchObject({ part: 'defaults', locks: [] });
     expect(JSON.parse(defaults.out).differences.length).toBeGreaterThan(0);
+  });
+
+  test('of one part, what is not locked in the live settings is said to be that', async () => {
+    const { path, diff } = scene({
+      'locked.json': '{"version": 19, "images": {"showAll": true}, "kubernetes": {"port": 6443}}',
+    });
+    const { exit, out } = await diff(['live', path('locked.json'), '--part', 'locked']);
+    expect(exit).toBe(2);
+    expect(out.split('\n').slice(3, -1)).toEqual([
+      '  kubernetes.port: not locked → locked',
+      '  images.showAll: not locked → locked',
+      '',
+      '2 differences',
+    ]);
+    const json = await diff(['live', path('locked.json'), '--part', 'locked', '-o', 'json']);
+    expect(JSON.parse(json.out)).toMatchObject({
+      differences: [],
+      locks: [
+        { path: 'kubernetes.port', before: false, after: true },
+        { path: 'images.showAll', before: false, after: true },
+      ],
+    });
   });
 
   test('against the live settings only what the file mentions counts', async () => {

@@ -15,6 +15,28 @@ const side = (settings: JsonObject, rest: Partial<Side> = {}): Side => ({
 });
 const live = (settings: JsonObject, rest: Partial<Side> = {}) => side(settings, { whole: true, locks: true, ...rest });
 
+describe('of one part', () => {
+  const images = { images: { showAll: true } };
+  const locked = side(images, { locks: true, locked: ['images.showAll'] });
+  const lock = (before: boolean) => [{ path: 'images.showAll', before, after: !before }];
+
+  test('a setting of the other part differs in being locked', () => {
+    const free = live(images);
+    expect(compareSettings(free, locked, 'locked')).toEqual({ values: [], locks: lock(false) });
+    expect(compareSettings(locked, free, 'defaults')).toEqual({ values: [], locks: lock(true) });
+    const other = live({ images: { showAll: false } });
+    expect(compareSettings(other, locked, 'locked')).toEqual({ values: [], locks: lock(false) });
+  });
+
+  test('what the other side does not have, or does not say the part of, is absent there', () => {
+    const absent = [{ path: 'images.showAll', sensitive: false, after: true }];
+    expect(compareSettings(side({}, { locks: true }), locked, 'locked')).toEqual({ values: absent, locks: [] });
+    expect(compareSettings(side(images), locked, 'locked')).toEqual({ values: absent, locks: [] });
+    const all = live(images, { locked: ['images.showAll'] });
+    expect(compareSettings(all, locked, 'locked')).toEqual({ values: [], locks: [] });
+  });
+});
+
 describe('values', () => {
   test('what only one side mentions is absent in the other', () => {
     expect(compareSettings(side({ images: { showAll: true } }), side({ kubernetes: { port: 6444 } })).values).toEqual([
