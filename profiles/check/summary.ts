@@ -156,6 +156,9 @@ function becauseOf({ verdict, findings }: CheckCell): string {
 function allText(cells: readonly CheckCell[]): string {
   const releases = [...new Set(cells.map(({ release }) => release))];
   const platforms = namesText(cells.map(({ platform }) => platform));
-  const text = releases.length === RELEASES.length ? 'every release from 1.8 to 1.24' : rangesText(releases);
+  const text =
+    releases.length === RELEASES.length
+      ? `every release from ${RELEASES[0]?.name} to ${RELEASES.at(-1)?.name}`
+      : rangesText(releases);
   return `${text} on ${platforms}`;
 }

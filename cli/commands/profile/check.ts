@@ -8,7 +8,7 @@ export const profileCheck = defineCommand({
   name: 'profile check',
   summary: 'Show which releases would accept a deployment profile',
   usage: 'FILE...',
-  description: `For each release of the original application from 1.8 to 1.24, on macOS, Linux and
+  description: `For each release of the original application from ${RELEASES[0]?.name} to ${RELEASES.at(-1)?.name}, on macOS, Linux and
 Windows: would it start with this deployment profile, what would it ignore, and why.
 FILE is a deployment file of any format (.plist, .mobileconfig, .reg, Registry.pol,
 locked.json), a profile, which is checked as the two parts that create-profile would
