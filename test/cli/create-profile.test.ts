@@ -378,12 +378,13 @@ describe('files', () => {
 
   test.each([
     ['no/f', 'there is no directory ', 'Create it first, or choose another path.'],
-    ['.', 'it is a directory', ''],
+    ['/dev', 'it is a directory', ''],
+    ['.', '"." names a directory', ''],
     ['/dev/null/f', 'a part of the path is a file', ''],
   ])('not at %s', async (file, reason, advice) => {
     const { exit, out, err } = await write(temporaryDirectory(), '--output=json', '-b', '{}', '--out-file', file);
     expect({ exit, out }).toEqual({ exit: 1, out: '' });
-    expect(err).toContain(`: ${reason}`);
+    expect(err).toContain(` ${reason}`);
     expect(err).toContain(advice);
     expect(err).not.toContain('RDCTL_HOME');
   });

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { RdError } from '../../src/errors.ts';
 import type { FileOperations } from '../../src/storage/atomic-file.ts';
-import { fileOperations, removeLeftovers, writeFileAtomic } from '../../src/storage/atomic-file.ts';
+import { fileOperations, removeLeftovers, writeFileAtomic, writeFilesAtomic } from '../../src/storage/atomic-file.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 /** The process dies at the n-th operation: a write gets half of its bytes to the disk, and nothing happens afterwards. */
@@ -116,4 +116,24 @@ test('only temporary files of that very file are removed', async () => {
   expect(await removeLeftovers(join(directory, 'a.json'))).toEqual(['.a.json.0123456789ab.tmp']);
   expect(readdirSync(directory)).toHaveLength(3);
   expect(await removeLeftovers(join(directory, 'nowhere', 'a.json'))).toEqual([]);
+});
+
+test('files that belong together stay as they were when there is no space for the last of them', async () => {
+  const directory = temporaryDirectory();
+  const files = ['a', 'b'].map((name) => ({ path: join(directory, name), data: 'new' }));
+  for (const { path } of files) writeFileSync(path, 'old');
+  const full: FileOperations = {
+    ...fileOperations,
+    writeNew: (path, data, mode) =>
+      path.includes('.b.')
+        ? Promise.reject(Object.assign(new Error('full'), { code: 'ENOSPC' }))
+        : fileOperations.writeNew(path, data, mode),
+  };
+  await expect(writeFilesAtomic(files, { operations: full })).rejects.toThrow(
+    `could not write ${join(directory, 'b')}: no space left on the device`,
+  );
+  expect(readdirSync(directory).sort()).toEqual(['a', 'b']);
+  for (const { path } of files) expect(readFileSync(path, 'utf8')).toBe('old');
+  await writeFilesAtomic(files);
+  for (const { path } of files) expect(readFileSync(path, 'utf8')).toBe('new');
 });
