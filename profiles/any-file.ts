@@ -68,7 +68,7 @@ export async function loadAnyFile(name: string, context: AnyFileContext): Promis
   if (importer && deployment) return deploymentFile(source, importer, context);
   const unread: UnreadSecret[] = [];
   const document = await readPart(source, { ...context, onUnread: (secret) => unread.push(secret) });
-  return { ...documentFile(source, document), unread };
+  return documentFile(source, document, unread);
 }
 
 /** The reader of a deployment format; `undefined` for YAML and JSON. */
@@ -136,7 +136,7 @@ function named(part: ImportedPart, wanted: Part | undefined): ImportedPart {
   return which ? { ...part, part: which } : part;
 }
 
-function documentFile({ label, bytes }: Source, document: DocumentPart): Omit<AnyFile, 'unread'> {
+function documentFile({ label, bytes }: Source, document: DocumentPart, unread: readonly UnreadSecret[]): AnyFile {
   const { shape, settings, findings, warnings } = document;
   const json = /^\s*[{[]/.test(
     Buffer.from(bytes.subarray(0, 256))
@@ -150,14 +150,15 @@ function documentFile({ label, bytes }: Source, document: DocumentPart): Omit<An
     parts: shape.settings ? [{ source: label, settings: document.written, lost: [] }] : [],
     findings,
     warnings,
-    joined: { settings, locked: lockedPaths(shape.locked ?? {}, settings) },
+    joined: { settings, locked: lockedPaths(shape.locked ?? {}, settings, unread) },
+    unread,
     document,
   };
 }
 
-/** Settings that a record locks and that have a value. */
-function lockedPaths(record: JsonObject, settings: JsonObject): SettingPath[] {
-  return FIELDS.filter(
-    ({ path, lockable }) => lockable && leafAt(settings, path) !== undefined && isLocked(record, path),
-  ).map(({ path }) => path);
+/** Settings that a record locks and that have a value, known here or not. */
+function lockedPaths(record: JsonObject, settings: JsonObject, unread: readonly UnreadSecret[]): SettingPath[] {
+  const has = (path: SettingPath) =>
+    leafAt(settings, path) !== undefined || unread.some((secret) => secret.path === path);
+  return FIELDS.filter(({ path, lockable }) => lockable && has(path) && isLocked(record, path)).map(({ path }) => path);
 }

@@ -171,3 +171,23 @@ describe('diff A B', () => {
     expect(await scene().diff(argv)).toMatchObject({ exit: 1, out: '', err: expect.stringContaining(message) });
   });
 });
+
+test('a secret that cannot be read here is compared with nothing', async () => {
+  const document = (password: string) =>
+    `{apiVersion: rdctl/v1, kind: Profile, settings: {version: 19, experimental: {virtualMachine: {proxy: {password: ${password}}}}}, locked: {experimental: {virtualMachine: {proxy: {password: true}}}}}`;
+  const { path, diff } = scene({
+    'a.yaml': document('{fromEnv: NOT_SET}'),
+    'b.yaml': document('hunter2'),
+    'none.yaml': '{apiVersion: rdctl/v1, kind: Profile, settings: {version: 19}, locked: {}}',
+  });
+  const setting = 'experimental.virtualMachine.proxy.password';
+  const { exit, out, err } = await diff([path('a.yaml'), path('b.yaml')]);
+  expect(exit).toBe(0);
+  expect(err).toBe(
+    `Note: ${setting} cannot be compared: ${path('a.yaml')} only refers to it, and the environment variable NOT_SET is not set\n`,
+  );
+  expect(out).toContain('No differences.');
+  const absent = await diff([path('a.yaml'), path('none.yaml')]);
+  expect(absent).toMatchObject({ exit: 2, err: '' });
+  expect(absent.out).toContain(`  ${setting}: (sensitive) → (absent)\n`);
+});
