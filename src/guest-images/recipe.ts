@@ -38,7 +38,7 @@ export const FIRMWARE_FOLDER = 'opt/rdctl';
 /** Serial number of the data disk, which names it in the guest. */
 export const DATA_SERIAL = 'rdctl-data';
 /** Where the data disk is mounted in the guest. */
-export const DATA_MOUNT = '/var/lib/rdctl';
+const DATA_MOUNT = '/var/lib/rdctl';
 
 /**
  * Runs in the guest before everything that serves: takes keys and name from the firmware, and mounts the data disk. A disk with

@@ -20,11 +20,11 @@ export interface QemuArguments {
 }
 
 /** Slots for memory that is plugged in later; each growth takes one. */
-export const MEMORY_SLOTS = 8;
-export const DISK_NODE = 'disk0';
-export const DATA_NODE = 'data0';
-export const DATA_DRIVE = 'data';
-export const NETWORK = 'net0';
+const MEMORY_SLOTS = 8;
+const DISK_NODE = 'disk0';
+const DATA_NODE = 'data0';
+const DATA_DRIVE = 'data';
+const NETWORK = 'net0';
 
 /**
  * The command line of a machine. Everything of QEMU's own that would depend on files of the user or on its version's defaults is

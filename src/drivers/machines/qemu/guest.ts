@@ -8,7 +8,7 @@ import { stream as streamProgram } from '../../../process/stream.ts';
 import type { QemuPlaces } from './places.ts';
 import { control, guestCommand, masterArguments } from './ssh.ts';
 
-export type GuestRunOptions = Omit<RunOptions, 'env' | 'cwd'>;
+type GuestRunOptions = Omit<RunOptions, 'env' | 'cwd'>;
 
 /** The system in the machine, reached by ssh. Needs a machine that is on; every method throws `ERR_DRIVER_FAILED` otherwise. */
 export interface Guest {

@@ -80,7 +80,7 @@ shift 3
 within() { for each in "$@"; do [ "$each" = "$path" ] && return 0; case $path in "$each"/*) return 0 ;; esac; done; return 1; }
 shims() {
   for entry in /proc/[0-9]*/cmdline; do
-    words=$(tr '\\0' ' ' < "$entry" 2>/dev/null) || continue
+    words=$( { tr '\\0' ' ' < "$entry"; } 2>/dev/null) || continue
     case $words in *containerd-shim*" -address $socket "*) pid=\${entry#/proc/}; printf '%s\\n' "\${pid%/cmdline}" ;; esac
   done
 }

@@ -52,11 +52,7 @@ export function masterArguments(places: Pick<QemuPlaces, 'key' | 'knownHosts' | 
 }
 
 /** Something through that connection; ssh never makes another one. */
-export function throughMaster(
-  places: Pick<QemuPlaces, 'key' | 'knownHosts' | 'control'>,
-  port: number,
-  ...more: string[]
-) {
+function throughMaster(places: Pick<QemuPlaces, 'key' | 'knownHosts' | 'control'>, port: number, ...more: string[]) {
   return [
     'ssh',
     ...sshOptions(places, port),
