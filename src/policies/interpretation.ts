@@ -1,6 +1,7 @@
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
 import { canonicaliseTexts } from '../settings/canonical.ts';
 import { defaultSettings } from '../settings/defaults.ts';
+import { FIELDS } from '../settings/fields.gen.ts';
 import { fieldAt } from '../settings/fields.ts';
 import type { Issue } from '../settings/issue.ts';
 import { isKubernetesVersion } from '../settings/kubernetes-version.ts';
@@ -11,6 +12,8 @@ import { unknownKeys, validate } from '../settings/validate.ts';
 import { invalidPolicy, type Policy, type PolicyHost, type WrittenPolicy } from './policy.ts';
 
 const VERSION_PATH = 'kubernetes.version';
+/** Characters of a value, or of a sentence with a value in it. */
+const LONGEST_QUOTE = 240;
 /** A profile is data of one person; beyond this many nobody reads on. */
 const MOST_NAMED = 20;
 
@@ -94,13 +97,23 @@ function isWrongType({ code }: Issue): boolean {
 /** `expecting value of type string, got an array ["a"]`, or the sentence of the validator. */
 function problemText(issue: Issue, profile: JsonObject, { quote }: WrittenPolicy): string {
   const field = fieldAt(issue.path);
-  if (!isWrongType(issue)) return issue.message;
+  if (!isWrongType(issue)) return shortened(issue.message);
   const value = valueAt(profile, issue.pointer) ?? null;
-  const shown = field?.sensitive ? '***' : JSON.stringify(value);
+  const shown = holdsSecret(issue.path) ? '***' : shortened(JSON.stringify(value));
   // An entry of a map is not named by the path of its field.
   const entry = pointerNames(issue.pointer).join('.') !== issue.path;
   const wanted = entry ? 'boolean' : typeWord(field?.type);
   return `expecting value of type ${wanted}, got ${kindOf(value)}${value === null ? '' : ` ${quote(shown)}`}`;
+}
+
+/** A secret, or a section with one in it: what stands in the place of a whole section may hold it, too. */
+function holdsSecret(path: string): boolean {
+  return FIELDS.some((field) => field.sensitive && `${field.path}.`.startsWith(`${path}.`));
+}
+
+/** A value may be as long as the file. */
+function shortened(text: string): string {
+  return text.length > LONGEST_QUOTE ? `${text.slice(0, LONGEST_QUOTE - 20)}…${text.slice(-20)}` : text;
 }
 
 function typeWord(type: string | undefined): string {
@@ -119,14 +132,16 @@ function kindOf(value: JsonValue): string {
 function lockedVersionProblem(profile: JsonObject, locked: boolean): string[] {
   const version = leafAt(profile, VERSION_PATH);
   if (!locked || typeof version !== 'string' || version === '' || isKubernetesVersion(version)) return [];
-  return [`Locked kubernetes version '${version}' isn't a valid version.`];
+  return [`Locked kubernetes version '${shortened(version)}' isn't a valid version.`];
 }
 
 function dropUnusableVersion(profile: JsonObject, source: string, warnings: string[]): void {
   const version = leafAt(profile, VERSION_PATH);
   if (typeof version !== 'string' || version === '' || isKubernetesVersion(version)) return;
   removeLeaf(profile, VERSION_PATH);
-  warnings.push(`${source}: kubernetes.version ${JSON.stringify(version)} is not a version; the default is used.`);
+  warnings.push(
+    `${source}: kubernetes.version ${JSON.stringify(shortened(version))} is not a version; the default is used.`,
+  );
 }
 
 function knownPart(profile: JsonObject): JsonObject {

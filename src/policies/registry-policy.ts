@@ -7,6 +7,8 @@ import { SCHEMA_VERSION } from '../settings/settings.gen.ts';
 import type { WrittenPolicy } from './policy.ts';
 import { isSameName, type RegistryKey, type RegistryValue } from './registry-key.ts';
 
+const LONGEST_QUOTE = 100;
+
 /** Something in a profile's key that did not become a setting. */
 export interface RegistryFinding {
   /** Names below the profile's key, those of the settings as far as there are any; the last one is that of the value or key. */
@@ -232,8 +234,14 @@ function wordOf(member: SettingMember): string {
 function shown(type: string, data: RegistryValue['data'], names: readonly string[] = []): string {
   if (data === undefined || isObject(data)) return `a value of type ${type}`;
   const kind = Array.isArray(data) ? 'an array' : `a ${typeof data}`;
-  const secret = names.some((name) => /password/i.test(name));
-  return `${kind} '${secret ? '***' : JSON.stringify(data)}'`;
+  // A text in the place of the whole proxy may be its address, with the password in it.
+  const secret = names.some((name) => /password|^proxy$/i.test(name));
+  return `${kind} '${secret ? '***' : shortened(JSON.stringify(data))}'`;
+}
+
+/** A value may be as long as the file. */
+function shortened(text: string): string {
+  return text.length > LONGEST_QUOTE ? `${text.slice(0, LONGEST_QUOTE)}…` : text;
 }
 
 function find(members: readonly SettingMember[], name: string): SettingMember | undefined {

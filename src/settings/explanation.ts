@@ -4,6 +4,8 @@ import type { Finding } from './finding.ts';
 import type { Issue } from './issue.ts';
 
 const LONGEST_QUOTE = 60;
+/** Characters of a message with all that it quotes. */
+const LONGEST_MESSAGE = 240;
 
 /** Texts that mean a boolean to people, and did to older YAML. */
 const BOOLEAN_WORDS: Readonly<Record<string, string>> = {
@@ -35,8 +37,14 @@ export function explain(issue: Issue, written: string | undefined): Explanation 
     case 'enum':
       return wrongValue(issue.path, written, { ...expected, ...(field?.enum ? { allowed: field.enum } : {}) });
     default:
-      return { message: issue.message.replace(/\.$/, ''), ...expected };
+      return { message: shortened(issue.message.replace(/\.$/, '')), ...expected };
   }
+}
+
+/** A sentence of the wire quotes the whole value, which may be as long as the document. */
+function shortened(message: string): string {
+  if (message.length <= LONGEST_MESSAGE) return message;
+  return `${message.slice(0, LONGEST_MESSAGE - LONGEST_QUOTE)}…${message.slice(-LONGEST_QUOTE)}`;
 }
 
 /**
