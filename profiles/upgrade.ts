@@ -2,10 +2,11 @@ import { RdError } from '../src/errors.ts';
 import type { JsonObject } from '../src/json.ts';
 import type { CheckContext } from '../src/settings/check.ts';
 import { FIELDS } from '../src/settings/fields.gen.ts';
-import { type Finding, formatFindings } from '../src/settings/finding.ts';
+import { formatFindings } from '../src/settings/finding.ts';
 import { leafAt, leaves, pointerOf } from '../src/settings/leaf-paths.ts';
 import { equal } from '../src/settings/own.ts';
 import type { SettingPath } from '../src/settings/settings.gen.ts';
+import { inTextOrder } from './report.ts';
 import { aliasedAnchors, withoutAliases } from './upgrade/aliases.ts';
 import { type Change, NEWEST, platformDependent, upgradeOf } from './upgrade/changes.ts';
 import { type ReadDocument, readDocument } from './upgrade/document.ts';
@@ -78,10 +79,6 @@ export async function upgradeDocument(source: Uint8Array, label: string, context
     after: `${mark}${after.text}`,
     shown: { before: cover(before, old), after: cover(after.text, after.document) },
   };
-}
-
-function inTextOrder(findings: readonly Finding[]): Finding[] {
-  return [...findings].sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0));
 }
 
 /**
