@@ -1,5 +1,5 @@
 import type { JsonObject } from '../src/json.ts';
-import { type CheckFinding, checkSettings } from '../src/settings/check.ts';
+import { type CheckFinding, checkSettings, dependsOnTheComputer } from '../src/settings/check.ts';
 import type { Platform } from '../src/settings/field.ts';
 import { type Finding, formatFinding } from '../src/settings/finding.ts';
 import { type ParsedDocument, parseDocument } from '../src/settings/parse.ts';
@@ -34,9 +34,6 @@ export interface Part {
   warnings: string[];
 }
 
-/** Holds or not depending on settings that the document leaves alone, so the plan has the last word. */
-const UP_TO_THE_PLAN: readonly CheckFinding['code'][] = ['conflict', 'platform', 'kubernetes-version'];
-
 /** Reads one document: parse, both forms, secrets, and the strict check of the settings. */
 export async function readPart(source: Source, context: HostFacts & SecretsContext): Promise<Part> {
   const parsed = oversized(source) ?? parseDocument(source.bytes, source.label);
@@ -58,7 +55,8 @@ export async function readPart(source: Source, context: HostFacts & SecretsConte
   const at = shape.settingsPointer;
   const resolved = await resolveSecrets(shape.settings, at, source, context, report);
   const checked = await checkSettings({ document: parsed, at, settings: resolved.settings }, context);
-  const uncertain = checked.findings.filter(({ code }) => UP_TO_THE_PLAN.includes(code));
+  // The plan has the last word.
+  const uncertain = checked.findings.filter(({ code }) => dependsOnTheComputer(code));
   const wrong = checked.findings.filter((finding) => !uncertain.includes(finding));
   return {
     ...part,

@@ -1,6 +1,11 @@
 import { RdError } from '../../src/errors.ts';
 import { isObject, type JsonObject } from '../../src/json.ts';
-import { type CheckFinding, checkSettings, type WrittenSettings } from '../../src/settings/check.ts';
+import {
+  type CheckFinding,
+  checkSettings,
+  dependsOnTheComputer,
+  type WrittenSettings,
+} from '../../src/settings/check.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import { type Finding, formatFindings } from '../../src/settings/finding.ts';
 import { looksLikeJson } from '../../src/settings/json-words.ts';
@@ -163,7 +168,7 @@ async function examine(input: ToExamine, platform: Platform): Promise<Examined> 
   for (const { code, ...finding } of checked) {
     const names = pointerNames(finding.pointer.slice(at.length));
     // These depend on what is chosen from the settings: `judgement` looks at that.
-    if (code === 'platform' || code === 'conflict' || code === 'kubernetes-version') continue;
+    if (dependsOnTheComputer(code)) continue;
     if (!lenient || (code !== 'unknown' && code !== 'newer'))
       findings.push(lenient ? withoutRemoval(finding) : finding);
     else if (code === 'newer') warnings.push(`${finding.message}; it is written all the same.`);

@@ -1,5 +1,6 @@
 import { isObject, type JsonObject } from '../../src/json.ts';
 import { canonicaliseTexts } from '../../src/settings/canonical.ts';
+import { dependsOnTheComputer } from '../../src/settings/check.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { explain } from '../../src/settings/explanation.ts';
 import { PLATFORM_NAMES, type Platform } from '../../src/settings/field.ts';
@@ -39,9 +40,6 @@ const USUAL = {
   win32: { arch: 'x64', osRelease: '10.0.22631' },
 } as const;
 
-/** Depends on the computer, on settings that the profile leaves alone, or on what is on offer. */
-const UP_TO_THE_COMPUTER: readonly string[] = ['platform', 'conflict', 'kubernetes-version'];
-
 /**
  * Reads a part as the application does: names of today count in older profiles too, unknown ones are passed over. A profile
  * without version is read as one of the newest.
@@ -75,7 +73,7 @@ export function interpretPart({ source, settings, lost }: ImportedPart, part: Pa
     const names = pointerNames(issue.pointer);
     const pointer = pointerTo(namesBefore(origins, names));
     const text = explain(issue, writtenText(written, pointer));
-    return { uncertain: UP_TO_THE_COMPUTER.includes(issue.code), names, finding: { file: source, pointer, ...text } };
+    return { uncertain: dependsOnTheComputer(issue.code), names, finding: { file: source, pointer, ...text } };
   });
   const wrong = placed.filter(({ uncertain }) => !uncertain);
   const none = judgeNulls(nulls, Number(written.version), source);

@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
-import { type CheckContext, type CheckFinding, checkSettings } from '../../src/settings/check.ts';
+import { type CheckContext, checkSettings, dependsOnTheComputer } from '../../src/settings/check.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import type { Finding } from '../../src/settings/finding.ts';
 import { leafAt } from '../../src/settings/leaf-paths.ts';
@@ -19,8 +19,6 @@ export interface ReadDocument {
   findings: Finding[];
 }
 
-const UNCERTAIN: readonly CheckFinding['code'][] = ['conflict', 'platform', 'kubernetes-version'];
-
 /** Reads and checks a document as `rdctl validate` does, without looking up the secrets that it refers to. */
 export async function readDocument(
   source: string | Uint8Array,
@@ -34,7 +32,7 @@ export async function readDocument(
   if (!shape.settings) return document;
   const at = shape.settingsPointer;
   const checked = await checkSettings({ document: parsed, at, settings: withoutReferences(shape.settings) }, context);
-  const wrong = checked.findings.filter(({ code }) => !UNCERTAIN.includes(code));
+  const wrong = checked.findings.filter(({ code }) => !dependsOnTheComputer(code));
   return {
     ...document,
     settings: shape.settings,

@@ -45,6 +45,13 @@ export interface CheckFinding extends Finding {
   code: IssueCode | 'unknown' | 'shape' | 'newer';
 }
 
+const OF_THE_COMPUTER: readonly CheckFinding['code'][] = ['conflict', 'platform', 'kubernetes-version'];
+
+/** Whether a mistake is one depends on the system, on settings that the document leaves alone, or on what is on offer. */
+export function dependsOnTheComputer(code: CheckFinding['code']): boolean {
+  return OF_THE_COMPUTER.includes(code);
+}
+
 /** What a strict check found, and what the settings mean. */
 export interface CheckedSettings {
   findings: CheckFinding[];
