@@ -45,8 +45,9 @@ export interface ConnectionParts {
 /** sshd gives programs a short one, without the programs of the system. */
 export const GUEST_PATH = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 const POLL_MS = 200;
-const BANNER_MS = 2_000;
-const RECONNECT_MS = 10_000;
+/** A guest without the help of a processor, on a busy computer, takes seconds for a greeting. A look may take 30. */
+const BANNER_MS = 10_000;
+const RECONNECT_MS = 15_000;
 const CONTROL_MS = 30_000;
 /** ssh's own failures; a program may have it too. */
 const SSH_FAILED = 255;
@@ -127,8 +128,8 @@ export function guestConnection({ places, logFile, environment, pace, port }: Co
     const at = await port();
     if (await isThere(at, signal)) return true;
     if (!(await greets(at))) return false;
-    await startMaster(at);
     const deadline = pace.now() + RECONNECT_MS;
+    await startMaster(at);
     while (pace.now() < deadline && !signal.aborted) {
       if (await isThere(at, signal)) {
         await renew();

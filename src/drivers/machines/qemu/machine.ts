@@ -36,6 +36,7 @@ const BOOT_MS = 300_000;
 const POWER_DOWN_MS = 45_000;
 const QUIT_MS = 10_000;
 const POLL_MS = 100;
+const PATIENCE_MS = 60_000;
 /** A guest does not see the time that its host slept. */
 const CLOCK_LOOK_MS = 60_000;
 const CLOCK_LIMIT_S = 5;
@@ -58,6 +59,7 @@ export function qemuMachine(parts: QemuMachineParts): QemuMachine {
   const isAlive = async () => (await findDaemon(places.qemuRecord)).state === 'running';
   /** Looks come at the same time, and QEMU talks to one at a time. */
   let asking: Promise<string> | undefined;
+  let unreachableSince: number | undefined;
   let clockSeen: { at: number; off: boolean } | undefined;
 
   async function observe(signal: AbortSignal): Promise<MachineStatus> {
@@ -72,7 +74,15 @@ export function qemuMachine(parts: QemuMachineParts): QemuMachine {
     const halted = HALTED[status];
     if (halted !== undefined) return { state: 'on', spec: record.spec, repair: halted };
     if (status !== 'running') return broken('NotRunning', `QEMU says that the guest is ${status}`);
-    if (!(await guest.isConnected(signal))) return broken('GuestUnreachable', 'the guest does not answer');
+    if (!(await guest.isConnected(signal))) {
+      // A busy guest and a dead one look alike for a while, and only one of them is to be ended.
+      unreachableSince ??= pace.now();
+      if (pace.now() - unreachableSince > PATIENCE_MS) return broken('GuestUnreachable', 'the guest does not answer');
+      throw new RdError('ERR_DRIVER_FAILED', 'the guest does not answer', {
+        advice: `It is ended and started again when that goes on for ${PATIENCE_MS / 1000} seconds.`,
+      });
+    }
+    unreachableSince = undefined;
     if (await clockIsOff(signal)) {
       return { state: 'on', spec: record.spec, repair: 'the clock of the guest is not that of this host' };
     }
@@ -153,6 +163,7 @@ export function qemuMachine(parts: QemuMachineParts): QemuMachine {
       booted: false,
     };
     clockSeen = undefined;
+    unreachableSince = undefined;
     await makeRuntime(places);
     await ensureKeys(places, record.sshPort, run, signal);
     await ensureDisks({ places, run, log, signal }, image, before?.image === image.digest, spec.diskBytes);
