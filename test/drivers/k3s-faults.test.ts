@@ -87,7 +87,7 @@ test('a program that was damaged in the machine is installed again', async () =>
 });
 
 test('a port that something else has', async () => {
-  const taken = await listening(createServer());
+  const taken = await listening(createServer((socket) => socket.destroy()));
   onTestFinished(() => void taken.close());
   const address = taken.address();
   const { start } = await k3sMachine();

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, wri
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { RdError } from '../../src/errors.ts';
 import { run } from '../../src/process/run.ts';
 import { freePort, k3sMachine, listening, NEVER } from '../helpers/k3s-machine.ts';
 
@@ -156,6 +157,25 @@ test('what is installed is known while the machine is off', async () => {
   await reset();
   power.on = false;
   expect(await look()).toEqual({ state: 'absent' });
+});
+
+test('a machine that is off, or goes off while it is looked at, has a cluster that is stopped', async () => {
+  const switchOff = { at: '' };
+  const { start, stop, look, power } = await k3sMachine((shell) => ({
+    ...shell,
+    async find(name) {
+      if (switchOff.at !== 'find') return shell.find(name);
+      power.on = false;
+      throw new RdError('ERR_DRIVER_FAILED', 'the guest cannot be reached');
+    },
+  }));
+  await start();
+  switchOff.at = 'find';
+  expect(await look()).toEqual({ state: 'stopped', installedVersion: '1.33.6' });
+  await stop();
+  switchOff.at = '';
+  power.on = true;
+  expect(await look()).toMatchObject({ state: 'running', ready: true });
 });
 
 test('data of a version that nobody knows is not overwritten', async () => {

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /** What the server does with the requests for one path, instead of serving what is there. */
-export type Mischief = (request: IncomingMessage, response: ServerResponse, body: Buffer | undefined) => void;
+type Mischief = (request: IncomingMessage, response: ServerResponse, body: Buffer | undefined) => void;
 
 export interface ReleaseServer {
   channelsUrl: string;

@@ -4,7 +4,7 @@ import { RdError } from '../../../errors.ts';
 import type { Shell } from '../../shell.ts';
 import type { Credentials } from './kubeconfig.ts';
 
-export interface ApiAnswer {
+interface ApiAnswer {
   status: number;
   text: string;
 }

@@ -17,7 +17,7 @@ import { type K3sVersion, parseK3s } from './version.ts';
 export type Architecture = 'amd64' | 'arm64' | 'armhf';
 
 /** Files of a release on this host, compared with their sums. */
-export interface Artefacts {
+interface Artefacts {
   /** Mode 0755. */
   program: string;
   /** A tar archive, compressed with gzip, that every engine can load. */

@@ -79,8 +79,21 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
   });
   const area = mountsOf(places, shell.places.run);
 
+  const isOff = async (signal: AbortSignal) => options.isOn !== undefined && !(await options.isOn(signal));
+
   async function observe(signal: AbortSignal): Promise<ClusterStatus> {
-    if (options.isOn && !(await options.isOn(signal))) return stopped(await installed.recall());
+    if (await isOff(signal)) return stopped(await installed.recall());
+    try {
+      return await look(signal);
+    } catch (error) {
+      // It may have gone off under the eyes.
+      if (!signal.aborted && error instanceof RdError && (await isOff(signal)))
+        return stopped(await installed.recall());
+      throw error;
+    }
+  }
+
+  async function look(signal: AbortSignal): Promise<ClusterStatus> {
     const [there, started] = await Promise.all([installed.look(), record.read()]);
     if (started === undefined) return stopped(there);
     const installedVersion = there === undefined ? '' : versionOf(there);
@@ -167,6 +180,7 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
   }
 
   async function stop(signal: AbortSignal): Promise<void> {
+    if (await isOff(signal)) return;
     const started = await record.read();
     if (started === undefined) return;
     await shell.stop(PROGRAM, GRACE_MS, signal);

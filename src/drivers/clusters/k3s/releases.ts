@@ -19,7 +19,7 @@ export interface ReleasesInput {
 }
 
 /** What is known of releases now. */
-export interface KnownReleases {
+interface KnownReleases {
   /** Newest first; one for each version. */
   releases: readonly K3sVersion[];
   channels: Channels;

@@ -48,7 +48,7 @@ export async function connectService(
  * The name of a port of a service (`''` where it has none): by its name, by its number, and else by the port of the pods, which the
  * compatible application means (api facts, 15.1).
  */
-export function portName(service: object, wanted: number | string): string | undefined {
+function portName(service: object, wanted: number | string): string | undefined {
   const spec = isObject(service) && isObject(service.spec) ? service.spec : {};
   const ports = (Array.isArray(spec.ports) ? spec.ports : []).flatMap((port) =>
     isObject(port) && (port.protocol === undefined || port.protocol === 'TCP') ? [port] : [],
@@ -62,7 +62,7 @@ export function portName(service: object, wanted: number | string): string | und
 }
 
 /** Of an EndpointSliceList: who is ready to serve the port of that name. */
-export function readyAddresses(list: object, name: string): PodAddress[] {
+function readyAddresses(list: object, name: string): PodAddress[] {
   const slices = isObject(list) && Array.isArray(list.items) ? list.items : [];
   return slices.flatMap((slice): PodAddress[] => {
     if (!isObject(slice) || (slice.addressType !== 'IPv4' && slice.addressType !== 'IPv6')) return [];
