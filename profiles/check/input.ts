@@ -13,7 +13,7 @@ import { oversized, type Source } from '../source.ts';
 import type { CheckPart } from './check.ts';
 
 /** What the reader of a format left out, and the part that it was in. */
-export interface PlacedLoss extends Loss {
+interface PlacedLoss extends Loss {
   part?: Part;
 }
 
