@@ -96,7 +96,15 @@ async function writeProfile(
     replace: true,
   });
   io.err(`${written(file, replaced)}${selected.secret ? ', for your user alone: it holds a password' : ''}.\n`);
+  if (replaced && !selected.secret && !(await isForEverybody(file))) {
+    io.err(`Note: ${file} allows others as little as before, and the application reads it as whoever has logged in.\n`);
+  }
   return 0;
+}
+
+async function isForEverybody(path: string): Promise<boolean> {
+  const { stat } = await import('node:fs/promises');
+  return ((await stat(path)).mode & 0o044) === 0o044;
 }
 
 async function writeTemplates(directory: string, io: Io): Promise<number> {
