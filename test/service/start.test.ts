@@ -392,7 +392,7 @@ test.each(['driver', 'environment'])(
     await expect(start).rejects.toMatchObject({
       code: 'ERR_USAGE',
       message: 'there is no driver "nothing"',
-      advice: 'Drivers are: simulated, host.',
+      advice: 'Drivers are: simulated, qemu, host.',
     });
     expect(existsSync(home)).toBe(false);
   },
