@@ -67,6 +67,21 @@ function integration(changes: Partial<IntegrationInput> = {}) {
           },
         },
       }),
+    clusterRuns: (kubeconfig: string | undefined, ready = true) => {
+      const given = { version: '1.33.6', port: 6443, engine: 'moby' } as const;
+      const spec = { ...given, traefik: true, flannel: true, spinkube: false, localhostOnly: false };
+      tell({
+        ...status,
+        cluster: {
+          state: 'running',
+          installedVersion: '1.33.6',
+          spec,
+          ready,
+          ...(kubeconfig === undefined ? {} : { kubeconfig }),
+        },
+      });
+    },
+    clusterStops: () => tell({ ...status, cluster: { state: 'stopped', installedVersion: '1.33.6' } }),
     change: (change: (next: Desired['settings']) => void) => {
       const next = structuredClone(settings);
       change(next);
@@ -90,6 +105,38 @@ test('it begins with the settings, and with the engine once that runs', async ()
   await vi.waitFor(() => expect(states(user, 'docker-context')).toEqual(['managed', 'managed']));
   expect(JSON.parse(text('.docker', 'config.json'))).toEqual({ currentContext: 'rdctl' });
   await user.close();
+  expect(user.lines.filter(({ level }) => level === 'warn')).toEqual([]);
+});
+
+/** The file of a cluster, with this key. */
+function clusterFile(key: string): string {
+  const file = join(home, 'cluster.json');
+  const cluster = { server: 'https://127.0.0.1:6443', 'certificate-authority-data': 'Q0E=' };
+  const user = { 'client-certificate-data': 'Q0VSVA==', 'client-key-data': key };
+  writeFileSync(file, JSON.stringify({ clusters: [{ name: 'x', cluster }], users: [{ name: 'x', user }] }));
+  return file;
+}
+
+test('a cluster that is ready is in the kubeconfig, with the keys of its last start, until it is switched off', async () => {
+  const user = integration();
+  const inUse = join(home, '.kube', 'config');
+  user.clusterRuns(clusterFile('b25l'), false);
+  user.clusterRuns('simulated:kubeconfig');
+  user.clusterStops();
+  user.clusterRuns(clusterFile('b25l'));
+  await vi.waitFor(() => expect(states(user, 'kubeconfig')).toEqual(['managed']));
+  expect(text('.kube', 'config')).toContain('b25l');
+  user.clusterStops();
+  user.clusterRuns(clusterFile('dHdv'));
+  await vi.waitFor(() => expect(text('.kube', 'config')).toContain('dHdv'));
+  user.change((next) => {
+    next.kubernetes.enabled = false;
+  });
+  await vi.waitFor(() => expect(existsSync(inUse)).toBe(false));
+  // It may still be seen for a moment.
+  user.clusterRuns(clusterFile('dHdv'));
+  await user.close();
+  expect(existsSync(inUse)).toBe(false);
   expect(user.lines.filter(({ level }) => level === 'warn')).toEqual([]);
 });
 
