@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises';
 import { createConnection } from 'node:net';
 import { RdError } from '../../../errors.ts';
 import { findDaemon, startDaemon, stopDaemon } from '../../../process/daemon.ts';
@@ -73,6 +74,8 @@ export function guestConnection({ places, logFile, environment, pace, port }: Co
 
   async function startMaster(at: number): Promise<void> {
     await stopDaemon(places.sshRecord, { graceMs: 1_000, pace });
+    // One that was killed leaves its socket, and ssh does not listen where there is one.
+    await rm(places.control, { force: true });
     await startDaemon({ argv: masterArguments(places, at), recordFile: places.sshRecord, logFile, env: environment });
   }
 
