@@ -12,7 +12,7 @@ import { control, guestCommand, masterArguments } from './ssh.ts';
 type GuestRunOptions = Omit<RunOptions, 'env' | 'cwd'>;
 
 /** The system in the machine, reached by ssh. Needs a machine that is on; every method throws `ERR_DRIVER_FAILED` otherwise. */
-export interface Guest {
+interface Guest {
   /**
    * As `src/process/run.ts`, for a program of the guest. Its output is that of the program alone. One that is given up at its limit
    * is not waited for any more, and may go on in the guest.

@@ -3,7 +3,7 @@ import { RdError } from '../../../errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../../json.ts';
 
 /** What QEMU tells without being asked, such as `POWERDOWN` or `DEVICE_DELETED`. */
-export interface QmpEvent {
+interface QmpEvent {
   name: string;
   data: JsonObject;
 }
