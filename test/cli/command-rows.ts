@@ -158,7 +158,12 @@ export const WITHOUT_A_SERVICE: readonly Row[] = [
   ],
   [['create-profile', '--output=json', '-b', 'images: {showAll: true}'], 0, /"showAll": true/, ''],
   [['create-profile', '--output=mobileconfig', '-b', '{}'], 0, /<key>PayloadContent<\/key>/, ''],
-  [['create-profile', '--output=json', ...PROFILE.with(0, '--input')], 0, /"version": 19/, ''],
+  [
+    ['create-profile', '--output=json', ...PROFILE.with(0, '--input')],
+    0,
+    /"version": 19/,
+    /^Note: state: .*\nNote: nothing in the profile says what is locked, .*\n$/,
+  ],
   [
     ['create-profile', '--output=json', '-b', '{"images":{"showAll":1}}'],
     1,
@@ -203,14 +208,14 @@ export const WITHOUT_A_SERVICE: readonly Row[] = [
   [['image', 'remove'], 1, '', misuse('image remove takes at least one image')],
   [['image', 'rm', 'x'], 1, '', refusal('there is no guest image "x"')],
   [['profile'], 0, /rdctl profile COMMAND/, ''],
-  [['profile', 'upgrade'], 1, '', misuse('accepts 1 arg(s), received 0')],
+  [['profile', 'upgrade'], 1, '', misuse('no file was given')],
   [['profile', 'upgrade', '/no/such'], 1, '', refusal('/no/such could not be read: there is no such file')],
   [['profile', 'upgrade', resolve('examples/moby.yaml')], 0, '', /moby\.yaml is of version 19, the newest/],
   [
     ['profile', 'upgrade', resolve('test/golden/upgrade/v6.before.json'), '--dry-run'],
     2,
     /^--- .*v6\.before\.json/,
-    /^note: /,
+    /^Note: /,
   ],
   [['diff', 'a', 'b', 'c'], 1, '', misuse('two names are compared with each other')],
   [
@@ -342,7 +347,7 @@ export const WITH_A_SERVICE: readonly Row[] = [
     ['create-profile', '--from-settings', '--output', 'reg'],
     0,
     /\\locked\]\n"version"=dword:13\n/,
-    /^Note: left out, because Windows does not have them: .*\n$/,
+    /^Note: left out, because Windows does not have them: .*\n(?:Note: .*\n)*$/,
   ],
   [
     ['create-profile', '--from-settings', '--output', 'json'],

@@ -34,7 +34,11 @@ describe('an input without an end is refused after as much as anything may have'
     child.stdin.on('error', () => stream.destroy());
     stream.pipe(child.stdin);
     let said = '';
-    for (const output of [child.stdout, child.stderr]) output.on('data', (part: Buffer) => void (said += part));
+    for (const output of [child.stdout, child.stderr]) {
+      output.on('data', (part: Buffer) => {
+        said += part;
+      });
+    }
     const exit = await new Promise((done) => child.once('close', done));
     stream.destroy();
     expect(said).toMatch(message);
