@@ -115,7 +115,7 @@ async function check(rounds: number): Promise<Result> {
     name: `profile check: ${PROFILES} profiles in ${cells} cells`,
     compared: 'all findings / compiled JSON schema, once per cell',
     ...figures,
-    aim: { sign: '<=', value: 15 },
+    aim: { sign: '<=', value: 10 },
     unit: 'ms',
     rounds,
   });
