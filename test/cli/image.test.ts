@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -62,4 +62,17 @@ test('remove removes all of them or none', async () => {
   const { exit, err } = await rdctl(['image', 'rm', image.digest.slice(7, 13)], { env });
   expect({ exit, err }).toEqual({ exit: 0, err: `Removed ${image.digest.slice(7, 19)} debian-a.\n` });
   expect(JSON.parse((await rdctl(['image', 'ls', '-o', 'json'], { env })).out)).toEqual([]);
+});
+
+test('remove asks for --force where the machine boots the image', async () => {
+  const { env, directory, image } = await home();
+  const driver = join(directory, 'state', 'drivers', 'qemu');
+  mkdirSync(driver, { recursive: true });
+  writeFileSync(join(driver, 'machine.json'), JSON.stringify({ power: 'off', image: image.digest }));
+  const refused = await rdctl(['image', 'remove', 'debian-a'], { env });
+  expect(refused).toMatchObject({ exit: 1, out: '' });
+  expect(refused.err).toContain(
+    `the machine of this home boots ${image.digest.slice(7, 19)} debian-a; nothing was removed`,
+  );
+  expect(await rdctl(['image', 'remove', 'debian-a', '--force'], { env })).toMatchObject({ exit: 0 });
 });
