@@ -101,6 +101,7 @@ const TABLE: readonly Rule[] = [
     may: [
       'src/drivers/machines/host/',
       'src/drivers/machine-spec.ts',
+      'src/drivers/engine-support.ts',
       'src/drivers/shell.ts',
       'src/process/',
       'src/storage/',
@@ -114,6 +115,7 @@ const TABLE: readonly Rule[] = [
     may: [
       'src/drivers/machines/qemu/',
       'src/drivers/machine-spec.ts',
+      'src/drivers/engine-support.ts',
       'src/drivers/shell.ts',
       'src/guest-images/',
       'src/process/',

@@ -1,0 +1,75 @@
+import type { SettingPath } from '../settings/settings.gen.ts';
+import type { Support } from './driver.ts';
+
+export const ENFORCED: Support = { level: 'enforced' };
+const STORED: Support = { level: 'stored' };
+
+const PROXY = 'only the Windows subsystem for Linux uses this proxy';
+/** The service does it, in files of the user. */
+const OF_THE_USER: Support = { level: 'enforced', reason: 'with RDCTL_HOME no file of the user is touched' };
+
+/** A part that the driver does not have. `accepts`: values that ask for nothing. */
+export function without(reason: string, ...accepts: (boolean | number | string)[]): Support {
+  return accepts.length > 0 ? { level: 'unsupported', reason, accepts } : { level: 'unsupported', reason };
+}
+
+function stored(reason: string): Support {
+  return { level: 'stored', reason };
+}
+
+/**
+ * What every driver does that runs real engines on Linux and has neither a window nor a cluster; each adds what concerns its machine.
+ * @param noCluster why it has none, as a clause.
+ */
+export function engineSupport(name: string, noCluster: string) {
+  const NO_WINDOW = stored(`the ${name} driver has no window`);
+  const LATER = stored(`${noCluster}; the value is kept for one that has`);
+  return {
+    version: STORED,
+    'application.debug': STORED,
+    'application.extensions.allowed.enabled': ENFORCED,
+    'application.extensions.allowed.list': ENFORCED,
+    'application.extensions.installed': ENFORCED,
+    'application.pathManagementStrategy': OF_THE_USER,
+    'application.telemetry.enabled': STORED,
+    'application.updater.enabled': STORED,
+    'application.autoStart': OF_THE_USER,
+    'application.startInBackground': NO_WINDOW,
+    'application.hideNotificationIcon': NO_WINDOW,
+    'application.locale': NO_WINDOW,
+    'application.window.quitOnClose': NO_WINDOW,
+    'application.theme': NO_WINDOW,
+    'containerEngine.allowedImages.enabled': ENFORCED,
+    'containerEngine.allowedImages.patterns': ENFORCED,
+    'containerEngine.mobyStorageDriver': {
+      level: 'enforced',
+      except: ['snapshotter'],
+      reason: 'moby keeps its images in its own storage here, so the value can be auto or classic',
+    },
+    'containerEngine.name': ENFORCED,
+    'WSL.integrations': without('it exists on Windows only'),
+    'kubernetes.version': LATER,
+    'kubernetes.port': LATER,
+    'kubernetes.enabled': without(noCluster, false),
+    'kubernetes.options.traefik': LATER,
+    'kubernetes.options.flannel': LATER,
+    'kubernetes.ingress.localhostOnly': without('it exists on Windows only', false),
+    'portForwarding.includeKubernetesServices': LATER,
+    'images.showAll': NO_WINDOW,
+    'images.namespace': NO_WINDOW,
+    'containers.showAll': NO_WINDOW,
+    'containers.namespace': NO_WINDOW,
+    'diagnostics.showMuted': STORED,
+    'diagnostics.mutedChecks': STORED,
+    'diagnostics.connectivity.interval': STORED,
+    'diagnostics.connectivity.timeout': STORED,
+    'experimental.containerEngine.webAssembly.enabled': without('it has no WebAssembly shims', false),
+    'experimental.kubernetes.options.spinkube': without(noCluster, false),
+    'experimental.virtualMachine.proxy.enabled': without(PROXY, false),
+    'experimental.virtualMachine.proxy.address': without(PROXY, ''),
+    'experimental.virtualMachine.proxy.password': without(PROXY, ''),
+    'experimental.virtualMachine.proxy.port': without(PROXY),
+    'experimental.virtualMachine.proxy.username': without(PROXY, ''),
+    'experimental.virtualMachine.proxy.noproxy': without(PROXY),
+  } satisfies Partial<Record<SettingPath, Support>>;
+}
