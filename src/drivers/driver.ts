@@ -45,9 +45,38 @@ export type MachineStatus =
   | { state: 'absent' }
   | { state: 'off' }
   /** `repair` names what is missing and comes back by `adjust`, without a stop. */
-  | { state: 'on'; spec: MachineSpec; repair?: string }
+  | { state: 'on'; spec: MachineSpec; repair?: string; room?: LiveRoom; started?: MachineStart }
   /** Nothing in it can be relied on; `stop` must clear it. */
   | { state: 'broken'; reason: string; message: string };
+
+/** Both ends are included. */
+export interface Bounds {
+  least: number;
+  most: number;
+}
+
+/** Values that a running machine takes by `adjust`; where a member is absent, it takes none but the one that it has. */
+export interface LiveRoom {
+  memoryGiB?: Bounds;
+  cpus?: Bounds;
+  diskBytes?: Bounds;
+}
+
+/** How a running machine came up: by a boot of its system, or out of a state that had been frozen. */
+export interface MachineStart {
+  how: 'boot' | 'resume';
+  /** In their order, without gaps; whole milliseconds. */
+  phases: readonly { name: string; ms: number }[];
+}
+
+/** A port that a program in the machine listens on, and whether this host leads to it. */
+export interface PublishedPort {
+  /** The same here and there; here it is one of 127.0.0.1. */
+  port: number;
+  state: 'forwarded' | 'failed';
+  /** Why it failed, as a clause. */
+  reason?: string;
+}
 
 export type EngineStatus =
   | { state: 'stopped' }
@@ -205,6 +234,13 @@ export interface Driver extends DriverInfo {
    * be missing. While the machine is off nothing uses them, so they can be copied, replaced and deleted as they are.
    */
   readonly keeps: readonly string[];
+  /**
+   * Copies of `keeps` while the machine is on, all as they were at one moment, at which the file systems in them were whole. Targets
+   * must not exist. Absent where only what is off can be copied. Throws `ERR_NOT_READY` while the machine is off.
+   */
+  copyLive?(copies: readonly { from: string; to: string }[], signal: AbortSignal): Promise<void>;
+  /** Ports of programs in the machine, as of the last look. Absent where the machine is this host. */
+  published?(): readonly PublishedPort[];
   /** How a program of the user gets into a machine that is on; absent where the machine is this host or none at all. */
   access?(): MachineAccess;
   /** Ends what this process serves to programs that run, such as the list of allowed images; they go on. A look begins it again. */

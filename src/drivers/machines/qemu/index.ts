@@ -5,14 +5,16 @@ import { imageStore } from '../../../guest-images/store.ts';
 import { realPace } from '../../../process/pace.ts';
 import { programPath } from '../../../process/program.ts';
 import { run as runProgram } from '../../../process/run.ts';
-import { places as homePlaces } from '../../../storage/places.ts';
-import type { Driver, DriverContext, DriverFactory, DriverInfo } from '../../driver.ts';
+import { places as homePlaces, identityOf } from '../../../storage/places.ts';
+import type { ClusterDriver, Driver, DriverContext, DriverFactory, DriverInfo } from '../../driver.ts';
+import type { ClusterParts } from '../../k3s.ts';
 import type { Shell } from '../../shell.ts';
 import { accelerators } from './accelerator.ts';
 import type { HostRun } from './disks.ts';
 import { engineInGuest } from './engines.ts';
 import { GUEST_PATH, guestConnection } from './guest.ts';
 import { qemuMachine } from './machine.ts';
+import { qemuMonitor } from './monitor.ts';
 import { qemuPlaces } from './places.ts';
 import { judge, qemuFacts } from './probe.ts';
 import { readQemuRecord } from './record.ts';
@@ -24,17 +26,20 @@ import { QEMU_SUPPORT } from './support.ts';
 const INFO: DriverInfo = {
   name: 'qemu',
   simulated: false,
-  summary: 'a virtual machine in QEMU with dockerd and containerd in it, as any user',
+  summary: 'a virtual machine in QEMU with dockerd, containerd and k3s in it, as any user',
   support: QEMU_SUPPORT,
   liveFields: [],
-  hasCluster: false,
+  hasCluster: true,
 };
 
-/** The engines that run in a machine; handed in because a machine knows no engine. */
-export type EnginesOf = (shell: Shell, cgroup: string) => Driver['engines'];
+/** What runs in a machine; handed in because a machine knows no engine and no cluster. */
+export interface GuestPrograms {
+  engines(shell: Shell, cgroup: string): Driver['engines'];
+  cluster(shell: Shell, parts: ClusterParts): ClusterDriver;
+}
 
-/** A virtual machine, for engines that are built on its shell. */
-export function qemuFactory(enginesOf: EnginesOf): DriverFactory {
+/** A virtual machine, for engines and a cluster that are built on its shell. */
+export function qemuFactory(programs: GuestPrograms): DriverFactory {
   return {
     ...INFO,
     automatic: true,
@@ -43,15 +48,19 @@ export function qemuFactory(enginesOf: EnginesOf): DriverFactory {
       const images = facts.platform === 'linux' ? await imagesOf(env).list() : [];
       return judge({ ...facts, images: images.length });
     },
-    open: async (context) => openQemu(context, enginesOf),
+    open: async (context) => openQemu(context, programs),
   };
 }
 
 function imagesOf(env: DriverContext['env']) {
-  return imageStore(homePlaces(env, 'linux', homedir()).guestImages);
+  return imageStore(homeOf(env).guestImages);
 }
 
-function openQemu(context: DriverContext, enginesOf: EnginesOf): Driver {
+function homeOf(env: DriverContext['env']) {
+  return homePlaces(env, 'linux', homedir());
+}
+
+function openQemu(context: DriverContext, programs: GuestPrograms): Driver {
   const { directory, logs, env, log } = context;
   const places = qemuPlaces(directory, runtimeDirectory(process.getuid?.() ?? 0));
   const environment = { PATH: programPath(env.PATH), LC_ALL: 'C', HOME: env.HOME ?? homedir() };
@@ -67,6 +76,7 @@ function openQemu(context: DriverContext, enginesOf: EnginesOf): Driver {
       throw new RdError('ERR_DRIVER_FAILED', 'the machine is not on', { advice: 'Start the machine first.' });
     },
   });
+  const monitor = qemuMonitor(places.monitor);
   const machine = qemuMachine({
     places,
     logFile: join(logs, 'qemu.log'),
@@ -74,19 +84,32 @@ function openQemu(context: DriverContext, enginesOf: EnginesOf): Driver {
     run,
     environment,
     guest,
+    monitor,
     accelerator: accelerators(directory, run),
     pace: realPace,
     log,
   });
   const shell = qemuShell({ places, guest, pace: realPace, log });
-  const inside = enginesOf(shell, `/rdctl-${places.id}`);
+  const inside = programs.engines(shell, `/rdctl-${places.id}`);
   const state = { isUp: machine.isUp, isConnected: machine.answers };
   const engines = { moby: engineInGuest(inside.moby, state), containerd: engineInGuest(inside.containerd, state) };
+  const home = homeOf(env);
+  const memo = join(directory, 'k3s-release');
+  const cluster = programs.cluster(shell, {
+    context,
+    cache: join(home.cache, 'k3s'),
+    memo,
+    name: identityOf(home).kubeContext,
+    ownsNetwork: true,
+    isOn: machine.isUp,
+    answers: machine.answers,
+  });
   return {
     ...INFO,
     machine,
     engines,
-    keeps: [places.data],
+    cluster,
+    keeps: [places.data, memo],
     access: () => guestAccess(places, ['env', GUEST_PATH]),
     async release() {
       await Promise.all(Object.values(engines).map((engine) => engine.release?.()));

@@ -1,11 +1,12 @@
 import type { SupportMatrix } from '../../driver.ts';
-import { ENFORCED, engineSupport, without } from '../../engine-support.ts';
+import { ENFORCED, engineSupport, K3S_SUPPORT, without } from '../../engine-support.ts';
 
 const NO_MOUNTS = 'this driver does not show directories of this computer in the machine yet';
 
 /** What the qemu driver does with every setting. The type asks for each one. */
 export const QEMU_SUPPORT: SupportMatrix = {
-  ...engineSupport('qemu', 'this driver has no cluster yet'),
+  ...engineSupport('qemu'),
+  ...K3S_SUPPORT,
   'application.adminAccess': without('the network of the machine needs no administrator', false),
   'virtualMachine.memoryInGB': ENFORCED,
   'virtualMachine.numberCPUs': ENFORCED,

@@ -1,0 +1,40 @@
+import type { Pace } from '../../../process/pace.ts';
+import type { Connection } from './guest.ts';
+
+/** The clock of a guest, which does not see the time that its host slept or that it was halted. */
+export interface GuestClock {
+  /** Looks now and then, because a look costs a program in the guest. */
+  isOff(signal: AbortSignal): Promise<boolean>;
+  set(signal: AbortSignal): Promise<void>;
+  /** The next question is answered by a look. */
+  forget(): void;
+}
+
+const LOOK_MS = 60_000;
+const LIMIT_S = 5;
+
+export function guestClock(guest: Pick<Connection, 'run'>, pace: Pace): GuestClock {
+  let seen: { at: number; off: boolean } | undefined;
+  return {
+    async isOff(signal) {
+      if (seen && !seen.off && pace.now() - seen.at < LOOK_MS) return false;
+      const before = seconds();
+      const { stdout } = await guest.run(['date', '+%s'], { signal });
+      const there = Number(stdout.trim());
+      const off = there < before - LIMIT_S || there > seconds() + LIMIT_S;
+      seen = { at: pace.now(), off };
+      return off;
+    },
+    async set(signal) {
+      await guest.run(['date', '-u', '-s', `@${seconds()}`], { signal });
+      seen = undefined;
+    },
+    forget() {
+      seen = undefined;
+    },
+  };
+}
+
+function seconds(): number {
+  return Math.floor(Date.now() / 1000);
+}
