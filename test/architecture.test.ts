@@ -122,7 +122,7 @@ const TABLE: readonly Rule[] = [
       'src/storage/',
       'src/settings/',
     ],
-    types: ['src/drivers/driver.ts'],
+    types: ['src/drivers/driver.ts', 'src/drivers/k3s.ts'],
     because: 'a driver is removed by deleting its folder',
   },
   {

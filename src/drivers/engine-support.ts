@@ -17,13 +17,9 @@ function stored(reason: string): Support {
   return { level: 'stored', reason };
 }
 
-/**
- * What every driver does that runs real engines on Linux and has neither a window nor a cluster; each adds what concerns its machine.
- * @param noCluster why it has none, as a clause.
- */
-export function engineSupport(name: string, noCluster: string) {
+/** What every driver does that runs real engines on Linux and has no window; each adds what concerns its machine and its cluster. */
+export function engineSupport(name: string) {
   const NO_WINDOW = stored(`the ${name} driver has no window`);
-  const LATER = stored(`${noCluster}; the value is kept for one that has`);
   return {
     version: STORED,
     'application.debug': STORED,
@@ -48,13 +44,8 @@ export function engineSupport(name: string, noCluster: string) {
     },
     'containerEngine.name': ENFORCED,
     'WSL.integrations': without('it exists on Windows only'),
-    'kubernetes.version': LATER,
-    'kubernetes.port': LATER,
-    'kubernetes.enabled': without(noCluster, false),
-    'kubernetes.options.traefik': LATER,
-    'kubernetes.options.flannel': LATER,
     'kubernetes.ingress.localhostOnly': without('it exists on Windows only', false),
-    'portForwarding.includeKubernetesServices': LATER,
+    'portForwarding.includeKubernetesServices': NO_WINDOW,
     'images.showAll': NO_WINDOW,
     'images.namespace': NO_WINDOW,
     'containers.showAll': NO_WINDOW,
@@ -64,12 +55,34 @@ export function engineSupport(name: string, noCluster: string) {
     'diagnostics.connectivity.interval': STORED,
     'diagnostics.connectivity.timeout': STORED,
     'experimental.containerEngine.webAssembly.enabled': without('it has no WebAssembly shims', false),
-    'experimental.kubernetes.options.spinkube': without(noCluster, false),
     'experimental.virtualMachine.proxy.enabled': without(PROXY, false),
     'experimental.virtualMachine.proxy.address': without(PROXY, ''),
     'experimental.virtualMachine.proxy.password': without(PROXY, ''),
     'experimental.virtualMachine.proxy.port': without(PROXY),
     'experimental.virtualMachine.proxy.username': without(PROXY, ''),
     'experimental.virtualMachine.proxy.noproxy': without(PROXY),
+  } satisfies Partial<Record<SettingPath, Support>>;
+}
+
+/** Of a driver whose cluster is k3s. */
+export const K3S_SUPPORT = {
+  'kubernetes.enabled': ENFORCED,
+  'kubernetes.version': ENFORCED,
+  'kubernetes.port': ENFORCED,
+  'kubernetes.options.traefik': ENFORCED,
+  'kubernetes.options.flannel': ENFORCED,
+  'experimental.kubernetes.options.spinkube': without('the cluster has no Spin operator', false),
+} satisfies Partial<Record<SettingPath, Support>>;
+
+/** Of a driver without a cluster. `reason`: why it has none, as a clause. */
+export function withoutCluster(reason: string) {
+  const LATER = stored(`${reason}; the value is kept for one that has`);
+  return {
+    'kubernetes.enabled': without(reason, false),
+    'kubernetes.version': LATER,
+    'kubernetes.port': LATER,
+    'kubernetes.options.traefik': LATER,
+    'kubernetes.options.flannel': LATER,
+    'experimental.kubernetes.options.spinkube': without(reason, false),
   } satisfies Partial<Record<SettingPath, Support>>;
 }

@@ -2,6 +2,7 @@ import { RdError } from '../errors.ts';
 import type { DriverContext, DriverFactory, DriverName } from './driver.ts';
 import { containerdEngine } from './engines/containerd.ts';
 import { mobyEngine } from './engines/moby.ts';
+import { k3sOn, podNetwork } from './k3s.ts';
 import { hostFactory } from './machines/host/index.ts';
 import { qemuFactory } from './machines/qemu/index.ts';
 import { simulated } from './machines/simulated/index.ts';
@@ -12,11 +13,14 @@ export const host: DriverFactory = hostFactory((shell, cgroup) => ({
   containerd: containerdEngine(shell),
 }));
 
-/** A virtual machine with the same engines in it. */
-export const qemu: DriverFactory = qemuFactory((shell, cgroup) => ({
-  moby: mobyEngine(shell, cgroup),
-  containerd: containerdEngine(shell),
-}));
+/** A virtual machine with the same engines in it, and a cluster on them. */
+export const qemu: DriverFactory = qemuFactory({
+  engines: (shell, cgroup) => ({
+    moby: mobyEngine(shell, cgroup),
+    containerd: containerdEngine(shell, podNetwork(shell.places)),
+  }),
+  cluster: k3sOn,
+});
 
 /** Every driver, in the order in which they are tried when none was asked for. A new driver is a folder and a line here. */
 export const DRIVERS: readonly DriverFactory[] = [simulated, qemu, host];

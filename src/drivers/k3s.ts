@@ -8,7 +8,7 @@ import { containerdPods } from './engines/containerd-pods.ts';
 import { mobyPods } from './engines/moby-pods.ts';
 import type { Shell, ShellPlaces } from './shell.ts';
 
-export interface ClusterParts extends Pick<K3sOptions, 'isOn' | 'ownsNetwork' | 'name' | 'memo' | 'cache'> {
+export interface ClusterParts extends Pick<K3sOptions, 'isOn' | 'answers' | 'ownsNetwork' | 'name' | 'memo' | 'cache'> {
   context: Pick<DriverContext, 'directory' | 'env' | 'now'>;
 }
 

@@ -35,6 +35,8 @@ export interface K3sOptions {
   name: string;
   /** Whether the machine is on; a machine that always is needs none. */
   isOn?(signal: AbortSignal): Promise<boolean>;
+  /** Whether a machine that is on can be talked to; one that always can needs none. */
+  answers?(signal: AbortSignal): Promise<boolean>;
   /** Nobody else in the machine runs a cluster: what k3s leaves in its network is taken away. */
   ownsNetwork: boolean;
   architecture?: Architecture;
@@ -82,15 +84,26 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
   const isOff = async (signal: AbortSignal) => options.isOn !== undefined && !(await options.isOn(signal));
 
   async function observe(signal: AbortSignal): Promise<ClusterStatus> {
-    if (await isOff(signal)) return stopped(await installed.recall());
+    const unseen = await whileOutOfReach(signal);
+    if (unseen) return unseen;
     try {
       return await look(signal);
     } catch (error) {
-      // It may have gone off under the eyes.
-      if (!signal.aborted && error instanceof RdError && (await isOff(signal)))
-        return stopped(await installed.recall());
+      if (signal.aborted || !(error instanceof RdError)) throw error;
+      // It may have gone under the eyes.
+      const gone = await whileOutOfReach(signal);
+      if (gone) return gone;
       throw error;
     }
+  }
+
+  /** What can be said without a look; undefined where one is possible. */
+  async function whileOutOfReach(signal: AbortSignal): Promise<ClusterStatus | undefined> {
+    if (await isOff(signal)) return stopped(await installed.recall());
+    if (options.answers === undefined || (await options.answers(signal))) return undefined;
+    const there = await installed.recall();
+    const installedVersion = there === undefined ? '' : versionOf(there);
+    return { state: 'unresponsive', installedVersion, message: 'the machine does not answer' };
   }
 
   async function look(signal: AbortSignal): Promise<ClusterStatus> {

@@ -1,11 +1,12 @@
 import type { SupportMatrix } from '../../driver.ts';
-import { engineSupport, without } from '../../engine-support.ts';
+import { engineSupport, without, withoutCluster } from '../../engine-support.ts';
 
 const NO_VM = 'there is no virtual machine, the host itself runs the containers';
 
 /** What the host driver does with every setting. The type asks for each one. */
 export const HOST_SUPPORT: SupportMatrix = {
-  ...engineSupport('host', 'this driver has no cluster'),
+  ...engineSupport('host'),
+  ...withoutCluster('this driver has no cluster'),
   'application.adminAccess': without(NO_VM, false),
   'virtualMachine.memoryInGB': without(NO_VM),
   'virtualMachine.numberCPUs': without(NO_VM),
