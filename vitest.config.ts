@@ -1,4 +1,10 @@
 import { defineConfig } from 'vitest/config';
+import { testSeed } from './test/helpers/seed.ts';
+
+const seed = testSeed();
+if (process.env.RDCTL_TEST_SEED === 'random') process.stderr.write(`RDCTL_TEST_SEED=${seed} repeats this search\n`);
+/** One seed for all files of a run, whoever chose it. */
+const SEARCH = { env: { RDCTL_TEST_SEED: String(seed) }, setupFiles: ['test/helpers/seed-setup.ts'] };
 
 export default defineConfig({
   test: {
@@ -6,10 +12,17 @@ export default defineConfig({
     maxWorkers: 2,
     projects: [
       {
-        test: { name: 'unit', include: ['test/**/*.test.ts'], exclude: ['test/e2e/**'], testTimeout: 20_000 },
+        test: {
+          ...SEARCH,
+          name: 'unit',
+          include: ['test/**/*.test.ts'],
+          exclude: ['test/e2e/**'],
+          testTimeout: 20_000,
+        },
       },
       {
         test: {
+          ...SEARCH,
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts'],
           // Fourteen boots of a guest: where they are asked for. `acceptance-qemu` boots one and runs always.

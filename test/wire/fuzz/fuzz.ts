@@ -7,7 +7,6 @@ import { bytesOf, exchange, parse, send } from '../raw.ts';
 import { type FuzzRequest, requestArbitrary } from './request-arbitrary.ts';
 
 export interface FuzzOptions {
-  seed: number;
   /** Milliseconds after which no further request is sent. */
   limitMs: number;
   requests: number;
@@ -25,7 +24,7 @@ const RUNTIME: Readonly<Record<number, string>> = {
  * media type or body is one that is not described, nothing hangs.
  * @throws Error of fast-check with the seed and the request.
  */
-export async function fuzz(to: Connection, { seed, limitMs, requests }: FuzzOptions): Promise<void> {
+export async function fuzz(to: Connection, { limitMs, requests }: FuzzOptions): Promise<void> {
   const document: OpenApiDocument = JSON.parse(
     (await exchange(to, { method: 'GET', target: '/v2/openapi.json' })).body,
   );
@@ -53,7 +52,6 @@ export async function fuzz(to: Connection, { seed, limitMs, requests }: FuzzOpti
   }
 
   await fc.assert(fc.asyncProperty(requestArbitrary(), hold), {
-    seed,
     numRuns: requests,
     interruptAfterTimeLimit: limitMs,
     // A smaller request on a service that has changed meanwhile would show something else.

@@ -1,0 +1,5 @@
+import fc from 'fast-check';
+import { testSeed } from './seed.ts';
+
+// For fc.assert, fc.check and fc.sample alike, in every test file.
+fc.configureGlobal({ seed: testSeed() });
