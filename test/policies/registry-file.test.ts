@@ -198,6 +198,8 @@ describe('what is not understood has its line and a reason', () => {
     ['"a\\"="x"', 'no "=" follows'],
     ['"a\\n"="x"', 'a single "\\" stands in the name'],
     ['"a"="C:\\temp"', 'a single "\\" stands in the text'],
+    // To wine the end of a line; who wrote it by hand meant a directory.
+    ['"a"="C:\\new"', 'a single "\\" stands in the text'],
     ['"a"="x"y', 'text follows the closing quotation mark'],
     // As the compatible tool writes a quotation mark.
     ['"a"="say \\\\"hi\\\\""', 'text follows the closing quotation mark'],
