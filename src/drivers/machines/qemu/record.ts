@@ -15,6 +15,8 @@ export interface QemuRecord {
   accelerator: Accelerator;
   /** The guest has answered since QEMU was started. */
   booted: boolean;
+  /** Its memory, processors or disks are not those that QEMU was started with. */
+  adjusted?: boolean;
 }
 
 /** Undefined when there is none; `damaged` when it cannot be understood. */
@@ -34,11 +36,19 @@ export async function writeQemuRecord(file: string, record: QemuRecord): Promise
 
 function parsed(value: unknown): QemuRecord | undefined {
   if (!isObject(value)) return undefined;
-  const { power, image, sshPort, accelerator, booted } = value;
+  const { power, image, sshPort, accelerator, booted, adjusted } = value;
   const spec = parseMachineSpec(value.spec);
   if (!spec) return undefined;
   if (power !== 'on' && power !== 'off') return undefined;
   if (typeof image !== 'string' || typeof sshPort !== 'number') return undefined;
   if (accelerator !== 'kvm' && accelerator !== 'tcg') return undefined;
-  return { power, image, sshPort, accelerator, booted: booted === true, spec };
+  return {
+    power,
+    image,
+    sshPort,
+    accelerator,
+    booted: booted === true,
+    spec,
+    ...(adjusted === true ? { adjusted } : {}),
+  };
 }
