@@ -32,6 +32,10 @@ function guest() {
       },
     },
     { run: directory },
+    async (port) => {
+      orders.push(`claim ${port}`);
+      return () => void orders.push(`give back ${port}`);
+    },
   );
   onTestFinished(() => {
     for (const server of servers) server.close();
@@ -104,10 +108,11 @@ test('a port of this host leads into a guest unless somebody has it', async () =
   await reach.localPort(port);
   await reach.localPort(port);
   const words = `-L 127.0.0.1:${port}:127.0.0.1:${port}`;
-  expect(orders).toEqual([`cancel ${words}`, `forward ${words}`]);
+  expect(orders).toEqual([`claim ${port}`, `cancel ${words}`, `forward ${words}`]);
   const taken = await listening(createServer());
   onTestFinished(() => void taken.close());
   const address = taken.address();
   const other = typeof address === 'object' && address !== null ? address.port : 0;
   await expect(reach.localPort(other)).rejects.toMatchObject({ code: 'ERR_PORT_IN_USE' });
+  expect(orders.at(-1)).toBe(`give back ${other}`);
 });

@@ -22,7 +22,7 @@ async function scene() {
   const places = qemuPlaces(directory, '/nowhere');
   mkdirSync(places.run);
   const said: string[] = [];
-  const world = { status: 'running', cont: 'running', connected: true, time: 0, clockOff: 0 };
+  const world = { status: 'running', cont: 'running', connected: true, time: 0, clockOff: 0, way: 'none' };
   const monitor = createServer((socket) => {
     socket.on('error', () => undefined);
     socket.write('{"QMP": {}}\n');
@@ -69,6 +69,17 @@ async function scene() {
     environment: {},
     guest,
     monitor: qemuMonitor(places.monitor),
+    ports: {
+      look(way) {
+        world.way = way;
+      },
+      async use(way) {
+        said.push(`ports by ${way}`);
+      },
+      async forget() {
+        world.way = 'none';
+      },
+    },
     accelerator: async () => 'tcg',
     pace: {
       now: () => world.time,
@@ -162,4 +173,18 @@ test('without an image there is nothing to start from, and the way to get one is
     code: 'ERR_DRIVER_TERMINAL',
     advice: expect.stringContaining('rdctl image build'),
   });
+});
+
+test('the way of the ports is that of the settings at every look, moves while the guest runs, and ends with the machine', async () => {
+  const { machine, world, said } = await scene();
+  await machine.observe(signal);
+  expect(world.way).toBe('ssh');
+  await machine.perform({ do: 'adjust', spec: { ...MACHINE, sshPortForwarder: false } }, signal);
+  expect(said).toEqual(['ports by qemu']);
+  expect(await machine.observe(signal)).toMatchObject({ state: 'on', spec: { sshPortForwarder: false } });
+  expect(world.way).toBe('qemu');
+  await machine.perform({ do: 'adjust', spec: { ...MACHINE, sshPortForwarder: false } }, signal);
+  expect(said).toEqual(['ports by qemu']);
+  await machine.perform({ do: 'stop' }, signal);
+  expect(world.way).toBe('none');
 });

@@ -24,7 +24,8 @@ const MEMORY_SLOTS = 8;
 const DISK_NODE = 'disk0';
 const DATA_NODE = 'data0';
 const DATA_DRIVE = 'data';
-const NETWORK = 'net0';
+/** QEMU's name for the network of the guest. */
+export const NETWORK = 'net0';
 
 /**
  * The command line of a machine. Everything of QEMU's own that would depend on files of the user or on its version's defaults is

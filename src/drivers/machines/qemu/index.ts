@@ -10,12 +10,16 @@ import type { ClusterDriver, Driver, DriverContext, DriverFactory, DriverInfo } 
 import type { ClusterParts } from '../../k3s.ts';
 import type { Shell } from '../../shell.ts';
 import { accelerators } from './accelerator.ts';
+import { NETWORK } from './arguments.ts';
 import type { HostRun } from './disks.ts';
 import { engineInGuest } from './engines.ts';
 import { GUEST_PATH, guestConnection } from './guest.ts';
 import { qemuMachine } from './machine.ts';
 import { qemuMonitor } from './monitor.ts';
 import { qemuPlaces } from './places.ts';
+import { portForwarder } from './ports/forwarder.ts';
+import { forwardRecord } from './ports/record.ts';
+import { qemuWay, sshWay, whyTaken } from './ports/ways.ts';
 import { judge, qemuFacts } from './probe.ts';
 import { readQemuRecord } from './record.ts';
 import { runtimeDirectory } from './runtime.ts';
@@ -28,7 +32,7 @@ const INFO: DriverInfo = {
   simulated: false,
   summary: 'a virtual machine in QEMU with dockerd, containerd and k3s in it, as any user',
   support: QEMU_SUPPORT,
-  liveFields: [],
+  liveFields: ['experimental.virtualMachine.sshPortForwarder'],
   hasCluster: true,
 };
 
@@ -77,6 +81,14 @@ function openQemu(context: DriverContext, programs: GuestPrograms): Driver {
     },
   });
   const monitor = qemuMonitor(places.monitor);
+  const ports = portForwarder({
+    guest,
+    ways: { ssh: sshWay(guest), qemu: qemuWay(monitor, NETWORK) },
+    record: forwardRecord(places.forwards),
+    whyTaken,
+    pace: realPace,
+    log,
+  });
   const machine = qemuMachine({
     places,
     logFile: join(logs, 'qemu.log'),
@@ -85,11 +97,12 @@ function openQemu(context: DriverContext, programs: GuestPrograms): Driver {
     environment,
     guest,
     monitor,
+    ports,
     accelerator: accelerators(directory, run),
     pace: realPace,
     log,
   });
-  const shell = qemuShell({ places, guest, pace: realPace, log });
+  const shell = qemuShell({ places, guest, claim: ports.claim, pace: realPace, log });
   const inside = programs.engines(shell, `/rdctl-${places.id}`);
   const state = { isUp: machine.isUp, isConnected: machine.answers };
   const engines = { moby: engineInGuest(inside.moby, state), containerd: engineInGuest(inside.containerd, state) };
@@ -110,9 +123,10 @@ function openQemu(context: DriverContext, programs: GuestPrograms): Driver {
     engines,
     cluster,
     keeps: [places.data, memo],
+    published: ports.published,
     access: () => guestAccess(places, ['env', GUEST_PATH]),
     async release() {
-      await Promise.all(Object.values(engines).map((engine) => engine.release?.()));
+      await Promise.all([ports.release(), ...Object.values(engines).map((engine) => engine.release?.())]);
     },
   };
 }

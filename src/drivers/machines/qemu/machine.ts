@@ -4,7 +4,8 @@ import type { MachineDriver, MachineSpec, MachineStatus } from '../../driver.ts'
 import { guestClock } from './guest-clock.ts';
 import { HALTED } from './monitor.ts';
 import type { MachineParts } from './parts.ts';
-import { readQemuRecord } from './record.ts';
+import type { WayOut } from './ports/changes.ts';
+import { readQemuRecord, writeQemuRecord } from './record.ts';
 import { startMachine } from './start.ts';
 import { stopMachine } from './stop.ts';
 
@@ -28,7 +29,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     clock: guestClock(guest, pace),
     isAlive: async () => (await findDaemon(places.qemuRecord)).state === 'running',
   };
-  const { monitor, clock, isAlive } = parts;
+  const { monitor, clock, ports, isAlive } = parts;
   let unreachableSince: number | undefined;
 
   async function observe(signal: AbortSignal): Promise<MachineStatus> {
@@ -52,6 +53,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
       });
     }
     unreachableSince = undefined;
+    ports.look(wayOut(record.spec));
     if (await clock.isOff(signal)) {
       return { state: 'on', spec: record.spec, repair: 'the clock of the guest is not that of this host' };
     }
@@ -75,9 +77,19 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     clock.forget();
   }
 
+  async function movePorts(spec: MachineSpec): Promise<void> {
+    const record = await readQemuRecord(places.record);
+    if (record === undefined || record === 'damaged') return;
+    if (record.spec.sshPortForwarder === spec.sshPortForwarder) return;
+    // First the word: a service that is killed in between leaves the rest to the next look.
+    await writeQemuRecord(places.record, { ...record, spec });
+    await ports.use(wayOut(spec));
+  }
+
   async function start(spec: MachineSpec, signal: AbortSignal): Promise<void> {
     const found = await observe(signal);
-    if (found.state === 'on' && sameSpec(found.spec, spec)) {
+    if (found.state === 'on' && sameSpec({ ...found.spec, sshPortForwarder: spec.sshPortForwarder }, spec)) {
+      await movePorts(spec);
       return found.repair === undefined ? undefined : repair(signal);
     }
     if (found.state !== 'absent' && found.state !== 'off') await stopMachine(parts, signal);
@@ -98,6 +110,10 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
       else await start(step.spec, signal);
     },
   };
+}
+
+function wayOut({ sshPortForwarder }: MachineSpec): WayOut {
+  return sshPortForwarder ? 'ssh' : 'qemu';
 }
 
 function broken(reason: string, message: string): MachineStatus {

@@ -6,6 +6,7 @@ import type { Offer, ServerPlace } from '../../shell.ts';
 import type { Connection } from './guest.ts';
 import { listenHere } from './offer.ts';
 import type { QemuPlaces } from './places.ts';
+import type { ClaimPort } from './ports/forwarder.ts';
 import { WAY_SCRIPT } from './scripts.ts';
 
 /** Ports of the guest that nothing chooses by itself. */
@@ -17,6 +18,7 @@ const TRIES = 8;
 export function guestOffers(
   places: Pick<QemuPlaces, 'run'>,
   guest: Connection,
+  claim: ClaimPort,
 ): (server: Server, at: ServerPlace) => Promise<Offer> {
   const open = new Map<string, () => Promise<void>>();
   guest.onReconnect(async () => {
@@ -38,6 +40,7 @@ export function guestOffers(
   async function offerAt(server: Server, at: ServerPlace): Promise<Offer> {
     const name = createHash('sha256').update(JSON.stringify(at)).digest('hex').slice(0, 8);
     const here = await listenHere(server, join(places.run, `offer-${name}`));
+    const giveBack = 'socket' in at ? () => undefined : await claim(at.port);
     try {
       const words = await forward(at, here.path);
       open.set(words, async () => void (await forward(at, here.path)));
@@ -47,10 +50,12 @@ export function guestOffers(
           open.delete(words);
           // The connection may be gone, and the forward with it.
           await guest.forward('cancel', '-R', words).catch(() => undefined);
+          giveBack();
           await here.close();
         },
       };
     } catch (error) {
+      giveBack();
       await here.close();
       throw error;
     }

@@ -7,6 +7,7 @@ import type { Connection } from './guest.ts';
 import type { GuestClock } from './guest-clock.ts';
 import type { Monitor } from './monitor.ts';
 import type { QemuPlaces } from './places.ts';
+import type { PortForwarder } from './ports/forwarder.ts';
 
 /** What the works on one machine share. */
 export interface MachineParts {
@@ -19,6 +20,7 @@ export interface MachineParts {
   guest: Connection;
   monitor: Monitor;
   clock: GuestClock;
+  ports: Pick<PortForwarder, 'look' | 'use' | 'forget'>;
   /** Looks once what can run a guest here. */
   accelerator(signal: AbortSignal): Promise<Accelerator>;
   /** Whether there is a QEMU of this machine. */

@@ -26,6 +26,8 @@ export interface QemuPlaces {
   monitor: string;
   /** Control socket of the ssh connection. */
   control: string;
+  /** Ports of this host that lead into the guest. */
+  forwards: string;
   /** Of the programs on this host. */
   qemuRecord: string;
   sshRecord: string;
@@ -60,6 +62,7 @@ export function qemuPlaces(directory: string, runtime: string): QemuPlaces {
     runElsewhere: !fits,
     monitor: join(run, 'qmp'),
     control: join(run, 'ssh'),
+    forwards: join(run, 'ports.json'),
     qemuRecord: join(directory, 'qemu.pid.json'),
     sshRecord: join(directory, 'ssh.pid.json'),
   };

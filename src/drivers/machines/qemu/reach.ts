@@ -7,6 +7,7 @@ import { RdError } from '../../../errors.ts';
 import type { Shell } from '../../shell.ts';
 import type { Connection } from './guest.ts';
 import type { QemuPlaces } from './places.ts';
+import type { ClaimPort } from './ports/forwarder.ts';
 
 /** `$1`: the file, `$2`: its permission bits, `$3`: its size. What was broken off on the way never gets its name. */
 const COPY_SCRIPT = `set -eu
@@ -24,6 +25,7 @@ const COPY_LIMIT_MS = 15 * 60_000;
 export function guestReach(
   guest: Pick<Connection, 'run' | 'forward' | 'onReconnect'>,
   places: Pick<QemuPlaces, 'run'>,
+  claim: ClaimPort,
 ): Pick<Shell, 'copyIn' | 'localPort' | 'dial'> {
   const ports = new Set<number>();
   guest.onReconnect(async () => ports.clear());
@@ -36,15 +38,20 @@ export function guestReach(
     },
     async localPort(port) {
       if (ports.has(port)) return;
+      const giveBack = await claim(port);
       const words = `127.0.0.1:${port}:127.0.0.1:${port}`;
       // A forward of an earlier service through the connection that is still there.
       await guest.forward('cancel', '-L', words).catch(() => undefined);
       if (!(await isFree(port))) {
+        giveBack();
         throw new RdError('ERR_PORT_IN_USE', `127.0.0.1:${port} of this computer is in use by another program`, {
           advice: 'End that program, or choose another port.',
         });
       }
-      await guest.forward('forward', '-L', words);
+      await guest.forward('forward', '-L', words).catch((error: unknown) => {
+        giveBack();
+        throw error;
+      });
       ports.add(port);
     },
     async dial(host, port, signal) {

@@ -11,6 +11,7 @@ import type { Connection } from './guest.ts';
 import { GUEST_NETWORK } from './network.ts';
 import { guestOffers } from './offers.ts';
 import { LONGEST_SOCKET, type QemuPlaces } from './places.ts';
+import type { ClaimPort } from './ports/forwarder.ts';
 import { guestReach } from './reach.ts';
 import {
   CLEAR_SCRIPT,
@@ -26,6 +27,7 @@ import {
 export interface QemuShellParts {
   places: QemuPlaces;
   guest: Connection;
+  claim: ClaimPort;
   pace: Pace;
   log: DriverContext['log'];
 }
@@ -43,7 +45,7 @@ const USUAL_SOCKETS: Readonly<Record<string, string>> = {
 const STOP_MORE_MS = 60_000;
 
 /** The guest as engines see it. Programs are units of its service manager, so that they are found, ended and logged by it. */
-export function qemuShell({ places, guest, pace, log }: QemuShellParts): Shell {
+export function qemuShell({ places, guest, claim, pace, log }: QemuShellParts): Shell {
   const unit = (name: string) => `rdctl-${name}.service`;
   const logOf = (name: string) => posix.join(LOGS, `${name}.log`);
   const environmentOf = (name: string) => posix.join(RUN, `${name}.env`);
@@ -106,8 +108,8 @@ export function qemuShell({ places, guest, pace, log }: QemuShellParts): Shell {
       return exitCode === 0;
     },
     localSocket,
-    ...guestReach(guest, places),
-    offer: guestOffers(places, guest),
+    ...guestReach(guest, places, claim),
+    offer: guestOffers(places, guest, claim),
     network: async () => GUEST_NETWORK,
     async leftovers(area) {
       const { stdout } = await run(['sh', '-s', '--', ...areaWords(area)], { input: LEFTOVERS_SCRIPT });

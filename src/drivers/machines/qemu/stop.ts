@@ -11,9 +11,10 @@ const POLL_MS = 100;
 
 /** Ends the guest as gently as it lets us: by its power button, then by QEMU's own end, then by a kill. Harmless when nothing is there. */
 export async function stopMachine(parts: MachineParts, signal: AbortSignal): Promise<void> {
-  const { places, guest, monitor, pace, isAlive } = parts;
+  const { places, guest, monitor, ports, pace, isAlive } = parts;
   const known = await readQemuRecord(places.record);
   const record = known === 'damaged' ? undefined : known;
+  await ports.forget();
   if (await isAlive()) {
     // A guest that does not run would not see the button.
     if (record?.booted && (await monitor.status(signal)) === 'running') await powerDown(parts, signal);

@@ -18,5 +18,5 @@ export const QEMU_SUPPORT: SupportMatrix = {
   'experimental.virtualMachine.mount.9p.protocolVersion': without(NO_MOUNTS),
   'experimental.virtualMachine.mount.9p.msizeInKib': without(NO_MOUNTS),
   'experimental.virtualMachine.mount.9p.cacheMode': without(NO_MOUNTS),
-  'experimental.virtualMachine.sshPortForwarder': without('ports are forwarded over SSH', true),
+  'experimental.virtualMachine.sshPortForwarder': ENFORCED,
 };

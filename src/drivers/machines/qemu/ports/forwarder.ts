@@ -1,0 +1,198 @@
+import { RdError } from '../../../../errors.ts';
+import type { Pace } from '../../../../process/pace.ts';
+import type { DriverContext, PublishedPort } from '../../../driver.ts';
+import type { Connection } from '../guest.ts';
+import { changes, type Forward, type WayOut, wantedPorts } from './changes.ts';
+import type { Listening } from './listening.ts';
+import type { ForwardRecord } from './record.ts';
+import { portWatch } from './watch.ts';
+import type { Way } from './ways.ts';
+
+/**
+ * Keeps a port free for what leads into or out of the guest for another reason. Resolves once no forward is there, with the way to give
+ * the port back.
+ */
+export type ClaimPort = (port: number) => Promise<() => void>;
+
+/** Keeps a port of this host for each port that a program of the guest listens on. A port that cannot be had is told, never an error. */
+export interface PortForwarder {
+  /** What a look at a guest that answers does: the ports are watched from here on, and get out this way. */
+  look(way: WayOut): void;
+  /** Moves the ports to this way. @returns once they have moved. */
+  use(way: WayOut): Promise<void>;
+  claim: ClaimPort;
+  published(): PublishedPort[];
+  /** Ends the watch; what is forwarded stays. */
+  release(): Promise<void>;
+  /** The machine goes, and all forwards with it. */
+  forget(): Promise<void>;
+}
+
+export interface PortForwarderParts {
+  guest: Pick<Connection, 'stream' | 'onReconnect'>;
+  ways: Readonly<Record<WayOut, Way>>;
+  record: ForwardRecord;
+  /** Why a port of this host cannot be had, as a clause. */
+  whyTaken(port: number): Promise<string | undefined>;
+  pace: Pick<Pace, 'now'>;
+  log: DriverContext['log'];
+}
+
+/**
+ * Ports of the guest that belong to the guest itself: ssh; the parts of Kubernetes that talk to each other. Its API server is asked for
+ * by whoever wants it.
+ */
+const OWN_PORTS: ReadonlySet<number> = new Set([22, 6444, 10010, 10248, 10249, 10250, 10256, 10257, 10258, 10259]);
+
+export function portForwarder(parts: PortForwarderParts): PortForwarder {
+  const { guest, ways, record, whyTaken, pace, log } = parts;
+  const claimed = new Set<number>();
+  const have = new Map<number, Forward>();
+  /** As last told; undefined while nobody tells. */
+  let listening: Listening[] | undefined;
+  let way: WayOut = 'ssh';
+  let isRead = false;
+  /** Counts connections: what was made through an earlier one may be gone. */
+  let connection = 0;
+  let end = new AbortController();
+  let last: Promise<void> = Promise.resolve();
+  let waiting: Promise<void> | undefined;
+
+  const watch = portWatch(
+    guest,
+    (line) => {
+      if (line !== 'still there') listening = line.listening;
+      void pass();
+    },
+    log,
+  );
+  guest.onReconnect(async () => {
+    connection += 1;
+    listening = undefined;
+    for (const forward of have.values()) doubt(forward);
+  });
+
+  function doubt({ port, way, address, state }: Forward): void {
+    if (state === 'forwarded') have.set(port, { port, way, address, state: 'unproven' });
+  }
+
+  /** One after another: two that add and take away the same port would undo each other. */
+  function inTurn(work: () => Promise<void>): Promise<void> {
+    last = last.then(work).catch((error: unknown) => {
+      if (!end.signal.aborted) log('warn', 'the ports of the guest could not be brought up to date', told(error));
+    });
+    return last;
+  }
+
+  /** Brings the forwards up to what is listened on. One that has not begun yet is enough for all who ask. */
+  function pass(): Promise<void> {
+    waiting ??= inTurn(async () => {
+      waiting = undefined;
+      await readOnce();
+      if (listening === undefined) return;
+      const wanted = wantedPorts(listening, (port) => OWN_PORTS.has(port) || claimed.has(port));
+      const { close, open } = changes(wanted, have, way, pace.now());
+      for (const forward of close) await take(forward);
+      const to = way;
+      // First the intent: what a killed service made must be known to the next one.
+      await write(open.map(({ port, address }) => ({ port, address, way: to, state: 'unproven' })));
+      for (const { port, address } of open) await add({ port, address, way: to });
+      await write([]);
+    });
+    return waiting;
+  }
+
+  async function readOnce(): Promise<void> {
+    if (isRead) return;
+    for (const forward of await record.read()) have.set(forward.port, forward);
+    isRead = true;
+  }
+
+  async function write(more: readonly Forward[]): Promise<void> {
+    if (end.signal.aborted) return;
+    const kept = new Map([...have].filter(([, { state }]) => state !== 'failed'));
+    for (const forward of more) kept.set(forward.port, forward);
+    await record.write([...kept.values()]).catch((error: unknown) => {
+      log('warn', 'the forwards of ports could not be recorded; a service that is killed leaves them', told(error));
+    });
+  }
+
+  async function take(forward: Forward): Promise<void> {
+    const { port, address, state } = forward;
+    if (end.signal.aborted) return;
+    if (state !== 'failed') {
+      // The connection may be gone, and the forward with it.
+      await ways[forward.way].close(port, address, end.signal).catch(() => undefined);
+      log('debug', 'a port of the guest is not forwarded any more', { port });
+    }
+    have.delete(port);
+  }
+
+  async function add(at: Pick<Forward, 'port' | 'address' | 'way'>): Promise<void> {
+    if (end.signal.aborted) return;
+    const { port, address } = at;
+    const before = have.get(port);
+    const began = connection;
+    try {
+      await ways[at.way].open(port, address, end.signal);
+      have.set(port, { ...at, state: began === connection ? 'forwarded' : 'unproven' });
+      log('debug', 'a port of the guest is forwarded', { port });
+    } catch (error) {
+      if (end.signal.aborted) return;
+      const reason = (await whyTaken(port)) ?? (error instanceof Error ? error.message : String(error));
+      have.set(port, { ...at, state: 'failed', reason, at: pace.now() });
+      const isNew = before?.state !== 'failed' || before.reason !== reason;
+      if (isNew) log('warn', 'a port of the guest cannot be forwarded', { port, reason });
+    }
+  }
+
+  async function finish(): Promise<void> {
+    end.abort();
+    await watch.end();
+    await last;
+    listening = undefined;
+    end = new AbortController();
+  }
+
+  return {
+    look(next) {
+      way = next;
+      watch.begin();
+    },
+    use(next) {
+      way = next;
+      return pass();
+    },
+    async claim(port) {
+      claimed.add(port);
+      await inTurn(async () => {
+        await readOnce();
+        const forward = have.get(port);
+        if (!forward) return;
+        await take(forward);
+        await write([]);
+      });
+      return () => void claimed.delete(port);
+    },
+    published: () =>
+      [...have.values()]
+        .sort((one, other) => one.port - other.port)
+        .flatMap((forward): PublishedPort[] => {
+          const { port, state } = forward;
+          if (state === 'unproven') return [];
+          return [state === 'failed' ? { port, state, reason: forward.reason } : { port, state }];
+        }),
+    release: finish,
+    async forget() {
+      await finish();
+      have.clear();
+      isRead = false;
+      await record.remove();
+    },
+  };
+}
+
+function told(error: unknown): { message: string } {
+  if (error instanceof RdError) return { message: error.message };
+  return { message: error instanceof Error ? error.message : String(error) };
+}

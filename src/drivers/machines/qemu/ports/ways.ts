@@ -1,0 +1,71 @@
+import { createServer } from 'node:net';
+import { RdError } from '../../../../errors.ts';
+import type { Connection } from '../guest.ts';
+import type { Monitor } from '../monitor.ts';
+import type { Qmp } from '../qmp.ts';
+import type { GuestAddress } from './listening.ts';
+
+/** One way for a port of 127.0.0.1 of this host to lead to the same port of the guest. */
+export interface Way {
+  /** Harmless when it is there already. @throws RdError `ERR_DRIVER_FAILED`, `ERR_CANCELLED`. */
+  open(port: number, address: GuestAddress, signal: AbortSignal): Promise<void>;
+  /** @throws RdError as above, also where there is none. */
+  close(port: number, address: GuestAddress, signal: AbortSignal): Promise<void>;
+}
+
+/** Through the ssh connection: it reaches what listens on the guest's own loopback as well. */
+export function sshWay(guest: Pick<Connection, 'forward'>): Way {
+  const words = (port: number, address: GuestAddress) => {
+    const there = address === '::' || address === '::1' ? '[::1]' : '127.0.0.1';
+    return ['-L', `127.0.0.1:${port}:${there}:${port}`];
+  };
+  return {
+    open: async (port, address) => void (await guest.forward('forward', ...words(port, address))),
+    close: async (port, address) => void (await guest.forward('cancel', ...words(port, address))),
+  };
+}
+
+/**
+ * Through the network that QEMU makes: the guest sees connections from outside.
+ * @param network QEMU's name for it.
+ */
+export function qemuWay(monitor: Pick<Monitor, 'use'>, network: string): Way {
+  const remove = (qmp: Qmp, port: number, signal: AbortSignal) =>
+    human(qmp, `hostfwd_remove ${network} tcp:127.0.0.1:${port}`, signal);
+  return {
+    open: (port, address, signal) => {
+      if (address === '127.0.0.1' || address === '::1') {
+        const message = `it listens on ${address} of the guest alone, which only the forwarder over SSH reaches`;
+        return Promise.reject(new RdError('ERR_DRIVER_FAILED', message));
+      }
+      return monitor.use(async (qmp) => {
+        // QEMU would refuse one that it has.
+        await remove(qmp, port, signal);
+        const said = await human(qmp, `hostfwd_add ${network} tcp:127.0.0.1:${port}-:${port}`, signal);
+        if (said !== '') throw new RdError('ERR_DRIVER_FAILED', `QEMU says: ${said}`);
+      }, signal);
+    },
+    close: async (port, _address, signal) => void (await monitor.use((qmp) => remove(qmp, port, signal), signal)),
+  };
+}
+
+/** QEMU has no command for programs that does this; what it says to people is empty when it did. */
+async function human(qmp: Qmp, line: string, signal: AbortSignal): Promise<string> {
+  const said = await qmp.execute('human-monitor-command', { 'command-line': line }, { signal });
+  return typeof said === 'string' ? said.trim() : '';
+}
+
+/** Why a port of 127.0.0.1 cannot be had, as a clause; undefined when it can. */
+export function whyTaken(port: number): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', (error: NodeJS.ErrnoException) => resolve(refusal(port, error)));
+    server.listen({ host: '127.0.0.1', port, exclusive: true }, () => server.close(() => resolve(undefined)));
+  });
+}
+
+function refusal(port: number, { code, message }: NodeJS.ErrnoException): string {
+  if (code === 'EADDRINUSE') return `another program of this computer listens on 127.0.0.1:${port}`;
+  if (code === 'EACCES') return 'this computer gives ports below 1024 to its administrator alone';
+  return message;
+}
