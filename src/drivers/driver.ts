@@ -107,7 +107,7 @@ export interface Workload {
 export type MachineStep =
   | { do: 'start'; spec: MachineSpec }
   | { do: 'stop' }
-  /** Apply to the running machine what `liveFields` says can be applied without a restart. */
+  /** Apply to the running machine what `liveFields` and the `room` that it told say can be applied without a restart. */
   | { do: 'adjust'; spec: MachineSpec };
 export type EngineStep = { do: 'start'; spec: EngineSpec } | { do: 'stop' } | { do: 'adjust'; spec: EngineSpec };
 export type ClusterStep =
@@ -236,9 +236,19 @@ export interface Driver extends DriverInfo {
   readonly keeps: readonly string[];
   /**
    * Copies of `keeps` while the machine is on, all as they were at one moment, at which the file systems in them were whole. Targets
-   * must not exist. Absent where only what is off can be copied. Throws `ERR_NOT_READY` while the machine is off.
+   * must not exist; of what is missing there is no copy. `progress` hears the share that is done, from 0 to 1. Absent where only what
+   * is off can be copied. Throws `ERR_NOT_READY` while the machine is off. When it throws, no target is there.
    */
-  copyLive?(copies: readonly { from: string; to: string }[], signal: AbortSignal): Promise<void>;
+  copyLive?(
+    copies: readonly { from: string; to: string }[],
+    signal: AbortSignal,
+    progress?: (share: number) => void,
+  ): Promise<void>;
+  /**
+   * Looks whether a copy of something in `keeps` is whole in itself, as far as its format tells; nothing uses it. Throws
+   * `ERR_DRIVER_FAILED` with what was found wrong.
+   */
+  checkKept?(copy: { of: string; at: string }, signal: AbortSignal): Promise<void>;
   /** Ports of programs in the machine, as of the last look. Absent where the machine is this host. */
   published?(): readonly PublishedPort[];
   /** How a program of the user gets into a machine that is on; absent where the machine is this host or none at all. */

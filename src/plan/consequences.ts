@@ -11,7 +11,7 @@ import type { Goal } from './spec.ts';
 export function machineMustStop(goal: Goal, seen: Observed, driver: DriverInfo): boolean {
   if (seen.machine.state === 'broken') return true;
   if (seen.machine.state !== 'on') return false;
-  return !goal.on || machineDrift(seen.machine.spec, goal.machine, driver).restart.length > 0;
+  return !goal.on || machineDrift(seen.machine, goal.machine, driver).restart.length > 0;
 }
 
 export function engineMustStop(name: EngineName, goal: Goal, seen: Observed, driver: DriverInfo): boolean {

@@ -1,5 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ClusterSpec, DriverInfo, EngineSpec, MachineSpec } from '../drivers/driver.ts';
+import type {
+  Bounds,
+  ClusterSpec,
+  DriverInfo,
+  EngineSpec,
+  LiveRoom,
+  MachineSpec,
+  MachineStatus,
+} from '../drivers/driver.ts';
 import type { JsonValue } from '../json.ts';
 import { sameValue } from '../settings/canonical.ts';
 import { fieldAt } from '../settings/fields.ts';
@@ -11,7 +19,12 @@ export interface Member<S> {
   value(spec: S): JsonValue;
   /** False where the desired spec makes no use of the member, so that a difference costs nothing. */
   matters?(desired: S): boolean;
+  /** Where what runs is as good as what is desired without being the same. */
+  suffices?(running: S, desired: S): boolean;
 }
+
+/** A machine that is on, as far as drift depends on it. */
+export type RunningMachine = Pick<Extract<MachineStatus, { state: 'on' }>, 'spec' | 'room'>;
 
 export const MACHINE_MEMBERS: readonly Member<MachineSpec>[] = [
   { path: 'experimental.virtualMachine.mount.9p.cacheMode', value: (spec) => spec.mount.cacheMode },
@@ -23,7 +36,12 @@ export const MACHINE_MEMBERS: readonly Member<MachineSpec>[] = [
   { path: 'virtualMachine.type', value: (spec) => spec.type },
   { path: 'virtualMachine.useRosetta', value: (spec) => spec.useRosetta },
   { path: 'application.adminAccess', value: (spec) => spec.adminAccess },
-  { path: 'experimental.virtualMachine.diskSize', value: (spec) => spec.diskBytes },
+  {
+    path: 'experimental.virtualMachine.diskSize',
+    value: (spec) => spec.diskBytes,
+    // A disk never shrinks, so that no restart would help.
+    suffices: (running, desired) => running.diskBytes >= desired.diskBytes,
+  },
   { path: 'virtualMachine.memoryInGB', value: (spec) => spec.memoryGiB },
   { path: 'virtualMachine.numberCPUs', value: (spec) => spec.cpus },
 ];
@@ -68,14 +86,31 @@ export function isEnforced(path: SettingPath, driver: DriverInfo): boolean {
   return driver.support[path].level === 'enforced';
 }
 
-/** True where a running backend takes the new value: by the schema's facts, or because this driver can. */
+/** True where a running backend takes any new value: by the schema's facts, or because this driver can. */
 export function isLive(path: SettingPath, driver: DriverInfo): boolean {
   const effect = fieldAt(path)?.effect;
   return driver.liveFields.includes(path) || effect?.lima === 'live' || effect?.wsl === 'live';
 }
 
-export function machineDrift(running: MachineSpec, desired: MachineSpec, driver: DriverInfo): Drift {
-  return driftOf(MACHINE_MEMBERS, running, desired, driver);
+/** Settings of which a running machine takes some values, and needs a restart for the others. */
+const ROOM: Partial<Record<SettingPath, keyof LiveRoom>> = {
+  'virtualMachine.memoryInGB': 'memoryGiB',
+  'virtualMachine.numberCPUs': 'cpus',
+  'experimental.virtualMachine.diskSize': 'diskBytes',
+};
+
+/** What a running machine takes of a setting without a restart, as it said at the last look; undefined where it said nothing. */
+export function roomFor(path: SettingPath, { room }: RunningMachine): Bounds | undefined {
+  const member = ROOM[path];
+  return member && room?.[member];
+}
+
+/** A difference is live where the driver takes any value, and where the running machine has room for this one. */
+export function machineDrift(running: RunningMachine, desired: MachineSpec, driver: DriverInfo): Drift {
+  return driftOf(MACHINE_MEMBERS, running.spec, desired, driver, (path, value) => {
+    const bounds = roomFor(path, running);
+    return bounds !== undefined && typeof value === 'number' && value >= bounds.least && value <= bounds.most;
+  });
 }
 
 export function engineDrift(running: EngineSpec, desired: EngineSpec, driver: DriverInfo): Drift {
@@ -88,12 +123,18 @@ export function clusterDrift(running: ClusterSpec, desired: ClusterSpec, driver:
   return { live: [], restart: [...restart, ...live] };
 }
 
-function driftOf<S>(members: readonly Member<S>[], running: S, desired: S, driver: DriverInfo): Drift {
+function driftOf<S>(
+  members: readonly Member<S>[],
+  running: S,
+  desired: S,
+  driver: DriverInfo,
+  hasRoom: (path: SettingPath, value: JsonValue) => boolean = () => false,
+): Drift {
   const drift: Drift = { live: [], restart: [] };
-  for (const { path, value, matters } of members) {
+  for (const { path, value, matters, suffices } of members) {
     if (!isEnforced(path, driver) || matters?.(desired) === false) continue;
-    if (same(path, value(running), value(desired))) continue;
-    (isLive(path, driver) ? drift.live : drift.restart).push(path);
+    if (same(path, value(running), value(desired)) || suffices?.(running, desired)) continue;
+    (isLive(path, driver) || hasRoom(path, value(desired)) ? drift.live : drift.restart).push(path);
   }
   return drift;
 }

@@ -81,8 +81,8 @@ export function restartReasons(
 
   function machineReasons() {
     if (observed.machine.state !== 'on') return;
-    const { spec } = observed.machine;
-    collect(MACHINE_MEMBERS, spec, machineDrift(spec, machineSpec(after), driver));
+    const drift = machineDrift(observed.machine, machineSpec(after), driver);
+    collect(MACHINE_MEMBERS, observed.machine.spec, drift);
   }
 
   function engineReasons() {

@@ -29,9 +29,7 @@ export function ownerOf(path: SettingPath): Part | undefined {
 export function runningDrift(part: Part, desired: Settings, observed: Observed, driver: DriverInfo): Drift | undefined {
   switch (part) {
     case 'machine':
-      return observed.machine.state === 'on'
-        ? machineDrift(observed.machine.spec, machineSpec(desired), driver)
-        : undefined;
+      return observed.machine.state === 'on' ? machineDrift(observed.machine, machineSpec(desired), driver) : undefined;
     case 'engine': {
       const engine = observed.engines[desired.containerEngine.name];
       return engine.state === 'running' ? engineDrift(engine.spec, engineSpec(desired), driver) : undefined;

@@ -2,10 +2,11 @@ import type { DriverInfo } from '../drivers/driver.ts';
 import { fieldAt } from '../settings/fields.ts';
 import type { SettingPath, Settings } from '../settings/settings.gen.ts';
 import type { Severity } from './change.ts';
-import { isEnforced, isLive } from './drift.ts';
+import { isEnforced, isLive, roomFor } from './drift.ts';
 import { mayDowngrade } from './kubernetes-order.ts';
 import { busyEngines, clusterHasProcess, installedVersion, isUp, type Observed } from './observed.ts';
-import { ownerOf, runningDrift } from './running.ts';
+import { ownerOf, type Part, runningDrift } from './running.ts';
+import { machineSpec } from './spec.ts';
 
 /** What the cost of a change depends on beside the setting itself. */
 export interface Circumstances {
@@ -46,6 +47,7 @@ const EXCEPTIONS: Partial<Record<SettingPath, (at: Circumstances) => Cost | unde
   'containerEngine.name': engineName,
   'containerEngine.mobyStorageDriver': mobyStorageDriver,
   'containerEngine.allowedImages.patterns': imagePatterns,
+  'experimental.virtualMachine.diskSize': diskSize,
 };
 
 /** What the service itself does with settings that no running part depends on. */
@@ -111,6 +113,13 @@ function imagePatterns(at: Circumstances): Cost | undefined {
     : free('the list of allowed images is switched off');
 }
 
+/** A disk that was made larger once stays so. */
+function diskSize(at: Circumstances): Cost | undefined {
+  const { machine } = at.observed;
+  const isLarger = machine.state === 'on' && machine.spec.diskBytes > machineSpec(at.desired).diskBytes;
+  return quiet(at) ?? (isLarger ? free('the disk is larger already, and never shrinks') : undefined);
+}
+
 function quiet({ observed, power }: Circumstances): Cost | undefined {
   if (power === 'stopped') return free('the backend is off; it is used at the next start');
   return isUp(observed) || observed.machine.state === 'on'
@@ -126,10 +135,22 @@ function defaultCost(path: SettingPath, at: Circumstances): Cost {
   if (owner === undefined) return free('nothing that runs depends on it');
   const drift = runningDrift(owner, at.desired, at.observed, at.driver);
   if (drift && ![...drift.live, ...drift.restart].includes(path)) return free('what runs has this value already');
-  if (!isLive(path, at.driver)) return { severity: 'restart', reason: `the ${owner} takes it by a restart` };
-  return drift
-    ? { severity: 'live', reason: `the running ${owner} takes it` }
-    : free(`it is used when the ${owner} starts`);
+  if (!drift && isLive(path, at.driver)) return free(`it is used when the ${owner} starts`);
+  if (!drift?.live.includes(path)) return { severity: 'restart', reason: restartReason(path, owner, at) };
+  const alone = drift.restart.length === 0;
+  return {
+    severity: 'live',
+    reason: `the ${alone ? `running ${owner}` : `${owner}, which restarts anyway,`} takes it`,
+  };
+}
+
+/** Bounds in bytes would tell nobody anything. */
+function restartReason(path: SettingPath, owner: Part, { observed }: Circumstances): string {
+  const { machine } = observed;
+  const room =
+    machine.state === 'on' && typeof fieldAt(path)?.default === 'number' ? roomFor(path, machine) : undefined;
+  const narrow = room && `; while it runs, it takes ${room.least} to ${room.most}`;
+  return `the ${owner} takes it by a restart${narrow ?? ''}`;
 }
 
 function reset(installed: string): Cost {

@@ -12,7 +12,7 @@ export function nextMachineStep(goal: Goal, seen: Observed, driver: DriverInfo):
   if (seen.machine.state === 'broken') return { do: 'stop' };
   if (seen.machine.state === 'on') {
     if (machineMustStop(goal, seen, driver)) return isUp(seen) ? undefined : { do: 'stop' };
-    const { live } = machineDrift(seen.machine.spec, goal.machine, driver);
+    const { live } = machineDrift(seen.machine, goal.machine, driver);
     const adjust = live.length > 0 || seen.machine.repair !== undefined;
     return adjust ? { do: 'adjust', spec: goal.machine } : undefined;
   }

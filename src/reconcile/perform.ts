@@ -1,4 +1,4 @@
-import type { Driver } from '../drivers/driver.ts';
+import type { Driver, DriverInfo } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
 import { clusterDrift, engineDrift, machineDrift } from '../plan/drift.ts';
 import type { Observed } from '../plan/observed.ts';
@@ -36,12 +36,12 @@ export function failureOf(what: string, driver: Driver, error: unknown): RdError
  * is called off: its result would be stopped next anyway. A stop, a reset or an adjustment runs to its end, since half of
  * one is worse than either side of it.
  */
-export function isFutile(step: Step, goal: Goal, driver: Driver): boolean {
+export function isFutile(step: Step, goal: Goal, driver: DriverInfo): boolean {
   if (step.step.do !== 'start') return false;
   if (!goal.on) return true;
   switch (step.part) {
     case 'machine':
-      return machineDrift(step.step.spec, goal.machine, driver).restart.length > 0;
+      return machineDrift(step.step, goal.machine, driver).restart.length > 0;
     case 'engine':
       return step.engine !== goal.engine.name || engineDrift(step.step.spec, goal.engine, driver).restart.length > 0;
     case 'cluster':

@@ -1,0 +1,144 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { LiveRoom, MachineSpec } from '../../src/drivers/driver.ts';
+import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
+import type { Observed } from '../../src/plan/observed.ts';
+import { makePlan } from '../../src/plan/plan.ts';
+import { restartReasons } from '../../src/plan/restart-reasons.ts';
+import { goalOf, machineSpec } from '../../src/plan/spec.ts';
+import { assumed } from '../../src/reconcile/assumed.ts';
+import { nextMachineStep } from '../../src/reconcile/machine.ts';
+import { isFutile } from '../../src/reconcile/perform.ts';
+import { settingsWith } from '../reconcile/worlds.ts';
+import { requestFor, TARGET, type Values } from './planning.ts';
+
+const MEMORY = 'virtualMachine.memoryInGB';
+const CPUS = 'virtualMachine.numberCPUs';
+const DISK = 'experimental.virtualMachine.diskSize';
+const GIB = 2 ** 30;
+const LIVE: Values = { [MEMORY]: 4, [CPUS]: 2, [DISK]: '100GiB' };
+const ROOM: LiveRoom = {
+  memoryGiB: { least: 2, most: 8 },
+  cpus: { least: 2, most: 4 },
+  diskBytes: { least: 100 * GIB, most: 2 ** 44 },
+};
+
+/** A machine that is on, and nothing in it. */
+function machineWith(spec: MachineSpec, room?: LiveRoom): Observed {
+  return {
+    machine: { state: 'on', spec, ...(room ? { room } : {}) },
+    engines: { moby: { state: 'stopped' }, containerd: { state: 'stopped' } },
+    cluster: { state: 'absent' },
+  };
+}
+
+function planFor(live: Values, wanted: Values, observed: Observed) {
+  return makePlan({
+    request: requestFor(wanted),
+    live: settingsWith(live),
+    power: 'started',
+    locks: {},
+    driver: SIMULATED_INFO,
+    observed,
+    target: TARGET,
+    generation: 1,
+  });
+}
+
+function judged(wanted: Values, room: LiveRoom | undefined = ROOM, running: Values = LIVE) {
+  const { changes } = planFor(LIVE, wanted, machineWith(machineSpec(settingsWith(running)), room));
+  return changes.map(({ severity, reason }) => [severity, reason]);
+}
+
+test.each<[string, Values, string, RegExp]>([
+  ['more memory', { [MEMORY]: 8 }, 'live', /^the running machine takes it$/],
+  ['less memory', { [MEMORY]: 2 }, 'live', /^the running machine takes it$/],
+  ['more memory than there is room for', { [MEMORY]: 9 }, 'restart', /by a restart; while it runs, it takes 2 to 8$/],
+  ['less memory than the guest can do with', { [MEMORY]: 1 }, 'restart', /it takes 2 to 8$/],
+  ['more processors', { [CPUS]: 4 }, 'live', /^the running machine takes it$/],
+  ['fewer processors', { [CPUS]: 1 }, 'restart', /it takes 2 to 4$/],
+  ['a larger disk', { [DISK]: '101GiB' }, 'live', /^the running machine takes it$/],
+  ['a disk larger than can be', { [DISK]: '20TiB' }, 'restart', /^the machine takes it by a restart$/],
+])('a running machine with room: %s', (_what, wanted, severity, reason) => {
+  expect(judged(wanted)).toEqual([[severity, expect.stringMatching(reason)]]);
+});
+
+test('a machine that says nothing of room takes each of them by a restart', () => {
+  const room: LiveRoom = {};
+  expect(judged({ [MEMORY]: 5, [CPUS]: 3, [DISK]: '101GiB' }, room).map(([severity]) => severity)).toEqual([
+    'restart',
+    'restart',
+    'restart',
+  ]);
+});
+
+test('what has room waits for the restart that another change needs', () => {
+  expect(judged({ [MEMORY]: 5, [CPUS]: 1 })).toEqual([
+    ['live', 'the machine, which restarts anyway, takes it'],
+    ['restart', expect.stringContaining('by a restart')],
+  ]);
+});
+
+test('a disk that is larger than desired is enough: no restart would shrink it', () => {
+  const larger = { ...LIVE, [DISK]: '200GiB' };
+  expect(judged({ [DISK]: '150GiB' }, ROOM, larger)).toEqual([
+    ['none', 'the disk is larger already, and never shrinks'],
+  ]);
+  const observed = machineWith(machineSpec(settingsWith(larger)), ROOM);
+  const settings = settingsWith(LIVE);
+  expect(nextMachineStep(goalOf(settings, 'started', SIMULATED_INFO), observed, SIMULATED_INFO)).toBeUndefined();
+  expect(restartReasons(settings, observed, SIMULATED_INFO, settings)).toEqual({});
+  expect(planFor(LIVE, {}, observed)).toMatchObject({ changes: [], pendingRestart: [] });
+});
+
+const sizes = fc.record({
+  [MEMORY]: fc.integer({ min: 1, max: 9 }),
+  [CPUS]: fc.integer({ min: 1, max: 6 }),
+  [DISK]: fc.integer({ min: 100, max: 110 }).map((gib) => `${gib}GiB`),
+});
+const bounds = (most: number) =>
+  fc
+    .tuple(fc.nat({ max: most }), fc.nat({ max: most }))
+    .map(([a, b]) => ({ least: Math.min(a, b), most: Math.max(a, b) }));
+const rooms: fc.Arbitrary<LiveRoom | undefined> = fc.option(
+  fc.record(
+    {
+      memoryGiB: bounds(10),
+      cpus: bounds(7),
+      diskBytes: bounds(12).map(({ least, most }) => ({ least: (least + 99) * GIB, most: (most + 99) * GIB })),
+    },
+    { requiredKeys: [] },
+  ),
+  { nil: undefined },
+);
+
+test('what a plan says is what the loop does', () => {
+  fc.assert(
+    fc.property(sizes, sizes, sizes, rooms, fc.boolean(), (running, live, wanted, room, unseen) => {
+      const spec = machineSpec(settingsWith(running));
+      const seen = machineWith(spec, room);
+      const observed = unseen
+        ? assumed({ seen, settings: settingsWith(live), driver: SIMULATED_INFO, reason: 'nobody looked' })
+        : seen;
+      const { changes, summary } = planFor(live, wanted, observed);
+      const severities = changes.map(({ severity }) => severity);
+      const desired = settingsWith({ ...live, ...wanted });
+      const goal = goalOf(desired, 'started', SIMULATED_INFO);
+      const step = nextMachineStep(goal, seen, SIMULATED_INFO);
+      const reasons = restartReasons(desired, observed, SIMULATED_INFO, desired);
+      // What differs from the settings in force is a change; what differs from what runs is work, and was pending before.
+      const pending = planFor(live, {}, observed).pendingRestart.length > 0;
+      if (severities.includes('restart')) expect(step).toEqual({ do: 'stop' });
+      if (severities.includes('live')) expect(step).toBeDefined();
+      if (step?.do === 'stop') expect(pending || summary.severity === 'restart').toBe(true);
+      if (step?.do === 'adjust') expect(severities).not.toContain('restart');
+      expect(Object.keys(reasons).length > 0).toBe(step?.do === 'stop');
+      for (const { path, severity } of changes) expect(path in reasons).toBe(severity === 'restart');
+      // A start under way is called off when what it starts would have to be stopped again, and its room is not known yet.
+      const starting = { part: 'machine', step: { do: 'start', spec } } as const;
+      const blank = nextMachineStep(goal, machineWith(spec), SIMULATED_INFO);
+      expect(isFutile(starting, goal, SIMULATED_INFO)).toBe(blank?.do === 'stop');
+    }),
+    { numRuns: 300 },
+  );
+});
