@@ -22,7 +22,8 @@ export interface QemuArguments {
 /** Slots for memory that is plugged in later; each growth takes one. */
 const MEMORY_SLOTS = 8;
 const DISK_NODE = 'disk0';
-const DATA_NODE = 'data0';
+/** QEMU's name for the data disk. */
+export const DATA_NODE = 'data0';
 const DATA_DRIVE = 'data';
 /** QEMU's name for the network of the guest. */
 export const NETWORK = 'net0';

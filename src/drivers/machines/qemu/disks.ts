@@ -81,8 +81,21 @@ export async function diskFacts(
   throw new RdError('ERR_DRIVER_FAILED', `qemu-img did not tell the size of ${path}`);
 }
 
+/**
+ * Looks at a copy of a disk that nothing uses.
+ * @throws RdError `ERR_DRIVER_FAILED` with what qemu-img found.
+ */
+export async function checkDiskCopy(parts: Pick<DiskParts, 'run' | 'signal'>, path: string): Promise<void> {
+  const damage = await damageOf(parts, path);
+  if (damage)
+    throw new RdError('ERR_DRIVER_FAILED', `the copy of the data disk in ${path} is damaged`, { details: damage });
+}
+
 /** What qemu-img says of a damaged disk. Leaks (status 3) only waste space, as after a power failure. */
-async function damageOf({ run, signal }: DiskParts, path: string): Promise<string[] | undefined> {
+async function damageOf(
+  { run, signal }: Pick<DiskParts, 'run' | 'signal'>,
+  path: string,
+): Promise<string[] | undefined> {
   const { exitCode, stdout, stderr } = await run(['qemu-img', 'check', '-q', '-f', 'qcow2', path], {
     signal,
     timeoutMs: CHECK_MS,

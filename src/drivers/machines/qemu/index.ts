@@ -2,6 +2,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { RdError } from '../../../errors.ts';
 import { imageStore } from '../../../guest-images/store.ts';
+import { findDaemon } from '../../../process/daemon.ts';
 import { realPace } from '../../../process/pace.ts';
 import { programPath } from '../../../process/program.ts';
 import { run as runProgram } from '../../../process/run.ts';
@@ -11,9 +12,10 @@ import type { ClusterParts } from '../../k3s.ts';
 import type { Shell } from '../../shell.ts';
 import { accelerators } from './accelerator.ts';
 import { NETWORK } from './arguments.ts';
-import type { HostRun } from './disks.ts';
+import { checkDiskCopy, type HostRun } from './disks.ts';
 import { engineInGuest } from './engines.ts';
 import { GUEST_PATH, guestConnection } from './guest.ts';
+import { liveCopies } from './live-copy.ts';
 import { qemuMachine } from './machine.ts';
 import { qemuMonitor } from './monitor.ts';
 import { qemuPlaces } from './places.ts';
@@ -102,6 +104,16 @@ function openQemu(context: DriverContext, programs: GuestPrograms): Driver {
     pace: realPace,
     log,
   });
+  const copies = liveCopies({
+    places,
+    guest,
+    monitor,
+    run,
+    pace: realPace,
+    isAlive: async () => (await findDaemon(places.qemuRecord)).state === 'running',
+    answers: async (signal) => (await machine.isUp()) && machine.answers(signal),
+    log,
+  });
   const shell = qemuShell({ places, guest, claim: ports.claim, pace: realPace, log });
   const inside = programs.engines(shell, `/rdctl-${places.id}`);
   const state = { isUp: machine.isUp, isConnected: machine.answers };
@@ -119,10 +131,20 @@ function openQemu(context: DriverContext, programs: GuestPrograms): Driver {
   });
   return {
     ...INFO,
-    machine,
+    machine: {
+      ...machine,
+      async observe(signal) {
+        await copies.settle();
+        return machine.observe(signal);
+      },
+    },
     engines,
     cluster,
     keeps: [places.data, memo],
+    copyLive: copies.copy,
+    async checkKept({ of, at }, signal) {
+      if (of === places.data) await checkDiskCopy({ run, signal }, at);
+    },
     published: ports.published,
     access: () => guestAccess(places, ['env', GUEST_PATH]),
     async release() {

@@ -28,6 +28,8 @@ export interface QemuPlaces {
   control: string;
   /** Ports of this host that lead into the guest. */
   forwards: string;
+  /** There while a copy of the data disk is made. */
+  liveCopy: string;
   /** Of the programs on this host. */
   qemuRecord: string;
   sshRecord: string;
@@ -63,6 +65,7 @@ export function qemuPlaces(directory: string, runtime: string): QemuPlaces {
     monitor: join(run, 'qmp'),
     control: join(run, 'ssh'),
     forwards: join(run, 'ports.json'),
+    liveCopy: join(directory, 'live-copy'),
     qemuRecord: join(directory, 'qemu.pid.json'),
     sshRecord: join(directory, 'ssh.pid.json'),
   };

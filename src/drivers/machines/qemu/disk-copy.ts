@@ -1,0 +1,160 @@
+import { RdError } from '../../../errors.ts';
+import { isObject, type JsonObject, type JsonValue } from '../../../json.ts';
+import type { Pace } from '../../../process/pace.ts';
+import { DATA_NODE } from './arguments.ts';
+import type { HostRun } from './disks.ts';
+import type { Monitor } from './monitor.ts';
+import type { Qmp } from './qmp.ts';
+
+/** What QEMU calls the copy and the work on it. There is one at a time. */
+const JOB = 'rdctl-copy';
+const NODE = 'rdctl-copy0';
+/** Milliseconds between two questions; in between others get to the monitor. */
+const POLL_MS = 500;
+/** A QEMU that is busy writing may not answer for a while. */
+const SILENCE_MS = 60_000;
+const CANCEL_MS = 30_000;
+
+/** The data disk as it was at one moment, copied by QEMU itself while the guest goes on. */
+export interface DiskCopy {
+  /** Makes the empty target and has QEMU open it. */
+  prepare(target: string, signal: AbortSignal): Promise<void>;
+  /** The moment: what the guest writes after this is not in the copy. */
+  begin(signal: AbortSignal): Promise<void>;
+  /**
+   * Waits until all of it is there and QEMU has let go of it.
+   * @throws RdError `ERR_DRIVER_FAILED` with QEMU's own words, such as a full disk; `ERR_CANCELLED`.
+   */
+  finish(signal: AbortSignal, progress: (share: number) => void): Promise<void>;
+  /** Ends a copy that is under way, also one that this process knows nothing of. Harmless when there is none. */
+  drop(signal: AbortSignal): Promise<void>;
+}
+
+export interface DiskCopyParts {
+  monitor: Pick<Monitor, 'use'>;
+  run: HostRun;
+  pace: Pace;
+  isAlive(): Promise<boolean>;
+}
+
+interface Job {
+  status: string;
+  done: number;
+  total: number;
+  error?: string;
+}
+
+export function diskCopy({ monitor, run, pace, isAlive }: DiskCopyParts): DiskCopy {
+  const ask = (command: string, args: JsonObject | undefined, signal: AbortSignal) =>
+    monitor.use((qmp) => qmp.execute(command, args, { signal }), signal);
+
+  /** Polls through silence, which is told from an end of QEMU. */
+  async function job(since: number, signal: AbortSignal): Promise<Job | 'silent' | undefined> {
+    try {
+      return ourJob(await ask('query-jobs', undefined, signal));
+    } catch (error) {
+      if (signal.aborted) throw error;
+      if (!(await isAlive())) {
+        throw new RdError('ERR_DRIVER_FAILED', 'QEMU ended while it copied the data disk', { cause: error });
+      }
+      if (pace.now() - since > SILENCE_MS) throw error;
+      return 'silent';
+    }
+  }
+
+  return {
+    async prepare(target, signal) {
+      const bytes = sizeOf(await ask('query-named-block-nodes', { flat: true }, signal));
+      await run(['qemu-img', 'create', '-q', '-f', 'qcow2', target, String(bytes)], { signal });
+      // Zeros take no space in it, as in the original.
+      await ask(
+        'blockdev-add',
+        {
+          driver: 'qcow2',
+          'node-name': NODE,
+          discard: 'unmap',
+          'detect-zeroes': 'unmap',
+          file: { driver: 'file', filename: target },
+        },
+        signal,
+      );
+    },
+    async begin(signal) {
+      // `top`: what was never written is not read. `report`: a full disk ends the copy and does not halt the guest for it.
+      const how = { sync: 'top', 'on-target-error': 'report', 'on-source-error': 'report', 'auto-dismiss': false };
+      await ask('blockdev-backup', { 'job-id': JOB, device: DATA_NODE, target: NODE, ...how }, signal);
+    },
+    async finish(signal, progress) {
+      let heard = pace.now();
+      for (;;) {
+        const now = await job(heard, signal);
+        if (now === undefined) throw new RdError('ERR_DRIVER_FAILED', 'QEMU knows nothing of the copy any more');
+        if (now !== 'silent') {
+          heard = pace.now();
+          if (now.status === 'concluded') {
+            if (now.error !== undefined) throw copyFailed(now.error);
+            progress(1);
+            break;
+          }
+          if (now.total > 0) progress(now.done / now.total);
+        }
+        await pace.sleep(POLL_MS, signal);
+        if (signal.aborted) throw new RdError('ERR_CANCELLED', 'copying the data disk was cancelled');
+      }
+      await monitor.use((qmp) => letGo(qmp, signal), signal);
+    },
+    async drop(signal) {
+      const deadline = pace.now() + CANCEL_MS;
+      for (let asked = false; ; ) {
+        const now = ourJob(await ask('query-jobs', undefined, signal));
+        if (now === undefined || now.status === 'concluded') break;
+        if (!asked) await ask('job-cancel', { id: JOB }, signal);
+        asked = true;
+        if (pace.now() >= deadline) throw new RdError('ERR_DRIVER_FAILED', 'QEMU does not end a copy of the data disk');
+        await pace.sleep(POLL_MS / 5, signal);
+      }
+      await monitor.use((qmp) => letGo(qmp, signal), signal);
+    },
+  };
+}
+
+/** Has QEMU forget a copy that has ended, and close its file. */
+async function letGo(qmp: Qmp, signal: AbortSignal): Promise<void> {
+  if (ourJob(await qmp.execute('query-jobs', undefined, { signal }))) {
+    await qmp.execute('job-dismiss', { id: JOB }, { signal });
+  }
+  const nodes = await qmp.execute('query-named-block-nodes', { flat: true }, { signal });
+  if (nodeOf(nodes, NODE)) await qmp.execute('blockdev-del', { 'node-name': NODE }, { signal });
+}
+
+function ourJob(answer: JsonValue): Job | undefined {
+  const found = listOf(answer).find(({ id }) => id === JOB);
+  if (!found) return undefined;
+  return {
+    status: String(found.status),
+    done: Number(found['current-progress'] ?? 0),
+    total: Number(found['total-progress'] ?? 0),
+    ...(typeof found.error === 'string' ? { error: found.error } : {}),
+  };
+}
+
+function nodeOf(answer: JsonValue, name: string): JsonObject | undefined {
+  return listOf(answer).find((node) => node['node-name'] === name);
+}
+
+/** Bytes of the data disk as the guest sees it now. */
+function sizeOf(answer: JsonValue): number {
+  const image = nodeOf(answer, DATA_NODE)?.image;
+  const size = isObject(image) ? image['virtual-size'] : undefined;
+  if (typeof size === 'number') return size;
+  throw new RdError('ERR_DRIVER_FAILED', 'QEMU did not tell the size of the data disk');
+}
+
+function listOf(answer: JsonValue): JsonObject[] {
+  return Array.isArray(answer) ? answer.filter(isObject) : [];
+}
+
+function copyFailed(why: string): RdError {
+  const advice = why.includes('No space left') ? { advice: 'Make room on that disk, and try again.' } : {};
+  return new RdError('ERR_DRIVER_FAILED', `QEMU could not copy the data disk: ${why}`, advice);
+}

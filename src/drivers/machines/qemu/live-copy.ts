@@ -1,0 +1,128 @@
+import { cp, rm } from 'node:fs/promises';
+import { RdError } from '../../../errors.ts';
+import type { Pace } from '../../../process/pace.ts';
+import { writeFileAtomic } from '../../../storage/atomic-file.ts';
+import { ioError } from '../../../storage/io-error.ts';
+import { isThere } from '../../../storage/presence.ts';
+import type { Driver, DriverContext } from '../../driver.ts';
+import { diskCopy } from './disk-copy.ts';
+import type { HostRun } from './disks.ts';
+import type { Connection } from './guest.ts';
+import { guestFreeze } from './guest-freeze.ts';
+import type { Monitor } from './monitor.ts';
+import type { QemuPlaces } from './places.ts';
+
+export interface LiveCopyParts {
+  places: Pick<QemuPlaces, 'data' | 'liveCopy'>;
+  guest: Pick<Connection, 'run'>;
+  monitor: Monitor;
+  run: HostRun;
+  pace: Pace;
+  /** Whether there is a QEMU of this machine. */
+  isAlive(): Promise<boolean>;
+  /** Whether the guest goes on and can be talked to. */
+  answers(signal: AbortSignal): Promise<boolean>;
+  log: DriverContext['log'];
+}
+
+export interface LiveCopies {
+  /** See `Driver.copyLive`. */
+  copy: NonNullable<Driver['copyLive']>;
+  /**
+   * Ends what a killed service left: a copy that QEMU goes on with, a guest that holds still. Does nothing while a copy of this
+   * process is under way. A failure is logged, and the next look tries again.
+   */
+  settle(): Promise<void>;
+}
+
+/** Milliseconds for undoing what was begun, without the signal of who gave up. */
+const UNDO_MS = 90_000;
+
+/** Copies of what a machine keeps, while it is on. A file says that one is under way, for the service after this one. */
+export function liveCopies(parts: LiveCopyParts): LiveCopies {
+  const { places, guest, monitor, run, pace, isAlive, answers, log } = parts;
+  const disk = diskCopy({ monitor, run, pace, isAlive });
+  const freeze = guestFreeze(guest);
+  let underway = false;
+  let settling: Promise<void> | undefined;
+
+  async function undo(targets: readonly string[]): Promise<void> {
+    const signal = AbortSignal.timeout(UNDO_MS);
+    if (await isAlive()) await disk.drop(signal);
+    for (const target of targets) await rm(target, { recursive: true, force: true });
+    // A write of the guest that first had to be copied to a full disk halts it. There is room again.
+    if ((await isAlive()) && (await monitor.status(signal)) === 'io-error') {
+      await monitor.use((qmp) => qmp.execute('cont', undefined, { signal }), signal);
+    }
+    await rm(places.liveCopy, { force: true });
+  }
+
+  async function leftBehind(): Promise<void> {
+    await undo([]);
+    await freeze.thaw().catch(() => undefined);
+    log('info', 'a copy of the data disk that nobody waits for was ended');
+  }
+
+  async function copyAll(
+    copies: readonly { from: string; to: string }[],
+    signal: AbortSignal,
+    progress: (share: number) => void,
+  ): Promise<void> {
+    const data = copies.find(({ from }) => from === places.data);
+    if (data) await disk.prepare(data.to, signal);
+    await freeze.during(async () => {
+      for (const { from, to } of copies) {
+        if (from !== places.data && (await isThere(from))) await copyFile(from, to);
+      }
+      if (data) await disk.begin(signal);
+    }, signal);
+    if (data) await disk.finish(signal, progress);
+  }
+
+  return {
+    async copy(copies, signal, progress = () => undefined) {
+      if (underway) throw new RdError('ERR_DRIVER_FAILED', 'another copy of the machine is being made');
+      underway = true;
+      try {
+        await settling;
+        if (!(await isAlive()) || !(await answers(signal))) {
+          throw new RdError('ERR_NOT_READY', 'the machine is not on, or does not answer');
+        }
+        const targets = copies.map(({ to }) => to);
+        for (const target of targets) {
+          if (await isThere(target)) throw new RdError('ERR_IO', `${target} is in the way`);
+        }
+        if (await isThere(places.liveCopy)) await leftBehind();
+        await writeFileAtomic(places.liveCopy, 'A copy of the data disk is being made.\n');
+        try {
+          await copyAll(copies, signal, progress);
+        } catch (error) {
+          await undo(targets).catch((cause: unknown) => log('warn', 'a copy that failed is not yet undone', { cause }));
+          throw error;
+        }
+        await rm(places.liveCopy, { force: true });
+      } finally {
+        underway = false;
+      }
+    },
+    async settle() {
+      if (underway || !(await isThere(places.liveCopy))) return;
+      settling ??= leftBehind()
+        .catch((error: unknown) => {
+          log('warn', 'a copy of the data disk that nobody waits for could not be ended yet', { error });
+        })
+        .finally(() => {
+          settling = undefined;
+        });
+      await settling;
+    },
+  };
+}
+
+async function copyFile(from: string, to: string): Promise<void> {
+  await cp(from, to, { recursive: true, errorOnExist: true, force: false, preserveTimestamps: true }).catch(
+    (cause: unknown) => {
+      throw ioError('write', to, cause);
+    },
+  );
+}
