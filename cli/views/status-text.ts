@@ -3,6 +3,9 @@ import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import type { Style } from './style.ts';
 import { count, durationText, plainText } from './value.ts';
 
+/** A container may publish hundreds. */
+const MOST_PORTS = 20;
+
 /** The status for people: who, how it stands, each part, and what is missing. */
 export function statusText(status: StatusDocument, paint: Style): string {
   if (status.settingsVersion !== undefined) return foreignText(status, paint);
@@ -18,6 +21,7 @@ export function statusText(status: StatusDocument, paint: Style): string {
     ['Engine', seenText(status, 'EngineReady', engineText(engine))],
     ...(engine.endpoint === undefined ? [] : [['Endpoint', plainText(engine.endpoint)] satisfies [string, string]]),
     ['Cluster', seenText(status, 'ClusterReady', clusterText(status))],
+    ...portRows(status),
     ...(status.policies?.lockedBy === undefined
       ? []
       : [['Locked by', plainText(status.policies.lockedBy)] satisfies [string, string]]),
@@ -28,6 +32,7 @@ export function statusText(status: StatusDocument, paint: Style): string {
     worthSaying(status.conditions)
       .map((condition) => conditionText(condition, paint))
       .join('\n'),
+    portFailures(status, paint),
     phasesText(status.phases),
     integrationText(status, paint),
     status.notices.map((notice) => `${paint.warn('notice:')} ${plainText(notice)}`).join('\n'),
@@ -82,6 +87,24 @@ function clusterText({ cluster }: StatusDocument): string {
   const version = `version ${plainText(cluster.installedVersion)}`;
   if (cluster.state === 'running') return `${cluster.ready ? 'ready' : 'running, not ready yet'}, ${version}`;
   return `${cluster.state}, ${version}`;
+}
+
+/** Ports of this host that lead into the machine. */
+function portRows({ ports = [] }: StatusDocument): [string, string][] {
+  const open = ports.flatMap(({ port, state }) => (state === 'forwarded' ? [String(port)] : []));
+  if (open.length === 0) return [];
+  const more = open.length > MOST_PORTS ? ` and ${open.length - MOST_PORTS} more` : '';
+  return [['Ports', `${open.slice(0, MOST_PORTS).join(', ')}${more} of the machine, at 127.0.0.1`]];
+}
+
+function portFailures({ ports = [] }: StatusDocument, paint: Style): string {
+  return ports
+    .filter(({ state }) => state === 'failed')
+    .map(
+      ({ port, reason = '' }) =>
+        `${paint.warn('!')} Port ${port} of the machine is not forwarded: ${plainText(reason)}`,
+    )
+    .join('\n');
 }
 
 /** What of the user's files is not as it might be; files that are as wanted are not worth a line. */

@@ -1,7 +1,7 @@
-import type { EngineName, MachineAccess, Workload } from '../drivers/driver.ts';
+import type { EngineName, MachineAccess, PublishedPort, Workload } from '../drivers/driver.ts';
 import type { LoopStatus } from './status.ts';
 
-export type { MachineAccess };
+export type { MachineAccess, PublishedPort };
 
 /** The document of `GET /v2/status` and `schemas/status.json`: what the loop reports, and who is speaking. */
 export interface StatusDocument extends Omit<LoopStatus, 'counters'> {
@@ -23,6 +23,8 @@ export interface StatusDocument extends Omit<LoopStatus, 'counters'> {
   engine: { name: EngineName; state: string; endpoint?: string; version?: string; workload?: Workload };
   /** The way into the machine; absent while it is not on, and of a driver that has no machine of its own. */
   access?: MachineAccess;
+  /** Ports of programs in the machine; absent as `access` is. */
+  ports?: readonly PublishedPort[];
   counters: LoopStatus['counters'] & {
     /** `PUT /v1/settings` that arrived, whatever became of them. */
     settingsPuts: number;

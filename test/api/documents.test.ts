@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect, test } from 'vitest';
 import { BODY_LIMIT } from '../../src/api/wire-texts.ts';
+import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
 import { ERRORS } from '../../src/errors.ts';
 import { PASSWORD, runsWith, startApi } from '../helpers/api.ts';
 import { startService } from '../helpers/service.ts';
@@ -29,6 +30,24 @@ test('the status of a service is what its schema says, in every state', async ()
   });
   script.observed.engines.moby = { state: 'unresponsive', message: 'it does not answer' };
   expect(await client.status()).toMatchObject({ engine: { name: 'moby', state: 'unresponsive' } });
+});
+
+test('the way into a machine and its ports are told while it is on', async () => {
+  const access = { ssh: ['ssh', '-S', '/a'], target: 'there', before: [] };
+  const ports = [
+    { port: 80, state: 'failed', reason: 'it is taken' },
+    { port: 8080, state: 'forwarded' },
+  ] as const;
+  const driver = { ...SIMULATED_INFO, access: () => access, published: () => ports };
+  const { client, script, context } = startApi({ driver });
+  const off = await client.status();
+  expect(off).not.toHaveProperty('ports');
+  expect(off).not.toHaveProperty('access');
+  script.observed = runsWith(context.store.snapshot().desired.settings);
+  const on = await client.status();
+  expect(on).toMatchObject({ access, ports });
+  expect(problemsOf('status', on)).toEqual([]);
+  expect(problemsOf('status', { ...on, ports: [{ port: 0, state: 'forwarded' }] })).not.toEqual([]);
 });
 
 test('a real status, too, with the file that leads to it', async () => {

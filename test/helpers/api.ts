@@ -9,7 +9,6 @@ import { createClient } from '../../src/client/client.ts';
 import type { HttpResponse, Transport } from '../../src/client/http.ts';
 import { requestHeaders } from '../../src/client/http.ts';
 import type { Diagnostics } from '../../src/diagnostics/report.ts';
-import type { DriverInfo } from '../../src/drivers/driver.ts';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
 import { RdError } from '../../src/errors.ts';
 import type { Extensions } from '../../src/extensions/contract.ts';
@@ -52,7 +51,7 @@ export interface TestApiOptions {
   settings?: Settings;
   power?: Power;
   locks?: JsonObject;
-  driver?: DriverInfo;
+  driver?: ApiContext['driver'];
   platform?: Platform;
   allowHosts?: string[];
   persist?: DesiredStoreInput['persist'];

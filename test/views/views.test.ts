@@ -167,6 +167,16 @@ describe('status', () => {
     );
   });
 
+  test('ports of the machine are where they can be reached, or why they cannot', () => {
+    const ports = Array.from({ length: 22 }, (_, index) => ({ port: 8000 + index, state: 'forwarded' as const }));
+    const failed = { port: 80, state: 'failed' as const, reason: 'another program has\u001b[31m it' };
+    const text = statusText(statusWith({ ports: [failed, ...ports] }), style(false));
+    expect(text).toMatch(/^Ports {5}8000, .*, 8019 and 2 more of the machine, at 127\.0\.0\.1$/m);
+    expect(text).toMatch(/^! Port 80 of the machine is not forwarded: another program has.* it$/m);
+    expect(text).not.toContain('\u001b');
+    expect(statusText(statusWith({ ports: [] }), style(false))).not.toMatch(/port/i);
+  });
+
   test('what is as wanted gets no alarm, though something else is wrong', () => {
     const about = { status: 'False' as const, message: 'm', observedGeneration: 3, lastTransitionTime: AT };
     const text = statusText(

@@ -21,7 +21,9 @@ function statusDocument({ about, driver, controllers, store, counters, hostInteg
   const loop = controllers.status();
   const { name } = store.snapshot().desired.settings.containerEngine;
   const wanted = loop.engines[name];
-  const access = loop.machine.state === 'on' ? driver.access?.() : undefined;
+  const isOn = loop.machine.state === 'on';
+  const access = isOn ? driver.access?.() : undefined;
+  const ports = isOn ? driver.published?.() : undefined;
   return {
     kind: 'Status',
     formatVersion: 1,
@@ -40,6 +42,7 @@ function statusDocument({ about, driver, controllers, store, counters, hostInteg
         : {}),
     },
     ...(access === undefined ? {} : { access }),
+    ...(ports === undefined ? {} : { ports }),
     counters: { ...loop.counters, ...counters },
     ...(lockedBy === undefined && defaultsBy === undefined
       ? {}
