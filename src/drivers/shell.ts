@@ -47,6 +47,8 @@ export interface Shell {
    * @throws RdError `ERR_PORT_IN_USE` when something else of this host has it.
    */
   localPort(port: number): Promise<void>;
+  /** Takes that way away again, also one that an earlier service made; harmless when there is none. */
+  closePort(port: number): Promise<void>;
   /**
    * A connection to an address as the machine sees it; half-closes pass through. Where the machine is behind a connection, one
    * that nobody takes may end at once instead of failing.

@@ -62,6 +62,7 @@ export function scriptedShell() {
     },
     localSocket: async (path) => path,
     localPort: async () => undefined,
+    closePort: async () => undefined,
     async dial(host, port) {
       throw new RdError('ERR_NOT_READY', `nobody answers on ${host}:${port}`);
     },

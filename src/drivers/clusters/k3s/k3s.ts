@@ -201,6 +201,7 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
     await clear(signal);
     await shell.remove(places.config);
     await record.remove();
+    if (started !== 'unreadable') await shell.closePort(started.spec.port);
   }
 
   function enginesOf(started: StartedCluster | 'unreadable'): ClusterEngine[] {

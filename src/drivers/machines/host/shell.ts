@@ -61,6 +61,7 @@ export function hostShell({ places, logs, run, environment, pace, network, log }
     copyIn,
     localSocket: async (path) => path,
     localPort: async () => undefined,
+    closePort: async () => undefined,
     dial: (address, port, signal) => connectTo({ host: address, port }, signal),
     leftovers: findLeftovers,
     clear: (area) => clearLeftovers(area, run, pace),

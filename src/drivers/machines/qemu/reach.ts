@@ -26,8 +26,10 @@ export function guestReach(
   guest: Pick<Connection, 'run' | 'forward' | 'onReconnect'>,
   places: Pick<QemuPlaces, 'run'>,
   claim: ClaimPort,
-): Pick<Shell, 'copyIn' | 'localPort' | 'dial'> {
+): Pick<Shell, 'copyIn' | 'localPort' | 'closePort' | 'dial'> {
   const ports = new Set<number>();
+  const claims = new Map<number, () => void>();
+  const wordsOf = (port: number) => `127.0.0.1:${port}:127.0.0.1:${port}`;
   guest.onReconnect(async () => ports.clear());
 
   return {
@@ -39,7 +41,7 @@ export function guestReach(
     async localPort(port) {
       if (ports.has(port)) return;
       const giveBack = await claim(port);
-      const words = `127.0.0.1:${port}:127.0.0.1:${port}`;
+      const words = wordsOf(port);
       // A forward of an earlier service through the connection that is still there.
       await guest.forward('cancel', '-L', words).catch(() => undefined);
       if (!(await isFree(port))) {
@@ -53,6 +55,14 @@ export function guestReach(
         throw error;
       });
       ports.add(port);
+      claims.set(port, giveBack);
+    },
+    async closePort(port) {
+      ports.delete(port);
+      // Also where nothing is known: an earlier service may have made it. The connection may be gone, and the forward with it.
+      await guest.forward('cancel', '-L', wordsOf(port)).catch(() => undefined);
+      claims.get(port)?.();
+      claims.delete(port);
     },
     async dial(host, port, signal) {
       // The short name keeps the path within what a socket may have.
