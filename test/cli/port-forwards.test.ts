@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { ForwardsReport } from '../../src/client/port-forwards.ts';
 import { rdctl } from '../helpers/cli.ts';
+import { freePort } from '../helpers/free-port.ts';
 import { recordingProxy } from '../helpers/recording-proxy.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
@@ -27,14 +28,6 @@ async function stage() {
     },
     cwd,
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const address = server.address();
-  await new Promise<void>((done) => server.close(() => done()));
-  return typeof address === 'object' && address ? address.port : 0;
 }
 
 function fetchText(port: number): Promise<string> {

@@ -35,11 +35,14 @@ test.each<[string, Faults, RegExp]>([
   ['has a node without network', { node: 'cni plugin not initialized' }, /not ready: cni plugin not initialized/],
   ['has the certificate of another', { authority: OTHER_CERTIFICATES.ca }, /does not answer on port .*certificate/],
 ])('a k3s that %s is waited for, then given up with the reason, and left to be watched', async (_, faults, reason) => {
-  const { again, spec, say, look, start } = await k3sMachine();
+  const { impatient, spec, say, look, start } = await k3sMachine();
   say(faults);
   const step = { do: 'start', spec: spec() } as const;
-  const impatient = again({ readyMs: 1_500 });
-  await expect(impatient.perform(step, NEVER)).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED', message: reason });
+  const isUp = (log: string) => faults.start === 'hang' || log.includes('k3s is up and running');
+  await expect(impatient(isUp).perform(step, NEVER)).rejects.toMatchObject({
+    code: 'ERR_DRIVER_FAILED',
+    message: reason,
+  });
   expect(await look()).toMatchObject({ state: 'running', ready: false });
   say();
   if (!faults.start && !faults.authority) await start();
@@ -120,11 +123,11 @@ test('a start that is called off while it downloads goes on the next time', asyn
 });
 
 test('a start that is called off while it waits leaves a cluster that a stop clears', async () => {
-  const { again, spec, say, look, stop } = await k3sMachine();
+  const { cluster, spec, say, look, stop } = await k3sMachine();
   say({ start: 'hang' });
   const abort = new AbortController();
-  const starting = again({ readyMs: 60_000 }).perform({ do: 'start', spec: spec() }, abort.signal);
-  await expect.poll(look, { timeout: 10_000 }).toMatchObject({ state: 'running', ready: false });
+  const starting = cluster.perform({ do: 'start', spec: spec() }, abort.signal);
+  await expect.poll(look).toMatchObject({ state: 'running', ready: false });
   abort.abort();
   await expect(starting).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
   await stop();

@@ -5,7 +5,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { connectTo, copyIn } from '../../src/drivers/machines/host/reach.ts';
 import { guestReach } from '../../src/drivers/machines/qemu/reach.ts';
 import { run } from '../../src/process/run.ts';
-import { freePort, listening, NEVER } from '../helpers/k3s-machine.ts';
+import { freePort } from '../helpers/free-port.ts';
+import { listening, NEVER } from '../helpers/k3s-machine.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 /** A guest that is this host: its programs run here, and a forward of its ssh is a server here. */
@@ -109,6 +110,9 @@ test('a port of this host leads into a guest unless somebody has it', async () =
   await reach.localPort(port);
   const words = `-L 127.0.0.1:${port}:127.0.0.1:${port}`;
   expect(orders).toEqual([`claim ${port}`, `cancel ${words}`, `forward ${words}`]);
+  await reach.closePort(port);
+  expect(orders.slice(3)).toEqual([`cancel ${words}`, `give back ${port}`]);
+  await reach.closePort(port);
   const taken = await listening(createServer());
   onTestFinished(() => void taken.close());
   const address = taken.address();

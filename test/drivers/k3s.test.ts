@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { RdError } from '../../src/errors.ts';
 import { run } from '../../src/process/run.ts';
-import { freePort, k3sMachine, listening, NEVER } from '../helpers/k3s-machine.ts';
+import { freePort } from '../helpers/free-port.ts';
+import { k3sMachine, listening, NEVER } from '../helpers/k3s-machine.ts';
 
 test('there is no cluster before one was started', async () => {
   const { look, stop } = await k3sMachine();

@@ -6,6 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { hostPlaces } from '../../src/drivers/machines/host/places.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { rdctlProgram } from '../helpers/cli.ts';
+import { freePort } from '../helpers/free-port.ts';
 import { hostTraces } from '../helpers/host-instance.ts';
 import { whyNoRealEngine } from '../helpers/real-programs.ts';
 import { fingerprint, type UserHome, userHome } from '../helpers/user-home.ts';
@@ -29,13 +30,6 @@ function originalHome(user: UserHome): void {
 /** A port of its own: the one that scripts know may be taken on this computer. */
 const PORT = String(await freePort());
 const START = ['start', '--driver', 'simulated', '--wait', '--port', PORT];
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  const port = await listen(server);
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 async function listen(server: Server): Promise<number> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

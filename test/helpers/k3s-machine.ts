@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:net';
+import type { Server } from 'node:net';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { ClusterEngine } from '../../src/drivers/cluster-engine.ts';
@@ -8,8 +8,9 @@ import type { ClusterSpec } from '../../src/drivers/driver.ts';
 import { hostShell } from '../../src/drivers/machines/host/shell.ts';
 import type { Shell } from '../../src/drivers/shell.ts';
 import { findDaemon } from '../../src/process/daemon.ts';
-import { realPace } from '../../src/process/pace.ts';
+import { type Pace, realPace } from '../../src/process/pace.ts';
 import { run } from '../../src/process/run.ts';
+import { freePort } from './free-port.ts';
 import { CERTIFICATES, type ClusterCertificates } from './k3s-certificates.ts';
 import { releaseServer } from './k3s-release-server.ts';
 import { temporaryDirectory } from './temp-home.ts';
@@ -34,13 +35,6 @@ export interface Script {
 }
 
 export const NEVER = new AbortController().signal;
-
-export async function freePort(): Promise<number> {
-  const server = await listening(createServer());
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}
 
 export async function listening(server: Server): Promise<Server> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -93,7 +87,7 @@ export async function k3sMachine(change: (shell: Shell) => Shell = (shell) => sh
     ownsNetwork: false,
     architecture: 'amd64',
     nodePassword,
-    readyMs: 5_000,
+    readyMs: 60_000,
   };
 
   function say(faults: Faults = {}, more: Partial<Omit<Script, 'faults'>> = {}): void {
@@ -142,6 +136,21 @@ export async function k3sMachine(change: (shell: Shell) => Shell = (shell) => sh
       say,
       publish,
       spec,
+    },
+    /**
+     * As the next service makes it, with a patience that ends soon after the program is up: until then no time passes, however
+     * busy this computer is.
+     */
+    impatient: (isUp: (log: string) => boolean) => {
+      let time = 0;
+      const pace: Pace = {
+        now: () => time,
+        async sleep(ms, signal) {
+          await realPace.sleep(Math.min(ms, 40), signal);
+          if (isUp((await shell.tail('k3s')).join('\n'))) time += ms;
+        },
+      };
+      return k3sCluster({ ...shell, pace }, { ...options, readyMs: 1_500 });
     },
     /** As the next service makes it. */
     again: (more: Partial<K3sOptions> = {}) => k3sCluster(shell, { ...options, ...more }),

@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { vi } from 'vitest';
+import { freePort } from './free-port.ts';
 
 /** Debian's docker-registry on a free port of 127.0.0.1, with a store of its own. */
 export interface LoopbackRegistry {
@@ -34,7 +34,7 @@ export async function loopbackRegistry(): Promise<LoopbackRegistry> {
     rmSync(folder, { recursive: true, force: true });
   };
   try {
-    await vi.waitUntil(() => answers(port), { timeout: 20_000 });
+    await vi.waitUntil(() => answers(port), { timeout: 60_000 });
   } catch (cause) {
     await close();
     throw new Error('docker-registry does not answer; is it installed?', { cause });
@@ -69,17 +69,6 @@ function ended(child: ChildProcess): Promise<void> {
   return new Promise((resolve) => {
     child.once('exit', () => resolve());
     child.kill();
-  });
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.on('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0));
-    });
   });
 }
 
