@@ -6,6 +6,9 @@ if (process.env.RDCTL_TEST_SEED === 'random') process.stderr.write(`RDCTL_TEST_S
 /** One seed for all files of a run, whoever chose it. */
 const SEARCH = { env: { RDCTL_TEST_SEED: String(seed) }, setupFiles: ['test/helpers/seed-setup.ts'] };
 
+/** What hangs has to end, and nothing else: a computer that is busy with other things is slow by any factor. */
+const PATIENT = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: { timeout: 60_000 } } };
+
 export default defineConfig({
   test: {
     // Two cores: the real programs of the end-to-end tests and the unit tests must not starve each other.
@@ -17,7 +20,7 @@ export default defineConfig({
           name: 'unit',
           include: ['test/**/*.test.ts'],
           exclude: ['test/e2e/**'],
-          testTimeout: 20_000,
+          ...PATIENT,
         },
       },
       {
@@ -27,6 +30,7 @@ export default defineConfig({
           include: ['test/e2e/**/*.test.ts'],
           // Fourteen boots of a guest: where they are asked for. `acceptance-qemu` boots one and runs always.
           exclude: process.env.RDCTL_QEMU_CONTRACT === '1' ? [] : ['test/e2e/qemu-contract.test.ts'],
+          ...PATIENT,
           testTimeout: 180_000,
           hookTimeout: 180_000,
           fileParallelism: false,

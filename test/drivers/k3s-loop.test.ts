@@ -29,7 +29,7 @@ async function scene() {
   });
   onTestFinished(() => controllers.close());
   const converged = async () => {
-    await controllers.quiesce(AbortSignal.timeout(30_000));
+    await controllers.quiesce(AbortSignal.timeout(60_000));
     expect(controllers.status()).toMatchObject({ converged: true, generation: generation - 1 });
   };
   return {
@@ -45,7 +45,7 @@ async function scene() {
 }
 
 test('the loop starts k3s, upgrades it, resets it for a downgrade also from off, and switches it off', {
-  timeout: 60_000,
+  timeout: 240_000,
 }, async () => {
   const { become, converged, controllers, database, events } = await scene();
   await converged();

@@ -68,7 +68,7 @@ export async function startService(
       return waitConverged({
         read: () => client.status(),
         generation: generation ?? (await client.status()).generation,
-        timeoutMs: 15_000,
+        timeoutMs: 60_000,
         clock: systemClock,
         signal: new AbortController().signal,
       });

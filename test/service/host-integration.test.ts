@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import type { Desired } from '../../src/reconcile/contract.ts';
 import type { LoopStatus } from '../../src/reconcile/status.ts';
 import { createHostIntegration, type IntegrationInput } from '../../src/service/host-integration.ts';
@@ -99,10 +99,10 @@ const states = (of: { integrationOutcomes(): readonly { part: string; state: str
 
 test('it begins with the settings, and with the engine once that runs', async () => {
   const user = integration();
-  await vi.waitFor(() => expect(text('.bashrc')).toContain('MANAGED BY RDCTL'));
+  await expect.poll(() => text('.bashrc')).toContain('MANAGED BY RDCTL');
   expect(existsSync(join(home, '.docker'))).toBe(false);
   user.mobyRuns('unix:///one.sock');
-  await vi.waitFor(() => expect(states(user, 'docker-context')).toEqual(['managed', 'managed']));
+  await expect.poll(() => states(user, 'docker-context')).toEqual(['managed', 'managed']);
   expect(JSON.parse(text('.docker', 'config.json'))).toEqual({ currentContext: 'rdctl' });
   await user.close();
   expect(user.lines.filter(({ level }) => level === 'warn')).toEqual([]);
@@ -124,15 +124,15 @@ test('a cluster that is ready is in the kubeconfig, with the keys of its last st
   user.clusterRuns('simulated:kubeconfig');
   user.clusterStops();
   user.clusterRuns(clusterFile('b25l'));
-  await vi.waitFor(() => expect(states(user, 'kubeconfig')).toEqual(['managed']));
+  await expect.poll(() => states(user, 'kubeconfig')).toEqual(['managed']);
   expect(text('.kube', 'config')).toContain('b25l');
   user.clusterStops();
   user.clusterRuns(clusterFile('dHdv'));
-  await vi.waitFor(() => expect(text('.kube', 'config')).toContain('dHdv'));
+  await expect.poll(() => text('.kube', 'config')).toContain('dHdv');
   user.change((next) => {
     next.kubernetes.enabled = false;
   });
-  await vi.waitFor(() => expect(existsSync(inUse)).toBe(false));
+  await expect.poll(() => existsSync(inUse)).toBe(false);
   // It may still be seen for a moment.
   user.clusterRuns(clusterFile('dHdv'));
   await user.close();
@@ -143,13 +143,13 @@ test('a cluster that is ready is in the kubeconfig, with the keys of its last st
 test('another engine takes the context away, and the shell files are not looked at again', async () => {
   const user = integration();
   user.mobyRuns('unix:///one.sock');
-  await vi.waitFor(() => expect(states(user, 'docker-context')).toEqual(['managed', 'managed']));
+  await expect.poll(() => states(user, 'docker-context')).toEqual(['managed', 'managed']);
   const path = states(user, 'path');
   writeFileSync(join(home, '.bashrc'), '# by hand\n');
   user.change((next) => {
     next.containerEngine.name = 'containerd';
   });
-  await vi.waitFor(() => expect(existsSync(join(home, '.docker'))).toBe(false));
+  await expect.poll(() => existsSync(join(home, '.docker'))).toBe(false);
   expect([text('.bashrc'), states(user, 'path')]).toEqual(['# by hand\n', path]);
   // moby may still be seen for a moment.
   user.mobyRuns('unix:///one.sock');
@@ -162,14 +162,14 @@ test('an entry that was made without the setting stays until the setting changes
   mkdirSync(join(home, '.config', 'autostart'), { recursive: true });
   writeFileSync(entry, '[Desktop Entry]\nX-Rdctl-Managed=true\n');
   const user = integration();
-  await vi.waitFor(() => expect(states(user, 'path')).toContain('managed'));
+  await expect.poll(() => states(user, 'path')).toContain('managed');
   expect(existsSync(entry)).toBe(true);
   user.change((next) => {
     next.application.autoStart = true;
   });
-  await vi.waitFor(() => expect(states(user, 'autostart')).toEqual(['managed']));
+  await expect.poll(() => states(user, 'autostart')).toEqual(['managed']);
   user.change(() => undefined);
-  await vi.waitFor(() => expect(states(user, 'autostart')).toEqual(['clean']));
+  await expect.poll(() => states(user, 'autostart')).toEqual(['clean']);
   expect(existsSync(entry)).toBe(false);
   await user.close();
 });
@@ -178,14 +178,14 @@ test('what fails is an outcome and a warning, and the rest is done', async () =>
   writeFileSync(join(home, '.bashrc'), '### MANAGED BY RDCTL START (DO NOT EDIT)\nhalf\n');
   writeFileSync(join(home, '.zshrc'), '');
   const user = integration();
-  await vi.waitFor(() => expect(states(user, 'path')).toEqual(expect.arrayContaining(['failed', 'managed'])));
+  await expect.poll(() => states(user, 'path')).toEqual(expect.arrayContaining(['failed', 'managed']));
   await user.close();
   expect(user.lines).toContainEqual({ level: 'warn', message: 'host integration' });
 });
 
 test('after the end nothing is followed; then everything can be undone', async () => {
   const user = integration();
-  await vi.waitFor(() => expect(text('.bashrc')).toContain('MANAGED'));
+  await expect.poll(() => text('.bashrc')).toContain('MANAGED');
   await user.close();
   user.mobyRuns('unix:///one.sock');
   user.change((next) => {

@@ -98,7 +98,7 @@ test('while the backend is to be off, what was replaced is kept until it runs; a
   const second = await startService({ home: first.home, env });
   await second.client.setBackendState('STARTED');
   await expect
-    .poll(async () => (await second.client.status()).notices, { timeout: 10_000 })
+    .poll(async () => (await second.client.status()).notices)
     .toEqual(
       expect.arrayContaining([expect.stringMatching(/^The restored snapshot "one" did not come up .*is back\.$/)]),
     );

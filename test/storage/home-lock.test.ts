@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import type { LockSurroundings } from '../../src/storage/home-lock.ts';
 import { lockApply, lockHolder, lockHome } from '../../src/storage/home-lock.ts';
 import { askToEnd, processTable } from '../../src/storage/process-identity.ts';
@@ -139,10 +139,10 @@ test.runIf(process.platform === 'linux')(
     onTestFinished(() => void parent.kill('SIGKILL'));
     const [line] = await once(parent.stdout, 'data');
     const pid = Number(String(line));
-    await vi.waitFor(() => expect(readFileSync(`/proc/${parent.pid}/comm`, 'utf8')).toBe('sleep\n'));
+    await expect.poll(() => readFileSync(`/proc/${parent.pid}/comm`, 'utf8')).toBe('sleep\n');
     expect(await processTable.isAlive({ pid })).toBe(true);
     parent.stdin.end();
-    await vi.waitFor(() => expect(readFileSync(`/proc/${pid}/stat`, 'utf8')).toMatch(/\) Z /));
+    await expect.poll(() => readFileSync(`/proc/${pid}/stat`, 'utf8')).toMatch(/\) Z /);
     expect(await processTable.isAlive({ pid })).toBe(false);
     expect(await askToEnd({ pid, started: 'another' })).toBe(false);
   },
