@@ -104,8 +104,12 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
 
   async function readOnce(): Promise<void> {
     if (isRead) return;
-    for (const forward of await record.read()) have.set(forward.port, forward);
     isRead = true;
+    const kept = await record.read().catch((error: unknown) => {
+      log('warn', 'what an earlier service forwarded cannot be read; its forwards may stay', told(error));
+      return [];
+    });
+    for (const forward of kept) have.set(forward.port, forward);
   }
 
   async function write(more: readonly Forward[]): Promise<void> {

@@ -1,0 +1,332 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { RETRY_MS } from '../../src/drivers/machines/qemu/ports/changes.ts';
+import { portForwarder } from '../../src/drivers/machines/qemu/ports/forwarder.ts';
+import { forwardRecord } from '../../src/drivers/machines/qemu/ports/record.ts';
+import { qemuWay, sshWay, type Way, whyTaken } from '../../src/drivers/machines/qemu/ports/ways.ts';
+import type { Qmp } from '../../src/drivers/machines/qemu/qmp.ts';
+import { RdError } from '../../src/errors.ts';
+import { freePort } from '../helpers/free-port.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const signal = new AbortController().signal;
+const OPEN = '00000000';
+const LOOPBACK = '0100007F';
+
+/** A guest that tells its ports when it is told to, and two ways out of it that hold what they were given. */
+function world(file = join(temporaryDirectory(), 'ports.json')) {
+  const open = { ssh: new Set<number>(), qemu: new Set<number>() };
+  const orders: string[] = [];
+  const logged: string[] = [];
+  const taken = new Set<number>();
+  const state = { now: 0, watches: 0 };
+  let tell: ((text: string | undefined) => void) | undefined;
+  let reconnected: () => Promise<void> = async () => undefined;
+
+  function way(name: 'ssh' | 'qemu'): Way {
+    return {
+      async open(port) {
+        orders.push(`${name} +${port}`);
+        if (taken.has(port) || open[name === 'ssh' ? 'qemu' : 'ssh'].has(port)) {
+          throw new RdError('ERR_DRIVER_FAILED', 'refused');
+        }
+        open[name].add(port);
+      },
+      async close(port) {
+        orders.push(`${name} -${port}`);
+        if (!open[name].delete(port)) throw new RdError('ERR_DRIVER_FAILED', 'there is none');
+      },
+    };
+  }
+
+  async function* stream(options: { signal?: AbortSignal } = {}): AsyncGenerator<Uint8Array, void> {
+    state.watches += 1;
+    const texts: (string | undefined)[] = [];
+    let wake: () => void = () => undefined;
+    tell = (text) => {
+      texts.push(text);
+      wake();
+    };
+    const ended = () => tell?.(undefined);
+    options.signal?.addEventListener('abort', ended, { once: true });
+    for (;;) {
+      while (texts.length === 0) {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      }
+      const text = texts.shift();
+      if (options.signal?.aborted) throw new RdError('ERR_CANCELLED', 'called off');
+      if (text === undefined) throw new RdError('ERR_DRIVER_FAILED', 'the connection is gone');
+      yield Buffer.from(text);
+    }
+  }
+
+  const service = () =>
+    portForwarder({
+      guest: {
+        stream: (_argv, options) => stream(options),
+        onReconnect(listener) {
+          reconnected = listener;
+        },
+      },
+      ways: { ssh: way('ssh'), qemu: way('qemu') },
+      record: forwardRecord(file),
+      whyTaken: async (port) => (taken.has(port) ? 'it is taken' : undefined),
+      pace: { now: () => state.now },
+      log: (_level, message) => void logged.push(message),
+    });
+  const line = (...ports: number[]) =>
+    `ports${ports.map((port) => ` ${port === 9000 ? LOOPBACK : OPEN}:${port.toString(16).toUpperCase().padStart(4, '0')} ${OPEN}:0000 0A`).join('')}\n`;
+  return {
+    file,
+    open,
+    orders,
+    logged,
+    taken,
+    state,
+    service,
+    say: (text: string) => tell?.(text),
+    listens: (...ports: number[]) => tell?.(line(...ports)),
+    line,
+    breaks: () => tell?.(undefined),
+    reconnects: () => reconnected(),
+    recorded: () => JSON.parse(readFileSync(file, 'utf8')).map(({ port }: { port: number }) => port),
+  };
+}
+
+type World = ReturnType<typeof world>;
+const POLL = { interval: 5, timeout: 10_000 };
+const opened = (at: World, way: 'ssh' | 'qemu' = 'ssh') => expect.poll(() => [...at.open[way]].sort(), POLL);
+
+describe('a forwarder', () => {
+  test('follows what listens in the guest', async () => {
+    const at = world();
+    const ports = at.service();
+    expect(ports.published()).toEqual([]);
+    ports.look('ssh');
+    ports.look('ssh');
+    expect(at.state.watches).toBe(1);
+    at.listens(22, 80, 8080, 10250);
+    await opened(at).toEqual([80, 8080]);
+    await expect
+      .poll(() => ports.published(), POLL)
+      .toEqual([
+        { port: 80, state: 'forwarded' },
+        { port: 8080, state: 'forwarded' },
+      ]);
+    expect(at.recorded()).toEqual([80, 8080]);
+    at.listens(8080);
+    await opened(at).toEqual([8080]);
+    await expect.poll(() => at.recorded(), POLL).toEqual([8080]);
+    expect(at.orders).toEqual(['ssh +80', 'ssh +8080', 'ssh -80']);
+    at.say('.\n');
+    at.say('nonsense\n');
+    at.say(at.line(8080, 8081).slice(0, 20));
+    at.say(at.line(8080, 8081).slice(20));
+    await opened(at).toEqual([8080, 8081]);
+    expect(at.logged).toContain('what the guest says about its ports cannot be understood');
+    await ports.release();
+  });
+
+  test('tells of a port that is taken, once, and has it when it is free', async () => {
+    const at = world();
+    at.taken.add(80);
+    const ports = at.service();
+    ports.look('ssh');
+    at.listens(80, 81);
+    await opened(at).toEqual([81]);
+    const failed = { port: 80, state: 'failed', reason: 'it is taken' };
+    await expect.poll(() => ports.published(), POLL).toEqual([failed, { port: 81, state: 'forwarded' }]);
+    at.taken.delete(80);
+    at.say('.\n');
+    at.listens(80, 81, 82);
+    await opened(at).toEqual([81, 82]);
+    at.state.now += RETRY_MS;
+    at.say('.\n');
+    await opened(at).toEqual([80, 81, 82]);
+    const warnings = at.logged.filter((message) => message === 'a port of the guest cannot be forwarded');
+    expect(warnings).toHaveLength(1);
+    at.taken.add(83);
+    at.listens(83);
+    await opened(at).toEqual([]);
+    at.listens();
+    await expect.poll(() => ports.published(), POLL).toEqual([]);
+    expect(at.orders).not.toContain('ssh -83');
+    await ports.release();
+  });
+
+  test('moves the ports another way while they are there', async () => {
+    const at = world();
+    const ports = at.service();
+    ports.look('ssh');
+    at.listens(80, 81);
+    await opened(at).toEqual([80, 81]);
+    await ports.use('qemu');
+    expect(at.open).toEqual({ ssh: new Set(), qemu: new Set([80, 81]) });
+    await ports.use('ssh');
+    expect(at.open).toEqual({ ssh: new Set([80, 81]), qemu: new Set() });
+    await ports.release();
+  });
+
+  test('takes over what a killed service left, and takes away what nobody listens on any more', async () => {
+    const at = world();
+    const killed = at.service();
+    killed.look('ssh');
+    at.listens(80, 81);
+    await opened(at).toEqual([80, 81]);
+    at.orders.length = 0;
+    const ports = at.service();
+    ports.look('ssh');
+    at.listens(81, 82);
+    await opened(at).toEqual([81, 82]);
+    expect(at.orders).toEqual(['ssh -80', 'ssh +81', 'ssh +82']);
+    await ports.release();
+    const other = at.service();
+    other.look('qemu');
+    at.listens(81);
+    await opened(at, 'qemu').toEqual([81]);
+    await opened(at).toEqual([]);
+    await other.release();
+  });
+
+  test.each(['{', '{}', '[1]', '[{"port": 0, "way": "ssh", "address": "::"}]', '[{"port": 80, "way": "x"}]'])(
+    'a record that says %s is none',
+    async (text) => {
+      const at = world();
+      writeFileSync(at.file, text);
+      const ports = at.service();
+      ports.look('ssh');
+      at.listens(81);
+      await opened(at).toEqual([81]);
+      expect(at.orders).toEqual(['ssh +81']);
+      await ports.release();
+    },
+  );
+
+  test('makes them anew after the connection broke, and says nothing of them in between', async () => {
+    const at = world();
+    const ports = at.service();
+    ports.look('ssh');
+    at.listens(80);
+    await opened(at).toEqual([80]);
+    at.breaks();
+    at.open.ssh.clear();
+    await at.reconnects();
+    expect(ports.published()).toEqual([]);
+    await expect.poll(() => at.logged, POLL).toContain('the ports of the guest are not watched until the next look');
+    ports.look('ssh');
+    expect(at.state.watches).toBe(2);
+    at.listens(80);
+    await opened(at).toEqual([80]);
+    await ports.release();
+  });
+
+  test('keeps off a port that another way needs, and has it back afterwards', async () => {
+    const at = world();
+    const ports = at.service();
+    ports.look('ssh');
+    at.listens(6443, 80);
+    await opened(at).toEqual([6443, 80].sort());
+    const giveBack = await ports.claim(6443);
+    expect([...at.open.ssh]).toEqual([80]);
+    at.listens(6443, 81);
+    await opened(at).toEqual([81]);
+    giveBack();
+    at.say('.\n');
+    await opened(at).toEqual([6443, 81]);
+    await ports.release();
+  });
+
+  test('ends its watch with the service and leaves the forwards; ends all with the machine', async () => {
+    const at = world();
+    const ports = at.service();
+    ports.look('ssh');
+    at.listens(80);
+    await opened(at).toEqual([80]);
+    await ports.release();
+    at.listens(80, 81);
+    await ports.release();
+    expect([...at.open.ssh]).toEqual([80]);
+    ports.look('ssh');
+    at.listens(80, 81);
+    await opened(at).toEqual([80, 81]);
+    await ports.forget();
+    expect(ports.published()).toEqual([]);
+    expect(() => at.recorded()).toThrow(/ENOENT/);
+  });
+
+  test('a record that cannot be written is told, and keeps no port from anybody', async () => {
+    const file = join(temporaryDirectory(), 'ports.json');
+    mkdirSync(join(file, 'a directory'), { recursive: true });
+    const at = world(file);
+    const ports = at.service();
+    ports.look('ssh');
+    at.listens(80);
+    await opened(at).toEqual([80]);
+    expect(at.logged).toEqual(
+      expect.arrayContaining([expect.stringContaining('cannot be read'), expect.stringContaining('not be recorded')]),
+    );
+    await ports.release();
+  });
+});
+
+describe('the ways', () => {
+  test('ssh is told where the program listens', async () => {
+    const orders: string[] = [];
+    const way = sshWay({
+      async forward(order, ...words) {
+        orders.push(`${order} ${words.join(' ')}`);
+        return '';
+      },
+    });
+    await way.open(80, '0.0.0.0', signal);
+    await way.open(81, '127.0.0.1', signal);
+    await way.open(82, '::', signal);
+    await way.close(83, '::1', signal);
+    expect(orders).toEqual([
+      'forward -L 127.0.0.1:80:127.0.0.1:80',
+      'forward -L 127.0.0.1:81:127.0.0.1:81',
+      'forward -L 127.0.0.1:82:[::1]:82',
+      'cancel -L 127.0.0.1:83:[::1]:83',
+    ]);
+  });
+
+  test('QEMU is told in the words for people, and what it says is the reason', async () => {
+    const lines: unknown[] = [];
+    let answer = '';
+    const qmp: Qmp = {
+      async execute(command, args) {
+        lines.push([command, args?.['command-line']]);
+        return String(args?.['command-line']).startsWith('hostfwd_add') ? answer : 'not found\r\n';
+      },
+      event: () => Promise.reject(new RdError('ERR_DRIVER_FAILED', 'no event is scripted')),
+      close: () => undefined,
+    };
+    const way = qemuWay({ use: (work) => work(qmp) }, 'net0');
+    const human = 'human-monitor-command';
+    await way.open(80, '::', signal);
+    await way.close(81, '0.0.0.0', signal);
+    expect(lines).toEqual([
+      [human, 'hostfwd_remove net0 tcp:127.0.0.1:80'],
+      [human, 'hostfwd_add net0 tcp:127.0.0.1:80-:80'],
+      [human, 'hostfwd_remove net0 tcp:127.0.0.1:81'],
+    ]);
+    answer = 'could not set up host forwarding rule\r\n';
+    await expect(way.open(80, '::', signal)).rejects.toThrow('QEMU says: could not set up host forwarding rule');
+    lines.length = 0;
+    await expect(way.open(80, '127.0.0.1', signal)).rejects.toThrow('it listens on 127.0.0.1 of the guest alone');
+    expect(lines).toEqual([]);
+  });
+
+  test('a port that another program has is told from one that is free', async () => {
+    const port = await freePort();
+    expect(await whyTaken(port)).toBeUndefined();
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(port, '0.0.0.0', resolve));
+    onTestFinished(() => void server.close());
+    expect(await whyTaken(port)).toBe(`another program of this computer listens on 127.0.0.1:${port}`);
+  });
+});

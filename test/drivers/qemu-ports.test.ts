@@ -1,0 +1,191 @@
+import { createServer } from 'node:net';
+import fc from 'fast-check';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import {
+  changes,
+  type Forward,
+  MOST_FORWARDS,
+  RETRY_MS,
+  type WayOut,
+  wantedPorts,
+} from '../../src/drivers/machines/qemu/ports/changes.ts';
+import {
+  type GuestAddress,
+  type Listening,
+  parseWatchLine,
+  WATCH_SCRIPT,
+} from '../../src/drivers/machines/qemu/ports/listening.ts';
+import { run } from '../../src/process/run.ts';
+import { stream } from '../../src/process/stream.ts';
+import { freePort } from '../helpers/free-port.ts';
+
+const none = (): boolean => false;
+const socket = (address: string, port: string) => ` ${address}:${port} ${'0'.repeat(address.length)}:0000 0A`;
+const ADDRESSES: readonly GuestAddress[] = ['0.0.0.0', '::', '127.0.0.1', '::1'];
+
+describe('what the guest says', () => {
+  const V6 = '00000000000000000000000000000000';
+  test.each<[string, string, Listening[] | undefined]>([
+    ['nothing', 'ports', []],
+    ['one that is open', `ports${socket('00000000', '1F90')}`, [{ port: 8080, address: '0.0.0.0' }]],
+    ['a loopback', `ports${socket('0100007F', '0050')}`, [{ port: 80, address: '127.0.0.1' }]],
+    ['IPv6', `ports${socket(V6, '0050')}`, [{ port: 80, address: '::' }]],
+    ['a loopback of IPv6', `ports${socket(`${V6.slice(0, 24)}01000000`, '0050')}`, [{ port: 80, address: '::1' }]],
+    [
+      'IPv4 in IPv6',
+      `ports${socket('0000000000000000FFFF00000100007F', '0050')}`,
+      [{ port: 80, address: '127.0.0.1' }],
+    ],
+    ['an address of a network', `ports${socket('01001EAC', '0050')}`, []],
+    ['another loopback', `ports${socket('3500007F', '0035')}`, []],
+    ['port zero', `ports${socket('00000000', '0000')}`, []],
+    ['the end of a line of another system', `ports${socket('00000000', '0050')}\r`, [{ port: 80, address: '0.0.0.0' }]],
+    [
+      'two',
+      `ports${socket('00000000', '0050')}${socket(V6, '0051')}`,
+      [
+        { port: 80, address: '0.0.0.0' },
+        { port: 81, address: '::' },
+      ],
+    ],
+    ['half of a line', `ports${socket('00000000', '0050')} 000000`, undefined],
+    ['the second half of a line', '0:0050 00000000:0000 0A', undefined],
+    ['a connection', 'ports 00000000:0050 0100007F:1234 01', undefined],
+    ['something else', 'grep: /proc/net/tcp6: No such file', undefined],
+    ['nothing at all', '', undefined],
+  ])('%s', (_name, line, expected) => {
+    expect(parseWatchLine(line)).toEqual(expected && { listening: expected });
+  });
+
+  test('that it is still there', () => {
+    expect(parseWatchLine('.')).toBe('still there');
+  });
+
+  test('a line that was cut anywhere never counts as a shorter list, and no text breaks it', () => {
+    const line = `ports${socket('00000000', '0050')}${socket('0100007F', '1F90')}`;
+    const whole = [line, `ports${socket('00000000', '0050')}`, 'ports'];
+    for (let end = 0; end < line.length; end++) {
+      const text = line.slice(0, end);
+      if (!whole.includes(text.trimEnd())) expect(parseWatchLine(text)).toBeUndefined();
+    }
+    fc.assert(fc.property(fc.string(), (text) => void parseWatchLine(`ports ${text}`)));
+  });
+
+  test('the script tells a server that comes and one that goes', async () => {
+    const port = await freePort();
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close());
+    const seen: boolean[] = [];
+    const stop = new AbortController();
+    let rest = '';
+    const read = async () => {
+      for await (const chunk of stream(['sh', '-c', WATCH_SCRIPT], { signal: stop.signal })) {
+        rest += Buffer.from(chunk).toString('utf8');
+        const lines = rest.split('\n');
+        rest = lines.pop() ?? '';
+        for (const each of lines) {
+          const line = parseWatchLine(each);
+          expect(line).toBeDefined();
+          if (line === undefined || line === 'still there') continue;
+          const there = line.listening.some((one) => one.port === port);
+          if (there && seen.length === 0) server.close();
+          seen.push(there);
+          if (!there) stop.abort();
+        }
+      }
+    };
+    await expect(read()).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
+    expect(seen[0]).toBe(true);
+    expect(seen.at(-1)).toBe(false);
+  });
+
+  test('the script ends when nobody reads it any more', async () => {
+    const piped = 'sh -c "$1" | head -n 1';
+    const { stdout } = await run(['sh', '-c', piped, 'watch', WATCH_SCRIPT]);
+    expect(parseWatchLine(stdout)).toHaveProperty('listening');
+  });
+});
+
+describe('which ports are wanted', () => {
+  test('each once, with the address that is most open, without those that are not for others', () => {
+    const sockets: Listening[] = [
+      { port: 90, address: '127.0.0.1' },
+      { port: 80, address: '::' },
+      { port: 80, address: '0.0.0.0' },
+      { port: 22, address: '0.0.0.0' },
+      { port: 90, address: '::1' },
+    ];
+    expect([...wantedPorts(sockets, (port) => port === 22)]).toEqual([
+      [80, '0.0.0.0'],
+      [90, '127.0.0.1'],
+    ]);
+  });
+
+  test('a guest that listens everywhere does not get every port of this host', () => {
+    const everywhere = Array.from({ length: 65_535 }, (_, index): Listening => ({ port: index + 1, address: '::' }));
+    expect(wantedPorts(everywhere, none).size).toBe(MOST_FORWARDS);
+  });
+});
+
+describe('from what there is to what is wanted', () => {
+  const at = { port: 80, address: '0.0.0.0', way: 'ssh' } as const;
+  const wanted = new Map<number, GuestAddress>([[80, '0.0.0.0']]);
+  const failed = { ...at, state: 'failed', reason: 'taken', at: 0 } as const;
+  const OPEN = [{ port: 80, address: '0.0.0.0' }];
+  test.each<[string, Forward | undefined, WayOut, number, { close: boolean; open: boolean }]>([
+    ['none is there', undefined, 'ssh', 0, { close: false, open: true }],
+    ['it is there', { ...at, state: 'forwarded' }, 'ssh', 0, { close: false, open: false }],
+    ['it may be there', { ...at, state: 'unproven' }, 'ssh', 0, { close: false, open: true }],
+    ['it goes another way', { ...at, state: 'forwarded' }, 'qemu', 0, { close: true, open: true }],
+    ['it leads elsewhere', { ...at, address: '::', state: 'forwarded' }, 'ssh', 0, { close: true, open: true }],
+    ['it failed just now', failed, 'ssh', RETRY_MS - 1, { close: false, open: false }],
+    ['it failed a while ago', failed, 'ssh', RETRY_MS, { close: false, open: true }],
+    ['it failed another way', failed, 'qemu', 1, { close: true, open: true }],
+  ])('%s', (_name, forward, way, now, expected) => {
+    const have = new Map(forward ? [[80, forward]] : []);
+    const found = changes(wanted, have, way, now);
+    expect(found).toEqual({ close: expected.close && forward ? [forward] : [], open: expected.open ? OPEN : [] });
+    expect(changes(new Map(), have, way, now)).toEqual({ close: forward ? [forward] : [], open: [] });
+  });
+
+  const port = fc.integer({ min: 1, max: 30 });
+  const address = fc.constantFrom(...ADDRESSES);
+  const way = fc.constantFrom<WayOut>('ssh', 'qemu');
+  const forward: fc.Arbitrary<Forward> = fc.oneof(
+    fc.record({ port, address, way, state: fc.constantFrom('forwarded' as const, 'unproven' as const) }),
+    fc.record({ port, address, way, state: fc.constant('failed' as const), reason: fc.string(), at: fc.nat(10_000) }),
+  );
+  const now = fc.nat(20_000);
+
+  test('done, they leave exactly what is wanted, and nothing more to do', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.record({ port, address })),
+        fc.array(forward),
+        way,
+        now,
+        fc.boolean(),
+        (sockets, forwards, to, time, works) => {
+          const have = new Map(forwards.map((each) => [each.port, each]));
+          const want = wantedPorts(sockets, none);
+          const { close, open } = changes(want, have, to, time);
+          for (const each of close) have.delete(each.port);
+          for (const each of open) {
+            const made = { ...each, way: to };
+            have.set(
+              each.port,
+              works ? { ...made, state: 'forwarded' } : { ...made, state: 'failed', reason: 'no', at: time },
+            );
+          }
+          expect([...have.keys()].sort()).toEqual([...want.keys()].sort());
+          for (const each of have.values()) {
+            expect(each).toMatchObject({ way: to, address: want.get(each.port) });
+            expect(each.state).not.toBe('unproven');
+          }
+          expect(changes(want, have, to, time)).toEqual({ close: [], open: [] });
+        },
+      ),
+    );
+  });
+});
