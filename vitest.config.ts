@@ -7,7 +7,7 @@ if (process.env.RDCTL_TEST_SEED === 'random') process.stderr.write(`RDCTL_TEST_S
 const SEARCH = { env: { RDCTL_TEST_SEED: String(seed) }, setupFiles: ['test/helpers/seed-setup.ts'] };
 
 /** What hangs has to end, and nothing else: a computer that is busy with other things is slow by any factor. */
-const PATIENT = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: { timeout: 60_000 } } };
+const PATIENT = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: { timeout: 60_000, interval: 10 } } };
 
 export default defineConfig({
   test: {

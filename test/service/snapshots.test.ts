@@ -140,7 +140,7 @@ test('cancel undoes what is under way, and its request says so', async () => {
 });
 
 test('what is asked for one after the other needs no waiting between', async () => {
-  const service = await moby({ env: { RDCTL_SIMULATED_LATENCY_MS: '50' } });
+  const service = await moby({ env: { RDCTL_SIMULATED_LATENCY_MS: '150' } });
   expect(await create(service, 'one')).toEqual(CREATED);
   expect(await service.client.status()).toMatchObject({ converged: true, backendState: 'STARTED' });
   await service.client.putSettings({ version: 19, virtualMachine: { memoryInGB: 7 } });

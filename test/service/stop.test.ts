@@ -58,7 +58,7 @@ test('a factory reset removes nothing while the backend does not stop', async ()
 });
 
 test('a service that stops takes no more writes', async () => {
-  const env = { RDCTL_SIMULATED_LATENCY_MS: '150' };
+  const env = { RDCTL_SIMULATED_LATENCY_MS: '500' };
   const { client, service, here, converged } = await startService({ power: 'started', env });
   await converged();
   const before = readFileSync(here.settingsFile, 'utf8');
