@@ -23,12 +23,22 @@ export interface ImageRecord {
   created: string;
   /** Of all its files. */
   bytes: number;
+  /** What it has that not every image has. */
+  features: readonly string[];
   directory: string;
 }
 
-export function imageRecord({ digest, name, architecture, created, files, directory }: GuestImage): ImageRecord {
+export function imageRecord({
+  digest,
+  name,
+  architecture,
+  created,
+  files,
+  features = [],
+  directory,
+}: GuestImage): ImageRecord {
   const bytes = IMAGE_FILES.reduce((sum, file) => sum + files[file].bytes, 0);
-  return { digest, name, architecture, created, bytes, directory };
+  return { digest, name, architecture, created, bytes, features, directory };
 }
 
 /** The part of a digest that people read and type. */

@@ -4,7 +4,7 @@ import { RdError } from '../errors.ts';
 import type { RunOptions, RunResult } from '../process/run.ts';
 import { ioError } from '../storage/io-error.ts';
 import type { GuestImage } from './image.ts';
-import { FINISH_SCRIPT, IMAGE_NAME, LEFT_OUT, PACKAGES, ROOT_BYTES, ROOT_FILES, SUITE } from './recipe.ts';
+import { FINISH_SCRIPT, KERNELS, type Kernel, LEFT_OUT, PACKAGES, ROOT_BYTES, ROOT_FILES, SUITE } from './recipe.ts';
 import type { ImageStore } from './store.ts';
 
 export interface BuildInput {
@@ -12,6 +12,8 @@ export interface BuildInput {
   run(argv: readonly string[], options?: RunOptions): Promise<RunResult>;
   /** Base URL of a Debian archive; that of mmdebstrap unless told. */
   mirror?: string;
+  /** `cloud` unless told. */
+  kernel?: Kernel;
   /** Called as each part begins, with what is done. */
   onPhase?(phase: string): void;
   now(): number;
@@ -29,7 +31,7 @@ const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'x86_64' };
  *   of the one that failed; `ERR_IO`; `ERR_CANCELLED`. Nothing stays of an image that was not finished.
  */
 export async function buildImage(input: BuildInput): Promise<GuestImage> {
-  const { store, run, mirror, onPhase = () => undefined, now, signal } = input;
+  const { store, run, mirror, kernel = 'cloud', onPhase = () => undefined, now, signal } = input;
   const architecture = ARCHITECTURES[process.arch];
   if (architecture === undefined) {
     throw new RdError(
@@ -40,6 +42,7 @@ export async function buildImage(input: BuildInput): Promise<GuestImage> {
       },
     );
   }
+  const { name, features, packages } = KERNELS[kernel];
   const draft = await store.draft();
   try {
     const files = join(draft.directory, 'files');
@@ -55,7 +58,7 @@ export async function buildImage(input: BuildInput): Promise<GuestImage> {
         '--format=null',
         '--aptopt=APT::Install-Recommends "false"',
         ...LEFT_OUT.map((path) => `--dpkgopt=path-exclude=${path}`),
-        `--include=${PACKAGES.join(',')}`,
+        `--include=${[...PACKAGES, ...packages].join(',')}`,
         `--customize-hook=${finish}`,
         SUITE,
         '-',
@@ -80,7 +83,7 @@ export async function buildImage(input: BuildInput): Promise<GuestImage> {
     await Promise.all([raw, files, finish].map((path) => rm(path, { recursive: true, force: true })));
     onPhase('checking');
     return await draft.keep(
-      { name: IMAGE_NAME, architecture, rootBytes: ROOT_BYTES, created: new Date(now()).toISOString() },
+      { name, architecture, rootBytes: ROOT_BYTES, created: new Date(now()).toISOString(), features },
       { kernel: 'vmlinuz', initrd: 'initrd', disk: 'disk.qcow2' },
       signal,
     );

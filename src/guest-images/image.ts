@@ -25,6 +25,8 @@ export interface ImageManifest {
   created: string;
   /** Size of the root disk that the guest sees. */
   rootBytes: number;
+  /** What it has that not every image has, such as `9p` in its kernel; absent for nothing. */
+  features?: readonly string[];
   files: Readonly<Record<ImageFile, StoredFile>>;
 }
 
@@ -38,9 +40,11 @@ export interface GuestImage extends ImageManifest {
 
 /** The text that an image's digest is taken of. */
 export function manifestText(manifest: ImageManifest): string {
-  const { format, name, architecture, created, rootBytes, files } = manifest;
+  const { format, name, architecture, created, rootBytes, features = [], files } = manifest;
+  // Nothing is written where there is nothing: the digests of images from before there were features stay what they are.
+  const special = features.length > 0 ? { features } : {};
   const ordered = Object.fromEntries(IMAGE_FILES.map((file) => [file, files[file]]));
-  return `${JSON.stringify({ format, name, architecture, created, rootBytes, files: ordered }, undefined, 2)}\n`;
+  return `${JSON.stringify({ format, name, architecture, created, rootBytes, ...special, files: ordered }, undefined, 2)}\n`;
 }
 
 /** `sha256:HEX` of a manifest's text. */
@@ -58,7 +62,7 @@ export function parseManifest(text: string): ImageManifest | { problem: string }
   }
   if (!isObject(value)) return { problem: 'it is no object' };
   if (value.format !== 1) return { problem: `its format is ${JSON.stringify(value.format ?? null)}, and 1 is known` };
-  const { name, architecture, created, rootBytes, files } = value;
+  const { name, architecture, created, rootBytes, features = [], files } = value;
   if (typeof name !== 'string' || !/^[a-z0-9][a-z0-9._-]{0,62}$/.test(name))
     return { problem: 'its name is missing or unusual' };
   if (typeof architecture !== 'string' || !/^[a-z0-9_]{1,20}$/.test(architecture))
@@ -66,11 +70,17 @@ export function parseManifest(text: string): ImageManifest | { problem: string }
   if (typeof created !== 'string' || Number.isNaN(Date.parse(created)))
     return { problem: 'it has no time of creation' };
   if (!isSize(rootBytes)) return { problem: 'it has no size of the root disk' };
+  if (!Array.isArray(features) || !features.every(isFeature)) return { problem: 'its features are no list of words' };
   const read = isObject(files) ? IMAGE_FILES.map((file) => storedFile(files[file])) : [];
   const [kernel, initrd, disk] = read;
   if (!kernel || !initrd || !disk)
     return { problem: `it does not name ${IMAGE_FILES.join(', ')} with size and sha256` };
-  return { format: 1, name, architecture, created, rootBytes, files: { kernel, initrd, disk } };
+  const special = features.length > 0 ? { features } : {};
+  return { format: 1, name, architecture, created, rootBytes, ...special, files: { kernel, initrd, disk } };
+}
+
+function isFeature(value: JsonValue): value is string {
+  return typeof value === 'string' && /^[a-z0-9][a-z0-9.-]{0,62}$/.test(value);
 }
 
 function storedFile(value: JsonValue | undefined): StoredFile | undefined {

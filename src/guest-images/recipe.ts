@@ -5,7 +5,6 @@
 
 /** The release that guests are. */
 export const SUITE = 'bookworm';
-export const IMAGE_NAME = 'debian-12';
 /** Size of the root disk. Everything that grows is on the data disk of the machine. */
 export const ROOT_BYTES = 3 * 1024 ** 3;
 
@@ -16,7 +15,6 @@ export const PACKAGES: readonly string[] = [
   'udev',
   'dbus',
   'kmod',
-  'linux-image-cloud-amd64',
   'initramfs-tools',
   'openssh-server',
   'docker.io',
@@ -30,6 +28,13 @@ export const PACKAGES: readonly string[] = [
   // Root's own keys for registries and the data disk need nothing else.
 ];
 
+/** Kernels to choose from. The features are what machines look for in an image; `name` is that of the image. */
+export const KERNELS = {
+  cloud: { name: 'debian-12', packages: ['linux-image-cloud-amd64'], features: [] },
+  generic: { name: 'debian-12-generic', packages: ['linux-image-amd64'], features: ['9p'] },
+} as const satisfies Record<string, { name: string; packages: readonly string[]; features: readonly string[] }>;
+export type Kernel = keyof typeof KERNELS;
+
 /** Documentation and translations, which nobody reads in a guest. */
 export const LEFT_OUT: readonly string[] = ['/usr/share/doc/*', '/usr/share/man/*', '/usr/share/locale/*'];
 
@@ -37,6 +42,10 @@ export const LEFT_OUT: readonly string[] = ['/usr/share/doc/*', '/usr/share/man/
 export const FIRMWARE_FOLDER = 'opt/rdctl';
 /** Serial number of the data disk, which names it in the guest. */
 export const DATA_SERIAL = 'rdctl-data';
+/** Outside of every home directory, because one of this name may be that of the host's user. */
+const AUTHORIZED_KEYS = '/etc/ssh/authorized_keys';
+/** Root's own, for the same reason. */
+const ROOT_HOME = '/var/root';
 /** Where the data disk is mounted in the guest. */
 const DATA_MOUNT = '/var/lib/rdctl';
 
@@ -49,8 +58,7 @@ set -eu
 umask 077
 modprobe qemu_fw_cfg
 given=/sys/firmware/qemu_fw_cfg/by_name/${FIRMWARE_FOLDER}
-mkdir -p /root/.ssh
-cp "$given/authorized_key/raw" /root/.ssh/authorized_keys
+cp "$given/authorized_key/raw" ${AUTHORIZED_KEYS}
 cp "$given/host_key/raw" /etc/ssh/ssh_host_ed25519_key
 hostname "$(cat "$given/hostname/raw")"
 data=/dev/disk/by-id/virtio-${DATA_SERIAL}
@@ -107,6 +115,8 @@ export const ROOT_FILES: readonly RootFile[] = [
     mode: 0o644,
     text: [
       'HostKey /etc/ssh/ssh_host_ed25519_key',
+      `AuthorizedKeysFile ${AUTHORIZED_KEYS}`,
+      'PermitUserRC no',
       'PermitRootLogin prohibit-password',
       'PasswordAuthentication no',
       'KbdInteractiveAuthentication no',
@@ -151,6 +161,10 @@ root=$1
 : "\${RDCTL_FILES:?}" "\${RDCTL_RESULTS:?}" "\${RDCTL_ROOT_BYTES:?}"
 rm -f "$root/etc/resolv.conf" "$root"/etc/ssh/ssh_host_*
 cp -R "$RDCTL_FILES/." "$root/"
+mv "$root/root" "$root${ROOT_HOME}"
+install -d -m 700 "$root/root"
+sed -i 's,^\\(root:[^:]*:0:0:[^:]*\\):/root:,\\1:${ROOT_HOME}:,' "$root/etc/passwd"
+grep -q '^root:.*:${ROOT_HOME}:' "$root/etc/passwd"
 chown -R 0:0 "$root/usr/lib/rdctl" "$root/etc/systemd/system/rdctl-boot.service"
 for unit in ${ENABLED.join(' ')}; do systemctl --root="$root" --quiet enable "$unit"; done
 for unit in ${DISABLED.join(' ')}; do systemctl --root="$root" --quiet disable "$unit"; done

@@ -28,7 +28,7 @@ const GONE = '.gone-';
 const OWNER = 'owner.json';
 
 /** What a draft becomes an image with. */
-type DraftFacts = Pick<ImageManifest, 'name' | 'architecture' | 'rootBytes'> & { created: string };
+type DraftFacts = Omit<ImageManifest, 'format' | 'files'>;
 
 /** A directory in which an image is put together. Exactly one of the two ends it. */
 export interface Draft {

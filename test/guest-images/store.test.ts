@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { parseManifest } from '../../src/guest-images/image.ts';
+import { digestOf, manifestText, parseManifest } from '../../src/guest-images/image.ts';
 import { imageStore } from '../../src/guest-images/store.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { sampleImage } from './guest-image.ts';
@@ -102,8 +102,20 @@ describe('a manifest', () => {
     rootBytes: 1,
     files: { kernel: file, initrd: file, disk: file },
   };
+  test('tells what the image has, and is the same text as ever where that is nothing', () => {
+    const text = manifestText({ ...whole, format: 1, features: [] });
+    expect(text).not.toContain('features');
+    expect(text).toBe(manifestText({ ...whole, format: 1 }));
+    expect(parseManifest(text)).toEqual(whole);
+    const special = manifestText({ ...whole, format: 1, features: ['9p'] });
+    expect(parseManifest(special)).toEqual({ ...whole, features: ['9p'] });
+    expect(digestOf(special)).not.toBe(digestOf(text));
+  });
+
   test.each<[string, unknown, string]>([
     ['another format', { ...whole, format: 2 }, 'its format is 2'],
+    ['features that are no words', { ...whole, features: [7] }, 'its features'],
+    ['features that are no list', { ...whole, features: '9p' }, 'its features'],
     ['no object', [], 'it is no object'],
     ['a name that leads elsewhere', { ...whole, name: '../x' }, 'its name'],
     [

@@ -9,7 +9,7 @@ export const imageList = defineCommand({
   aliases: ['ls'],
   summary: 'List the guest images, newest first',
   usage: '',
-  description: '-o json prints a list of {digest, name, architecture, created, bytes, directory}.',
+  description: '-o json prints a list of {digest, name, architecture, created, bytes, features, directory}.',
   flags: { output: OUTPUT_FLAG },
   classic: false,
   async run({ flags, args, io }) {
