@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { RdError } from '../errors.ts';
 import { readRecord, removeRecord, writeRecord } from './daemon-record.ts';
@@ -17,6 +17,8 @@ export interface DaemonSpec {
   logFile: string;
   env: Readonly<Record<string, string | undefined>>;
   maxLogBytes?: number;
+  /** A program whose output is the input of this one, and the other way round. It is to end with its streams, and is not recorded. */
+  partner?: readonly string[];
 }
 
 /** `ended`: it was started and not stopped, and its process is gone. */
@@ -28,7 +30,7 @@ export type DaemonState = { state: 'none' } | { state: 'running'; pid: number } 
  * @throws RdError `ERR_DRIVER_TERMINAL` when it is missing, with the way to install it.
  */
 export async function startDaemon(spec: DaemonSpec): Promise<number> {
-  const [program = '', ...args] = spec.argv;
+  const [program = ''] = spec.argv;
   const found = await findDaemon(spec.recordFile);
   if (found.state === 'running') return found.pid;
 
@@ -36,17 +38,10 @@ export async function startDaemon(spec: DaemonSpec): Promise<number> {
   await writeRecord(spec.recordFile, { argv: spec.argv });
   const log = await openLog(spec.logFile, spec.maxLogBytes);
   try {
-    const child = spawn(program, args, {
-      detached: true,
-      cwd: '/',
-      env: { ...spec.env },
-      stdio: ['ignore', log.fd, log.fd],
-    });
-    await once(child, 'spawn');
-    // Without a listener a late error, such as a failed signal, would end this process.
-    child.on('error', () => undefined);
-    child.unref();
-    const pid = child.pid ?? 0;
+    const children = spec.partner === undefined ? spawnAlone(spec, log.fd) : spawnJoined(spec, spec.partner, log.fd);
+    // Both at once: what is not listened for in time is not heard.
+    await Promise.all(children.map(spawned));
+    const pid = children[0].pid ?? 0;
     const entry = await readProcess(pid);
     // One that ended at once keeps the record of the intent, so that it is found as ended.
     if (entry) await writeRecord(spec.recordFile, { argv: spec.argv, process: { pid, started: entry.started } });
@@ -54,13 +49,49 @@ export async function startDaemon(spec: DaemonSpec): Promise<number> {
   } catch (cause) {
     await removeRecord(spec.recordFile);
     const missing = cause instanceof Error && 'code' in cause && cause.code === 'ENOENT';
-    throw new RdError(missing ? 'ERR_DRIVER_TERMINAL' : 'ERR_DRIVER_FAILED', `${program} could not be started`, {
+    const which = missing && 'path' in cause && typeof cause.path === 'string' ? cause.path : program;
+    throw new RdError(missing ? 'ERR_DRIVER_TERMINAL' : 'ERR_DRIVER_FAILED', `${which} could not be started`, {
       cause,
-      ...(missing ? { advice: installAdvice(program) } : {}),
+      ...(missing ? { advice: installAdvice(which) } : {}),
     });
   } finally {
     await log.close();
   }
+}
+
+function spawnApart(
+  { env }: DaemonSpec,
+  [program = '', ...args]: readonly string[],
+  stdio: StdioOptions,
+): ChildProcess {
+  return spawn(program, args, { detached: true, cwd: '/', env: { ...env }, stdio });
+}
+
+/** Resolves once it has been spawned, and lets go of it. */
+async function spawned(child: ChildProcess): Promise<void> {
+  await once(child, 'spawn');
+  // Without a listener a late error, such as a failed signal, would end this process.
+  child.on('error', () => undefined);
+  child.unref();
+}
+
+function spawnAlone(spec: DaemonSpec, log: number): [ChildProcess] {
+  return [spawnApart(spec, spec.argv, ['ignore', log, log])];
+}
+
+/**
+ * The two ends that this process has of the partner's streams become those of the program, before anything is read from them here:
+ * from then on the two talk to each other, whatever becomes of this process.
+ */
+function spawnJoined(spec: DaemonSpec, argv: readonly string[], log: number): [ChildProcess, ...ChildProcess[]] {
+  const partner = spawnApart(spec, argv, ['pipe', 'pipe', log]);
+  const { stdin, stdout } = partner;
+  // One that is missing has no process, and tells so by an event; the program is not started then.
+  if (partner.pid === undefined || !stdin || !stdout) return [partner];
+  const child = spawnApart(spec, spec.argv, [stdout, stdin, log]);
+  stdin.destroy();
+  stdout.destroy();
+  return [child, partner];
 }
 
 /** Looks for the recorded program. A process that only has its pid is not it. */

@@ -7,7 +7,7 @@ import { writeRecord } from '../../src/process/daemon-record.ts';
 import { boundLog, tailOf } from '../../src/process/log-file.ts';
 import type { Pace } from '../../src/process/pace.ts';
 import { realPace } from '../../src/process/pace.ts';
-import { readProcess } from '../../src/process/proc.ts';
+import { readProcess, readProcesses } from '../../src/process/proc.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const STUBBORN = 'process.on("SIGTERM", () => undefined); console.log("up"); setInterval(() => undefined, 1000)';
@@ -46,10 +46,10 @@ describe.skipIf(process.platform !== 'linux')('a long-lived program', () => {
     const pid = await startDaemon(spec);
     expect(await startDaemon(spec)).toBe(pid);
     expect(await findDaemon(spec.recordFile)).toEqual({ state: 'running', pid });
-    expect(await stopDaemon(spec.recordFile, { graceMs: 10_000, pace: realPace })).toBe('stopped');
+    expect(await stopDaemon(spec.recordFile, { graceMs: 60_000, pace: realPace })).toBe('stopped');
     expect(await readProcess(pid)).toBeUndefined();
     expect(await findDaemon(spec.recordFile)).toEqual({ state: 'none' });
-    expect(await stopDaemon(spec.recordFile, { graceMs: 10_000, pace: realPace })).toBe('none');
+    expect(await stopDaemon(spec.recordFile, { graceMs: 60_000, pace: realPace })).toBe('none');
   });
 
   test('is killed when it does not end within the grace', async () => {
@@ -78,7 +78,7 @@ describe.skipIf(process.platform !== 'linux')('a long-lived program', () => {
     const pid = await startDaemon(spec);
     await writeRecord(spec.recordFile, { argv: spec.argv });
     expect(await findDaemon(spec.recordFile)).toEqual({ state: 'running', pid });
-    await stopDaemon(spec.recordFile, { graceMs: 10_000, pace: realPace });
+    await stopDaemon(spec.recordFile, { graceMs: 60_000, pace: realPace });
     expect(await readProcess(pid)).toBeUndefined();
   });
 
@@ -110,7 +110,7 @@ describe.skipIf(process.platform !== 'linux')('a long-lived program', () => {
     expect(await findDaemon(spec.recordFile)).toEqual({ state: 'running', pid });
     await writeRecord(spec.recordFile, { argv: spec.argv });
     expect(await findDaemon(spec.recordFile)).toEqual({ state: 'running', pid });
-    expect(await stopDaemon(spec.recordFile, { graceMs: 2_000, pace: realPace })).toBe('stopped');
+    expect(await stopDaemon(spec.recordFile, { graceMs: 60_000, pace: realPace })).toBe('stopped');
   });
 
   test('is reported as ended once it has ended by itself', async () => {
@@ -124,6 +124,31 @@ describe.skipIf(process.platform !== 'linux')('a long-lived program', () => {
     await expect(startDaemon(spec)).rejects.toMatchObject({
       code: 'ERR_DRIVER_TERMINAL',
       advice: 'Install it: apt-get install --no-install-recommends docker.io',
+    });
+    expect(await findDaemon(spec.recordFile)).toEqual({ state: 'none' });
+  });
+
+  test('talks with a partner through both their streams, and the partner ends with it', async () => {
+    const directory = temporaryDirectory();
+    const heard = join(directory, 'heard');
+    const asks = `process.stdout.write("a".repeat(300000) + "\\n"); let all = "";
+      process.stdin.on("data", (d) => { all += d; require("fs").writeFileSync(process.argv[1], String(all.length)); })`;
+    const spec = { ...daemon('', directory), argv: [process.execPath, '-e', asks, heard], partner: ['cat', '-u'] };
+    const pid = await startDaemon(spec);
+    await expect.poll(() => existsSync(heard) && readFileSync(heard, 'utf8')).toBe('300001');
+    expect(await findDaemon(spec.recordFile)).toEqual({ state: 'running', pid });
+    const partners = async () =>
+      (await readProcesses()).filter(({ parent, argv }) => parent === process.pid && argv.join(' ') === 'cat -u');
+    expect(await partners()).toHaveLength(1);
+    await stopDaemon(spec.recordFile, { graceMs: 60_000, pace: realPace });
+    await expect.poll(partners).toEqual([]);
+  });
+
+  test('is not started without its partner', async () => {
+    const spec = { ...daemon(WILLING), partner: [join(temporaryDirectory(), 'missing')] };
+    await expect(startDaemon(spec)).rejects.toMatchObject({
+      code: 'ERR_DRIVER_TERMINAL',
+      message: expect.stringContaining('missing could not'),
     });
     expect(await findDaemon(spec.recordFile)).toEqual({ state: 'none' });
   });

@@ -75,6 +75,15 @@ export function guestCommand(
   return throughMaster(places, port, '-T', HOST, shellLine(argv));
 }
 
+/** A program in the guest through a connection of its own, which nothing else goes through; its streams are those of the program. */
+export function ownConnection(
+  places: Pick<QemuPlaces, 'key' | 'knownHosts'>,
+  port: number,
+  argv: readonly string[],
+): string[] {
+  return ['ssh', ...sshOptions(places, port), '-S', 'none', '-T', HOST, shellLine(argv)];
+}
+
 /** The way in for a person: through the same connection, so that neither port nor key is told. */
 export function guestAccess(places: Pick<QemuPlaces, 'control'>, before: readonly string[]): MachineAccess {
   const options = ['ControlMaster=no', 'ProxyCommand=false', 'LogLevel=ERROR', `User=${USER}`];
