@@ -9,7 +9,7 @@ import type { K3sPlaces } from './places.ts';
  */
 export const NETWORK_SCRIPT = `set -u
 for link in cni0 flannel.1 flannel-wg flannel-wg-v6 flannel-v6.1 kube-ipvs0; do
-  ip link delete "$link" 2>/dev/null
+  [ -e "/sys/class/net/$link" ] && ip link delete "$link" 2>/dev/null
 done
 for family in iptables ip6tables; do
   command -v "$family-save" >/dev/null || continue
