@@ -9,9 +9,7 @@ import { temporaryDirectory } from '../helpers/temp-home.ts';
 const tool = builtTool();
 const PROFILE = JSON.stringify({ version: 19, images: { showAll: false } });
 
-test('a deployment profile with a mistake is one error in every command, and the classic exit code in a classic one', {
-  timeout: 60_000,
-}, async () => {
+test('a deployment profile with a mistake is one error in every command, and the classic exit code in a classic one', async () => {
   const home = temporaryDirectory();
   const config = join(home, 'xdg');
   const locked = join(config, 'rancher-desktop.locked.json');

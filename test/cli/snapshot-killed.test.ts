@@ -90,42 +90,36 @@ echo $$ > "$COPIES.new" && mv "$COPIES.new" "$COPIES"
 while :; do mkdir -p "$target"; done
 `;
 
-test.each(['create', 'restore'])(
-  'the copy of a killed %s is ended, and is in not in the way',
-  {
-    timeout: 60_000,
-  },
-  async (deed) => {
-    const home = temporaryDirectory();
-    const programs = temporaryDirectory();
-    const copies = join(programs, 'pid');
-    writeFileSync(join(programs, 'cp'), ENDLESS, { mode: 0o755 });
-    const env = { RDCTL_HOME: home, RDCTL_DRIVER: 'simulated', RDCTL_SIMULATED_LATENCY_MS: '5' };
-    const endless = { ...env, PATH: `${programs}:${process.env.PATH ?? ''}`, COPIES: copies };
-    const call = (...argv: string[]) => rdctlProgram(argv, { entry: tool.entry(), env });
-    onTestFinished(async () => void (await call('shutdown')));
+test.each(['create', 'restore'])('the copy of a killed %s is ended, and is in not in the way', async (deed) => {
+  const home = temporaryDirectory();
+  const programs = temporaryDirectory();
+  const copies = join(programs, 'pid');
+  writeFileSync(join(programs, 'cp'), ENDLESS, { mode: 0o755 });
+  const env = { RDCTL_HOME: home, RDCTL_DRIVER: 'simulated', RDCTL_SIMULATED_LATENCY_MS: '5' };
+  const endless = { ...env, PATH: `${programs}:${process.env.PATH ?? ''}`, COPIES: copies };
+  const call = (...argv: string[]) => rdctlProgram(argv, { entry: tool.entry(), env });
+  onTestFinished(async () => void (await call('shutdown')));
 
-    expect(await call('start', '--wait')).toMatchObject({ exit: 0 });
-    expect(await call('snapshot', 'create', 'one')).toMatchObject({ exit: 0 });
-    expect(await call('shutdown')).toMatchObject({ exit: 0 });
-    expect(await rdctlProgram(['start', '--wait'], { entry: tool.entry(), env: endless })).toMatchObject({ exit: 0 });
-    const { pid } = JSON.parse(readFileSync(join(home, 'app-engine.json'), 'utf8'));
-    const working = call('snapshot', deed, deed === 'create' ? 'two' : 'one');
-    let ended = false;
-    void working.finally(() => {
-      ended = true;
-    });
-    while (!ended && !existsSync(copies)) await new Promise((resolve) => setImmediate(resolve));
-    const copy = Number(readFileSync(copies, 'utf8'));
-    process.kill(pid, 'SIGKILL');
-    expect(await working).toMatchObject({ exit: 1 });
-    expect(await processTable.isAlive({ pid: copy })).toBe(true);
+  expect(await call('start', '--wait')).toMatchObject({ exit: 0 });
+  expect(await call('snapshot', 'create', 'one')).toMatchObject({ exit: 0 });
+  expect(await call('shutdown')).toMatchObject({ exit: 0 });
+  expect(await rdctlProgram(['start', '--wait'], { entry: tool.entry(), env: endless })).toMatchObject({ exit: 0 });
+  const { pid } = JSON.parse(readFileSync(join(home, 'app-engine.json'), 'utf8'));
+  const working = call('snapshot', deed, deed === 'create' ? 'two' : 'one');
+  let ended = false;
+  void working.finally(() => {
+    ended = true;
+  });
+  while (!ended && !existsSync(copies)) await new Promise((resolve) => setImmediate(resolve));
+  const copy = Number(readFileSync(copies, 'utf8'));
+  process.kill(pid, 'SIGKILL');
+  expect(await working).toMatchObject({ exit: 1 });
+  expect(await processTable.isAlive({ pid: copy })).toBe(true);
 
-    expect(await call('start', '--wait')).toMatchObject({ exit: 0 });
-    expect(await processTable.isAlive({ pid: copy })).toBe(false);
-    expect(readdirSync(join(home, 'state', 'drivers', 'simulated'))).toEqual(['machine.json']);
-    expect(readdirSync(join(home, 'snapshots'))).toHaveLength(1);
-    expect(existsSync(join(home, 'state', 'copy.json'))).toBe(false);
-    expect(await call('snapshot', 'create', 'three')).toMatchObject({ exit: 0 });
-  },
-);
+  expect(await call('start', '--wait')).toMatchObject({ exit: 0 });
+  expect(await processTable.isAlive({ pid: copy })).toBe(false);
+  expect(readdirSync(join(home, 'state', 'drivers', 'simulated'))).toEqual(['machine.json']);
+  expect(readdirSync(join(home, 'snapshots'))).toHaveLength(1);
+  expect(existsSync(join(home, 'state', 'copy.json'))).toBe(false);
+  expect(await call('snapshot', 'create', 'three')).toMatchObject({ exit: 0 });
+});

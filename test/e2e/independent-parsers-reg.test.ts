@@ -69,7 +69,6 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)('registry files, read 
         const all = profiles.flatMap((profile, index) => [...wanted(profile, options, `Rancher Desktop ${index}`)]);
         expect(productKeys(keys)).toEqual(new Map(all));
       },
-      60_000,
     );
 
     test('a long text and a long list', async () => {

@@ -10,7 +10,7 @@ export function builtTool(): { folder(): string; entry(): string } {
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'rdctl-dist-'));
     execFileSync(process.execPath, [resolve('build.mjs'), '--no-cache', '--out-dir', folder], { stdio: 'inherit' });
-  }, 60_000);
+  });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
   return { folder: () => folder, entry: () => join(folder, 'rdctl.cjs') };
 }
