@@ -10,7 +10,8 @@ const LIMIT_MS = 24 * 3_600_000;
 /** The snapshots of a service, ours or the compatible application's (api facts, 17). All throw `ERR_SNAPSHOT` with its own text. */
 export interface SnapshotCalls {
   list(signal: AbortSignal): Promise<SnapshotRecord[]>;
-  create(name: string, description: string): Promise<void>;
+  /** `stop`: the backend is stopped for it even where it could go on. Applications that always do are told so in vain. */
+  create(name: string, description: string, how?: { stop?: boolean }): Promise<void>;
   remove(name: string): Promise<void>;
   restore(name: string): Promise<void>;
   /** Resolves when what was under way has been undone. */
@@ -40,8 +41,8 @@ export function snapshotCalls(client: Pick<Client, 'connection' | 'request'>): S
       if (!Array.isArray(value)) throw notOurService(client.connection, '/v1/snapshots has no list in it');
       return value.flatMap((record) => recordOf(record));
     },
-    async create(name, description) {
-      await call('POST', '/v1/snapshots', { name, description });
+    async create(name, description, { stop = false } = {}) {
+      await call('POST', '/v1/snapshots', { name, description, ...(stop ? { stop } : {}) });
     },
     async remove(name) {
       await call('DELETE', `/v1/snapshots?name=${encodeURIComponent(name)}`);

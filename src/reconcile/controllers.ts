@@ -70,7 +70,7 @@ export function createControllers({ driver, desired: initial, clock, random, log
 
   return {
     desire(next) {
-      goal = heldGoal(next, driver);
+      goal = heldGoal(next, driver, goal);
       desired = next;
       failure = undefined;
       attempts.forget();
@@ -135,7 +135,7 @@ export function createControllers({ driver, desired: initial, clock, random, log
     if (failure?.what === 'observation') failure = undefined;
     if (nudged) return 0;
     fresh = true;
-    workedOn = desired.settings;
+    if (desired.hold?.keep !== 'as it is') workedOn = desired.settings;
     const step = nextStep(goal, now, driver);
     if (!step) return rested(isReady(goal, now));
     clusterWait.forget();
@@ -256,6 +256,7 @@ export function createControllers({ driver, desired: initial, clock, random, log
   function snapshot(before: LoopStatus['conditions']): LoopStatus {
     const now = new Date(clock.now()).toISOString();
     const { generation, hold } = desired;
+    const held = hold !== undefined && hold.keep !== 'as it is';
     const seen = sight.seen();
     const settled = fresh && underway === undefined;
     const conditions = conditionsOf(
@@ -268,7 +269,7 @@ export function createControllers({ driver, desired: initial, clock, random, log
       generation,
       observedGeneration,
       converged: conditions.some(({ type, status }) => type === 'Converged' && status === 'True'),
-      backendState: backendState({ goal, seen, driver, underway: underway?.step, failed, held: hold !== undefined }),
+      backendState: backendState({ goal, seen, driver, underway: underway?.step, failed, held }),
       conditions,
       ...(seen ?? unseen(driver)),
       phases: phases.list(),

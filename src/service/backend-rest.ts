@@ -15,6 +15,11 @@ export interface BackendRest {
    */
   begin(action: string, signal: AbortSignal): Promise<void>;
   /**
+   * Waits, for a limited time, while something is being done to the backend, and looks at it.
+   * @returns whether it is on and all that it is to be. @throws RdError `ERR_CANCELLED` by the signal.
+   */
+  isSteady(signal: AbortSignal): Promise<boolean>;
+  /**
    * Waits until the backend is what it is to be again, or has failed, for a limited time; a service that ends waits no more.
    * @throws RdError `ERR_CANCELLED` by the signal.
    */
@@ -22,7 +27,7 @@ export interface BackendRest {
 }
 
 export interface BackendRestInput {
-  controllers: Pick<Controllers, 'status' | 'onChange'>;
+  controllers: Pick<Controllers, 'status' | 'onChange' | 'look'>;
   maintenance: Pick<Maintenance, 'heldBy' | 'idle'>;
   desired(): Desired;
   log: LogFile['write'];
@@ -57,6 +62,16 @@ export function createBackendRest(input: BackendRestInput): BackendRest {
         },
       );
     },
+    async isSteady(signal) {
+      if (maintenance.idle || maintenance.heldBy() !== undefined) return false;
+      await changedInTime(controllers, isDone, { clock, limitMs: BEGIN_LIMIT, signal });
+      if (!(await controllers.look(signal))) {
+        if (signal.aborted) throw new RdError('ERR_CANCELLED', 'the operation was canceled');
+        return false;
+      }
+      const { converged, machine, generation } = controllers.status();
+      return converged && generation === desired().generation && machine.state === 'on';
+    },
     async end(signal) {
       const either = AbortSignal.any([signal, closing]);
       try {
@@ -67,6 +82,11 @@ export function createBackendRest(input: BackendRestInput): BackendRest {
       }
     },
   };
+}
+
+/** Nothing is under way that an end of would change. */
+function isDone({ converged, backendState }: LoopStatus): boolean {
+  return converged || backendState === 'STOPPED' || backendState === 'ERROR';
 }
 
 /** A backend that failed is stopped like any other. */

@@ -19,6 +19,9 @@ export interface MaintenanceWork {
   keepOff(reason: string): void;
 }
 
+/** What work beside the running backend is given. */
+export type WorkAlongside = Pick<MaintenanceWork, 'signal' | 'progress'>;
+
 /** Keeps the backend stopped while something works on its data, and the lock file of the compatible tool beside it. */
 export interface Maintenance {
   /**
@@ -28,6 +31,12 @@ export interface Maintenance {
    * `ERR_DRIVER_FAILED` when the backend does not stop, and what the work throws.
    */
   run<T>(action: string, signal: AbortSignal, work: (work: MaintenanceWork) => Promise<T>): Promise<T>;
+  /**
+   * Takes the lock file and does the work while the backend goes on as it is. Settings and power that are written meanwhile count from
+   * the end on.
+   * @throws RdError `ERR_BACKEND_LOCKED` as `run`, `ERR_CANCELLED` by the signal, and what the work throws.
+   */
+  alongside<T>(action: string, signal: AbortSignal, work: (work: WorkAlongside) => Promise<T>): Promise<T>;
   /** Stands between the store and the controllers: what the store accepts goes on with the hold that is in force. */
   desire(next: Desired): void;
   /** Something keeps the backend off now: a sentence for people. */
@@ -71,6 +80,8 @@ export function createMaintenance(input: MaintenanceInput): Maintenance {
   const closing = new AbortController();
   let hold = input.found?.hold;
   let underway: Promise<unknown> | undefined;
+  /** Something was wished for while the backend was to go on as it is. */
+  let waits = false;
   const watching = input.found?.lasts === 'lock' ? watch() : Promise.resolve();
 
   function holdWith(next: Hold | undefined): void {
@@ -80,6 +91,7 @@ export function createMaintenance(input: MaintenanceInput): Maintenance {
 
   function desire({ hold: _, ...next }: Desired): void {
     const inForce = hold ?? input.idle;
+    waits = inForce?.keep === 'as it is';
     controllers.desire(inForce ? { ...next, hold: inForce } : next);
   }
 
@@ -120,33 +132,53 @@ export function createMaintenance(input: MaintenanceInput): Maintenance {
     }
   }
 
+  async function beside<T>(action: string, signal: AbortSignal, work: (work: WorkAlongside) => Promise<T>): Promise<T> {
+    await lock.take(action);
+    log('info', 'maintenance begins, and the backend goes on', { action });
+    const progress = (doing: string) => {
+      // Told to the loop only with a wish that has to wait: without one it has nothing to know.
+      hold = { keep: 'as it is', reason: `${action}: ${doing}. What has been changed since takes effect after it.` };
+    };
+    try {
+      progress('the backend goes on as it is');
+      return await work({ signal, progress });
+    } finally {
+      await unlock(action);
+    }
+  }
+
   async function unlock(action: string): Promise<void> {
+    const wasOff = hold?.keep !== 'as it is';
     // The hold comes off even when the file cannot be removed: otherwise only a restart would help.
     await lock.release().catch((error: unknown) => log('error', 'the lock file stays', { error }));
     if (closing.signal.aborted) log('info', 'maintenance ends with the service', { action });
-    else holdWith(undefined);
+    else if (wasOff || waits) holdWith(undefined);
+    else hold = undefined;
+  }
+
+  async function exclusively<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    // No file is there that could be removed.
+    if (hold?.damaged) throw new RdError('ERR_BACKEND_LOCKED', 'the backend is kept off', { advice: hold.reason });
+    if (underway || hold) throw new RdError('ERR_BACKEND_LOCKED', LOCKED);
+    const running = work(AbortSignal.any([signal, closing.signal]));
+    const ended = running.then(
+      () => undefined,
+      () => undefined,
+    );
+    underway = ended;
+    try {
+      return await running;
+    } finally {
+      underway = undefined;
+    }
   }
 
   return {
     desire,
     idle: input.idle !== undefined,
-    heldBy: () => hold?.reason,
-    async run(action, signal, work) {
-      // No file is there that could be removed.
-      if (hold?.damaged) throw new RdError('ERR_BACKEND_LOCKED', 'the backend is kept off', { advice: hold.reason });
-      if (underway || hold) throw new RdError('ERR_BACKEND_LOCKED', LOCKED);
-      const running = locked(action, AbortSignal.any([signal, closing.signal]), work);
-      const ended = running.then(
-        () => undefined,
-        () => undefined,
-      );
-      underway = ended;
-      try {
-        return await running;
-      } finally {
-        underway = undefined;
-      }
-    },
+    heldBy: () => (hold?.keep === 'as it is' ? undefined : hold?.reason),
+    run: (action, signal, work) => exclusively(signal, (either) => locked(action, either, work)),
+    alongside: (action, signal, work) => exclusively(signal, (either) => beside(action, either, work)),
     async close() {
       closing.abort();
       await Promise.all([underway, watching]);

@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import type { Driver } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
 import type { Clock } from '../reconcile/clock.ts';
 import type { Controllers, Desired } from '../reconcile/contract.ts';
@@ -9,7 +8,7 @@ import { COMPLETE, deleteSnapshot, findSnapshot, readCatalogue, SETTINGS } from 
 import type { Snapshots } from '../snapshots/contract.ts';
 import { checkSpace } from '../snapshots/copy.ts';
 import { createdNow } from '../snapshots/created.ts';
-import { createDraft, type DraftInput } from '../snapshots/draft.ts';
+import type { DraftInput } from '../snapshots/draft.ts';
 import { type Manifest, readManifest, verify, verifyShape } from '../snapshots/manifest.ts';
 import { checkName, checkUnique, quoted } from '../snapshots/name.ts';
 import { stagedPath } from '../snapshots/swap.ts';
@@ -20,13 +19,14 @@ import { createBackendRest } from './backend-rest.ts';
 import type { KeptState } from './kept-state.ts';
 import type { Maintenance } from './maintenance.ts';
 import type { Proof } from './proof.ts';
+import { makeSnapshot, type SnapshotMaking } from './snapshot-making.ts';
 
 export interface SnapshotsInput {
   /** Directory of all snapshots. */
   root: string;
-  driver: Pick<Driver, 'name' | 'keeps'>;
-  maintenance: Pick<Maintenance, 'run' | 'heldBy' | 'idle'>;
-  controllers: Pick<Controllers, 'status' | 'onChange'>;
+  driver: SnapshotMaking['driver'];
+  maintenance: Pick<Maintenance, 'run' | 'alongside' | 'heldBy' | 'idle'>;
+  controllers: Pick<Controllers, 'status' | 'onChange' | 'look'>;
   desired(): Desired;
   keptState: Pick<KeptState, 'replace'>;
   proof: Proof;
@@ -100,41 +100,18 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
     async list() {
       return (await catalogue()).map(({ created, name, description }) => ({ created, name, description }));
     },
-    async create(name, description) {
+    async create(name, description, { stop = false } = {}) {
       checkName(name);
-      const taken = async () => (await catalogue()).map((snapshot) => snapshot.name);
-      checkUnique(name, await taken());
+      const taken = await catalogue();
+      checkUnique(
+        name,
+        taken.map((snapshot) => snapshot.name),
+      );
       const action = `Creating snapshot ${quoted(name)}`;
       const record = { created: createdNow(), name, description };
       await named('failed to create snapshot', '', () =>
         exclusively(undefined, async (signal) => {
-          await rest.begin(action, signal);
-          const draft = createDraft({
-            root,
-            record,
-            driver: driver.name,
-            kept: driver.keeps,
-            settings: () => `${JSON.stringify(input.desired().settings, null, 2)}\n`,
-            ...(input.copy ? { copy: input.copy } : {}),
-          });
-          await interrupting(async () => {
-            try {
-              await maintenance.run(action, signal, async (work) => {
-                checkUnique(name, await taken());
-                const bytes = await checkSpace(driver.keeps, dirname(root));
-                work.progress(`copying ${sizeText(bytes)}`);
-                await draft.save(work.signal);
-              });
-              await draft.complete(signal);
-            } catch (error) {
-              await draft.discard();
-              throw error;
-            }
-            await rest.end(signal).catch(async (error: unknown) => {
-              await deleteSnapshot(root, await findSnapshot(root, name));
-              throw error;
-            });
-          });
+          await makeSnapshot({ ...input, rest, interrupting }, { record, action, stop }, signal);
           log('info', 'snapshot created', { name });
         }),
       );
@@ -170,14 +147,19 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
                   snapshot: name,
                   settings,
                   source: (live) => sources.get(live),
-                  check: (parts) =>
-                    verifyShape(
-                      parts.flatMap((part) => {
-                        const source = sources.get(part.live);
-                        return source === undefined ? [] : [[stagedPath(part), basename(source)] as const];
-                      }),
+                  async check(parts) {
+                    const staged = parts.flatMap((part) => {
+                      const source = sources.get(part.live);
+                      return source === undefined
+                        ? []
+                        : [{ of: part.live, at: stagedPath(part), name: basename(source) }];
+                    });
+                    await verifyShape(
+                      staged.map(({ at, name }) => [at, name] as const),
                       manifest,
-                    ),
+                    );
+                    for (const copy of staged) await driver.checkKept?.(copy, work.signal);
+                  },
                 },
                 work,
               );

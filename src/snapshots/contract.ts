@@ -11,8 +11,12 @@ export interface SnapshotRecord {
 export interface Snapshots {
   /** Oldest first. @throws RdError `ERR_IO` when the directory cannot be read. */
   list(): Promise<SnapshotRecord[]>;
-  /** Resolves when it is complete and the backend has been let go on. @throws RdError with the texts of the api facts, 17.3 and 17.4. */
-  create(name: string, description: string): Promise<void>;
+  /**
+   * Resolves when it is complete and the backend has been let go on. `stop`: the backend is stopped for it even where what runs can be
+   * copied.
+   * @throws RdError with the texts of the api facts, 17.3 and 17.4.
+   */
+  create(name: string, description: string, how?: { stop?: boolean }): Promise<void>;
   /** @throws RdError with the texts of the api facts, 17.4. */
   remove(name: string): Promise<void>;
   /**

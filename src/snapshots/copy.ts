@@ -63,12 +63,13 @@ export async function flush(directories: readonly string[]): Promise<void> {
 }
 
 /**
+ * `shares`: whether the copy shares blocks with the original where the file system can.
  * @returns the bytes that a copy of these trees to the directory has to move: none where blocks are shared.
  * @throws RdError `ERR_SNAPSHOT` saying what is needed and what is free.
  */
-export async function checkSpace(tops: readonly string[], directory: string): Promise<number> {
+export async function checkSpace(tops: readonly string[], directory: string, shares = true): Promise<number> {
   const needed = await usage(tops);
-  if (needed > 0 && (await sharesBlocks(directory))) return 0;
+  if (shares && needed > 0 && (await sharesBlocks(directory))) return 0;
   const { bavail, bsize } = await statfs(directory);
   const free = bavail * bsize;
   if (needed + MARGIN <= free) return needed;

@@ -4,17 +4,19 @@ import { basename, join } from 'node:path';
 import { fileOperations } from '../storage/atomic-file.ts';
 import { makeDirectory } from '../storage/directory.ts';
 import { ioError } from '../storage/io-error.ts';
+import { isThere } from '../storage/presence.ts';
 import { COMPLETE, METADATA, partialDirectory, SETTINGS } from './catalogue.ts';
 import type { SnapshotRecord } from './contract.ts';
 import { copyTree, flush } from './copy.ts';
 import { contentsOf, formatManifest, MANIFEST, markOf, type SavedPart, savedNames } from './manifest.ts';
-import { walk } from './tree.ts';
 
 /** A snapshot in the making. Until it is complete it has a name that no reader takes for one. */
 export interface Draft {
   /** Copies what has to hold still for it. */
   save(signal: AbortSignal): Promise<void>;
-  /** Reads what was saved, seals it and gives it its name. */
+  /** Copies what goes on meanwhile, as it is at one moment. */
+  saveLive(copyLive: CopyLive, signal: AbortSignal): Promise<void>;
+  /** Looks at what was saved, seals it and gives it its name. */
   complete(signal: AbortSignal): Promise<void>;
   discard(): Promise<void>;
 }
@@ -29,39 +31,61 @@ export interface DraftInput {
   /** Text of the settings file. */
   settings(): string;
   copy?: typeof copyTree;
+  /** Throws when a copy is not whole in itself. */
+  check?(copy: { of: string; at: string }, signal: AbortSignal): Promise<void>;
 }
 
-export function createDraft({ root, record, driver, kept, settings, copy = copyTree }: DraftInput): Draft {
+/** Copies all of it as it was at one moment, and nothing where nothing is. */
+type CopyLive = (copies: readonly { from: string; to: string }[], signal: AbortSignal) => Promise<void>;
+
+export function createDraft({ root, record, driver, kept, settings, copy = copyTree, check }: DraftInput): Draft {
   const id = randomUUID();
   const directory = partialDirectory(root, id);
+  const copies = kept.map((path, index) => {
+    const name = basename(path);
+    return { from: path, to: join(directory, `${index}-${name}`), name, saved: `${index}-${name}` };
+  });
   const parts: SavedPart[] = [];
+  let live = false;
 
   async function write(name: string, text: string): Promise<void> {
     await fileOperations.writeNew(join(directory, name), text, 0o600);
   }
 
+  async function begin(): Promise<void> {
+    try {
+      await makeDirectory(root);
+      await mkdir(directory, { mode: 0o700 });
+      const { created, name, description } = record;
+      await write(METADATA, `${JSON.stringify({ created, name, id, description }, null, 2)}\n`);
+      await write(SETTINGS, settings());
+    } catch (cause) {
+      throw ioError('write', directory, cause);
+    }
+  }
+
   return {
     async save(signal) {
-      try {
-        await makeDirectory(root);
-        await mkdir(directory, { mode: 0o700 });
-        const { created, name, description } = record;
-        await write(METADATA, `${JSON.stringify({ created, name, id, description }, null, 2)}\n`);
-        await write(SETTINGS, settings());
-      } catch (cause) {
-        throw ioError('write', directory, cause);
-      }
-      for (const [index, path] of kept.entries()) {
-        const name = basename(path);
-        const saved = `${index}-${name}`;
-        const isThere = !(await walk(path).next()).done;
-        if (isThere) await copy(path, join(directory, saved), signal);
-        parts.push(isThere ? { name, saved } : { name });
+      await begin();
+      for (const { from, to, name, saved } of copies) {
+        const there = await isThere(from);
+        if (there) await copy(from, to, signal);
+        parts.push(there ? { name, saved } : { name });
       }
     },
+    async saveLive(copyLive, signal) {
+      await begin();
+      live = true;
+      await copyLive(
+        copies.map(({ from, to }) => ({ from, to })),
+        signal,
+      );
+      for (const { to, name, saved } of copies) parts.push((await isThere(to)) ? { name, saved } : { name });
+    },
     async complete(signal) {
+      for (const { from, to } of copies) if (await isThere(to)) await check?.({ of: from, at: to }, signal);
       const contents = await contentsOf(directory, savedNames(parts), { signal });
-      const manifest = formatManifest({ driver, parts, contents });
+      const manifest = formatManifest({ driver, ...(live ? { live } : {}), parts, contents });
       try {
         await write(MANIFEST, manifest);
         await flush([directory]);

@@ -31,6 +31,8 @@ type Content =
 export interface Manifest {
   /** Driver that the state belongs to. */
   driver: string;
+  /** It was copied while the machine was on. */
+  live?: true;
   parts: SavedPart[];
   /** By name in the snapshot; names are bytes, one character each. */
   contents: Record<string, Content>;
@@ -61,8 +63,8 @@ export function savedNames(parts: readonly SavedPart[]): string[] {
   return [SETTINGS, ...parts.flatMap(({ saved }) => (saved === undefined ? [] : [saved]))];
 }
 
-export function formatManifest({ driver, parts, contents }: Manifest): string {
-  return `${JSON.stringify({ format: FORMAT, driver, parts, contents })}\n`;
+export function formatManifest({ driver, live, parts, contents }: Manifest): string {
+  return `${JSON.stringify({ format: FORMAT, driver, ...(live ? { live } : {}), parts, contents })}\n`;
 }
 
 /**

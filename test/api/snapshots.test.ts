@@ -3,6 +3,7 @@ import { RdError } from '../../src/errors.ts';
 import type { Snapshots } from '../../src/snapshots/contract.ts';
 import { startApi } from '../helpers/api.ts';
 
+const GOES_ON = { stop: false };
 const FAILED = 'failed to restore snapshot "x": can\'t find snapshot "x"';
 
 /** Notes what it is asked for; what is called `fails` does. */
@@ -10,7 +11,7 @@ function noted(): { calls: unknown[][]; snapshots: Snapshots } {
   const calls: unknown[][] = [];
   const note =
     (what: string) =>
-    async (...args: string[]) => {
+    async (...args: unknown[]) => {
       calls.push([what, ...args]);
       if (args[0] === 'fails') throw new RdError('ERR_SNAPSHOT', FAILED);
     };
@@ -32,16 +33,25 @@ function noted(): { calls: unknown[][]; snapshots: Snapshots } {
 describe('rows of the interface', () => {
   test.each<[string, string, string | undefined, number, string, unknown[][]]>([
     ['GET', '/v1/snapshots', undefined, 200, '[{"created":"2026-01-02T03:04:05Z","name":"one","description":""}]', []],
-    ['POST', '/v1/snapshots', '{"name":"a"}', 200, 'Snapshot successfully created', [['create', 'a', '']]],
+    ['POST', '/v1/snapshots', '{"name":"a"}', 200, 'Snapshot successfully created', [['create', 'a', '', GOES_ON]]],
+    [
+      'POST',
+      '/v1/snapshots',
+      '{"name":"a","stop":true}',
+      200,
+      'Snapshot successfully created',
+      [['create', 'a', '', { stop: true }]],
+    ],
+    ['POST', '/v1/snapshots', '{"name":"a","stop":1}', 400, 'Invalid value of stop 1: neither true nor false.', []],
     [
       'POST',
       '/v1/snapshots',
       '{"name":"--help","description":"d\\n","other":1}',
       200,
       'Snapshot successfully created',
-      [['create', '--help', 'd\n']],
+      [['create', '--help', 'd\n', GOES_ON]],
     ],
-    ['POST', '/v1/snapshots', '{"name":"fails"}', 400, FAILED, [['create', 'fails', '']]],
+    ['POST', '/v1/snapshots', '{"name":"fails"}', 400, FAILED, [['create', 'fails', '', GOES_ON]]],
     ['POST', '/v1/snapshots', '{}', 400, 'The name field is required', []],
     ['POST', '/v1/snapshots', '{"name":""}', 400, 'The name field is required', []],
     ['POST', '/v1/snapshots', '[]', 400, 'The name field is required', []],

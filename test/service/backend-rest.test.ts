@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import type { LoopStatus } from '../../src/reconcile/status.ts';
 import { createBackendRest } from '../../src/service/backend-rest.ts';
+import { MACHINE } from '../contract/driver-suite.ts';
 
-type Facts = Partial<Pick<LoopStatus, 'backendState' | 'converged' | 'generation'>>;
+type Facts = Partial<Pick<LoopStatus, 'backendState' | 'converged' | 'generation' | 'machine'>>;
 
 /** A loop and a clock that stand still until they are told. */
-function stage(facts: Facts, maintenance: { held?: boolean; idle?: boolean } = {}) {
+function stage(facts: Facts, maintenance: { held?: boolean; idle?: boolean } = {}, seen: Facts = {}, blind = false) {
   const listeners = new Set<(status: LoopStatus) => void>();
   let status = { generation: 1, converged: false, backendState: 'STARTED', ...facts } as LoopStatus;
   const sleepers: { ms: number; wake: () => void }[] = [];
@@ -14,6 +15,10 @@ function stage(facts: Facts, maintenance: { held?: boolean; idle?: boolean } = {
   const rest = createBackendRest({
     controllers: {
       status: () => status,
+      async look(signal) {
+        Object.assign(status, seen);
+        return !signal.aborted && !blind;
+      },
       onChange(listener) {
         listeners.add(listener);
         return () => listeners.delete(listener);
@@ -88,6 +93,47 @@ describe('before', () => {
     const begun = stage({ backendState: 'STARTING' }).rest.begin('x', abort.signal);
     abort.abort();
     await expect(begun).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
+  });
+});
+
+describe('whether it can be copied as it runs', () => {
+  const on: Facts = { converged: true, machine: { state: 'on', spec: MACHINE } };
+
+  test('it is on, and nothing is left to do', async () => {
+    expect(await stage(on).rest.isSteady(never)).toBe(true);
+  });
+
+  test.each<[string, Facts, { held?: boolean; idle?: boolean }, Facts, boolean]>([
+    ['it is off', { ...on, backendState: 'STOPPED', machine: { state: 'off' } }, {}, {}, false],
+    ['it has failed', { ...on, converged: false, backendState: 'ERROR' }, {}, {}, false],
+    ['it is kept off', on, { held: true }, {}, false],
+    ['the service never runs it', on, { idle: true }, {}, false],
+    ['a look finds that something is to be done', on, {}, { converged: false }, false],
+    ['a look finds it gone', on, {}, { machine: { state: 'off' } }, false],
+    ['something else is wished for meanwhile', { ...on, generation: 0 }, {}, {}, false],
+    ['it cannot be looked at', on, {}, {}, true],
+  ])('not when %s', async (_why, facts, maintenance, seen, blind) => {
+    expect(await stage(facts, maintenance, seen, blind).rest.isSteady(never)).toBe(false);
+  });
+
+  test('a step is waited for, for a limited time', async () => {
+    const { rest, become, sleepers } = stage({ ...on, converged: false });
+    const steady = rest.isSteady(never);
+    expect(await waits(steady)).toBe(true);
+    become({ converged: true });
+    expect(await steady).toBe(true);
+    become({ converged: false });
+    const last = rest.isSteady(never);
+    sleepers.at(-1)?.wake();
+    expect(await last).toBe(false);
+  });
+
+  test('a cancel ends it', async () => {
+    const abort = new AbortController();
+    const waiting = stage({ ...on, converged: false }).rest.isSteady(abort.signal);
+    abort.abort();
+    await expect(waiting).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
+    await expect(stage(on).rest.isSteady(abort.signal)).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
   });
 });
 

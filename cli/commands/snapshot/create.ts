@@ -8,9 +8,10 @@ export const snapshotCreate = defineCommand({
   name: 'snapshot create',
   summary: 'Save the settings and everything that the backend keeps',
   usage: 'NAME',
-  description: `The backend is stopped while its data is copied; the command returns when it is again what it is
-to be. Where the file system can share blocks, a copy takes no space until something changes.
-Ctrl-C undoes what was begun and waits for it.
+  description: `A virtual machine goes on while it is copied, as it is at one moment. Of every other backend, and with --stop,
+the data is copied while it is stopped; the command returns when it is again what it is to be. Where
+the file system can share blocks, such a copy takes no space until something changes. Ctrl-C undoes
+what was begun and waits for it.
 
   rdctl snapshot create before-upgrade --description "k3s 1.29, all green"`,
   flags: {
@@ -21,6 +22,7 @@ Ctrl-C undoes what was begun and waits for it.
       summary: 'File with the description; `-` is standard input',
       placeholder: 'FILE',
     },
+    stop: { type: 'boolean', summary: 'Stop the backend meanwhile, even where it could go on' },
   },
   classic: true,
   async run(invocation) {
@@ -44,7 +46,7 @@ Ctrl-C undoes what was begun and waits for it.
           message: 'failed to create snapshot',
           advice: 'The next start of the service removes what was begun: `rdctl start`.',
         },
-        work: (calls) => calls.create(name, description),
+        work: (calls) => calls.create(name, description, { stop: flags.stop ?? false }),
       });
       if (client && !json) await tellUnready(client, io);
     });

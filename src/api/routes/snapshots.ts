@@ -30,14 +30,19 @@ const LIST_DOC = documented({
 });
 const CREATE_DOC = documented({
   summary: 'Save the settings and everything that the backend keeps',
-  description: 'The backend is stopped meanwhile, and becomes what it was to be when the files are copied.',
+  description:
+    'Where the driver can copy a machine that is on, the backend goes on meanwhile. Otherwise it is stopped, and becomes what it was to be when the files are copied.',
   body: {
-    description: 'Name and description',
+    description: 'Name, description, and whether to stop the backend for it',
     required: true,
     schema: {
       type: 'object',
       required: ['name'],
-      properties: { name: { type: 'string', maxLength: 250 }, description: { type: 'string' } },
+      properties: {
+        name: { type: 'string', maxLength: 250 },
+        description: { type: 'string' },
+        stop: { description: 'The backend is stopped even where it could go on.', type: 'boolean', default: false },
+      },
     },
   },
   replies: { 200: { description: 'complete', body: 'text', example: TEXTS.snapshotCreated }, 400: REFUSED },
@@ -67,8 +72,8 @@ export function snapshotRoutes(app: FastifyInstance, { snapshots }: ApiContext):
   );
 
   app.post('/v1/snapshots', CREATE_DOC, async (request, reply) => {
-    const { name, description } = requestedSnapshot(bytesOf(request));
-    await snapshots.create(name, description);
+    const { name, description, stop } = requestedSnapshot(bytesOf(request));
+    await snapshots.create(name, description, { stop });
     return reply.type(TEXT_TYPE).send(TEXTS.snapshotCreated);
   });
 
@@ -88,16 +93,19 @@ export function snapshotRoutes(app: FastifyInstance, { snapshots }: ApiContext):
   });
 }
 
-/** Members other than the two are of no interest. */
-function requestedSnapshot(bytes: Buffer): { name: string; description: string } {
+/** Other members are of no interest. */
+function requestedSnapshot(bytes: Buffer): { name: string; description: string; stop: boolean } {
   const value = parseJson(bytes);
-  const { name, description } = isObject(value) ? value : {};
+  const { name, description, stop = false } = isObject(value) ? value : {};
   if (!name) throw new RdError('ERR_BODY_INVALID', TEXTS.snapshotNameNeeded);
   if (typeof name !== 'string') throw notAString(name);
   if (description !== undefined && description !== null && typeof description !== 'string') {
     throw new RdError('ERR_BODY_INVALID', `Invalid snapshot description ${JSON.stringify(description)}: not a string.`);
   }
-  return { name, description: description ?? '' };
+  if (typeof stop !== 'boolean') {
+    throw new RdError('ERR_BODY_INVALID', `Invalid value of stop ${JSON.stringify(stop)}: neither true nor false.`);
+  }
+  return { name, description: description ?? '', stop };
 }
 
 function nameInQuery({ query }: FastifyRequest): string {

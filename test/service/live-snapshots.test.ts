@@ -1,0 +1,220 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import type { Driver } from '../../src/drivers/driver.ts';
+import { memorySimulation } from '../../src/drivers/machines/simulated/memory.ts';
+import { emptyModel } from '../../src/drivers/machines/simulated/model.ts';
+import { RdError } from '../../src/errors.ts';
+import { systemClock } from '../../src/reconcile/clock.ts';
+import type { Desired } from '../../src/reconcile/contract.ts';
+import { createControllers } from '../../src/reconcile/controllers.ts';
+import { createMaintenance } from '../../src/service/maintenance.ts';
+import { createSnapshots } from '../../src/service/snapshots.ts';
+import { backendLock } from '../../src/storage/backend-lock.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+import { settingsWith } from '../reconcile/worlds.ts';
+
+const SETTINGS = settingsWith({ 'kubernetes.enabled': false });
+const LOCKED =
+  'failed to create snapshot: backend lock file already exists; if there is no snapshot operation in progress, you can remove this error with `rdctl snapshot unlock`';
+
+function gate() {
+  let resolve = () => {};
+  let reject: (error: Error) => void = () => {};
+  const promise = new Promise<void>((go, fail) => {
+    resolve = go;
+    reject = fail;
+  });
+  return { promise, resolve, reject };
+}
+
+/** The loop and its maintenance over a simulation of which a copy can be made while it is on: when the test lets it. */
+async function scene({ live = true, power = 'started' }: { live?: boolean; power?: Desired['power'] } = {}) {
+  const home = temporaryDirectory();
+  const root = join(home, 'snapshots');
+  const disk = join(home, 'disk');
+  const memo = join(home, 'memo');
+  writeFileSync(disk, 'of then');
+  const simulation = memorySimulation({
+    model: emptyModel(),
+    now: systemClock.now,
+    sleep: systemClock.sleep,
+    latency: () => 0,
+  });
+  const copies: string[] = [];
+  const world = {
+    /** What the copy is let go on with; an error makes it fail. */
+    go: gate(),
+    damaged: false,
+  };
+  const driver: Driver = {
+    ...simulation.driver,
+    keeps: [disk, memo],
+    async checkKept({ of, at }) {
+      copies.push(`check ${of === disk ? 'disk' : of}`);
+      expect(existsSync(at)).toBe(true);
+      if (world.damaged) throw new RdError('ERR_DRIVER_FAILED', 'the copy of the data disk is damaged');
+    },
+  };
+  if (live) {
+    driver.copyLive = async (pairs, signal) => {
+      copies.push('live');
+      for (const { from, to } of pairs) if (existsSync(from)) writeFileSync(to, readFileSync(from));
+      signal.addEventListener('abort', () => world.go.reject(new RdError('ERR_CANCELLED', 'cancelled')));
+      await world.go.promise;
+    };
+  }
+  let desired: Desired = { settings: SETTINGS, power, generation: 1 };
+  const controllers = createControllers({ driver, desired, clock: systemClock, random: () => 0, log: () => undefined });
+  onTestFinished(() => controllers.close());
+  const lock = join(home, 'backend.lock');
+  const maintenance = createMaintenance({
+    lock: backendLock(lock),
+    controllers,
+    desired: () => desired,
+    clock: systemClock,
+    log: () => undefined,
+  });
+  const unused = async () => Promise.reject(new Error('not part of this test'));
+  const snapshots = createSnapshots({
+    root,
+    driver,
+    maintenance,
+    controllers,
+    desired: () => desired,
+    keptState: { replace: unused },
+    proof: { demand: unused, watch: () => undefined, close: unused },
+    readSettings: unused,
+    log: () => undefined,
+    async copy(from, to) {
+      copies.push('stopped');
+      expect(controllers.status().backendState).toBe('STOPPED');
+      writeFileSync(to, readFileSync(from));
+    },
+  });
+  await expect.poll(() => controllers.status().converged).toBe(true);
+  const states: string[] = [];
+  controllers.onChange(({ backendState, converged }) => {
+    const state = `${backendState}${converged ? '' : ' and not converged'}`;
+    if (states.at(-1) !== state) states.push(state);
+  });
+  return {
+    root,
+    disk,
+    memo,
+    lock,
+    world,
+    copies,
+    states,
+    controllers,
+    maintenance,
+    snapshots,
+    steps: () => controllers.status().counters.steps,
+    desire(next: Partial<Desired>) {
+      desired = { ...desired, ...next, generation: desired.generation + 1 };
+      maintenance.desire(desired);
+    },
+    manifest() {
+      const [id = ''] = readdirSync(root);
+      return JSON.parse(readFileSync(join(root, id, 'manifest.json'), 'utf8'));
+    },
+  };
+}
+
+const begun = (copies: string[]) => expect.poll(() => copies).toContain('live');
+
+test('what runs goes on while it is copied, and nothing of it is told but the lock', async () => {
+  const { root, world, copies, states, lock, controllers, snapshots, steps, manifest } = await scene();
+  const before = controllers.status();
+  const pending = snapshots.create('one', 'while it runs');
+  await begun(copies);
+  expect(JSON.parse(readFileSync(lock, 'utf8'))).toMatchObject({ action: 'Creating snapshot "one"' });
+  await expect(snapshots.create('two', '')).rejects.toMatchObject({ message: LOCKED });
+  world.go.resolve();
+  await pending;
+  expect(copies).toEqual(['live', 'check disk']);
+  expect(existsSync(lock)).toBe(false);
+  expect(states).toEqual([]);
+  expect(controllers.status()).toEqual(before);
+  expect(steps()).toBe(before.counters.steps);
+  expect(await snapshots.list()).toEqual([{ created: expect.any(String), name: 'one', description: 'while it runs' }]);
+  expect(manifest()).toMatchObject({ live: true, parts: [{ name: 'disk', saved: '0-disk' }, { name: 'memo' }] });
+  const [id = ''] = readdirSync(root);
+  expect(readFileSync(join(root, id, '0-disk'), 'utf8')).toBe('of then');
+  await snapshots.remove('one');
+  expect(readdirSync(root)).toEqual([]);
+});
+
+test('what is wished for meanwhile waits for its end, and says what for', async () => {
+  const { world, copies, states, controllers, snapshots, desire, steps } = await scene();
+  const pending = snapshots.create('one', '');
+  await begun(copies);
+  const before = steps();
+  desire({ settings: settingsWith({ 'kubernetes.enabled': false, 'virtualMachine.memoryInGB': 9 }) });
+  await controllers.look(new AbortController().signal);
+  const held = controllers.status();
+  expect(held).toMatchObject({ generation: 2, converged: false, backendState: 'DISABLED' });
+  expect(held.conditions.find(({ type }) => type === 'Converged')).toMatchObject({
+    reason: 'Held',
+    message: expect.stringMatching(/^Creating snapshot "one": copying .*takes effect after it\.$/),
+  });
+  expect(steps()).toBe(before);
+  world.go.resolve();
+  await pending;
+  expect(controllers.status()).toMatchObject({ converged: true, machine: { state: 'on', spec: { memoryGiB: 9 } } });
+  expect(states[0]).toBe('DISABLED and not converged');
+});
+
+test('--stop, a backend that is off, and a driver that cannot: it is stopped', async () => {
+  const stopped = await scene();
+  await stopped.snapshots.create('one', '', { stop: true });
+  expect(stopped.copies).toEqual(['stopped', 'check disk']);
+  expect(stopped.states).toContain('STOPPED and not converged');
+  expect(stopped.controllers.status()).toMatchObject({ converged: true, backendState: 'DISABLED' });
+  expect(stopped.manifest()).not.toHaveProperty('live');
+
+  const off = await scene({ power: 'stopped' });
+  await off.snapshots.create('one', '');
+  expect(off.copies).toEqual(['stopped', 'check disk']);
+
+  const unable = await scene({ live: false });
+  await unable.snapshots.create('one', '', { stop: true });
+  expect(unable.copies).toEqual(['stopped', 'check disk']);
+});
+
+test.each<[string, (at: Awaited<ReturnType<typeof scene>>) => void, string]>([
+  ['a cancel', ({ snapshots }) => void snapshots.cancel(), 'the operation was canceled'],
+  ['the end of the service', ({ maintenance }) => void maintenance.close(), 'the operation was canceled'],
+  ['a machine that goes', ({ world }) => world.go.reject(new RdError('ERR_DRIVER_FAILED', 'QEMU ended')), 'QEMU ended'],
+  [
+    'a damaged copy',
+    ({ world }) => {
+      world.damaged = true;
+      world.go.resolve();
+    },
+    'the copy of the data disk is damaged',
+  ],
+])('after %s nothing is left, and the backend has gone on', async (_what, strike, text) => {
+  const at = await scene();
+  const pending = at.snapshots.create('one', '');
+  await begun(at.copies);
+  strike(at);
+  await expect(pending).rejects.toMatchObject({
+    code: 'ERR_SNAPSHOT',
+    message: `failed to create snapshot: ${text}`,
+  });
+  expect(readdirSync(at.root)).toEqual([]);
+  expect(existsSync(at.lock)).toBe(false);
+  expect(at.states).toEqual([]);
+});
+
+test('a name that is taken while the machine is waited for is refused, and the copy is not begun', async () => {
+  const at = await scene();
+  mkdirSync(join(at.root, '00000000-0000-4000-8000-000000000000'), { recursive: true });
+  const pending = at.snapshots.create('one', '');
+  const directory = join(at.root, '00000000-0000-4000-8000-000000000000');
+  writeFileSync(join(directory, 'metadata.json'), '{"created":"2026-01-02T03:04:05Z","name":"one","description":""}');
+  writeFileSync(join(directory, 'complete.txt'), '');
+  await expect(pending).rejects.toMatchObject({ message: expect.stringContaining('name "one" already exists') });
+  expect(at.copies).toEqual([]);
+});
