@@ -17,6 +17,8 @@ export interface QemuArguments {
   cpuCeiling: number;
   /** Port of 127.0.0.1 that leads to the guest's ssh. */
   sshPort: number;
+  /** Files that the root disk is a layer over, the upper one first; without them those that it names itself. */
+  below?: readonly string[];
 }
 
 /** Slots for memory that is plugged in later; each growth takes one. */
@@ -24,16 +26,21 @@ const MEMORY_SLOTS = 8;
 const DISK_NODE = 'disk0';
 /** QEMU's name for the data disk. */
 export const DATA_NODE = 'data0';
-const DATA_DRIVE = 'data';
+/** QEMU's name for the disk of the guest's data, and for what gives back memory of the guest. */
+export const DATA_DRIVE = 'data';
+export const BALLOON = 'balloon0';
+/** Seconds between two words of the guest on what it uses. */
+const STATS_S = 5;
 /** QEMU's name for the network of the guest. */
 export const NETWORK = 'net0';
 
 /**
  * The command line of a machine. Everything of QEMU's own that would depend on files of the user or on its version's defaults is
- * switched off. `apparmor=0`: the guest has no program for it, and containers would not start.
+ * switched off. `apparmor=0`: the guest has no program for it, and containers would not start. `swiotlb`: with places for more memory
+ * its kernel keeps 64 MiB for devices that reach only the first 4 GiB, and there are none.
  */
 export function qemuArguments(input: QemuArguments): string[] {
-  const { image, places, accelerator, memoryGiB, memoryCeilingGiB, cpus, cpuCeiling, sshPort } = input;
+  const { image, places, accelerator, memoryGiB, memoryCeilingGiB, cpus, cpuCeiling, sshPort, below = [] } = input;
   const { directory, files } = image;
   const given = (name: string, file: string) => ['-fw_cfg', `name=${FIRMWARE_FOLDER}/${name},file=${comma(file)}`];
   return [
@@ -57,8 +64,8 @@ export function qemuArguments(input: QemuArguments): string[] {
     '-initrd',
     join(directory, files.initrd.name),
     '-append',
-    'console=ttyS0 root=/dev/vda rw quiet panic=-1 apparmor=0 memhp_default_state=online_movable',
-    ...disk(DISK_NODE, 'disk', places.disk),
+    'console=ttyS0 root=/dev/vda rw quiet panic=-1 apparmor=0 memhp_default_state=online_movable swiotlb=1024',
+    ...disk(DISK_NODE, 'disk', places.disk, below),
     '-device',
     `virtio-blk-pci,drive=disk`,
     ...disk(DATA_NODE, DATA_DRIVE, places.data),
@@ -69,7 +76,8 @@ export function qemuArguments(input: QemuArguments): string[] {
     '-device',
     `virtio-net-pci,netdev=${NETWORK}`,
     '-device',
-    'virtio-balloon-pci,id=balloon0,deflate-on-oom=on',
+    // With `deflate-on-oom` the guest would go on to tell its programs of memory that it does not have.
+    `virtio-balloon-pci,id=${BALLOON},guest-stats-polling-interval=${STATS_S}`,
     '-device',
     'virtio-rng-pci',
     ...given('authorized_key', `${places.key}.pub`),
@@ -87,10 +95,14 @@ export function qemuArguments(input: QemuArguments): string[] {
   ];
 }
 
-function disk(node: string, drive: string, file: string): string[] {
+function disk(node: string, drive: string, file: string, below: readonly string[] = []): string[] {
+  const layers = below.map((layer, index) => {
+    const way = 'backing.'.repeat(index + 1);
+    return `,${way}driver=qcow2,${way}file.driver=file,${way}file.filename=${comma(layer)}`;
+  });
   return [
     '-drive',
-    `file=${comma(file)},if=none,id=${drive},node-name=${node},format=qcow2,discard=unmap,detect-zeroes=unmap`,
+    `file=${comma(file)},if=none,id=${drive},node-name=${node},format=qcow2,discard=unmap,detect-zeroes=unmap${layers.join('')}`,
   ];
 }
 

@@ -108,8 +108,9 @@ export async function openQmp(path: string, options: QmpOptions = {}): Promise<Q
       };
       const stop = (error: RdError) => {
         finish();
-        late();
+        // First: what else waits learns only that the connection is gone.
         reject(error);
+        late();
       };
       const timer = setTimeout(
         () => stop(failed(`QEMU did not answer "${what}" within ${timeoutMs / 1000} s`)),

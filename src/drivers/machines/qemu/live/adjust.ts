@@ -1,0 +1,72 @@
+import { RdError } from '../../../../errors.ts';
+import type { MachineSpec } from '../../../driver.ts';
+import { growDisk } from './disk-growth.ts';
+import { type MachineFacts, readFacts } from './facts.ts';
+import type { LiveParts } from './live-parts.ts';
+import { setMemory } from './memory.ts';
+import { setProcessors } from './processors.ts';
+import { GIB, roomOf } from './room.ts';
+
+export interface AdjustParts extends LiveParts {
+  /** What was written down last. */
+  recorded: MachineSpec;
+  /** Writes down what the machine runs with from now on. */
+  record(change: Partial<MachineSpec>): Promise<void>;
+}
+
+/**
+ * Gives the running guest the memory, the processors and the disk of `desired`, one after the other; each is written down once the
+ * guest was seen to use it. One that fails does not keep the others from being done. Done again it finishes what was begun.
+ * @throws RdError `ERR_DRIVER_FAILED` for what is not possible without a restart and for what QEMU or the guest did not do,
+ *   `ERR_CANCELLED`.
+ */
+export async function adjustMachine(parts: AdjustParts, desired: MachineSpec, signal: AbortSignal): Promise<void> {
+  const facts = await parts.monitor.use((qmp) => readFacts(qmp, signal), signal);
+  checkRoom(facts, desired);
+  const failures: RdError[] = [];
+  const attempt = async (
+    member: 'memoryGiB' | 'cpus' | 'diskBytes',
+    now: number,
+    wanted: number,
+    work: () => Promise<void>,
+  ) => {
+    if (now === wanted && parts.recorded[member] === wanted) return;
+    try {
+      await work();
+      await parts.record({ [member]: wanted });
+    } catch (error) {
+      if (signal.aborted || !(error instanceof RdError)) throw error;
+      failures.push(error);
+    }
+  };
+  const { cpus, memoryGiB } = desired;
+  // A disk that is larger already suffices.
+  const diskBytes = Math.max(desired.diskBytes, facts.diskBytes);
+  await attempt('diskBytes', facts.diskBytes, diskBytes, () => growDisk(parts, facts.diskBytes, diskBytes, signal));
+  await attempt('cpus', facts.cpus.count, cpus, () => setProcessors(parts, facts.cpus, cpus, signal));
+  await attempt('memoryGiB', facts.memory.bytes / GIB, memoryGiB, () =>
+    setMemory(parts, facts.memory, memoryGiB * GIB, signal),
+  );
+  const [first, ...others] = failures;
+  if (first === undefined) return;
+  if (others.length === 0) throw first;
+  throw new RdError('ERR_DRIVER_FAILED', failures.map(({ message }) => message).join('; '), {
+    cause: first,
+    details: failures.flatMap(({ details }) => details),
+    advice: [...new Set(failures.flatMap(({ advice }) => advice ?? []))].join(' '),
+  });
+}
+
+/** The guest may use more than at the look that the plan was made by; then nothing is done by halves. */
+function checkRoom(facts: MachineFacts, desired: MachineSpec): void {
+  const { memoryGiB, cpus } = roomOf(facts, Date.now() / 1000);
+  if (desired.memoryGiB * GIB !== facts.memory.bytes) within('GiB of memory', desired.memoryGiB, memoryGiB);
+  within('processors', desired.cpus, cpus);
+}
+
+function within(what: string, value: number, { least, most }: { least: number; most: number }): void {
+  if (value >= least && value <= most) return;
+  throw new RdError('ERR_DRIVER_FAILED', `the running machine takes ${least} to ${most} ${what} and not ${value}`, {
+    advice: 'Stop and start the machine, or choose another size.',
+  });
+}

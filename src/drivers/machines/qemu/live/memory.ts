@@ -1,0 +1,82 @@
+import { RdError } from '../../../../errors.ts';
+import type { JsonObject } from '../../../../json.ts';
+import { type MachineFacts, readFacts } from './facts.ts';
+import type { LiveParts } from './live-parts.ts';
+import { GIB } from './room.ts';
+import { settled } from './settled.ts';
+
+/** The kernel of a guest keeps a part of its memory for itself: some fixed, and tables that grow with it. */
+const KEPT_BYTES = 256 * 2 ** 20;
+const KEPT_PART = 1 / 32;
+
+/** The guest's kernel does it by itself where it was told to at its start; it never hurts to tell it again. */
+const USE = `for block in /sys/devices/system/memory/memory[0-9]*/state; do
+  read -r state <"$block"
+  [ "$state" != offline ] || echo online_movable >"$block"
+done
+grep '^MemTotal:' /proc/meminfo
+`;
+
+/**
+ * Gives the running guest this much memory: what there is too little of is plugged in, what is too much is held by the balloon.
+ * When the guest does not give up that much, it gets back all that it had. Done once more it only looks.
+ * @param bytes whole GiB.
+ * @throws RdError `ERR_DRIVER_FAILED` when QEMU refuses or the guest does not take it or give it up, `ERR_CANCELLED`.
+ */
+export async function setMemory(parts: LiveParts, before: MachineFacts['memory'], bytes: number, signal: AbortSignal) {
+  const { guest, pace } = parts;
+  const look = async () => totalIn((await guest.run(['sh', '-s'], { input: USE, signal })).stdout);
+  const total = await look();
+  const lack = bytes - before.whole;
+  if (lack > 0) await plugIn(parts, lack, signal);
+  const actual = await balloon(parts, bytes, signal);
+  if (actual > bytes) {
+    const again = await balloon(parts, before.bytes, signal);
+    throw new RdError(
+      'ERR_DRIVER_FAILED',
+      `the guest gives up memory down to ${gib(actual)} and not to ${gib(bytes)}`,
+      {
+        advice: `It has ${gib(again)} now. End containers that use memory, or stop and start the machine.`,
+      },
+    );
+  }
+  const gained = bytes - before.bytes;
+  const kept = KEPT_BYTES + Math.max(before.whole, bytes) * KEPT_PART;
+  const least = Math.max(bytes - kept, total + gained - Math.abs(gained) * KEPT_PART);
+  const seen = await settled(pace, look, (value) => value >= least, signal);
+  if (seen >= least) return;
+  throw new RdError('ERR_DRIVER_FAILED', `the guest uses ${gib(seen)} of the ${gib(bytes)} that it was given`, {
+    advice: 'It is tried again. When that does not help, stop and start the machine.',
+  });
+}
+
+/** The name is that of the place: the devices there are named by it, so that no two have the same. */
+async function plugIn({ monitor }: LiveParts, bytes: number, signal: AbortSignal): Promise<void> {
+  await monitor.use(async (qmp) => {
+    const ask = (command: string, args?: JsonObject) => qmp.execute(command, args, { signal });
+    const devices = await ask('query-memory-devices');
+    const id = `memory${Array.isArray(devices) ? devices.length : 0}`;
+    // One that a crash left without a device is in the way of its name, and holds nothing.
+    await ask('object-del', { id: `${id}-host` }).catch(() => undefined);
+    await ask('object-add', { 'qom-type': 'memory-backend-ram', id: `${id}-host`, size: bytes });
+    await ask('device_add', { driver: 'pc-dimm', id, memdev: `${id}-host` });
+  }, signal);
+}
+
+/** Sets the balloon, and waits until it stops moving. Returns what the guest has then. */
+async function balloon({ monitor, pace }: LiveParts, bytes: number, signal: AbortSignal): Promise<number> {
+  await monitor.use((qmp) => qmp.execute('balloon', { value: bytes }, { signal }), signal);
+  const look = () => monitor.use(async (qmp) => (await readFacts(qmp, signal)).memory.bytes, signal);
+  return settled(pace, look, (value) => value === bytes, signal);
+}
+
+/** All memory that programs of the guest share, in bytes. */
+function totalIn(text: string): number {
+  const [, kib] = /^MemTotal:\s+(\d+) kB$/m.exec(text) ?? [];
+  if (kib === undefined) throw new RdError('ERR_DRIVER_FAILED', 'the guest does not tell how much memory it has');
+  return Number(kib) * 1024;
+}
+
+function gib(bytes: number): string {
+  return `${Math.round((bytes / GIB) * 100) / 100} GiB`;
+}

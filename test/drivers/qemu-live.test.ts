@@ -1,0 +1,272 @@
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { MachineSpec } from '../../src/drivers/driver.ts';
+import { adjustMachine } from '../../src/drivers/machines/qemu/live/adjust.ts';
+import { readFacts } from '../../src/drivers/machines/qemu/live/facts.ts';
+import { isUnfinished, roomOf, runningSpec } from '../../src/drivers/machines/qemu/live/room.ts';
+import { qemuMonitor } from '../../src/drivers/machines/qemu/monitor.ts';
+import { MACHINE } from '../contract/driver-suite.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+import {
+  GIB,
+  type ScriptedWorld,
+  scriptedGuest,
+  scriptedMonitor,
+  scriptedWorld,
+  wholeMemory,
+} from './scripted-qemu.ts';
+
+const never = new AbortController().signal;
+const SPEC: MachineSpec = { ...MACHINE, memoryGiB: 4, cpus: 2, diskBytes: 20 * GIB };
+
+/** A machine that is on, with time that passes when somebody waits for it. */
+async function scene(changes: Partial<ScriptedWorld> = {}, before: () => boolean = () => true) {
+  const world = scriptedWorld(changes);
+  const path = join(temporaryDirectory(), 'qmp');
+  const server = await scriptedMonitor(world, path, before);
+  onTestFinished(() => new Promise<void>((resolve) => void server.close(() => resolve())));
+  const monitor = qemuMonitor(path);
+  let time = 0;
+  let recorded = SPEC;
+  const pace = {
+    now: () => time,
+    async sleep(ms: number) {
+      time += ms;
+    },
+  };
+  const facts = () => monitor.use((qmp) => readFacts(qmp, never), never);
+  return {
+    world,
+    facts,
+    recorded: () => recorded,
+    room: async () => roomOf(await facts(), Date.now() / 1000),
+    running: async () => runningSpec(recorded, await facts()),
+    unfinished: async () => isUnfinished(recorded, await facts()),
+    adjust: (change: Partial<MachineSpec>, signal = never) =>
+      adjustMachine(
+        {
+          monitor,
+          guest: scriptedGuest(world),
+          pace,
+          recorded,
+          async record(change) {
+            recorded = { ...recorded, ...change };
+          },
+        },
+        { ...SPEC, ...change },
+        signal,
+      ),
+    ordered: () => world.orders.map(({ execute }) => execute),
+  };
+}
+
+describe('what a running guest takes', () => {
+  test('is what QEMU and the guest say: memory down to its use, up to what fits in; processors and disk only up', async () => {
+    const { room } = await scene();
+    expect(await room()).toEqual({
+      memoryGiB: { least: 1, most: 16 },
+      cpus: { least: 2, most: 4 },
+      diskBytes: { least: 20 * GIB, most: 16 * 1024 * GIB },
+    });
+  });
+
+  test.each<[string, Partial<ScriptedWorld>, { least: number; most: number }]>([
+    ['more use', { used: 2.5 * GIB }, { least: 3, most: 16 }],
+    ['use that leaves no reserve', { used: 2.9 * GIB }, { least: 4, most: 16 }],
+    ['a guest that uses all', { used: 3.9 * GIB }, { least: 4, most: 16 }],
+    ['a guest that has said nothing yet', { told: 0 }, { least: 4, most: 16 }],
+    ['a guest that said it long ago', { told: 1_000 }, { least: 4, most: 16 }],
+    ['numbers that cannot be', { used: -(2 ** 60) }, { least: 4, most: 16 }],
+    ['no place for more memory', { slots: 0 }, { least: 1, most: 4 }],
+    ['a QEMU that does not tell the places', { refuses: { 'qom-get': 'not found' } }, { least: 4, most: 4 }],
+    ['a balloon that holds some', { held: GIB, target: GIB }, { least: 1, most: 16 }],
+  ])('memory: %s', async (_what, changes, memoryGiB) => {
+    const { room } = await scene(changes);
+    expect(await room()).toMatchObject({ memoryGiB });
+  });
+
+  test('nothing is known where QEMU does not answer as it should', async () => {
+    const { facts } = await scene({ refuses: { 'query-block': 'no' } });
+    await expect(facts()).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED', message: 'QEMU refused: no' });
+  });
+});
+
+describe('memory of a running guest', () => {
+  test('goes down by the balloon and up again, without anything plugged in', async () => {
+    const { adjust, running, ordered, world } = await scene();
+    await adjust({ memoryGiB: 2 });
+    expect(await running()).toMatchObject({ memoryGiB: 2 });
+    await adjust({ memoryGiB: 4 });
+    expect(await running()).toMatchObject({ memoryGiB: 4 });
+    expect(ordered()).toEqual(['balloon', 'balloon']);
+    expect(world.held).toBe(0);
+  });
+
+  test('beyond what it was started with it is plugged in, also while the balloon holds some', async () => {
+    const { adjust, running, world, unfinished } = await scene();
+    await adjust({ memoryGiB: 6 });
+    expect(world.dimms).toEqual([{ id: 'memory0', size: 2 * GIB }]);
+    await adjust({ memoryGiB: 3 });
+    await adjust({ memoryGiB: 7 });
+    expect(world.dimms.map(({ size }) => size)).toEqual([2 * GIB, GIB]);
+    expect(await running()).toMatchObject({ memoryGiB: 7 });
+    expect(await unfinished()).toBe(false);
+    const before = world.orders.length;
+    await adjust({ memoryGiB: 7 });
+    expect(world.orders.length).toBe(before);
+  });
+
+  test('that the guest does not give up it keeps, with what it had', async () => {
+    const { adjust, running, recorded, unfinished } = await scene({ keeps: 2.5 * GIB });
+    await expect(adjust({ memoryGiB: 2 })).rejects.toMatchObject({
+      code: 'ERR_DRIVER_FAILED',
+      message: 'the guest gives up memory down to 2.5 GiB and not to 2 GiB',
+      advice: expect.stringContaining('It has 4 GiB now.'),
+    });
+    expect(await running()).toMatchObject({ memoryGiB: 4 });
+    expect(recorded()).toEqual(SPEC);
+    expect(await unfinished()).toBe(false);
+  });
+
+  test('that the guest needs is not asked back', async () => {
+    const { adjust, world } = await scene({ used: 3 * GIB });
+    await expect(adjust({ memoryGiB: 2 })).rejects.toMatchObject({ message: expect.stringContaining('takes 4 to 16') });
+    expect(world.orders).toEqual([]);
+  });
+
+  test('that was plugged in and is not used yet is not taken for done, and used at the next attempt', async () => {
+    const { adjust, unfinished, running, recorded, world } = await scene({ takesMemory: false });
+    await expect(adjust({ memoryGiB: 6 })).rejects.toMatchObject({
+      message: expect.stringMatching(/uses 3\.88 GiB of the 6 GiB/),
+    });
+    expect(recorded()).toMatchObject({ memoryGiB: 4 });
+    expect(await unfinished()).toBe(true);
+    expect(await running()).toMatchObject({ memoryGiB: 6 });
+    await expect(adjust({ memoryGiB: 6 })).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED' });
+    world.takesMemory = true;
+    await adjust({ memoryGiB: 6 });
+    expect(world.dimms).toHaveLength(1);
+    expect(await unfinished()).toBe(false);
+  });
+
+  test('is plugged in although a crash left half of it there', async () => {
+    const { adjust, world, running } = await scene({ objects: ['memory0-host'] });
+    await adjust({ memoryGiB: 5 });
+    expect(await running()).toMatchObject({ memoryGiB: 5 });
+    expect(world.dimms).toEqual([{ id: 'memory0', size: GIB }]);
+  });
+});
+
+describe('processors of a running guest', () => {
+  test('are plugged in from the first free place on', async () => {
+    const { adjust, world, running } = await scene();
+    await adjust({ cpus: 4 });
+    expect(world.orders.map(({ arguments: given }) => given)).toEqual(
+      [2, 3].map((core) => expect.objectContaining({ driver: 'max-x86_64-cpu', 'core-id': core })),
+    );
+    expect(await running()).toMatchObject({ cpus: 4 });
+  });
+
+  test('are never taken away, and not more than there are places', async () => {
+    const { adjust, world } = await scene({ cpus: 3 });
+    await expect(adjust({ cpus: 2 })).rejects.toMatchObject({ message: expect.stringContaining('takes 3 to 4 proc') });
+    await expect(adjust({ cpus: 5 })).rejects.toMatchObject({ message: expect.stringContaining('and not 5') });
+    expect(world.orders).toEqual([]);
+  });
+
+  test('that the guest does not switch on are not taken for done', async () => {
+    const { adjust, recorded, unfinished, world } = await scene({ online: 2 });
+    await expect(adjust({ cpus: 3 })).rejects.toMatchObject({ message: 'the guest uses 2 of 3 processors' });
+    expect(recorded()).toMatchObject({ cpus: 2 });
+    expect(await unfinished()).toBe(true);
+    world.online = 3;
+    await adjust({ cpus: 3 });
+    expect(await unfinished()).toBe(false);
+    expect(world.cpus).toBe(3);
+  });
+});
+
+describe('the disk of a running guest', () => {
+  test('grows, and its file system with it', async () => {
+    const { adjust, world, running } = await scene();
+    await adjust({ diskBytes: 30 * GIB });
+    expect(world).toMatchObject({ disk: 30 * GIB, fileSystem: 30 * GIB });
+    expect(await running()).toMatchObject({ diskBytes: 30 * GIB });
+  });
+
+  test('is never told to shrink: one that is larger suffices', async () => {
+    const { adjust, world, unfinished, recorded } = await scene({ disk: 40 * GIB });
+    expect(await unfinished()).toBe(true);
+    await adjust({ diskBytes: 30 * GIB });
+    expect(world.orders).toEqual([]);
+    // A crash before may have left the file system behind.
+    expect(world.fileSystem).toBe(40 * GIB);
+    expect(recorded().diskBytes).toBe(40 * GIB);
+    expect(await unfinished()).toBe(false);
+  });
+});
+
+test('one that fails does not keep the others from being done, and every reason is told', async () => {
+  const { adjust, running, recorded } = await scene({ online: 2, refuses: { block_resize: 'the node is busy' } });
+  await expect(adjust({ memoryGiB: 3, cpus: 3, diskBytes: 30 * GIB })).rejects.toMatchObject({
+    code: 'ERR_DRIVER_FAILED',
+    message: 'QEMU refused: the node is busy; the guest uses 2 of 3 processors',
+  });
+  expect(recorded()).toEqual({ ...SPEC, memoryGiB: 3 });
+  expect(await running()).toMatchObject({ memoryGiB: 3, diskBytes: 20 * GIB });
+});
+
+test('is cancelled while it waits, and goes on from there', async () => {
+  const abort = new AbortController();
+  let looks = 0;
+  const { adjust, running, unfinished } = await scene({ pace: GIB / 8 }, () => {
+    looks += 1;
+    if (looks === 30) abort.abort();
+    return true;
+  });
+  await expect(adjust({ memoryGiB: 2 }, abort.signal)).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
+  expect(await unfinished()).toBe(true);
+  await adjust({ memoryGiB: 2 });
+  expect(await running()).toMatchObject({ memoryGiB: 2 });
+  expect(await unfinished()).toBe(false);
+});
+
+test('whatever breaks off on the way, the next attempt ends where it should, and nothing is taken away or cut off', async () => {
+  const changes = fc.record({
+    memoryGiB: fc.integer({ min: 1, max: 8 }),
+    cpus: fc.integer({ min: 2, max: 4 }),
+    diskBytes: fc.integer({ min: 20, max: 24 }).map((gib) => gib * GIB),
+  });
+  const turns = fc.array(fc.record({ change: changes, breaksAt: fc.nat({ max: 60 }) }), { minLength: 1, maxLength: 4 });
+  await fc.assert(
+    fc.asyncProperty(turns, changes, async (broken, last) => {
+      let left = Number.POSITIVE_INFINITY;
+      const { adjust, world, running, unfinished, facts } = await scene({}, () => {
+        left -= 1;
+        return left >= 0;
+      });
+      const disks = () => world.orders.filter(({ execute }) => execute === 'block_resize');
+      for (const { change, breaksAt } of broken) {
+        left = breaksAt;
+        const ends = await adjust(change).then(
+          () => true,
+          () => false,
+        );
+        left = Number.POSITIVE_INFINITY;
+        if (ends) expect(await unfinished()).toBe(false);
+      }
+      const found = await facts();
+      const goal = { ...last, cpus: Math.max(last.cpus, found.cpus.count) };
+      await adjust(goal);
+      expect(await running()).toMatchObject({ ...goal, diskBytes: Math.max(goal.diskBytes, found.diskBytes) });
+      expect(await unfinished()).toBe(false);
+      expect(wholeMemory(world)).toBeLessThanOrEqual(8 * GIB);
+      expect(world.fileSystem).toBe(world.disk);
+      const sizes = disks().map(({ arguments: given }) => Number(given?.size));
+      expect(sizes).toEqual([...sizes].sort((a, b) => a - b));
+      expect(world.orders.filter(({ execute }) => execute === 'device_del')).toEqual([]);
+    }),
+    { numRuns: 40 },
+  );
+});

@@ -1,0 +1,212 @@
+import { createServer } from 'node:net';
+import type { Connection } from '../../src/drivers/machines/qemu/guest.ts';
+import { RdError } from '../../src/errors.ts';
+
+export const GIB = 2 ** 30;
+const KEPT = 120 * 2 ** 20;
+
+/** A machine as its QEMU and its guest would tell it. Sizes in bytes. */
+export interface ScriptedWorld {
+  status: string;
+  base: number;
+  dimms: { id: string; size: number }[];
+  objects: string[];
+  slots: number;
+  maxMemory: number;
+  /** What the balloon holds, and is to hold. */
+  held: number;
+  target: number;
+  /** The balloon moves so much at each look, and never takes what the guest does not give up. */
+  pace: number;
+  keeps: number;
+  /** Memory that the guest uses, as it says itself, and when it said so (seconds since 1970). */
+  used: number;
+  told: number;
+  cpus: number;
+  maxCpus: number;
+  /** Processors that the guest has switched on; `Infinity`: all. */
+  online: number;
+  /** Whether the guest takes memory that is plugged in. */
+  takesMemory: boolean;
+  disk: number;
+  fileSystem: number;
+  /** QEMU's words for commands that it refuses. */
+  refuses: Record<string, string>;
+  /** Commands that are never answered. */
+  hangs: string[];
+  /** All that was ordered, queries left out. */
+  orders: { execute: string; arguments?: Record<string, unknown> }[];
+}
+
+export function scriptedWorld(changes: Partial<ScriptedWorld> = {}): ScriptedWorld {
+  return {
+    status: 'running',
+    base: 4 * GIB,
+    dimms: [],
+    objects: [],
+    slots: 8,
+    maxMemory: 16 * GIB,
+    held: 0,
+    target: 0,
+    pace: GIB / 2,
+    keeps: 0,
+    used: GIB / 2,
+    told: Date.now() / 1000,
+    cpus: 2,
+    maxCpus: 4,
+    online: Number.POSITIVE_INFINITY,
+    takesMemory: true,
+    disk: 20 * GIB,
+    fileSystem: 20 * GIB,
+    refuses: {},
+    hangs: [],
+    orders: [],
+    ...changes,
+  };
+}
+
+export function wholeMemory({ base, dimms }: ScriptedWorld): number {
+  return base + dimms.reduce((sum, { size }) => sum + size, 0);
+}
+
+/** Listens as the monitor of such a machine; `before` may throw away the connection by returning false. */
+export async function scriptedMonitor(world: ScriptedWorld, path: string, before: () => boolean = () => true) {
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.write('{"QMP": {}}\n');
+    let rest = '';
+    socket.on('data', (data: Buffer) => {
+      const lines = (rest + data.toString()).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines.filter(Boolean)) {
+        const asked: { execute: string; arguments?: Record<string, unknown>; id: number } = JSON.parse(line);
+        const { execute, id, arguments: given } = asked;
+        if (execute !== 'qmp_capabilities' && !before()) return void socket.destroy();
+        if (world.hangs.includes(execute)) return;
+        if (!execute.startsWith('query') && !['qmp_capabilities', 'qom-get'].includes(execute)) {
+          world.orders.push({ execute, ...(given ? { arguments: given } : {}) });
+        }
+        let answer: object;
+        try {
+          const refusal = world.refuses[execute];
+          if (refusal !== undefined) throw new Error(refusal);
+          answer = { return: answerOf(world, execute, given ?? {}) };
+        } catch (error) {
+          answer = { error: { class: 'GenericError', desc: error instanceof Error ? error.message : '' } };
+        }
+        socket.write(`${JSON.stringify({ ...answer, id })}\n`);
+      }
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(path, resolve));
+  return server;
+}
+
+function answerOf(world: ScriptedWorld, execute: string, given: Record<string, unknown>): unknown {
+  const whole = wholeMemory(world);
+  switch (execute) {
+    case 'query-status':
+      return { status: world.status };
+    case 'query-balloon': {
+      const most = Math.max(world.held, whole - world.keeps);
+      const goal = Math.min(world.target, most);
+      const step = Math.min(world.pace, Math.abs(goal - world.held));
+      world.held += goal > world.held ? step : -step;
+      return { actual: whole - world.held };
+    }
+    case 'query-memory-size-summary':
+      return { 'base-memory': world.base, 'plugged-memory': whole - world.base };
+    case 'query-memory-devices':
+      return world.dimms.map(({ id, size }) => ({ type: 'dimm', data: { id, size } }));
+    case 'query-hotpluggable-cpus':
+      return Array.from({ length: world.maxCpus }, (_, at) => world.maxCpus - 1 - at).map((core) => ({
+        type: 'max-x86_64-cpu',
+        'vcpus-count': 1,
+        props: { 'core-id': core, 'thread-id': 0, 'node-id': 0, 'socket-id': 0 },
+        ...(core < world.cpus ? { 'qom-path': `/machine/unattached/device[${core}]` } : {}),
+      }));
+    case 'query-block':
+      return [
+        { device: 'disk', inserted: { image: { 'virtual-size': 1 } } },
+        { device: 'data', inserted: { image: { 'virtual-size': world.disk } } },
+      ];
+    case 'qom-get':
+      return given.property === 'memory'
+        ? { size: world.base, slots: world.slots, 'max-size': world.maxMemory }
+        : {
+            stats: { 'stat-available-memory': whole - world.held - world.used },
+            'last-update': Math.floor(world.told),
+          };
+    case 'balloon':
+      world.target = Math.max(0, whole - Number(given.value));
+      return {};
+    case 'object-add': {
+      const id = String(given.id);
+      if (world.objects.includes(id)) throw new Error(`attempt to add duplicate property '${id}'`);
+      world.objects.push(id);
+      return {};
+    }
+    case 'object-del': {
+      const id = String(given.id);
+      if (!world.objects.includes(id)) throw new Error(`object '${id}' not found`);
+      if (world.dimms.some((dimm) => `${dimm.id}-host` === id)) throw new Error(`object '${id}' is in use`);
+      world.objects = world.objects.filter((each) => each !== id);
+      return {};
+    }
+    case 'device_add':
+      return plug(world, given);
+    case 'block_resize':
+      // As QEMU does it: smaller is fine with it.
+      world.disk = Number(given.size);
+      return {};
+    case 'cont':
+      world.status = 'running';
+      return {};
+    default:
+      return {};
+  }
+}
+
+function plug(world: ScriptedWorld, given: Record<string, unknown>): object {
+  if (given.driver !== 'pc-dimm') {
+    if (given['core-id'] !== world.cpus) throw new Error(`CPU ${String(given['core-id'])} is not the next one`);
+    world.cpus += 1;
+    return {};
+  }
+  const id = String(given.id);
+  const add = world.orders.findLast(
+    ({ execute, arguments: made }) => execute === 'object-add' && made?.id === given.memdev,
+  );
+  if (world.dimms.some((dimm) => dimm.id === id)) throw new Error(`Duplicate device ID '${id}'`);
+  if (world.dimms.length >= world.slots) throw new Error('no free slot');
+  world.dimms.push({ id, size: Number(add?.arguments?.size) });
+  if (wholeMemory(world) > world.maxMemory) throw new Error('not enough space');
+  return {};
+}
+
+/** The programs that changes of a running machine need in its guest. */
+export function scriptedGuest(world: ScriptedWorld): Pick<Connection, 'run'> {
+  return {
+    async run([program = '', ...args], { input = '' } = {}) {
+      const text = typeof input === 'string' ? input : '';
+      const stdout = said(world, [program, ...args].join(' '), text);
+      if (stdout === undefined) throw new RdError('ERR_DRIVER_FAILED', `${program} is not scripted`);
+      return { exitCode: 0, stdout, stderr: '' };
+    },
+  };
+}
+
+function said(world: ScriptedWorld, command: string, input: string): string | undefined {
+  if (command.startsWith('date')) return `${Math.floor(Date.now() / 1000)}\n`;
+  if (command.startsWith('blockdev')) return `${world.disk}\n`;
+  if (command.startsWith('resize2fs')) {
+    world.fileSystem = world.disk;
+    return '';
+  }
+  if (input.includes('MemTotal')) {
+    const taken = world.takesMemory ? wholeMemory(world) : world.base;
+    return `MemTotal:  ${(taken - world.held - KEPT) / 1024} kB\n`;
+  }
+  if (input.includes('NPROCESSORS')) return `${Math.min(world.cpus, world.online)}\n`;
+  return undefined;
+}
