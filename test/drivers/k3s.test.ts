@@ -179,6 +179,28 @@ test('a machine that is off, or goes off while it is looked at, has a cluster th
   expect(await look()).toMatchObject({ state: 'running', ready: true });
 });
 
+test('a machine that does not answer has a cluster of which no more is known than its version', async () => {
+  const link = { isThere: true, breaksAt: '' };
+  const { start, again } = await k3sMachine((shell) => ({
+    ...shell,
+    async find(name) {
+      if (link.breaksAt === 'find') link.isThere = false;
+      if (link.isThere) return shell.find(name);
+      throw new RdError('ERR_DRIVER_FAILED', 'the guest cannot be reached');
+    },
+  }));
+  await start();
+  const { observe } = again({ answers: async () => link.isThere });
+  expect(await observe(NEVER)).toMatchObject({ state: 'running', ready: true });
+  const outOfReach = { state: 'unresponsive', installedVersion: '1.33.6', message: 'the machine does not answer' };
+  link.breaksAt = 'find';
+  expect(await observe(NEVER)).toEqual(outOfReach);
+  expect(await observe(NEVER)).toEqual(outOfReach);
+  link.breaksAt = '';
+  link.isThere = true;
+  expect(await observe(NEVER)).toMatchObject({ state: 'running', ready: true });
+});
+
 test('data of a version that nobody knows is not overwritten', async () => {
   const { start, stop, look, reset, data } = await k3sMachine();
   await start();
