@@ -59,9 +59,11 @@ export function guestReach(
     },
     async closePort(port) {
       ports.delete(port);
+      // A forward of the same words may be one of a port that a container publishes, which comes back.
+      const giveBack = claims.get(port) ?? (await claim(port));
       // Also where nothing is known: an earlier service may have made it. The connection may be gone, and the forward with it.
       await guest.forward('cancel', '-L', wordsOf(port)).catch(() => undefined);
-      claims.get(port)?.();
+      giveBack();
       claims.delete(port);
     },
     async dial(host, port, signal) {
