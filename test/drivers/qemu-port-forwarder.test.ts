@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { RETRY_MS } from '../../src/drivers/machines/qemu/ports/changes.ts';
+import { MOST_FORWARDS, RETRY_MS } from '../../src/drivers/machines/qemu/ports/changes.ts';
 import { portForwarder } from '../../src/drivers/machines/qemu/ports/forwarder.ts';
 import { forwardRecord } from '../../src/drivers/machines/qemu/ports/record.ts';
 import { qemuWay, sshWay, type Way, whyTaken } from '../../src/drivers/machines/qemu/ports/ways.ts';
@@ -221,6 +221,20 @@ describe('a forwarder', () => {
     expect(at.state.watches).toBe(2);
     at.listens(80);
     await opened(at).toEqual([80]);
+    await ports.release();
+  });
+
+  test('says that it does not forward what is too many', async () => {
+    const at = world();
+    const ports = at.service();
+    ports.look('ssh');
+    const everywhere = Array.from({ length: MOST_FORWARDS + 40 }, (_, index) => 100 + index);
+    at.listens(...everywhere);
+    await expect.poll(() => at.open.ssh.size, POLL).toBe(MOST_FORWARDS);
+    at.say('.\n');
+    at.listens(80);
+    await opened(at).toEqual([80]);
+    expect(at.logged.filter((message) => message.includes('many ports'))).toHaveLength(1);
     await ports.release();
   });
 

@@ -2,7 +2,7 @@ import { RdError } from '../../../../errors.ts';
 import type { Pace } from '../../../../process/pace.ts';
 import type { DriverContext, PublishedPort } from '../../../driver.ts';
 import type { Connection } from '../guest.ts';
-import { changes, type Forward, type WayOut, wantedPorts } from './changes.ts';
+import { changes, type Forward, MOST_FORWARDS, type WayOut, wantedPorts } from './changes.ts';
 import type { Listening } from './listening.ts';
 import type { ForwardRecord } from './record.ts';
 import { portWatch } from './watch.ts';
@@ -52,6 +52,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
   let listening: Listening[] | undefined;
   let way: WayOut = 'ssh';
   let isRead = false;
+  let many = false;
   /** Counts connections: what was made through an earlier one may be gone. */
   let connection = 0;
   let end = new AbortController();
@@ -91,6 +92,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
       await readOnce();
       if (listening === undefined) return;
       const wanted = wantedPorts(listening, (port) => OWN_PORTS.has(port) || claimed.has(port));
+      tellMany(wanted.size);
       const { close, open } = changes(wanted, have, way, pace.now());
       for (const forward of close) await take(forward);
       const to = way;
@@ -100,6 +102,13 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
       await write([]);
     });
     return waiting;
+  }
+
+  /** Once, and again when it had become better. */
+  function tellMany(count: number): void {
+    if (count === MOST_FORWARDS && !many)
+      log('warn', 'the guest listens on many ports; others are not forwarded', { count });
+    many = count === MOST_FORWARDS;
   }
 
   async function readOnce(): Promise<void> {
