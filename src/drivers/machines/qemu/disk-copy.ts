@@ -13,7 +13,6 @@ const NODE = 'rdctl-copy0';
 const POLL_MS = 500;
 /** A QEMU that is busy writing may not answer for a while. */
 const SILENCE_MS = 60_000;
-const CANCEL_MS = 30_000;
 
 /** The data disk as it was at one moment, copied by QEMU itself while the guest goes on. */
 export interface DiskCopy {
@@ -104,13 +103,16 @@ export function diskCopy({ monitor, run, pace, isAlive }: DiskCopyParts): DiskCo
       await monitor.use((qmp) => letGo(qmp, signal), signal);
     },
     async drop(signal) {
-      const deadline = pace.now() + CANCEL_MS;
+      const begun = pace.now();
       for (let asked = false; ; ) {
-        const now = ourJob(await ask('query-jobs', undefined, signal));
-        if (now === undefined || now.status === 'concluded') break;
-        if (!asked) await ask('job-cancel', { id: JOB }, signal);
-        asked = true;
-        if (pace.now() >= deadline) throw new RdError('ERR_DRIVER_FAILED', 'QEMU does not end a copy of the data disk');
+        const now = await job(begun, signal);
+        if (now === undefined || (now !== 'silent' && now.status === 'concluded')) break;
+        // One that ends in this moment is refused, and seen at the next question.
+        if (!asked) await ask('job-cancel', { id: JOB }, signal).catch(() => undefined);
+        asked = now !== 'silent';
+        if (pace.now() - begun > SILENCE_MS) {
+          throw new RdError('ERR_DRIVER_FAILED', 'QEMU does not end a copy of the data disk');
+        }
         await pace.sleep(POLL_MS / 5, signal);
       }
       await monitor.use((qmp) => letGo(qmp, signal), signal);

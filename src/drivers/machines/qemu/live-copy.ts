@@ -48,8 +48,11 @@ export function liveCopies(parts: LiveCopyParts): LiveCopies {
 
   async function undo(targets: readonly string[]): Promise<void> {
     const signal = AbortSignal.timeout(UNDO_MS);
-    if (await isAlive()) await disk.drop(signal);
-    for (const target of targets) await rm(target, { recursive: true, force: true });
+    try {
+      if (await isAlive()) await disk.drop(signal);
+    } finally {
+      for (const target of targets) await rm(target, { recursive: true, force: true });
+    }
     // A write of the guest that first had to be copied to a full disk halts it. There is room again.
     if ((await isAlive()) && (await monitor.status(signal)) === 'io-error') {
       await monitor.use((qmp) => qmp.execute('cont', undefined, { signal }), signal);
