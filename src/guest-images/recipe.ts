@@ -49,10 +49,54 @@ const ROOT_HOME = '/var/root';
 /** Where the data disk is mounted in the guest. */
 const DATA_MOUNT = '/var/lib/rdctl';
 
+/** Mounts the data disk in the guest (`mount`) and gives it back (`unmount`), as the boot does and as its host asks. */
+export const DATA_SCRIPT = '/usr/lib/rdctl/data';
+
 /**
- * Runs in the guest before everything that serves: takes keys and name from the firmware, and mounts the data disk. A disk with
- * nothing on it is formatted; one with anything else is never touched.
+ * The data disk is found by what it says itself, because the manager of devices is slow. A disk with nothing on it is formatted; one with
+ * anything else is never touched. Once it is unmounted nothing of it is in memory, so that another may be there when it is mounted again.
  */
+const DATA_TEXT = `#!/bin/sh
+set -eu
+find_disk() {
+  for each in /sys/block/*; do
+    if [ "$(cat "$each/serial" 2>/dev/null || true)" = '${DATA_SERIAL}' ]; then
+      data=/dev/\${each##*/}
+      return 0
+    fi
+  done
+  return 1
+}
+tries=0
+until find_disk && [ -b "$data" ]; do
+  tries=$((tries + 1))
+  [ "$tries" -lt 100 ] || { echo 'there is no data disk' >&2; exit 1; }
+  sleep 0.1
+done
+case \${1:-} in
+mount)
+  if mountpoint -q ${DATA_MOUNT}; then exit 0; fi
+  if [ "$(blkid -p -o value -s TYPE "$data" || true)" = '' ] && [ "$(head -c 1048576 "$data" | tr -d '\\0' | wc -c)" -eq 0 ]; then
+    mke2fs -q -t ext4 -L ${DATA_SERIAL} -m 1 -E nodiscard "$data"
+  fi
+  e2fsck -p "$data" || [ "$?" -le 2 ]
+  mkdir -p ${DATA_MOUNT}
+  mount -o noatime,discard "$data" ${DATA_MOUNT}
+  ;;
+unmount)
+  if mountpoint -q ${DATA_MOUNT}; then umount --recursive ${DATA_MOUNT}; fi
+  sync
+  udevadm settle
+  blockdev --flushbufs "$data"
+  ;;
+*)
+  echo 'usage: data mount|unmount' >&2
+  exit 2
+  ;;
+esac
+`;
+
+/** Runs in the guest before everything that serves: takes keys and name from the firmware, and mounts the data disk. */
 const BOOT_SCRIPT = `#!/bin/sh
 set -eu
 umask 077
@@ -61,27 +105,18 @@ given=/sys/firmware/qemu_fw_cfg/by_name/${FIRMWARE_FOLDER}
 cp "$given/authorized_key/raw" ${AUTHORIZED_KEYS}
 cp "$given/host_key/raw" /etc/ssh/ssh_host_ed25519_key
 hostname "$(cat "$given/hostname/raw")"
-data=/dev/disk/by-id/virtio-${DATA_SERIAL}
-[ -b "$data" ]
-if [ "$(blkid -o value -s TYPE "$data" || true)" = '' ] && [ "$(head -c 1048576 "$data" | tr -d '\\0' | wc -c)" -eq 0 ]; then
-  mke2fs -q -t ext4 -L ${DATA_SERIAL} -m 1 "$data"
-fi
-e2fsck -p "$data" || [ "$?" -le 2 ]
-mkdir -p ${DATA_MOUNT}
-mount -o noatime,discard "$data" ${DATA_MOUNT}
+exec ${DATA_SCRIPT} mount
 `;
 
 const BOOT_UNIT = `[Unit]
 Description=Keys, name and data disk as the host gives them
 DefaultDependencies=no
-After=systemd-remount-fs.service systemd-udevd.service systemd-udev-trigger.service systemd-tmpfiles-setup-dev.service
-Wants=systemd-udevd.service systemd-udev-trigger.service
+After=systemd-remount-fs.service systemd-tmpfiles-setup-dev.service
 Before=ssh.service basic.target
 
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStartPre=/bin/udevadm settle
 ExecStart=/usr/lib/rdctl/boot
 
 [Install]
@@ -97,6 +132,7 @@ interface RootFile {
 /** Files that are put into the root. */
 export const ROOT_FILES: readonly RootFile[] = [
   { path: '/usr/lib/rdctl/boot', mode: 0o755, text: BOOT_SCRIPT },
+  { path: DATA_SCRIPT, mode: 0o755, text: DATA_TEXT },
   { path: '/etc/systemd/system/rdctl-boot.service', mode: 0o644, text: BOOT_UNIT },
   {
     path: '/etc/systemd/network/10-host.network',
@@ -134,6 +170,9 @@ export const ROOT_FILES: readonly RootFile[] = [
     mode: 0o644,
     text: 'SUBSYSTEM=="cpu", ACTION=="add", TEST=="online", ATTR{online}=="0", ATTR{online}="1"\n',
   },
+  // The first root finds nothing but these disks; all else is loaded from there.
+  { path: '/etc/initramfs-tools/conf.d/rdctl', mode: 0o644, text: 'MODULES=list\n' },
+  { path: '/etc/initramfs-tools/modules', mode: 0o644, text: 'virtio_pci\nvirtio_blk\ncrc32c_generic\next4\n' },
   { path: '/etc/sysctl.d/40-rdctl.conf', mode: 0o644, text: 'net.ipv4.ip_forward=1\n' },
 ];
 
@@ -149,6 +188,16 @@ const MASKED = [
   'e2scrub_reap.service',
   'getty@tty1.service',
   'serial-getty@ttyS0.service',
+  // Every program costs a guest without hardware virtualisation a part of a second of its start.
+  'fstrim.timer',
+  'systemd-pstore.service',
+  'systemd-update-utmp.service',
+  'systemd-update-utmp-runlevel.service',
+  'systemd-repart.service',
+  'modprobe@drm.service',
+  'sys-kernel-config.mount',
+  'sys-kernel-debug.mount',
+  'sys-kernel-tracing.mount',
 ];
 
 /**
@@ -169,6 +218,9 @@ chown -R 0:0 "$root/usr/lib/rdctl" "$root/etc/systemd/system/rdctl-boot.service"
 for unit in ${ENABLED.join(' ')}; do systemctl --root="$root" --quiet enable "$unit"; done
 for unit in ${DISABLED.join(' ')}; do systemctl --root="$root" --quiet disable "$unit"; done
 for unit in ${MASKED.join(' ')}; do systemctl --root="$root" --quiet mask "$unit"; done
+chroot "$root" update-initramfs -u -k all
+# What was installed is up to date, and the first boot need not see to it.
+touch "$root/etc/.updated" "$root/var/.updated"
 cp "$root"/boot/vmlinuz-* "$RDCTL_RESULTS/vmlinuz"
 cp "$root"/boot/initrd.img-* "$RDCTL_RESULTS/initrd"
 rm -rf "$root"/boot/* "$root"/var/cache/apt/* "$root"/var/lib/apt/lists/* "$root"/var/log/*.log

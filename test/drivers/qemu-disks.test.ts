@@ -2,7 +2,13 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { runsGuests } from '../../src/drivers/machines/qemu/accelerator.ts';
-import { diskFacts, ensureDisks, type HostRun } from '../../src/drivers/machines/qemu/disks.ts';
+import {
+  type DiskParts,
+  diskFacts,
+  ensureData,
+  ensureRoot,
+  type HostRun,
+} from '../../src/drivers/machines/qemu/disks.ts';
 import { RdError } from '../../src/errors.ts';
 import type { GuestImage } from '../../src/guest-images/image.ts';
 import { findProgram, programPath } from '../../src/process/program.ts';
@@ -44,6 +50,11 @@ async function imageIn(directory: string, text: string): Promise<GuestImage> {
     directory,
     files: { kernel: file('vmlinuz'), initrd: file('initrd'), disk: file('disk.qcow2') },
   };
+}
+
+async function ensureDisks(parts: DiskParts, image: GuestImage, ofImage: boolean, bytes: number): Promise<void> {
+  await ensureRoot(parts, join(image.directory, image.files.disk.name), ofImage);
+  expect(await ensureData(parts, bytes)).toBeGreaterThanOrEqual(bytes);
 }
 
 async function beginning(disk: string): Promise<string> {

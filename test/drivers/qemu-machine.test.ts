@@ -81,6 +81,7 @@ async function scene() {
       },
     },
     accelerator: async () => 'tcg',
+    freezes: true,
     pace: {
       now: () => world.time,
       async sleep(ms) {

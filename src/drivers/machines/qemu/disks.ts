@@ -1,7 +1,5 @@
 import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
 import { RdError } from '../../../errors.ts';
-import type { GuestImage } from '../../../guest-images/image.ts';
 import { isObject } from '../../../json.ts';
 import type { RunOptions, RunResult } from '../../../process/run.ts';
 import { isThere } from '../../../storage/presence.ts';
@@ -22,18 +20,15 @@ export interface DiskParts {
 const CHECK_MS = 10 * 60_000;
 
 /**
- * Makes the disks ready that a guest of this image starts with. The machine is off. The root disk is a layer over the image; one that
- * is damaged, or of another image, is made anew, because what people keep is on the data disk. That one is grown to the size and never
- * shrunk.
- * @param ofImage whether the root disk that may be there was made from this image.
- * @throws RdError `ERR_DRIVER_TERMINAL` for a data disk that is damaged: nothing is put in its place.
+ * Makes the data disk ready: it is grown to the size, and never shrunk. The machine is off.
+ * @returns its size in bytes.
+ * @throws RdError `ERR_DRIVER_TERMINAL` for one that is damaged: nothing is put in its place.
  */
-export async function ensureDisks(parts: DiskParts, image: GuestImage, ofImage: boolean, bytes: number): Promise<void> {
-  await ensureRoot(parts, join(image.directory, image.files.disk.name), ofImage);
+export async function ensureData(parts: DiskParts, bytes: number): Promise<number> {
   const { places, run, signal } = parts;
   if (!(await isThere(places.data))) {
     await run(['qemu-img', 'create', '-q', '-f', 'qcow2', places.data, String(bytes)], { signal });
-    return;
+    return bytes;
   }
   const damage = await damageOf(parts, places.data);
   if (damage) {
@@ -42,12 +37,19 @@ export async function ensureDisks(parts: DiskParts, image: GuestImage, ofImage: 
       advice: `Restore a snapshot, or try \`qemu-img check -r all\` on a copy of it. Nothing was changed.`,
     });
   }
-  if ((await diskFacts(parts, places.data)).bytes < bytes) {
-    await run(['qemu-img', 'resize', '-q', '-f', 'qcow2', places.data, String(bytes)], { signal });
-  }
+  const there = (await diskFacts(parts, places.data)).bytes;
+  if (there >= bytes) return there;
+  await run(['qemu-img', 'resize', '-q', '-f', 'qcow2', places.data, String(bytes)], { signal });
+  return bytes;
 }
 
-async function ensureRoot(parts: DiskParts, base: string, ofImage: boolean): Promise<void> {
+/**
+ * Makes the root disk ready that a guest of this image boots from: a layer over the image. One that is damaged, or of another image, is
+ * made anew, because what people keep is on the data disk. The machine is off.
+ * @param base the disk of the image.
+ * @param ofImage whether the root disk that may be there was made from this image.
+ */
+export async function ensureRoot(parts: DiskParts, base: string, ofImage: boolean): Promise<void> {
   const { places, run, log, signal } = parts;
   if (await isThere(places.disk)) {
     const why = ofImage ? await damageOf(parts, places.disk) : ['it was made from another image'];
@@ -87,8 +89,11 @@ export async function diskFacts(
  */
 export async function checkDiskCopy(parts: Pick<DiskParts, 'run' | 'signal'>, path: string): Promise<void> {
   const damage = await damageOf(parts, path);
-  if (damage)
-    throw new RdError('ERR_DRIVER_FAILED', `the copy of the data disk in ${path} is damaged`, { details: damage });
+  if (!damage) return;
+  throw new RdError('ERR_DRIVER_FAILED', 'the copy of the data disk is damaged', {
+    details: damage,
+    advice: 'Look at the data disk itself with `qemu-img check`, while the machine is off.',
+  });
 }
 
 /** What qemu-img says of a damaged disk. Leaks (status 3) only waste space, as after a power failure. */

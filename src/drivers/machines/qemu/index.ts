@@ -101,6 +101,7 @@ function openQemu(context: DriverContext, programs: GuestPrograms): Driver {
     monitor,
     ports,
     accelerator: accelerators(directory, run),
+    freezes: env.RDCTL_QEMU_FREEZE !== '0',
     pace: realPace,
     log,
   });

@@ -39,7 +39,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
       return { state: 'broken', reason: 'RecordDamaged', message: `${places.record} cannot be understood` };
     }
     if (record.power === 'off' || !(await isAlive())) return { state: 'off' };
-    if (!record.booted) return broken('StartUnfinished', 'the start of the machine was not finished');
+    if (!record.booted) return broken('StartUnfinished', 'a start or a stop of the machine was not finished');
     const status = await monitor.status(signal);
     const halted = HALTED[status];
     if (halted !== undefined) return { state: 'on', spec: record.spec, repair: halted };
@@ -54,10 +54,9 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     }
     unreachableSince = undefined;
     ports.look(wayOut(record.spec));
-    if (await clock.isOff(signal)) {
-      return { state: 'on', spec: record.spec, repair: 'the clock of the guest is not that of this host' };
-    }
-    return { state: 'on', spec: record.spec };
+    const { spec, started } = record;
+    const repair = (await clock.isOff(signal)) ? { repair: 'the clock of the guest is not that of this host' } : {};
+    return { state: 'on', spec, ...repair, ...(started === undefined ? {} : { started }) };
   }
 
   /** Brings back what a look has found missing, while the guest goes on. */

@@ -23,6 +23,8 @@ export interface MachineParts {
   ports: Pick<PortForwarder, 'look' | 'use' | 'forget'>;
   /** Looks once what can run a guest here. */
   accelerator(signal: AbortSignal): Promise<Accelerator>;
+  /** Whether a machine is frozen at its end and resumed at its start. */
+  freezes: boolean;
   /** Whether there is a QEMU of this machine. */
   isAlive(): Promise<boolean>;
   pace: Pace;

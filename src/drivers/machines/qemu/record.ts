@@ -1,6 +1,6 @@
 import { isObject } from '../../../json.ts';
 import { readIfThere, writeFileAtomic } from '../../../storage/atomic-file.ts';
-import type { MachineSpec } from '../../driver.ts';
+import type { MachineSpec, MachineStart } from '../../driver.ts';
 import { parseMachineSpec } from '../../machine-spec.ts';
 import type { Accelerator } from './arguments.ts';
 
@@ -17,6 +17,10 @@ export interface QemuRecord {
   booted: boolean;
   /** Its memory, processors or disks are not those that QEMU was started with. */
   adjusted?: boolean;
+  /** How it came up. */
+  started?: MachineStart;
+  /** What a frozen state of it fits to; absent where none is to be made. */
+  frozenKey?: string;
 }
 
 /** Undefined when there is none; `damaged` when it cannot be understood. */
@@ -36,12 +40,13 @@ export async function writeQemuRecord(file: string, record: QemuRecord): Promise
 
 function parsed(value: unknown): QemuRecord | undefined {
   if (!isObject(value)) return undefined;
-  const { power, image, sshPort, accelerator, booted, adjusted } = value;
+  const { power, image, sshPort, accelerator, booted, adjusted, frozenKey } = value;
   const spec = parseMachineSpec(value.spec);
   if (!spec) return undefined;
   if (power !== 'on' && power !== 'off') return undefined;
   if (typeof image !== 'string' || typeof sshPort !== 'number') return undefined;
   if (accelerator !== 'kvm' && accelerator !== 'tcg') return undefined;
+  const started = parseStart(value.started);
   return {
     power,
     image,
@@ -50,5 +55,18 @@ function parsed(value: unknown): QemuRecord | undefined {
     booted: booted === true,
     spec,
     ...(adjusted === true ? { adjusted } : {}),
+    ...(started === undefined ? {} : { started }),
+    ...(typeof frozenKey === 'string' ? { frozenKey } : {}),
   };
+}
+
+function parseStart(value: unknown): MachineStart | undefined {
+  if (!isObject(value) || (value.how !== 'boot' && value.how !== 'resume') || !Array.isArray(value.phases))
+    return undefined;
+  const phases = value.phases.flatMap((phase) =>
+    isObject(phase) && typeof phase.name === 'string' && typeof phase.ms === 'number'
+      ? [{ name: phase.name, ms: phase.ms }]
+      : [],
+  );
+  return { how: value.how, phases };
 }

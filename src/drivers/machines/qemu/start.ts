@@ -1,47 +1,57 @@
 import { rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { RdError } from '../../../errors.ts';
 import type { GuestImage } from '../../../guest-images/image.ts';
-import { startDaemon } from '../../../process/daemon.ts';
-import { tailOf } from '../../../process/log-file.ts';
-import type { MachineSpec } from '../../driver.ts';
-import { qemuArguments } from './arguments.ts';
-import { ensureDisks } from './disks.ts';
+import { startDaemon, stopDaemon } from '../../../process/daemon.ts';
+import type { MachineSpec, MachineStart } from '../../driver.ts';
+import { type QemuArguments, qemuArguments } from './arguments.ts';
+import { ensureData, ensureRoot } from './disks.ts';
+import { qemuFailed } from './failure.ts';
+import { removeFrozen } from './frozen/freeze.ts';
+import { frozenFacts, frozenKey } from './frozen/key.ts';
+import { readFrozen } from './frozen/manifest.ts';
+import { frozenPlaces } from './frozen/places.ts';
+import { resumeMachine } from './frozen/resume.ts';
 import { ensureKeys } from './keys.ts';
 import { NETWORK_SCRIPT } from './network.ts';
 import type { MachineParts } from './parts.ts';
+import { type Phases, phases } from './phases.ts';
 import { type QemuRecord, readQemuRecord, writeQemuRecord } from './record.ts';
 import { makeRuntime } from './runtime.ts';
 
 /** Without the help of a processor a guest takes half a minute on an idle computer. */
 const BOOT_MS = 300_000;
+const QUIT_MS = 10_000;
 
 /**
- * Starts a machine that is off, or of which only leavings are there.
+ * Starts a machine that is off, or of which only leavings are there: out of its frozen state where there is one that fits, by a boot
+ * otherwise, and also when the state turns out to be of no use.
  * @throws RdError `ERR_DRIVER_TERMINAL` without an image and with a damaged data disk, `ERR_DRIVER_FAILED` when QEMU or the guest do
  *   not come up, `ERR_CANCELLED`.
  */
 export async function startMachine(parts: MachineParts, spec: MachineSpec, signal: AbortSignal): Promise<void> {
-  const { places, logFile, images, run, environment, guest, clock, accelerator, isAlive, log } = parts;
+  const { places, run, guest, clock, accelerator, freezes, pace, log } = parts;
+  const times = phases(pace);
   const known = await readQemuRecord(places.record);
   const before = known === 'damaged' ? undefined : known;
   const image = await imageFor(parts, before);
+  const sshPort = await freePort();
   const record: QemuRecord = {
     power: 'on',
     spec,
     image: image.digest,
-    sshPort: await freePort(),
+    sshPort,
     accelerator: await accelerator(signal),
     booted: false,
   };
   clock.forget();
   await makeRuntime(places);
-  await ensureKeys(places, record.sshPort, run, signal);
-  await ensureDisks({ places, run, log, signal }, image, before?.image === image.digest, spec.diskBytes);
+  await ensureKeys(places, sshPort, run, signal);
+  const diskParts = { places, run, log, signal };
+  const dataBytes = await ensureData(diskParts, spec.diskBytes);
   await rm(places.serialLog, { force: true });
-  // Before QEMU is there: what a crash leaves must be known to the next start and stop.
-  await writeQemuRecord(places.record, record);
-  const argv = qemuArguments({
+  const argv: QemuArguments = {
     image,
     places,
     accelerator: record.accelerator,
@@ -49,12 +59,33 @@ export async function startMachine(parts: MachineParts, spec: MachineSpec, signa
     memoryCeilingGiB: spec.memoryGiB,
     cpus: spec.cpus,
     cpuCeiling: spec.cpus,
-    sshPort: record.sshPort,
-  });
-  await startDaemon({ argv, recordFile: places.qemuRecord, logFile, env: environment });
+    sshPort,
+  };
+  if (freezes) {
+    record.frozenKey = frozenKey(await frozenFacts({ image: image.digest, argv, dataBytes, places, run, signal }));
+  }
+  // Before QEMU is there: what a crash leaves must be known to the next start and stop.
+  await writeQemuRecord(places.record, record);
+  times.end('preparation');
+  let how: MachineStart['how'] = 'resume';
+  if (!(await resumed(parts, { image, argv, key: record.frozenKey }, times, signal))) {
+    how = 'boot';
+    await ensureRoot(diskParts, join(image.directory, image.files.disk.name), before?.image === image.digest);
+    times.end('root disk');
+    await boot(parts, image, argv, signal);
+    times.end('boot');
+    await guest.run(['sh', '-s'], { input: NETWORK_SCRIPT, signal });
+    times.end('network');
+  }
+  await writeQemuRecord(places.record, { ...record, booted: true, started: { how, phases: times.all() } });
+  log('info', 'the guest is up', { image: image.digest, accelerator: record.accelerator, how });
+}
+
+async function boot(parts: MachineParts, image: GuestImage, argv: QemuArguments, signal: AbortSignal): Promise<void> {
+  const { places, logFile, images, environment, guest, isAlive } = parts;
+  await startDaemon({ argv: qemuArguments(argv), recordFile: places.qemuRecord, logFile, env: environment });
   try {
     await guest.connect(BOOT_MS, isAlive, signal);
-    await guest.run(['sh', '-s'], { input: NETWORK_SCRIPT, signal });
   } catch (error) {
     signal.throwIfAborted();
     // A damaged image is found out here and not before: its sums take seconds that every start would pay.
@@ -62,8 +93,38 @@ export async function startMachine(parts: MachineParts, spec: MachineSpec, signa
     if (await isAlive()) throw error;
     throw await qemuFailed(logFile, error);
   }
-  await writeQemuRecord(places.record, { ...record, booted: true });
-  log('info', 'the guest is up', { image: image.digest, accelerator: record.accelerator });
+}
+
+/** Whether the guest has been brought back from a frozen state. One that is of no use is removed, and said why. */
+async function resumed(
+  parts: MachineParts,
+  { image, argv, key }: { image: GuestImage; argv: QemuArguments; key: string | undefined },
+  times: Phases,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (key === undefined) return false;
+  const { places, guest, pace, log } = parts;
+  const files = frozenPlaces(places);
+  const frozen = await readFrozen(files.directory, key);
+  if (frozen === undefined) return false;
+  if ('problem' in frozen) {
+    log('info', 'the frozen state is not used, and removed', { why: frozen.problem });
+    await removeFrozen(files);
+    return false;
+  }
+  try {
+    await resumeMachine(parts, image, argv, frozen, times, signal);
+    return true;
+  } catch (error) {
+    signal.throwIfAborted();
+    const why = error instanceof Error ? error.message : String(error);
+    log('warn', 'the machine cannot be resumed; its frozen state is removed, and it boots', { why });
+    await guest.close();
+    await stopDaemon(places.qemuRecord, { graceMs: QUIT_MS, pace, signal });
+    await removeFrozen(files);
+    times.end('failed resume');
+    return false;
+  }
 }
 
 async function imageFor({ images, log }: MachineParts, before: QemuRecord | undefined): Promise<GuestImage> {
@@ -78,16 +139,6 @@ async function imageFor({ images, log }: MachineParts, before: QemuRecord | unde
   throw new RdError('ERR_DRIVER_TERMINAL', 'there is no guest image to make a machine from', {
     advice:
       'Make one with `rdctl image build`, or get one with `rdctl image fetch`. The data of the machine is on a disk of its own.',
-  });
-}
-
-async function qemuFailed(logFile: string, cause: unknown): Promise<RdError> {
-  const details = await tailOf(logFile);
-  const last = details.at(-1);
-  return new RdError('ERR_DRIVER_FAILED', last ? `QEMU ended: ${last}` : 'QEMU ended', {
-    cause,
-    details,
-    advice: `See ${logFile}.`,
   });
 }
 

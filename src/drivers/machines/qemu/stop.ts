@@ -1,23 +1,32 @@
 import { rm } from 'node:fs/promises';
 import { RdError } from '../../../errors.ts';
 import { stopDaemon } from '../../../process/daemon.ts';
+import { type FrozenDraft, giveBackData, keepFrozen, saveState } from './frozen/freeze.ts';
+import { frozenPlaces } from './frozen/places.ts';
 import type { MachineParts } from './parts.ts';
-import { readQemuRecord, writeQemuRecord } from './record.ts';
+import { type QemuRecord, readQemuRecord, writeQemuRecord } from './record.ts';
 import { removeRuntime } from './runtime.ts';
 
 const POWER_DOWN_MS = 45_000;
 const QUIT_MS = 10_000;
 const POLL_MS = 100;
 
-/** Ends the guest as gently as it lets us: by its power button, then by QEMU's own end, then by a kill. Harmless when nothing is there. */
+/**
+ * Ends the guest as gently as it lets us: by its power button, then by QEMU's own end, then by a kill. A machine that has booted leaves a
+ * frozen state, and one that came out of a frozen state gives back its data disk and is not waited for: nothing else of it is kept.
+ * Harmless when nothing is there.
+ */
 export async function stopMachine(parts: MachineParts, signal: AbortSignal): Promise<void> {
   const { places, guest, monitor, ports, pace, isAlive } = parts;
   const known = await readQemuRecord(places.record);
   const record = known === 'damaged' ? undefined : known;
   await ports.forget();
+  let saved: FrozenDraft | undefined;
   if (await isAlive()) {
     // A guest that does not run would not see the button.
-    if (record?.booted && (await monitor.status(signal)) === 'running') await powerDown(parts, signal);
+    if (record?.booted && (await monitor.status(signal)) === 'running') {
+      saved = await saveOrEnd(parts, record, signal);
+    }
     // QEMU flushes its disks; it may end before it has answered.
     if (await isAlive()) {
       await monitor.use((qmp) => qmp.execute('quit', undefined, { signal }), signal).catch(() => undefined);
@@ -25,9 +34,51 @@ export async function stopMachine(parts: MachineParts, signal: AbortSignal): Pro
   }
   await stopDaemon(places.qemuRecord, { graceMs: QUIT_MS, pace, signal });
   await guest.close();
+  if (saved && record?.frozenKey !== undefined) await keep(parts, saved, record.frozenKey);
+  await rm(frozenPlaces(places).layer, { force: true });
   await removeRuntime(places);
   if (record) await writeQemuRecord(places.record, { ...record, power: 'off', booted: false });
   else await rm(places.record, { force: true });
+}
+
+/**
+ * What comes before the end of QEMU: a guest that needs nothing any more, or has ended.
+ * @returns the state that QEMU has handed over, if that was wanted and possible.
+ */
+async function saveOrEnd(
+  parts: MachineParts,
+  record: QemuRecord,
+  signal: AbortSignal,
+): Promise<FrozenDraft | undefined> {
+  const { places, log } = parts;
+  const resumed = record.started?.how === 'resume';
+  if (resumed || (parts.freezes && record.frozenKey !== undefined && !record.adjusted)) {
+    // First the word: from here on the guest is of no use to anybody, whoever finds it.
+    await writeQemuRecord(places.record, { ...record, booted: false });
+    const why = await giveBackData(parts, signal);
+    if (why !== undefined) log('info', 'the guest is not frozen', { why });
+    else if (resumed) return undefined;
+    else {
+      try {
+        return await saveState(parts, signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        log('warn', 'the guest could not be frozen', { why: error instanceof Error ? error.message : String(error) });
+      }
+    }
+  }
+  await powerDown(parts, signal);
+  return undefined;
+}
+
+/** The machine is off already, whether this works or not. */
+async function keep(parts: MachineParts, saved: FrozenDraft, key: string): Promise<void> {
+  try {
+    await keepFrozen(parts, saved, key);
+    parts.log('info', 'the machine is frozen; its next start is a resume', {});
+  } catch (error) {
+    parts.log('warn', 'the guest could not be frozen', { why: error instanceof Error ? error.message : String(error) });
+  }
 }
 
 /** Asks the guest to end as a power button does, and waits. */

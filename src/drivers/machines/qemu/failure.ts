@@ -1,0 +1,13 @@
+import { RdError } from '../../../errors.ts';
+import { tailOf } from '../../../process/log-file.ts';
+
+/** What is told of a QEMU that has ended by itself. */
+export async function qemuFailed(logFile: string, cause?: unknown): Promise<RdError> {
+  const details = await tailOf(logFile);
+  const last = details.at(-1);
+  return new RdError('ERR_DRIVER_FAILED', last ? `QEMU ended: ${last}` : 'QEMU ended', {
+    ...(cause === undefined ? {} : { cause }),
+    details,
+    advice: `See ${logFile}.`,
+  });
+}

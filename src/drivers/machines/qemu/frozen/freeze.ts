@@ -1,0 +1,137 @@
+import { chmod, mkdir, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { RdError } from '../../../../errors.ts';
+import { isObject, type JsonValue } from '../../../../json.ts';
+import { findDaemon } from '../../../../process/daemon.ts';
+import type { MachineParts } from '../parts.ts';
+import { type Summed, writeFrozen } from './manifest.ts';
+import { type FrozenPlaces, frozenPlaces, ROOT, STATE } from './places.ts';
+import { CANNOT, END_SESSIONS_SCRIPT, GIVE_BACK_SCRIPT, SHARES } from './scripts.ts';
+import { receiveState, sumOf } from './transfer.ts';
+
+type FreezeParts = Pick<MachineParts, 'places' | 'guest' | 'monitor' | 'pace' | 'log'>;
+
+/** A full cache of the guest has to reach the disk. */
+const GIVE_BACK_MS = 30_000;
+const SESSIONS_MS = 5_000;
+const SAVE_MS = 45_000;
+const POLL_MS = 50;
+/** QEMU spares the network at 128 MiB a second unless told; nobody else uses this one. */
+const BYTES_PER_SECOND = 2 ** 40;
+
+/**
+ * Makes the guest let go of the data disk, and of whoever is logged in: the connection has ended afterwards.
+ * @returns why it does not, as a clause. @throws RdError `ERR_CANCELLED`.
+ */
+export async function giveBackData(parts: FreezeParts, signal: AbortSignal): Promise<string | undefined> {
+  const { guest, places, pace } = parts;
+  try {
+    const { exitCode, stderr } = await guest.run(['sh', '-s'], {
+      input: GIVE_BACK_SCRIPT,
+      timeoutMs: GIVE_BACK_MS,
+      accept: Array.from({ length: 128 }, (_, status) => status),
+      signal,
+    });
+    if (exitCode === CANNOT) return 'its image is older than that';
+    if (exitCode === SHARES) return 'directories of this host are mounted in it';
+    if (exitCode !== 0) return `the data disk is in use: ${stderr.trim()}`;
+    // It ends the connection that it came by, which is no news.
+    await guest.run(['sh', '-s'], { input: END_SESSIONS_SCRIPT, signal }).catch((error: unknown) => {
+      if (signal.aborted) throw error;
+    });
+    const deadline = pace.now() + SESSIONS_MS;
+    while ((await findDaemon(places.sshRecord)).state === 'running') {
+      if (pace.now() > deadline) return 'the connection to it does not end';
+      await pace.sleep(POLL_MS, signal);
+    }
+  } catch (error) {
+    if (signal.aborted) throw error;
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** A state that is on its way to its file. */
+export interface FrozenDraft {
+  /** Ends well only when QEMU has said everything and closed its end. */
+  received: Promise<Summed>;
+  discard(): Promise<void>;
+}
+
+/**
+ * Halts the guest and has QEMU hand over its memory and devices. QEMU is to be ended next.
+ * @throws RdError `ERR_DRIVER_FAILED` when it cannot be done, with the guest going on and nothing left; `ERR_CANCELLED`.
+ */
+export async function saveState({ places, monitor, pace }: FreezeParts, signal: AbortSignal): Promise<FrozenDraft> {
+  const { draft, socket } = frozenPlaces(places);
+  await rm(draft, { recursive: true, force: true });
+  await mkdir(draft, { mode: 0o700 });
+  const receiver = await receiveState(socket, join(draft, STATE));
+  const discard = async () => {
+    await receiver.close();
+    await rm(draft, { recursive: true, force: true });
+  };
+  try {
+    await monitor.use(async (qmp) => {
+      const before = await qmp.execute('query-migrate', undefined, { signal });
+      const [blocker] = isObject(before) && Array.isArray(before['blocked-reasons']) ? before['blocked-reasons'] : [];
+      if (blocker !== undefined) throw new RdError('ERR_DRIVER_FAILED', `QEMU cannot hand it over: ${String(blocker)}`);
+      await qmp.execute('stop', undefined, { signal });
+      try {
+        await qmp.execute('migrate-set-parameters', { 'max-bandwidth': BYTES_PER_SECOND }, { signal });
+        await qmp.execute('migrate', { uri: `unix:${socket}` }, { signal });
+        const deadline = pace.now() + SAVE_MS;
+        for (;;) {
+          const progress = progressOf(await qmp.execute('query-migrate', undefined, { signal }));
+          if (progress === 'completed') return;
+          if (progress !== 'going on' || pace.now() > deadline) {
+            const why = progress === 'going on' ? `it takes more than ${SAVE_MS / 1000} s` : progress;
+            throw new RdError('ERR_DRIVER_FAILED', `QEMU did not hand over its state: ${why}`);
+          }
+          await pace.sleep(POLL_MS, signal);
+        }
+      } catch (error) {
+        await qmp.execute('migrate_cancel').catch(() => undefined);
+        await qmp.execute('cont').catch(() => undefined);
+        throw error;
+      }
+    }, signal);
+  } catch (error) {
+    await discard();
+    throw error;
+  }
+  return { received: receiver.received, discard };
+}
+
+/**
+ * Makes a frozen state of the draft and the root disk of the same moment, in place of the one that was there. QEMU has ended.
+ * @throws when it cannot be done; nothing is left then, and the root disk is to be made anew.
+ */
+export async function keepFrozen(parts: Pick<FreezeParts, 'places'>, saved: FrozenDraft, key: string): Promise<void> {
+  const { places } = parts;
+  const { directory, draft } = frozenPlaces(places);
+  try {
+    const state = await saved.received;
+    const root = join(draft, ROOT);
+    // The next boot makes another one.
+    await rename(places.disk, root);
+    await chmod(root, 0o600);
+    await writeFrozen(draft, { key, state, root: await sumOf(root) });
+    await rm(directory, { recursive: true, force: true });
+    await rename(draft, directory);
+  } catch (error) {
+    await saved.discard();
+    throw error;
+  }
+}
+
+/** Removes a frozen state, and what a start or a stop that was killed has left of one. */
+export async function removeFrozen(places: FrozenPlaces): Promise<void> {
+  for (const path of [places.directory, places.draft]) await rm(path, { recursive: true, force: true });
+}
+
+function progressOf(answer: JsonValue): string {
+  if (!isObject(answer)) return 'it does not say how far it is';
+  const { status } = answer;
+  if (status === 'failed' || status === 'cancelled') return String(answer['error-desc'] ?? status);
+  return status === 'completed' ? 'completed' : 'going on';
+}

@@ -1,0 +1,68 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { release } from 'node:os';
+import { type Accelerator, type QemuArguments, qemuArguments } from '../arguments.ts';
+import type { HostRun } from '../disks.ts';
+import { type QemuPlaces, qemuPlaces } from '../places.ts';
+
+/** Everything that a frozen state fits to. */
+export interface FrozenFacts {
+  /** Digest of the image. */
+  image: string;
+  /** As QEMU names itself. */
+  qemu: string;
+  /** The processor of this host, where the guest sees it. */
+  processor: string;
+  /** The machine, without places and ports of this host. */
+  shape: readonly string[];
+  /** Size of the data disk, which the guest knows by heart. */
+  dataBytes: number;
+  /** Public halves of the keys that the guest has in its memory. */
+  keys: readonly string[];
+}
+
+/** Grows when what is done before a freeze or after a resume changes. */
+const FORMAT = 1;
+
+/** One text for all of it: lower-case hexadecimal. */
+export function frozenKey({ image, qemu, processor, shape, dataBytes, keys }: FrozenFacts): string {
+  const all = [FORMAT, image, qemu, processor, shape, dataBytes, keys];
+  return createHash('sha256').update(JSON.stringify(all)).digest('hex');
+}
+
+/** The command line of the same machine in another place: the same for every directory, image store and port. */
+export function machineShape(input: QemuArguments): string[] {
+  const places = qemuPlaces('/machine', '/runtime');
+  return qemuArguments({ ...input, image: { ...input.image, directory: '/image' }, places, sshPort: 1 });
+}
+
+export interface FrozenFactsInput {
+  image: string;
+  argv: QemuArguments;
+  dataBytes: number;
+  places: Pick<QemuPlaces, 'key' | 'hostKey'>;
+  run: HostRun;
+  signal: AbortSignal;
+}
+
+/** @throws RdError `ERR_DRIVER_TERMINAL` when there is no QEMU; `ERR_CANCELLED`. */
+export async function frozenFacts(input: FrozenFactsInput): Promise<FrozenFacts> {
+  const { image, argv, dataBytes, places, run, signal } = input;
+  const [{ stdout }, processor, ...keys] = await Promise.all([
+    run(['qemu-system-x86_64', '--version'], { signal }),
+    processorOf(argv.accelerator),
+    ...[places.key, places.hostKey].map((path) => readFile(`${path}.pub`, 'utf8')),
+  ]);
+  const [qemu = ''] = stdout.split('\n');
+  return { image, qemu, processor, shape: machineShape(argv), dataBytes, keys };
+}
+
+/** With hardware virtualisation the guest has the processor of this host, and has found out all about it. */
+async function processorOf(accelerator: Accelerator): Promise<string> {
+  if (accelerator === 'tcg') return '';
+  const [first = ''] = (await readFile('/proc/cpuinfo', 'utf8')).split('\n\n');
+  const lines = first
+    .split('\n')
+    .filter((line) => /^(vendor_id|cpu family|model|model name|stepping|microcode|flags)\s*:/.test(line));
+  return [release(), ...lines].join('\n');
+}

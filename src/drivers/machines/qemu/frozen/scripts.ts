@@ -1,0 +1,40 @@
+import { DATA_SCRIPT } from '../../../../guest-images/recipe.ts';
+import { NETWORK_SCRIPT } from '../network.ts';
+
+/** Answers of the script below. */
+export const CANNOT = 3;
+export const SHARES = 4;
+
+/**
+ * Gives the data disk back. Status 3: the image of the guest knows nothing of that. Status 4: directories of the host are mounted, which
+ * would not be there after a resume.
+ */
+export const GIVE_BACK_SCRIPT = `set -eu
+[ -x ${DATA_SCRIPT} ] || exit ${CANNOT}
+while read -r _ _ kind _; do
+  case $kind in fuse.* | 9p | virtiofs) exit ${SHARES} ;; esac
+done < /proc/mounts
+exec ${DATA_SCRIPT} unmount
+`;
+
+/**
+ * Ends every program that came by ssh, this one among them: what is frozen must not wait for somebody who never answers. The service
+ * manager does it, because nobody ends himself last.
+ */
+export const END_SESSIONS_SCRIPT = `set -eu
+listener=$(systemctl show --property=MainPID --value ssh.service)
+exec systemd-run --quiet --no-block --collect sh -c \\
+  'grep -vx "$1" /sys/fs/cgroup/system.slice/ssh.service/cgroup.procs | xargs -r kill -KILL' end "$listener"
+`;
+
+/**
+ * Makes a guest itself that has just been woken. \`$1\`: seconds since 1970, \`$2\`: its name; the input is fresh randomness, because all
+ * guests out of one state would otherwise draw the same numbers (0x5207 is RNDRESEEDCRNG).
+ */
+export const WAKE_SCRIPT = `set -eu
+date -u -s "@$1" > /dev/null
+hostname "$2"
+perl -e 'local $/; my $seed = <STDIN>; open(my $pool, "+>", "/dev/urandom") or die "urandom: $!";
+syswrite($pool, $seed) == length($seed) or die "urandom: $!"; defined(ioctl($pool, 0x5207, 0)) or die "reseed: $!";'
+${DATA_SCRIPT} mount
+${NETWORK_SCRIPT}`;
