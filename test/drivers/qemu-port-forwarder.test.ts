@@ -140,6 +140,10 @@ describe('a forwarder', () => {
     await opened(at).toEqual([81]);
     const failed = { port: 80, state: 'failed', reason: 'it is taken' };
     await expect.poll(() => ports.published(), POLL).toEqual([failed, { port: 81, state: 'forwarded' }]);
+    at.state.now += RETRY_MS;
+    at.listens(80, 81, 84);
+    await opened(at).toEqual([81, 84]);
+    expect(at.orders.filter((order) => order === 'ssh +80')).toHaveLength(1);
     at.taken.delete(80);
     at.say('.\n');
     at.listens(80, 81, 82);

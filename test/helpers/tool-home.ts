@@ -16,7 +16,9 @@ export interface ToolHome {
     backendState: string;
     driver: { name: string };
     engine: { name: string; endpoint?: string };
-    counters: { settingsPuts: number; settingsWrites: number; steps: number };
+    counters: { settingsPuts: number; settingsWrites: number; steps: number; restarts: number };
+    phases: { name: string }[];
+    ports?: { port: number; state: string; reason?: string }[];
   }>;
   /** Process id of the running service, from the connection file. */
   servicePid(): number;

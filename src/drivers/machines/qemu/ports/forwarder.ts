@@ -146,6 +146,11 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
     const { port, address } = at;
     const before = have.get(port);
     const began = connection;
+    // A try costs a program, and a line in its log.
+    if (before?.state === 'failed' && (await whyTaken(port)) === before.reason) {
+      have.set(port, { ...before, ...at, at: pace.now() });
+      return;
+    }
     try {
       await ways[at.way].open(port, address, end.signal);
       have.set(port, { ...at, state: began === connection ? 'forwarded' : 'unproven' });
