@@ -1,7 +1,7 @@
 import type { EngineName, MachineAccess, PublishedPort, Workload } from '../drivers/driver.ts';
 import type { LoopStatus } from './status.ts';
 
-export type { MachineAccess, PublishedPort };
+export type { MachineAccess };
 
 /** The document of `GET /v2/status` and `schemas/status.json`: what the loop reports, and who is speaking. */
 export interface StatusDocument extends Omit<LoopStatus, 'counters'> {
@@ -25,6 +25,8 @@ export interface StatusDocument extends Omit<LoopStatus, 'counters'> {
   access?: MachineAccess;
   /** Ports of programs in the machine; absent as `access` is. */
   ports?: readonly PublishedPort[];
+  /** What is being done with the data of the backend, such as a snapshot; absent otherwise. A sentence. */
+  maintenance?: string;
   counters: LoopStatus['counters'] & {
     /** `PUT /v1/settings` that arrived, whatever became of them. */
     settingsPuts: number;
