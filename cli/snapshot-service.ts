@@ -150,8 +150,9 @@ function showProgress(client: Client, io: Io): () => Promise<void> {
     while (!ending.signal.aborted) {
       const status = await client.status({ signal: ending.signal }).catch(() => undefined);
       const held = status?.conditions.find(({ type }) => type === 'Converged');
-      if (held && held.status !== 'True' && !ending.signal.aborted) {
-        io.err(`${shown ? CLEAR_LINE : ''}${plainText(held.message).slice(0, 100)}`);
+      const text = status?.maintenance ?? (held?.status === 'True' ? undefined : held?.message);
+      if (text !== undefined && !ending.signal.aborted) {
+        io.err(`${shown ? CLEAR_LINE : ''}${plainText(text).slice(0, 100)}`);
         shown = true;
       }
       await realPace.sleep(LOOK_MS, ending.signal);

@@ -232,6 +232,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     isBackendLocked: () => backend.isHeld(),
     requestStop: (why) => void stop(why),
     hostIntegration: () => statusOf(integration),
+    maintenance: () => maintenance.doing(),
     checkFactoryReset: ({ cache }) => checkPlaces(here, cache),
     requestFactoryReset(request) {
       reset.request(request);

@@ -17,6 +17,9 @@ export function statusText(status: StatusDocument, paint: Style): string {
       driver.simulated ? paint.warn(`${driver.name} (SIMULATED: a model, nothing real is touched)`) : driver.name,
     ],
     ['State', stateText(status, paint)],
+    ...(status.maintenance === undefined
+      ? []
+      : [['At work', plainText(status.maintenance)] satisfies [string, string]]),
     ['Machine', seenText(status, 'MachineReady', machineText(status))],
     ['Engine', seenText(status, 'EngineReady', engineText(engine))],
     ...(engine.endpoint === undefined ? [] : [['Endpoint', plainText(engine.endpoint)] satisfies [string, string]]),

@@ -40,6 +40,8 @@ export interface ApiContext {
   snapshots: Snapshots;
   /** The work of `PUT /v1/k8s_reset`; throws what the route answers. */
   resetBackend(mode: 'fast' | 'wipe'): Promise<void>;
+  /** What is being done with the data of the backend: a sentence. */
+  maintenance(): string | undefined;
   /** What became of files of the user outside of our directories. */
   hostIntegration(): NonNullable<StatusDocument['hostIntegration']>;
   log: Log;

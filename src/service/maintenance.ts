@@ -11,7 +11,7 @@ import { reached } from './backend-wait.ts';
 export interface MaintenanceWork {
   /** Aborted by the caller's signal, and when the service stops. */
   signal: AbortSignal;
-  /** Shown in the condition `Converged` from now on: `copying 1.2 GiB`. */
+  /** Told from now on by `doing`, and by the condition `Converged` of a backend that is held: `copying 1.2 GiB`. */
   progress(doing: string): void;
   /** Has the data of the cluster deleted by the loop; the rest of the backend runs from then on. */
   resetCluster(): Promise<void>;
@@ -41,6 +41,8 @@ export interface Maintenance {
   desire(next: Desired): void;
   /** Something keeps the backend off now: a sentence for people. */
   heldBy(): string | undefined;
+  /** What is being done: a sentence for people. */
+  doing(): string | undefined;
   /** The backend never runs in this service. */
   readonly idle: boolean;
   /** Aborts what is under way and waits for its end. The backend is left stopped where it was. */
@@ -82,6 +84,7 @@ export function createMaintenance(input: MaintenanceInput): Maintenance {
   let underway: Promise<unknown> | undefined;
   /** Something was wished for while the backend was to go on as it is. */
   let waits = false;
+  let task: string | undefined;
   const watching = input.found?.lasts === 'lock' ? watch() : Promise.resolve();
 
   function holdWith(next: Hold | undefined): void {
@@ -110,7 +113,10 @@ export function createMaintenance(input: MaintenanceInput): Maintenance {
   ): Promise<T> {
     await lock.take(action);
     log('info', 'maintenance begins', { action });
-    const off = (doing: string): Hold => ({ keep: 'off', reason: `${action}: ${doing}.` });
+    const off = (doing: string): Hold => {
+      task = `${action}: ${doing}.`;
+      return { keep: 'off', reason: task };
+    };
     let forever: Hold | undefined;
     try {
       holdWith(off('stopping the backend'));
@@ -137,7 +143,8 @@ export function createMaintenance(input: MaintenanceInput): Maintenance {
     log('info', 'maintenance begins, and the backend goes on', { action });
     const progress = (doing: string) => {
       // Told to the loop only with a wish that has to wait: without one it has nothing to know.
-      hold = { keep: 'as it is', reason: `${action}: ${doing}. What has been changed since takes effect after it.` };
+      task = `${action}: ${doing}.`;
+      hold = { keep: 'as it is', reason: `${task} What has been changed since takes effect after it.` };
     };
     try {
       progress('the backend goes on as it is');
@@ -170,12 +177,14 @@ export function createMaintenance(input: MaintenanceInput): Maintenance {
       return await running;
     } finally {
       underway = undefined;
+      task = undefined;
     }
   }
 
   return {
     desire,
     idle: input.idle !== undefined,
+    doing: () => task,
     heldBy: () => (hold?.keep === 'as it is' ? undefined : hold?.reason),
     run: (action, signal, work) => exclusively(signal, (either) => locked(action, either, work)),
     alongside: (action, signal, work) => exclusively(signal, (either) => beside(action, either, work)),

@@ -54,7 +54,8 @@ export async function makeSnapshot(input: SnapshotMaking, made: NewSnapshot, sig
         await stillUnique(root, record);
         const size = sizeText(await checkSpace(keeps, dirname(root), false));
         work.progress(`copying ${size}`);
-        await draft.saveLive((copies, until) => copyLive(copies, until), work.signal);
+        const progress = (share: number) => work.progress(`copying ${size}, ${Math.floor(share * 100)} %`);
+        await draft.saveLive((copies, until) => copyLive(copies, until, progress), work.signal);
       }),
     );
     return ended(input, made, signal);

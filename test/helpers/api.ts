@@ -146,6 +146,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
     snapshots: options.snapshots ?? NO_SNAPSHOTS,
     resetBackend: options.resetBackend ?? (async () => undefined),
     hostIntegration: () => ({ offBecause: 'this is a test', files: [] }),
+    maintenance: () => undefined,
     checkFactoryReset: () => undefined,
     requestFactoryReset: ({ cache }) => stops.push(`factory reset, ${cache ? 'downloads too' : 'without downloads'}`),
     transient: createTransientStore(platform, false),

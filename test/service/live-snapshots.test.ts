@@ -57,9 +57,10 @@ async function scene({ live = true, power = 'started' }: { live?: boolean; power
     },
   };
   if (live) {
-    driver.copyLive = async (pairs, signal) => {
+    driver.copyLive = async (pairs, signal, progress) => {
       copies.push('live');
       for (const { from, to } of pairs) if (existsSync(from)) writeFileSync(to, readFileSync(from));
+      progress?.(0.406);
       signal.addEventListener('abort', () => world.go.reject(new RdError('ERR_CANCELLED', 'cancelled')));
       await world.go.promise;
     };
@@ -124,15 +125,17 @@ async function scene({ live = true, power = 'started' }: { live?: boolean; power
 const begun = (copies: string[]) => expect.poll(() => copies).toContain('live');
 
 test('what runs goes on while it is copied, and nothing of it is told but the lock', async () => {
-  const { root, world, copies, states, lock, controllers, snapshots, steps, manifest } = await scene();
+  const { root, world, copies, states, lock, controllers, maintenance, snapshots, steps, manifest } = await scene();
   const before = controllers.status();
   const pending = snapshots.create('one', 'while it runs');
   await begun(copies);
   expect(JSON.parse(readFileSync(lock, 'utf8'))).toMatchObject({ action: 'Creating snapshot "one"' });
   await expect(snapshots.create('two', '')).rejects.toMatchObject({ message: LOCKED });
+  expect(maintenance.doing()).toMatch(/^Creating snapshot "one": copying .+, 40 %\.$/);
   world.go.resolve();
   await pending;
   expect(copies).toEqual(['live', 'check disk']);
+  expect(maintenance.doing()).toBeUndefined();
   expect(existsSync(lock)).toBe(false);
   expect(states).toEqual([]);
   expect(controllers.status()).toEqual(before);

@@ -16,7 +16,9 @@ export function statusRoutes(app: FastifyInstance, context: ApiContext): void {
   });
 }
 
-function statusDocument({ about, driver, controllers, store, counters, hostIntegration }: ApiContext): StatusDocument {
+function statusDocument(context: ApiContext): StatusDocument {
+  const { about, driver, controllers, store, counters, hostIntegration } = context;
+  const maintenance = context.maintenance();
   const { lockedBy, defaultsBy } = about;
   const loop = controllers.status();
   const { name } = store.snapshot().desired.settings.containerEngine;
@@ -43,6 +45,7 @@ function statusDocument({ about, driver, controllers, store, counters, hostInteg
     },
     ...(access === undefined ? {} : { access }),
     ...(ports === undefined ? {} : { ports }),
+    ...(maintenance === undefined ? {} : { maintenance }),
     counters: { ...loop.counters, ...counters },
     ...(lockedBy === undefined && defaultsBy === undefined
       ? {}
