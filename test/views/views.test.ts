@@ -167,6 +167,14 @@ describe('status', () => {
     );
   });
 
+  test('work on the data of the backend is told while it is under way', () => {
+    const maintenance = 'Creating snapshot "a\u001b[2J": copying 1.2 GiB, 40 %.';
+    const text = statusText(statusWith({ maintenance }), style(false));
+    expect(text).toMatch(/^At work {2,}Creating snapshot .*copying 1\.2 GiB, 40 %\.$/m);
+    expect(text).not.toContain('\u001b');
+    expect(statusText(statusWith({}), style(false))).not.toContain('At work');
+  });
+
   test('ports of the machine are where they can be reached, or why they cannot', () => {
     const ports = Array.from({ length: 22 }, (_, index) => ({ port: 8000 + index, state: 'forwarded' as const }));
     const failed = { port: 80, state: 'failed' as const, reason: 'another program has\u001b[31m it' };
