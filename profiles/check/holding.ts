@@ -40,10 +40,12 @@ const PROPERTY_LIST: Form = {
   item: () => undefined,
 };
 
+export const NO_NULL_IN_REGISTRY = 'the registry has no null';
+
 const REGISTRY: Form = {
   foldsCase: true,
   value: (value) => {
-    if (value === null) return 'the registry has no null';
+    if (value === null) return NO_NULL_IN_REGISTRY;
     if (typeof value === 'string') return textProblem(value);
     return typeof value === 'number' ? numberProblem(value) : undefined;
   },

@@ -36,7 +36,7 @@ export function partChecker(given: CheckPart): (system: System) => ReadonlySet<C
     if (
       windows &&
       settings.version === undefined &&
-      !reading.entries.some(({ place }) => isThere(place, system.index))
+      !reading.entries.some(({ place, value }) => value !== null && isThere(place, system.index))
     ) {
       report(check, 'ignored', VERSION, 'a key without a value that means something counts as no profile');
       return check.found;
@@ -46,7 +46,12 @@ export function partChecker(given: CheckPart): (system: System) => ReadonlySet<C
     reportUnholdable(check, holding());
     if (!isOlder(settings.version, system)) judge(check, reading, settings);
     else if (windows) judgeRegistry(check, reading);
-    else judgeMigrated(check, reading, migratedFor(check, migrated));
+    else {
+      const after = migratedFor(check, migrated);
+      // Windows loses what stands at older places; here it has to be in the file to come to its new place.
+      reportUnholdable(check, after.holding(), after.written);
+      judgeMigrated(check, reading, after);
+    }
     return check.found;
   };
 }
@@ -62,6 +67,7 @@ interface PartCheck extends CheckPart {
 interface Migrated {
   reading: Reading;
   document: JsonObject;
+  holding: () => Holding;
   written(names: readonly string[]): readonly string[];
   /** Places of the release at which something stood, until what stood at the older place came there. */
   replaced: readonly string[];
@@ -84,9 +90,9 @@ function report(check: PartCheck, effect: Effect, names: readonly string[], reas
   check.found.add(check.notes.note(effect, names, reason, suggestion));
 }
 
-function reportUnholdable(check: PartCheck, holding: Holding): void {
+function reportUnholdable(check: PartCheck, holding: Holding, written: Migrated['written'] = same): void {
   for (const { place, names, reason } of holding[check.system.platform]) {
-    if (isThere(place, check.system.index)) report(check, 'refused', names, reason);
+    if (isThere(place, check.system.index)) report(check, 'refused', written(names), reason);
   }
 }
 
@@ -106,7 +112,13 @@ function migrationOf(settings: JsonObject, locked: boolean, target: number, plat
   const { document, origins } = migrateWithOrigins(settings, { platform, locked, target });
   const written = origins.size === 0 ? same : (names: readonly string[]) => namesBefore(origins, names);
   const replaced = [...origins].filter(([to, from]) => to !== from && leafAt(settings, to) !== undefined);
-  return { document, reading: readExactly(document), written, replaced: replaced.map(([to]) => to) };
+  return {
+    document,
+    reading: readExactly(document),
+    holding: once(() => holdingOf(document)),
+    written,
+    replaced: replaced.map(([to]) => to),
+  };
 }
 
 function same(names: readonly string[]): readonly string[] {
@@ -180,7 +192,7 @@ function judge(
     if (!isThere(place, system.index)) {
       report(check, 'ignored', written(names), absence(place, system, 'written'));
     } else if (fault) {
-      // A property list has no null, and its absence is told already.
+      // Of the other two that they have no null is told already.
       if (value !== null || system.platform === 'linux') report(check, fault.effect, written(names), fault.reason);
     } else if ('field' in place && place.field) {
       for (const { effect, reason, suggestion, entry: key } of judgeValue(entry, place.field, values, system)) {

@@ -1,12 +1,13 @@
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { own, put } from '../../src/settings/own.ts';
 import { ATLAS, type AtlasNode, type Place, type Section } from './atlas.ts';
+import { NO_NULL_IN_REGISTRY } from './holding.ts';
 import { type Entry, type Reading, unknownName, WANTED, wrongType } from './reading.ts';
 
 /**
  * As Windows reads the registry: letter case does not count, numbers and booleans are both `REG_DWORD`, a text may stand for a
  * list of one, and sub-keys mean nothing where a list or an entry of a map belongs (tool facts, 8.4 and 8.5). What the registry
- * cannot hold at all is left to `holding.ts`; `null` is passed over here.
+ * cannot hold at all is left to `holding.ts`; of that, `null` alone is a fault here as well.
  */
 export function readRegistry(settings: JsonObject): Reading {
   const reading: Reading = { entries: [], unknown: [] };
@@ -24,7 +25,10 @@ function readKey(object: JsonObject, section: Section, above: readonly string[],
       reading.unknown.push(unknownName(names, section, reading));
       continue;
     }
-    if (value === null) continue;
+    if (value === null) {
+      reading.entries.push({ place: placeOf(node), names, value, fault: NO_NULL });
+      continue;
+    }
     if (node.name !== name && Object.hasOwn(object, node.name)) {
       const reason = `letter case does not count in the registry, and "${node.name}" is there too`;
       reading.entries.push({ place: placeOf(node), names, value, fault: { effect: 'ignored', reason } });
@@ -33,6 +37,8 @@ function readKey(object: JsonObject, section: Section, above: readonly string[],
     else reading.entries.push({ place: node.section, names, value, fault: wrongType('a key with settings', value) });
   }
 }
+
+const NO_NULL: NonNullable<Entry['fault']> = { effect: 'refused', reason: NO_NULL_IN_REGISTRY };
 
 function placeOf(node: AtlasNode): Place | Section {
   return 'place' in node ? node.place : node.section;

@@ -234,6 +234,12 @@ table('null', [
   [{ version: 19, diagnostics: { mutedChecks: { A: null } } }, '1.24', 'linux', []],
   [{ version: 19, diagnostics: { mutedChecks: { A: null } } }, '1.24', 'win32', ['refused diagnostics.mutedChecks.A']],
   [{ version: 19, nothing: null }, '1.24', 'darwin', ['ignored nothing']],
+  [{ version: 18, debug: null }, '1.24', 'win32', ['ignored debug']],
+  [{ debug: null }, '1.24', 'win32', ['ignored version']],
+  // From where it was, a migration takes it to where it is.
+  [{ version: 4, debug: null }, '1.24', 'linux', ['changed containerEngine.mobyStorageDriver', 'refused debug']],
+  [{ version: 4, debug: null }, '1.24', 'darwin', ['refused debug', 'changed containerEngine.mobyStorageDriver']],
+  [{ version: 4, debug: null }, '1.24', 'win32', ['ignored debug', 'changed containerEngine.mobyStorageDriver']],
 ]);
 
 const NINE_P = 'experimental.virtualMachine.mount.9p.msizeInKib';
