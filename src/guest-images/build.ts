@@ -1,10 +1,24 @@
-import { chmod, mkdir, rm, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { createWriteStream } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { pack } from 'tar-stream';
 import { RdError } from '../errors.ts';
 import type { RunOptions, RunResult } from '../process/run.ts';
+import { shellLine } from '../process/shell-words.ts';
 import { ioError } from '../storage/io-error.ts';
 import type { GuestImage } from './image.ts';
-import { FINISH_SCRIPT, KERNELS, type Kernel, LEFT_OUT, PACKAGES, ROOT_BYTES, ROOT_FILES, SUITE } from './recipe.ts';
+import {
+  FINISH_SCRIPT,
+  KERNELS,
+  type Kernel,
+  LEFT_OUT,
+  PACKAGES,
+  RESULTS,
+  ROOT_BYTES,
+  ROOT_FILES,
+  SUITE,
+} from './recipe.ts';
 import type { ImageStore } from './store.ts';
 
 export interface BuildInput {
@@ -16,13 +30,16 @@ export interface BuildInput {
   kernel?: Kernel;
   /** Called as each part begins, with what is done. */
   onPhase?(phase: string): void;
+  /** Whether this user is root, who needs no namespace. */
+  asRoot: boolean;
   now(): number;
   signal: AbortSignal;
 }
 
 /** Installing packages over a slow line takes long, and shows nothing. */
 const BUILD_MS = 60 * 60_000;
-const CONVERT_MS = 10 * 60_000;
+/** As they are called in the results of the recipe. */
+const FILES = { kernel: 'vmlinuz', initrd: 'initrd', disk: 'disk.qcow2' };
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'x86_64' };
 
 /**
@@ -31,7 +48,7 @@ const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'x86_64' };
  *   of the one that failed; `ERR_IO`; `ERR_CANCELLED`. Nothing stays of an image that was not finished.
  */
 export async function buildImage(input: BuildInput): Promise<GuestImage> {
-  const { store, run, mirror, kernel = 'cloud', onPhase = () => undefined, now, signal } = input;
+  const { store, run, mirror, kernel = 'cloud', onPhase = () => undefined, asRoot, now, signal } = input;
   const architecture = ARCHITECTURES[process.arch];
   if (architecture === undefined) {
     throw new RdError(
@@ -45,10 +62,8 @@ export async function buildImage(input: BuildInput): Promise<GuestImage> {
   const { name, features, packages } = KERNELS[kernel];
   const draft = await store.draft();
   try {
-    const files = join(draft.directory, 'files');
-    const finish = join(draft.directory, 'finish');
+    const files = join(draft.directory, 'files.tar');
     await writeRoot(files);
-    await writeScript(finish);
     onPhase('installing packages');
     await run(
       [
@@ -59,7 +74,12 @@ export async function buildImage(input: BuildInput): Promise<GuestImage> {
         '--aptopt=APT::Install-Recommends "false"',
         ...LEFT_OUT.map((path) => `--dpkgopt=path-exclude=${path}`),
         `--include=${[...PACKAGES, ...packages].join(',')}`,
-        `--customize-hook=${finish}`,
+        // Its own orders carry files between this user and the one that the root belongs to.
+        `--customize-hook=${shellLine(['tar-in', files, '/'])}`,
+        `--customize-hook=${FINISH_SCRIPT}`,
+        ...Object.values(FILES).map(
+          (name) => `--customize-hook=${shellLine(['download', `${RESULTS}/${name}`, join(draft.directory, name)])}`,
+        ),
         SUITE,
         '-',
         ...(mirror === undefined ? [] : [mirror]),
@@ -68,51 +88,41 @@ export async function buildImage(input: BuildInput): Promise<GuestImage> {
         signal,
         timeoutMs: BUILD_MS,
         maxOutput: 64 * 1024 * 1024,
-        env: {
-          ...process.env,
-          RDCTL_FILES: files,
-          RDCTL_RESULTS: draft.directory,
-          RDCTL_ROOT_BYTES: String(ROOT_BYTES),
-        },
+        env: { ...process.env, RDCTL_ROOT_BYTES: String(ROOT_BYTES) },
       },
     );
-    onPhase('writing the disk');
-    const raw = join(draft.directory, 'disk.raw');
-    const disk = join(draft.directory, 'disk.qcow2');
-    await run(['qemu-img', 'convert', '-f', 'raw', '-O', 'qcow2', raw, disk], { signal, timeoutMs: CONVERT_MS });
-    await Promise.all([raw, files, finish].map((path) => rm(path, { recursive: true, force: true })));
+    await rm(files);
     onPhase('checking');
     return await draft.keep(
       { name, architecture, rootBytes: ROOT_BYTES, created: new Date(now()).toISOString(), features },
-      { kernel: 'vmlinuz', initrd: 'initrd', disk: 'disk.qcow2' },
+      FILES,
       signal,
     );
   } catch (error) {
     await draft.discard();
-    throw error;
+    throw asRoot ? error : withAdvice(error);
   }
 }
 
-async function writeRoot(directory: string): Promise<void> {
-  for (const { path, mode, text } of ROOT_FILES) {
-    const file = join(directory, path);
-    try {
-      await mkdir(dirname(file), { recursive: true, mode: 0o755 });
-      await writeFile(file, text);
-      // Without the mask of the user, who may keep files from others.
-      await chmod(file, mode);
-      for (let above = dirname(file); above.startsWith(directory); above = dirname(above)) await chmod(above, 0o755);
-    } catch (cause) {
-      throw ioError('write', file, cause);
-    }
-  }
-}
-
-async function writeScript(path: string): Promise<void> {
+/** Everything in it belongs to root, whoever this user is. */
+async function writeRoot(archive: string): Promise<void> {
+  const entries = pack();
+  for (const { path, mode, text } of ROOT_FILES) entries.entry({ name: path.slice(1), mode, uid: 0, gid: 0 }, text);
+  entries.finalize();
   try {
-    await writeFile(path, FINISH_SCRIPT);
-    await chmod(path, 0o755);
+    await pipeline(entries, createWriteStream(archive, { mode: 0o600 }));
   } catch (cause) {
-    throw ioError('write', path, cause);
+    throw ioError('write', archive, cause);
   }
+}
+
+/** Without root it is most often the namespace that is missing, and mmdebstrap does not say how to get one. */
+function withAdvice(error: unknown): unknown {
+  if (!(error instanceof RdError) || error.code !== 'ERR_DRIVER_FAILED') return error;
+  return new RdError(error.code, error.message, {
+    cause: error,
+    details: error.details,
+    advice:
+      'A user other than root needs the package uidmap and a range of ids in /etc/subuid and /etc/subgid: `usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER`.',
+  });
 }

@@ -200,35 +200,38 @@ const MASKED = [
   'sys-kernel-tracing.mount',
 ];
 
+/** Where the finished root has the files that are the image. */
+export const RESULTS = '/rdctl-image';
+
 /**
- * Finishes the root and makes the disk of it. It runs where the new root belongs to root, in a user namespace too. Arguments: the
- * root, the directory with the files to put in, and the directory for the results.
+ * Finishes the root and makes the disk of it, in the root itself: it runs where the new root belongs to root, in a user namespace too,
+ * and there nothing of the home of the user can be reached. Argument: the root.
  */
-export const FINISH_SCRIPT = `#!/bin/sh
-set -eu
+export const FINISH_SCRIPT = `set -eu
 root=$1
-: "\${RDCTL_FILES:?}" "\${RDCTL_RESULTS:?}" "\${RDCTL_ROOT_BYTES:?}"
-rm -f "$root/etc/resolv.conf" "$root"/etc/ssh/ssh_host_*
-cp -R "$RDCTL_FILES/." "$root/"
+: "\${RDCTL_ROOT_BYTES:?}"
+rm -f "$root"/etc/ssh/ssh_host_*
 mv "$root/root" "$root${ROOT_HOME}"
 install -d -m 700 "$root/root"
 sed -i 's,^\\(root:[^:]*:0:0:[^:]*\\):/root:,\\1:${ROOT_HOME}:,' "$root/etc/passwd"
 grep -q '^root:.*:${ROOT_HOME}:' "$root/etc/passwd"
-chown -R 0:0 "$root/usr/lib/rdctl" "$root/etc/systemd/system/rdctl-boot.service"
 for unit in ${ENABLED.join(' ')}; do systemctl --root="$root" --quiet enable "$unit"; done
 for unit in ${DISABLED.join(' ')}; do systemctl --root="$root" --quiet disable "$unit"; done
 for unit in ${MASKED.join(' ')}; do systemctl --root="$root" --quiet mask "$unit"; done
 chroot "$root" update-initramfs -u -k all
 # What was installed is up to date, and the first boot need not see to it.
 touch "$root/etc/.updated" "$root/var/.updated"
-cp "$root"/boot/vmlinuz-* "$RDCTL_RESULTS/vmlinuz"
-cp "$root"/boot/initrd.img-* "$RDCTL_RESULTS/initrd"
+out=$(mktemp -d "\${root%/}.XXXXXX")
+trap 'if mountpoint -q "$out/bare"; then umount "$out/bare"; fi && rm -rf "$out"' EXIT
+cp "$root"/boot/vmlinuz-* "$out/vmlinuz"
+cp "$root"/boot/initrd.img-* "$out/initrd"
 rm -rf "$root"/boot/* "$root"/var/cache/apt/* "$root"/var/lib/apt/lists/* "$root"/var/log/*.log
 # What is mounted in the root (proc, sys, dev) does not show through a mount of its directory alone.
-bare="$RDCTL_RESULTS/bare"
-mkdir "$bare"
-mount --bind "$root" "$bare"
-trap 'umount "$bare" && rmdir "$bare"' EXIT
-truncate -s "$RDCTL_ROOT_BYTES" "$RDCTL_RESULTS/disk.raw"
-mke2fs -q -t ext4 -L rdctl-root -d "$bare" "$RDCTL_RESULTS/disk.raw"
+mkdir "$out/bare"
+mount --bind "$root" "$out/bare"
+truncate -s "$RDCTL_ROOT_BYTES" "$out/disk.raw"
+mke2fs -q -t ext4 -L rdctl-root -d "$out/bare" "$out/disk.raw"
+qemu-img convert -f raw -O qcow2 "$out/disk.raw" "$out/disk.qcow2"
+mkdir "$root${RESULTS}"
+mv "$out/vmlinuz" "$out/initrd" "$out/disk.qcow2" "$root${RESULTS}/"
 `;

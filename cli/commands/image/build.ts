@@ -36,6 +36,7 @@ The cloud kernel is small and starts fast; the generic one has drivers for more,
     const { buildImage } = await import('../../../src/guest-images/build.ts');
     const { run } = await import('../../../src/process/run.ts');
     const image = await buildImage({
+      asRoot: process.getuid?.() === 0,
       store: ownImages(io),
       run,
       ...(mirror === undefined ? {} : { mirror }),
