@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { MachineSpec } from '../../src/drivers/driver.ts';
 import { adjustMachine } from '../../src/drivers/machines/qemu/live/adjust.ts';
+import { ceilings } from '../../src/drivers/machines/qemu/live/ceilings.ts';
 import { readFacts } from '../../src/drivers/machines/qemu/live/facts.ts';
 import { isUnfinished, roomOf, runningSpec } from '../../src/drivers/machines/qemu/live/room.ts';
 import { qemuMonitor } from '../../src/drivers/machines/qemu/monitor.ts';
@@ -90,6 +91,14 @@ describe('what a running guest takes', () => {
     const { facts } = await scene({ refuses: { 'query-block': 'no' } });
     await expect(facts()).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED', message: 'QEMU refused: no' });
   });
+});
+
+test('a machine can grow to what its host has, and is never cut down to that', () => {
+  const host = { memoryBytes: 15.6 * GIB, cpus: 2 };
+  expect(ceilings({ memoryGiB: 4, cpus: 2 }, host)).toEqual({ memoryCeilingGiB: 15, cpuCeiling: 4 });
+  expect(ceilings({ memoryGiB: 32, cpus: 6 }, host)).toEqual({ memoryCeilingGiB: 32, cpuCeiling: 6 });
+  const large = { memoryBytes: 4096 * GIB, cpus: 128 };
+  expect(ceilings({ memoryGiB: 4, cpus: 2 }, large)).toEqual({ memoryCeilingGiB: 512, cpuCeiling: 256 });
 });
 
 describe('memory of a running guest', () => {

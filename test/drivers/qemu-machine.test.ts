@@ -1,18 +1,19 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import type { MachineSpec } from '../../src/drivers/driver.ts';
 import type { Connection } from '../../src/drivers/machines/qemu/guest.ts';
-import { qemuMachine } from '../../src/drivers/machines/qemu/machine.ts';
+import { type QemuMachine, qemuMachine } from '../../src/drivers/machines/qemu/machine.ts';
 import { qemuMonitor } from '../../src/drivers/machines/qemu/monitor.ts';
 import { qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
-import { writeQemuRecord } from '../../src/drivers/machines/qemu/record.ts';
+import { readQemuRecord, writeQemuRecord } from '../../src/drivers/machines/qemu/record.ts';
 import { RdError } from '../../src/errors.ts';
 import { imageStore } from '../../src/guest-images/store.ts';
-import { startDaemon, stopDaemon } from '../../src/process/daemon.ts';
+import { findDaemon, startDaemon, stopDaemon } from '../../src/process/daemon.ts';
 import { realPace } from '../../src/process/pace.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
+import { GIB, isOrder, scriptedGuest, scriptedMonitor, scriptedWorld } from './scripted-qemu.ts';
 
 const signal = new AbortController().signal;
 
@@ -22,20 +23,13 @@ async function scene() {
   const places = qemuPlaces(directory, '/nowhere');
   mkdirSync(places.run);
   const said: string[] = [];
-  const world = { status: 'running', cont: 'running', connected: true, time: 0, clockOff: 0, way: 'none' };
-  const monitor = createServer((socket) => {
-    socket.on('error', () => undefined);
-    socket.write('{"QMP": {}}\n');
-    socket.on('data', (data: Buffer) => {
-      for (const line of data.toString().split('\n').filter(Boolean)) {
-        const { execute, id }: { execute: string; id: number } = JSON.parse(line);
-        if (execute === 'cont') world.status = world.cont;
-        if (!['qmp_capabilities', 'query-status'].includes(execute)) said.push(execute);
-        socket.write(`${JSON.stringify({ id, return: execute === 'query-status' ? { status: world.status } : {} })}\n`);
-      }
-    });
+  const vm = scriptedWorld({ base: MACHINE.memoryGiB * GIB, cpus: MACHINE.cpus, disk: MACHINE.diskBytes });
+  const world = { ...vm, connected: true, time: 0, clockOff: 0, way: 'none' };
+  const programs = scriptedGuest(world);
+  const monitor = await scriptedMonitor(world, places.monitor, (command) => {
+    if (isOrder(command)) said.push(command);
+    return true;
   });
-  await new Promise<void>((resolve) => monitor.listen(places.monitor, resolve));
   const logFile = join(directory, 'qemu.log');
   const argv = ['sleep', '1000', '0'];
   await startDaemon({ argv, recordFile: places.qemuRecord, logFile, env: process.env });
@@ -46,8 +40,8 @@ async function scene() {
   const record = { spec: MACHINE, image: 'sha256:0', sshPort: 1, accelerator: 'tcg', booted: true } as const;
   await writeQemuRecord(places.record, { ...record, power: 'on' });
   const guest: Connection = {
-    async run([program = '', ...args]) {
-      if (program !== 'date') throw new RdError('ERR_DRIVER_FAILED', `${program} is not scripted`);
+    async run([program = '', ...args], options) {
+      if (program !== 'date') return programs.run([program, ...args], options);
       if (args.includes('-s')) {
         said.push('date');
         world.clockOff = 0;
@@ -145,6 +139,84 @@ test('a clock that stood still is looked for now and then, and set', async () =>
   expect(said).toEqual(['date']);
   expect(await machine.observe(signal)).toMatchObject({ state: 'on', spec: MACHINE });
 });
+
+describe('memory, processors and disk', () => {
+  const change = (machine: QemuMachine, spec: Partial<MachineSpec>) =>
+    machine.perform({ do: 'adjust', spec: { ...MACHINE, ...spec } }, signal);
+
+  test('change while the machine runs, which says how far, and remembers that it is another one', async () => {
+    const { machine, places, said } = await scene();
+    const wanted = { memoryGiB: 3, cpus: 3, diskBytes: 20 * GIB };
+    expect(await machine.observe(signal)).toMatchObject({
+      room: { memoryGiB: { least: 1, most: 16 }, cpus: { least: 2, most: 4 }, diskBytes: { least: 10 * GIB } },
+    });
+    expect(await readQemuRecord(places.record)).not.toHaveProperty('adjusted');
+    await change(machine, wanted);
+    const found = await machine.observe(signal);
+    expect(found).toMatchObject({ state: 'on', spec: { ...MACHINE, ...wanted }, room: { cpus: { least: 3 } } });
+    expect(found).not.toHaveProperty('repair');
+    expect(await readQemuRecord(places.record)).toMatchObject({ adjusted: true, spec: wanted });
+    expect(said).toEqual(['block_resize', 'device_add', 'object-del', 'object-add', 'device_add', 'balloon']);
+    await change(machine, wanted);
+    expect(said).toHaveLength(6);
+  });
+
+  test('are what QEMU says: a change that was broken off shows, and is done to its end', async () => {
+    const { machine, world } = await scene();
+    world.target = GIB / 2;
+    const found = await machine.observe(signal);
+    expect(found).toMatchObject({ spec: { memoryGiB: 1.5 }, repair: expect.stringContaining('not finished') });
+    await change(machine, {});
+    expect(await machine.observe(signal)).toMatchObject({ spec: MACHINE });
+    expect(await machine.observe(signal)).not.toHaveProperty('repair');
+  });
+
+  test('that the guest does not take by an adjustment are refused, and never a reason to end it', async () => {
+    const { machine, world, said } = await scene();
+    await expect(change(machine, { cpus: 1 })).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED' });
+    world.used = 1.5 * GIB;
+    await expect(change(machine, { memoryGiB: 1 })).rejects.toMatchObject({
+      message: 'the running machine takes 2 to 16 GiB of memory and not 1',
+    });
+    expect(said).toEqual([]);
+    expect(await machine.observe(signal)).toMatchObject({ state: 'on', spec: MACHINE });
+  });
+
+  test('are told of a guest that is halted, too', async () => {
+    const { machine, world } = await scene();
+    world.status = 'io-error';
+    expect(await machine.observe(signal)).toMatchObject({ spec: MACHINE, room: { cpus: { most: 4 } } });
+  });
+});
+
+test('a QEMU that says nothing any more is broken, and ended by its number', async () => {
+  const { machine, places, world } = await scene();
+  world.hangs = ['query-status', 'quit'];
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  expect(await hurried(machine.observe(signal))).toMatchObject({
+    state: 'broken',
+    reason: 'NotRunning',
+    message: expect.stringContaining('not answering'),
+  });
+  await hurried(machine.perform({ do: 'stop' }, signal));
+  expect(await findDaemon(places.qemuRecord)).toEqual({ state: 'none' });
+  expect(await machine.observe(signal)).toEqual({ state: 'off' });
+});
+
+/** Lets time limits pass while everything else takes the time that it takes. */
+async function hurried<T>(work: Promise<T>): Promise<T> {
+  let done = false;
+  const end = () => {
+    done = true;
+  };
+  work.then(end, end);
+  while (!done) {
+    await new Promise((resolve) => setImmediate(resolve));
+    vi.advanceTimersByTime(20);
+  }
+  return work;
+}
 
 test('a start that was not finished, and a record that is damaged, are broken; a QEMU that is gone is off', async () => {
   const { machine, places, record } = await scene();

@@ -8,6 +8,8 @@ const KEPT = 120 * 2 ** 20;
 /** A machine as its QEMU and its guest would tell it. Sizes in bytes. */
 export interface ScriptedWorld {
   status: string;
+  /** The status after it was told to go on. */
+  cont: string;
   base: number;
   dimms: { id: string; size: number }[];
   objects: string[];
@@ -41,6 +43,7 @@ export interface ScriptedWorld {
 export function scriptedWorld(changes: Partial<ScriptedWorld> = {}): ScriptedWorld {
   return {
     status: 'running',
+    cont: 'running',
     base: 4 * GIB,
     dimms: [],
     objects: [],
@@ -65,12 +68,21 @@ export function scriptedWorld(changes: Partial<ScriptedWorld> = {}): ScriptedWor
   };
 }
 
+/** Whether a command changes something. */
+export function isOrder(command: string): boolean {
+  return !command.startsWith('query') && command !== 'qmp_capabilities' && command !== 'qom-get';
+}
+
 export function wholeMemory({ base, dimms }: ScriptedWorld): number {
   return base + dimms.reduce((sum, { size }) => sum + size, 0);
 }
 
-/** Listens as the monitor of such a machine; `before` may throw away the connection by returning false. */
-export async function scriptedMonitor(world: ScriptedWorld, path: string, before: () => boolean = () => true) {
+/** Listens as the monitor of such a machine; `before` is told of each command, and throws away the connection by returning false. */
+export async function scriptedMonitor(
+  world: ScriptedWorld,
+  path: string,
+  before: (command: string) => boolean = () => true,
+) {
   const server = createServer((socket) => {
     socket.on('error', () => undefined);
     socket.write('{"QMP": {}}\n');
@@ -81,9 +93,9 @@ export async function scriptedMonitor(world: ScriptedWorld, path: string, before
       for (const line of lines.filter(Boolean)) {
         const asked: { execute: string; arguments?: Record<string, unknown>; id: number } = JSON.parse(line);
         const { execute, id, arguments: given } = asked;
-        if (execute !== 'qmp_capabilities' && !before()) return void socket.destroy();
+        if (execute !== 'qmp_capabilities' && !before(execute)) return void socket.destroy();
         if (world.hangs.includes(execute)) return;
-        if (!execute.startsWith('query') && !['qmp_capabilities', 'qom-get'].includes(execute)) {
+        if (isOrder(execute)) {
           world.orders.push({ execute, ...(given ? { arguments: given } : {}) });
         }
         let answer: object;
@@ -160,7 +172,7 @@ function answerOf(world: ScriptedWorld, execute: string, given: Record<string, u
       world.disk = Number(given.size);
       return {};
     case 'cont':
-      world.status = 'running';
+      world.status = world.cont;
       return {};
     default:
       return {};

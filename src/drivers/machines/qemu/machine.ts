@@ -2,6 +2,9 @@ import { RdError } from '../../../errors.ts';
 import { findDaemon } from '../../../process/daemon.ts';
 import type { MachineDriver, MachineSpec, MachineStatus } from '../../driver.ts';
 import { guestClock } from './guest-clock.ts';
+import { adjustMachine } from './live/adjust.ts';
+import { readFacts } from './live/facts.ts';
+import { isUnfinished, roomOf, runningSpec } from './live/room.ts';
 import { HALTED } from './monitor.ts';
 import type { MachineParts } from './parts.ts';
 import type { WayOut } from './ports/changes.ts';
@@ -11,6 +14,7 @@ import { stopMachine } from './stop.ts';
 
 const POLL_MS = 100;
 const PATIENCE_MS = 60_000;
+const UNFINISHED = 'a change of its memory, its processors or its disk was not finished';
 
 export interface QemuMachine extends MachineDriver {
   /** Whether the guest has been started to the end and QEMU is there. */
@@ -42,8 +46,16 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     if (!record.booted) return broken('StartUnfinished', 'a start or a stop of the machine was not finished');
     const status = await monitor.status(signal);
     const halted = HALTED[status];
-    if (halted !== undefined) return { state: 'on', spec: record.spec, repair: halted };
-    if (status !== 'running') return broken('NotRunning', `QEMU says that the guest is ${status}`);
+    if (halted === undefined && status !== 'running')
+      return broken('NotRunning', `QEMU says that the guest is ${status}`);
+    const facts = await monitor.use((qmp) => readFacts(qmp, signal), signal);
+    const on: MachineStatus = {
+      state: 'on',
+      spec: runningSpec(record.spec, facts),
+      room: roomOf(facts, Date.now() / 1000),
+      ...(record.started === undefined ? {} : { started: record.started }),
+    };
+    if (halted !== undefined) return { ...on, repair: halted };
     if (!(await guest.isConnected(signal))) {
       // A busy guest and a dead one look alike for a while, and only one of them is to be ended.
       unreachableSince ??= pace.now();
@@ -54,43 +66,55 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     }
     unreachableSince = undefined;
     ports.look(wayOut(record.spec));
-    const { spec, started } = record;
-    const repair = (await clock.isOff(signal)) ? { repair: 'the clock of the guest is not that of this host' } : {};
-    return { state: 'on', spec, ...repair, ...(started === undefined ? {} : { started }) };
+    const unfinished = isUnfinished(record.spec, facts) ? UNFINISHED : undefined;
+    const clockOff = (await clock.isOff(signal)) ? 'the clock of the guest is not that of this host' : undefined;
+    const repair = unfinished ?? clockOff;
+    return { ...on, ...(repair === undefined ? {} : { repair }) };
   }
 
-  /** Brings back what a look has found missing, while the guest goes on. */
-  async function repair(signal: AbortSignal): Promise<void> {
+  /** Has a guest that QEMU halted go on. */
+  async function goOn(signal: AbortSignal): Promise<void> {
     const status = await monitor.status(signal);
     const halted = HALTED[status];
-    if (halted !== undefined) {
-      await monitor.use((qmp) => qmp.execute('cont', undefined, { signal }), signal);
-      await pace.sleep(POLL_MS, signal);
-      if ((await monitor.status(signal)) === status) {
-        throw new RdError('ERR_DRIVER_FAILED', halted, {
-          advice: `Make room on the disk that ${places.data} is on; the guest then goes on by itself.`,
-        });
-      }
-    }
-    if (await clock.isOff(signal)) await clock.set(signal);
-    clock.forget();
+    if (halted === undefined) return;
+    await monitor.use((qmp) => qmp.execute('cont', undefined, { signal }), signal);
+    await pace.sleep(POLL_MS, signal);
+    if ((await monitor.status(signal)) !== status) return;
+    throw new RdError('ERR_DRIVER_FAILED', halted, {
+      advice: `Make room on the disk that ${places.data} is on; the guest then goes on by itself.`,
+    });
   }
 
-  async function movePorts(spec: MachineSpec): Promise<void> {
-    const record = await readQemuRecord(places.record);
-    if (record === undefined || record === 'damaged') return;
-    if (record.spec.sshPortForwarder === spec.sshPortForwarder) return;
-    // First the word: a service that is killed in between leaves the rest to the next look.
-    await writeQemuRecord(places.record, { ...record, spec });
-    await ports.use(wayOut(spec));
+  /** Brings about in the running guest what it takes, and brings back what a look has found missing. */
+  async function adjust(spec: MachineSpec, signal: AbortSignal): Promise<void> {
+    await goOn(signal);
+    if (await clock.isOff(signal)) await clock.set(signal);
+    clock.forget();
+    const { sshPortForwarder } = spec;
+    const recorded = await record({});
+    if (recorded.sshPortForwarder !== sshPortForwarder) {
+      // First the word: a service that is killed in between leaves the rest to the next look.
+      await record({ sshPortForwarder });
+      await ports.use(wayOut(spec));
+    }
+    await adjustMachine({ monitor, guest, pace, recorded, record }, spec, signal);
+  }
+
+  /** Writes down what the machine runs with from now on, and returns it. */
+  async function record(change: Partial<MachineSpec>, adjusted?: true): Promise<MachineSpec> {
+    const known = await readQemuRecord(places.record);
+    if (known === undefined || known === 'damaged') {
+      throw new RdError('ERR_DRIVER_FAILED', `${places.record} is gone or damaged`);
+    }
+    const spec = { ...known.spec, ...change };
+    if (sameSpec(spec, known.spec) && (known.adjusted || !adjusted)) return spec;
+    await writeQemuRecord(places.record, { ...known, spec, ...(adjusted ? { adjusted } : {}) });
+    return spec;
   }
 
   async function start(spec: MachineSpec, signal: AbortSignal): Promise<void> {
     const found = await observe(signal);
-    if (found.state === 'on' && sameSpec({ ...found.spec, sshPortForwarder: spec.sshPortForwarder }, spec)) {
-      await movePorts(spec);
-      return found.repair === undefined ? undefined : repair(signal);
-    }
+    if (found.state === 'on' && suffices(found.spec, spec)) return adjust(spec, signal);
     if (found.state !== 'absent' && found.state !== 'off') await stopMachine(parts, signal);
     unreachableSince = undefined;
     await startMachine(parts, spec, signal);
@@ -106,7 +130,8 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     },
     async perform(step, signal) {
       if (step.do === 'stop') await stopMachine(parts, signal);
-      else await start(step.spec, signal);
+      else if (step.do === 'start') await start(step.spec, signal);
+      else await adjust(step.spec, signal);
     },
   };
 }
@@ -117,6 +142,12 @@ function wayOut({ sshPortForwarder }: MachineSpec): WayOut {
 
 function broken(reason: string, message: string): MachineStatus {
   return { state: 'broken', reason, message };
+}
+
+/** Whether what runs needs no other start: its ports move while it runs, and a disk that is larger stays so. */
+function suffices(running: MachineSpec, desired: MachineSpec): boolean {
+  const diskBytes = Math.max(running.diskBytes, desired.diskBytes);
+  return sameSpec({ ...running, sshPortForwarder: desired.sshPortForwarder }, { ...desired, diskBytes });
 }
 
 function sameSpec(one: MachineSpec, other: MachineSpec): boolean {

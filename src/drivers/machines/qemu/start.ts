@@ -14,6 +14,8 @@ import { readFrozen } from './frozen/manifest.ts';
 import { frozenPlaces } from './frozen/places.ts';
 import { resumeMachine } from './frozen/resume.ts';
 import { ensureKeys } from './keys.ts';
+import { ceilings } from './live/ceilings.ts';
+import { GROW_SCRIPT } from './live/disk-growth.ts';
 import { NETWORK_SCRIPT } from './network.ts';
 import type { MachineParts } from './parts.ts';
 import { type Phases, phases } from './phases.ts';
@@ -50,15 +52,15 @@ export async function startMachine(parts: MachineParts, spec: MachineSpec, signa
   await ensureKeys(places, sshPort, run, signal);
   const diskParts = { places, run, log, signal };
   const dataBytes = await ensureData(diskParts, spec.diskBytes);
+  record.spec = { ...spec, diskBytes: dataBytes };
   await rm(places.serialLog, { force: true });
   const argv: QemuArguments = {
     image,
     places,
     accelerator: record.accelerator,
     memoryGiB: spec.memoryGiB,
-    memoryCeilingGiB: spec.memoryGiB,
     cpus: spec.cpus,
-    cpuCeiling: spec.cpus,
+    ...ceilings(spec),
     sshPort,
   };
   if (freezes) {
@@ -74,7 +76,8 @@ export async function startMachine(parts: MachineParts, spec: MachineSpec, signa
     times.end('root disk');
     await boot(parts, image, argv, signal);
     times.end('boot');
-    await guest.run(['sh', '-s'], { input: NETWORK_SCRIPT, signal });
+    const { stdout } = await guest.run(['sh', '-s'], { input: NETWORK_SCRIPT + GROW_SCRIPT, signal });
+    if (stdout !== '') log('warn', 'the file system of the data disk stays as large as it was', { why: stdout.trim() });
     times.end('network');
   }
   await writeQemuRecord(places.record, { ...record, booted: true, started: { how, phases: times.all() } });

@@ -10,8 +10,8 @@ import { GIB, roomOf } from './room.ts';
 export interface AdjustParts extends LiveParts {
   /** What was written down last. */
   recorded: MachineSpec;
-  /** Writes down what the machine runs with from now on. */
-  record(change: Partial<MachineSpec>): Promise<void>;
+  /** Writes down what the machine runs with from now on, and that it is not as it was started any more. */
+  record(change: Partial<MachineSpec>, adjusted: true): Promise<unknown>;
 }
 
 /**
@@ -32,8 +32,10 @@ export async function adjustMachine(parts: AdjustParts, desired: MachineSpec, si
   ) => {
     if (now === wanted && parts.recorded[member] === wanted) return;
     try {
+      // First the word that something was done: whoever is killed in between leaves another machine.
+      await parts.record({}, true);
       await work();
-      await parts.record({ [member]: wanted });
+      await parts.record({ [member]: wanted }, true);
     } catch (error) {
       if (signal.aborted || !(error instanceof RdError)) throw error;
       failures.push(error);

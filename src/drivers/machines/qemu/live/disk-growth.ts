@@ -8,8 +8,11 @@ const DEVICE = `/dev/disk/by-id/virtio-${DATA_SERIAL}`;
 /** Growing a file system writes tables for all that is new. */
 const GROW_MS = 100_000;
 
-/** Makes the file system in the guest as large as its disk; does nothing where it is. */
-export const GROW_COMMAND = ['resize2fs', DEVICE] as const;
+const GROW_COMMAND = ['resize2fs', DEVICE] as const;
+
+/** After a boot, for a disk that grew while the machine was off. Prints why when that cannot be done. */
+export const GROW_SCRIPT = `why=$(resize2fs ${DEVICE} 2>&1) || echo "$why"
+`;
 
 /**
  * Makes the data disk larger while the guest uses it, and its file system with it. Done once more it only looks.

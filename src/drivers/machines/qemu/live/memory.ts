@@ -58,7 +58,8 @@ async function plugIn({ monitor }: LiveParts, bytes: number, signal: AbortSignal
     const id = `memory${Array.isArray(devices) ? devices.length : 0}`;
     // One that a crash left without a device is in the way of its name, and holds nothing.
     await ask('object-del', { id: `${id}-host` }).catch(() => undefined);
-    await ask('object-add', { 'qom-type': 'memory-backend-ram', id: `${id}-host`, size: bytes });
+    // Shared, for programs of this host that serve the guest out of its memory, as virtiofsd does.
+    await ask('object-add', { 'qom-type': 'memory-backend-memfd', id: `${id}-host`, size: bytes, share: true });
     await ask('device_add', { driver: 'pc-dimm', id, memdev: `${id}-host` });
   }, signal);
 }
