@@ -20,7 +20,7 @@ export interface MaintenanceWork {
 }
 
 /** What work beside the running backend is given. */
-export type WorkAlongside = Pick<MaintenanceWork, 'signal' | 'progress'>;
+type WorkAlongside = Pick<MaintenanceWork, 'signal' | 'progress'>;
 
 /** Keeps the backend stopped while something works on its data, and the lock file of the compatible tool beside it. */
 export interface Maintenance {
