@@ -41,6 +41,14 @@ export async function paired(
       references.push(await reference());
     }
   }
+  return compare(subjects, references);
+}
+
+/** Of figures that were taken in turn: the ratio is the median of the paired ratios. */
+export function compare(
+  subjects: readonly number[],
+  references: readonly number[],
+): { ratio: number; subject: number; reference: number } {
   const ratios = subjects.map((value, index) => value / (references[index] ?? Number.NaN));
   return { ratio: median(ratios), subject: median(subjects), reference: median(references) };
 }

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -19,6 +19,10 @@ import { checkImages, type SampleImage } from './image-suite.ts';
 export interface DriverSubject {
   factory: DriverFactory;
   env?: Record<string, string | undefined>;
+  /** Puts into the new directory of a driver what makes its first start shorter, and nothing that it could be told from a new one by. */
+  prepare?(directory: string): Promise<void>;
+  /** Optional powers that the driver has: what runs tells what it takes without a stop, and can be copied. */
+  powers?: { room?: true; liveCopy?: true };
   /** Ends the engine as a crash would. */
   crash(driver: Driver, engine: EngineName, directory: string): Promise<void>;
   /** Things that live in an engine and must outlive its stops. */
@@ -88,6 +92,7 @@ export function driverSuite(subject: DriverSubject): void {
     beforeEach(async () => {
       directory = mkdtempSync(join(tmpdir(), 'rd-'));
       for (const name of ['d', 'logs']) mkdirSync(join(directory, name), { mode: 0o700 });
+      await subject.prepare?.(join(directory, 'd'));
       driver = await open();
     });
     afterEach(async () => {
@@ -284,6 +289,51 @@ export function driverSuite(subject: DriverSubject): void {
         if (support.level === 'unsupported') expect(support.reason, path).toMatch(/^\S.*[^.]$/);
         if (support.level === 'enforced' && support.except) expect(support.reason, path).toMatch(/^\S.*[^.]$/);
       }
+    });
+
+    test(`${subject.powers?.liveCopy ? 'copies' : 'does not claim to copy'} what it keeps while the machine is on`, async () => {
+      const there = join(directory, 'd');
+      expect(driver.copyLive !== undefined).toBe(subject.powers?.liveCopy ?? false);
+      if (!driver.copyLive) return;
+      const copies = driver.keeps.map((from, index) => ({ from, to: join(directory, `copy-${index}`) }));
+      await expect(driver.copyLive(copies, never)).rejects.toMatchObject({ code: 'ERR_NOT_READY' });
+      await machine('start');
+      await start(engineSpec('moby'));
+      await subject.data.put(driver, 'moby', there);
+      await driver.copyLive(copies, never);
+      expect(await engine('moby')).toMatchObject({ state: 'running' });
+      await stop('moby');
+      await machine('stop');
+      for (const { from, to } of copies) {
+        rmSync(from, { recursive: true, force: true });
+        if (existsSync(to)) renameSync(to, from);
+      }
+      driver = await open();
+      await machine('start');
+      await start(engineSpec('moby'));
+      expect(await subject.data.has(driver, 'moby', there)).toBe(true);
+    });
+
+    test(`${subject.powers?.room ? 'takes without a stop what it says that it takes' : 'tells no room that it does not have'}`, async () => {
+      await machine('start');
+      const before = await driver.machine.observe(never);
+      const room = before.state === 'on' ? before.room : undefined;
+      expect(room !== undefined).toBe(subject.powers?.room ?? false);
+      const { memoryGiB, cpus, diskBytes } = room ?? {};
+      if (!memoryGiB || !cpus || !diskBytes) return;
+      await start(engineSpec('moby'));
+      const more = {
+        ...MACHINE,
+        memoryGiB: MACHINE.memoryGiB + 1,
+        cpus: MACHINE.cpus + 1,
+        diskBytes: 2 * MACHINE.diskBytes,
+      };
+      expect(memoryGiB.most).toBeGreaterThanOrEqual(more.memoryGiB);
+      expect(cpus.most).toBeGreaterThanOrEqual(more.cpus);
+      expect(diskBytes.most).toBeGreaterThanOrEqual(more.diskBytes);
+      for (let round = 0; round < 2; round += 1) await driver.machine.perform({ do: 'adjust', spec: more }, never);
+      expect(await driver.machine.observe(never)).toMatchObject({ state: 'on', spec: more });
+      expect(await engine('moby')).toMatchObject({ state: 'running' });
     });
 
     const { cluster } = subject;

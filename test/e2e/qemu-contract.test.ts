@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, linkSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test, vi } from 'vitest';
@@ -7,17 +7,36 @@ import { qemu } from '../../src/drivers/index.ts';
 import { readProcesses } from '../../src/process/proc.ts';
 import { run } from '../../src/process/run.ts';
 import { shellLine } from '../../src/process/shell-words.ts';
-import { driverSuite } from '../contract/driver-suite.ts';
+import { driverSuite, engineSpec, MACHINE } from '../contract/driver-suite.ts';
 import { ENGINE_DATA, registryImages } from '../contract/real-engines.ts';
 import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
 import { type LoopbackRegistry, loopbackRegistry } from '../helpers/loopback-registry.ts';
 import { putImage } from '../helpers/registry-image.ts';
 
-// Every test boots a guest, some three times, without the help of a processor.
+// Every test starts a guest, some three times, without the help of a processor.
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 300_000 });
 
-/** `vitest.config.ts` leaves this file out unless it is asked for. */
 const reason = await whyNoRealGuest();
+
+/** What a machine leaves that was started and stopped once: the keys and the state of a guest whose engines have run. */
+const LEFT = ['key', 'key.pub', 'host-key', 'host-key.pub', join('frozen', 'state'), join('frozen', 'root.qcow2')];
+const never = new AbortController().signal;
+
+/** Makes a machine, for others to begin where it ended, instead of with a boot each. */
+async function firstMachine(home: string): Promise<string> {
+  const directory = join(home, 'first');
+  mkdirSync(directory, { mode: 0o700 });
+  const env = { ...process.env, RDCTL_HOME: home, HOME: join(home, 'user') };
+  const driver = await qemu.open({ directory, logs: home, log: () => undefined, now: Date.now, env });
+  await driver.machine.perform({ do: 'start', spec: MACHINE }, never);
+  for (const name of ['containerd', 'moby'] as const) {
+    await driver.engines[name].perform({ do: 'start', spec: engineSpec(name) }, never);
+    await driver.engines[name].perform({ do: 'stop' }, never);
+  }
+  await driver.machine.perform({ do: 'stop' }, never);
+  await driver.release?.();
+  return directory;
+}
 
 async function inGuest(driver: Driver, ...command: string[]): Promise<string> {
   const access = driver.access?.();
@@ -57,7 +76,10 @@ describe('with a real guest', () => {
   let registry: LoopbackRegistry;
   const home = mkdtempSync(join(tmpdir(), 'rd-home-'));
   linkImages(home);
+  mkdirSync(join(home, 'user'));
+  let first: string;
   beforeAll(async () => {
+    first = await firstMachine(home);
     registry = await loopbackRegistry();
     for (const name of ['one:1', 'other/two:1']) await putImage(registry.host, { name, content: 'file' });
   });
@@ -67,7 +89,13 @@ describe('with a real guest', () => {
   });
   driverSuite({
     factory: reaching(qemu, () => registry),
-    env: { RDCTL_HOME: home },
+    env: { RDCTL_HOME: home, HOME: join(home, 'user') },
+    powers: { room: true, liveCopy: true },
+    async prepare(directory) {
+      mkdirSync(join(directory, 'frozen'), { mode: 0o700 });
+      // QEMU opens them for reading, and another machine never writes into them.
+      for (const name of [...LEFT, join('frozen', 'frozen.json')]) linkSync(join(first, name), join(directory, name));
+    },
     ...registryImages(() => registry),
     async crash(driver, name) {
       const unit = name === 'moby' ? 'rdctl-dockerd.service' : 'rdctl-containerd.service';
