@@ -1,5 +1,5 @@
 import type { Condition, ConditionType, Phase } from '../../src/reconcile/status.ts';
-import type { StatusDocument } from '../../src/reconcile/status-document.ts';
+import type { MachineStart, StatusDocument } from '../../src/reconcile/status-document.ts';
 import type { Style } from './style.ts';
 import { count, durationText, plainText } from './value.ts';
 
@@ -69,7 +69,16 @@ function seenText({ conditions }: StatusDocument, type: ConditionType, text: str
 }
 
 function machineText({ machine }: StatusDocument): string {
-  return machine.state === 'broken' ? `broken: ${plainText(machine.message)}` : machine.state;
+  if (machine.state === 'broken') return `broken: ${plainText(machine.message)}`;
+  return machine.state === 'on' && machine.started ? `on, ${startText(machine.started)}` : machine.state;
+}
+
+/** What took no tenth of a second is not worth a word. */
+function startText({ how, phases }: MachineStart): string {
+  const total = phases.reduce((sum, { ms }) => sum + ms, 0);
+  const parts = phases.filter(({ ms }) => ms >= 100).map(({ name, ms }) => `${plainText(name)} ${durationText(ms)}`);
+  const details = parts.length > 1 ? ` (${parts.join(', ')})` : '';
+  return `${how === 'boot' ? 'booted' : 'resumed'} in ${durationText(total)}${details}`;
 }
 
 function engineText(engine: StatusDocument['engine']): string {

@@ -1,7 +1,7 @@
-import type { EngineName, MachineAccess, PublishedPort, Workload } from '../drivers/driver.ts';
+import type { EngineName, MachineAccess, MachineStart, PublishedPort, Workload } from '../drivers/driver.ts';
 import type { LoopStatus } from './status.ts';
 
-export type { MachineAccess };
+export type { MachineAccess, MachineStart };
 
 /** The document of `GET /v2/status` and `schemas/status.json`: what the loop reports, and who is speaking. */
 export interface StatusDocument extends Omit<LoopStatus, 'counters'> {

@@ -3,6 +3,7 @@ import { viewFor } from '../../cli/views/choose.ts';
 import { statusText } from '../../cli/views/status-text.ts';
 import { style } from '../../cli/views/style.ts';
 import type { Phase } from '../../src/reconcile/status.ts';
+import { MACHINE } from '../contract/driver-suite.ts';
 import { fakeIo } from '../helpers/cli.ts';
 import { ENGINE_CHANGE, planWith, statusWith } from '../helpers/plans.ts';
 
@@ -173,6 +174,21 @@ describe('status', () => {
     expect(text).toMatch(/^At work {2,}Creating snapshot .*copying 1\.2 GiB, 40 %\.$/m);
     expect(text).not.toContain('\u001b');
     expect(statusText(statusWith({}), style(false))).not.toContain('At work');
+  });
+
+  test('a machine that is on says how it came up, and what took its time', () => {
+    const phases = [
+      { name: 'preparation', ms: 40 },
+      { name: 'state\u001b[2J', ms: 1_260 },
+      { name: 'connection', ms: 700 },
+    ];
+    const row = (how: 'boot' | 'resume', some: typeof phases) => {
+      const machine = { state: 'on' as const, spec: MACHINE, started: { how, phases: some } };
+      return /^Machine {2}(.*)$/m.exec(statusText(statusWith({ machine }), style(false)))?.[1];
+    };
+    expect(row('resume', phases)).toMatch(/^on, resumed in 2\.0 s \(state.* 1\.3 s, connection 700 ms\)$/);
+    expect(row('resume', phases)).not.toContain('\u001b');
+    expect(row('boot', [{ name: 'boot', ms: 61_000 }])).toBe('on, booted in 1 min 1 s');
   });
 
   test('ports of the machine are where they can be reached, or why they cannot', () => {
