@@ -18,6 +18,8 @@ export interface DiskParts {
 
 /** Checking a large disk reads all of its tables. */
 const CHECK_MS = 10 * 60_000;
+/** Of a table that is lost qemu-img tells every entry. */
+const MOST_FINDINGS = 20;
 
 /**
  * Makes the data disk ready: it is grown to the size, and never shrunk. The machine is off.
@@ -108,5 +110,8 @@ async function damageOf(
   });
   if (exitCode === 0 || exitCode === 3) return undefined;
   const lines = [stdout, stderr].flatMap((text) => text.split('\n')).filter((line) => line !== '');
+  if (lines.length > MOST_FINDINGS) {
+    return [...lines.slice(0, MOST_FINDINGS), `and ${lines.length - MOST_FINDINGS} more lines of qemu-img`];
+  }
   return lines.length > 0 ? lines : [`qemu-img check ended with status ${exitCode}`];
 }

@@ -1,0 +1,105 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { diskCopy } from '../../src/drivers/machines/qemu/disk-copy.ts';
+import { checkDiskCopy, type HostRun } from '../../src/drivers/machines/qemu/disks.ts';
+import { qemuMonitor } from '../../src/drivers/machines/qemu/monitor.ts';
+import { findDaemon, startDaemon, stopDaemon } from '../../src/process/daemon.ts';
+import { realPace } from '../../src/process/pace.ts';
+import { findProgram, programPath } from '../../src/process/program.ts';
+import { run as runProgram } from '../../src/process/run.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const MIB = 2 ** 20;
+const never = new AbortController().signal;
+const run: HostRun = (argv, options) => runProgram(argv, options);
+const path = programPath(process.env.PATH);
+const programs = await Promise.all(['qemu-img', 'qemu-system-x86_64'].map((program) => findProgram(program, path)));
+
+/** A QEMU without a guest, with a data disk that has something at its beginning and after half of it. */
+async function scene() {
+  const directory = temporaryDirectory();
+  const raw = join(directory, 'raw');
+  const data = join(directory, 'data.qcow2');
+  const content = Buffer.concat([randomBytes(4 * MIB), Buffer.alloc(4 * MIB), randomBytes(MIB)]);
+  writeFileSync(raw, content);
+  truncateSync(raw, 256 * MIB);
+  await run(['qemu-img', 'convert', '-f', 'raw', '-O', 'qcow2', raw, data]);
+  const socket = join(directory, 'qmp');
+  const recordFile = join(directory, 'qemu.json');
+  await startDaemon({
+    argv: [
+      'qemu-system-x86_64',
+      ...['-nodefaults', '-no-user-config', '-machine', 'q35', '-accel', 'tcg', '-m', '64', '-S', '-display', 'none'],
+      ...['-drive', `file=${data},if=none,id=data,node-name=data0,format=qcow2,discard=unmap,detect-zeroes=unmap`],
+      ...['-device', 'virtio-blk-pci,drive=data', '-qmp', `unix:${socket},server=on,wait=off`],
+    ],
+    recordFile,
+    logFile: join(directory, 'qemu.log'),
+    env: process.env,
+  });
+  onTestFinished(() => stopDaemon(recordFile, { graceMs: 5_000, pace: realPace }));
+  await expect.poll(() => existsSync(socket), { timeout: 20_000 }).toBe(true);
+  const monitor = qemuMonitor(socket);
+  const isAlive = async () => (await findDaemon(recordFile)).state === 'running';
+  /** What a guest would write. */
+  const overwrite = () => {
+    const args = { 'command-line': 'qemu-io data "write -P 9 0 1M"' };
+    return monitor.use((qmp) => qmp.execute('human-monitor-command', args), never);
+  };
+  const nodes = async () => {
+    const found = await monitor.use((qmp) => qmp.execute('query-named-block-nodes', { flat: true }), never);
+    return JSON.stringify(found).match(/"node-name":"[a-z][^"]*"/g);
+  };
+  const copy = diskCopy({ monitor, run, pace: realPace, isAlive });
+  mkdirSync(join(directory, 'a place, with blanks'));
+  return { copy, raw, data, nodes, overwrite, to: join(directory, 'a place, with blanks', 'copy.qcow2') };
+}
+
+describe.skipIf(programs.includes(undefined))('QEMU itself', () => {
+  test('copies the disk as it was at the moment, as sparse as it is', async () => {
+    const { copy, raw, data, nodes, overwrite, to } = await scene();
+    await copy.prepare(to, never);
+    await copy.begin(never);
+    await overwrite();
+    const shares: number[] = [];
+    await copy.finish(never, (share) => shares.push(share));
+    expect(shares.at(-1)).toBe(1);
+    expect(await nodes()).toEqual(['"node-name":"data0"']);
+    await checkDiskCopy({ run, signal: never }, to);
+    await run(['qemu-img', 'compare', '-f', 'raw', '-F', 'qcow2', raw, to]);
+    const changed = await run(['qemu-img', 'compare', '-U', '-f', 'raw', '-F', 'qcow2', raw, data], { accept: [1] });
+    expect(changed.stdout).toContain('mismatch');
+    expect(statSync(to).blocks * 512).toBeLessThan(6 * MIB);
+  });
+
+  test('lets go of a copy that is given up, and makes another', async () => {
+    const { copy, nodes, to } = await scene();
+    await copy.prepare(to, never);
+    await copy.begin(never);
+    await copy.drop(never);
+    await copy.drop(never);
+    expect(await nodes()).toEqual(['"node-name":"data0"']);
+    await copy.prepare(to, never);
+    await copy.begin(never);
+    await copy.finish(never, () => undefined);
+    await checkDiskCopy({ run, signal: never }, to);
+  });
+
+  test('a copy that is damaged is told with what qemu-img found', async () => {
+    const { copy, to } = await scene();
+    await copy.prepare(to, never);
+    await copy.begin(never);
+    await copy.finish(never, () => undefined);
+    const bytes = readFileSync(to);
+    // The table of reference counts begins where the header says.
+    bytes.fill(0xff, Number(bytes.readBigUInt64BE(48)), Number(bytes.readBigUInt64BE(48)) + 64);
+    writeFileSync(to, bytes);
+    await expect(checkDiskCopy({ run, signal: never }, to)).rejects.toMatchObject({
+      code: 'ERR_DRIVER_FAILED',
+      message: 'the copy of the data disk is damaged',
+      details: expect.toSatisfy((lines: string[]) => lines.length > 0 && lines.length <= 21),
+    });
+  });
+});
