@@ -184,7 +184,7 @@ describe('status', () => {
     ];
     const row = (how: 'boot' | 'resume', some: typeof phases) => {
       const machine = { state: 'on' as const, spec: MACHINE, started: { how, phases: some } };
-      return /^Machine {2}(.*)$/m.exec(statusText(statusWith({ machine }), style(false)))?.[1];
+      return /^Machine +(.*)$/m.exec(statusText(statusWith({ machine }), style(false)))?.[1];
     };
     expect(row('resume', phases)).toMatch(/^on, resumed in 2\.0 s \(state.* 1\.3 s, connection 700 ms\)$/);
     expect(row('resume', phases)).not.toContain('\u001b');
