@@ -309,7 +309,7 @@ describe('with no service running', () => {
     const starting = call('start');
     // Its service is there, and cannot be found yet.
     await held(env.RDCTL_HOME);
-    expect(await call('snapshot', 'create', 'one')).toMatchObject({ exit: 0, out: '' });
+    expect(await call('snapshot', 'create', 'one')).toEqual({ exit: 0, out: '', err: '' });
     expect(await starting).toMatchObject({ exit: 0 });
     expect(await call('status')).toMatchObject({ exit: 0 });
   });
