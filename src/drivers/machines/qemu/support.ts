@@ -3,17 +3,22 @@ import { ENFORCED, engineSupport, K3S_SUPPORT, without } from '../../engine-supp
 
 const NO_MOUNTS = 'this driver does not show directories of this computer in the machine yet';
 
+const PLAN_TELLS = 'and a plan tells where it takes a restart';
+
 /** What the qemu driver does with every setting. The type asks for each one. */
 export const QEMU_SUPPORT: SupportMatrix = {
   ...engineSupport('qemu'),
   ...K3S_SUPPORT,
   'application.adminAccess': without('the network of the machine needs no administrator', false),
-  'virtualMachine.memoryInGB': ENFORCED,
-  'virtualMachine.numberCPUs': ENFORCED,
+  'virtualMachine.memoryInGB': { level: 'enforced', reason: `it changes while the machine runs, ${PLAN_TELLS}` },
+  'virtualMachine.numberCPUs': { level: 'enforced', reason: `more are added while the machine runs, ${PLAN_TELLS}` },
   'virtualMachine.type': { level: 'enforced', except: ['vz'], reason: 'the machine runs in QEMU' },
   'virtualMachine.useRosetta': without('it exists on macOS only', false),
   'virtualMachine.mount.type': without(NO_MOUNTS, 'reverse-sshfs'),
-  'experimental.virtualMachine.diskSize': { level: 'enforced', reason: 'a disk grows and never shrinks' },
+  'experimental.virtualMachine.diskSize': {
+    level: 'enforced',
+    reason: 'it grows while the machine runs, and never shrinks',
+  },
   'experimental.virtualMachine.mount.9p.securityModel': without(NO_MOUNTS),
   'experimental.virtualMachine.mount.9p.protocolVersion': without(NO_MOUNTS),
   'experimental.virtualMachine.mount.9p.msizeInKib': without(NO_MOUNTS),
