@@ -10,6 +10,7 @@ import type { Desired } from '../../src/reconcile/contract.ts';
 import { createControllers } from '../../src/reconcile/controllers.ts';
 import { createMaintenance } from '../../src/service/maintenance.ts';
 import { createSnapshots } from '../../src/service/snapshots.ts';
+import { stagedPath } from '../../src/snapshots/swap.ts';
 import { backendLock } from '../../src/storage/backend-lock.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { settingsWith } from '../reconcile/worlds.ts';
@@ -83,9 +84,19 @@ async function scene({ live = true, power = 'started' }: { live?: boolean; power
     maintenance,
     controllers,
     desired: () => desired,
-    keptState: { replace: unused },
-    proof: { demand: unused, watch: () => undefined, close: unused },
-    readSettings: unused,
+    keptState: {
+      // As far as the look at what is staged: what comes after it has tests of its own.
+      async replace({ source, check }) {
+        const parts = [disk, memo].map((path) => ({ live: path, hadLive: true, comes: source(path) !== undefined }));
+        for (const part of parts) {
+          const from = source(part.live);
+          if (from !== undefined) writeFileSync(stagedPath(part), readFileSync(from));
+        }
+        await check(parts);
+      },
+    },
+    proof: { demand: async () => undefined, watch: () => undefined, close: unused },
+    readSettings: async () => SETTINGS,
     log: () => undefined,
     async copy(from, to) {
       copies.push('stopped');
@@ -209,6 +220,20 @@ test.each<[string, (at: Awaited<ReturnType<typeof scene>>) => void, string]>([
   expect(readdirSync(at.root)).toEqual([]);
   expect(existsSync(at.lock)).toBe(false);
   expect(at.states).toEqual([]);
+});
+
+test('what is restored is looked at before it is put in place, and a damaged copy is refused', async () => {
+  const { disk, world, copies, snapshots, controllers } = await scene();
+  world.go.resolve();
+  await snapshots.create('one', '');
+  await snapshots.restore('one');
+  expect(copies).toEqual(['live', 'check disk', 'check disk']);
+  world.damaged = true;
+  await expect(snapshots.restore('one')).rejects.toMatchObject({
+    message: 'failed to restore snapshot "one": the copy of the data disk is damaged',
+  });
+  expect(controllers.status()).toMatchObject({ converged: true, backendState: 'DISABLED' });
+  expect(readFileSync(disk, 'utf8')).toBe('of then');
 });
 
 test('a name that is taken while the machine is waited for is refused, and the copy is not begun', async () => {
