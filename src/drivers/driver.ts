@@ -40,7 +40,7 @@ export interface ClusterSpec {
   engine: EngineName;
 }
 
-/** `spec` is what the running thing was started with; it may lag behind the desired spec. */
+/** `spec` is what the running thing has now; it may lag behind the desired spec. */
 export type MachineStatus =
   | { state: 'absent' }
   | { state: 'off' }

@@ -11,109 +11,110 @@ pped"]},generation:{description:"Version of the desired state.",type:"integer",m
 e end.",type:"integer",minimum:0},converged:{type:"boolean"},backendState:{enum:["STOPPED","STARTING","STARTED","STOPPING","ERROR","DISABLED"]},conditions:{type:"\
 array",items:{$ref:"#/$defs/condition"}},machine:{description:"As last seen; while MachineReady is Unknown nobody knows whether that still holds. `unknown`: no \
 look has succeeded since the service started.",type:"object",required:["state"],properties:{state:{enum:["absent","off","on","broken","unknown"]},spec:{description:"\
-What it was started with.",type:"object"},started:{description:"How a running machine came up, and what took how long; absent where nobody knows.",type:"object",
-required:["how","phases"],properties:{how:{description:"By a boot of its system, or out of a state that had been frozen.",enum:["boot","resume"]},phases:{description:"\
-In their order, without gaps.",type:"array",items:{type:"object",required:["name","ms"],properties:{name:{type:"string"},ms:{type:"integer",minimum:0}}}}}},reason:{
-type:"string"},message:{type:"string"}}},access:{description:"The way into the machine by ssh; absent while it is not on, and of a driver that has no machine of\
- its own.",type:"object",required:["ssh","target","before"],properties:{ssh:{description:"Program and options; more options, the target and a command line for a\
- shell may follow.",type:"array",items:{type:"string"}},target:{type:"string"},before:{description:"Words to begin a command with, in the machine.",type:"array",
-items:{type:"string"}}}},maintenance:{description:"What is being done with the data of the backend, such as a snapshot; absent otherwise.",type:"string"},ports:{
-description:"Ports that programs in the machine listen on, published ports of containers among them; absent while the machine is not on, and of a driver that ha\
-s no machine of its own.",type:"array",items:{type:"object",required:["port","state"],properties:{port:{description:"The same in the machine and at 127.0.0.1 of\
- this host.",type:"integer",minimum:1,maximum:65535},state:{enum:["forwarded","failed"]},reason:{description:"Why it failed, as a clause; it is tried again.",type:"\
-string"}}}},engine:{description:"The engine that the settings ask for.",type:"object",required:["name","state"],properties:{name:{$ref:"#/$defs/engineName"},state:{
-$ref:"#/$defs/engineState"},endpoint:{description:"How a client reaches it, such as unix:///path/docker.sock.",type:"string"},version:{type:"string"},workload:{
-$ref:"#/$defs/workload"}}},engines:{description:"As last seen; while EngineReady is Unknown nobody knows whether that still holds.",type:"object",propertyNames:{
-$ref:"#/$defs/engineName"},additionalProperties:{type:"object",required:["state"],properties:{state:{$ref:"#/$defs/engineState"},spec:{description:"What it was \
-started with.",type:"object"},endpoint:{type:"string"},version:{type:"string"},workload:{$ref:"#/$defs/workload"},message:{type:"string"}}}},cluster:{description:"\
-As last seen; while ClusterReady is Unknown nobody knows whether that still holds. `unknown`: no look has succeeded since the service started.",type:"object",required:[
-"state"],properties:{state:{enum:["unsupported","absent","stopped","running","unresponsive","unknown"]},installedVersion:{type:"string"},spec:{description:"What\
- it was started with.",type:"object"},ready:{type:"boolean"},kubeconfig:{description:"Path of a file.",type:"string"},message:{type:"string"}}},phases:{description:"\
-What was done since the last change of the desired state.",type:"array",items:{type:"object",required:["name","startedAt"],properties:{name:{type:"string"},startedAt:{
-$ref:"#/$defs/time"},ms:{description:"Absent while it is under way.",type:"number",minimum:0},outcome:{enum:["done","failed"]}}}},counters:{description:"Since t\
-he service started.",type:"object",required:["steps","restarts","resets","failures","settingsPuts","settingsWrites"],properties:{settingsPuts:{description:"PUT \
-/v1/settings that arrived, whatever became of them."},settingsWrites:{description:"Those of them that changed something."}},additionalProperties:{type:"integer",
-minimum:0}},policies:{description:"Deployment profiles of the administrator: paths of files, or registry keys. Absent without any.",type:"object",properties:{lockedBy:{
-description:"What it sets cannot be changed.",type:"string"},defaultsBy:{description:"Counts on the first run alone.",type:"string"}}},hostIntegration:{description:"\
-Files of the user outside of our directories: shell files, docker configuration, autostart entry.",type:"object",required:["files"],additionalProperties:!1,properties:{
-offBecause:{description:"Nothing there is touched; a clause that says why.",type:"string"},files:{type:"array",items:{type:"object",required:["part","file","sta\
-te"],additionalProperties:!1,properties:{part:{enum:["path","docker-context","kubeconfig","autostart"]},file:{type:"string"},state:{description:"`managed`: as w\
-anted; `clean`: nothing of ours is in it, as wanted; `left`: another's choice; `failed`.",enum:["managed","clean","left","failed"]},message:{description:"Of `le\
-ft` and `failed`: why.",type:"string"}}}}}},notices:{description:"What happened at the start and a person should know.",type:"array",items:{type:"string"}}},$defs:{
-time:{description:"RFC 3339.",type:"string",pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"},engineName:{enum:["moby","containerd"]},engineState:{
-description:"`unknown`: no look has succeeded since the service started.",enum:["stopped","running","unresponsive","unknown"]},workload:{description:"Counts; ab\
-sent where they could not be read.",type:"object",properties:{runningContainers:{type:"integer",minimum:0},containers:{type:"integer",minimum:0},images:{type:"i\
-nteger",minimum:0}}},condition:{type:"object",required:["type","status","reason","concern","message","observedGeneration","lastTransitionTime"],properties:{type:{
-enum:["MachineReady","EngineReady","ClusterReady","Converged"]},status:{enum:["True","False","Unknown"]},reason:{description:"For programs.",type:"string",pattern:"\
-^[A-Z][A-Za-z0-9]*$"},concern:{description:"What it asks of a person: nothing, because it is as wanted; patience; or attention, because something is wrong.",enum:[
-"none","patience","attention"]},message:{description:"For people.",type:"string"},observedGeneration:{type:"integer",minimum:0},lastTransitionTime:{$ref:"#/$def\
-s/time"}}}}};var q={enum:["moby","containerd"]},v={description:"`unknown`: no look has succeeded since the service started.",enum:["stopped","running","unresponsive","unknow\
+What it runs with.",type:"object"},room:{description:"Values that it takes without a restart, as `spec` has them; a member that is absent stays as it is.",type:"\
+object",additionalProperties:{type:"object",required:["least","most"],properties:{least:{type:"number"},most:{type:"number"}}}},started:{description:"How a runn\
+ing machine came up, and what took how long; absent where nobody knows.",type:"object",required:["how","phases"],properties:{how:{description:"By a boot of its \
+system, or out of a state that had been frozen.",enum:["boot","resume"]},phases:{description:"In their order, without gaps.",type:"array",items:{type:"object",required:[
+"name","ms"],properties:{name:{type:"string"},ms:{type:"integer",minimum:0}}}}}},reason:{type:"string"},message:{type:"string"}}},access:{description:"The way i\
+nto the machine by ssh; absent while it is not on, and of a driver that has no machine of its own.",type:"object",required:["ssh","target","before"],properties:{
+ssh:{description:"Program and options; more options, the target and a command line for a shell may follow.",type:"array",items:{type:"string"}},target:{type:"st\
+ring"},before:{description:"Words to begin a command with, in the machine.",type:"array",items:{type:"string"}}}},maintenance:{description:"What is being done w\
+ith the data of the backend, such as a snapshot; absent otherwise.",type:"string"},ports:{description:"Ports that programs in the machine listen on, published p\
+orts of containers among them; absent while the machine is not on, and of a driver that has no machine of its own.",type:"array",items:{type:"object",required:[
+"port","state"],properties:{port:{description:"The same in the machine and at 127.0.0.1 of this host.",type:"integer",minimum:1,maximum:65535},state:{enum:["for\
+warded","failed"]},reason:{description:"Why it failed, as a clause; it is tried again.",type:"string"}}}},engine:{description:"The engine that the settings ask \
+for.",type:"object",required:["name","state"],properties:{name:{$ref:"#/$defs/engineName"},state:{$ref:"#/$defs/engineState"},endpoint:{description:"How a clien\
+t reaches it, such as unix:///path/docker.sock.",type:"string"},version:{type:"string"},workload:{$ref:"#/$defs/workload"}}},engines:{description:"As last seen;\
+ while EngineReady is Unknown nobody knows whether that still holds.",type:"object",propertyNames:{$ref:"#/$defs/engineName"},additionalProperties:{type:"object",
+required:["state"],properties:{state:{$ref:"#/$defs/engineState"},spec:{description:"What it was started with.",type:"object"},endpoint:{type:"string"},version:{
+type:"string"},workload:{$ref:"#/$defs/workload"},message:{type:"string"}}}},cluster:{description:"As last seen; while ClusterReady is Unknown nobody knows whet\
+her that still holds. `unknown`: no look has succeeded since the service started.",type:"object",required:["state"],properties:{state:{enum:["unsupported","abse\
+nt","stopped","running","unresponsive","unknown"]},installedVersion:{type:"string"},spec:{description:"What it was started with.",type:"object"},ready:{type:"bo\
+olean"},kubeconfig:{description:"Path of a file.",type:"string"},message:{type:"string"}}},phases:{description:"What was done since the last change of the desir\
+ed state.",type:"array",items:{type:"object",required:["name","startedAt"],properties:{name:{type:"string"},startedAt:{$ref:"#/$defs/time"},ms:{description:"Abs\
+ent while it is under way.",type:"number",minimum:0},outcome:{enum:["done","failed"]}}}},counters:{description:"Since the service started.",type:"object",required:[
+"steps","restarts","resets","failures","settingsPuts","settingsWrites"],properties:{settingsPuts:{description:"PUT /v1/settings that arrived, whatever became of\
+ them."},settingsWrites:{description:"Those of them that changed something."}},additionalProperties:{type:"integer",minimum:0}},policies:{description:"Deploymen\
+t profiles of the administrator: paths of files, or registry keys. Absent without any.",type:"object",properties:{lockedBy:{description:"What it sets cannot be \
+changed.",type:"string"},defaultsBy:{description:"Counts on the first run alone.",type:"string"}}},hostIntegration:{description:"Files of the user outside of ou\
+r directories: shell files, docker configuration, autostart entry.",type:"object",required:["files"],additionalProperties:!1,properties:{offBecause:{description:"\
+Nothing there is touched; a clause that says why.",type:"string"},files:{type:"array",items:{type:"object",required:["part","file","state"],additionalProperties:!1,
+properties:{part:{enum:["path","docker-context","kubeconfig","autostart"]},file:{type:"string"},state:{description:"`managed`: as wanted; `clean`: nothing of ou\
+rs is in it, as wanted; `left`: another's choice; `failed`.",enum:["managed","clean","left","failed"]},message:{description:"Of `left` and `failed`: why.",type:"\
+string"}}}}}},notices:{description:"What happened at the start and a person should know.",type:"array",items:{type:"string"}}},$defs:{time:{description:"RFC 333\
+9.",type:"string",pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"},engineName:{enum:["moby","containerd"]},engineState:{description:"`unknown`:\
+ no look has succeeded since the service started.",enum:["stopped","running","unresponsive","unknown"]},workload:{description:"Counts; absent where they could n\
+ot be read.",type:"object",properties:{runningContainers:{type:"integer",minimum:0},containers:{type:"integer",minimum:0},images:{type:"integer",minimum:0}}},condition:{
+type:"object",required:["type","status","reason","concern","message","observedGeneration","lastTransitionTime"],properties:{type:{enum:["MachineReady","EngineRe\
+ady","ClusterReady","Converged"]},status:{enum:["True","False","Unknown"]},reason:{description:"For programs.",type:"string",pattern:"^[A-Z][A-Za-z0-9]*$"},concern:{
+description:"What it asks of a person: nothing, because it is as wanted; patience; or attention, because something is wrong.",enum:["none","patience","attention"]},
+message:{description:"For people.",type:"string"},observedGeneration:{type:"integer",minimum:0},lastTransitionTime:{$ref:"#/$defs/time"}}}}};var q={enum:["moby","containerd"]},v={description:"`unknown`: no look has succeeded since the service started.",enum:["stopped","running","unresponsive","unknow\
 n"]};var k=new RegExp("^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$","u"),w={type:"object",required:["type","status","reason","concern","message","observed\
 Generation","lastTransitionTime"],properties:{type:{enum:["MachineReady","EngineReady","ClusterReady","Converged"]},status:{enum:["True","False","Unknown"]},reason:{
 description:"For programs.",type:"string",pattern:"^[A-Z][A-Za-z0-9]*$"},concern:{description:"What it asks of a person: nothing, because it is as wanted; patie\
 nce; or attention, because something is wrong.",enum:["none","patience","attention"]},message:{description:"For people.",type:"string"},observedGeneration:{type:"\
-integer",minimum:0},lastTransitionTime:{$ref:"#/$defs/time"}}},j=new RegExp("^[A-Z][A-Za-z0-9]*$","u");function h(p,{instancePath:i="",parentData:A,parentDataProperty:N,
-rootData:P=p,dynamicAnchors:b={}}={}){let e=null,t=0,c=h.evaluated;if(c.dynamicProps&&(c.props=void 0),c.dynamicItems&&(c.items=void 0),p&&typeof p=="object"&&!Array.
-isArray(p)){if(p.type===void 0){let l={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"type"}};e===null?e=[l]:e.push(l),t++}if(p.
-status===void 0){let l={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"status"}};e===null?e=[l]:e.push(l),t++}if(p.reason===
-void 0){let l={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"reason"}};e===null?e=[l]:e.push(l),t++}if(p.concern===void 0){
-let l={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"concern"}};e===null?e=[l]:e.push(l),t++}if(p.message===void 0){let l={
-instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"message"}};e===null?e=[l]:e.push(l),t++}if(p.observedGeneration===void 0){let l={
-instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"observedGeneration"}};e===null?e=[l]:e.push(l),t++}if(p.lastTransitionTime===
-void 0){let l={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"lastTransitionTime"}};e===null?e=[l]:e.push(l),t++}if(p.type!==
-void 0){let l=p.type;if(!(l==="MachineReady"||l==="EngineReady"||l==="ClusterReady"||l==="Converged")){let m={instancePath:i+"/type",schemaPath:"#/properties/ty\
-pe/enum",keyword:"enum",params:{allowedValues:w.properties.type.enum}};e===null?e=[m]:e.push(m),t++}}if(p.status!==void 0){let l=p.status;if(!(l==="True"||l==="\
+integer",minimum:0},lastTransitionTime:{$ref:"#/$defs/time"}}},N=new RegExp("^[A-Z][A-Za-z0-9]*$","u");function h(d,{instancePath:i="",parentData:A,parentDataProperty:j,
+rootData:P=d,dynamicAnchors:b={}}={}){let e=null,t=0,c=h.evaluated;if(c.dynamicProps&&(c.props=void 0),c.dynamicItems&&(c.items=void 0),d&&typeof d=="object"&&!Array.
+isArray(d)){if(d.type===void 0){let l={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"type"}};e===null?e=[l]:e.push(l),t++}if(d.
+status===void 0){let l={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"status"}};e===null?e=[l]:e.push(l),t++}if(d.reason===
+void 0){let l={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"reason"}};e===null?e=[l]:e.push(l),t++}if(d.concern===void 0){
+let l={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"concern"}};e===null?e=[l]:e.push(l),t++}if(d.message===void 0){let l={
+instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"message"}};e===null?e=[l]:e.push(l),t++}if(d.observedGeneration===void 0){let l={
+instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"observedGeneration"}};e===null?e=[l]:e.push(l),t++}if(d.lastTransitionTime===
+void 0){let l={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"lastTransitionTime"}};e===null?e=[l]:e.push(l),t++}if(d.type!==
+void 0){let l=d.type;if(!(l==="MachineReady"||l==="EngineReady"||l==="ClusterReady"||l==="Converged")){let m={instancePath:i+"/type",schemaPath:"#/properties/ty\
+pe/enum",keyword:"enum",params:{allowedValues:w.properties.type.enum}};e===null?e=[m]:e.push(m),t++}}if(d.status!==void 0){let l=d.status;if(!(l==="True"||l==="\
 False"||l==="Unknown")){let m={instancePath:i+"/status",schemaPath:"#/properties/status/enum",keyword:"enum",params:{allowedValues:w.properties.status.enum}};e===
-null?e=[m]:e.push(m),t++}}if(p.reason!==void 0){let l=p.reason;if(typeof l=="string"){if(!j.test(l)){let m={instancePath:i+"/reason",schemaPath:"#/properties/re\
+null?e=[m]:e.push(m),t++}}if(d.reason!==void 0){let l=d.reason;if(typeof l=="string"){if(!N.test(l)){let m={instancePath:i+"/reason",schemaPath:"#/properties/re\
 ason/pattern",keyword:"pattern",params:{pattern:"^[A-Z][A-Za-z0-9]*$"}};e===null?e=[m]:e.push(m),t++}}else{let m={instancePath:i+"/reason",schemaPath:"#/propert\
-ies/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[m]:e.push(m),t++}}if(p.concern!==void 0){let l=p.concern;if(!(l==="none"||l==="patience"||l===
+ies/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[m]:e.push(m),t++}}if(d.concern!==void 0){let l=d.concern;if(!(l==="none"||l==="patience"||l===
 "attention")){let m={instancePath:i+"/concern",schemaPath:"#/properties/concern/enum",keyword:"enum",params:{allowedValues:w.properties.concern.enum}};e===null?
-e=[m]:e.push(m),t++}}if(p.message!==void 0&&typeof p.message!="string"){let l={instancePath:i+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{
-type:"string"}};e===null?e=[l]:e.push(l),t++}if(p.observedGeneration!==void 0){let l=p.observedGeneration;if(!(typeof l=="number"&&!(l%1)&&!isNaN(l)&&isFinite(l))){
+e=[m]:e.push(m),t++}}if(d.message!==void 0&&typeof d.message!="string"){let l={instancePath:i+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{
+type:"string"}};e===null?e=[l]:e.push(l),t++}if(d.observedGeneration!==void 0){let l=d.observedGeneration;if(!(typeof l=="number"&&!(l%1)&&!isNaN(l)&&isFinite(l))){
 let m={instancePath:i+"/observedGeneration",schemaPath:"#/properties/observedGeneration/type",keyword:"type",params:{type:"integer"}};e===null?e=[m]:e.push(m),t++}
 if(typeof l=="number"&&isFinite(l)&&(l<0||isNaN(l))){let m={instancePath:i+"/observedGeneration",schemaPath:"#/properties/observedGeneration/minimum",keyword:"m\
-inimum",params:{comparison:">=",limit:0}};e===null?e=[m]:e.push(m),t++}}if(p.lastTransitionTime!==void 0){let l=p.lastTransitionTime;if(typeof l=="string"){if(!k.
+inimum",params:{comparison:">=",limit:0}};e===null?e=[m]:e.push(m),t++}}if(d.lastTransitionTime!==void 0){let l=d.lastTransitionTime;if(typeof l=="string"){if(!k.
 test(l)){let m={instancePath:i+"/lastTransitionTime",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)\
 ?Z$"}};e===null?e=[m]:e.push(m),t++}}else{let m={instancePath:i+"/lastTransitionTime",schemaPath:"#/$defs/time/type",keyword:"type",params:{type:"string"}};e===
 null?e=[m]:e.push(m),t++}}}else{let l={instancePath:i,schemaPath:"#/type",keyword:"type",params:{type:"object"}};e===null?e=[l]:e.push(l),t++}return h.errors=e,
-t===0}h.evaluated={props:{type:!0,status:!0,reason:!0,concern:!0,message:!0,observedGeneration:!0,lastTransitionTime:!0},dynamicProps:!1,dynamicItems:!1};function g(p,{
-instancePath:i="",parentData:A,parentDataProperty:N,rootData:P=p,dynamicAnchors:b={}}={}){let e=null,t=0,c=g.evaluated;if(c.dynamicProps&&(c.props=void 0),c.dynamicItems&&
-(c.items=void 0),p&&typeof p=="object"&&!Array.isArray(p)){if(p.kind===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"\
-kind"}};e===null?e=[s]:e.push(s),t++}if(p.formatVersion===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"form\
-atVersion"}};e===null?e=[s]:e.push(s),t++}if(p.product===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"produ\
-ct"}};e===null?e=[s]:e.push(s),t++}if(p.version===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"version"}};e===
-null?e=[s]:e.push(s),t++}if(p.pid===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"pid"}};e===null?e=[s]:e.push(
-s),t++}if(p.home===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"home"}};e===null?e=[s]:e.push(s),t++}if(p.startedAt===
-void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"startedAt"}};e===null?e=[s]:e.push(s),t++}if(p.driver===void 0){
-let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"driver"}};e===null?e=[s]:e.push(s),t++}if(p.power===void 0){let s={instancePath:i,
-schemaPath:"#/required",keyword:"required",params:{missingProperty:"power"}};e===null?e=[s]:e.push(s),t++}if(p.generation===void 0){let s={instancePath:i,schemaPath:"\
-#/required",keyword:"required",params:{missingProperty:"generation"}};e===null?e=[s]:e.push(s),t++}if(p.observedGeneration===void 0){let s={instancePath:i,schemaPath:"\
-#/required",keyword:"required",params:{missingProperty:"observedGeneration"}};e===null?e=[s]:e.push(s),t++}if(p.converged===void 0){let s={instancePath:i,schemaPath:"\
-#/required",keyword:"required",params:{missingProperty:"converged"}};e===null?e=[s]:e.push(s),t++}if(p.backendState===void 0){let s={instancePath:i,schemaPath:"\
-#/required",keyword:"required",params:{missingProperty:"backendState"}};e===null?e=[s]:e.push(s),t++}if(p.conditions===void 0){let s={instancePath:i,schemaPath:"\
-#/required",keyword:"required",params:{missingProperty:"conditions"}};e===null?e=[s]:e.push(s),t++}if(p.machine===void 0){let s={instancePath:i,schemaPath:"#/re\
-quired",keyword:"required",params:{missingProperty:"machine"}};e===null?e=[s]:e.push(s),t++}if(p.engine===void 0){let s={instancePath:i,schemaPath:"#/required",
-keyword:"required",params:{missingProperty:"engine"}};e===null?e=[s]:e.push(s),t++}if(p.engines===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"\
-required",params:{missingProperty:"engines"}};e===null?e=[s]:e.push(s),t++}if(p.cluster===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"require\
-d",params:{missingProperty:"cluster"}};e===null?e=[s]:e.push(s),t++}if(p.phases===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{
-missingProperty:"phases"}};e===null?e=[s]:e.push(s),t++}if(p.counters===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"\
-counters"}};e===null?e=[s]:e.push(s),t++}if(p.notices===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"notice\
-s"}};e===null?e=[s]:e.push(s),t++}if(p.kind!==void 0&&p.kind!=="Status"){let s={instancePath:i+"/kind",schemaPath:"#/properties/kind/const",keyword:"const",params:{
-allowedValue:"Status"}};e===null?e=[s]:e.push(s),t++}if(p.formatVersion!==void 0&&p.formatVersion!==1){let s={instancePath:i+"/formatVersion",schemaPath:"#/prop\
-erties/formatVersion/const",keyword:"const",params:{allowedValue:1}};e===null?e=[s]:e.push(s),t++}if(p.product!==void 0&&typeof p.product!="string"){let s={instancePath:i+
-"/product",schemaPath:"#/properties/product/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(s),t++}if(p.version!==void 0&&typeof p.version!="\
-string"){let s={instancePath:i+"/version",schemaPath:"#/properties/version/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(s),t++}if(p.settingsVersion!==
-void 0){let s=p.settingsVersion;if(!(typeof s=="number"&&!(s%1)&&!isNaN(s)&&isFinite(s))){let r={instancePath:i+"/settingsVersion",schemaPath:"#/properties/sett\
-ingsVersion/type",keyword:"type",params:{type:"integer"}};e===null?e=[r]:e.push(r),t++}}if(p.pid!==void 0){let s=p.pid;if(!(typeof s=="number"&&!(s%1)&&!isNaN(s)&&
+t===0}h.evaluated={props:{type:!0,status:!0,reason:!0,concern:!0,message:!0,observedGeneration:!0,lastTransitionTime:!0},dynamicProps:!1,dynamicItems:!1};function g(d,{
+instancePath:i="",parentData:A,parentDataProperty:j,rootData:P=d,dynamicAnchors:b={}}={}){let e=null,t=0,c=g.evaluated;if(c.dynamicProps&&(c.props=void 0),c.dynamicItems&&
+(c.items=void 0),d&&typeof d=="object"&&!Array.isArray(d)){if(d.kind===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"\
+kind"}};e===null?e=[s]:e.push(s),t++}if(d.formatVersion===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"form\
+atVersion"}};e===null?e=[s]:e.push(s),t++}if(d.product===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"produ\
+ct"}};e===null?e=[s]:e.push(s),t++}if(d.version===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"version"}};e===
+null?e=[s]:e.push(s),t++}if(d.pid===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"pid"}};e===null?e=[s]:e.push(
+s),t++}if(d.home===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"home"}};e===null?e=[s]:e.push(s),t++}if(d.startedAt===
+void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"startedAt"}};e===null?e=[s]:e.push(s),t++}if(d.driver===void 0){
+let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"driver"}};e===null?e=[s]:e.push(s),t++}if(d.power===void 0){let s={instancePath:i,
+schemaPath:"#/required",keyword:"required",params:{missingProperty:"power"}};e===null?e=[s]:e.push(s),t++}if(d.generation===void 0){let s={instancePath:i,schemaPath:"\
+#/required",keyword:"required",params:{missingProperty:"generation"}};e===null?e=[s]:e.push(s),t++}if(d.observedGeneration===void 0){let s={instancePath:i,schemaPath:"\
+#/required",keyword:"required",params:{missingProperty:"observedGeneration"}};e===null?e=[s]:e.push(s),t++}if(d.converged===void 0){let s={instancePath:i,schemaPath:"\
+#/required",keyword:"required",params:{missingProperty:"converged"}};e===null?e=[s]:e.push(s),t++}if(d.backendState===void 0){let s={instancePath:i,schemaPath:"\
+#/required",keyword:"required",params:{missingProperty:"backendState"}};e===null?e=[s]:e.push(s),t++}if(d.conditions===void 0){let s={instancePath:i,schemaPath:"\
+#/required",keyword:"required",params:{missingProperty:"conditions"}};e===null?e=[s]:e.push(s),t++}if(d.machine===void 0){let s={instancePath:i,schemaPath:"#/re\
+quired",keyword:"required",params:{missingProperty:"machine"}};e===null?e=[s]:e.push(s),t++}if(d.engine===void 0){let s={instancePath:i,schemaPath:"#/required",
+keyword:"required",params:{missingProperty:"engine"}};e===null?e=[s]:e.push(s),t++}if(d.engines===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"\
+required",params:{missingProperty:"engines"}};e===null?e=[s]:e.push(s),t++}if(d.cluster===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"require\
+d",params:{missingProperty:"cluster"}};e===null?e=[s]:e.push(s),t++}if(d.phases===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{
+missingProperty:"phases"}};e===null?e=[s]:e.push(s),t++}if(d.counters===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"\
+counters"}};e===null?e=[s]:e.push(s),t++}if(d.notices===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"notice\
+s"}};e===null?e=[s]:e.push(s),t++}if(d.kind!==void 0&&d.kind!=="Status"){let s={instancePath:i+"/kind",schemaPath:"#/properties/kind/const",keyword:"const",params:{
+allowedValue:"Status"}};e===null?e=[s]:e.push(s),t++}if(d.formatVersion!==void 0&&d.formatVersion!==1){let s={instancePath:i+"/formatVersion",schemaPath:"#/prop\
+erties/formatVersion/const",keyword:"const",params:{allowedValue:1}};e===null?e=[s]:e.push(s),t++}if(d.product!==void 0&&typeof d.product!="string"){let s={instancePath:i+
+"/product",schemaPath:"#/properties/product/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(s),t++}if(d.version!==void 0&&typeof d.version!="\
+string"){let s={instancePath:i+"/version",schemaPath:"#/properties/version/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(s),t++}if(d.settingsVersion!==
+void 0){let s=d.settingsVersion;if(!(typeof s=="number"&&!(s%1)&&!isNaN(s)&&isFinite(s))){let r={instancePath:i+"/settingsVersion",schemaPath:"#/properties/sett\
+ingsVersion/type",keyword:"type",params:{type:"integer"}};e===null?e=[r]:e.push(r),t++}}if(d.pid!==void 0){let s=d.pid;if(!(typeof s=="number"&&!(s%1)&&!isNaN(s)&&
 isFinite(s))){let r={instancePath:i+"/pid",schemaPath:"#/properties/pid/type",keyword:"type",params:{type:"integer"}};e===null?e=[r]:e.push(r),t++}if(typeof s==
 "number"&&isFinite(s)&&(s<0||isNaN(s))){let r={instancePath:i+"/pid",schemaPath:"#/properties/pid/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===
-null?e=[r]:e.push(r),t++}}if(p.home!==void 0&&typeof p.home!="string"){let s={instancePath:i+"/home",schemaPath:"#/properties/home/type",keyword:"type",params:{
-type:"string"}};e===null?e=[s]:e.push(s),t++}if(p.startedAt!==void 0){let s=p.startedAt,r=t,n=!1,o=t;if(typeof s=="string"){if(!k.test(s)){let d={instancePath:i+
-"/startedAt",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[d]:e.push(
-d),t++}}else{let d={instancePath:i+"/startedAt",schemaPath:"#/$defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[d]:e.push(d),t++}var l=o===t;n=
-n||l;let a=t;if(s!==""){let d={instancePath:i+"/startedAt",schemaPath:"#/properties/startedAt/anyOf/1/const",keyword:"const",params:{allowedValue:""}};e===null?
-e=[d]:e.push(d),t++}var l=a===t;if(n=n||l,n)t=r,e!==null&&(r?e.length=r:e=null);else{let d={instancePath:i+"/startedAt",schemaPath:"#/properties/startedAt/anyOf",
-keyword:"anyOf",params:{}};e===null?e=[d]:e.push(d),t++}}if(p.driver!==void 0){let s=p.driver;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.name===void 0){let r={
+null?e=[r]:e.push(r),t++}}if(d.home!==void 0&&typeof d.home!="string"){let s={instancePath:i+"/home",schemaPath:"#/properties/home/type",keyword:"type",params:{
+type:"string"}};e===null?e=[s]:e.push(s),t++}if(d.startedAt!==void 0){let s=d.startedAt,r=t,n=!1,o=t;if(typeof s=="string"){if(!k.test(s)){let p={instancePath:i+
+"/startedAt",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[p]:e.push(
+p),t++}}else{let p={instancePath:i+"/startedAt",schemaPath:"#/$defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}var l=o===t;n=
+n||l;let a=t;if(s!==""){let p={instancePath:i+"/startedAt",schemaPath:"#/properties/startedAt/anyOf/1/const",keyword:"const",params:{allowedValue:""}};e===null?
+e=[p]:e.push(p),t++}var l=a===t;if(n=n||l,n)t=r,e!==null&&(r?e.length=r:e=null);else{let p={instancePath:i+"/startedAt",schemaPath:"#/properties/startedAt/anyOf",
+keyword:"anyOf",params:{}};e===null?e=[p]:e.push(p),t++}}if(d.driver!==void 0){let s=d.driver;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.name===void 0){let r={
 instancePath:i+"/driver",schemaPath:"#/properties/driver/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[r]:e.push(r),t++}if(s.simulated===
 void 0){let r={instancePath:i+"/driver",schemaPath:"#/properties/driver/required",keyword:"required",params:{missingProperty:"simulated"}};e===null?e=[r]:e.push(
 r),t++}if(s.reason===void 0){let r={instancePath:i+"/driver",schemaPath:"#/properties/driver/required",keyword:"required",params:{missingProperty:"reason"}};e===
@@ -122,82 +123,93 @@ keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.simulat
 ated",schemaPath:"#/properties/driver/properties/simulated/type",keyword:"type",params:{type:"boolean"}};e===null?e=[r]:e.push(r),t++}if(s.reason!==void 0&&typeof s.
 reason!="string"){let r={instancePath:i+"/driver/reason",schemaPath:"#/properties/driver/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?
 e=[r]:e.push(r),t++}}else{let r={instancePath:i+"/driver",schemaPath:"#/properties/driver/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),
-t++}}if(p.power!==void 0){let s=p.power;if(!(s==="started"||s==="stopped")){let r={instancePath:i+"/power",schemaPath:"#/properties/power/enum",keyword:"enum",params:{
-allowedValues:f.properties.power.enum}};e===null?e=[r]:e.push(r),t++}}if(p.generation!==void 0){let s=p.generation;if(!(typeof s=="number"&&!(s%1)&&!isNaN(s)&&isFinite(
+t++}}if(d.power!==void 0){let s=d.power;if(!(s==="started"||s==="stopped")){let r={instancePath:i+"/power",schemaPath:"#/properties/power/enum",keyword:"enum",params:{
+allowedValues:f.properties.power.enum}};e===null?e=[r]:e.push(r),t++}}if(d.generation!==void 0){let s=d.generation;if(!(typeof s=="number"&&!(s%1)&&!isNaN(s)&&isFinite(
 s))){let r={instancePath:i+"/generation",schemaPath:"#/properties/generation/type",keyword:"type",params:{type:"integer"}};e===null?e=[r]:e.push(r),t++}if(typeof s==
 "number"&&isFinite(s)&&(s<1||isNaN(s))){let r={instancePath:i+"/generation",schemaPath:"#/properties/generation/minimum",keyword:"minimum",params:{comparison:">\
-=",limit:1}};e===null?e=[r]:e.push(r),t++}}if(p.observedGeneration!==void 0){let s=p.observedGeneration;if(!(typeof s=="number"&&!(s%1)&&!isNaN(s)&&isFinite(s))){
+=",limit:1}};e===null?e=[r]:e.push(r),t++}}if(d.observedGeneration!==void 0){let s=d.observedGeneration;if(!(typeof s=="number"&&!(s%1)&&!isNaN(s)&&isFinite(s))){
 let r={instancePath:i+"/observedGeneration",schemaPath:"#/properties/observedGeneration/type",keyword:"type",params:{type:"integer"}};e===null?e=[r]:e.push(r),t++}
 if(typeof s=="number"&&isFinite(s)&&(s<0||isNaN(s))){let r={instancePath:i+"/observedGeneration",schemaPath:"#/properties/observedGeneration/minimum",keyword:"m\
-inimum",params:{comparison:">=",limit:0}};e===null?e=[r]:e.push(r),t++}}if(p.converged!==void 0&&typeof p.converged!="boolean"){let s={instancePath:i+"/converge\
-d",schemaPath:"#/properties/converged/type",keyword:"type",params:{type:"boolean"}};e===null?e=[s]:e.push(s),t++}if(p.backendState!==void 0){let s=p.backendState;
+inimum",params:{comparison:">=",limit:0}};e===null?e=[r]:e.push(r),t++}}if(d.converged!==void 0&&typeof d.converged!="boolean"){let s={instancePath:i+"/converge\
+d",schemaPath:"#/properties/converged/type",keyword:"type",params:{type:"boolean"}};e===null?e=[s]:e.push(s),t++}if(d.backendState!==void 0){let s=d.backendState;
 if(!(s==="STOPPED"||s==="STARTING"||s==="STARTED"||s==="STOPPING"||s==="ERROR"||s==="DISABLED")){let r={instancePath:i+"/backendState",schemaPath:"#/properties/\
-backendState/enum",keyword:"enum",params:{allowedValues:f.properties.backendState.enum}};e===null?e=[r]:e.push(r),t++}}if(p.conditions!==void 0){let s=p.conditions;
+backendState/enum",keyword:"enum",params:{allowedValues:f.properties.backendState.enum}};e===null?e=[r]:e.push(r),t++}}if(d.conditions!==void 0){let s=d.conditions;
 if(Array.isArray(s)){let r=s.length;for(let n=0;n<r;n++)h(s[n],{instancePath:i+"/conditions/"+n,parentData:s,parentDataProperty:n,rootData:P,dynamicAnchors:b})||
 (e=e===null?h.errors:e.concat(h.errors),t=e.length)}else{let r={instancePath:i+"/conditions",schemaPath:"#/properties/conditions/type",keyword:"type",params:{type:"\
-array"}};e===null?e=[r]:e.push(r),t++}}if(p.machine!==void 0){let s=p.machine;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.state===void 0){let r={instancePath:i+
+array"}};e===null?e=[r]:e.push(r),t++}}if(d.machine!==void 0){let s=d.machine;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.state===void 0){let r={instancePath:i+
 "/machine",schemaPath:"#/properties/machine/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[r]:e.push(r),t++}if(s.state!==void 0){let r=s.
 state;if(!(r==="absent"||r==="off"||r==="on"||r==="broken"||r==="unknown")){let n={instancePath:i+"/machine/state",schemaPath:"#/properties/machine/properties/s\
 tate/enum",keyword:"enum",params:{allowedValues:f.properties.machine.properties.state.enum}};e===null?e=[n]:e.push(n),t++}}if(s.spec!==void 0){let r=s.spec;if(!(r&&
 typeof r=="object"&&!Array.isArray(r))){let n={instancePath:i+"/machine/spec",schemaPath:"#/properties/machine/properties/spec/type",keyword:"type",params:{type:"\
-object"}};e===null?e=[n]:e.push(n),t++}}if(s.started!==void 0){let r=s.started;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.how===void 0){let n={instancePath:i+
-"/machine/started",schemaPath:"#/properties/machine/properties/started/required",keyword:"required",params:{missingProperty:"how"}};e===null?e=[n]:e.push(n),t++}
-if(r.phases===void 0){let n={instancePath:i+"/machine/started",schemaPath:"#/properties/machine/properties/started/required",keyword:"required",params:{missingProperty:"\
-phases"}};e===null?e=[n]:e.push(n),t++}if(r.how!==void 0){let n=r.how;if(!(n==="boot"||n==="resume")){let o={instancePath:i+"/machine/started/how",schemaPath:"#\
-/properties/machine/properties/started/properties/how/enum",keyword:"enum",params:{allowedValues:f.properties.machine.properties.started.properties.how.enum}};e===
-null?e=[o]:e.push(o),t++}}if(r.phases!==void 0){let n=r.phases;if(Array.isArray(n)){let o=n.length;for(let a=0;a<o;a++){let d=n[a];if(d&&typeof d=="object"&&!Array.
-isArray(d)){if(d.name===void 0){let u={instancePath:i+"/machine/started/phases/"+a,schemaPath:"#/properties/machine/properties/started/properties/phases/items/r\
-equired",keyword:"required",params:{missingProperty:"name"}};e===null?e=[u]:e.push(u),t++}if(d.ms===void 0){let u={instancePath:i+"/machine/started/phases/"+a,schemaPath:"\
-#/properties/machine/properties/started/properties/phases/items/required",keyword:"required",params:{missingProperty:"ms"}};e===null?e=[u]:e.push(u),t++}if(d.name!==
-void 0&&typeof d.name!="string"){let u={instancePath:i+"/machine/started/phases/"+a+"/name",schemaPath:"#/properties/machine/properties/started/properties/phase\
-s/items/properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.push(u),t++}if(d.ms!==void 0){let u=d.ms;if(!(typeof u=="number"&&!(u%1)&&
-!isNaN(u)&&isFinite(u))){let y={instancePath:i+"/machine/started/phases/"+a+"/ms",schemaPath:"#/properties/machine/properties/started/properties/phases/items/pr\
-operties/ms/type",keyword:"type",params:{type:"integer"}};e===null?e=[y]:e.push(y),t++}if(typeof u=="number"&&isFinite(u)&&(u<0||isNaN(u))){let y={instancePath:i+
-"/machine/started/phases/"+a+"/ms",schemaPath:"#/properties/machine/properties/started/properties/phases/items/properties/ms/minimum",keyword:"minimum",params:{
-comparison:">=",limit:0}};e===null?e=[y]:e.push(y),t++}}}else{let u={instancePath:i+"/machine/started/phases/"+a,schemaPath:"#/properties/machine/properties/sta\
-rted/properties/phases/items/type",keyword:"type",params:{type:"object"}};e===null?e=[u]:e.push(u),t++}}}else{let o={instancePath:i+"/machine/started/phases",schemaPath:"\
-#/properties/machine/properties/started/properties/phases/type",keyword:"type",params:{type:"array"}};e===null?e=[o]:e.push(o),t++}}}else{let n={instancePath:i+
-"/machine/started",schemaPath:"#/properties/machine/properties/started/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.reason!==
-void 0&&typeof s.reason!="string"){let r={instancePath:i+"/machine/reason",schemaPath:"#/properties/machine/properties/reason/type",keyword:"type",params:{type:"\
-string"}};e===null?e=[r]:e.push(r),t++}if(s.message!==void 0&&typeof s.message!="string"){let r={instancePath:i+"/machine/message",schemaPath:"#/properties/mach\
-ine/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}}else{let r={instancePath:i+"/machine",schemaPath:"#/properties\
-/machine/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(p.access!==void 0){let s=p.access;if(s&&typeof s=="object"&&!Array.isArray(
-s)){if(s.ssh===void 0){let r={instancePath:i+"/access",schemaPath:"#/properties/access/required",keyword:"required",params:{missingProperty:"ssh"}};e===null?e=[
-r]:e.push(r),t++}if(s.target===void 0){let r={instancePath:i+"/access",schemaPath:"#/properties/access/required",keyword:"required",params:{missingProperty:"tar\
-get"}};e===null?e=[r]:e.push(r),t++}if(s.before===void 0){let r={instancePath:i+"/access",schemaPath:"#/properties/access/required",keyword:"required",params:{missingProperty:"\
-before"}};e===null?e=[r]:e.push(r),t++}if(s.ssh!==void 0){let r=s.ssh;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++)if(typeof r[o]!="string"){let a={instancePath:i+
-"/access/ssh/"+o,schemaPath:"#/properties/access/properties/ssh/items/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let n={instancePath:i+
-"/access/ssh",schemaPath:"#/properties/access/properties/ssh/type",keyword:"type",params:{type:"array"}};e===null?e=[n]:e.push(n),t++}}if(s.target!==void 0&&typeof s.
-target!="string"){let r={instancePath:i+"/access/target",schemaPath:"#/properties/access/properties/target/type",keyword:"type",params:{type:"string"}};e===null?
-e=[r]:e.push(r),t++}if(s.before!==void 0){let r=s.before;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++)if(typeof r[o]!="string"){let a={instancePath:i+
-"/access/before/"+o,schemaPath:"#/properties/access/properties/before/items/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let n={
-instancePath:i+"/access/before",schemaPath:"#/properties/access/properties/before/type",keyword:"type",params:{type:"array"}};e===null?e=[n]:e.push(n),t++}}}else{
-let r={instancePath:i+"/access",schemaPath:"#/properties/access/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(p.maintenance!==void 0&&
-typeof p.maintenance!="string"){let s={instancePath:i+"/maintenance",schemaPath:"#/properties/maintenance/type",keyword:"type",params:{type:"string"}};e===null?
-e=[s]:e.push(s),t++}if(p.ports!==void 0){let s=p.ports;if(Array.isArray(s)){let r=s.length;for(let n=0;n<r;n++){let o=s[n];if(o&&typeof o=="object"&&!Array.isArray(
-o)){if(o.port===void 0){let a={instancePath:i+"/ports/"+n,schemaPath:"#/properties/ports/items/required",keyword:"required",params:{missingProperty:"port"}};e===
-null?e=[a]:e.push(a),t++}if(o.state===void 0){let a={instancePath:i+"/ports/"+n,schemaPath:"#/properties/ports/items/required",keyword:"required",params:{missingProperty:"\
-state"}};e===null?e=[a]:e.push(a),t++}if(o.port!==void 0){let a=o.port;if(!(typeof a=="number"&&!(a%1)&&!isNaN(a)&&isFinite(a))){let d={instancePath:i+"/ports/"+
-n+"/port",schemaPath:"#/properties/ports/items/properties/port/type",keyword:"type",params:{type:"integer"}};e===null?e=[d]:e.push(d),t++}if(typeof a=="number"&&
-isFinite(a)){if(a>65535||isNaN(a)){let d={instancePath:i+"/ports/"+n+"/port",schemaPath:"#/properties/ports/items/properties/port/maximum",keyword:"maximum",params:{
-comparison:"<=",limit:65535}};e===null?e=[d]:e.push(d),t++}if(a<1||isNaN(a)){let d={instancePath:i+"/ports/"+n+"/port",schemaPath:"#/properties/ports/items/prop\
-erties/port/minimum",keyword:"minimum",params:{comparison:">=",limit:1}};e===null?e=[d]:e.push(d),t++}}}if(o.state!==void 0){let a=o.state;if(!(a==="forwarded"||
-a==="failed")){let d={instancePath:i+"/ports/"+n+"/state",schemaPath:"#/properties/ports/items/properties/state/enum",keyword:"enum",params:{allowedValues:f.properties.
-ports.items.properties.state.enum}};e===null?e=[d]:e.push(d),t++}}if(o.reason!==void 0&&typeof o.reason!="string"){let a={instancePath:i+"/ports/"+n+"/reason",schemaPath:"\
-#/properties/ports/items/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let a={instancePath:i+"/ports/"+n,schemaPath:"\
-#/properties/ports/items/type",keyword:"type",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}}else{let r={instancePath:i+"/ports",schemaPath:"#/propertie\
-s/ports/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),t++}}if(p.engine!==void 0){let s=p.engine;if(s&&typeof s=="object"&&!Array.isArray(
-s)){if(s.name===void 0){let r={instancePath:i+"/engine",schemaPath:"#/properties/engine/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=
-[r]:e.push(r),t++}if(s.state===void 0){let r={instancePath:i+"/engine",schemaPath:"#/properties/engine/required",keyword:"required",params:{missingProperty:"sta\
-te"}};e===null?e=[r]:e.push(r),t++}if(s.name!==void 0){let r=s.name;if(!(r==="moby"||r==="containerd")){let n={instancePath:i+"/engine/name",schemaPath:"#/$defs\
-/engineName/enum",keyword:"enum",params:{allowedValues:q.enum}};e===null?e=[n]:e.push(n),t++}}if(s.state!==void 0){let r=s.state;if(!(r==="stopped"||r==="runnin\
-g"||r==="unresponsive"||r==="unknown")){let n={instancePath:i+"/engine/state",schemaPath:"#/$defs/engineState/enum",keyword:"enum",params:{allowedValues:v.enum}};
-e===null?e=[n]:e.push(n),t++}}if(s.endpoint!==void 0&&typeof s.endpoint!="string"){let r={instancePath:i+"/engine/endpoint",schemaPath:"#/properties/engine/prop\
-erties/endpoint/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.version!==void 0&&typeof s.version!="string"){let r={instancePath:i+
-"/engine/version",schemaPath:"#/properties/engine/properties/version/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.workload!==void 0){
-let r=s.workload;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.runningContainers!==void 0){let n=r.runningContainers;if(!(typeof n=="number"&&!(n%1)&&!isNaN(
-n)&&isFinite(n))){let o={instancePath:i+"/engine/workload/runningContainers",schemaPath:"#/$defs/workload/properties/runningContainers/type",keyword:"type",params:{
-type:"integer"}};e===null?e=[o]:e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+"/engine/workload/runningContainers",schemaPath:"\
+object"}};e===null?e=[n]:e.push(n),t++}}if(s.room!==void 0){let r=s.room;if(r&&typeof r=="object"&&!Array.isArray(r))for(let n in r){let o=r[n];if(o&&typeof o==
+"object"&&!Array.isArray(o)){if(o.least===void 0){let a={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/machi\
+ne/properties/room/additionalProperties/required",keyword:"required",params:{missingProperty:"least"}};e===null?e=[a]:e.push(a),t++}if(o.most===void 0){let a={instancePath:i+
+"/machine/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/machine/properties/room/additionalProperties/required",keyword:"required",params:{
+missingProperty:"most"}};e===null?e=[a]:e.push(a),t++}if(o.least!==void 0){let a=o.least;if(!(typeof a=="number"&&isFinite(a))){let p={instancePath:i+"/machine/\
+room/"+n.replace(/~/g,"~0").replace(/\//g,"~1")+"/least",schemaPath:"#/properties/machine/properties/room/additionalProperties/properties/least/type",keyword:"t\
+ype",params:{type:"number"}};e===null?e=[p]:e.push(p),t++}}if(o.most!==void 0){let a=o.most;if(!(typeof a=="number"&&isFinite(a))){let p={instancePath:i+"/machi\
+ne/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1")+"/most",schemaPath:"#/properties/machine/properties/room/additionalProperties/properties/most/type",keyword:"\
+type",params:{type:"number"}};e===null?e=[p]:e.push(p),t++}}}else{let a={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/\
+properties/machine/properties/room/additionalProperties/type",keyword:"type",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}else{let n={instancePath:i+"/\
+machine/room",schemaPath:"#/properties/machine/properties/room/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.started!==void 0){
+let r=s.started;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.how===void 0){let n={instancePath:i+"/machine/started",schemaPath:"#/properties/machine/proper\
+ties/started/required",keyword:"required",params:{missingProperty:"how"}};e===null?e=[n]:e.push(n),t++}if(r.phases===void 0){let n={instancePath:i+"/machine/sta\
+rted",schemaPath:"#/properties/machine/properties/started/required",keyword:"required",params:{missingProperty:"phases"}};e===null?e=[n]:e.push(n),t++}if(r.how!==
+void 0){let n=r.how;if(!(n==="boot"||n==="resume")){let o={instancePath:i+"/machine/started/how",schemaPath:"#/properties/machine/properties/started/properties/\
+how/enum",keyword:"enum",params:{allowedValues:f.properties.machine.properties.started.properties.how.enum}};e===null?e=[o]:e.push(o),t++}}if(r.phases!==void 0){
+let n=r.phases;if(Array.isArray(n)){let o=n.length;for(let a=0;a<o;a++){let p=n[a];if(p&&typeof p=="object"&&!Array.isArray(p)){if(p.name===void 0){let u={instancePath:i+
+"/machine/started/phases/"+a,schemaPath:"#/properties/machine/properties/started/properties/phases/items/required",keyword:"required",params:{missingProperty:"n\
+ame"}};e===null?e=[u]:e.push(u),t++}if(p.ms===void 0){let u={instancePath:i+"/machine/started/phases/"+a,schemaPath:"#/properties/machine/properties/started/pro\
+perties/phases/items/required",keyword:"required",params:{missingProperty:"ms"}};e===null?e=[u]:e.push(u),t++}if(p.name!==void 0&&typeof p.name!="string"){let u={
+instancePath:i+"/machine/started/phases/"+a+"/name",schemaPath:"#/properties/machine/properties/started/properties/phases/items/properties/name/type",keyword:"t\
+ype",params:{type:"string"}};e===null?e=[u]:e.push(u),t++}if(p.ms!==void 0){let u=p.ms;if(!(typeof u=="number"&&!(u%1)&&!isNaN(u)&&isFinite(u))){let y={instancePath:i+
+"/machine/started/phases/"+a+"/ms",schemaPath:"#/properties/machine/properties/started/properties/phases/items/properties/ms/type",keyword:"type",params:{type:"\
+integer"}};e===null?e=[y]:e.push(y),t++}if(typeof u=="number"&&isFinite(u)&&(u<0||isNaN(u))){let y={instancePath:i+"/machine/started/phases/"+a+"/ms",schemaPath:"\
+#/properties/machine/properties/started/properties/phases/items/properties/ms/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[y]:e.push(
+y),t++}}}else{let u={instancePath:i+"/machine/started/phases/"+a,schemaPath:"#/properties/machine/properties/started/properties/phases/items/type",keyword:"type",
+params:{type:"object"}};e===null?e=[u]:e.push(u),t++}}}else{let o={instancePath:i+"/machine/started/phases",schemaPath:"#/properties/machine/properties/started/\
+properties/phases/type",keyword:"type",params:{type:"array"}};e===null?e=[o]:e.push(o),t++}}}else{let n={instancePath:i+"/machine/started",schemaPath:"#/propert\
+ies/machine/properties/started/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.reason!==void 0&&typeof s.reason!="string"){let r={
+instancePath:i+"/machine/reason",schemaPath:"#/properties/machine/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.
+message!==void 0&&typeof s.message!="string"){let r={instancePath:i+"/machine/message",schemaPath:"#/properties/machine/properties/message/type",keyword:"type",
+params:{type:"string"}};e===null?e=[r]:e.push(r),t++}}else{let r={instancePath:i+"/machine",schemaPath:"#/properties/machine/type",keyword:"type",params:{type:"\
+object"}};e===null?e=[r]:e.push(r),t++}}if(d.access!==void 0){let s=d.access;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.ssh===void 0){let r={instancePath:i+
+"/access",schemaPath:"#/properties/access/required",keyword:"required",params:{missingProperty:"ssh"}};e===null?e=[r]:e.push(r),t++}if(s.target===void 0){let r={
+instancePath:i+"/access",schemaPath:"#/properties/access/required",keyword:"required",params:{missingProperty:"target"}};e===null?e=[r]:e.push(r),t++}if(s.before===
+void 0){let r={instancePath:i+"/access",schemaPath:"#/properties/access/required",keyword:"required",params:{missingProperty:"before"}};e===null?e=[r]:e.push(r),
+t++}if(s.ssh!==void 0){let r=s.ssh;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++)if(typeof r[o]!="string"){let a={instancePath:i+"/access/ssh/"+o,schemaPath:"\
+#/properties/access/properties/ssh/items/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let n={instancePath:i+"/access/ssh",schemaPath:"\
+#/properties/access/properties/ssh/type",keyword:"type",params:{type:"array"}};e===null?e=[n]:e.push(n),t++}}if(s.target!==void 0&&typeof s.target!="string"){let r={
+instancePath:i+"/access/target",schemaPath:"#/properties/access/properties/target/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.
+before!==void 0){let r=s.before;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++)if(typeof r[o]!="string"){let a={instancePath:i+"/access/before/"+o,schemaPath:"\
+#/properties/access/properties/before/items/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let n={instancePath:i+"/access/befor\
+e",schemaPath:"#/properties/access/properties/before/type",keyword:"type",params:{type:"array"}};e===null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+"/acc\
+ess",schemaPath:"#/properties/access/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.maintenance!==void 0&&typeof d.maintenance!=
+"string"){let s={instancePath:i+"/maintenance",schemaPath:"#/properties/maintenance/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(s),t++}if(d.
+ports!==void 0){let s=d.ports;if(Array.isArray(s)){let r=s.length;for(let n=0;n<r;n++){let o=s[n];if(o&&typeof o=="object"&&!Array.isArray(o)){if(o.port===void 0){
+let a={instancePath:i+"/ports/"+n,schemaPath:"#/properties/ports/items/required",keyword:"required",params:{missingProperty:"port"}};e===null?e=[a]:e.push(a),t++}
+if(o.state===void 0){let a={instancePath:i+"/ports/"+n,schemaPath:"#/properties/ports/items/required",keyword:"required",params:{missingProperty:"state"}};e===null?
+e=[a]:e.push(a),t++}if(o.port!==void 0){let a=o.port;if(!(typeof a=="number"&&!(a%1)&&!isNaN(a)&&isFinite(a))){let p={instancePath:i+"/ports/"+n+"/port",schemaPath:"\
+#/properties/ports/items/properties/port/type",keyword:"type",params:{type:"integer"}};e===null?e=[p]:e.push(p),t++}if(typeof a=="number"&&isFinite(a)){if(a>65535||
+isNaN(a)){let p={instancePath:i+"/ports/"+n+"/port",schemaPath:"#/properties/ports/items/properties/port/maximum",keyword:"maximum",params:{comparison:"<=",limit:65535}};
+e===null?e=[p]:e.push(p),t++}if(a<1||isNaN(a)){let p={instancePath:i+"/ports/"+n+"/port",schemaPath:"#/properties/ports/items/properties/port/minimum",keyword:"\
+minimum",params:{comparison:">=",limit:1}};e===null?e=[p]:e.push(p),t++}}}if(o.state!==void 0){let a=o.state;if(!(a==="forwarded"||a==="failed")){let p={instancePath:i+
+"/ports/"+n+"/state",schemaPath:"#/properties/ports/items/properties/state/enum",keyword:"enum",params:{allowedValues:f.properties.ports.items.properties.state.
+enum}};e===null?e=[p]:e.push(p),t++}}if(o.reason!==void 0&&typeof o.reason!="string"){let a={instancePath:i+"/ports/"+n+"/reason",schemaPath:"#/properties/ports\
+/items/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let a={instancePath:i+"/ports/"+n,schemaPath:"#/propert\
+ies/ports/items/type",keyword:"type",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}}else{let r={instancePath:i+"/ports",schemaPath:"#/properties/ports/t\
+ype",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),t++}}if(d.engine!==void 0){let s=d.engine;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.
+name===void 0){let r={instancePath:i+"/engine",schemaPath:"#/properties/engine/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[r]:e.push(
+r),t++}if(s.state===void 0){let r={instancePath:i+"/engine",schemaPath:"#/properties/engine/required",keyword:"required",params:{missingProperty:"state"}};e===null?
+e=[r]:e.push(r),t++}if(s.name!==void 0){let r=s.name;if(!(r==="moby"||r==="containerd")){let n={instancePath:i+"/engine/name",schemaPath:"#/$defs/engineName/enu\
+m",keyword:"enum",params:{allowedValues:q.enum}};e===null?e=[n]:e.push(n),t++}}if(s.state!==void 0){let r=s.state;if(!(r==="stopped"||r==="running"||r==="unresp\
+onsive"||r==="unknown")){let n={instancePath:i+"/engine/state",schemaPath:"#/$defs/engineState/enum",keyword:"enum",params:{allowedValues:v.enum}};e===null?e=[n]:
+e.push(n),t++}}if(s.endpoint!==void 0&&typeof s.endpoint!="string"){let r={instancePath:i+"/engine/endpoint",schemaPath:"#/properties/engine/properties/endpoint\
+/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.version!==void 0&&typeof s.version!="string"){let r={instancePath:i+"/engine/ver\
+sion",schemaPath:"#/properties/engine/properties/version/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.workload!==void 0){let r=s.
+workload;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.runningContainers!==void 0){let n=r.runningContainers;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(
+n))){let o={instancePath:i+"/engine/workload/runningContainers",schemaPath:"#/$defs/workload/properties/runningContainers/type",keyword:"type",params:{type:"int\
+eger"}};e===null?e=[o]:e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+"/engine/workload/runningContainers",schemaPath:"\
 #/$defs/workload/properties/runningContainers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[o]:e.push(o),t++}}if(r.containers!==void 0){
 let n=r.containers;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let o={instancePath:i+"/engine/workload/containers",schemaPath:"#/$defs/workload/pr\
 operties/containers/type",keyword:"type",params:{type:"integer"}};e===null?e=[o]:e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+
@@ -207,7 +219,7 @@ o),t++}}if(r.images!==void 0){let n=r.images;if(!(typeof n=="number"&&!(n%1)&&!i
 let o={instancePath:i+"/engine/workload/images",schemaPath:"#/$defs/workload/properties/images/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===
 null?e=[o]:e.push(o),t++}}}else{let n={instancePath:i+"/engine/workload",schemaPath:"#/$defs/workload/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:
 e.push(n),t++}}}else{let r={instancePath:i+"/engine",schemaPath:"#/properties/engine/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}
-if(p.engines!==void 0){let s=p.engines;if(s&&typeof s=="object"&&!Array.isArray(s)){for(let r in s){let n=t;if(!(r==="moby"||r==="containerd")){let o={instancePath:i+
+if(d.engines!==void 0){let s=d.engines;if(s&&typeof s=="object"&&!Array.isArray(s)){for(let r in s){let n=t;if(!(r==="moby"||r==="containerd")){let o={instancePath:i+
 "/engines",schemaPath:"#/$defs/engineName/enum",keyword:"enum",params:{allowedValues:q.enum},propertyName:r};e===null?e=[o]:e.push(o),t++}var m=n===t;if(!m){let o={
 instancePath:i+"/engines",schemaPath:"#/properties/engines/propertyNames",keyword:"propertyNames",params:{propertyName:r}};e===null?e=[o]:e.push(o),t++}}for(let r in s){
 let n=s[r];if(n&&typeof n=="object"&&!Array.isArray(n)){if(n.state===void 0){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"\
@@ -220,23 +232,23 @@ erties/properties/spec/type",keyword:"type",params:{type:"object"}};e===null?e=[
 params:{type:"string"}};e===null?e=[o]:e.push(o),t++}if(n.version!==void 0&&typeof n.version!="string"){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(
 /\//g,"~1")+"/version",schemaPath:"#/properties/engines/additionalProperties/properties/version/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(
 o),t++}if(n.workload!==void 0){let o=n.workload;if(o&&typeof o=="object"&&!Array.isArray(o)){if(o.runningContainers!==void 0){let a=o.runningContainers;if(!(typeof a==
-"number"&&!(a%1)&&!isNaN(a)&&isFinite(a))){let d={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/runningContainers",schemaPath:"\
-#/$defs/workload/properties/runningContainers/type",keyword:"type",params:{type:"integer"}};e===null?e=[d]:e.push(d),t++}if(typeof a=="number"&&isFinite(a)&&(a<
-0||isNaN(a))){let d={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/runningContainers",schemaPath:"#/$defs/workload/properties/r\
-unningContainers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[d]:e.push(d),t++}}if(o.containers!==void 0){let a=o.containers;if(!(typeof a==
-"number"&&!(a%1)&&!isNaN(a)&&isFinite(a))){let d={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/containers",schemaPath:"#/$defs\
-/workload/properties/containers/type",keyword:"type",params:{type:"integer"}};e===null?e=[d]:e.push(d),t++}if(typeof a=="number"&&isFinite(a)&&(a<0||isNaN(a))){
-let d={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/containers",schemaPath:"#/$defs/workload/properties/containers/minimum",keyword:"\
-minimum",params:{comparison:">=",limit:0}};e===null?e=[d]:e.push(d),t++}}if(o.images!==void 0){let a=o.images;if(!(typeof a=="number"&&!(a%1)&&!isNaN(a)&&isFinite(
-a))){let d={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/images",schemaPath:"#/$defs/workload/properties/images/type",keyword:"\
-type",params:{type:"integer"}};e===null?e=[d]:e.push(d),t++}if(typeof a=="number"&&isFinite(a)&&(a<0||isNaN(a))){let d={instancePath:i+"/engines/"+r.replace(/~/g,
+"number"&&!(a%1)&&!isNaN(a)&&isFinite(a))){let p={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/runningContainers",schemaPath:"\
+#/$defs/workload/properties/runningContainers/type",keyword:"type",params:{type:"integer"}};e===null?e=[p]:e.push(p),t++}if(typeof a=="number"&&isFinite(a)&&(a<
+0||isNaN(a))){let p={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/runningContainers",schemaPath:"#/$defs/workload/properties/r\
+unningContainers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[p]:e.push(p),t++}}if(o.containers!==void 0){let a=o.containers;if(!(typeof a==
+"number"&&!(a%1)&&!isNaN(a)&&isFinite(a))){let p={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/containers",schemaPath:"#/$defs\
+/workload/properties/containers/type",keyword:"type",params:{type:"integer"}};e===null?e=[p]:e.push(p),t++}if(typeof a=="number"&&isFinite(a)&&(a<0||isNaN(a))){
+let p={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/containers",schemaPath:"#/$defs/workload/properties/containers/minimum",keyword:"\
+minimum",params:{comparison:">=",limit:0}};e===null?e=[p]:e.push(p),t++}}if(o.images!==void 0){let a=o.images;if(!(typeof a=="number"&&!(a%1)&&!isNaN(a)&&isFinite(
+a))){let p={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/images",schemaPath:"#/$defs/workload/properties/images/type",keyword:"\
+type",params:{type:"integer"}};e===null?e=[p]:e.push(p),t++}if(typeof a=="number"&&isFinite(a)&&(a<0||isNaN(a))){let p={instancePath:i+"/engines/"+r.replace(/~/g,
 "~0").replace(/\//g,"~1")+"/workload/images",schemaPath:"#/$defs/workload/properties/images/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?
-e=[d]:e.push(d),t++}}}else{let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload",schemaPath:"#/$defs/workload/type",keyword:"ty\
+e=[p]:e.push(p),t++}}}else{let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload",schemaPath:"#/$defs/workload/type",keyword:"ty\
 pe",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}if(n.message!==void 0&&typeof n.message!="string"){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~\
 0").replace(/\//g,"~1")+"/message",schemaPath:"#/properties/engines/additionalProperties/properties/message/type",keyword:"type",params:{type:"string"}};e===null?
 e=[o]:e.push(o),t++}}else{let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/engines/additionalProperties/type",
 keyword:"type",params:{type:"object"}};e===null?e=[o]:e.push(o),t++}}}else{let r={instancePath:i+"/engines",schemaPath:"#/properties/engines/type",keyword:"type",
-params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(p.cluster!==void 0){let s=p.cluster;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.state===void 0){let r={
+params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.cluster!==void 0){let s=d.cluster;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.state===void 0){let r={
 instancePath:i+"/cluster",schemaPath:"#/properties/cluster/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[r]:e.push(r),t++}if(s.state!==
 void 0){let r=s.state;if(!(r==="unsupported"||r==="absent"||r==="stopped"||r==="running"||r==="unresponsive"||r==="unknown")){let n={instancePath:i+"/cluster/st\
 ate",schemaPath:"#/properties/cluster/properties/state/enum",keyword:"enum",params:{allowedValues:f.properties.cluster.properties.state.enum}};e===null?e=[n]:e.
@@ -248,20 +260,20 @@ e===null?e=[n]:e.push(n),t++}}if(s.ready!==void 0&&typeof s.ready!="boolean"){le
 "/cluster/kubeconfig",schemaPath:"#/properties/cluster/properties/kubeconfig/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.message!==
 void 0&&typeof s.message!="string"){let r={instancePath:i+"/cluster/message",schemaPath:"#/properties/cluster/properties/message/type",keyword:"type",params:{type:"\
 string"}};e===null?e=[r]:e.push(r),t++}}else{let r={instancePath:i+"/cluster",schemaPath:"#/properties/cluster/type",keyword:"type",params:{type:"object"}};e===
-null?e=[r]:e.push(r),t++}}if(p.phases!==void 0){let s=p.phases;if(Array.isArray(s)){let r=s.length;for(let n=0;n<r;n++){let o=s[n];if(o&&typeof o=="object"&&!Array.
+null?e=[r]:e.push(r),t++}}if(d.phases!==void 0){let s=d.phases;if(Array.isArray(s)){let r=s.length;for(let n=0;n<r;n++){let o=s[n];if(o&&typeof o=="object"&&!Array.
 isArray(o)){if(o.name===void 0){let a={instancePath:i+"/phases/"+n,schemaPath:"#/properties/phases/items/required",keyword:"required",params:{missingProperty:"n\
 ame"}};e===null?e=[a]:e.push(a),t++}if(o.startedAt===void 0){let a={instancePath:i+"/phases/"+n,schemaPath:"#/properties/phases/items/required",keyword:"require\
 d",params:{missingProperty:"startedAt"}};e===null?e=[a]:e.push(a),t++}if(o.name!==void 0&&typeof o.name!="string"){let a={instancePath:i+"/phases/"+n+"/name",schemaPath:"\
 #/properties/phases/items/properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}if(o.startedAt!==void 0){let a=o.startedAt;if(typeof a==
-"string"){if(!k.test(a)){let d={instancePath:i+"/phases/"+n+"/startedAt",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\\
-d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[d]:e.push(d),t++}}else{let d={instancePath:i+"/phases/"+n+"/startedAt",schemaPath:"#/$defs/time/type",keyword:"typ\
-e",params:{type:"string"}};e===null?e=[d]:e.push(d),t++}}if(o.ms!==void 0){let a=o.ms;if(typeof a=="number"&&isFinite(a)){if(a<0||isNaN(a)){let d={instancePath:i+
-"/phases/"+n+"/ms",schemaPath:"#/properties/phases/items/properties/ms/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[d]:e.push(d),t++}}else{
-let d={instancePath:i+"/phases/"+n+"/ms",schemaPath:"#/properties/phases/items/properties/ms/type",keyword:"type",params:{type:"number"}};e===null?e=[d]:e.push(
-d),t++}}if(o.outcome!==void 0){let a=o.outcome;if(!(a==="done"||a==="failed")){let d={instancePath:i+"/phases/"+n+"/outcome",schemaPath:"#/properties/phases/ite\
-ms/properties/outcome/enum",keyword:"enum",params:{allowedValues:f.properties.phases.items.properties.outcome.enum}};e===null?e=[d]:e.push(d),t++}}}else{let a={
+"string"){if(!k.test(a)){let p={instancePath:i+"/phases/"+n+"/startedAt",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\\
+d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[p]:e.push(p),t++}}else{let p={instancePath:i+"/phases/"+n+"/startedAt",schemaPath:"#/$defs/time/type",keyword:"typ\
+e",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}}if(o.ms!==void 0){let a=o.ms;if(typeof a=="number"&&isFinite(a)){if(a<0||isNaN(a)){let p={instancePath:i+
+"/phases/"+n+"/ms",schemaPath:"#/properties/phases/items/properties/ms/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[p]:e.push(p),t++}}else{
+let p={instancePath:i+"/phases/"+n+"/ms",schemaPath:"#/properties/phases/items/properties/ms/type",keyword:"type",params:{type:"number"}};e===null?e=[p]:e.push(
+p),t++}}if(o.outcome!==void 0){let a=o.outcome;if(!(a==="done"||a==="failed")){let p={instancePath:i+"/phases/"+n+"/outcome",schemaPath:"#/properties/phases/ite\
+ms/properties/outcome/enum",keyword:"enum",params:{allowedValues:f.properties.phases.items.properties.outcome.enum}};e===null?e=[p]:e.push(p),t++}}}else{let a={
 instancePath:i+"/phases/"+n,schemaPath:"#/properties/phases/items/type",keyword:"type",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}}else{let r={instancePath:i+
-"/phases",schemaPath:"#/properties/phases/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),t++}}if(p.counters!==void 0){let s=p.counters;if(s&&
+"/phases",schemaPath:"#/properties/phases/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),t++}}if(d.counters!==void 0){let s=d.counters;if(s&&
 typeof s=="object"&&!Array.isArray(s)){if(s.steps===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{
 missingProperty:"steps"}};e===null?e=[r]:e.push(r),t++}if(s.restarts===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"\
 required",params:{missingProperty:"restarts"}};e===null?e=[r]:e.push(r),t++}if(s.resets===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/cou\
@@ -273,35 +285,35 @@ r]:e.push(r),t++}for(let r in s)if(!(r==="settingsPuts"||r==="settingsWrites")){
 "/counters/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/counters/additionalProperties/type",keyword:"type",params:{type:"integer"}};e===null?
 e=[o]:e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+"/counters/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"\
 #/properties/counters/additionalProperties/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[o]:e.push(o),t++}}}else{let r={instancePath:i+
-"/counters",schemaPath:"#/properties/counters/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(p.policies!==void 0){let s=p.policies;
+"/counters",schemaPath:"#/properties/counters/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.policies!==void 0){let s=d.policies;
 if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.lockedBy!==void 0&&typeof s.lockedBy!="string"){let r={instancePath:i+"/policies/lockedBy",schemaPath:"#/prope\
 rties/policies/properties/lockedBy/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.defaultsBy!==void 0&&typeof s.defaultsBy!="str\
 ing"){let r={instancePath:i+"/policies/defaultsBy",schemaPath:"#/properties/policies/properties/defaultsBy/type",keyword:"type",params:{type:"string"}};e===null?
 e=[r]:e.push(r),t++}}else{let r={instancePath:i+"/policies",schemaPath:"#/properties/policies/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(
-r),t++}}if(p.hostIntegration!==void 0){let s=p.hostIntegration;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.files===void 0){let r={instancePath:i+"/hostInt\
+r),t++}}if(d.hostIntegration!==void 0){let s=d.hostIntegration;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.files===void 0){let r={instancePath:i+"/hostInt\
 egration",schemaPath:"#/properties/hostIntegration/required",keyword:"required",params:{missingProperty:"files"}};e===null?e=[r]:e.push(r),t++}for(let r in s)if(!(r===
 "offBecause"||r==="files")){let n={instancePath:i+"/hostIntegration",schemaPath:"#/properties/hostIntegration/additionalProperties",keyword:"additionalPropertie\
 s",params:{additionalProperty:r}};e===null?e=[n]:e.push(n),t++}if(s.offBecause!==void 0&&typeof s.offBecause!="string"){let r={instancePath:i+"/hostIntegration/\
 offBecause",schemaPath:"#/properties/hostIntegration/properties/offBecause/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.files!==
-void 0){let r=s.files;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++){let a=r[o];if(a&&typeof a=="object"&&!Array.isArray(a)){if(a.part===void 0){let d={
+void 0){let r=s.files;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++){let a=r[o];if(a&&typeof a=="object"&&!Array.isArray(a)){if(a.part===void 0){let p={
 instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/required",keyword:"required",params:{missingProperty:"\
-part"}};e===null?e=[d]:e.push(d),t++}if(a.file===void 0){let d={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/f\
-iles/items/required",keyword:"required",params:{missingProperty:"file"}};e===null?e=[d]:e.push(d),t++}if(a.state===void 0){let d={instancePath:i+"/hostIntegrati\
-on/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[d]:e.push(
-d),t++}for(let d in a)if(!(d==="part"||d==="file"||d==="state"||d==="message")){let u={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostI\
-ntegration/properties/files/items/additionalProperties",keyword:"additionalProperties",params:{additionalProperty:d}};e===null?e=[u]:e.push(u),t++}if(a.part!==void 0){
-let d=a.part;if(!(d==="path"||d==="docker-context"||d==="kubeconfig"||d==="autostart")){let u={instancePath:i+"/hostIntegration/files/"+o+"/part",schemaPath:"#/\
+part"}};e===null?e=[p]:e.push(p),t++}if(a.file===void 0){let p={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/f\
+iles/items/required",keyword:"required",params:{missingProperty:"file"}};e===null?e=[p]:e.push(p),t++}if(a.state===void 0){let p={instancePath:i+"/hostIntegrati\
+on/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[p]:e.push(
+p),t++}for(let p in a)if(!(p==="part"||p==="file"||p==="state"||p==="message")){let u={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostI\
+ntegration/properties/files/items/additionalProperties",keyword:"additionalProperties",params:{additionalProperty:p}};e===null?e=[u]:e.push(u),t++}if(a.part!==void 0){
+let p=a.part;if(!(p==="path"||p==="docker-context"||p==="kubeconfig"||p==="autostart")){let u={instancePath:i+"/hostIntegration/files/"+o+"/part",schemaPath:"#/\
 properties/hostIntegration/properties/files/items/properties/part/enum",keyword:"enum",params:{allowedValues:f.properties.hostIntegration.properties.files.items.
-properties.part.enum}};e===null?e=[u]:e.push(u),t++}}if(a.file!==void 0&&typeof a.file!="string"){let d={instancePath:i+"/hostIntegration/files/"+o+"/file",schemaPath:"\
-#/properties/hostIntegration/properties/files/items/properties/file/type",keyword:"type",params:{type:"string"}};e===null?e=[d]:e.push(d),t++}if(a.state!==void 0){
-let d=a.state;if(!(d==="managed"||d==="clean"||d==="left"||d==="failed")){let u={instancePath:i+"/hostIntegration/files/"+o+"/state",schemaPath:"#/properties/ho\
+properties.part.enum}};e===null?e=[u]:e.push(u),t++}}if(a.file!==void 0&&typeof a.file!="string"){let p={instancePath:i+"/hostIntegration/files/"+o+"/file",schemaPath:"\
+#/properties/hostIntegration/properties/files/items/properties/file/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(a.state!==void 0){
+let p=a.state;if(!(p==="managed"||p==="clean"||p==="left"||p==="failed")){let u={instancePath:i+"/hostIntegration/files/"+o+"/state",schemaPath:"#/properties/ho\
 stIntegration/properties/files/items/properties/state/enum",keyword:"enum",params:{allowedValues:f.properties.hostIntegration.properties.files.items.properties.
-state.enum}};e===null?e=[u]:e.push(u),t++}}if(a.message!==void 0&&typeof a.message!="string"){let d={instancePath:i+"/hostIntegration/files/"+o+"/message",schemaPath:"\
-#/properties/hostIntegration/properties/files/items/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[d]:e.push(d),t++}}else{let d={instancePath:i+
-"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/type",keyword:"type",params:{type:"object"}};e===null?e=[d]:e.push(d),
+state.enum}};e===null?e=[u]:e.push(u),t++}}if(a.message!==void 0&&typeof a.message!="string"){let p={instancePath:i+"/hostIntegration/files/"+o+"/message",schemaPath:"\
+#/properties/hostIntegration/properties/files/items/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}}else{let p={instancePath:i+
+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/type",keyword:"type",params:{type:"object"}};e===null?e=[p]:e.push(p),
 t++}}}else{let n={instancePath:i+"/hostIntegration/files",schemaPath:"#/properties/hostIntegration/properties/files/type",keyword:"type",params:{type:"array"}};
 e===null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+"/hostIntegration",schemaPath:"#/properties/hostIntegration/type",keyword:"type",params:{type:"object"}};
-e===null?e=[r]:e.push(r),t++}}if(p.notices!==void 0){let s=p.notices;if(Array.isArray(s)){let r=s.length;for(let n=0;n<r;n++)if(typeof s[n]!="string"){let o={instancePath:i+
+e===null?e=[r]:e.push(r),t++}}if(d.notices!==void 0){let s=d.notices;if(Array.isArray(s)){let r=s.length;for(let n=0;n<r;n++)if(typeof s[n]!="string"){let o={instancePath:i+
 "/notices/"+n,schemaPath:"#/properties/notices/items/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(o),t++}}else{let r={instancePath:i+"/not\
 ices",schemaPath:"#/properties/notices/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),t++}}}else{let s={instancePath:i,schemaPath:"#/type",
 keyword:"type",params:{type:"object"}};e===null?e=[s]:e.push(s),t++}return g.errors=e,t===0}g.evaluated={props:{kind:!0,formatVersion:!0,product:!0,version:!0,settingsVersion:!0,
