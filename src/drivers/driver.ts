@@ -45,7 +45,15 @@ export type MachineStatus =
   | { state: 'absent' }
   | { state: 'off' }
   /** `repair` names what is missing and comes back by `adjust`, without a stop. */
-  | { state: 'on'; spec: MachineSpec; repair?: string; room?: LiveRoom; started?: MachineStart }
+  | {
+      state: 'on';
+      spec: MachineSpec;
+      repair?: string;
+      room?: LiveRoom;
+      started?: MachineStart;
+      /** Absent where the machine is this host. */
+      shared?: SharedDirectory;
+    }
   /** Nothing in it can be relied on; `stop` must clear it. */
   | { state: 'broken'; reason: string; message: string };
 
@@ -68,6 +76,9 @@ export interface MachineStart {
   /** In their order, without gaps; whole milliseconds. */
   phases: readonly { name: string; ms: number }[];
 }
+
+/** A directory of this host that the machine shows at the same path, and by which way; or why it shows none, as a clause. */
+export type SharedDirectory = { path: string; by: string } | { missing: string };
 
 /** A port that a program in the machine listens on, and whether this host leads to it. */
 export interface PublishedPort {

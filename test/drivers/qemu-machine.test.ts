@@ -26,6 +26,7 @@ async function scene() {
   const vm = scriptedWorld({ base: MACHINE.memoryGiB * GIB, cpus: MACHINE.cpus, disk: MACHINE.diskBytes });
   const world = { ...vm, connected: true, time: 0, clockOff: 0, way: 'none' };
   const programs = scriptedGuest(world);
+  const home: { repair?: string; broken?: string } = {};
   const monitor = await scriptedMonitor(world, places.monitor, (command) => {
     if (isOrder(command)) said.push(command);
     return true;
@@ -62,6 +63,17 @@ async function scene() {
     run: () => Promise.reject(new RdError('ERR_DRIVER_FAILED', 'no program is scripted')),
     environment: {},
     guest,
+    mounts: {
+      look: async () => ({ shared: { path: '/home/u', by: 'reverse-sshfs' }, ...home }),
+      async mount() {
+        said.push('mount');
+        delete home.repair;
+      },
+      begin: async () => [],
+      unmount: async () => undefined,
+      blocksMigration: async () => undefined,
+      end: async () => void said.push('end of the home directory'),
+    },
     monitor: qemuMonitor(places.monitor),
     ports: {
       look(way) {
@@ -88,6 +100,7 @@ async function scene() {
     places,
     record,
     world,
+    home,
     said,
     machine,
     adjust: () => machine.perform({ do: 'adjust', spec: MACHINE }, signal),
@@ -218,6 +231,22 @@ async function hurried<T>(work: Promise<T>): Promise<T> {
   return work;
 }
 
+test('a home directory that is missing in the guest comes back without a stop, and one that cannot makes another start', async () => {
+  const { machine, adjust, home, said } = await scene();
+  expect(await machine.observe(signal)).toMatchObject({
+    state: 'on',
+    shared: { path: '/home/u', by: 'reverse-sshfs' },
+  });
+  home.repair = '/home/u of this host is not in the machine';
+  expect(await machine.observe(signal)).toMatchObject({ state: 'on', repair: home.repair });
+  await adjust();
+  expect(said).toEqual(['mount']);
+  expect(await machine.observe(signal)).toMatchObject({ state: 'on' });
+  expect(await machine.observe(signal)).not.toHaveProperty('repair');
+  home.broken = 'virtiofsd has ended';
+  expect(await machine.observe(signal)).toMatchObject({ state: 'broken', reason: 'HomeDirectoryGone' });
+});
+
 test('a start that was not finished, and a record that is damaged, are broken; a QEMU that is gone is off', async () => {
   const { machine, places, record } = await scene();
   await writeQemuRecord(places.record, { ...record, power: 'on', booted: false });
@@ -233,7 +262,7 @@ test('a start that was not finished, and a record that is damaged, are broken; a
 test('a guest that ignores the power button is ended within the limit, and its record says that it is off', async () => {
   const { machine, said, world } = await scene();
   await machine.perform({ do: 'stop' }, signal);
-  expect(said).toEqual(['system_powerdown', 'quit']);
+  expect(said).toEqual(['system_powerdown', 'quit', 'end of the home directory']);
   expect(world.time).toBeLessThan(70_000);
   expect(await machine.observe(signal)).toEqual({ state: 'off' });
   await machine.perform({ do: 'stop' }, signal);

@@ -17,6 +17,8 @@ export interface QemuArguments {
   cpuCeiling: number;
   /** Port of 127.0.0.1 that leads to the guest's ssh. */
   sshPort: number;
+  /** For what the machine has beside all this. */
+  more?: readonly string[];
   /** Files that the root disk is a layer over, the upper one first; without them those that it names itself. */
   below?: readonly string[];
 }
@@ -89,9 +91,11 @@ export function qemuArguments(input: QemuArguments): string[] {
     'none',
     '-no-reboot',
     '-serial',
-    `file:${comma(places.serialLog)}`,
+    // The one path that QEMU takes as it is.
+    `file:${places.serialLog}`,
     '-qmp',
     `unix:${comma(places.monitor)},server=on,wait=off`,
+    ...(input.more ?? []),
   ];
 }
 
@@ -111,7 +115,7 @@ export function cpuModel(accelerator: Accelerator): string {
   return accelerator === 'kvm' ? 'host' : 'max';
 }
 
-/** A comma ends a value of an option, unless it is doubled. */
-function comma(text: string): string {
+/** A value of an option, which a comma would end unless it is doubled. */
+export function comma(text: string): string {
   return text.replaceAll(',', ',,');
 }

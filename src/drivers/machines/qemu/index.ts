@@ -18,6 +18,9 @@ import { GUEST_PATH, guestConnection } from './guest.ts';
 import { liveCopies } from './live-copy.ts';
 import { qemuMachine } from './machine.ts';
 import { qemuMonitor } from './monitor.ts';
+import { featuresOf, hostFacts } from './mounts/host-facts.ts';
+import { guestMounts } from './mounts/mounts.ts';
+import { mountSupport } from './mounts/support.ts';
 import { qemuPlaces } from './places.ts';
 import { portForwarder } from './ports/forwarder.ts';
 import { forwardRecord } from './ports/record.ts';
@@ -54,7 +57,7 @@ export function qemuFactory(programs: GuestPrograms): DriverFactory {
       const images = facts.platform === 'linux' ? await imagesOf(env).list() : [];
       return judge({ ...facts, images: images.length });
     },
-    open: async (context) => openQemu(context, programs),
+    open: (context) => openQemu(context, programs),
   };
 }
 
@@ -66,21 +69,31 @@ function homeOf(env: DriverContext['env']) {
   return homePlaces(env, 'linux', homedir());
 }
 
-function openQemu(context: DriverContext, programs: GuestPrograms): Driver {
+async function openQemu(context: DriverContext, programs: GuestPrograms): Promise<Driver> {
   const { directory, logs, env, log } = context;
+  const home = homeOf(env);
+  const images = imagesOf(env);
   const places = qemuPlaces(directory, runtimeDirectory(process.getuid?.() ?? 0));
   const environment = { PATH: programPath(env.PATH), LC_ALL: 'C', HOME: env.HOME ?? homedir() };
   const run: HostRun = (argv, options) => runProgram(argv, { ...options, env: environment });
-  const guest = guestConnection({
+  async function port(): Promise<number> {
+    const record = await readQemuRecord(places.record);
+    if (record !== undefined && record !== 'damaged' && record.power === 'on') return record.sshPort;
+    throw new RdError('ERR_DRIVER_FAILED', 'the machine is not on', { advice: 'Start the machine first.' });
+  }
+  const guest = guestConnection({ places, logFile: join(logs, 'guest-ssh.log'), environment, pace: realPace, port });
+  const facts = async () => hostFacts(env.PATH, featuresOf(await images.list()));
+  const mounts = guestMounts({
     places,
-    logFile: join(logs, 'guest-ssh.log'),
+    guest,
     environment,
     pace: realPace,
-    async port() {
-      const record = await readQemuRecord(places.record);
-      if (record !== undefined && record !== 'damaged' && record.power === 'on') return record.sshPort;
-      throw new RdError('ERR_DRIVER_FAILED', 'the machine is not on', { advice: 'Start the machine first.' });
-    },
+    port,
+    logFile: join(logs, 'guest-home.log'),
+    home: env.HOME,
+    own: [home.data, home.state, home.config, directory],
+    facts,
+    log,
   });
   const monitor = qemuMonitor(places.monitor);
   const ports = portForwarder({
@@ -94,10 +107,11 @@ function openQemu(context: DriverContext, programs: GuestPrograms): Driver {
   const machine = qemuMachine({
     places,
     logFile: join(logs, 'qemu.log'),
-    images: imagesOf(env),
+    images,
     run,
     environment,
     guest,
+    mounts,
     monitor,
     ports,
     accelerator: accelerators(directory, run),
@@ -119,7 +133,6 @@ function openQemu(context: DriverContext, programs: GuestPrograms): Driver {
   const inside = programs.engines(shell, `/rdctl-${places.id}`);
   const state = { isUp: machine.isUp, isConnected: machine.answers };
   const engines = { moby: engineInGuest(inside.moby, state), containerd: engineInGuest(inside.containerd, state) };
-  const home = homeOf(env);
   const memo = join(directory, 'k3s-release');
   const cluster = programs.cluster(shell, {
     context,
@@ -130,12 +143,19 @@ function openQemu(context: DriverContext, programs: GuestPrograms): Driver {
     isOn: machine.isUp,
     answers: machine.answers,
   });
+  const supportNow = async () => ({ ...QEMU_SUPPORT, ...mountSupport(await facts()) });
+  let support = await supportNow();
   return {
     ...INFO,
+    // Programs and images come and go while the service runs.
+    get support() {
+      return support;
+    },
     machine: {
       ...machine,
       async observe(signal) {
         await copies.settle();
+        support = await supportNow();
         return machine.observe(signal);
       },
     },

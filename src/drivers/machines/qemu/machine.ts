@@ -33,7 +33,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     clock: guestClock(guest, pace),
     isAlive: async () => (await findDaemon(places.qemuRecord)).state === 'running',
   };
-  const { monitor, clock, ports, isAlive } = parts;
+  const { monitor, clock, mounts, ports, isAlive } = parts;
   let unreachableSince: number | undefined;
 
   async function observe(signal: AbortSignal): Promise<MachineStatus> {
@@ -56,6 +56,8 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
       ...(record.started === undefined ? {} : { started: record.started }),
     };
     if (halted !== undefined) return { ...on, repair: halted };
+    const home = await mounts.look();
+    if (home.broken !== undefined) return broken('HomeDirectoryGone', home.broken);
     if (!(await guest.isConnected(signal))) {
       // A busy guest and a dead one look alike for a while, and only one of them is to be ended.
       unreachableSince ??= pace.now();
@@ -68,8 +70,8 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     ports.look(wayOut(record.spec));
     const unfinished = isUnfinished(record.spec, facts) ? UNFINISHED : undefined;
     const clockOff = (await clock.isOff(signal)) ? 'the clock of the guest is not that of this host' : undefined;
-    const repair = unfinished ?? clockOff;
-    return { ...on, ...(repair === undefined ? {} : { repair }) };
+    const repair = unfinished ?? clockOff ?? home.repair;
+    return { ...on, shared: home.shared, ...(repair === undefined ? {} : { repair }) };
   }
 
   /** Has a guest that QEMU halted go on. */
@@ -90,6 +92,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     await goOn(signal);
     if (await clock.isOff(signal)) await clock.set(signal);
     clock.forget();
+    if ((await mounts.look()).repair !== undefined) await mounts.mount(spec, signal);
     const { sshPortForwarder } = spec;
     const recorded = await record({});
     if (recorded.sshPortForwarder !== sshPortForwarder) {

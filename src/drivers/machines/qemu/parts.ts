@@ -6,6 +6,7 @@ import type { HostRun } from './disks.ts';
 import type { Connection } from './guest.ts';
 import type { GuestClock } from './guest-clock.ts';
 import type { Monitor } from './monitor.ts';
+import type { GuestMounts } from './mounts/mounts.ts';
 import type { QemuPlaces } from './places.ts';
 import type { PortForwarder } from './ports/forwarder.ts';
 
@@ -20,6 +21,7 @@ export interface MachineParts {
   guest: Connection;
   monitor: Monitor;
   clock: GuestClock;
+  mounts: GuestMounts;
   ports: Pick<PortForwarder, 'look' | 'use' | 'forget'>;
   /** Looks once what can run a guest here. */
   accelerator(signal: AbortSignal): Promise<Accelerator>;

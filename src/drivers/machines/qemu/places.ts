@@ -30,7 +30,11 @@ export interface QemuPlaces {
   forwards: string;
   /** There while a copy of the data disk is made. */
   liveCopy: string;
+  /** What is known about the directory of this host that the guest shows, and where QEMU meets the program for it. */
+  home: string;
+  homeSocket: string;
   /** Of the programs on this host. */
+  homeDaemon: string;
   qemuRecord: string;
   sshRecord: string;
 }
@@ -66,6 +70,9 @@ export function qemuPlaces(directory: string, runtime: string): QemuPlaces {
     control: join(run, 'ssh'),
     forwards: join(run, 'ports.json'),
     liveCopy: join(directory, 'live-copy'),
+    home: join(directory, 'home.json'),
+    homeSocket: join(run, 'home'),
+    homeDaemon: join(directory, 'home.pid.json'),
     qemuRecord: join(directory, 'qemu.pid.json'),
     sshRecord: join(directory, 'ssh.pid.json'),
   };

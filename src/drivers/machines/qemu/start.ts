@@ -33,7 +33,7 @@ const QUIT_MS = 10_000;
  *   not come up, `ERR_CANCELLED`.
  */
 export async function startMachine(parts: MachineParts, spec: MachineSpec, signal: AbortSignal): Promise<void> {
-  const { places, run, guest, clock, accelerator, freezes, pace, log } = parts;
+  const { places, run, guest, clock, accelerator, freezes, mounts, pace, log } = parts;
   const times = phases(pace);
   const known = await readQemuRecord(places.record);
   const before = known === 'damaged' ? undefined : known;
@@ -62,6 +62,7 @@ export async function startMachine(parts: MachineParts, spec: MachineSpec, signa
     cpus: spec.cpus,
     ...ceilings(spec),
     sshPort,
+    more: await mounts.begin(spec, signal),
   };
   if (freezes) {
     record.frozenKey = frozenKey(await frozenFacts({ image: image.digest, argv, dataBytes, places, run, signal }));
@@ -76,10 +77,12 @@ export async function startMachine(parts: MachineParts, spec: MachineSpec, signa
     times.end('root disk');
     await boot(parts, image, argv, signal);
     times.end('boot');
-    const { stdout } = await guest.run(['sh', '-s'], { input: NETWORK_SCRIPT + GROW_SCRIPT, signal });
-    if (stdout !== '') log('warn', 'the file system of the data disk stays as large as it was', { why: stdout.trim() });
-    times.end('network');
   }
+  const { stdout } = await guest.run(['sh', '-s'], { input: NETWORK_SCRIPT + GROW_SCRIPT, signal });
+  if (stdout !== '') log('warn', 'the file system of the data disk stays as large as it was', { why: stdout.trim() });
+  times.end('network');
+  await showHome(parts, spec, signal);
+  times.end('home directory');
   await writeQemuRecord(places.record, { ...record, booted: true, started: { how, phases: times.all() } });
   log('info', 'the guest is up', { image: image.digest, accelerator: record.accelerator, how });
 }
@@ -143,6 +146,17 @@ async function imageFor({ images, log }: MachineParts, before: QemuRecord | unde
     advice:
       'Make one with `rdctl image build`, or get one with `rdctl image fetch`. The data of the machine is on a disk of its own.',
   });
+}
+
+/** A machine without it is a machine all the same; the next look finds it missing, and it is tried again. */
+async function showHome({ mounts, log }: MachineParts, spec: MachineSpec, signal: AbortSignal): Promise<void> {
+  try {
+    await mounts.mount(spec, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    const why = error instanceof Error ? error.message : String(error);
+    log('warn', 'the home directory is not in the machine yet', { why });
+  }
 }
 
 /** One that nobody listens on now. Who takes it before QEMU does makes the start fail, and the next one takes another. */

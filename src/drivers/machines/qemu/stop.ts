@@ -17,7 +17,7 @@ const POLL_MS = 100;
  * Harmless when nothing is there.
  */
 export async function stopMachine(parts: MachineParts, signal: AbortSignal): Promise<void> {
-  const { places, guest, monitor, ports, pace, isAlive } = parts;
+  const { places, guest, monitor, mounts, ports, pace, isAlive } = parts;
   const known = await readQemuRecord(places.record);
   const record = known === 'damaged' ? undefined : known;
   await ports.forget();
@@ -33,6 +33,7 @@ export async function stopMachine(parts: MachineParts, signal: AbortSignal): Pro
     }
   }
   await stopDaemon(places.qemuRecord, { graceMs: QUIT_MS, pace, signal });
+  await mounts.end(signal);
   await guest.close();
   if (saved && record?.frozenKey !== undefined) await keep(parts, saved, record.frozenKey);
   await rm(frozenPlaces(places).layer, { force: true });
@@ -55,7 +56,7 @@ async function saveOrEnd(
   if (resumed || (parts.freezes && record.frozenKey !== undefined && !record.adjusted)) {
     // First the word: from here on the guest is of no use to anybody, whoever finds it.
     await writeQemuRecord(places.record, { ...record, booted: false });
-    const why = await giveBackData(parts, signal);
+    const why = await freeGuest(parts, signal);
     if (why !== undefined) log('info', 'the guest is not frozen', { why });
     else if (resumed) return undefined;
     else {
@@ -69,6 +70,19 @@ async function saveOrEnd(
   }
   await powerDown(parts, signal);
   return undefined;
+}
+
+/** Has the guest let go of everything of this host. @returns why it does not, as a clause. */
+async function freeGuest(parts: MachineParts, signal: AbortSignal): Promise<string | undefined> {
+  const blocked = await parts.mounts.blocksMigration();
+  if (blocked !== undefined) return blocked;
+  try {
+    await parts.mounts.unmount(signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    return error instanceof Error ? error.message : String(error);
+  }
+  return giveBackData(parts, signal);
 }
 
 /** The machine is off already, whether this works or not. */

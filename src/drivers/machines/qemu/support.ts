@@ -1,7 +1,6 @@
 import type { SupportMatrix } from '../../driver.ts';
 import { ENFORCED, engineSupport, K3S_SUPPORT, without } from '../../engine-support.ts';
-
-const NO_MOUNTS = 'this driver does not show directories of this computer in the machine yet';
+import { MOUNT_SUPPORT } from './mounts/support.ts';
 
 const PLAN_TELLS = 'and a plan tells where it takes a restart';
 
@@ -14,14 +13,10 @@ export const QEMU_SUPPORT: SupportMatrix = {
   'virtualMachine.numberCPUs': { level: 'enforced', reason: `more are added while the machine runs, ${PLAN_TELLS}` },
   'virtualMachine.type': { level: 'enforced', except: ['vz'], reason: 'the machine runs in QEMU' },
   'virtualMachine.useRosetta': without('it exists on macOS only', false),
-  'virtualMachine.mount.type': without(NO_MOUNTS, 'reverse-sshfs'),
+  ...MOUNT_SUPPORT,
   'experimental.virtualMachine.diskSize': {
     level: 'enforced',
     reason: 'it grows while the machine runs, and never shrinks',
   },
-  'experimental.virtualMachine.mount.9p.securityModel': without(NO_MOUNTS),
-  'experimental.virtualMachine.mount.9p.protocolVersion': without(NO_MOUNTS),
-  'experimental.virtualMachine.mount.9p.msizeInKib': without(NO_MOUNTS),
-  'experimental.virtualMachine.mount.9p.cacheMode': without(NO_MOUNTS),
   'experimental.virtualMachine.sshPortForwarder': ENFORCED,
 };

@@ -81,5 +81,5 @@ export async function resumeMachine(
   const now = (Date.now() / 1000).toFixed(3);
   const hostname = (await readFile(places.hostname, 'utf8')).trim();
   await guest.run(['sh', '-c', WAKE_SCRIPT, 'wake', now, hostname], { input: randomBytes(64), signal });
-  phases.end('data disk and network');
+  phases.end('data disk');
 }

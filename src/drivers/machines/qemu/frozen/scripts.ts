@@ -1,5 +1,4 @@
 import { DATA_SCRIPT } from '../../../../guest-images/recipe.ts';
-import { NETWORK_SCRIPT } from '../network.ts';
 
 /** Answers of the script below. */
 export const CANNOT = 3;
@@ -36,5 +35,5 @@ date -u -s "@$1" > /dev/null
 hostname "$2"
 perl -e 'local $/; my $seed = <STDIN>; open(my $pool, "+>", "/dev/urandom") or die "urandom: $!";
 syswrite($pool, $seed) == length($seed) or die "urandom: $!"; defined(ioctl($pool, 0x5207, 0)) or die "reseed: $!";'
-${DATA_SCRIPT} mount
-${NETWORK_SCRIPT}`;
+exec ${DATA_SCRIPT} mount
+`;

@@ -1,0 +1,85 @@
+import { realpath, stat } from 'node:fs/promises';
+import { posix } from 'node:path';
+
+/** The directory of this host that a machine shows, as a container is to find it. */
+export interface SharedHome {
+  /** As `HOME` says, which is how people write it. */
+  path: string;
+  /** The same without symbolic links. */
+  real: string;
+  /** Directories in `real` that the machine does not get to see, none inside another. */
+  hidden: readonly string[];
+}
+
+/** What decides whether there is a directory to share. */
+export interface HomeFacts {
+  /** The value of `HOME`. */
+  home: string | undefined;
+  /** Where that leads; undefined when there is no such directory. */
+  real: string | undefined;
+  /** Our own directories, without symbolic links: keys, secrets and disks of the machine. */
+  own: readonly string[];
+}
+
+/** Places that the guest itself lives in; nothing is shared there, nor above. */
+const OF_THE_GUEST: readonly string[] = [
+  '/bin',
+  '/boot',
+  '/dev',
+  '/etc',
+  '/lib',
+  '/lib32',
+  '/lib64',
+  '/libx32',
+  '/proc',
+  '/run',
+  '/sbin',
+  '/sys',
+  '/usr/bin',
+  '/usr/lib',
+  '/usr/sbin',
+  '/var/lib/rdctl',
+];
+
+/** Pure: what is shared, or why nothing is, as a clause. */
+export function homeToShare({ home, real, own }: HomeFacts): SharedHome | { missing: string } {
+  if (home === undefined || home === '') return { missing: 'HOME is not set for the service' };
+  if (!posix.isAbsolute(home)) return { missing: `HOME is ${JSON.stringify(home)}, which is not an absolute path` };
+  const path = tidy(home);
+  if (real === undefined) return { missing: `HOME is ${path}, which is not a directory` };
+  for (const each of new Set([path, real])) {
+    // Tables of mounts and command lines are made of lines.
+    if (/\p{Cc}/u.test(each)) return { missing: 'the path of HOME has control characters in it' };
+    const taken = OF_THE_GUEST.find((place) => isWithin(each, place) || isWithin(place, each));
+    if (taken !== undefined) return { missing: `HOME is ${each}, and the guest has ${taken} for itself` };
+  }
+  const around = own.find((place) => isWithin(real, place) && place !== real);
+  if (around !== undefined) return { missing: `HOME is in ${around}, where rdctl keeps the keys of the machine` };
+  const inside = own.filter((place) => place !== real && isWithin(place, real));
+  const hidden = inside.filter((place) => !inside.some((other) => other !== place && isWithin(place, other)));
+  return { path, real, hidden: [...new Set(hidden)] };
+}
+
+/** @param own directories that may not be there. */
+export async function homeFacts(home: string | undefined, own: readonly string[]): Promise<HomeFacts> {
+  const real = home === undefined || home === '' ? undefined : await realDirectory(home);
+  const places = await Promise.all(own.map(realDirectory));
+  return { home, real, own: places.filter((place) => place !== undefined) };
+}
+
+async function realDirectory(path: string): Promise<string | undefined> {
+  try {
+    return (await stat(path)).isDirectory() ? await realpath(path) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function tidy(path: string): string {
+  const normal = posix.normalize(path);
+  return normal.length > 1 && normal.endsWith('/') ? normal.slice(0, -1) : normal;
+}
+
+function isWithin(path: string, place: string): boolean {
+  return path === place || path.startsWith(place === '/' ? '/' : `${place}/`);
+}

@@ -1,0 +1,158 @@
+import { findDaemon, stopDaemon } from '../../../../process/daemon.ts';
+import type { DriverContext, MachineSpec, SharedDirectory } from '../../../driver.ts';
+import { homeFacts, homeToShare, type SharedHome } from './home.ts';
+import { type HomeRecord, type HomeShown, readHomeRecord, writeHomeRecord } from './home-record.ts';
+import type { HostFacts } from './host-facts.ts';
+import { parseMounts } from './mount-table.ts';
+import { CLEAR_SCRIPT, HIDE_SCRIPT, PLACE_SCRIPT, REFUSED } from './scripts.ts';
+import { isMountType, type MountWork, type WayParts } from './way.ts';
+import { MOUNT_WAYS } from './ways.ts';
+
+const END_MS = 2_000;
+const SLOW_MS = 60_000;
+
+export interface GuestMountsParts extends WayParts {
+  /** The value of `HOME` of the service. */
+  home: string | undefined;
+  /** Our own directories, which the guest is not to see. */
+  own: readonly string[];
+  /** Looks at what this host has. */
+  facts(): Promise<HostFacts>;
+  log: DriverContext['log'];
+}
+
+/** What is found of a directory that a machine was started with. */
+export interface MountLook {
+  shared: SharedDirectory;
+  /** What is missing and comes back by `mount`, as a clause. */
+  repair?: string;
+  /** What only another start brings back, as a clause. */
+  broken?: string;
+}
+
+/** The directory of this host in one machine. */
+export interface GuestMounts {
+  /**
+   * Before QEMU: decides what is shown, starts what this host needs for it, and returns what QEMU has to be told. Where nothing can
+   * be shown the machine starts without, and says so.
+   */
+  begin(spec: MachineSpec, signal: AbortSignal): Promise<string[]>;
+  /** In a guest that answers; harmless when repeated. What an earlier one left there is cleared away first. */
+  mount(spec: MachineSpec, signal: AbortSignal): Promise<void>;
+  /** Takes it out of the guest, before a state of it is saved. `mount` brings it back, also in a guest that came out of such a state. */
+  unmount(signal: AbortSignal): Promise<void>;
+  look(): Promise<MountLook>;
+  /** Why no state of a machine that is on can be saved, even unmounted, as a clause; undefined when it can. */
+  blocksMigration(): Promise<string | undefined>;
+  /** After QEMU: ends what ran for it on this host. */
+  end(signal: AbortSignal): Promise<void>;
+}
+
+export function guestMounts(parts: GuestMountsParts): GuestMounts {
+  const { places, guest, pace, home, own, facts, log } = parts;
+  const file = places.home;
+
+  async function decide(spec: MachineSpec, found: HostFacts): Promise<HomeRecord> {
+    const shared = homeToShare(await homeFacts(home, own));
+    if ('missing' in shared) return shared;
+    const { type } = spec.mount;
+    if (!isMountType(type)) return { missing: `there is no way ${JSON.stringify(type)} of sharing` };
+    const obstacle = MOUNT_WAYS[type].obstacle(found);
+    return obstacle === undefined ? { ...shared, type, mounted: false } : { missing: obstacle };
+  }
+
+  const workOn = (shared: SharedHome, spec: MachineSpec, found: HostFacts, signal: AbortSignal): MountWork => ({
+    home: shared,
+    spec,
+    facts: found,
+    parts,
+    signal,
+  });
+
+  /** Whatever is at that place now, with a client that may wait for somebody who is gone. */
+  async function clear({ real }: SharedHome, signal: AbortSignal): Promise<void> {
+    const { stdout } = await guest.run(['cat', '/proc/self/mountinfo'], { signal });
+    for (const { type, minor } of parseMounts(stdout).filter(({ point }) => point === real)) {
+      const connections = type.startsWith('fuse.') ? [String(minor)] : [];
+      await guest.run(['sh', '-s', '--', real, ...connections], { input: CLEAR_SCRIPT, signal });
+    }
+  }
+
+  async function withdraw(record: HomeShown, signal: AbortSignal): Promise<void> {
+    if (MOUNT_WAYS[record.type].daemon === 'into the guest') {
+      await stopDaemon(places.homeDaemon, { graceMs: END_MS, pace, signal });
+    }
+    await clear(record, signal);
+    await writeHomeRecord(file, { ...record, mounted: false });
+  }
+
+  async function mount(spec: MachineSpec, signal: AbortSignal): Promise<void> {
+    const record = await readHomeRecord(file);
+    if (record === undefined || 'missing' in record) return;
+    const way = MOUNT_WAYS[record.type];
+    await withdraw(record, signal);
+    const place = await guest.run(['sh', '-s', '--', record.real, record.path], {
+      input: PLACE_SCRIPT,
+      accept: [0, REFUSED],
+      signal,
+    });
+    if (place.exitCode === REFUSED) {
+      const missing = place.stdout.trim();
+      log('warn', 'the machine does not show the home directory', { reason: missing });
+      return writeHomeRecord(file, { missing });
+    }
+    try {
+      await way.mount(workOn(record, spec, await facts(), signal));
+      await guest.run(['sh', '-s', '--', ...record.hidden], { input: HIDE_SCRIPT, timeoutMs: SLOW_MS, signal });
+    } catch (error) {
+      // Better nothing than what is to stay hidden.
+      await withdraw(record, signal).catch(() => undefined);
+      throw error;
+    }
+    await writeHomeRecord(file, { ...record, mounted: true });
+  }
+
+  return {
+    async begin(spec, signal) {
+      await stopDaemon(places.homeDaemon, { graceMs: END_MS, pace, signal });
+      const found = await facts();
+      const record = await decide(spec, found);
+      await writeHomeRecord(file, record);
+      if ('missing' in record) {
+        log('warn', 'the machine does not show the home directory', { reason: record.missing });
+        return [];
+      }
+      const way = MOUNT_WAYS[record.type];
+      await way.begin?.(workOn(record, spec, found, signal));
+      return way.qemuArguments(record, spec, places);
+    },
+    mount,
+    async unmount(signal) {
+      const record = await readHomeRecord(file);
+      if (record && 'real' in record) await withdraw(record, signal);
+    },
+    async look() {
+      const record = await readHomeRecord(file);
+      if (record === undefined) return { shared: { missing: 'the machine was started without it' } };
+      if ('missing' in record) return { shared: { missing: record.missing } };
+      const shared = { path: record.path, by: record.type };
+      const { daemon } = MOUNT_WAYS[record.type];
+      const runs = daemon === undefined || (await findDaemon(places.homeDaemon)).state === 'running';
+      if (!runs && daemon === 'on this host')
+        return { shared, broken: `virtiofsd, which shows ${record.path}, has ended` };
+      return record.mounted && runs
+        ? { shared }
+        : { shared, repair: `${record.path} of this host is not in the machine` };
+    },
+    async blocksMigration() {
+      const record = await readHomeRecord(file);
+      if (record === undefined || 'missing' in record) return undefined;
+      return MOUNT_WAYS[record.type].migration === 'blocked'
+        ? `a machine with ${record.type} cannot be frozen`
+        : undefined;
+    },
+    async end(signal) {
+      await stopDaemon(places.homeDaemon, { graceMs: END_MS, pace, signal });
+    },
+  };
+}

@@ -1,0 +1,42 @@
+/** Scripts for the shell of the guest; what they work on comes as arguments. */
+
+/** Status of the one below when the guest cannot have the directory at that path, whatever is tried again. */
+export const REFUSED = 3;
+
+/**
+ * `$1`: where the directory of this host is mounted, `$2`: the other name that it has here, or the same. Makes the place. One that
+ * holds anything of the guest is left alone.
+ */
+export const PLACE_SCRIPT = `set -eu
+umask 022
+real=$1 home=$2
+refuse() { printf '%s\\n' "$1"; exit ${REFUSED}; }
+[ "$(readlink -m -- "$real")" = "$real" ] || refuse "the guest has a link on the way to $real"
+[ ! -e "$real" ] || [ -d "$real" ] || refuse "the guest has a file at $real"
+mkdir -p -- "$real"
+[ -z "$(ls -A -- "$real")" ] || refuse "the guest has something of its own in $real"
+[ "$home" = "$real" ] && exit 0
+if [ -d "$home" ] && [ ! -L "$home" ]; then rmdir -- "$home" 2>/dev/null || refuse "the guest has something of its own in $home"; fi
+if [ -e "$home" ] && [ ! -L "$home" ]; then refuse "the guest has a file at $home"; fi
+mkdir -p -- "$(dirname -- "$home")"
+ln -sfn -- "$real" "$home"
+`;
+
+/** Arguments: directories that show nothing from now on. */
+export const HIDE_SCRIPT = `set -eu
+for each; do
+  [ -d "$each" ] || continue
+  mount -t tmpfs -o ro,nosuid,nodev,noexec,size=4k,mode=0555 rdctl-hidden "$each"
+done
+`;
+
+/** \`$1\`: a mount with all that is mounted in it; the rest: connections of FUSE that nobody serves any more, so that nothing waits. */
+export const CLEAR_SCRIPT = `set -u
+point=$1
+shift
+for each; do
+  abort=/sys/fs/fuse/connections/$each/abort
+  if [ -e "$abort" ]; then echo 1 > "$abort"; fi
+done
+umount --lazy --no-canonicalize -- "$point"
+`;
