@@ -26,11 +26,22 @@ export interface Member<S> {
 /** A machine that is on, as far as drift depends on it. */
 export type RunningMachine = Pick<Extract<MachineStatus, { state: 'on' }>, 'spec' | 'room'>;
 
+/** Nothing else looks at the options of 9p. */
+const with9p = ({ mount }: MachineSpec) => mount.type === '9p';
+
 export const MACHINE_MEMBERS: readonly Member<MachineSpec>[] = [
-  { path: 'experimental.virtualMachine.mount.9p.cacheMode', value: (spec) => spec.mount.cacheMode },
-  { path: 'experimental.virtualMachine.mount.9p.msizeInKib', value: (spec) => spec.mount.msizeInKib },
-  { path: 'experimental.virtualMachine.mount.9p.protocolVersion', value: (spec) => spec.mount.protocolVersion },
-  { path: 'experimental.virtualMachine.mount.9p.securityModel', value: (spec) => spec.mount.securityModel },
+  { path: 'experimental.virtualMachine.mount.9p.cacheMode', value: (spec) => spec.mount.cacheMode, matters: with9p },
+  { path: 'experimental.virtualMachine.mount.9p.msizeInKib', value: (spec) => spec.mount.msizeInKib, matters: with9p },
+  {
+    path: 'experimental.virtualMachine.mount.9p.protocolVersion',
+    value: (spec) => spec.mount.protocolVersion,
+    matters: with9p,
+  },
+  {
+    path: 'experimental.virtualMachine.mount.9p.securityModel',
+    value: (spec) => spec.mount.securityModel,
+    matters: with9p,
+  },
   { path: 'experimental.virtualMachine.sshPortForwarder', value: (spec) => spec.sshPortForwarder },
   { path: 'virtualMachine.mount.type', value: (spec) => spec.mount.type },
   { path: 'virtualMachine.type', value: (spec) => spec.type },

@@ -13,9 +13,11 @@ import { frozenFacts, frozenKey } from './frozen/key.ts';
 import { readFrozen } from './frozen/manifest.ts';
 import { frozenPlaces } from './frozen/places.ts';
 import { resumeMachine } from './frozen/resume.ts';
+import { chooseImage } from './image-choice.ts';
 import { ensureKeys } from './keys.ts';
 import { ceilings } from './live/ceilings.ts';
 import { GROW_SCRIPT } from './live/disk-growth.ts';
+import { featureFor } from './mounts/ways.ts';
 import { NETWORK_SCRIPT } from './network.ts';
 import type { MachineParts } from './parts.ts';
 import { type Phases, phases } from './phases.ts';
@@ -37,7 +39,7 @@ export async function startMachine(parts: MachineParts, spec: MachineSpec, signa
   const times = phases(pace);
   const known = await readQemuRecord(places.record);
   const before = known === 'damaged' ? undefined : known;
-  const image = await imageFor(parts, before);
+  const image = await imageFor(parts, before, featureFor(spec));
   const sshPort = await freePort();
   const record: QemuRecord = {
     power: 'on',
@@ -133,14 +135,19 @@ async function resumed(
   }
 }
 
-async function imageFor({ images, log }: MachineParts, before: QemuRecord | undefined): Promise<GuestImage> {
+async function imageFor(
+  { images, log }: MachineParts,
+  before: QemuRecord | undefined,
+  feature: string | undefined,
+): Promise<GuestImage> {
   const known = await images.list();
-  const [newest] = known;
   const same = known.find(({ digest }) => digest === before?.image);
-  if (same) return same;
-  if (newest) {
-    if (before) log('warn', 'the image of the machine is gone; another takes its place', { gone: before.image });
-    return newest;
+  const image = chooseImage(known, same, feature);
+  if (image) {
+    if (before && !same)
+      log('warn', 'the image of the machine is gone; another takes its place', { gone: before.image });
+    if (same && image !== same) log('info', 'the machine gets another image', { image: image.digest, for: feature });
+    return image;
   }
   throw new RdError('ERR_DRIVER_TERMINAL', 'there is no guest image to make a machine from', {
     advice:

@@ -4,13 +4,16 @@ import { type MountWay, TAG } from './way.ts';
 /** What the module takes; its transport limits the packets to less than that anyway. */
 const MOST_BYTES = 2 ** 30;
 
+const FEATURE = '9p';
+
 /** A device of QEMU's own, which reads and writes with the rights that QEMU has. */
 export const nineP: MountWay = {
   type: '9p',
+  feature: FEATURE,
   // QEMU takes no state out while the guest holds files in there.
   migration: 'unmounted',
   obstacle: ({ features }) =>
-    features.includes('9p')
+    features.includes(FEATURE)
       ? undefined
       : '9p needs a guest image whose kernel has it (rdctl image build --kernel generic)',
   qemuArguments: ({ real }, { mount }) => [

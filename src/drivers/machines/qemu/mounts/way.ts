@@ -37,6 +37,8 @@ export interface MountWork {
 /** One way of showing a directory of this host in the guest. */
 export interface MountWay {
   readonly type: MountType;
+  /** What the guest image has to have. */
+  readonly feature?: string;
   /** Pure: why this host and its images cannot, as a clause; undefined when they can. */
   obstacle(facts: HostFacts): string | undefined;
   /** `on this host`: a program of this host that must be there before QEMU is; `into the guest`: one that mounts; else none. */
