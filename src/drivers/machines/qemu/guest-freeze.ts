@@ -26,7 +26,7 @@ systemd-run --quiet --collect --unit="$2" -- \\
 exec fsfreeze --freeze "$1"
 `;
 
-/** \`$1\`: mount point, \`$2\`: unit. Status 1 when it was not frozen any more. */
+/** `$1`: mount point, `$2`: unit. Status 1 when it was not frozen any more. */
 const THAW_SCRIPT = `fsfreeze --unfreeze "$1" 2>/dev/null
 status=$?
 timeout 20 systemctl stop "$2.service" 2>/dev/null
