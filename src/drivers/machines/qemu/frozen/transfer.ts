@@ -48,6 +48,7 @@ export async function receiveState(socket: string, file: string): Promise<Receiv
       taken = connection;
       // Nobody else is let in.
       server.close();
+      connection.on('error', () => undefined);
       const { through, sum } = meter();
       connection.resume();
       pipeline(connection, through, createWriteStream(file, { flags: 'wx', mode: 0o600, highWaterMark: PIECE })).then(
@@ -75,6 +76,8 @@ export async function receiveState(socket: string, file: string): Promise<Receiv
 export async function sendState(file: string, socket: string, signal: AbortSignal): Promise<Summed> {
   const connection = connect({ path: socket });
   await once(connection, 'connect', { signal });
+  // Also when all has been said: the other one may be ended in the middle of it.
+  connection.on('error', () => undefined);
   const { through, sum } = meter();
   await pipeline(createReadStream(file, { highWaterMark: PIECE }), through, connection, { signal });
   return sum();

@@ -1,0 +1,412 @@
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { QemuArguments } from '../../src/drivers/machines/qemu/arguments.ts';
+import type { HostRun } from '../../src/drivers/machines/qemu/disks.ts';
+import { type FrozenFacts, frozenKey, machineShape } from '../../src/drivers/machines/qemu/frozen/key.ts';
+import { CANNOT, SHARES } from '../../src/drivers/machines/qemu/frozen/scripts.ts';
+import type { Connection } from '../../src/drivers/machines/qemu/guest.ts';
+import { qemuMachine } from '../../src/drivers/machines/qemu/machine.ts';
+import { qemuMonitor } from '../../src/drivers/machines/qemu/monitor.ts';
+import { qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
+import { type QemuRecord, readQemuRecord, writeQemuRecord } from '../../src/drivers/machines/qemu/record.ts';
+import { RdError } from '../../src/errors.ts';
+import type { GuestImage } from '../../src/guest-images/image.ts';
+import { stopDaemon } from '../../src/process/daemon.ts';
+import { realPace } from '../../src/process/pace.ts';
+import { MACHINE } from '../contract/driver-suite.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const signal = new AbortController().signal;
+const PROGRAM = resolve('test/helpers/qemu-program.cjs');
+const file = (name: string) => ({ name, bytes: 1, sha256: '0'.repeat(64) });
+const IMAGE: GuestImage = {
+  format: 1,
+  name: 'test',
+  architecture: 'x86_64',
+  created: '2020-01-01T00:00:00Z',
+  rootBytes: 2 ** 20,
+  digest: 'sha256:0',
+  directory: '/images/sha256-0',
+  files: { kernel: file('vmlinuz'), initrd: file('initrd'), disk: file('disk.qcow2') },
+};
+
+/** A machine with programs that only look like those of QEMU, in a directory where a state may be already. */
+function scene(directory = temporaryDirectory()) {
+  const places = qemuPlaces(directory, join(directory, 'runtime'));
+  const frozen = join(directory, 'frozen');
+  const orderFile = join(directory, 'orders');
+  const programs = join(directory, 'programs');
+  mkdirSync(programs, { recursive: true });
+  if (!existsSync(join(programs, 'qemu-system-x86_64'))) symlinkSync(PROGRAM, join(programs, 'qemu-system-x86_64'));
+  const environment: Record<string, string> = {
+    PATH: `${programs}:${dirname(process.execPath)}:${process.env.PATH}`,
+    SCRIPTED_ORDERS: orderFile,
+  };
+  const logged: { message: string; why?: unknown }[] = [];
+  const world = { giveBack: 0, answers: true, version: 'QEMU emulator version 7.2.0' };
+  const note = (word: string) => writeFileSync(orderFile, `${word}\n`, { flag: 'a' });
+  const run: HostRun = async ([program = '', ...args]) => {
+    const said = (stdout = '') => ({ exitCode: 0, stdout, stderr: '' });
+    if (program === 'qemu-system-x86_64') return said(`${world.version}\n`);
+    if (program === 'ssh-keygen') {
+      const path = args.at(-1) ?? '';
+      writeFileSync(path, 'secret');
+      writeFileSync(`${path}.pub`, `ssh-ed25519 ${Math.random()} x\n`);
+      return said();
+    }
+    if (args[0] === 'info')
+      return said(
+        JSON.stringify({ 'virtual-size': MACHINE.diskBytes, 'backing-filename': join(IMAGE.directory, 'disk.qcow2') }),
+      );
+    if (args[0] === 'create')
+      writeFileSync(args.findLast((word) => word.startsWith('/') && word.endsWith('.qcow2')) ?? '', 'a disk');
+    return said();
+  };
+  const monitor = qemuMonitor(places.monitor);
+  const guest: Connection = {
+    async run(argv, { input = '' } = {}) {
+      const text = `${argv.join(' ')} ${typeof input === 'string' ? input : ''}`;
+      if (text.includes('/proc/mounts')) {
+        note('give back');
+        return { exitCode: world.giveBack, stdout: '', stderr: 'busy' };
+      }
+      if (text.includes('xargs')) note('end sessions');
+      if (text.includes('urandom')) note('wake');
+      return { exitCode: 0, stdout: '', stderr: '' };
+    },
+    async *stream() {},
+    forward: async () => '',
+    async connect(_limitMs, isAlive) {
+      while ((await monitor.status(signal)) !== 'running') {
+        if (!(await isAlive())) throw new RdError('ERR_DRIVER_FAILED', 'QEMU ended');
+        await realPace.sleep(5);
+      }
+      note('connect');
+      if (!world.answers) {
+        world.answers = true;
+        throw new RdError('ERR_DRIVER_FAILED', 'the guest did not answer within 45 s');
+      }
+    },
+    isConnected: async () => true,
+    onReconnect: () => undefined,
+    close: async () => undefined,
+  };
+  const parts = {
+    places,
+    logFile: join(directory, 'qemu.log'),
+    images: { list: async () => [IMAGE], verify: async () => undefined },
+    run,
+    environment,
+    guest,
+    monitor,
+    ports: { look: () => undefined, use: async () => undefined, forget: async () => undefined },
+    mounts: {
+      look: async () => ({ shared: { missing: 'it is not wanted' } }),
+      begin: async () => [],
+      mount: async () => undefined,
+      unmount: async () => note('unmount'),
+      blocksMigration: async () => undefined,
+      end: async () => undefined,
+    },
+    accelerator: async () => 'tcg' as const,
+    freezes: true,
+    pace: realPace,
+    log: (_level: string, message: string, values: Record<string, unknown> = {}) =>
+      void logged.push({ message, ...values }),
+  };
+  const machine = qemuMachine(parts);
+  onTestFinished(async () => void (await stopDaemon(places.qemuRecord, { graceMs: 1_000, pace: realPace })));
+  return {
+    directory,
+    places,
+    frozen,
+    world,
+    environment,
+    logged,
+    machine,
+    start: (spec = MACHINE) => machine.perform({ do: 'start', spec }, signal),
+    stop: () => machine.perform({ do: 'stop' }, signal),
+    /** Without the ones before. */
+    orders() {
+      const text = existsSync(orderFile) ? readFileSync(orderFile, 'utf8') : '';
+      rmSync(orderFile, { force: true });
+      return text.split('\n').filter(Boolean);
+    },
+    manifest: () => readFileSync(join(frozen, 'frozen.json'), 'utf8'),
+    async started() {
+      const record = await readQemuRecord(places.record);
+      return record === undefined || record === 'damaged' ? undefined : record.started;
+    },
+  };
+}
+
+const BOOT = ['qemu', 'connect'];
+const RESUME = ['qemu', 'cont', 'connect', 'wake'];
+const LEAVE = ['unmount', 'give back', 'end sessions'];
+
+/** One that has been frozen and is off. */
+async function frozenScene() {
+  const made = scene();
+  await made.start();
+  await made.stop();
+  made.orders();
+  return made;
+}
+
+test('a machine that has booted is frozen at its end, and resumed from then on', async () => {
+  const { start, stop, orders, started, manifest, frozen, directory, places } = scene();
+  await start();
+  expect(orders()).toEqual(BOOT);
+  expect(await started()).toMatchObject({ how: 'boot' });
+  await stop();
+  expect(orders()).toEqual([...LEAVE, 'stop', 'migrate-set-parameters', 'migrate', 'quit']);
+  const first = manifest();
+  expect(first).not.toContain(directory);
+  expect(statSync(frozen).mode & 0o777).toBe(0o700);
+  for (const name of ['state', 'root.qcow2', 'frozen.json'])
+    expect(statSync(join(frozen, name)).mode & 0o777).toBe(0o600);
+  for (const again of [1, 2]) {
+    await start();
+    // The data disk is not seen before the guest has been woken.
+    expect(orders(), `start ${again}`).toEqual(RESUME);
+    const start2 = await started();
+    expect(start2?.how).toBe('resume');
+    expect(start2?.phases.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['preparation', 'state', 'connection', 'data disk']),
+    );
+    await stop();
+    expect(orders(), `stop ${again}`).toEqual([...LEAVE, 'quit']);
+    expect(manifest()).toBe(first);
+    expect(existsSync(join(directory, 'layer.qcow2'))).toBe(false);
+  }
+  expect(existsSync(places.run)).toBe(false);
+});
+
+describe('a state that is of no use is removed, and the machine boots in the same step', () => {
+  const state = (frozen: string) => join(frozen, 'state');
+  const flip = (path: string) => {
+    const bytes = readFileSync(path);
+    const middle = Math.floor(bytes.length / 2);
+    bytes[middle] = (bytes[middle] ?? 0) ^ 0xff;
+    writeFileSync(path, bytes);
+  };
+  test.each<[string, (made: ReturnType<typeof scene>) => void, string, string[]]>([
+    [
+      'memory with other bits',
+      ({ frozen }) => flip(state(frozen)),
+      'the memory of the frozen state is damaged',
+      ['qemu'],
+    ],
+    [
+      'a root disk with other bits',
+      ({ frozen }) => flip(join(frozen, 'root.qcow2')),
+      'the root disk of the frozen state is damaged',
+      ['qemu'],
+    ],
+    ['memory that is cut off', ({ frozen }) => truncateSync(state(frozen), 1_000), 'state has 1000 bytes', []],
+    ['no memory', ({ frozen }) => rmSync(state(frozen)), 'state is missing', []],
+    ['no root disk', ({ frozen }) => rmSync(join(frozen, 'root.qcow2')), 'root.qcow2 is missing', []],
+    [
+      'a manifest that is none',
+      ({ frozen }) => writeFileSync(join(frozen, 'frozen.json'), '{"key": 1}'),
+      'cannot be understood',
+      [],
+    ],
+    [
+      'another QEMU',
+      ({ world }) => {
+        world.version = 'QEMU emulator version 8.0.0';
+      },
+      'another machine',
+      [],
+    ],
+    ['other keys', ({ places }) => rmSync(places.key), 'another machine', []],
+    [
+      'a QEMU that refuses it',
+      ({ environment }) => {
+        environment.SCRIPTED_QEMU = 'refuse';
+      },
+      'error while loading state',
+      ['qemu'],
+    ],
+    [
+      'a guest that does not answer',
+      ({ world }) => {
+        world.answers = false;
+      },
+      'did not answer',
+      ['qemu', 'cont', 'connect'],
+    ],
+  ])('%s', async (_what, spoil, why, before) => {
+    const made = await frozenScene();
+    spoil(made);
+    await made.start();
+    expect(made.orders()).toEqual([...before, ...BOOT]);
+    expect(await made.started()).toMatchObject({ how: 'boot' });
+    expect(made.logged.map(({ why: said }) => String(said)).join('\n')).toContain(why);
+    expect(existsSync(made.frozen)).toBe(false);
+    delete made.environment.SCRIPTED_QEMU;
+    await made.stop();
+    // And there is a new one.
+    made.orders();
+    await made.start();
+    expect(made.orders()).toEqual(RESUME);
+  });
+
+  test('as is that of a machine of another size', async () => {
+    const { start, stop, orders, started } = await frozenScene();
+    await start({ ...MACHINE, memoryGiB: MACHINE.memoryGiB + 1 });
+    expect(orders()).toEqual(BOOT);
+    await stop();
+    await start({ ...MACHINE, memoryGiB: MACHINE.memoryGiB + 1 });
+    expect(await started()).toMatchObject({ how: 'resume' });
+  });
+});
+
+describe('a machine that cannot be frozen ends as any other, and leaves nothing', () => {
+  const WAYS: [string, (made: ReturnType<typeof scene>) => void | Promise<void>, string[]][] = [
+    [
+      'an image of an older recipe',
+      ({ world }) => {
+        world.giveBack = CANNOT;
+      },
+      ['unmount', 'give back', 'system_powerdown'],
+    ],
+    [
+      'a directory of the host that stays',
+      ({ world }) => {
+        world.giveBack = SHARES;
+      },
+      ['unmount', 'give back', 'system_powerdown'],
+    ],
+    [
+      'a data disk that is in use',
+      ({ world }) => {
+        world.giveBack = 1;
+      },
+      ['unmount', 'give back', 'system_powerdown'],
+    ],
+    ['memory that was plugged in', ({ places }) => change(places.record, { adjusted: true }), ['system_powerdown']],
+  ];
+  test.each(WAYS)('%s', async (_what, prepare, expected) => {
+    const made = scene();
+    await made.start();
+    made.orders();
+    await prepare(made);
+    await made.stop();
+    expect(made.orders().slice(0, expected.length)).toEqual(expected);
+    expect(existsSync(made.frozen)).toBe(false);
+    expect(existsSync(`${made.frozen}.new`)).toBe(false);
+    await made.start();
+    expect(await made.started()).toMatchObject({ how: 'boot' });
+  });
+
+  test.each([
+    ['block', ['system_powerdown']],
+    ['break', ['stop', 'migrate-set-parameters', 'migrate', 'migrate_cancel', 'cont', 'system_powerdown']],
+  ])('a QEMU that says no (%s)', async (wrong, expected) => {
+    const made = scene();
+    made.environment.SCRIPTED_QEMU = wrong;
+    await made.start();
+    made.orders();
+    await made.stop();
+    expect(made.orders().slice(0, LEAVE.length + expected.length)).toEqual([...LEAVE, ...expected]);
+    expect(made.logged.at(-1)?.message).toBe('the guest could not be frozen');
+    expect(existsSync(made.frozen)).toBe(false);
+    expect(existsSync(`${made.frozen}.new`)).toBe(false);
+  });
+});
+
+async function change(path: string, members: Partial<QemuRecord>): Promise<void> {
+  const record = await readQemuRecord(path);
+  if (record === undefined || record === 'damaged') throw new Error('there is no record');
+  await writeQemuRecord(path, { ...record, ...members });
+}
+
+test('what a kill in the middle of it leaves is never taken for a state', async () => {
+  const { frozen, start, stop, orders, places, machine, started } = await frozenScene();
+  renameSync(frozen, `${frozen}.new`);
+  await start();
+  expect(orders()).toEqual(BOOT);
+  // The guest has no data disk by then, and must not go on.
+  await change(places.record, { booted: false });
+  expect(await machine.observe(signal)).toMatchObject({ state: 'broken', reason: 'StartUnfinished' });
+  await stop();
+  expect(orders()).toEqual(['quit']);
+  expect(existsSync(frozen)).toBe(false);
+  await start();
+  expect(await started()).toMatchObject({ how: 'boot' });
+  await stop();
+  expect(existsSync(frozen)).toBe(true);
+  expect(existsSync(`${frozen}.new`)).toBe(false);
+});
+
+test('a copy of the state serves a machine in another place that has its keys', async () => {
+  const first = await frozenScene();
+  const directory = temporaryDirectory();
+  cpSync(first.frozen, join(directory, 'frozen'), { recursive: true });
+  for (const path of [first.places.key, first.places.hostKey]) {
+    for (const end of ['', '.pub']) cpSync(`${path}${end}`, join(directory, `${path}${end}`.split('/').at(-1) ?? ''));
+  }
+  const other = scene(directory);
+  await other.start();
+  expect(other.orders()).toEqual(RESUME);
+  expect(await other.started()).toMatchObject({ how: 'resume' });
+});
+
+describe('what a state fits to', () => {
+  const argv: QemuArguments = {
+    image: IMAGE,
+    places: qemuPlaces('/one', '/run'),
+    accelerator: 'tcg',
+    memoryGiB: 2,
+    memoryCeilingGiB: 4,
+    cpus: 2,
+    cpuCeiling: 2,
+    sshPort: 2222,
+  };
+  const facts: FrozenFacts = {
+    image: IMAGE.digest,
+    qemu: 'QEMU emulator version 7.2.0',
+    processor: '',
+    shape: machineShape(argv),
+    dataBytes: 1,
+    keys: ['a', 'b'],
+  };
+
+  test('is the same machine in every place', () => {
+    const elsewhere = {
+      ...argv,
+      places: qemuPlaces('/two', '/tmp'),
+      sshPort: 1,
+      image: { ...IMAGE, directory: '/three' },
+    };
+    expect(machineShape(elsewhere)).toEqual(machineShape(argv));
+  });
+
+  test.each<[string, Partial<FrozenFacts>]>([
+    ['image', { image: 'sha256:1' }],
+    ['QEMU', { qemu: 'QEMU emulator version 7.2.1' }],
+    ['processor', { processor: 'another' }],
+    ['size of the data disk', { dataBytes: 2 }],
+    ['keys', { keys: ['a', 'c'] }],
+    ['accelerator', { shape: machineShape({ ...argv, accelerator: 'kvm' }) }],
+    ['memory', { shape: machineShape({ ...argv, memoryGiB: 3 }) }],
+    ['room for memory', { shape: machineShape({ ...argv, memoryCeilingGiB: 5 }) }],
+    ['processors', { shape: machineShape({ ...argv, cpus: 1 }) }],
+  ])('is not a machine with another %s', (_what, other) => {
+    expect(frozenKey({ ...facts, ...other })).not.toBe(frozenKey(facts));
+  });
+});
