@@ -4,7 +4,7 @@ import { CERTIFICATES } from './k3s-certificates.ts';
 import type { ReleaseServer } from './k3s-release-server.ts';
 
 /** In the archive of images of every release; pods run it. */
-export const POD_IMAGE = 'docker.io/test/pod:1';
+const POD_IMAGE = 'docker.io/test/pod:1';
 /** Name of the container that is the pod. */
 export const POD = 'pod-web';
 
