@@ -1,0 +1,116 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { engineJson } from '../helpers/engine-client.ts';
+import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
+import { toolHome } from '../helpers/tool-home.ts';
+
+// One boot, without the help of a processor and beside other work.
+const LIMIT_MS = 900_000;
+const MEMORY = 'virtualMachine.memoryInGB';
+const CPUS = 'virtualMachine.numberCPUs';
+const DISK = 'experimental.virtualMachine.diskSize';
+const GIB = 2 ** 30;
+/** What the kernel of the guest keeps for itself, at most. */
+const KEPT = GIB / 4;
+
+interface Size {
+  memory: number;
+  cpus: number;
+  disk: number;
+}
+
+interface Plan {
+  changes: { path: string; severity: string; reason: string }[];
+  summary: { severity: string };
+  blastRadius: unknown[];
+}
+
+function profile({ memory, cpus, disk }: Size): string {
+  return `apiVersion: rdctl/v1
+kind: Profile
+metadata: { name: sizes }
+settings:
+  version: 19
+  containerEngine: { name: moby }
+  kubernetes: { enabled: false }
+  virtualMachine: { memoryInGB: ${memory}, numberCPUs: ${cpus} }
+  experimental: { virtualMachine: { diskSize: ${disk}GiB } }
+`;
+}
+
+const reason = await whyNoRealGuest();
+
+describe.skipIf(reason !== undefined)('a running guest, through the tool', () => {
+  test(
+    'takes memory, processors and disk without a restart where the plan says live, and the plan says restart elsewhere',
+    async () => {
+      const { home, rdctl, status } = toolHome();
+      linkImages(home);
+      const file = join(home, 'sizes.yaml');
+      const qemuPid = () => JSON.parse(readFileSync(join(home, 'state/drivers/qemu/qemu.pid.json'), 'utf8')).pid;
+      const inGuest = async (...words: string[]) => (await rdctl('shell', ...words)).out.trim();
+      const plan = async (size: Size): Promise<Plan> => {
+        writeFileSync(file, profile(size));
+        return JSON.parse((await rdctl('plan', '-f', file, '-o', 'json')).out);
+      };
+      const expectNothingLeft = async (size: Size) => expect(await plan(size)).toMatchObject({ changes: [] });
+
+      const first: Size = { memory: 2, cpus: 2, disk: 100 };
+      writeFileSync(file, profile(first));
+      expect(await rdctl('apply', '-f', file, '--driver', 'qemu')).toMatchObject({ exit: 0 });
+      const begin = await status();
+      const endpoint = begin.engine.endpoint ?? '';
+      const same = { pid: qemuPid(), boot: await inGuest('cat', '/proc/sys/kernel/random/boot_id') };
+      expect(same.boot).toMatch(/^[0-9a-f-]{36}$/);
+      await expectNothingLeft(first);
+
+      /** Changes the sizes, and looks that the machine, the guest and its engine have them, and that nothing was restarted. */
+      const change = async (size: Size, paths: string[]) => {
+        const planned = await plan(size);
+        expect(planned.changes).toEqual(
+          paths.map((path) =>
+            expect.objectContaining({ path, severity: 'live', reason: 'the running machine takes it' }),
+          ),
+        );
+        expect(planned).toMatchObject({ summary: { severity: 'live' }, blastRadius: [] });
+        const applied = await rdctl('apply', '-f', file);
+        expect(applied).toMatchObject({ exit: 0 });
+        await expectNothingLeft(size);
+        const found = await status();
+        expect(found).toMatchObject({
+          converged: true,
+          machine: { spec: { memoryGiB: size.memory, cpus: size.cpus, diskBytes: size.disk * GIB } },
+        });
+        expect({ pid: qemuPid(), boot: await inGuest('cat', '/proc/sys/kernel/random/boot_id') }).toEqual(same);
+        const kib = Number(await inGuest('sh', '-c', "sed -n 's/^MemTotal: *\\([0-9]*\\) kB/\\1/p' /proc/meminfo"));
+        const info = await engineJson(endpoint, 'GET', '/info');
+        for (const bytes of [kib * 1024, Number(info.MemTotal)]) {
+          expect(bytes).toBeGreaterThan(size.memory * GIB - KEPT);
+          expect(bytes).toBeLessThan(size.memory * GIB);
+        }
+        expect([Number(await inGuest('getconf', '_NPROCESSORS_ONLN')), info.NCPU]).toEqual([size.cpus, size.cpus]);
+        const blocks = await inGuest('df', '--block-size=1M', '--output=size', '/var/lib/rdctl');
+        // The tables of a file system take a few hundredths.
+        expect(Number(blocks.split('\n').at(-1))).toBeGreaterThan(size.disk * 1024 * 0.95);
+      };
+
+      const larger: Size = { memory: 3, cpus: 3, disk: 108 };
+      await change({ ...first, memory: larger.memory }, [MEMORY]);
+      await change(larger, [CPUS, DISK]);
+      await change({ ...larger, memory: first.memory }, [MEMORY]);
+
+      const fewer = await plan({ ...larger, memory: first.memory, cpus: first.cpus });
+      expect(fewer.changes).toEqual([
+        expect.objectContaining({ path: CPUS, severity: 'restart', reason: expect.stringContaining('it takes 3 to') }),
+      ]);
+      writeFileSync(file, profile({ ...larger, disk: first.disk }));
+      const smaller = await rdctl('plan', '-f', file);
+      expect(smaller).toMatchObject({ exit: 3, err: expect.stringContaining('Cannot decrease') });
+      expect((await status()).counters.steps).toBe(begin.counters.steps + 3);
+
+      expect(await rdctl('shutdown')).toMatchObject({ exit: 0 });
+    },
+    LIMIT_MS,
+  );
+});
