@@ -36,6 +36,9 @@ const STATS_S = 5;
 /** QEMU's name for the network of the guest. */
 export const NETWORK = 'net0';
 
+const KERNEL_LINE =
+  'console=ttyS0 root=/dev/vda rw quiet panic=-1 apparmor=0 memhp_default_state=online_movable swiotlb=1024';
+
 /**
  * The command line of a machine. Everything of QEMU's own that would depend on files of the user or on its version's defaults is
  * switched off. `apparmor=0`: the guest has no program for it, and containers would not start. `swiotlb`: with places for more memory
@@ -66,7 +69,7 @@ export function qemuArguments(input: QemuArguments): string[] {
     '-initrd',
     join(directory, files.initrd.name),
     '-append',
-    'console=ttyS0 root=/dev/vda rw quiet panic=-1 apparmor=0 memhp_default_state=online_movable swiotlb=1024',
+    accelerator === 'kvm' ? KERNEL_LINE : `${KERNEL_LINE} mitigations=off`,
     ...disk(DISK_NODE, 'disk', places.disk, below),
     '-device',
     `virtio-blk-pci,drive=disk`,
