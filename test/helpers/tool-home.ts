@@ -18,7 +18,11 @@ export interface ToolHome {
     engine: { name: string; endpoint?: string };
     counters: { settingsPuts: number; settingsWrites: number; steps: number; restarts: number };
     phases: { name: string }[];
-    machine: { state: string; started?: { how: string; phases: { name: string; ms: number }[] } };
+    machine: {
+      state: string;
+      shared?: { path?: string; by?: string; missing?: string };
+      started?: { how: string; phases: { name: string; ms: number }[] };
+    };
     ports?: { port: number; state: string; reason?: string }[];
   }>;
   /** Process id of the running service, from the connection file. */

@@ -1,0 +1,347 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdirSync, readlinkSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { qemu } from '../../src/drivers/index.ts';
+import { comma } from '../../src/drivers/machines/qemu/arguments.ts';
+import { chooseImage } from '../../src/drivers/machines/qemu/image-choice.ts';
+import { homeFacts, homeToShare } from '../../src/drivers/machines/qemu/mounts/home.ts';
+import { readHomeRecord } from '../../src/drivers/machines/qemu/mounts/home-record.ts';
+import { featuresOf, type HostFacts } from '../../src/drivers/machines/qemu/mounts/host-facts.ts';
+import { parseMounts } from '../../src/drivers/machines/qemu/mounts/mount-table.ts';
+import { guestMounts } from '../../src/drivers/machines/qemu/mounts/mounts.ts';
+import { PLACE_SCRIPT, REFUSED } from '../../src/drivers/machines/qemu/mounts/scripts.ts';
+import { mountSupport } from '../../src/drivers/machines/qemu/mounts/support.ts';
+import { virtiofsdArguments } from '../../src/drivers/machines/qemu/mounts/virtiofs.ts';
+import { featureFor, MOUNT_WAYS } from '../../src/drivers/machines/qemu/mounts/ways.ts';
+import { qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
+import { RdError } from '../../src/errors.ts';
+import { blockOf } from '../../src/plan/blocks.ts';
+import { machineDrift } from '../../src/plan/drift.ts';
+import { realPace } from '../../src/process/pace.ts';
+import type { RunOptions } from '../../src/process/run.ts';
+import { MACHINE } from '../contract/driver-suite.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const signal = new AbortController().signal;
+const EVERYTHING: HostFacts = {
+  sftpServer: '/usr/lib/openssh/sftp-server',
+  virtiofsd: { path: '/usr/lib/qemu/virtiofsd', dialect: 'qemu' },
+  isRoot: true,
+  features: ['9p'],
+};
+const NOTHING: HostFacts = { sftpServer: undefined, virtiofsd: undefined, isRoot: false, features: [] };
+const with9p = { ...MACHINE, mount: { ...MACHINE.mount, type: '9p' } };
+const withVirtiofs = { ...MACHINE, mount: { ...MACHINE.mount, type: 'virtiofs' } };
+
+describe('the directory that is shared', () => {
+  test('is the home directory, as it is written and as it is', () => {
+    expect(homeToShare({ home: '/home/u/', real: '/data/u', own: [] })).toEqual({
+      path: '/home/u',
+      real: '/data/u',
+      hidden: [],
+    });
+    expect(homeToShare({ home: '/root', real: '/root', own: [] })).toMatchObject({ path: '/root' });
+  });
+
+  test('hides what is ours in it, once', () => {
+    const own = ['/home/u/.local/rd', '/home/u/.local/rd/state', '/home/u/.local/rd-other', '/home/user', '/srv/x'];
+    expect(homeToShare({ home: '/home/u', real: '/home/u', own })).toMatchObject({
+      hidden: ['/home/u/.local/rd', '/home/u/.local/rd-other'],
+    });
+    // Where all of the directory is ours, what is inside is still hidden.
+    expect(homeToShare({ home: '/h', real: '/h', own: ['/h', '/h/state', '/h/config'] })).toMatchObject({
+      hidden: ['/h/state', '/h/config'],
+    });
+  });
+
+  test.each<[string | undefined, string | undefined, string]>([
+    [undefined, undefined, 'HOME is not set'],
+    ['', undefined, 'HOME is not set'],
+    ['home/u', undefined, 'not an absolute path'],
+    ['/nonexistent', undefined, 'not a directory'],
+    ['/', '/', 'for itself'],
+    ['/usr', '/usr', 'for itself'],
+    ['/var', '/var', '/var/lib/rdctl for itself'],
+    ['/var/lib/rdctl/x', '/var/lib/rdctl/x', 'for itself'],
+    ['/home/u', '/run/user/1', '/run for itself'],
+    ['/home/../etc', '/etc', 'for itself'],
+    ['/proc/self/cwd', '/home/u', '/proc for itself'],
+    ['/home/a\nb', '/home/a\nb', 'control characters'],
+  ])('is none for %j', (home, real, why) => {
+    expect(homeToShare({ home, real, own: [] })).toEqual({ missing: expect.stringContaining(why) });
+  });
+
+  test('is none where the keys of the machine are around it', () => {
+    expect(homeToShare({ home: '/s/x', real: '/s/x', own: ['/s'] })).toEqual({
+      missing: expect.stringContaining('/s,'),
+    });
+  });
+
+  test('is looked at: links, files, and what is not there', async () => {
+    const directory = realpathSync(temporaryDirectory());
+    const [link, file] = [join(directory, 'link'), join(directory, 'file')];
+    symlinkSync(directory, link);
+    writeFileSync(file, '');
+    expect(await homeFacts(link, [link, file, '/nowhere'])).toEqual({ home: link, real: directory, own: [directory] });
+    expect((await homeFacts(file, [])).real).toBeUndefined();
+    expect((await homeFacts(undefined, [])).real).toBeUndefined();
+  });
+
+  test('never is a place of the guest, and what is hidden never is outside', () => {
+    const part = fc.constantFrom(
+      'usr',
+      'home',
+      'u',
+      'etc',
+      'run',
+      'var',
+      'lib',
+      'rdctl',
+      '..',
+      '.',
+      '',
+      'a,b',
+      ' ',
+      'ü',
+    );
+    const path = fc.array(part, { maxLength: 5 }).map((parts) => `/${parts.join('/')}`);
+    fc.assert(
+      fc.property(path, fc.array(path, { maxLength: 3 }), (home, own) => {
+        const found = homeToShare({ home, real: home, own });
+        if ('missing' in found) return;
+        expect(found.path).not.toMatch(/^\/(etc|run|usr\/lib|var\/lib\/rdctl)?(\/|$)/);
+        for (const each of found.hidden) expect(each.startsWith(`${home}/`)).toBe(true);
+      }),
+      { numRuns: 200 },
+    );
+  });
+});
+
+describe('what this host can do', () => {
+  const blocked = (facts: HostFacts, path: keyof ReturnType<typeof mountSupport>, after: string) =>
+    blockOf(
+      { path, action: 'update', before: 'x', after },
+      { locks: {}, driver: { ...qemu, support: { ...qemu.support, ...mountSupport(facts) } } },
+    )?.message;
+
+  test('refuses nothing where everything is there, and each way with its reason where it is not', () => {
+    for (const type of ['reverse-sshfs', '9p', 'virtiofs']) {
+      expect(blocked(EVERYTHING, 'virtualMachine.mount.type', type)).toBeUndefined();
+      expect(blocked(NOTHING, 'virtualMachine.mount.type', type)).toContain('openssh-sftp-server');
+    }
+    expect(blocked({ ...EVERYTHING, features: [] }, 'virtualMachine.mount.type', '9p')).toContain('--kernel generic');
+    expect(blocked({ ...EVERYTHING, features: [] }, 'virtualMachine.mount.type', 'virtiofs')).toBeUndefined();
+    expect(blocked({ ...EVERYTHING, isRoot: false }, 'virtualMachine.mount.type', 'virtiofs')).toContain('needs root');
+    const rust = { ...EVERYTHING, isRoot: false, virtiofsd: { path: '/v', dialect: 'rust' } } as const;
+    expect(blocked(rust, 'virtualMachine.mount.type', 'virtiofs')).toBeUndefined();
+  });
+
+  test('goes for the options of 9p too', () => {
+    const [model, protocol] = [
+      'experimental.virtualMachine.mount.9p.securityModel',
+      'experimental.virtualMachine.mount.9p.protocolVersion',
+    ] as const;
+    expect(blocked(EVERYTHING, model, 'passthrough')).toBeUndefined();
+    expect(blocked(NOTHING, model, 'passthrough')).toContain('root');
+    expect(blocked(NOTHING, model, 'mapped-xattr')).toBeUndefined();
+    expect(blocked(EVERYTHING, protocol, '9p2000')).toContain('9p2000.u');
+    expect(blocked(EVERYTHING, protocol, '9p2000.u')).toBeUndefined();
+  });
+
+  test('an option of 9p is no reason for a restart without 9p', () => {
+    const other = { ...MACHINE, mount: { ...MACHINE.mount, msizeInKib: 512 } };
+    expect(machineDrift({ spec: MACHINE }, other, qemu)).toEqual({ live: [], restart: [] });
+    const with512 = { ...with9p, mount: { ...with9p.mount, msizeInKib: 512 } };
+    expect(machineDrift({ spec: with9p }, with512, qemu).restart).toEqual([
+      'experimental.virtualMachine.mount.9p.msizeInKib',
+    ]);
+    expect(machineDrift({ spec: with9p }, MACHINE, qemu).restart).toEqual(['virtualMachine.mount.type']);
+  });
+
+  test('an image is kept unless another has what is needed', () => {
+    const [plain, newer, special] = [{}, { features: [] }, { features: ['9p'] }];
+    expect(featureFor(with9p)).toBe('9p');
+    expect(featureFor(MACHINE)).toBeUndefined();
+    expect(featuresOf([plain, newer, special, special])).toEqual(['9p']);
+    expect(chooseImage([newer, plain], plain, undefined)).toBe(plain);
+    expect(chooseImage([newer, special], plain, '9p')).toBe(special);
+    expect(chooseImage([newer, plain], plain, '9p')).toBe(plain);
+    expect(chooseImage([newer, special], undefined, undefined)).toBe(newer);
+    expect(chooseImage([], undefined, '9p')).toBeUndefined();
+  });
+});
+
+describe('command lines', () => {
+  const home = { path: '/p', real: `/ho me,a\\b'"ü`, hidden: [] };
+  const places = qemuPlaces('/d,e', '/r');
+
+  test('have commas and backslashes of paths as each program wants them', () => {
+    expect(MOUNT_WAYS['9p'].qemuArguments(home, with9p, places)).toEqual([
+      '-virtfs',
+      `local,path=/ho me,,a\\b'"ü,mount_tag=rdctl-home,security_model=none,multidevs=remap,id=home`,
+    ]);
+    const argv = virtiofsdArguments(EVERYTHING, home.real, '/s');
+    expect(argv).toContain(`source=/ho me\\,a\\\\b'"ü`);
+    expect(
+      virtiofsdArguments({ ...EVERYTHING, virtiofsd: { path: '/v', dialect: 'rust' } }, home.real, '/s'),
+    ).toContain(`--shared-dir=${home.real}`);
+    expect(MOUNT_WAYS.virtiofs.qemuArguments(home, withVirtiofs, places)).toEqual(
+      expect.arrayContaining(['memory-backend=home-memory', `socket,id=home,path=${comma(places.homeSocket)}`]),
+    );
+  });
+});
+
+describe('the table of mounts', () => {
+  test('is read, with what stands for blanks', () => {
+    const text = [
+      '218 26 0:39 / /tmp/ho\\040me,\\134x rw,nosuid shared:89 - fuse.sshfs rdctl-home rw,allow_other',
+      '22 26 0:20 / /sys rw - sysfs sysfs rw',
+      'nonsense',
+      '',
+    ].join('\n');
+    expect(parseMounts(text)).toEqual([
+      { point: '/tmp/ho me,\\x', type: 'fuse.sshfs', source: 'rdctl-home', minor: 39 },
+      { point: '/sys', type: 'sysfs', source: 'sysfs', minor: 20 },
+    ]);
+  });
+});
+
+describe('the place in the guest', () => {
+  const make = (real: string, home: string) =>
+    spawnSync('sh', ['-s', '--', real, home], { input: PLACE_SCRIPT, encoding: 'utf8' });
+
+  test('is made, with the other name of it, and made again', () => {
+    const directory = realpathSync(temporaryDirectory());
+    const [real, home] = [join(directory, "a b'c", 'u'), join(directory, 'h', '-x')];
+    for (let turn = 0; turn < 2; turn += 1) expect(make(real, home)).toMatchObject({ status: 0, stdout: '' });
+    expect(readlinkSync(home)).toBe(real);
+  });
+
+  test('is refused where the guest has anything of its own', () => {
+    const directory = realpathSync(temporaryDirectory());
+    mkdirSync(join(directory, 'full', 'x'), { recursive: true });
+    writeFileSync(join(directory, 'file'), '');
+    symlinkSync(directory, join(directory, 'link'));
+    for (const [real, home] of [
+      ['full', 'full'],
+      ['file', 'file'],
+      ['link/new', 'link/new'],
+      ['new', 'full'],
+      ['new', 'file'],
+    ] as const) {
+      expect(make(join(directory, real), join(directory, home))).toMatchObject({
+        status: REFUSED,
+        stdout: expect.stringContaining('the guest has'),
+      });
+    }
+    expect(execFileSync('ls', [join(directory, 'full')], { encoding: 'utf8' })).toBe('x\n');
+  });
+});
+
+/** A guest that answers as it is told to, and remembers what it was asked. */
+function scene(facts: HostFacts = EVERYTHING) {
+  const directory = temporaryDirectory();
+  const home = realpathSync(temporaryDirectory());
+  mkdirSync(join(home, 'own'));
+  const places = qemuPlaces(directory, '/nowhere');
+  const asked: string[] = [];
+  const world = { place: { exitCode: 0, stdout: '' }, table: '', fails: '' };
+  const mounts = guestMounts({
+    places,
+    guest: {
+      async run(argv: readonly string[], options: RunOptions = {}) {
+        const line = argv.join(' ');
+        const what = options.input === PLACE_SCRIPT ? 'place' : options.input === undefined ? line : `script ${line}`;
+        if (line.includes('mountinfo')) return { exitCode: 0, stdout: world.table, stderr: '' };
+        asked.push(what);
+        if (world.fails !== '' && what.includes(world.fails)) throw new RdError('ERR_DRIVER_FAILED', 'it fails');
+        return what === 'place' ? { ...world.place, stderr: '' } : { exitCode: 0, stdout: '', stderr: '' };
+      },
+    },
+    pace: realPace,
+    logFile: join(directory, 'log'),
+    environment: {},
+    port: async () => 1,
+    home,
+    own: [join(home, 'own')],
+    facts: async () => facts,
+    log: () => undefined,
+  });
+  return { mounts, asked, world, home, file: places.home };
+}
+
+describe('the directory in a machine', () => {
+  test('is mounted by 9p at the same path, and what is ours in it is covered', async () => {
+    const { mounts, asked, home } = scene();
+    expect(await mounts.begin(with9p, signal)).toContain('-virtfs');
+    expect(await mounts.look()).toEqual({ shared: { path: home, by: '9p' }, repair: expect.stringContaining(home) });
+    await mounts.mount(with9p, signal);
+    expect(asked).toEqual([
+      'place',
+      'modprobe 9pnet_virtio',
+      `mount -t 9p -o trans=virtio,version=9p2000.L,msize=131072,cache=mmap -- rdctl-home ${home}`,
+      `script sh -s -- ${join(home, 'own')}`,
+    ]);
+    expect(await mounts.look()).toEqual({ shared: { path: home, by: '9p' } });
+    expect(await mounts.blocksMigration()).toBeUndefined();
+    await mounts.unmount(signal);
+    expect(await mounts.look()).toHaveProperty('repair');
+  });
+
+  test('is cleared away before it is mounted again, with whoever waits for it', async () => {
+    const { mounts, asked, world, home } = scene();
+    await mounts.begin(with9p, signal);
+    world.table = `1 2 0:39 / ${home} rw - fuse.sshfs rdctl-home rw\n1 2 0:40 / ${home}/own rw - tmpfs x rw\n`;
+    await mounts.mount(with9p, signal);
+    expect(asked[0]).toBe(`script sh -s -- ${home} 39`);
+  });
+
+  test('is not there at all when what is ours cannot be covered', async () => {
+    const { mounts, asked, world, home } = scene();
+    await mounts.begin(with9p, signal);
+    world.fails = join(home, 'own');
+    world.table = `1 2 0:39 / ${home} rw - 9p rdctl-home rw\n`;
+    await expect(mounts.mount(with9p, signal)).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED' });
+    expect(asked.at(-1)).toBe(`script sh -s -- ${home}`);
+    expect(await mounts.look()).toHaveProperty('repair');
+  });
+
+  test('is given up where the guest has something there, and says so', async () => {
+    const { mounts, asked, world } = scene();
+    await mounts.begin(with9p, signal);
+    world.place = { exitCode: REFUSED, stdout: 'the guest has something of its own in /x\n' };
+    await mounts.mount(with9p, signal);
+    expect(asked).toEqual(['place']);
+    expect(await mounts.look()).toEqual({ shared: { missing: 'the guest has something of its own in /x' } });
+  });
+
+  test('is none where this host cannot, and QEMU hears nothing of it', async () => {
+    const { mounts, asked } = scene(NOTHING);
+    expect(await mounts.begin(MACHINE, signal)).toEqual([]);
+    await mounts.mount(MACHINE, signal);
+    await mounts.unmount(signal);
+    await mounts.end(signal);
+    expect(asked).toEqual([]);
+    expect(await mounts.look()).toEqual({ shared: { missing: expect.stringContaining('sftp-server') } });
+  });
+
+  test('is unknown in a machine of an older release, and where its record is damaged', async () => {
+    const { mounts, file } = scene();
+    const unknown = { shared: { missing: expect.stringContaining('without it') } };
+    expect(await mounts.look()).toEqual(unknown);
+    for (const text of ['', '{', '[]', '{"type":"nfs","path":"/","real":"/","hidden":[]}', '{"type":"9p"}']) {
+      writeFileSync(file, text);
+      expect(await readHomeRecord(file)).toBeUndefined();
+      expect(await mounts.look()).toEqual(unknown);
+    }
+  });
+
+  test('by virtiofs keeps a machine from being frozen, and another start brings it back when its program is gone', async () => {
+    const { mounts, file, home } = scene();
+    writeFileSync(file, JSON.stringify({ type: 'virtiofs', path: home, real: home, hidden: [], mounted: true }));
+    expect(await mounts.look()).toMatchObject({ broken: expect.stringContaining('virtiofsd') });
+    expect(await mounts.blocksMigration()).toContain('virtiofs');
+  });
+});

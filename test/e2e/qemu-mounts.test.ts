@@ -1,0 +1,74 @@
+import { mkdtempSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { busyboxRoot } from '../helpers/busybox.ts';
+import { engineJson, runContainer } from '../helpers/engine-client.ts';
+import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
+import { toolHome } from '../helpers/tool-home.ts';
+
+// Two boots, without the help of a processor and beside other work.
+const LIMIT_MS = 900_000;
+const POLL = { timeout: 300_000, interval: 1_000 };
+const IMAGE = 'test/base:1';
+
+const reason = await whyNoRealGuest();
+
+/** The user's home directory in the guest, with the built tool. */
+describe.skipIf(reason !== undefined)('directories of this host in a guest', () => {
+  test(
+    'containers read and write the home directory at its own path, by sshfs and by virtiofs',
+    async () => {
+      const user = realpathSync(mkdtempSync(join(tmpdir(), 'rd home,')));
+      onTestFinished(() => rmSync(user, { recursive: true, force: true }));
+      const { home, rdctl, status } = toolHome({ HOME: user });
+      linkImages(home);
+      const directory = join(home, 'state', 'drivers', 'qemu');
+      const shared = async () => (await status()).machine.shared;
+      const container = async (script: string) => {
+        const { engine } = await status();
+        const command = ['/bin/busybox', 'sh', '-c', script];
+        return runContainer(engine.endpoint ?? '', { image: IMAGE, command, binds: [`${user}:/home`] });
+      };
+      writeFileSync(join(user, 'from-host'), 'hello\n');
+
+      expect(await rdctl('apply', '-f', 'examples/moby.yaml', '--driver', 'qemu')).toMatchObject({ exit: 0 });
+      const { engine } = await status();
+      await engineJson(engine.endpoint ?? '', 'POST', `/images/create?fromSrc=-&repo=test/base&tag=1`, busyboxRoot());
+      expect(await shared()).toEqual({ path: user, by: 'reverse-sshfs' });
+      expect(await container('cat /home/from-host; echo back > /home/from-guest')).toEqual({
+        status: 0,
+        output: 'hello\n',
+      });
+      expect(readFileSync(join(user, 'from-guest'), 'utf8')).toBe('back\n');
+      expect(statSync(join(user, 'from-guest')).uid).toBe(process.getuid?.());
+      expect(await rdctl('shell', 'cat', join(user, 'from-host'))).toEqual({ exit: 0, out: 'hello\n', err: '' });
+
+      // The client in the guest dies: it comes back, and the machine stays up.
+      const { counters } = await status();
+      expect(await rdctl('shell', 'pkill', '-9', '-x', 'sshfs')).toMatchObject({ exit: 0 });
+      await expect.poll(async () => (await status()).counters.steps, POLL).toBeGreaterThan(counters.steps);
+      await expect.poll(async () => (await status()).converged, POLL).toBe(true);
+      expect(await container('cat /home/from-guest')).toEqual({ status: 0, output: 'back\n' });
+      expect((await status()).counters.restarts).toBe(counters.restarts);
+
+      // What the image lacks is refused, with the way to get it, and nothing happens.
+      const refused = await rdctl('set', '--virtual-machine.mount.type=9p');
+      expect(refused).toMatchObject({ exit: 1, err: expect.stringContaining('rdctl image build --kernel generic') });
+
+      expect(await rdctl('set', '--virtual-machine.mount.type=virtiofs')).toMatchObject({ exit: 0 });
+      await expect
+        .poll(async () => (await status()).converged && (await shared()), POLL)
+        .toEqual({ path: user, by: 'virtiofs' });
+      expect(await container('cat /home/from-host; echo again > /home/from-guest')).toEqual({
+        status: 0,
+        output: 'hello\n',
+      });
+      expect(readFileSync(join(user, 'from-guest'), 'utf8')).toBe('again\n');
+
+      expect(await rdctl('shutdown')).toMatchObject({ exit: 0 });
+      expect(() => statSync(join(directory, 'home.pid.json'))).toThrow('ENOENT');
+    },
+    LIMIT_MS,
+  );
+});
