@@ -39,7 +39,7 @@ async function scene() {
     logFile: join(directory, 'qemu.log'),
     env: process.env,
   });
-  onTestFinished(() => stopDaemon(recordFile, { graceMs: 5_000, pace: realPace }));
+  onTestFinished(async () => void (await stopDaemon(recordFile, { graceMs: 5_000, pace: realPace })));
   await expect.poll(() => existsSync(socket), { timeout: 20_000 }).toBe(true);
   const monitor = qemuMonitor(socket);
   const isAlive = async () => (await findDaemon(recordFile)).state === 'running';
