@@ -45,7 +45,7 @@ export interface ConnectionParts {
 
 /** sshd gives programs a short one, without the programs of the system. */
 export const GUEST_PATH = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-const POLL_MS = 200;
+const POLL_MS = 100;
 /** A guest without the help of a processor, on a busy computer, takes seconds for a greeting. A look may take 30. */
 const BANNER_MS = 10_000;
 const RECONNECT_MS = 15_000;
