@@ -43,8 +43,12 @@ export async function startDaemon(spec: DaemonSpec): Promise<number> {
     await Promise.all(children.map(spawned));
     const pid = children[0].pid ?? 0;
     const entry = await readProcess(pid);
-    // One that ended at once keeps the record of the intent, so that it is found as ended.
-    if (entry) await writeRecord(spec.recordFile, { argv: spec.argv, process: { pid, started: entry.started } });
+    // One that ended at once keeps the record of the intent, so that it is found as ended. So does one whose process cannot be
+    // written down, on a full disk: it runs, and is found by its arguments.
+    if (entry) {
+      const known = { argv: spec.argv, process: { pid, started: entry.started } };
+      await writeRecord(spec.recordFile, known).catch(() => undefined);
+    }
     return pid;
   } catch (cause) {
     await removeRecord(spec.recordFile);

@@ -62,6 +62,7 @@ function scene(directory = temporaryDirectory()) {
     if (program === 'qemu-system-x86_64') return said(`${world.version}\n`);
     if (program === 'ssh-keygen') {
       const path = args.at(-1) ?? '';
+      if (args.includes('-y')) return said(readFileSync(`${path}.pub`, 'utf8'));
       writeFileSync(path, 'secret');
       writeFileSync(`${path}.pub`, `ssh-ed25519 ${Math.random()} x\n`);
       return said();

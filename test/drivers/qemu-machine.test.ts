@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { MachineSpec } from '../../src/drivers/driver.ts';
@@ -123,8 +123,14 @@ test('a guest that QEMU has halted goes on, unless what halted it is still there
   await expect(adjust()).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED', advice: expect.stringContaining('room') });
   world.cont = 'running';
   await adjust();
-  expect(said).toEqual(['cont', 'cont']);
+  expect(said).toEqual(['cont', 'cont', 'cont']);
   expect(await machine.observe(signal)).toMatchObject({ state: 'on', spec: MACHINE });
+  world.status = 'paused';
+  expect(await machine.observe(signal)).toMatchObject({ state: 'on', repair: expect.stringContaining('somebody') });
+  // Who makes room tells nobody, and nothing is attempted any more by then: a look is enough.
+  world.status = 'io-error';
+  expect(await machine.observe(signal)).not.toHaveProperty('repair');
+  expect(said).toHaveLength(4);
 });
 
 test('a guest that does not answer is given time before it counts as broken', async () => {
@@ -258,6 +264,19 @@ test('a start that was not finished, and a record that is damaged, are broken; a
   await stopDaemon(places.qemuRecord, { graceMs: 1_000, pace: realPace });
   expect(await machine.observe(signal)).toEqual({ state: 'off' });
 });
+
+test.each(['none', 'off'])(
+  'a QEMU without a word of it in the record (%s) is broken, and ended before another',
+  async (kind) => {
+    const { machine, places, record } = await scene();
+    if (kind === 'off') await writeQemuRecord(places.record, { ...record, power: 'off', booted: false });
+    else rmSync(places.record);
+    expect(await machine.observe(signal)).toMatchObject({ state: 'broken', reason: 'RecordGone' });
+    await machine.perform({ do: 'stop' }, signal);
+    expect(await findDaemon(places.qemuRecord)).toEqual({ state: 'none' });
+    expect(['off', 'absent']).toContain((await machine.observe(signal)).state);
+  },
+);
 
 test('a guest that ignores the power button is ended within the limit, and its record says that it is off', async () => {
   const { machine, said, world } = await scene();

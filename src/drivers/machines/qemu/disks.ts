@@ -24,7 +24,7 @@ const MOST_FINDINGS = 20;
 /**
  * Makes the data disk ready: it is grown to the size, and never shrunk. The machine is off.
  * @returns its size in bytes.
- * @throws RdError `ERR_DRIVER_TERMINAL` for one that is damaged: nothing is put in its place.
+ * @throws RdError `ERR_DRIVER_TERMINAL` for one that is damaged: nothing is put in its place; `ERR_DRIVER_FAILED` for one in use.
  */
 export async function ensureData(parts: DiskParts, bytes: number): Promise<number> {
   const { places, run, signal } = parts;
@@ -109,6 +109,13 @@ async function damageOf(
     accept: [0, 1, 2, 3],
   });
   if (exitCode === 0 || exitCode === 3) return undefined;
+  // Not a word about the disk: somebody has it open.
+  if (/^Is another process using the image|Failed to get .*lock/m.test(stderr)) {
+    throw new RdError('ERR_DRIVER_FAILED', `${path} is in use by another program`, {
+      details: stderr.split('\n').filter((line) => line !== ''),
+      advice: `See \`fuser -v ${path}\` for the program, and end it: most likely a QEMU that was started by hand.`,
+    });
+  }
   const lines = [stdout, stderr].flatMap((text) => text.split('\n')).filter((line) => line !== '');
   if (lines.length > MOST_FINDINGS) {
     return [...lines.slice(0, MOST_FINDINGS), `and ${lines.length - MOST_FINDINGS} more lines of qemu-img`];

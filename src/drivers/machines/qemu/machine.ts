@@ -5,7 +5,7 @@ import { guestClock } from './guest-clock.ts';
 import { adjustMachine } from './live/adjust.ts';
 import { readFacts } from './live/facts.ts';
 import { isUnfinished, roomOf, runningSpec } from './live/room.ts';
-import { HALTED } from './monitor.ts';
+import { FULL_DISK, HALTED } from './monitor.ts';
 import type { MachineParts } from './parts.ts';
 import type { WayOut } from './ports/changes.ts';
 import { readQemuRecord, writeQemuRecord } from './record.ts';
@@ -13,6 +13,8 @@ import { startMachine } from './start.ts';
 import { stopMachine } from './stop.ts';
 
 const POLL_MS = 100;
+/** After a guest was told to go on. */
+const LOOKS_AFTER = 5;
 const PATIENCE_MS = 60_000;
 const UNFINISHED = 'a change of its memory, its processors or its disk was not finished';
 
@@ -38,13 +40,13 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
 
   async function observe(signal: AbortSignal): Promise<MachineStatus> {
     const record = await readQemuRecord(places.record);
-    if (record === undefined) return { state: 'absent' };
-    if (record === 'damaged') {
-      return { state: 'broken', reason: 'RecordDamaged', message: `${places.record} cannot be understood` };
+    if (record === 'damaged') return broken('RecordDamaged', `${places.record} cannot be understood`);
+    if (!(await isAlive())) return { state: record === undefined ? 'absent' : 'off' };
+    if (record === undefined || record.power === 'off') {
+      return broken('RecordGone', `there is a QEMU of the machine, and ${places.record} does not tell of it`);
     }
-    if (record.power === 'off' || !(await isAlive())) return { state: 'off' };
     if (!record.booted) return broken('StartUnfinished', 'a start or a stop of the machine was not finished');
-    const status = await monitor.status(signal);
+    const status = await statusAfterTry(signal);
     const halted = HALTED[status];
     if (halted === undefined && status !== 'running')
       return broken('NotRunning', `QEMU says that the guest is ${status}`);
@@ -74,14 +76,29 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     return { ...on, shared: home.shared, ...(repair === undefined ? {} : { repair }) };
   }
 
+  /** Who makes room on a full disk tells nobody, so that every look tries it, also when the attempts at a repair are used up. */
+  async function statusAfterTry(signal: AbortSignal): Promise<string> {
+    const status = await monitor.status(signal);
+    return status === FULL_DISK ? goOnFrom(status, signal) : status;
+  }
+
+  /** @returns the status that QEMU then stays in: a disk that is still full halts the guest at once. */
+  async function goOnFrom(status: string, signal: AbortSignal): Promise<string> {
+    await monitor.use((qmp) => qmp.execute('cont', undefined, { signal }), signal);
+    let now = status;
+    for (let look = 0; look < LOOKS_AFTER; look++) {
+      await pace.sleep(POLL_MS, signal);
+      now = await monitor.status(signal);
+      if (now === status) return now;
+    }
+    return now;
+  }
+
   /** Has a guest that QEMU halted go on. */
   async function goOn(signal: AbortSignal): Promise<void> {
     const status = await monitor.status(signal);
     const halted = HALTED[status];
-    if (halted === undefined) return;
-    await monitor.use((qmp) => qmp.execute('cont', undefined, { signal }), signal);
-    await pace.sleep(POLL_MS, signal);
-    if ((await monitor.status(signal)) !== status) return;
+    if (halted === undefined || (await goOnFrom(status, signal)) !== status) return;
     throw new RdError('ERR_DRIVER_FAILED', halted, {
       advice: `Make room on the disk that ${places.data} is on; the guest then goes on by itself.`,
     });

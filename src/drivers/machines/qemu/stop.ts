@@ -23,9 +23,10 @@ export async function stopMachine(parts: MachineParts, signal: AbortSignal): Pro
   await ports.forget();
   let saved: FrozenDraft | undefined;
   if (await isAlive()) {
-    // A guest that does not run would not see the button.
-    if (record?.booted && (await monitor.status(signal)) === 'running') {
-      saved = await saveOrEnd(parts, record, signal);
+    // A guest that does not run would not see the button, nor would one that is still starting. One of which nothing is known may.
+    if (record?.booted !== false && (await monitor.status(signal)) === 'running') {
+      if (record === undefined) await powerDown(parts, signal);
+      else saved = await saveOrEnd(parts, record, signal);
     }
     // QEMU flushes its disks; it may end before it has answered.
     if (await isAlive()) {
@@ -51,12 +52,11 @@ async function saveOrEnd(
   record: QemuRecord,
   signal: AbortSignal,
 ): Promise<FrozenDraft | undefined> {
-  const { places, log } = parts;
+  const { log } = parts;
   const resumed = record.started?.how === 'resume';
   if (resumed || (parts.freezes && record.frozenKey !== undefined && !record.adjusted)) {
-    // First the word: from here on the guest is of no use to anybody, whoever finds it.
-    await writeQemuRecord(places.record, { ...record, booted: false });
-    const why = await freeGuest(parts, signal);
+    // First the word: from here on the guest is of no use to anybody, whoever finds it. Without room for it, it is kept of use.
+    const why = (await unwritten(parts, { ...record, booted: false })) ?? (await freeGuest(parts, signal));
     if (why !== undefined) log('info', 'the guest is not frozen', { why });
     else if (resumed) return undefined;
     else {
@@ -70,6 +70,15 @@ async function saveOrEnd(
   }
   await powerDown(parts, signal);
   return undefined;
+}
+
+/** Writes the record. @returns why that cannot be done, as a clause. */
+async function unwritten({ places }: MachineParts, record: QemuRecord): Promise<string | undefined> {
+  try {
+    await writeQemuRecord(places.record, record);
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
 }
 
 /** Has the guest let go of everything of this host. @returns why it does not, as a clause. */
