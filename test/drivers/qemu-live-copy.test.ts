@@ -216,7 +216,7 @@ test('a QEMU that says nothing for a while is waited for, and not for ever', asy
 });
 
 test.each<[string, object, RegExp]>([
-  ['a guest that cannot be frozen', { refuses: 'freeze' }, /status 1/],
+  ['a guest that cannot be frozen', { refuses: 'freeze' }, /could not be held still/],
   ['a guest that went on by itself', { thawsByItself: true }, /did not hold still/],
   ['a QEMU that refuses the copy', { refuses: 'blockdev-backup' }, /QEMU refused: no/],
   ['a QEMU that refuses the target', { refuses: 'blockdev-add' }, /QEMU refused: no/],

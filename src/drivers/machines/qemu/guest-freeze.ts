@@ -55,15 +55,25 @@ export function guestFreeze(guest: Pick<Connection, 'run'>): GuestFreeze {
     return exitCode === 0;
   }
 
+  async function freeze(signal: AbortSignal): Promise<void> {
+    const words = [MOUNT, UNIT, String(MOST_S)];
+    try {
+      await guest.run(['sh', '-s', '--', ...words], { input: FREEZE_SCRIPT, timeoutMs: FREEZE_MS, signal });
+    } catch (cause) {
+      if (signal.aborted || !(cause instanceof RdError)) throw cause;
+      throw new RdError('ERR_DRIVER_FAILED', 'the data disk could not be held still in the guest', {
+        cause,
+        details: [cause.message, ...cause.details],
+        advice: 'Try again, or with `--stop`.',
+      });
+    }
+  }
+
   return {
     async during(work, signal) {
       let result: Awaited<ReturnType<typeof work>>;
       try {
-        await guest.run(['sh', '-s', '--', MOUNT, UNIT, String(MOST_S)], {
-          input: FREEZE_SCRIPT,
-          timeoutMs: FREEZE_MS,
-          signal,
-        });
+        await freeze(signal);
         result = await work();
       } catch (error) {
         // The watch does it too, later.
