@@ -22,7 +22,7 @@ export interface GuestMountsParts extends WayParts {
 }
 
 /** What is found of a directory that a machine was started with. */
-export interface MountLook {
+interface MountLook {
   shared: SharedDirectory;
   /** What is missing and comes back by `mount`, as a clause. */
   repair?: string;
