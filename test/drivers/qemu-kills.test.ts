@@ -1,0 +1,260 @@
+import { cpSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { HostRun } from '../../src/drivers/machines/qemu/disks.ts';
+import type { Connection } from '../../src/drivers/machines/qemu/guest.ts';
+import { type QemuMachineParts, qemuMachine } from '../../src/drivers/machines/qemu/machine.ts';
+import { type Monitor, qemuMonitor } from '../../src/drivers/machines/qemu/monitor.ts';
+import { qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
+import type { GuestImage } from '../../src/guest-images/image.ts';
+import type { JsonValue } from '../../src/json.ts';
+import { stopDaemon } from '../../src/process/daemon.ts';
+import { realPace } from '../../src/process/pace.ts';
+import { readProcesses } from '../../src/process/proc.ts';
+import { MACHINE } from '../contract/driver-suite.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+import { GIB } from './scripted-qemu.ts';
+
+const signal = new AbortController().signal;
+const PROGRAM = resolve('test/helpers/qemu-program.cjs');
+/** Machines at the same time. */
+const AT_ONCE = 4;
+const LIMIT_MS = 300_000;
+const file = (name: string) => ({ name, bytes: 1, sha256: '0'.repeat(64) });
+const IMAGE: GuestImage = {
+  format: 1,
+  name: 'test',
+  architecture: 'x86_64',
+  created: '2020-01-01T00:00:00Z',
+  rootBytes: 2 ** 20,
+  digest: 'sha256:0',
+  directory: '/images/sha256-0',
+  files: { kernel: file('vmlinuz'), initrd: file('initrd'), disk: file('disk.qcow2') },
+};
+
+/** What its QEMU would say of such a machine. */
+const FACTS: Readonly<Record<string, JsonValue>> = {
+  'query-balloon': { actual: MACHINE.memoryGiB * GIB },
+  'query-memory-size-summary': { 'base-memory': MACHINE.memoryGiB * GIB },
+  'query-memory-devices': [],
+  'query-hotpluggable-cpus': Array.from({ length: MACHINE.cpus }, () => ({ 'qom-path': '/machine/cpu' })),
+  'query-block': [{ device: 'data', inserted: { image: { 'virtual-size': MACHINE.diskBytes } } }],
+};
+
+/** What a service does beyond its own memory, until it is killed: from then on nothing comes back, and no work of it goes on. */
+interface Life {
+  calls: string[];
+  /** Everything that leaves the service comes by here before it is done. */
+  call<T>(what: string, work: () => Promise<T>): Promise<T>;
+  killed: Promise<'killed'>;
+}
+
+/** @param most calls that it may make. */
+function life(most = Number.POSITIVE_INFINITY): Life {
+  const calls: string[] = [];
+  let die: (how: 'killed') => void = () => undefined;
+  const killed = new Promise<'killed'>((resolve) => {
+    die = resolve;
+  });
+  return {
+    calls,
+    killed,
+    call(what, work) {
+      if (calls.length >= most) {
+        die('killed');
+        return new Promise(() => undefined);
+      }
+      calls.push(what);
+      return work();
+    },
+  };
+}
+
+/** The machine of a directory as one service has it. Its QEMU only looks like one; its disks are files with a text. */
+function machineOf(directory: string, { call }: Life) {
+  const places = qemuPlaces(directory, join(directory, 'runtime'));
+  // Whether the guest has its data disk: a boot mounts it, a freeze gives it back, and who wakes a guest mounts it.
+  const mounted = join(directory, 'mounted');
+  const programs = join(directory, 'programs');
+  mkdirSync(programs, { recursive: true });
+  if (!existsSync(join(programs, 'qemu-system-x86_64'))) symlinkSync(PROGRAM, join(programs, 'qemu-system-x86_64'));
+  const run: HostRun = ([program = '', ...args]) =>
+    call(`${program} ${args[0]}`, async () => {
+      const said = (stdout = '') => ({ exitCode: 0, stdout, stderr: '' });
+      const last = args.at(-1) ?? '';
+      if (program === 'qemu-system-x86_64') return said('QEMU emulator version 7.2.0\n');
+      if (program === 'ssh-keygen' && args.includes('-y')) return said(readFileSync(`${last}.pub`, 'utf8'));
+      if (program === 'ssh-keygen') {
+        writeFileSync(last, 'secret');
+        writeFileSync(`${last}.pub`, `ssh-ed25519 ${Math.random()} x\n`);
+      } else if (args[0] === 'info') {
+        const backing = join(IMAGE.directory, 'disk.qcow2');
+        return said(JSON.stringify({ 'virtual-size': MACHINE.diskBytes, 'backing-filename': backing }));
+      } else if (args[0] === 'create') {
+        writeFileSync(args.findLast((word) => word.startsWith(directory) && word.endsWith('.qcow2')) ?? '', 'a disk');
+      }
+      return said();
+    });
+  const qemu = qemuMonitor(places.monitor);
+  const guest: Connection = {
+    run: (argv, { input = '' } = {}) =>
+      call(`guest ${argv[0]}`, async () => {
+        const text = `${argv.join(' ')} ${typeof input === 'string' ? input : ''}`;
+        if (text.includes('/proc/mounts')) writeFileSync(mounted, 'no');
+        if (text.includes('urandom')) writeFileSync(mounted, 'yes');
+        if (argv[0] === 'date') return { exitCode: 0, stdout: `${Math.floor(Date.now() / 1000)}\n`, stderr: '' };
+        return { exitCode: text.includes('MemTotal') ? 1 : 0, stdout: '', stderr: '' };
+      }),
+    async *stream() {},
+    forward: async () => '',
+    connect: () =>
+      call('connect', async () => {
+        // The guest has a QEMU.
+        while ((await qemu.status(signal)) !== 'running') await realPace.sleep(20);
+        if (!readFileSync(places.qemuRecord, 'utf8').includes('-incoming')) writeFileSync(mounted, 'yes');
+      }),
+    isConnected: async () => true,
+    onReconnect: () => undefined,
+    close: () => call('close', async () => undefined),
+  };
+  const monitor: Monitor = {
+    status: (abort) => call('status', () => qemu.status(abort)),
+    use: (work, abort) =>
+      qemu.use(
+        (qmp) =>
+          work({
+            ...qmp,
+            execute: (word, args, rest) => call(word, async () => FACTS[word] ?? qmp.execute(word, args, rest)),
+          }),
+        abort,
+      ),
+  };
+  const nothing = (what: string) => () => call(what, async () => undefined);
+  const parts: QemuMachineParts = {
+    places,
+    logFile: join(directory, 'qemu.log'),
+    images: { list: () => call('images', async () => [IMAGE]), verify: nothing('verify') },
+    run,
+    environment: {
+      PATH: `${programs}:${dirname(process.execPath)}:${process.env.PATH}`,
+      SCRIPTED_ORDERS: join(directory, 'orders'),
+    },
+    guest,
+    monitor,
+    ports: { look: () => undefined, use: nothing('ports'), forget: nothing('no ports') },
+    mounts: {
+      look: async () => ({ shared: { missing: 'it is not wanted' } }),
+      begin: () => call('home', async () => []),
+      mount: nothing('mount'),
+      unmount: nothing('unmount'),
+      blocksMigration: nothing('blocks'),
+      end: nothing('end of home'),
+    },
+    accelerator: () => call('accelerator', async () => 'tcg' as const),
+    freezes: true,
+    pace: { now: realPace.now, sleep: (ms, abort) => call('sleep', () => realPace.sleep(ms, abort)) },
+    log: () => undefined,
+  };
+  const machine = qemuMachine(parts);
+  return {
+    places,
+    mounted,
+    machine,
+    start: () => machine.perform({ do: 'start', spec: MACHINE }, signal),
+    stop: () => machine.perform({ do: 'stop' }, signal),
+  };
+}
+
+/** A directory with data, which no work may touch; what runs in it is ended. */
+function place(): string {
+  const directory = temporaryDirectory();
+  const { data, qemuRecord } = qemuPlaces(directory, join(directory, 'runtime'));
+  writeFileSync(data, 'the data');
+  onTestFinished(async () => void (await stopDaemon(qemuRecord, { graceMs: 1_000, pace: realPace })));
+  return directory;
+}
+
+async function qemusOf(directory: string): Promise<number> {
+  const { monitor } = qemuPlaces(directory, join(directory, 'runtime'));
+  return (await readProcesses()).filter(({ argv }) => argv.some((word) => word.includes(monitor))).length;
+}
+
+/** What is to be true of a machine whose service was killed, once another one has done its work. */
+async function expectWhole(directory: string, wanted: 'on' | 'off', after: string): Promise<void> {
+  const { machine, places, mounted, start, stop } = machineOf(directory, life());
+  const before = statSync(places.data).ino;
+  await (wanted === 'on' ? start() : stop());
+  const found = await machine.observe(signal);
+  if (wanted === 'on')
+    expect(found, `${after}: ${JSON.stringify(found)}`).toMatchObject({ state: 'on', spec: MACHINE });
+  else expect(['off', 'absent'], after).toContain(found.state);
+  expect(await qemusOf(directory), after).toBe(wanted === 'on' ? 1 : 0);
+  expect(readFileSync(places.data, 'utf8'), after).toBe('the data');
+  expect(statSync(places.data).ino, after).toBe(before);
+  if (wanted === 'off') return;
+  expect(readFileSync(mounted, 'utf8'), after).toBe('yes');
+  await stop();
+}
+
+type Work = 'start' | 'stop';
+
+/** Kills the service at every call that the work makes, and looks what the next service makes of it. */
+async function killEverywhere(work: Work, prepare: (directory: string) => Promise<void>): Promise<string[]> {
+  const whole = life();
+  const first = place();
+  await prepare(first);
+  await machineOf(first, whole)[work]();
+  const { calls } = whole;
+  await machineOf(first, life()).stop();
+  const points = calls.map((_call, index) => index);
+  const worker = async () => {
+    for (let at = points.shift(); at !== undefined; at = points.shift()) {
+      const directory = place();
+      await prepare(directory);
+      const short = life(at);
+      const done = machineOf(directory, short)
+        [work]()
+        .then(() => 'done');
+      const how = await Promise.race([short.killed, done]);
+      const after = `${work}, ${how} before call ${at} (${calls[at]})`;
+      // Every second one by a service that is to have it off.
+      await expectWhole(directory, at % 2 === 0 ? 'on' : 'off', after);
+      await expectWhole(directory, at % 2 === 0 ? 'off' : 'on', after);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  return calls;
+}
+
+describe('a service that is killed at any call to the outside', () => {
+  test(
+    'while it boots the machine',
+    async () => {
+      const calls = await killEverywhere('start', async () => undefined);
+      expect(calls).toEqual(expect.arrayContaining(['images', 'home', 'qemu-img check', 'connect', 'mount']));
+    },
+    LIMIT_MS,
+  );
+
+  test(
+    'while it freezes the machine',
+    async () => {
+      const calls = await killEverywhere('stop', (directory) => machineOf(directory, life()).start());
+      expect(calls).toEqual(expect.arrayContaining(['unmount', 'stop', 'migrate', 'query-migrate', 'quit', 'close']));
+    },
+    LIMIT_MS,
+  );
+
+  test(
+    'while it resumes the machine',
+    async () => {
+      const frozen = place();
+      const { start, stop } = machineOf(frozen, life());
+      await start();
+      await stop();
+      const calls = await killEverywhere('start', async (directory) => cpSync(frozen, directory, { recursive: true }));
+      expect(calls).toEqual(expect.arrayContaining(['cont', 'connect', 'guest sh']));
+    },
+    LIMIT_MS,
+  );
+});
