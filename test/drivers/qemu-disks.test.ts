@@ -1,6 +1,8 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { runsGuests } from '../../src/drivers/machines/qemu/accelerator.ts';
 import {
   type DiskParts,
@@ -137,6 +139,24 @@ describe.skipIf(!hasImages)('the disks of a machine', () => {
     });
     expect(readFileSync(places.data).equals(before)).toBe(true);
   });
+});
+
+test.skipIf(!hasImages)('a data disk that another program has open is not called damaged', async () => {
+  const { places, parts } = await scene();
+  await ensureData(parts, MIB);
+  const holder = spawn('qemu-io', ['-f', 'qcow2', places.data], { stdio: ['pipe', 'pipe', 'inherit'] });
+  onTestFinished(() => void holder.kill());
+  // Its prompt: it has the disk.
+  await once(holder.stdout, 'data');
+  await expect(ensureData(parts, MIB)).rejects.toMatchObject({
+    code: 'ERR_DRIVER_FAILED',
+    message: expect.stringContaining('is in use by another program'),
+    advice: expect.stringContaining('fuser'),
+  });
+  const gone = once(holder, 'exit');
+  holder.stdin.end();
+  await gone;
+  expect(await ensureData(parts, MIB)).toBe(MIB);
 });
 
 describe('the question whether guests run', () => {

@@ -6,6 +6,8 @@ import type { Connection } from '../../src/drivers/machines/qemu/guest.ts';
 import { type QemuMachineParts, qemuMachine } from '../../src/drivers/machines/qemu/machine.ts';
 import { type Monitor, qemuMonitor } from '../../src/drivers/machines/qemu/monitor.ts';
 import { qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
+import { readQemuRecord } from '../../src/drivers/machines/qemu/record.ts';
+import { RdError } from '../../src/errors.ts';
 import type { GuestImage } from '../../src/guest-images/image.ts';
 import type { JsonValue } from '../../src/json.ts';
 import { stopDaemon } from '../../src/process/daemon.ts';
@@ -71,7 +73,7 @@ function life(most = Number.POSITIVE_INFINITY): Life {
 }
 
 /** The machine of a directory as one service has it. Its QEMU only looks like one; its disks are files with a text. */
-function machineOf(directory: string, { call }: Life) {
+function machineOf(directory: string, { call }: Life = life(), changes: Partial<QemuMachineParts> = {}) {
   const places = qemuPlaces(directory, join(directory, 'runtime'));
   // Whether the guest has its data disk: a boot mounts it, a freeze gives it back, and who wakes a guest mounts it.
   const mounted = join(directory, 'mounted');
@@ -107,10 +109,13 @@ function machineOf(directory: string, { call }: Life) {
       }),
     async *stream() {},
     forward: async () => '',
-    connect: () =>
+    connect: (_limit, isAlive) =>
       call('connect', async () => {
         // The guest has a QEMU.
-        while ((await qemu.status(signal)) !== 'running') await realPace.sleep(20);
+        while ((await qemu.status(signal)) !== 'running') {
+          if (!(await isAlive())) throw new RdError('ERR_DRIVER_FAILED', 'QEMU ended while the guest was starting');
+          await realPace.sleep(20);
+        }
         if (!readFileSync(places.qemuRecord, 'utf8').includes('-incoming')) writeFileSync(mounted, 'yes');
       }),
     isConnected: async () => true,
@@ -154,6 +159,7 @@ function machineOf(directory: string, { call }: Life) {
     freezes: true,
     pace: { now: realPace.now, sleep: (ms, abort) => call('sleep', () => realPace.sleep(ms, abort)) },
     log: () => undefined,
+    ...changes,
   };
   const machine = qemuMachine(parts);
   return {
@@ -181,7 +187,7 @@ async function qemusOf(directory: string): Promise<number> {
 
 /** What is to be true of a machine whose service was killed, once another one has done its work. */
 async function expectWhole(directory: string, wanted: 'on' | 'off', after: string): Promise<void> {
-  const { machine, places, mounted, start, stop } = machineOf(directory, life());
+  const { machine, places, mounted, start, stop } = machineOf(directory);
   const before = statSync(places.data).ino;
   await (wanted === 'on' ? start() : stop());
   const found = await machine.observe(signal);
@@ -205,7 +211,7 @@ async function killEverywhere(work: Work, prepare: (directory: string) => Promis
   await prepare(first);
   await machineOf(first, whole)[work]();
   const { calls } = whole;
-  await machineOf(first, life()).stop();
+  await machineOf(first).stop();
   const points = calls.map((_call, index) => index);
   const worker = async () => {
     for (let at = points.shift(); at !== undefined; at = points.shift()) {
@@ -239,7 +245,7 @@ describe('a service that is killed at any call to the outside', () => {
   test(
     'while it freezes the machine',
     async () => {
-      const calls = await killEverywhere('stop', (directory) => machineOf(directory, life()).start());
+      const calls = await killEverywhere('stop', (directory) => machineOf(directory).start());
       expect(calls).toEqual(expect.arrayContaining(['unmount', 'stop', 'migrate', 'query-migrate', 'quit', 'close']));
     },
     LIMIT_MS,
@@ -249,7 +255,7 @@ describe('a service that is killed at any call to the outside', () => {
     'while it resumes the machine',
     async () => {
       const frozen = place();
-      const { start, stop } = machineOf(frozen, life());
+      const { start, stop } = machineOf(frozen);
       await start();
       await stop();
       const calls = await killEverywhere('start', async (directory) => cpSync(frozen, directory, { recursive: true }));
@@ -257,4 +263,71 @@ describe('a service that is killed at any call to the outside', () => {
     },
     LIMIT_MS,
   );
+});
+
+/** A QEMU that says this and ends. */
+function refusing(directory: string, words: string): { environment: Record<string, string> } {
+  const programs = join(directory, 'refusing');
+  mkdirSync(programs);
+  writeFileSync(join(programs, 'qemu-system-x86_64'), `#!/bin/sh\necho '${words}' >&2\nexit 1\n`, { mode: 0o755 });
+  return { environment: { PATH: `${programs}:${process.env.PATH}` } };
+}
+
+describe('a start that fails', () => {
+  const TAKEN = 'qemu-system-x86_64: -netdev user,id=net0: Could not set up host forwarding rule';
+
+  test('because another program took the port is told in the words of QEMU, and the next takes another port', async () => {
+    const directory = place();
+    const failing = machineOf(directory, life(), refusing(directory, TAKEN));
+    await expect(failing.start()).rejects.toMatchObject({
+      code: 'ERR_DRIVER_FAILED',
+      message: `QEMU ended: ${TAKEN}`,
+      advice: expect.stringContaining('qemu.log'),
+    });
+    const before = await readQemuRecord(failing.places.record);
+    await expectWhole(directory, 'on', 'the port is taken');
+    expect(await readQemuRecord(failing.places.record)).not.toMatchObject({ sshPort: portOf(before) });
+  });
+
+  test('because of a damaged image names its file, and the data stays', async () => {
+    const directory = place();
+    const damaged = new RdError('ERR_DRIVER_TERMINAL', 'vmlinuz of the image is damaged');
+    const { start } = machineOf(directory, life(), {
+      ...refusing(directory, 'qemu-system-x86_64: could not load kernel'),
+      images: { list: async () => [IMAGE], verify: () => Promise.reject(damaged) },
+    });
+    await expect(start()).rejects.toBe(damaged);
+    await expectWhole(directory, 'on', 'the image is damaged');
+  });
+});
+
+function portOf(record: Awaited<ReturnType<typeof readQemuRecord>>): number {
+  return record === undefined || record === 'damaged' ? 0 : record.sshPort;
+}
+
+describe('a file of a machine that is off, cut off', () => {
+  const NAMES = ['machine.json', 'qemu.pid.json', 'ssh.pid.json', 'home.json', 'hostname', 'known-hosts', 'disk.qcow2'];
+  test.each([...NAMES, 'frozen/frozen.json'])('%s', async (name) => {
+    const directory = place();
+    const { start, stop } = machineOf(directory);
+    await start();
+    await stop();
+    for (const [index, part] of [0, 0.5].entries()) {
+      const path = join(directory, name);
+      const text = existsSync(path) ? readFileSync(path) : Buffer.from('{"argv": ["a"]}');
+      writeFileSync(path, text.subarray(0, Math.floor(text.length * part)));
+      const found = await machineOf(directory).machine.observe(signal);
+      expect(found.state).not.toBe('on');
+      await expectWhole(directory, 'on', `${name} is cut off (${index})`);
+    }
+  });
+});
+
+test('a QEMU whose record is cut off while it runs is ended with the next start, or told of', async () => {
+  const directory = place();
+  const { places, start, machine } = machineOf(directory);
+  await start();
+  writeFileSync(places.record, '{"power": "on", ');
+  expect(await machine.observe(signal)).toMatchObject({ state: 'broken', reason: 'RecordDamaged' });
+  await expectWhole(directory, 'on', 'the record is cut off');
 });
