@@ -129,8 +129,12 @@ test('a guest that QEMU has halted goes on, unless what halted it is still there
   expect(await machine.observe(signal)).toMatchObject({ state: 'on', repair: expect.stringContaining('somebody') });
   // Who makes room tells nobody, and nothing is attempted any more by then: a look is enough.
   world.status = 'io-error';
+  world.clockOff = 3_600;
   expect(await machine.observe(signal)).not.toHaveProperty('repair');
-  expect(said).toHaveLength(4);
+  expect(said.slice(3)).toEqual(['cont', 'date']);
+  expect(world.clockOff).toBe(0);
+  await machine.observe(signal);
+  expect(said).toHaveLength(5);
 });
 
 test('a guest that does not answer is given time before it counts as broken', async () => {

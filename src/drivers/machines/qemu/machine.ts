@@ -37,6 +37,8 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
   };
   const { monitor, clock, mounts, ports, isAlive } = parts;
   let unreachableSince: number | undefined;
+  /** A look has had the guest go on, and its clock is behind. */
+  let stoodStill = false;
 
   async function observe(signal: AbortSignal): Promise<MachineStatus> {
     const record = await readQemuRecord(places.record);
@@ -70,6 +72,10 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     }
     unreachableSince = undefined;
     ports.look(wayOut(record.spec));
+    if (stoodStill) {
+      await clock.set(signal);
+      stoodStill = false;
+    }
     const unfinished = isUnfinished(record.spec, facts) ? UNFINISHED : undefined;
     const clockOff = (await clock.isOff(signal)) ? 'the clock of the guest is not that of this host' : undefined;
     const repair = unfinished ?? clockOff ?? home.repair;
@@ -79,7 +85,10 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
   /** Who makes room on a full disk tells nobody, so that every look tries it, also when the attempts at a repair are used up. */
   async function statusAfterTry(signal: AbortSignal): Promise<string> {
     const status = await monitor.status(signal);
-    return status === FULL_DISK ? goOnFrom(status, signal) : status;
+    if (status !== FULL_DISK) return status;
+    const now = await goOnFrom(status, signal);
+    stoodStill ||= now === 'running';
+    return now;
   }
 
   /** @returns the status that QEMU then stays in: a disk that is still full halts the guest at once. */
