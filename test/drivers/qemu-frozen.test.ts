@@ -6,11 +6,10 @@ import {
   renameSync,
   rmSync,
   statSync,
-  symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { QemuArguments } from '../../src/drivers/machines/qemu/arguments.ts';
 import type { HostRun } from '../../src/drivers/machines/qemu/disks.ts';
@@ -49,9 +48,11 @@ function scene(directory = temporaryDirectory()) {
   const orderFile = join(directory, 'orders');
   const programs = join(directory, 'programs');
   mkdirSync(programs, { recursive: true });
-  if (!existsSync(join(programs, 'qemu-system-x86_64'))) symlinkSync(PROGRAM, join(programs, 'qemu-system-x86_64'));
+  // Without a program in between, which would be looked at for QEMU while it becomes the next one.
+  const text = readFileSync(PROGRAM, 'utf8').replace(/^#!.*/, `#!${process.execPath}`);
+  writeFileSync(join(programs, 'qemu-system-x86_64'), text, { mode: 0o755 });
   const environment: Record<string, string> = {
-    PATH: `${programs}:${dirname(process.execPath)}:${process.env.PATH}`,
+    PATH: programs,
     SCRIPTED_ORDERS: orderFile,
   };
   const logged: { message: string; why?: unknown }[] = [];
@@ -312,6 +313,16 @@ describe('a machine that cannot be frozen ends as any other, and leaves nothing'
     expect(existsSync(`${made.frozen}.new`)).toBe(false);
     await made.start();
     expect(await made.started()).toMatchObject({ how: 'boot' });
+  });
+
+  test('a disk with less room than its memory may need', async () => {
+    const made = scene();
+    await made.start({ ...MACHINE, memoryGiB: 2 ** 20 });
+    made.orders();
+    await made.stop();
+    expect(made.orders().slice(0, LEAVE.length + 1)).toEqual([...LEAVE, 'system_powerdown']);
+    expect(String(made.logged.at(-1)?.why)).toContain('less room');
+    expect(existsSync(made.frozen)).toBe(false);
   });
 
   test.each([

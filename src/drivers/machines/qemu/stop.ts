@@ -61,7 +61,7 @@ async function saveOrEnd(
     else if (resumed) return undefined;
     else {
       try {
-        return await saveState(parts, signal);
+        return await saveState(parts, record.spec.memoryGiB, signal);
       } catch (error) {
         signal.throwIfAborted();
         log('warn', 'the guest could not be frozen', { why: error instanceof Error ? error.message : String(error) });

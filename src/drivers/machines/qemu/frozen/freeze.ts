@@ -1,5 +1,5 @@
-import { chmod, mkdir, rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { chmod, mkdir, rename, rm, statfs } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { RdError } from '../../../../errors.ts';
 import { isObject, type JsonValue } from '../../../../json.ts';
 import { findDaemon } from '../../../../process/daemon.ts';
@@ -61,8 +61,13 @@ export interface FrozenDraft {
  * Halts the guest and has QEMU hand over its memory and devices. QEMU is to be ended next.
  * @throws RdError `ERR_DRIVER_FAILED` when it cannot be done, with the guest going on and nothing left; `ERR_CANCELLED`.
  */
-export async function saveState({ places, monitor, pace }: FreezeParts, signal: AbortSignal): Promise<FrozenDraft> {
+export async function saveState(
+  { places, monitor, pace }: FreezeParts,
+  memoryGiB: number,
+  signal: AbortSignal,
+): Promise<FrozenDraft> {
   const { draft, socket } = frozenPlaces(places);
+  await refuseFullDisk(dirname(draft), memoryGiB * 2 ** 30);
   await rm(draft, { recursive: true, force: true });
   await mkdir(draft, { mode: 0o700 });
   const receiver = await receiveState(socket, join(draft, STATE));
@@ -100,6 +105,13 @@ export async function saveState({ places, monitor, pace }: FreezeParts, signal: 
     throw error;
   }
   return { received: receiver.received, discard };
+}
+
+/** Most states are much smaller than the memory, but nobody knows before, and others need the disk as well. */
+async function refuseFullDisk(directory: string, bytes: number): Promise<void> {
+  const { bavail, bsize } = await statfs(directory);
+  if (bavail * bsize >= bytes) return;
+  throw new RdError('ERR_DRIVER_FAILED', `${directory} has less room than the memory of the machine may need`);
 }
 
 /**
