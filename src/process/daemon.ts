@@ -109,7 +109,9 @@ export async function findDaemon(recordFile: string): Promise<DaemonState> {
 async function processOf(record: { argv: readonly string[]; process?: { pid: number; started: string } }) {
   if (record.process) {
     const entry = await readProcess(record.process.pid);
-    return entry?.started === record.process.started && isProgram(entry, record.argv) ? entry : undefined;
+    if (entry?.started !== record.process.started) return undefined;
+    // A process that takes over another program, as a script does its interpreter, has no arguments for a moment.
+    return entry.argv.length === 0 || isProgram(entry, record.argv) ? entry : undefined;
   }
   return (await readProcesses()).find((entry) => isProgram(entry, record.argv));
 }

@@ -113,6 +113,20 @@ describe.skipIf(process.platform !== 'linux')('a long-lived program', () => {
     expect(await stopDaemon(spec.recordFile, { graceMs: 60_000, pace: realPace })).toBe('stopped');
   });
 
+  test('is there at every moment in which a script becomes its interpreter', async () => {
+    const directory = temporaryDirectory();
+    const script = join(directory, 'script');
+    writeFileSync(script, '#!/usr/bin/env node\nsetInterval(() => undefined, 1000);\n', { mode: 0o755 });
+    for (let index = 0; index < 20; index++) {
+      const spec = { ...daemon(''), argv: [script, join(directory, `own${index}`)], env: { PATH: process.env.PATH } };
+      await startDaemon(spec);
+      const looks = [];
+      for (let look = 0; look < 20; look++) looks.push(await findDaemon(spec.recordFile));
+      await stopDaemon(spec.recordFile, { graceMs: 1_000, pace: realPace });
+      expect(looks.filter(({ state }) => state !== 'running')).toEqual([]);
+    }
+  });
+
   test('is reported as ended once it has ended by itself', async () => {
     const spec = daemon('process.exit(3)');
     await startDaemon(spec);
