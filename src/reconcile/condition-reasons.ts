@@ -123,7 +123,8 @@ export const CONDITION_REASONS = {
     Held: {
       concern: 'patience',
       status: 'False',
-      meaning: 'Something works on the data of the backend, which stays off, or as it is, until then; the message says what.',
+      meaning:
+        'Something works on the data of the backend, which stays off, or as it is, until then; the message says what.',
     },
     DataNotWhole: {
       concern: 'attention',
