@@ -12,7 +12,7 @@ export const imageFetch = defineCommand({
   usage: 'URL --sha256 SUM',
   description: `Downloads a file that \`rdctl image save\` wrote. A download that breaks off goes on where it was, also in another run.
 A file with another sum is deleted; nothing of it is used.
--o json prints {digest, name, architecture, created, bytes, directory}.`,
+-o json prints {digest, name, architecture, created, bytes, features, directory}.`,
   flags: {
     sha256: { type: 'string', summary: 'Sum of the file, as its publisher gives it', placeholder: 'SUM' },
     output: OUTPUT_FLAG,
