@@ -28,6 +28,7 @@ test('list shows what there is', async () => {
       name: 'debian-a',
       architecture: 'x86_64',
       created: '2026-11-01T12:00:00.000Z',
+      features: [],
       bytes: 32_000,
       directory: image.directory,
     },
