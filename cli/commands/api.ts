@@ -6,6 +6,9 @@ import { defineCommand } from '../command.ts';
 import { readInput } from '../input.ts';
 import { quote } from '../literals.ts';
 
+/** A reset, a snapshot or an image takes as long as it takes, and scripts wait for it. */
+const LIMIT_MS = 30 * 60_000;
+
 export const api = defineCommand({
   name: 'api',
   summary: 'Call an endpoint of the API',
@@ -38,7 +41,8 @@ it is not a success, a JSON object with the status goes there and the answer to 
     }
     const body = flags.input ? await readInput(flags.input, io) : flags.body || undefined;
     const path = apiPath(endpoint);
-    const request = { method, path, signal: io.signal, ...(body === undefined ? {} : { body }) };
+    const limit = method === 'GET' || method === 'HEAD' ? {} : { timeoutMs: LIMIT_MS };
+    const request = { method, path, signal: io.signal, ...limit, ...(body === undefined ? {} : { body }) };
     const response = await answerOf(client, request);
     const text = response.body.toString('utf8');
     if (response.status >= 200 && response.status < 300) {
