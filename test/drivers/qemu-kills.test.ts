@@ -93,7 +93,10 @@ function machineOf(directory: string, { call }: Life = life(), changes: Partial<
         const backing = join(IMAGE.directory, 'disk.qcow2');
         return said(JSON.stringify({ 'virtual-size': MACHINE.diskBytes, 'backing-filename': backing }));
       } else if (args[0] === 'create') {
-        writeFileSync(args.findLast((word) => word.startsWith(directory) && word.endsWith('.qcow2')) ?? '', 'a disk');
+        writeFileSync(
+          args.findLast((word) => word.startsWith(directory) && /\.qcow2(?:\.new)?$/.test(word)) ?? '',
+          'a disk',
+        );
       }
       return said();
     });

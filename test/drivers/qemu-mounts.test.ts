@@ -50,10 +50,6 @@ describe('the directory that is shared', () => {
     expect(homeToShare({ home: '/home/u', real: '/home/u', own })).toMatchObject({
       hidden: ['/home/u/.local/rd', '/home/u/.local/rd-other'],
     });
-    // Where all of the directory is ours, what is inside is still hidden.
-    expect(homeToShare({ home: '/h', real: '/h', own: ['/h', '/h/state', '/h/config'] })).toMatchObject({
-      hidden: ['/h/state', '/h/config'],
-    });
   });
 
   test.each<[string | undefined, string | undefined, string]>([
@@ -75,7 +71,11 @@ describe('the directory that is shared', () => {
 
   test('is none where the keys of the machine are around it', () => {
     expect(homeToShare({ home: '/s/x', real: '/s/x', own: ['/s'] })).toEqual({
-      missing: expect.stringContaining('/s,'),
+      missing: expect.stringContaining('in /s,'),
+    });
+    // The connection file is in it, and no file can be covered.
+    expect(homeToShare({ home: '/s', real: '/s', own: ['/s', '/s/state'] })).toEqual({
+      missing: expect.stringContaining('HOME is /s,'),
     });
   });
 

@@ -1,4 +1,4 @@
-import { rm } from 'node:fs/promises';
+import { rename, rm } from 'node:fs/promises';
 import { RdError } from '../../../errors.ts';
 import { isObject } from '../../../json.ts';
 import type { RunOptions, RunResult } from '../../../process/run.ts';
@@ -29,7 +29,10 @@ const MOST_FINDINGS = 20;
 export async function ensureData(parts: DiskParts, bytes: number): Promise<number> {
   const { places, run, signal } = parts;
   if (!(await isThere(places.data))) {
-    await run(['qemu-img', 'create', '-q', '-f', 'qcow2', places.data, String(bytes)], { signal });
+    // Whole or not at all: half a disk would be taken for a damaged one.
+    const draft = `${places.data}.new`;
+    await run(['qemu-img', 'create', '-q', '-f', 'qcow2', draft, String(bytes)], { signal });
+    await rename(draft, places.data);
     return bytes;
   }
   const damage = await damageOf(parts, places.data);

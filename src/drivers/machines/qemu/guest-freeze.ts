@@ -26,11 +26,13 @@ systemd-run --quiet --collect --unit="$2" -- \\
 exec fsfreeze --freeze "$1"
 `;
 
-/** `$1`: mount point, `$2`: unit. Status 1 when it was not frozen any more. */
-const THAW_SCRIPT = `fsfreeze --unfreeze "$1" 2>/dev/null
-status=$?
+/**
+ * `$1`: mount point, `$2`: unit. Status 1 when it was not frozen any more, or not yet: the watch stays then, because a freeze that was
+ * given up may still come.
+ */
+const THAW_SCRIPT = `fsfreeze --unfreeze "$1" 2>/dev/null || exit 1
 timeout 20 systemctl stop "$2.service" 2>/dev/null
-[ "$status" -eq 0 ]
+exit 0
 `;
 
 /** The file system of the guest's data disk, held still for a moment. */

@@ -113,7 +113,7 @@ while left=$(shims; members); [ -n "$left" ]; do
   sleep 0.1
 done
 mounts "$@" | tac | while read -r point; do umount -- "$point" 2>/dev/null || umount --lazy -- "$point"; done
-rm -rf -- "$state"
+rm -rf --one-file-system -- "$state"
 if [ -n "$cgroup" ] && [ -d "/sys/fs/cgroup$cgroup" ]; then find "/sys/fs/cgroup$cgroup" -depth -type d -exec rmdir {} + 2>/dev/null; fi
 exit 0
 `;

@@ -97,7 +97,7 @@ export function qemuShell({ places, guest, claim, pace, log }: QemuShellParts): 
       return exitCode === 0 ? stdout : undefined;
     },
     write,
-    remove: async (path) => void (await run(['rm', '-rf', '--', path])),
+    remove: async (path) => void (await run(['rm', '-rf', '--one-file-system', '--', path])),
     makeDirectory: async (path) => void (await run(['install', '-d', '-m', '700', '--', path])),
     async makeWay(path) {
       const { stdout } = await run(['sh', '-s', '--', path], { input: WAY_SCRIPT });

@@ -26,6 +26,8 @@ import { makeRuntime } from './runtime.ts';
 
 /** Without the help of a processor a guest takes half a minute on an idle computer. */
 const BOOT_MS = 300_000;
+/** Growing a file system writes tables for all that is new. */
+const GROW_MS = 120_000;
 const QUIT_MS = 10_000;
 
 /**
@@ -80,7 +82,11 @@ export async function startMachine(parts: MachineParts, spec: MachineSpec, signa
     await boot(parts, image, argv, signal);
     times.end('boot');
   }
-  const { stdout } = await guest.run(['sh', '-s'], { input: NETWORK_SCRIPT + GROW_SCRIPT, signal });
+  const { stdout } = await guest.run(['sh', '-s'], {
+    input: NETWORK_SCRIPT + GROW_SCRIPT,
+    timeoutMs: GROW_MS,
+    signal,
+  });
   if (stdout !== '') log('warn', 'the file system of the data disk stays as large as it was', { why: stdout.trim() });
   times.end('network');
   await showHome(parts, spec, signal);

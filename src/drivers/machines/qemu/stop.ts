@@ -23,9 +23,11 @@ export async function stopMachine(parts: MachineParts, signal: AbortSignal): Pro
   await ports.forget();
   let saved: FrozenDraft | undefined;
   if (await isAlive()) {
-    // A guest that does not run would not see the button, nor would one that is still starting. One of which nothing is known may.
-    if (record?.booted !== false && (await monitor.status(signal)) === 'running') {
-      if (record === undefined) await powerDown(parts, signal);
+    // A guest that does not run would not see the button, nor would one that is still starting. One of which nothing is known may, and
+    // one whose stop was cut off, which still has its data disk or is powering down.
+    const cutOff = record?.booted === false && record.started !== undefined;
+    if ((record?.booted !== false || cutOff) && (await runs(parts, signal))) {
+      if (record === undefined || cutOff) await powerDown(parts, signal);
       else saved = await saveOrEnd(parts, record, signal);
     }
     // QEMU flushes its disks; it may end before it has answered.
@@ -41,6 +43,12 @@ export async function stopMachine(parts: MachineParts, signal: AbortSignal): Pro
   await removeRuntime(places);
   if (record) await writeQemuRecord(places.record, { ...record, power: 'off', booted: false });
   else await rm(places.record, { force: true });
+}
+
+/** Asked twice: a QEMU that is busy may miss the first question, and its guest would lose what it has not written yet. */
+async function runs({ monitor }: MachineParts, signal: AbortSignal): Promise<boolean> {
+  const status = await monitor.status(signal);
+  return (status === 'not answering' ? await monitor.status(signal) : status) === 'running';
 }
 
 /**
@@ -65,6 +73,8 @@ async function saveOrEnd(
       } catch (error) {
         signal.throwIfAborted();
         log('warn', 'the guest could not be frozen', { why: error instanceof Error ? error.message : String(error) });
+        // One that is halted would not see the button, and has given back its data disk.
+        if (!(await runs(parts, signal))) return undefined;
       }
     }
   }

@@ -67,8 +67,9 @@ export async function saveState(
   signal: AbortSignal,
 ): Promise<FrozenDraft> {
   const { draft, socket } = frozenPlaces(places);
-  await refuseFullDisk(dirname(draft), memoryGiB * 2 ** 30);
+  // What a kill left takes room as well.
   await rm(draft, { recursive: true, force: true });
+  await refuseFullDisk(dirname(draft), memoryGiB * 2 ** 30);
   await mkdir(draft, { mode: 0o700 });
   const receiver = await receiveState(socket, join(draft, STATE));
   const discard = async () => {

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { RdError } from '../../../../errors.ts';
 import type { GuestImage } from '../../../../guest-images/image.ts';
 import { startDaemon } from '../../../../process/daemon.ts';
-import { isThere } from '../../../../storage/presence.ts';
 import { type QemuArguments, qemuArguments } from '../arguments.ts';
 import { qemuFailed } from '../failure.ts';
 import type { MachineParts } from '../parts.ts';
@@ -12,12 +11,14 @@ import type { Phases } from '../phases.ts';
 import type { FrozenState } from './manifest.ts';
 import { frozenPlaces, ROOT, STATE } from './places.ts';
 import { WAKE_SCRIPT } from './scripts.ts';
-import { refuseOther, sendState, sumOf } from './transfer.ts';
+import { reachState, refuseOther, sendState, sumOf } from './transfer.ts';
 
 /** Memory comes as fast as the disk gives it. */
 const LOAD_MS = 60_000;
 /** Nothing has to start in the guest; what it answers with is there. */
 const ANSWER_MS = 45_000;
+/** A file system that was not unmounted is checked first, and a large one takes its time. */
+const WAKE_MS = 240_000;
 const POLL_MS = 25;
 
 /**
@@ -55,8 +56,10 @@ export async function resumeMachine(
   // Also a limit for what hands the state over: QEMU may take no more of it.
   const limit = AbortSignal.any([signal, AbortSignal.timeout(LOAD_MS)]);
   const deadline = pace.now() + LOAD_MS;
-  const until = async (done: () => Promise<boolean>, what: string) => {
-    while (!(await done())) {
+  const until = async <T>(look: () => Promise<T | undefined>, what: string): Promise<T> => {
+    for (;;) {
+      const found = await look();
+      if (found !== undefined) return found;
       signal.throwIfAborted();
       if (!(await isAlive())) throw await qemuFailed(logFile);
       if (pace.now() > deadline) throw new RdError('ERR_DRIVER_FAILED', `QEMU does not ${what}`);
@@ -65,21 +68,22 @@ export async function resumeMachine(
   };
   const rootSum = sumOf(root, limit);
   rootSum.catch(() => undefined);
-  await until(() => isThere(socket), 'listen for its state');
-  const sum = await sendState(join(directory, STATE), socket, limit).catch(async (error: unknown) => {
+  const line = await until(() => reachState(socket, limit), 'listen for its state');
+  const sum = await sendState(join(directory, STATE), line, limit).catch(async (error: unknown) => {
     signal.throwIfAborted();
     // What QEMU says when it refuses is better than that it hung up.
     throw (await isAlive()) ? error : await qemuFailed(logFile, error);
   });
   refuseOther('the memory', sum, frozen.state);
   refuseOther('the root disk', await rootSum, frozen.root);
-  await until(async () => (await monitor.status(signal)) === 'paused', 'take its state');
+  await until(async () => ((await monitor.status(signal)) === 'paused' ? true : undefined), 'take its state');
   phases.end('state');
   await monitor.use((qmp) => qmp.execute('cont', undefined, { signal }), signal);
   await guest.connect(ANSWER_MS, isAlive, signal);
   phases.end('connection');
   const now = (Date.now() / 1000).toFixed(3);
   const hostname = (await readFile(places.hostname, 'utf8')).trim();
-  await guest.run(['sh', '-c', WAKE_SCRIPT, 'wake', now, hostname], { input: randomBytes(64), signal });
+  const input = randomBytes(64);
+  await guest.run(['sh', '-c', WAKE_SCRIPT, 'wake', now, hostname], { input, timeoutMs: WAKE_MS, signal });
   phases.end('data disk');
 }

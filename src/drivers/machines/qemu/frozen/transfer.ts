@@ -6,6 +6,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { Transform, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { RdError } from '../../../../errors.ts';
+import { systemCode } from '../../../../storage/io-error.ts';
 import type { Summed } from './manifest.ts';
 
 /** Large pieces: a state has hundreds of megabytes. */
@@ -69,13 +70,24 @@ export async function receiveState(socket: string, file: string): Promise<Receiv
   };
 }
 
+/** A connection to whoever listens on the socket; undefined while nobody does: there is a socket a moment before somebody listens on it. */
+export async function reachState(socket: string, signal: AbortSignal): Promise<Socket | undefined> {
+  const connection = connect({ path: socket });
+  try {
+    await once(connection, 'connect', { signal });
+    return connection;
+  } catch (error) {
+    connection.destroy();
+    if (['ENOENT', 'ECONNREFUSED'].includes(systemCode(error) ?? '')) return undefined;
+    throw error;
+  }
+}
+
 /**
- * Says the file to whoever listens on the socket. The sum is that of exactly these bytes.
+ * Says the file on the connection. The sum is that of exactly these bytes.
  * @throws the error of the file or of the connection.
  */
-export async function sendState(file: string, socket: string, signal: AbortSignal): Promise<Summed> {
-  const connection = connect({ path: socket });
-  await once(connection, 'connect', { signal });
+export async function sendState(file: string, connection: Socket, signal: AbortSignal): Promise<Summed> {
   // Also when all has been said: the other one may be ended in the middle of it.
   connection.on('error', () => undefined);
   const { through, sum } = meter();

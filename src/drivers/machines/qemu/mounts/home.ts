@@ -53,9 +53,12 @@ export function homeToShare({ home, real, own }: HomeFacts): SharedHome | { miss
     const taken = OF_THE_GUEST.find((place) => isWithin(each, place) || isWithin(place, each));
     if (taken !== undefined) return { missing: `HOME is ${each}, and the guest has ${taken} for itself` };
   }
-  const around = own.find((place) => isWithin(real, place) && place !== real);
-  if (around !== undefined) return { missing: `HOME is in ${around}, where rdctl keeps the keys of the machine` };
-  const inside = own.filter((place) => place !== real && isWithin(place, real));
+  const around = own.find((place) => isWithin(real, place));
+  if (around !== undefined) {
+    const where = around === real ? around : `in ${around}`;
+    return { missing: `HOME is ${where}, where rdctl keeps the keys of the machine` };
+  }
+  const inside = own.filter((place) => isWithin(place, real));
   const hidden = inside.filter((place) => !inside.some((other) => other !== place && isWithin(place, other)));
   return { path, real, hidden: [...new Set(hidden)] };
 }
