@@ -7,6 +7,7 @@ import type { Pace } from '../../../process/pace.ts';
 import { failed, type RunOptions, type RunResult, run as runProgram } from '../../../process/run.ts';
 import { stream as streamProgram } from '../../../process/stream.ts';
 import type { QemuPlaces } from './places.ts';
+import { sharedLook } from './shared-look.ts';
 import { control, guestCommand, masterArguments } from './ssh.ts';
 
 type GuestRunOptions = Omit<RunOptions, 'env' | 'cwd'>;
@@ -58,8 +59,6 @@ const ALL_STATUSES = Array.from({ length: 256 }, (_, status) => status);
 
 export function guestConnection({ places, logFile, environment, pace, port }: ConnectionParts): Connection {
   const listeners: (() => Promise<void>)[] = [];
-  /** Looks come at the same time, and must not make two connections. */
-  let looking: Promise<boolean> | undefined;
   const local = (argv: readonly string[], options: GuestRunOptions = {}) =>
     runProgram(argv, { ...options, env: environment });
 
@@ -133,7 +132,8 @@ export function guestConnection({ places, logFile, environment, pace, port }: Co
     if (!(await greets(at))) return false;
     const deadline = pace.now() + RECONNECT_MS;
     await startMaster(at);
-    while (pace.now() < deadline && !signal.aborted) {
+    while (pace.now() < deadline) {
+      if (signal.aborted) throw new RdError('ERR_CANCELLED', 'looking for the guest was cancelled');
       if (await isThere(at, signal)) {
         await renew();
         return true;
@@ -146,12 +146,7 @@ export function guestConnection({ places, logFile, environment, pace, port }: Co
 
   return {
     connect,
-    isConnected(signal) {
-      looking ??= look(signal).finally(() => {
-        looking = undefined;
-      });
-      return looking;
-    },
+    isConnected: sharedLook(look),
     onReconnect: (listener) => void listeners.push(listener),
     async run(argv, options = {}) {
       const { accept = [0], ...rest } = options;

@@ -1,5 +1,6 @@
 import { isObject } from '../../../json.ts';
 import { openQmp, type Qmp } from './qmp.ts';
+import { sharedLook } from './shared-look.ts';
 
 /** The monitor of a QEMU that may be there or not. QEMU talks to one client at a time, so that uses wait for each other. */
 export interface Monitor {
@@ -21,7 +22,6 @@ export const HALTED: Readonly<Record<string, string>> = {
 /** @param path socket of the monitor. */
 export function qemuMonitor(path: string): Monitor {
   let last: Promise<unknown> = Promise.resolve();
-  let asking: Promise<string> | undefined;
 
   function use<T>(work: (qmp: Qmp) => Promise<T>, signal: AbortSignal): Promise<T> {
     const turn = last.then(async () => {
@@ -46,13 +46,5 @@ export function qemuMonitor(path: string): Monitor {
     }
   }
 
-  return {
-    use,
-    status(signal) {
-      asking ??= ask(signal).finally(() => {
-        asking = undefined;
-      });
-      return asking;
-    },
-  };
+  return { use, status: sharedLook(ask) };
 }

@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest';
+import { sharedLook } from '../../src/drivers/machines/qemu/shared-look.ts';
+import { RdError } from '../../src/errors.ts';
+
+/** A look that ends when it is told to, or is given up. */
+function scene() {
+  const looks: { answer(value: string): void; fail(error: Error): void }[] = [];
+  const ask = sharedLook(
+    (signal) =>
+      new Promise<string>((answer, fail) => {
+        signal.addEventListener('abort', () => fail(new RdError('ERR_CANCELLED', 'given up')));
+        looks.push({ answer, fail });
+      }),
+  );
+  return { ask, looks };
+}
+
+const never = new AbortController().signal;
+
+test('who asks at the same time gets the same answer, and the next look is a new one', async () => {
+  const { ask, looks } = scene();
+  const both = [ask(never), ask(never)];
+  looks[0]?.answer('running');
+  expect(await Promise.all(both)).toEqual(['running', 'running']);
+  const next = ask(never);
+  looks[1]?.answer('paused');
+  expect(await next).toBe('paused');
+  expect(looks).toHaveLength(2);
+});
+
+test('who gives up ends it for nobody else', async () => {
+  const { ask, looks } = scene();
+  const abort = new AbortController();
+  const first = ask(abort.signal);
+  const others = [ask(never), ask(never)];
+  abort.abort();
+  await expect(first).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
+  await expect.poll(() => looks.length).toBe(2);
+  looks[1]?.answer('running');
+  expect(await Promise.all(others)).toEqual(['running', 'running']);
+  expect(looks).toHaveLength(2);
+});
+
+test('a failure is one for all', async () => {
+  const { ask, looks } = scene();
+  const both = [ask(never), ask(never)];
+  looks[0]?.fail(new RdError('ERR_DRIVER_FAILED', 'no answer'));
+  for (const each of both) await expect(each).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED' });
+});
