@@ -123,7 +123,8 @@ describe.skipIf(reason !== undefined)('ports of containers in a guest', () => {
       process.kill(master.pid, 'SIGKILL');
       await reach(web).toBe('three');
       await reach(own).toBe('own');
-      expect((await callEngine(endpoint, 'GET', '/_ping')).status).toBe(200);
+      // The socket of the engine comes back with the next look at it.
+      await expect.poll(async () => (await callEngine(endpoint, 'GET', '/_ping')).status, POLL).toBe(200);
 
       expect(await rdctl('shutdown')).toMatchObject({ exit: 0 });
       expect(await fetched(web)).toBe('');
