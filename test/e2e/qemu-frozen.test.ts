@@ -24,7 +24,10 @@ describe.skipIf(reason !== undefined)('a machine that was frozen', () => {
       const frozen = join(home, 'state', 'drivers', 'qemu', 'frozen');
       const manifest = () => readFile(join(frozen, 'frozen.json'), 'utf8');
       const how = async () => (await status()).machine.started;
-      const ok = async (...words: string[]) => expect(await rdctl(...words)).toMatchObject({ exit: 0 });
+      const ok = async (...words: string[]) => {
+        const { exit, out, err } = await rdctl(...words);
+        expect(exit, `${words.join(' ')}: ${out}${err}`).toBe(0);
+      };
       const apply = () => ok('apply', '-f', 'examples/moby.yaml', '--driver', 'qemu');
       const engine = async () => (await status()).engine.endpoint ?? '';
       const logged = async () => readFile(join(home, 'logs', 'service.log'), 'utf8').catch(() => '');
