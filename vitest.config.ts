@@ -34,8 +34,6 @@ export default defineConfig({
           testTimeout: 180_000,
           hookTimeout: 180_000,
           fileParallelism: false,
-          // Real programs and guests under emulation: one that fails is tried once more, and both are in the report.
-          retry: 1,
         },
       },
     ],

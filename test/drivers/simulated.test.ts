@@ -44,7 +44,7 @@ describe('the machine in its file', () => {
     await first.engines.moby.perform({ do: 'start', spec: MOBY }, never);
     await first.cluster?.perform({ do: 'start', spec: CLUSTER }, never);
     const second = await open(directory);
-    expect(await second.machine.observe(never)).toMatchObject({ state: 'on', spec: MACHINE });
+    expect(await second.machine.observe(never)).toEqual({ state: 'on', spec: MACHINE });
     expect(await second.engines.moby.observe(never)).toMatchObject({
       state: 'running',
       endpoint: 'simulated:moby',
