@@ -33,13 +33,16 @@ export interface Shell {
   write(path: string, text: string): Promise<void>;
   /** A file or a whole tree; harmless when missing. */
   remove(path: string): Promise<void>;
-  makeDirectory(path: string): Promise<void>;
+  /** Several of these at once: a call costs a machine without hardware virtualisation a part of a second, whatever it does. */
+  arrange(arrangement: Arrangement): Promise<void>;
   /** Makes the directories that are missing above a file in a place that is not ours. Returns the topmost of them, if any was. */
   makeWay(path: string): Promise<string | undefined>;
   /** Takes the directories above that file away again, from `top` on, as far as they are empty. True when `top` is gone. */
   removeWay(path: string, top: string): Promise<boolean>;
   /** Brings a file of this host, of any size, into the machine: whole or not at all, with those permission bits. Makes the directory. */
   copyIn(from: string, to: string, mode: number, signal: AbortSignal): Promise<void>;
+  /** Whether a program of the machine takes connections at that socket. */
+  listens(path: string): Promise<boolean>;
   /** A socket on this host that leads to that socket in the machine. */
   localSocket(path: string): Promise<string>;
   /**
@@ -78,6 +81,21 @@ export interface Offer {
   port: number;
   /** Ends it and every connection; harmless when repeated. */
   close(): Promise<void>;
+}
+
+/** What is to be in some places, in the order in which it is seen to. */
+export interface Arrangement {
+  /** As `remove`. */
+  absent: readonly string[];
+  /** Made with mode 0700, with those above them. */
+  directories: readonly string[];
+  /** As `write`. */
+  files: readonly PlacedFile[];
+}
+
+export interface PlacedFile {
+  path: string;
+  text: string;
 }
 
 export interface ShellPlaces {

@@ -308,6 +308,50 @@ function portOf(record: Awaited<ReturnType<typeof readQemuRecord>>): number {
   return record === undefined || record === 'damaged' ? 0 : record.sshPort;
 }
 
+test(
+  'a service that is killed while the machine gets another image never leaves a root disk of the first',
+  async () => {
+    const other: GuestImage = { ...IMAGE, digest: 'sha256:1', directory: '/images/sha256-1' };
+    const images = (image: GuestImage) => ({ images: { list: async () => [image], verify: async () => undefined } });
+    /** Where the disk leads is its text. */
+    const run: HostRun = async ([program = '', ...args]) => {
+      const last = args.at(-1) ?? '';
+      const backing = args[args.indexOf('-b') + 1];
+      let stdout = '';
+      if (program === 'ssh-keygen' && args.includes('-y')) stdout = readFileSync(`${last}.pub`, 'utf8');
+      else if (program === 'ssh-keygen') for (const end of ['', '.pub']) writeFileSync(`${last}${end}`, 'ssh-ed25519 x\n');
+      else if (args[0] === 'info') {
+        stdout = JSON.stringify({
+          'virtual-size': MACHINE.diskBytes,
+          'backing-filename': last.endsWith('disk.qcow2') ? readFileSync(last, 'utf8').split(' ').at(-1) : undefined,
+        });
+      } else if (args[0] === 'create') writeFileSync(last, `made of ${backing}`);
+      else if (args[0] === 'rebase') writeFileSync(last, `${readFileSync(last, 'utf8')} and then ${backing}`);
+      return { exitCode: 0, stdout, stderr: '' };
+    };
+    const count = life();
+    for (let at = 0; at === 0 || at < count.calls.length; at += 1) {
+      const directory = place();
+      const first = machineOf(directory, life(), { ...images(IMAGE), run, freezes: false });
+      await first.start();
+      await first.stop();
+      expect(readFileSync(first.places.disk, 'utf8')).toBe('made of /images/sha256-0/disk.qcow2');
+      const short = at === 0 ? count : life(at);
+      const counted: HostRun = (argv, options) => short.call(`${argv[0]} ${argv[1]}`, () => run(argv, options));
+      const killed = machineOf(directory, short, { ...images(other), run: counted, freezes: false });
+      await Promise.race([short.killed, killed.start()]);
+      const next = machineOf(directory, life(), { ...images(other), run, freezes: false });
+      await next.start();
+      expect(readFileSync(next.places.disk, 'utf8'), `killed before call ${at} (${count.calls[at]})`).toBe(
+        'made of /images/sha256-1/disk.qcow2',
+      );
+      await next.stop();
+    }
+    expect(count.calls).toContain('qemu-img create');
+  },
+  LIMIT_MS,
+);
+
 describe('a file of a machine that is off, cut off', () => {
   const NAMES = ['machine.json', 'qemu.pid.json', 'ssh.pid.json', 'home.json', 'hostname', 'known-hosts', 'disk.qcow2'];
   test.each([...NAMES, 'frozen/frozen.json'])('%s', async (name) => {

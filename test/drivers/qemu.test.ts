@@ -20,12 +20,12 @@ import { judge } from '../../src/drivers/machines/qemu/probe.ts';
 import { type QemuRecord, readQemuRecord, writeQemuRecord } from '../../src/drivers/machines/qemu/record.ts';
 import { makeRuntime, runtimeDirectory } from '../../src/drivers/machines/qemu/runtime.ts';
 import {
+  ARRANGE_SCRIPT,
   CLEAR_SCRIPT,
   LEFTOVERS_SCRIPT,
   LINK_SCRIPT,
   REMOVE_WAY_SCRIPT,
   WAY_SCRIPT,
-  WRITE_SCRIPT,
 } from '../../src/drivers/machines/qemu/scripts.ts';
 import { socketName } from '../../src/drivers/machines/qemu/shell.ts';
 import { guestAccess, sshOptions } from '../../src/drivers/machines/qemu/ssh.ts';
@@ -211,12 +211,28 @@ describe('scripts for the guest', () => {
   const sh = (script: string, words: string[], input = '') =>
     execFileSync('sh', ['-c', script, 'script', ...words], { input, encoding: 'utf8' });
 
-  test('write a private file, whatever its name and text', () => {
-    const file = join(temporaryDirectory(), "a b'$(id)", '-n');
-    sh(WRITE_SCRIPT, [file], 'text\nwithout an end');
-    expect(readFileSync(file, 'utf8')).toBe('text\nwithout an end');
-    expect(statSync(file).mode & 0o777).toBe(0o600);
-    expect(existsSync(`${file}.new`)).toBe(false);
+  test('arrange private files and directories, whatever their names and texts', () => {
+    const root = temporaryDirectory();
+    const [old, directory] = [join(root, 'old'), join(root, 'a', 'b')];
+    mkdirSync(join(old, 'in it'), { recursive: true });
+    const first = join(root, "a b'$(id)", '-n');
+    const second = join(root, 'second');
+    writeFileSync(second, 'before', { mode: 0o644 });
+    const texts = ['text with ü\nwithout an end', '', 'third\n'];
+    const words = [
+      ...['absent', old, 'absent', join(root, 'never there'), 'directory', directory],
+      ...[first, join(root, 'empty'), second].flatMap((path, index) => [
+        'file',
+        path,
+        String(Buffer.byteLength(texts[index] ?? '')),
+      ]),
+    ];
+    sh(ARRANGE_SCRIPT, words, texts.join(''));
+    expect(existsSync(old)).toBe(false);
+    expect(statSync(directory).mode & 0o777).toBe(0o700);
+    expect([first, join(root, 'empty'), second].map((path) => readFileSync(path, 'utf8'))).toEqual(texts);
+    for (const path of [first, second]) expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(existsSync(`${first}.new`)).toBe(false);
   });
 
   test('make the way to a file, and take away what was made and is empty', () => {

@@ -50,7 +50,12 @@ export function scriptedShell() {
     async remove(path) {
       for (const file of files.keys()) if (file === path || file.startsWith(`${path}/`)) files.delete(file);
     },
-    makeDirectory: async () => undefined,
+    async arrange({ absent, files: placed }) {
+      for (const path of absent) await shell.remove(path);
+      for (const { path, text } of placed) await shell.write(path, text);
+    },
+    // Of what runs here, all that has a socket is a containerd.
+    listens: async () => [...programs.values()].includes('running'),
     makeWay: async () => undefined,
     async removeWay(path, top) {
       events.push(`remove way ${top}`);

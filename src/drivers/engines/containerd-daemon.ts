@@ -1,5 +1,5 @@
 import { RdError } from '../../errors.ts';
-import type { Program, Shell } from '../shell.ts';
+import type { Arrangement, Program, Shell } from '../shell.ts';
 import type { ContainerdPlaces, PodNetwork } from './containerd-config.ts';
 import { containerdConfig, containerdSockets } from './containerd-config.ts';
 import { untilReady } from './ready.ts';
@@ -9,8 +9,11 @@ const READY_MS = 60_000;
 /** The private containerd of an engine: moby runs its containers with one, and it is an engine by itself. */
 export interface ContainerdDaemon {
   readonly program: Program;
-  /** Writes its configuration, starts it and waits until it answers. Harmless while it runs. */
-  start(signal: AbortSignal): Promise<void>;
+  /**
+   * Writes its configuration, after what is needed beside it, starts it and waits until it takes connections: it does so when it is
+   * ready, and not before. Nothing of it runs.
+   */
+  start(beside: Arrangement, signal: AbortSignal): Promise<void>;
   /** Its version, or undefined when it does not answer. */
   version(signal: AbortSignal): Promise<string | undefined>;
   /** Runs `ctr` against it. Errors as `run`. */
@@ -46,16 +49,14 @@ export function containerdDaemon(
     program,
     ctr,
     version,
-    async start(signal) {
-      if ((await shell.find(name)).state !== 'running') {
-        for (const socket of containerdSockets(places)) await shell.remove(socket);
-        await shell.makeDirectory(places.root);
-        await shell.makeDirectory(places.state);
-        await shell.write(places.config, containerdConfig(places, pods));
-        await shell.start(program);
-      }
-      // Before its socket exists, asking only costs a process each time.
-      await untilReady(shell, program, async () => (await version(signal)) !== undefined, READY_MS, signal);
+    async start({ absent, directories, files }, signal) {
+      await shell.arrange({
+        absent: [...absent, ...containerdSockets(places)],
+        directories: [...directories, places.root, places.state],
+        files: [...files, { path: places.config, text: containerdConfig(places, pods) }],
+      });
+      await shell.start(program);
+      await untilReady(shell, program, () => shell.listens(places.socket), READY_MS, signal);
     },
   };
 }

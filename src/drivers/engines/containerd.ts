@@ -7,10 +7,9 @@ import { containerdDaemon } from './containerd-daemon.ts';
 import { containerdImages } from './containerd-images.ts';
 import { containerdWorkload, endTasks } from './containerd-tasks.ts';
 import { endedPrograms } from './ended.ts';
-import { engineRecord, sameSpec } from './engine-record.ts';
+import { engineRecord } from './engine-record.ts';
 import { engineSteps } from './engine-steps.ts';
 import { pullGuard } from './pull-guard.ts';
-import { refuseUnsupported } from './refusal.ts';
 import { registryGateway } from './registry-gateway.ts';
 
 const GRACE_MS = 10_000;
@@ -52,19 +51,15 @@ export function containerdEngine(shell: Shell, pods?: PodNetwork): EngineDriver 
   }
 
   async function start(spec: EngineSpec, signal: AbortSignal): Promise<void> {
-    refuseUnsupported(spec);
-    const found = await observe(signal);
-    if (found.state === 'running' && sameSpec(found.spec, spec)) return;
-    // Also where it is called stopped: a crash may have left a record and files of half an engine.
-    await stop(signal);
-    await record.write({ spec });
+    const files = [record.placed({ spec })];
     if (spec.allowedImages.enabled) {
+      await record.write({ spec });
       const gateway = await guard.hold(spec.allowedImages.patterns);
-      await record.write({ spec, gateway });
-      await shell.write(hostsFile(places), hostsConfig(gateway));
+      files[0] = record.placed({ spec, gateway });
+      files.push({ path: hostsFile(places), text: hostsConfig(gateway) });
       shell.log('info', 'pulls are kept to the allowed images', { hostsDirectory: hostsDirectory(places) });
     }
-    await daemon.start(signal);
+    await daemon.start({ absent: [], directories: [], files }, signal);
   }
 
   async function stop(signal: AbortSignal): Promise<void> {
@@ -73,13 +68,12 @@ export function containerdEngine(shell: Shell, pods?: PodNetwork): EngineDriver 
     await shell.stop('containerd', GRACE_MS, signal);
     await shell.clear(area);
     await guard.release();
-    await shell.remove(run);
-    await record.remove();
+    await record.remove(run);
   }
 
   return {
     observe,
-    perform: engineSteps({ record, guard, start, stop }),
+    perform: engineSteps({ record, guard, observe, start, stop }),
     release: () => guard.release(),
     images: containerdImages({
       shell,

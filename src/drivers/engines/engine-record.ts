@@ -1,6 +1,6 @@
 import { isObject } from '../../json.ts';
 import type { EngineName, EngineSpec } from '../driver.ts';
-import type { Shell } from '../shell.ts';
+import type { PlacedFile, Shell } from '../shell.ts';
 import type { Gateway } from './gateway-secret.ts';
 
 /** What is known about an engine that was started. */
@@ -19,17 +19,25 @@ export interface StartedEngine {
 export interface EngineRecord {
   read(): Promise<StartedEngine | 'unreadable' | undefined>;
   write(started: StartedEngine): Promise<void>;
-  remove(): Promise<void>;
+  /** The same as a file among others, for the first of them. */
+  placed(started: StartedEngine): PlacedFile;
+  /** After those places. */
+  remove(...before: string[]): Promise<void>;
 }
 
 export function engineRecord(shell: Shell, file: string): EngineRecord {
+  const placed = ({ spec, gateway, made }: StartedEngine): PlacedFile => ({
+    path: file,
+    text: `${JSON.stringify({ ...spec, gateway, made })}\n`,
+  });
   return {
+    placed,
     async read() {
       const text = await shell.read(file);
       return text === undefined ? undefined : (parseRecord(text) ?? 'unreadable');
     },
-    write: ({ spec, gateway, made }) => shell.write(file, `${JSON.stringify({ ...spec, gateway, made })}\n`),
-    remove: () => shell.remove(file),
+    write: (started) => shell.write(file, placed(started).text),
+    remove: (...before) => shell.arrange({ absent: [...before, file], directories: [], files: [] }),
   };
 }
 

@@ -5,7 +5,7 @@ import { adoptGuard } from './adoption.ts';
 import { authzPlugin } from './authz-plugin.ts';
 import { containerdDaemon } from './containerd-daemon.ts';
 import { endedPrograms } from './ended.ts';
-import { engineRecord, sameSpec } from './engine-record.ts';
+import { engineRecord } from './engine-record.ts';
 import { engineSteps } from './engine-steps.ts';
 import type { Gateway } from './gateway-secret.ts';
 import { mobyCompanions } from './moby-companions.ts';
@@ -15,7 +15,6 @@ import { mobyImages } from './moby-images.ts';
 import { outboundProxy } from './outbound-proxy.ts';
 import { pullGuard } from './pull-guard.ts';
 import { untilReady } from './ready.ts';
-import { refuseUnsupported } from './refusal.ts';
 
 /** Containers that restart by themselves come up before dockerd answers. */
 const READY_MS = 120_000;
@@ -73,18 +72,12 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
   }
 
   async function start(spec: EngineSpec, signal: AbortSignal): Promise<void> {
-    refuseUnsupported(spec);
-    const found = await observe(signal);
-    if (found.state === 'running' && sameSpec(found.spec, spec)) return;
-    // Also where it is called stopped: a crash may have left a record and files of half an engine.
-    await stop(signal);
-
     const network = await shell.network();
-    await record.write({ spec });
     const gateway = await openGuard(spec);
-    await shell.makeDirectory(places.data);
-    await shell.write(places.config, `${JSON.stringify(mobyConfig(spec, places, network, cgroup), null, 2)}\n`);
-    await containerd.start(signal);
+    const config = `${JSON.stringify(mobyConfig(spec, places, network, cgroup), null, 2)}\n`;
+    const files = [{ path: places.config, text: config }];
+    if (gateway === undefined) files.unshift(record.placed({ spec }));
+    await containerd.start({ absent: [], directories: [places.data], files }, signal);
     await shell.start(gateway === undefined ? dockerd : { ...dockerd, env: gatewayEnvironment(gateway) });
     const socket = await shell.localSocket(places.socket);
     const before = guard.questions();
@@ -106,6 +99,7 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
   /** Recorded before dockerd starts: the next service has to open the same one. */
   async function openGuard(spec: EngineSpec): Promise<Gateway | undefined> {
     if (!spec.allowedImages.enabled) return undefined;
+    await record.write({ spec });
     const gateway = await guard.hold(spec.allowedImages.patterns);
     const made = await shell.makeWay(places.pluginSpec);
     await record.write({ spec, gateway, ...(made === undefined ? {} : { made }) });
@@ -124,20 +118,20 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
 
   /** Also clears what a killed engine left: the record tells that there may be something. */
   async function stop(signal: AbortSignal): Promise<void> {
-    if ((await record.read()) === undefined) return;
+    const started = await record.read();
+    if (started === undefined) return;
     await shell.stop(dockerd.name, GRACE_MS, signal);
     await shell.stop(containerd.program.name, CONTAINERD_GRACE_MS, signal);
     await shell.clear(area);
     // Not before: dockerd asks the plugin until it has ended.
     await guard.release();
-    await withdrawSpec();
-    await shell.remove(places.run);
-    await record.remove();
+    if (started === 'unreadable' || started.spec.allowedImages.enabled) await withdrawSpec();
+    await record.remove(places.run);
   }
 
   return {
     observe,
-    perform: engineSteps({ record, guard, start, stop }),
+    perform: engineSteps({ record, guard, observe, start, stop }),
     release: () => guard.release(),
     images: mobyImages(() => shell.localSocket(places.socket)),
     companions: mobyCompanions(() => shell.localSocket(places.socket)),

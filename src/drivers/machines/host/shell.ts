@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { findDaemon, startDaemon, stopDaemon } from '../../../process/daemon.ts';
 import { boundLog, tailOf } from '../../../process/log-file.ts';
 import type { Pace } from '../../../process/pace.ts';
+import { takesConnections } from '../../../process/socket.ts';
 import { stream } from '../../../process/stream.ts';
 import { readIfThere, writeFileAtomic } from '../../../storage/atomic-file.ts';
 import type { DriverContext } from '../../driver.ts';
@@ -52,13 +53,18 @@ export function hostShell({ places, logs, run, environment, pace, network, log }
     read: readIfThere,
     write: (path, text) => writeFileAtomic(path, text),
     remove: (path) => rm(path, { recursive: true, force: true }),
-    async makeDirectory(path) {
-      await mkdir(path, { recursive: true, mode: 0o700 });
-      await chmod(path, 0o700);
+    async arrange({ absent, directories, files }) {
+      for (const path of absent) await rm(path, { recursive: true, force: true });
+      for (const path of directories) {
+        await mkdir(path, { recursive: true, mode: 0o700 });
+        await chmod(path, 0o700);
+      }
+      for (const { path, text } of files) await writeFileAtomic(path, text);
     },
     makeWay,
     removeWay,
     copyIn,
+    listens: takesConnections,
     localSocket: async (path) => path,
     localPort: async () => undefined,
     closePort: async () => undefined,

@@ -3,12 +3,30 @@
  * their text.
  */
 
-/** `$1`: the file; the text is the input. Atomic, mode 0600, directory 0700. */
-export const WRITE_SCRIPT = `set -eu
+/**
+ * Arguments: `absent PATH`, `directory PATH` (mode 0700) and `file PATH BYTES`, as often as there are some; the input is the texts of the
+ * files, one after the other. Each file is replaced as a whole, with mode 0600, and its directory made.
+ */
+export const ARRANGE_SCRIPT = `set -eu
 umask 077
-mkdir -p -- "$(dirname -- "$1")"
-cat > "$1.new"
-mv -f -- "$1.new" "$1"
+while [ $# -gt 0 ]; do
+  case $1 in
+  absent)
+    rm -rf --one-file-system -- "$2"
+    shift 2
+    ;;
+  directory)
+    install -d -m 700 -- "$2"
+    shift 2
+    ;;
+  file)
+    [ -d "\${2%/*}" ] || mkdir -p -- "\${2%/*}"
+    head -c "$3" > "$2.new"
+    mv -f -- "$2.new" "$2"
+    shift 3
+    ;;
+  esac
+done
 `;
 
 /** `$1`: a file. Makes the directories above it, and prints the topmost that was missing. */
@@ -32,19 +50,25 @@ done
 `;
 
 /**
- * `$1`: unit, `$2`: file for its environment, which is the input, `$3`: log, begun anew at 10 MiB; then the program. What ran under that name before has
- * ended. \`KillMode=process\`: what the program started is its own affair, as on any other machine. A unit that has failed stays,
+ * `$1`: unit, `$2`: file for its environment, which is the input, `$3`: log, begun anew at 10 MiB; then the program. Nothing happens while
+ * it runs already. \`KillMode=process\`: what the program started is its own affair, as on any other machine. A unit that has failed stays,
  * so that it is found.
  */
 export const START_SCRIPT = `set -eu
 umask 077
 unit=$1 environment=$2 log=$3
 shift 3
-mkdir -p -- "$(dirname -- "$environment")" "$(dirname -- "$log")"
+case $(systemctl show --property=LoadState,MainPID "$unit") in
+*MainPID=[1-9]*) exit 0 ;;
+*LoadState=not-found*) ;;
+*)
+  systemctl stop "$unit" 2>/dev/null || true
+  systemctl reset-failed "$unit" 2>/dev/null || true
+  ;;
+esac
+mkdir -p -- "\${environment%/*}" "\${log%/*}"
 cat > "$environment"
-if [ "$(stat -c %s "$log" 2>/dev/null || echo 0)" -gt 10485760 ]; then mv -f -- "$log" "$log.1"; fi
-systemctl stop "$unit" 2>/dev/null || true
-systemctl reset-failed "$unit" 2>/dev/null || true
+if [ -n "$(find "$log" -size +10485760c 2>/dev/null)" ]; then mv -f -- "$log" "$log.1"; fi
 exec systemd-run --quiet --unit="$unit" --service-type=exec --remain-after-exit \\
   --property=EnvironmentFile="$environment" --property=Delegate=yes --property=KillMode=process \\
   --property=TimeoutStopSec=45 --property=LimitNOFILE=1048576 --property=TasksMax=infinity \\

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import { rm } from 'node:fs/promises';
-import { createConnection } from 'node:net';
 import { basename, join, posix } from 'node:path';
 import type { DaemonState } from '../../../process/daemon.ts';
 import type { Pace } from '../../../process/pace.ts';
 import { lastLines } from '../../../process/run.ts';
+import { takesConnections } from '../../../process/socket.ts';
 import type { DriverContext } from '../../driver.ts';
-import type { EngineArea, Shell } from '../../shell.ts';
+import type { Arrangement, EngineArea, Shell } from '../../shell.ts';
 import type { Connection } from './guest.ts';
 import { GUEST_NETWORK } from './network.ts';
 import { guestOffers } from './offers.ts';
@@ -14,6 +14,7 @@ import { LONGEST_SOCKET, type QemuPlaces } from './places.ts';
 import type { ClaimPort } from './ports/forwarder.ts';
 import { guestReach } from './reach.ts';
 import {
+  ARRANGE_SCRIPT,
   CLEAR_SCRIPT,
   LEFTOVERS_SCRIPT,
   LINK_SCRIPT,
@@ -21,7 +22,6 @@ import {
   START_SCRIPT,
   STOP_SCRIPT,
   WAY_SCRIPT,
-  WRITE_SCRIPT,
 } from './scripts.ts';
 
 export interface QemuShellParts {
@@ -78,7 +78,6 @@ export function qemuShell({ places, guest, claim, pace, log }: QemuShellParts): 
     stream: guest.stream,
     find,
     async start({ name, argv, env = {} }) {
-      if ((await find(name)).state === 'running') return;
       // Values are secrets of gateways: they go by a file that only root of the guest reads, not by words that everyone sees.
       const words = [unit(name), environmentOf(name), logOf(name), ...argv];
       await run(['sh', '-c', START_SCRIPT, 'start', ...words], { input: environmentText(env) });
@@ -96,9 +95,9 @@ export function qemuShell({ places, guest, claim, pace, log }: QemuShellParts): 
       const { exitCode, stdout } = await run(['cat', '--', path], { accept: [0, 1] });
       return exitCode === 0 ? stdout : undefined;
     },
-    write,
+    arrange,
+    write: (path, text) => arrange({ absent: [], directories: [], files: [{ path, text }] }),
     remove: async (path) => void (await run(['rm', '-rf', '--one-file-system', '--', path])),
-    makeDirectory: async (path) => void (await run(['install', '-d', '-m', '700', '--', path])),
     async makeWay(path) {
       const { stdout } = await run(['sh', '-s', '--', path], { input: WAY_SCRIPT });
       return stdout.trim() === '' ? undefined : stdout.trim();
@@ -106,6 +105,10 @@ export function qemuShell({ places, guest, claim, pace, log }: QemuShellParts): 
     async removeWay(path, top) {
       const { exitCode } = await run(['sh', '-s', '--', path, top], { input: REMOVE_WAY_SCRIPT, accept: [0, 1] });
       return exitCode === 0;
+    },
+    async listens(path) {
+      const { stdout } = await run(['ss', '--no-header', '--unix', '--listening', 'src', `unix:${path}`]);
+      return stdout.trim() !== '';
     },
     localSocket,
     ...guestReach(guest, places, claim),
@@ -120,16 +123,23 @@ export function qemuShell({ places, guest, claim, pace, log }: QemuShellParts): 
     },
   };
 
-  async function write(path: string, text: string): Promise<void> {
-    // The script is an argument here, because its input is the text.
-    await run(['sh', '-c', WRITE_SCRIPT, 'write', path], { input: text });
+  async function arrange({ absent, directories, files }: Arrangement): Promise<void> {
+    const texts = files.map(({ path, text }) => ({ path, bytes: Buffer.from(text) }));
+    const words = [
+      ...absent.flatMap((path) => ['absent', path]),
+      ...directories.flatMap((path) => ['directory', path]),
+      ...texts.flatMap(({ path, bytes }) => ['file', path, String(bytes.length)]),
+    ];
+    // The script is an argument here, because its input is the texts.
+    const input = Buffer.concat(texts.map(({ bytes }) => bytes));
+    await run(['sh', '-c', ARRANGE_SCRIPT, 'arrange', ...words], { input });
   }
 
   async function localSocket(path: string): Promise<string> {
     const known = sockets.get(path);
-    if (known !== undefined && (await answers(known))) return known;
+    if (known !== undefined && (await takesConnections(known))) return known;
     const local = join(places.run, socketName(path));
-    if (!(await answers(local))) {
+    if (!(await takesConnections(local))) {
       await rm(local, { force: true });
       await guest.forward('forward', '-L', `${local}:${path}`);
     }
@@ -157,15 +167,4 @@ export function socketName(path: string): string {
   const name = posix.relative(RUN, path).replaceAll('/', '-');
   if (/^[\w.-]+$/.test(name) && !name.startsWith('.') && name.length <= LONGEST_SOCKET.length) return name;
   return `${createHash('sha256').update(path).digest('hex').slice(0, 16)}.sock`;
-}
-
-function answers(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = createConnection({ path });
-    socket.once('connect', () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.once('error', () => resolve(false));
-  });
 }
