@@ -10,6 +10,7 @@ import { makeDirectory } from '../storage/directory.ts';
 import { ioError, systemCode } from '../storage/io-error.ts';
 import type { ProcessTable } from '../storage/process-identity.ts';
 import { processTable } from '../storage/process-identity.ts';
+import { syncFile } from '../storage/sync-file.ts';
 import {
   digestOf,
   type GuestImage,
@@ -97,6 +98,8 @@ export function imageStore(root: string, processes: ProcessTable = processTable)
     const name = digest.replace(':', '-');
     const directory = join(root, name);
     try {
+      // Nobody compares them with their sums before a start has failed.
+      for (const file of IMAGE_FILES) await syncFile(join(draft, manifest.files[file].name));
       await writeFileAtomic(join(draft, MANIFEST), text);
       await rm(join(draft, OWNER), { force: true });
       await rename(draft, directory);

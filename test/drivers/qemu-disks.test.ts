@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { runsGuests } from '../../src/drivers/machines/qemu/accelerator.ts';
 import {
@@ -35,7 +35,7 @@ async function scene(text = 'first') {
 }
 
 async function imageIn(directory: string, text: string): Promise<GuestImage> {
-  mkdirSync(directory);
+  mkdirSync(directory, { recursive: true });
   const raw = join(directory, 'disk.raw');
   const bytes = Buffer.alloc(MIB);
   bytes.write(text);
@@ -116,10 +116,21 @@ describe.skipIf(!hasImages)('the disks of a machine', () => {
     const { root, places, parts, image } = await scene();
     await ensureDisks(parts, image, false, MIB);
     rmSync(image.directory, { recursive: true });
-    const moved = await imageIn(join(root, 'moved'), 'first');
+    const moved = await imageIn(join(root, 'moved', basename(image.directory)), 'first');
     await ensureDisks(parts, moved, true, MIB);
     expect((await diskFacts(parts, places.disk)).backing).toBe(join(moved.directory, 'disk.qcow2'));
     expect(await beginning(places.disk)).toBe('first');
+  });
+
+  test('are never those of one image over another, whatever the record says: it is written before the root is made', async () => {
+    const { root, places, parts, image, logged } = await scene();
+    await ensureDisks(parts, image, false, MIB);
+    await writeInto(places.disk, 'a');
+    await writeInto(places.data, 'b');
+    await ensureDisks(parts, await imageIn(join(root, 'other'), 'second'), true, MIB);
+    expect(await beginning(places.disk)).toBe('second');
+    expect(await beginning(places.data)).toBe('bbbbbb');
+    expect(logged).toEqual(['the root disk of the guest is made anew']);
   });
 
   test('that are damaged: the root is made anew, the data is never touched', async () => {

@@ -1,8 +1,11 @@
 import { rename, rm } from 'node:fs/promises';
+import { basename, dirname } from 'node:path';
 import { RdError } from '../../../errors.ts';
 import { isObject } from '../../../json.ts';
 import type { RunOptions, RunResult } from '../../../process/run.ts';
+import { fileOperations } from '../../../storage/atomic-file.ts';
 import { isThere } from '../../../storage/presence.ts';
+import { syncFile } from '../../../storage/sync-file.ts';
 import type { DriverContext } from '../../driver.ts';
 import type { QemuPlaces } from './places.ts';
 
@@ -20,6 +23,7 @@ export interface DiskParts {
 const CHECK_MS = 10 * 60_000;
 /** Of a table that is lost qemu-img tells every entry. */
 const MOST_FINDINGS = 20;
+const OTHER_IMAGE = ['it was made from another image'];
 
 /**
  * Makes the data disk ready: it is grown to the size, and never shrunk. The machine is off.
@@ -32,7 +36,10 @@ export async function ensureData(parts: DiskParts, bytes: number): Promise<numbe
     // Whole or not at all: half a disk would be taken for a damaged one.
     const draft = `${places.data}.new`;
     await run(['qemu-img', 'create', '-q', '-f', 'qcow2', draft, String(bytes)], { signal });
+    // Also after a power failure: an empty file of that name would be a damaged disk for good.
+    await syncFile(draft);
     await rename(draft, places.data);
+    await fileOperations.syncDirectory(dirname(places.data));
     return bytes;
   }
   const damage = await damageOf(parts, places.data);
@@ -52,26 +59,33 @@ export async function ensureData(parts: DiskParts, bytes: number): Promise<numbe
  * Makes the root disk ready that a guest of this image boots from: a layer over the image. One that is damaged, or of another image, is
  * made anew, because what people keep is on the data disk. The machine is off.
  * @param base the disk of the image.
- * @param ofImage whether the root disk that may be there was made from this image.
+ * @param ofImage whether the record says that the root disk that may be there was made from this image.
  */
 export async function ensureRoot(parts: DiskParts, base: string, ofImage: boolean): Promise<void> {
   const { places, run, log, signal } = parts;
   if (await isThere(places.disk)) {
-    const why = ofImage ? await damageOf(parts, places.disk) : ['it was made from another image'];
+    let why = ofImage ? await damageOf(parts, places.disk) : OTHER_IMAGE;
     if (!why) {
       const { backing } = await diskFacts(parts, places.disk);
+      // A start that was killed may have written down the image, and not have come to the disk.
+      if (imageOf(backing) !== imageOf(base)) why = OTHER_IMAGE;
       // The home was moved; the image is the same, its digest says so.
-      if (backing !== base) {
+      else if (backing !== base) {
         await run(['qemu-img', 'rebase', '-q', '-u', '-f', 'qcow2', '-b', base, '-F', 'qcow2', places.disk], {
           signal,
         });
       }
-      return;
     }
+    if (!why) return;
     log('warn', 'the root disk of the guest is made anew', { why: why.slice(0, 3).join('; ') });
     await rm(places.disk);
   }
   await run(['qemu-img', 'create', '-q', '-f', 'qcow2', '-b', base, '-F', 'qcow2', places.disk], { signal });
+}
+
+/** Name of the directory of an image in the store, which is its digest. */
+function imageOf(disk: string | undefined): string | undefined {
+  return disk === undefined ? undefined : basename(dirname(disk));
 }
 
 /** Size in bytes that the guest sees, and the file that it is a layer over. */
