@@ -25,9 +25,12 @@ async function make(path: string): Promise<void> {
     // On a read-only file system also a directory that is there is refused.
     if (await isDirectory(path)) return;
     const parent = dirname(path);
-    if (systemCode(error) !== 'ENOENT' || parent === path || (await isDirectory(parent))) throw error;
-    await make(parent);
-    await make(path);
+    if (systemCode(error) !== 'ENOENT' || parent === path) throw error;
+    if (!(await isDirectory(parent))) await make(parent);
+    // Once more, also where the one above it is there by now: another program may have made it since the first try.
+    await mkdir(path, { mode: MODE }).catch(async (again: unknown) => {
+      if (!(await isDirectory(path))) throw again;
+    });
   }
 }
 

@@ -1,4 +1,4 @@
-import { statSync, writeFileSync } from 'node:fs';
+import { readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { makeDirectory } from '../../src/storage/directory.ts';
@@ -10,6 +10,15 @@ test('creates what is missing, for the user alone, and again without complaint',
   await Promise.all([makeDirectory(path), makeDirectory(path), makeDirectory(join(path, 'd', 'e'))]);
   expect(statSync(path).mode & 0o777).toBe(0o700);
   expect(statSync(join(path, 'd', 'e')).isDirectory()).toBe(true);
+});
+
+test('many that begin with the same missing directory at once are not in each other’s way', async () => {
+  for (let round = 0; round < 100; round += 1) {
+    const path = join(temporaryDirectory(), 'a', 'b');
+    const names = Array.from({ length: 8 }, (_, index) => join(path, String(index)));
+    await Promise.all(names.map((name) => makeDirectory(name)));
+    expect(readdirSync(path)).toHaveLength(8);
+  }
 });
 
 test('a file in the way is named', async () => {
