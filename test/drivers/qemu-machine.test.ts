@@ -143,6 +143,16 @@ test('a guest that QEMU has halted goes on, unless what halted it is still there
   expect(said).toHaveLength(5);
 });
 
+test('a write that fails for another reason than a lack of room halts the guest, too, and is not called a full disk', async () => {
+  const { machine, adjust, world } = await scene();
+  Object.assign(world, { status: 'io-error', cont: 'io-error', writes: 'failed' });
+  const reason = expect.stringMatching(/refused a write.* failing, or a quota/);
+  expect(await machine.observe(signal)).toMatchObject({ state: 'on', repair: reason });
+  await expect(adjust()).rejects.toMatchObject({ message: reason, advice: expect.stringContaining('kernel') });
+  world.writes = 'nospace';
+  expect(await machine.observe(signal)).toMatchObject({ repair: expect.stringContaining('full') });
+});
+
 test('a guest that does not answer is given time before it counts as broken', async () => {
   const { machine, world } = await scene();
   world.connected = false;

@@ -31,6 +31,8 @@ export interface ScriptedWorld {
   /** Whether the guest takes memory that is plugged in. */
   takesMemory: boolean;
   disk: number;
+  /** What QEMU says of the writes to it. */
+  writes: 'ok' | 'failed' | 'nospace';
   fileSystem: number;
   /** QEMU's words for commands that it refuses. */
   refuses: Record<string, string>;
@@ -60,6 +62,7 @@ export function scriptedWorld(changes: Partial<ScriptedWorld> = {}): ScriptedWor
     online: Number.POSITIVE_INFINITY,
     takesMemory: true,
     disk: 20 * GIB,
+    writes: 'ok',
     fileSystem: 20 * GIB,
     refuses: {},
     hangs: [],
@@ -140,7 +143,7 @@ function answerOf(world: ScriptedWorld, execute: string, given: Record<string, u
     case 'query-block':
       return [
         { device: 'disk', inserted: { image: { 'virtual-size': 1 } } },
-        { device: 'data', inserted: { image: { 'virtual-size': world.disk } } },
+        { device: 'data', 'io-status': world.writes, inserted: { image: { 'virtual-size': world.disk } } },
       ];
     case 'qom-get':
       return given.property === 'memory'

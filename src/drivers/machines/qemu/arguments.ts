@@ -31,6 +31,11 @@ export const DATA_NODE = 'data0';
 /** QEMU's name for the disk of the guest's data, and for what gives back memory of the guest. */
 export const DATA_DRIVE = 'data';
 export const BALLOON = 'balloon0';
+/**
+ * A write that fails halts the guest, which may go on once it is tried again. QEMU itself does so only for a lack of room: for a quota that
+ * is used up, or a copy that cannot be written, the guest would lose what it wrote.
+ */
+const HALT = 'werror=stop';
 /** Seconds between two words of the guest on what it uses. */
 const STATS_S = 5;
 /** QEMU's name for the network of the guest. */
@@ -72,10 +77,10 @@ export function qemuArguments(input: QemuArguments): string[] {
     accelerator === 'kvm' ? KERNEL_LINE : `${KERNEL_LINE} mitigations=off`,
     ...disk(DISK_NODE, 'disk', places.disk, below),
     '-device',
-    `virtio-blk-pci,drive=disk`,
+    `virtio-blk-pci,drive=disk,${HALT}`,
     ...disk(DATA_NODE, DATA_DRIVE, places.data),
     '-device',
-    `virtio-blk-pci,drive=${DATA_DRIVE},serial=${DATA_SERIAL}`,
+    `virtio-blk-pci,drive=${DATA_DRIVE},${HALT},serial=${DATA_SERIAL}`,
     '-netdev',
     `user,id=${NETWORK},hostfwd=tcp:127.0.0.1:${sshPort}-:22`,
     '-device',

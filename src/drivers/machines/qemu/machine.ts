@@ -5,7 +5,7 @@ import { guestClock } from './guest-clock.ts';
 import { adjustMachine } from './live/adjust.ts';
 import { readFacts } from './live/facts.ts';
 import { isUnfinished, roomOf, runningSpec } from './live/room.ts';
-import { FULL_DISK, HALTED } from './monitor.ts';
+import { HALTED, WRITE_FAILED } from './monitor.ts';
 import type { MachineParts } from './parts.ts';
 import type { WayOut } from './ports/changes.ts';
 import { readQemuRecord, writeQemuRecord } from './record.ts';
@@ -16,6 +16,8 @@ const POLL_MS = 100;
 /** After a guest was told to go on. */
 const LOOKS_AFTER = 5;
 const PATIENCE_MS = 60_000;
+const REFUSED =
+  'the guest was halted when this host refused a write, and not for lack of room: the disk is failing, or a quota is used up';
 const UNFINISHED = 'a change of its memory, its processors or its disk was not finished';
 
 export interface QemuMachine extends MachineDriver {
@@ -59,7 +61,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
       room: roomOf(facts, Date.now() / 1000),
       ...(record.started === undefined ? {} : { started: record.started }),
     };
-    if (halted !== undefined) return { ...on, repair: halted };
+    if (halted !== undefined) return { ...on, repair: facts.writeFailed ? REFUSED : halted };
     const home = await mounts.look();
     if (home.broken !== undefined) return broken('HomeDirectoryGone', home.broken);
     if (!(await guest.isConnected(signal))) {
@@ -85,7 +87,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
   /** Who makes room on a full disk tells nobody, so that every look tries it, also when the attempts at a repair are used up. */
   async function statusAfterTry(signal: AbortSignal): Promise<string> {
     const status = await monitor.status(signal);
-    if (status !== FULL_DISK) return status;
+    if (status !== WRITE_FAILED) return status;
     const now = await goOnFrom(status, signal);
     stoodStill ||= now === 'running';
     return now;
@@ -108,8 +110,11 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     const status = await monitor.status(signal);
     const halted = HALTED[status];
     if (halted === undefined || (await goOnFrom(status, signal)) !== status) return;
-    throw new RdError('ERR_DRIVER_FAILED', halted, {
-      advice: `Make room on the disk that ${places.data} is on; the guest then goes on by itself.`,
+    const { writeFailed } = await monitor.use((qmp) => readFacts(qmp, signal), signal);
+    throw new RdError('ERR_DRIVER_FAILED', writeFailed ? REFUSED : halted, {
+      advice: writeFailed
+        ? `The log of the kernel (dmesg) tells of a disk that fails. Put right the one that ${places.data} is on; the guest then goes on by itself.`
+        : `Make room on the disk that ${places.data} is on; the guest then goes on by itself.`,
     });
   }
 

@@ -10,12 +10,12 @@ export interface Monitor {
   status(signal: AbortSignal): Promise<string>;
 }
 
-/** The status of a guest whose write found no room. */
-export const FULL_DISK = 'io-error';
+/** The status of a guest whose write could not be done, most often because it found no room. */
+export const WRITE_FAILED = 'io-error';
 
 /** States in which QEMU keeps the guest as it is until it is told to go on, as clauses. */
 export const HALTED: Readonly<Record<string, string>> = {
-  [FULL_DISK]: 'the guest was halted when a disk could not be written; most likely the disk of this host is full',
+  [WRITE_FAILED]: 'the guest was halted when a disk could not be written; most likely the disk of this host is full',
   paused: 'the guest was halted by somebody',
 };
 

@@ -17,6 +17,8 @@ export interface MachineFacts {
   };
   cpus: { count: number; free: readonly CpuSlot[] };
   diskBytes: number;
+  /** A write to one of the disks failed, and not for lack of room. */
+  writeFailed: boolean;
 }
 
 /** Where a processor can be plugged in. */
@@ -55,6 +57,7 @@ export async function readFacts(qmp: Qmp, signal: AbortSignal): Promise<MachineF
       free: cpus.filter((slot) => slot['qom-path'] === undefined).flatMap(slotOf),
     },
     diskBytes: number(child(child(diskOf(disks), 'inserted'), 'image'), 'virtual-size'),
+    writeFailed: list(disks).some((disk) => child(disk, 'io-status') === 'failed'),
   };
 }
 
