@@ -14,7 +14,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { QemuArguments } from '../../src/drivers/machines/qemu/arguments.ts';
 import type { HostRun } from '../../src/drivers/machines/qemu/disks.ts';
 import { type FrozenFacts, frozenKey, machineShape } from '../../src/drivers/machines/qemu/frozen/key.ts';
-import { CANNOT, SHARES } from '../../src/drivers/machines/qemu/frozen/scripts.ts';
+import { CANNOT, NO_DATA, SHARES } from '../../src/drivers/machines/qemu/frozen/scripts.ts';
 import type { Connection } from '../../src/drivers/machines/qemu/guest.ts';
 import { qemuMachine } from '../../src/drivers/machines/qemu/machine.ts';
 import { qemuMonitor } from '../../src/drivers/machines/qemu/monitor.ts';
@@ -56,7 +56,17 @@ function scene(directory = temporaryDirectory()) {
     SCRIPTED_ORDERS: orderFile,
   };
   const logged: { message: string; why?: unknown }[] = [];
-  const world = { giveBack: 0, answers: true, version: 'QEMU emulator version 7.2.0' };
+  const world = {
+    giveBack: 0,
+    answers: true,
+    version: 'QEMU emulator version 7.2.0',
+    /** What the wake of a guest says when it does not get its data disk. */
+    noData: '',
+    /** It never comes to an end. */
+    endless: false,
+    /** Milliseconds that have passed in an instant. */
+    passed: 0,
+  };
   const note = (word: string) => writeFileSync(orderFile, `${word}\n`, { flag: 'a' });
   const run: HostRun = async ([program = '', ...args]) => {
     const said = (stdout = '') => ({ exitCode: 0, stdout, stderr: '' });
@@ -85,7 +95,14 @@ function scene(directory = temporaryDirectory()) {
         return { exitCode: world.giveBack, stdout: '', stderr: 'busy' };
       }
       if (text.includes('xargs')) note('end sessions');
-      if (text.includes('urandom')) note('wake');
+      if (text.includes('urandom')) {
+        note('wake');
+        if (world.endless) {
+          world.passed += 480_000;
+          throw new RdError('ERR_DRIVER_FAILED', 'ssh did not end within 480 s and was stopped');
+        }
+        if (world.noData !== '') return { exitCode: NO_DATA, stdout: world.noData, stderr: '' };
+      }
       return { exitCode: 0, stdout: '', stderr: '' };
     },
     async *stream() {},
@@ -124,7 +141,7 @@ function scene(directory = temporaryDirectory()) {
     },
     accelerator: async () => 'tcg' as const,
     freezes: true,
-    pace: realPace,
+    pace: { now: () => realPace.now() + world.passed, sleep: realPace.sleep },
     log: (_level: string, message: string, values: Record<string, unknown> = {}) =>
       void logged.push({ message, ...values }),
   };
@@ -274,6 +291,63 @@ describe('a state that is of no use is removed, and the machine boots in the sam
     await stop();
     await start({ ...MACHINE, memoryGiB: MACHINE.memoryGiB + 1 });
     expect(await started()).toMatchObject({ how: 'resume' });
+  });
+});
+
+describe('a resume that fails for a reason of its own leaves the state for the next one', () => {
+  test('a port that was taken meanwhile, or memory that this host does not have', async () => {
+    const made = await frozenScene();
+    const before = made.manifest();
+    made.environment.SCRIPTED_QEMU = 'taken';
+    await expect(made.start()).rejects.toMatchObject({ message: expect.stringContaining('host forwarding rule') });
+    expect(made.orders()).toEqual(['qemu', 'qemu']);
+    expect(made.manifest()).toBe(before);
+    delete made.environment.SCRIPTED_QEMU;
+    await made.start();
+    expect(made.orders()).toEqual(RESUME);
+  });
+
+  test('a data disk that the guest does not get: a boot tries it, and the next end makes another state', async () => {
+    const made = await frozenScene();
+    const before = made.manifest();
+    made.world.noData = 'rdctl-data: clean\n/dev/vdb is in use.\n';
+    await made.start();
+    expect(made.orders()).toEqual([...RESUME, ...BOOT]);
+    expect(made.logged.map(({ why }) => why)).toContain('the guest does not get its data disk: /dev/vdb is in use.');
+    expect(made.manifest()).toBe(before);
+    made.world.noData = '';
+    await made.stop();
+    made.orders();
+    await made.start();
+    expect(made.orders()).toEqual(RESUME);
+  });
+
+  test('a file system that only a person can mend is told at once in the words of the check', async () => {
+    const made = await frozenScene();
+    made.world.noData =
+      'rdctl-data: UNEXPECTED INCONSISTENCY; RUN fsck MANUALLY.\n\t(i.e., without -a or -p options)\n';
+    await expect(made.start()).rejects.toMatchObject({
+      code: 'ERR_DRIVER_TERMINAL',
+      message: expect.stringContaining(made.places.data),
+      details: expect.arrayContaining([expect.stringContaining('UNEXPECTED INCONSISTENCY')]),
+    });
+    expect(made.orders()).toEqual(RESUME);
+    expect(existsSync(made.frozen)).toBe(true);
+    made.world.noData = '';
+    expect(await made.machine.observe(signal)).toMatchObject({ state: 'broken', reason: 'StartUnfinished' });
+    await made.start();
+    expect(await made.started()).toMatchObject({ how: 'resume' });
+  });
+
+  test('a check that does not end is not begun once more by a boot in the same start', async () => {
+    const made = await frozenScene();
+    made.world.endless = true;
+    await expect(made.start()).rejects.toMatchObject({
+      code: 'ERR_DRIVER_FAILED',
+      message: 'the guest does not get its data disk within 8 minutes',
+    });
+    expect(made.orders()).toEqual(RESUME);
+    expect(existsSync(made.frozen)).toBe(true);
   });
 });
 

@@ -12,6 +12,10 @@ const order = (text) => appendFileSync(process.env.SCRIPTED_ORDERS, `${text}\n`)
 let status = 'running';
 let migration = {};
 order('qemu');
+if (wrong === 'taken') {
+  process.stderr.write("-netdev user,id=net0: Could not set up host forwarding rule 'tcp:127.0.0.1:1-:22'\n");
+  process.exit(1);
+}
 if (args.includes('-incoming')) {
   if (wrong === 'refuse') {
     process.stderr.write('error while loading state for instance 0x0\n');

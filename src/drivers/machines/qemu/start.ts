@@ -109,7 +109,7 @@ async function boot(parts: MachineParts, image: GuestImage, argv: QemuArguments,
   }
 }
 
-/** Whether the guest has been brought back from a frozen state. One that is of no use is removed, and said why. */
+/** Whether the guest has been brought back from a frozen state. Why not is said, and a state that is of no use is removed. */
 async function resumed(
   parts: MachineParts,
   { image, argv, key }: { image: GuestImage; argv: QemuArguments; key: string | undefined },
@@ -126,19 +126,21 @@ async function resumed(
     await removeFrozen(files);
     return false;
   }
-  try {
-    await resumeMachine(parts, image, argv, frozen, times, signal);
-    return true;
-  } catch (error) {
-    signal.throwIfAborted();
-    const why = error instanceof Error ? error.message : String(error);
-    log('warn', 'the machine cannot be resumed; its frozen state is removed, and it boots', { why });
-    await guest.close();
-    await stopDaemon(places.qemuRecord, { graceMs: QUIT_MS, pace, signal });
-    await removeFrozen(files);
-    times.end('failed resume');
-    return false;
-  }
+  const resume = await resumeMachine(parts, image, argv, frozen, times, signal);
+  if (resume.how === 'resumed') return true;
+  const { unfit, why } = resume;
+  log(
+    'warn',
+    unfit
+      ? 'the machine cannot be resumed; its frozen state is removed, and it boots'
+      : 'the machine cannot be resumed this time, and boots; its frozen state stays',
+    { why },
+  );
+  await guest.close();
+  await stopDaemon(places.qemuRecord, { graceMs: QUIT_MS, pace, signal });
+  if (unfit) await removeFrozen(files);
+  times.end('failed resume');
+  return false;
 }
 
 async function imageFor(

@@ -4,27 +4,37 @@ import { join } from 'node:path';
 import { RdError } from '../../../../errors.ts';
 import type { GuestImage } from '../../../../guest-images/image.ts';
 import { startDaemon } from '../../../../process/daemon.ts';
+import { lastLines } from '../../../../process/run.ts';
 import { type QemuArguments, qemuArguments } from '../arguments.ts';
 import { qemuFailed } from '../failure.ts';
 import type { MachineParts } from '../parts.ts';
 import type { Phases } from '../phases.ts';
-import type { FrozenState } from './manifest.ts';
+import type { FrozenState, Summed } from './manifest.ts';
 import { frozenPlaces, ROOT, STATE } from './places.ts';
-import { WAKE_SCRIPT } from './scripts.ts';
+import { NO_DATA, WAKE_SCRIPT } from './scripts.ts';
 import { reachState, refuseOther, sendState, sumOf } from './transfer.ts';
 
 /** Memory comes as fast as the disk gives it. */
 const LOAD_MS = 60_000;
 /** Nothing has to start in the guest; what it answers with is there. */
 const ANSWER_MS = 45_000;
-/** A file system that was not unmounted is checked first, and a large one takes its time. */
-const WAKE_MS = 240_000;
+/** A file system that was not unmounted is checked first, and a large one takes its time: nearly all that a start has. */
+const WAKE_MS = 480_000;
 const POLL_MS = 25;
+/** QEMU's last words about a state that it does not take. */
+const REFUSAL = /error while loading state|load of migration failed/;
+/** Of e2fsck, about damage that it does not mend without a person. */
+const DAMAGE = /UNEXPECTED INCONSISTENCY/;
+
+/** How a resume ended. `unfit`: the state is of no use, whoever tries it; otherwise the reason is another, and it may serve again. */
+export type Resume = { how: 'resumed' } | { how: 'failed'; unfit: boolean; why: string };
 
 /**
  * Brings the guest of a frozen state back, in a QEMU of the same machine: its memory, over a fresh layer of its root disk. The guest
- * goes on only when every byte of both is the one that was written, and only then does it see the data disk.
- * @throws RdError `ERR_DRIVER_FAILED` when anything is not as it was, with QEMU still there or not; `ERR_CANCELLED`.
+ * goes on only when every byte of both is the one that was written, and only then does it see the data disk. After a failure QEMU
+ * may still be there.
+ * @throws RdError for what a boot would meet as well: `ERR_DRIVER_TERMINAL` when the file system of the data disk is damaged,
+ *   `ERR_DRIVER_FAILED` when its check does not end; `ERR_CANCELLED`.
  */
 export async function resumeMachine(
   parts: MachineParts,
@@ -33,18 +43,66 @@ export async function resumeMachine(
   frozen: FrozenState,
   phases: Phases,
   signal: AbortSignal,
-): Promise<void> {
-  const { places, logFile, environment, guest, monitor, run, pace, isAlive } = parts;
+): Promise<Resume> {
+  const { places, guest, monitor, pace, isAlive } = parts;
+  const failed = (error: unknown, unfit: boolean): Resume => {
+    signal.throwIfAborted();
+    return { how: 'failed', unfit, why: error instanceof Error ? error.message : String(error) };
+  };
+  let sums: { memory: Summed; root: Summed };
+  try {
+    sums = await loadState(parts, image, argv, signal);
+  } catch (error) {
+    return failed(error, error instanceof RdError && REFUSAL.test(error.message));
+  }
+  try {
+    refuseOther('the memory', sums.memory, frozen.state);
+    refuseOther('the root disk', sums.root, frozen.root);
+  } catch (error) {
+    return failed(error, true);
+  }
+  phases.end('state');
+  let begun = pace.now();
+  let told: { exitCode: number; stdout: string; stderr: string };
+  try {
+    await monitor.use((qmp) => qmp.execute('cont', undefined, { signal }), signal);
+    await guest.connect(ANSWER_MS, isAlive, signal);
+    phases.end('connection');
+    const now = (Date.now() / 1000).toFixed(3);
+    const hostname = (await readFile(places.hostname, 'utf8')).trim();
+    begun = pace.now();
+    told = await guest.run(['sh', '-c', WAKE_SCRIPT, 'wake', now, hostname], {
+      input: randomBytes(64),
+      timeoutMs: WAKE_MS,
+      accept: [0, NO_DATA],
+      signal,
+    });
+  } catch (error) {
+    if (!signal.aborted && pace.now() - begun >= WAKE_MS - POLL_MS) throw endlessCheck(error);
+    // One that does not answer, or not as it should, is not what was frozen. Of one whose QEMU was ended nothing is known.
+    return failed(error, await isAlive());
+  }
+  phases.end('data disk');
+  if (told.exitCode === 0) return { how: 'resumed' };
+  const lines = lastLines(`${told.stdout}\n${told.stderr}`);
+  if (lines.some((line) => DAMAGE.test(line))) throw damaged(places.data, lines);
+  return failed(new Error(`the guest does not get its data disk: ${lines.at(-1) ?? 'it does not say why'}`), false);
+}
+
+/** Starts QEMU and hands the state over: the guest is there then, and halted. @returns the sums of what was handed over. */
+async function loadState(
+  parts: MachineParts,
+  image: GuestImage,
+  argv: QemuArguments,
+  signal: AbortSignal,
+): Promise<{ memory: Summed; root: Summed }> {
+  const { places, logFile, environment, monitor, run, pace, isAlive } = parts;
   const { directory, layer, socket } = frozenPlaces(places);
   const root = join(directory, ROOT);
   await rm(layer, { force: true });
   await rm(socket, { force: true });
-  await run(
-    ['qemu-img', 'create', '-q', '-u', '-f', 'qcow2', '-b', root, '-F', 'qcow2', layer, String(image.rootBytes)],
-    {
-      signal,
-    },
-  );
+  const size = String(image.rootBytes);
+  await run(['qemu-img', 'create', '-q', '-u', '-f', 'qcow2', '-b', root, '-F', 'qcow2', layer, size], { signal });
   const below = [root, join(image.directory, image.files.disk.name)];
   const words = qemuArguments({ ...argv, places: { ...places, disk: layer }, below });
   await startDaemon({
@@ -69,21 +127,26 @@ export async function resumeMachine(
   const rootSum = sumOf(root, limit);
   rootSum.catch(() => undefined);
   const line = await until(() => reachState(socket, limit), 'listen for its state');
-  const sum = await sendState(join(directory, STATE), line, limit).catch(async (error: unknown) => {
+  const memory = await sendState(join(directory, STATE), line, limit).catch(async (error: unknown) => {
     signal.throwIfAborted();
     // What QEMU says when it refuses is better than that it hung up.
     throw (await isAlive()) ? error : await qemuFailed(logFile, error);
   });
-  refuseOther('the memory', sum, frozen.state);
-  refuseOther('the root disk', await rootSum, frozen.root);
   await until(async () => ((await monitor.status(signal)) === 'paused' ? true : undefined), 'take its state');
-  phases.end('state');
-  await monitor.use((qmp) => qmp.execute('cont', undefined, { signal }), signal);
-  await guest.connect(ANSWER_MS, isAlive, signal);
-  phases.end('connection');
-  const now = (Date.now() / 1000).toFixed(3);
-  const hostname = (await readFile(places.hostname, 'utf8')).trim();
-  const input = randomBytes(64);
-  await guest.run(['sh', '-c', WAKE_SCRIPT, 'wake', now, hostname], { input, timeoutMs: WAKE_MS, signal });
-  phases.end('data disk');
+  return { memory, root: await rootSum };
+}
+
+function damaged(data: string, details: readonly string[]): RdError {
+  return new RdError('ERR_DRIVER_TERMINAL', `the file system on the data disk ${data} is damaged`, {
+    details,
+    advice: 'Restore a snapshot, or mend a copy of the disk with e2fsck. It was not mounted.',
+  });
+}
+
+function endlessCheck(cause: unknown): RdError {
+  const limit = `${WAKE_MS / 60_000} minutes`;
+  return new RdError('ERR_DRIVER_FAILED', `the guest does not get its data disk within ${limit}`, {
+    cause,
+    advice: 'Most likely its file system is being checked, which begins anew at each start. Restore a snapshot.',
+  });
 }

@@ -1,8 +1,9 @@
 import { DATA_SCRIPT } from '../../../../guest-images/recipe.ts';
 
-/** Answers of the script below. */
+/** Answers of the scripts below. */
 export const CANNOT = 3;
 export const SHARES = 4;
+export const NO_DATA = 5;
 
 /**
  * Gives the data disk back. Status 3: the image of the guest knows nothing of that. Status 4: directories of the host are mounted, which
@@ -28,12 +29,13 @@ exec systemd-run --quiet --no-block --collect sh -c \\
 
 /**
  * Makes a guest itself that has just been woken. \`$1\`: seconds since 1970, \`$2\`: its name; the input is fresh randomness, because all
- * guests out of one state would otherwise draw the same numbers (0x5207 is RNDRESEEDCRNG).
+ * guests out of one state would otherwise draw the same numbers (0x5207 is RNDRESEEDCRNG). Status 5: it is itself, and has not got its
+ * data disk.
  */
 export const WAKE_SCRIPT = `set -eu
 date -u -s "@$1" > /dev/null
 hostname "$2"
 perl -e 'local $/; my $seed = <STDIN>; open(my $pool, "+>", "/dev/urandom") or die "urandom: $!";
 syswrite($pool, $seed) == length($seed) or die "urandom: $!"; defined(ioctl($pool, 0x5207, 0)) or die "reseed: $!";'
-exec ${DATA_SCRIPT} mount
+${DATA_SCRIPT} mount || exit ${NO_DATA}
 `;
