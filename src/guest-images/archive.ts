@@ -53,22 +53,33 @@ export async function saveArchive(image: GuestImage, path: string, signal: Abort
 
 /**
  * Takes an image out of an archive, compressed with gzip or not, and keeps it.
+ * @param archive what its user knows the archive as, for messages.
  * @throws RdError `ERR_DRIVER_TERMINAL` for an archive that does not hold exactly one image, with what is wrong; `ERR_IO`.
  */
-export async function addArchive(path: string, store: ImageStore, signal: AbortSignal): Promise<GuestImage> {
+export async function addArchive(
+  path: string,
+  store: ImageStore,
+  signal: AbortSignal,
+  archive = path,
+): Promise<GuestImage> {
   const draft = await store.draft();
   try {
-    const manifest = await unpack(path, draft, signal);
+    const manifest = await unpack(path, archive, draft, signal);
     const image = await draft.keepKnown(manifest, signal);
     if (image) return image;
-    throw bad(path, 'a file in it has not the sum that its manifest gives');
+    throw bad(archive, 'a file in it has not the sum that its manifest gives');
   } catch (error) {
     await draft.discard();
     throw error;
   }
 }
 
-async function unpack(path: string, { directory }: Draft, signal: AbortSignal): Promise<ImageManifest> {
+async function unpack(
+  path: string,
+  archive: string,
+  { directory }: Draft,
+  signal: AbortSignal,
+): Promise<ImageManifest> {
   const reader = extract();
   const source = createReadStream(path);
   const plain = (await isGzip(path)) ? [createGunzip()] : [];
@@ -80,17 +91,18 @@ async function unpack(path: string, { directory }: Draft, signal: AbortSignal): 
   try {
     for await (const entry of reader) {
       const { name, type, size = 0 } = entry.header;
-      if (type !== 'file') throw bad(path, `${JSON.stringify(name)} in it is no plain file`);
+      if (type !== 'file') throw bad(archive, `${JSON.stringify(name)} in it is no plain file`);
       if (!manifest) {
-        if (name !== MANIFEST || size > MANIFEST_LIMIT) throw bad(path, `it does not begin with ${MANIFEST}`);
-        manifest = await manifestOf(entry, path);
+        if (name !== MANIFEST || size > MANIFEST_LIMIT) throw bad(archive, `it does not begin with ${MANIFEST}`);
+        manifest = await manifestOf(entry, archive);
         for (const file of IMAGE_FILES) left.set(manifest.files[file].name, manifest.files[file].bytes);
-        if (left.size !== IMAGE_FILES.length) throw bad(path, 'its manifest gives two files one name');
+        if (left.size !== IMAGE_FILES.length) throw bad(archive, 'its manifest gives two files one name');
         continue;
       }
       const wanted = left.get(name);
-      if (wanted === undefined) throw bad(path, `${JSON.stringify(name)} in it belongs to no image, or is there twice`);
-      if (wanted !== size) throw bad(path, `${name} in it has ${size} bytes, and its manifest says ${wanted}`);
+      if (wanted === undefined)
+        throw bad(archive, `${JSON.stringify(name)} in it belongs to no image, or is there twice`);
+      if (wanted !== size) throw bad(archive, `${name} in it has ${size} bytes, and its manifest says ${wanted}`);
       left.delete(name);
       await pipeline(entry, createWriteStream(join(directory, name), { flags: 'wx', mode: 0o600 }), { signal });
     }
@@ -99,20 +111,20 @@ async function unpack(path: string, { directory }: Draft, signal: AbortSignal): 
     if (cause instanceof RdError) throw cause;
     if (signal.aborted) throw new RdError('ERR_CANCELLED', 'reading the image was cancelled', { cause });
     if (cause instanceof Error && 'syscall' in cause) throw ioError('unpack', path, cause);
-    throw bad(path, 'it is damaged or no tar archive', cause);
+    throw bad(archive, 'it is damaged or no tar archive', cause);
   } finally {
     source.destroy();
   }
-  if (!manifest) throw bad(path, 'it is empty');
-  if (left.size > 0) throw bad(path, `${[...left.keys()].join(', ')} is missing in it`);
+  if (!manifest) throw bad(archive, 'it is empty');
+  if (left.size > 0) throw bad(archive, `${[...left.keys()].join(', ')} is missing in it`);
   return manifest;
 }
 
-async function manifestOf(entry: AsyncIterable<unknown>, path: string): Promise<ImageManifest> {
+async function manifestOf(entry: AsyncIterable<unknown>, archive: string): Promise<ImageManifest> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of entry) if (chunk instanceof Uint8Array) chunks.push(chunk);
   const manifest = parseManifest(Buffer.concat(chunks).toString('utf8'));
-  if ('problem' in manifest) throw bad(path, `its ${MANIFEST} is not understood: ${manifest.problem}`);
+  if ('problem' in manifest) throw bad(archive, `its ${MANIFEST} is not understood: ${manifest.problem}`);
   return manifest;
 }
 
@@ -128,8 +140,8 @@ async function isGzip(path: string): Promise<boolean> {
   }
 }
 
-function bad(path: string, reason: string, cause?: unknown): RdError {
-  return new RdError('ERR_DRIVER_TERMINAL', `${path} is no guest image: ${reason}`, {
+function bad(archive: string, reason: string, cause?: unknown): RdError {
+  return new RdError('ERR_DRIVER_TERMINAL', `${archive} is no guest image: ${reason}`, {
     ...(cause === undefined ? {} : { cause }),
     advice: 'Guest images are made with `rdctl image build` and written to a file with `rdctl image save`.',
   });

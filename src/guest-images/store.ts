@@ -130,7 +130,9 @@ export function imageStore(root: string, processes: ProcessTable = processTable)
       if (image) return image;
       throw new RdError('ERR_NOT_FOUND', `there is no guest image ${JSON.stringify(wanted)}`, {
         details: images.map(({ digest, name }) => `${digest.slice(0, 19)} ${name}`),
-        advice: 'See `rdctl image list`; make one with `rdctl image build`, or get one with `rdctl image fetch`.',
+        advice: /^[0-9a-f]{1,3}$/.test(digits)
+          ? 'A digest is given with 4 digits at least; see `rdctl image list`.'
+          : 'See `rdctl image list`; make one with `rdctl image build`, or get one with `rdctl image fetch`.',
       });
     },
     async draft() {

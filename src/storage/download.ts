@@ -18,6 +18,8 @@ export interface DownloadInput {
   fetch: (url: string, init: RequestInit) => Promise<Response>;
   /** Bytes that are there, and how many there will be, where the server says. */
   onProgress?(bytes: number, total: number | undefined): void;
+  /** An attempt failed, and another one follows. */
+  onRetry?(reason: string): void;
   sleep(ms: number, signal: AbortSignal): Promise<void>;
   /** A server that sends nothing for so long has gone. */
   stallMs?: number;
@@ -67,7 +69,8 @@ export async function download(input: DownloadInput): Promise<Download> {
         throw new RdError('ERR_CANCELLED', 'the download was cancelled; the next one goes on', { cause: error });
       if (error instanceof RdError) throw error;
       failures = (await sizeOf(path)) > before ? 1 : failures + 1;
-      if (failures >= TRIES) throw unreachable(url, error, await sizeOf(path));
+      if (failures >= TRIES) throw unreachable(url, error, await keptOf(facts, path, url));
+      input.onRetry?.(reasonOf(error));
       await input.sleep(PAUSE_MS * 2 ** failures, signal);
     }
   }
@@ -86,7 +89,7 @@ async function attempt(
   facts: string,
 ) {
   const known = await resumable(facts, url);
-  const there = known?.mark === undefined ? 0 : await sizeOf(path);
+  const there = await keptOf(facts, path, url);
   const stalled = new AbortController();
   let timer = setTimeout(() => stalled.abort(), stallMs);
   const alive = () => {
@@ -179,6 +182,11 @@ async function resumable(file: string, url: string): Promise<Resumable | undefin
   } catch {
     return undefined;
   }
+}
+
+/** How many bytes the next attempt at this address need not bring again. */
+async function keptOf(facts: string, path: string, url: string): Promise<number> {
+  return (await resumable(facts, url))?.mark === undefined ? 0 : await sizeOf(path);
 }
 
 async function sizeOf(path: string): Promise<number> {

@@ -1,4 +1,5 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -54,6 +55,26 @@ test('what save wrote is fetched as the same image in another home', async () =>
     env: { RDCTL_HOME: temporaryDirectory() },
   });
   expect(wrong).toMatchObject({ exit: 1, out: '', err: expect.stringContaining('is another file than was asked for') });
+});
+
+test('fetch names the address of what is no image, and keeps nothing of it', async () => {
+  const body = 'no archive';
+  const server = createServer((_, response) => response.end(body));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/image.tar`;
+  const home = temporaryDirectory();
+  const sum = createHash('sha256').update(body).digest('hex');
+  const { exit, err } = await rdctl(['image', 'fetch', url, '--sha256', sum], { env: { RDCTL_HOME: home } });
+  expect(exit).toBe(1);
+  expect(err).toContain(`Error: ${url} is no guest image: it is damaged or no tar archive\n`);
+  expect(readdirSync(join(home, 'cache', 'downloads'))).toEqual([]);
+});
+
+test('a digest that is too short is told apart from one that is not there', async () => {
+  const { env, image } = await home();
+  const { err } = await rdctl(['image', 'remove', image.digest.slice(7, 9)], { env });
+  expect(err).toContain('A digest is given with 4 digits at least');
 });
 
 test('remove removes all of them or none', async () => {

@@ -76,12 +76,23 @@ test('goes on where the connection broke', async () => {
   expect(requests[1]?.headers.range).toMatch(/^bytes=[1-9]\d*-$/);
 });
 
+test('tells why it tries again', async () => {
+  const { url } = await server(says(503), serves);
+  const reasons: string[] = [];
+  await get(url, temporaryDirectory(), { onRetry: (reason) => reasons.push(reason) });
+  expect(reasons).toEqual(['HTTP 503']);
+});
+
 test('goes on in another run', async () => {
   const directory = temporaryDirectory();
   const { url, requests } = await server(breaks, says(503), says(503), says(503), serves);
   await expect(get(url, directory)).rejects.toMatchObject({
     code: 'ERR_CONNECTION',
     advice: expect.stringContaining('are kept'),
+  });
+  const elsewhere = await server(says(503));
+  await expect(get(elsewhere.url, directory)).rejects.toMatchObject({
+    advice: 'Check the address and the network, and try again.',
   });
   const before = requests.length;
   expect(readFileSync((await get(url, directory)).path).equals(BODY)).toBe(true);

@@ -39,10 +39,15 @@ A file with another sum is deleted; nothing of it is used.
       directory: downloads(io),
       fetch,
       onProgress: progress.show,
+      onRetry: progress.retry,
       sleep: async (ms, signal) => void (await delay(ms, undefined, { signal })),
       signal: io.signal,
     }).finally(progress.end);
-    const image = await addArchive(file.path, ownImages(io), io.signal);
+    const image = await addArchive(file.path, ownImages(io), io.signal, url).catch(async (error) => {
+      // The sum is right, so that another download would bring the same; a full disk is another matter.
+      if (error instanceof RdError && error.code === 'ERR_DRIVER_TERMINAL') await file.discard();
+      throw error;
+    });
     await file.discard();
     if (flags.output === 'json') io.out(`${JSON.stringify(imageRecord(image), null, 2)}\n`);
     else io.out(`${shortDigest(image)}  ${image.name}\n`);
@@ -53,6 +58,10 @@ A file with another sum is deleted; nothing of it is used.
 /** One line on a terminal, nothing elsewhere. */
 function downloadProgress(io: Io) {
   let shown = '';
+  const clear = () => {
+    if (shown !== '') io.err('\r\u001b[2K');
+    shown = '';
+  };
   return {
     show(bytes: number, total: number | undefined): void {
       if (!io.progress) return;
@@ -62,8 +71,10 @@ function downloadProgress(io: Io) {
       shown = text;
       io.err(`\r\u001b[2K${text}`);
     },
-    end(): void {
-      if (shown !== '') io.err('\r\u001b[2K');
+    retry(reason: string): void {
+      clear();
+      io.err(`${reason}; trying again.\n`);
     },
+    end: clear,
   };
 }
