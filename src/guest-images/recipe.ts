@@ -118,6 +118,9 @@ Before=ssh.service basic.target
 Type=oneshot
 RemainAfterExit=yes
 ExecStart=/usr/lib/rdctl/boot
+# What keeps it from coming up is told where its host looks.
+StandardOutput=journal+console
+StandardError=journal+console
 
 [Install]
 RequiredBy=ssh.service
