@@ -135,7 +135,7 @@ export const CONDITION_REASONS = {
     Failed: {
       concern: 'attention',
       status: 'False',
-      meaning: 'Something failed for good; nothing is tried until the desired state changes.',
+      meaning: 'Something failed for good; it waits for a change of the desired state.',
     },
     NotObserved: UNKNOWN.NotObserved,
   },

@@ -9,6 +9,7 @@ import type { Clock } from './clock.ts';
 import { CLUSTER_ANSWER, createClusterWait } from './cluster-wait.ts';
 import { conditionsOf } from './conditions.ts';
 import type { Controllers, Desired } from './contract.ts';
+import { createGivenUp } from './given-up.ts';
 import { heldGoal } from './hold.ts';
 import { reckoned, unseen } from './observe.ts';
 import { failureOf, isFutile } from './perform.ts';
@@ -34,7 +35,7 @@ export interface ControllersInput {
 /**
  * Starts the loop: look, decide one step, perform it, look again. It rests when nothing is left to do and looks again after
  * `IDLE_MS`, so it repairs what broke by itself. A failed step is tried again with growing pauses; an error that cannot heal,
- * or the last attempt, ends in state `ERROR` until `desire` is called. `desire` ends every pause at once and calls off a
+ * or the last attempt, ends in state `ERROR` until `desire` is called or something else breaks (`given-up.ts`). `desire` ends every pause at once and calls off a
  * start that has become futile; `close` calls off any start.
  *
  * Every step has a limit (`step-limits.ts`). One that does not even end when it is called off leaves the loop looking, in state
@@ -46,6 +47,7 @@ export function createControllers({ driver, desired: initial, clock, random, log
   const phases = createPhaseLog(clock);
   const attempts = createAttempts();
   const clusterWait = createClusterWait(clock);
+  const givenUp = createGivenUp();
   const counters = { steps: 0, restarts: 0, resets: 0, failures: 0 };
   let desired = initial;
   let goal = heldGoal(desired, driver);
@@ -137,12 +139,13 @@ export function createControllers({ driver, desired: initial, clock, random, log
     fresh = true;
     if (desired.hold?.keep !== 'as it is') workedOn = desired.settings;
     const step = nextStep(goal, now, driver);
+    const isOther = failure?.terminal === true && givenUp.isOther(step, now);
     if (!step) return rested(isReady(goal, now));
     clusterWait.forget();
-    if (failure?.terminal) return IDLE_MS;
-    if (stuck) return retry(stepName(stuck.step), stuck.error);
+    if (failure?.terminal && (stuck || !isOther)) return IDLE_MS;
+    if (stuck) return retry(stepName(stuck.step), stuck.error, { step: stuck.step });
     const fruitless = attempts.fruitless(stepName(step));
-    if (fruitless) return retry(stepName(step), fruitless);
+    if (fruitless) return retry(stepName(step), fruitless, { step });
     return act(step, now);
   }
 
@@ -191,11 +194,11 @@ export function createControllers({ driver, desired: initial, clock, random, log
       case 'dropped':
         return 0;
       case 'failed':
-        return nudged ? 0 : retry(name, ending.error, ending.spent);
+        return nudged ? 0 : retry(name, ending.error, { step, spent: ending.spent });
       case 'stuck':
         stuck = { step, error: ending.error };
         ending.over.then(() => unstick(name));
-        return retry(name, ending.error);
+        return retry(name, ending.error, { step });
       case 'done':
         counters.steps++;
         if (step.part === 'cluster' && step.step.do === 'reset') counters.resets++;
@@ -214,10 +217,11 @@ export function createControllers({ driver, desired: initial, clock, random, log
     resting?.abort();
   }
 
-  function retry(what: string, error: RdError, spent?: Spent): number {
+  function retry(what: string, error: RdError, { step, spent }: { step?: Step; spent?: Spent } = {}): number {
     counters.failures++;
     failure = attempts.failed(what, error, spent);
     const { terminal } = failure;
+    if (terminal) givenUp.begin(step, sight.seen());
     const values = { step: what, attempts: failure.attempts, terminal, code: error.code, error: error.message };
     log('warn', what === CLUSTER_ANSWER ? 'cluster does not answer' : 'step failed', values);
     if (!terminal) return backoffMs(failure.attempts, random);

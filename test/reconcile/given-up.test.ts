@@ -1,0 +1,126 @@
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { MachineStatus } from '../../src/drivers/driver.ts';
+import { memorySimulation } from '../../src/drivers/machines/simulated/memory.ts';
+import { RdError } from '../../src/errors.ts';
+import { machineSpec } from '../../src/plan/spec.ts';
+import { createControllers, IDLE_MS } from '../../src/reconcile/controllers.ts';
+import { failing, NO_CLUSTER, start } from './loop.ts';
+import { createVirtualClock } from './virtual-clock.ts';
+import { runningModel, settingsWith } from './worlds.ts';
+
+const CLUSTER = settingsWith();
+
+describe('after a failure that ended in ERROR', () => {
+  test('what broke later for another reason is repaired, and what failed has one more attempt', async () => {
+    const { clock, controllers, simulation, steps } = start({
+      settings: CLUSTER,
+      faults: failing({ 'cluster start': 1 }, 'ERR_DRIVER_TERMINAL'),
+    });
+    await clock.advance(10 * IDLE_MS);
+    expect(controllers.status().backendState).toBe('ERROR');
+    const before = steps().length;
+    simulation.meddle((model) => ({
+      ...model,
+      machine: { state: 'off' },
+      engines: { ...model.engines, moby: { ...model.engines.moby, process: { state: 'stopped' } } },
+    }));
+    await clock.advance(60_000);
+    expect(steps().slice(before)).toEqual(['machine start done', 'moby start done', 'cluster start done']);
+    expect(controllers.status()).toMatchObject({ backendState: 'STARTED', converged: true });
+  });
+
+  test('what the failure itself has left is not touched, now or later', async () => {
+    const { clock, controllers, simulation, steps } = start({
+      faults: failing({ 'moby start': 1 }, 'ERR_DRIVER_TERMINAL'),
+    });
+    await clock.turn();
+    simulation.meddle((model) => ({
+      ...model,
+      engines: { ...model.engines, moby: { ...model.engines.moby, process: { state: 'hung' } } },
+    }));
+    await clock.advance(10 * IDLE_MS);
+    simulation.meddle((model) => ({
+      ...model,
+      engines: { ...model.engines, moby: { ...model.engines.moby, process: { state: 'stopped' } } },
+    }));
+    await clock.advance(10 * IDLE_MS);
+    expect(steps()).toEqual(['machine start done', 'moby start failed']);
+    expect(controllers.status().backendState).toBe('ERROR');
+  });
+});
+
+describe('a machine in ERROR over a repair', () => {
+  /** A machine that runs and tells what it lacks; `failing` holds what a repair cannot do. */
+  function scene() {
+    const clock = createVirtualClock();
+    const { driver } = memorySimulation({ model: runningModel(NO_CLUSTER), now: clock.now, sleep: clock.sleep });
+    const world = {
+      lacks: [] as string[],
+      hopeless: new Set<string>(),
+      machine: undefined as MachineStatus | undefined,
+      tried: [] as string[],
+    };
+    const controllers = createControllers({
+      driver: {
+        ...driver,
+        machine: {
+          async observe() {
+            const [repair] = world.lacks;
+            const on = { state: 'on', spec: machineSpec(NO_CLUSTER) } as const;
+            return world.machine ?? (repair === undefined ? on : { ...on, repair });
+          },
+          async perform(step) {
+            world.tried.push(step.do === 'adjust' ? `adjust (${world.lacks.join()})` : step.do);
+            if (step.do !== 'adjust') {
+              world.machine = step.do === 'start' ? undefined : { state: 'off' };
+              return;
+            }
+            world.lacks = world.lacks.filter((each) => world.hopeless.has(each));
+            const [left] = world.lacks;
+            if (left !== undefined) throw new RdError('ERR_DRIVER_TERMINAL', `${left} cannot be repaired`);
+          },
+        },
+      },
+      desired: { settings: NO_CLUSTER, power: 'started', generation: 1 },
+      clock,
+      random: () => 0.5,
+      log: () => undefined,
+    });
+    onTestFinished(() => controllers.close());
+    return { clock, controllers, world };
+  }
+
+  test('has another one that becomes due later, once, and stays in ERROR over the first', async () => {
+    const { clock, controllers, world } = scene();
+    world.lacks = ['memory'];
+    world.hopeless.add('memory');
+    await clock.advance(10 * IDLE_MS);
+    expect(world.tried).toEqual(['adjust (memory)']);
+    world.lacks = ['clock', 'memory'];
+    await clock.advance(10 * IDLE_MS);
+    expect(world.tried.slice(1)).toEqual(['adjust (clock,memory)']);
+    expect(world.lacks).toEqual(['memory']);
+    expect(controllers.status().backendState).toBe('ERROR');
+    world.lacks = ['home', 'memory'];
+    await clock.advance(10 * IDLE_MS);
+    expect(world.tried.slice(2)).toEqual(['adjust (home,memory)']);
+    world.lacks = [];
+    await clock.advance(IDLE_MS);
+    expect(controllers.status()).toMatchObject({ converged: true, backendState: 'DISABLED' });
+  });
+
+  test('is made anew when it breaks, and never stopped for a difference that the failure has left', async () => {
+    const { clock, world } = scene();
+    world.lacks = ['memory'];
+    world.hopeless.add('memory');
+    await clock.advance(10 * IDLE_MS);
+    const { memoryGiB, ...rest } = machineSpec(NO_CLUSTER);
+    world.machine = { state: 'on', spec: { ...rest, memoryGiB: memoryGiB + 1 } };
+    await clock.advance(10 * IDLE_MS);
+    expect(world.tried).toEqual(['adjust (memory)']);
+    world.lacks = [];
+    world.machine = { state: 'broken', reason: 'GuestUnreachable', message: 'the guest does not answer' };
+    await clock.advance(60_000);
+    expect(world.tried.slice(1)).toEqual(['stop', 'start']);
+  });
+});
