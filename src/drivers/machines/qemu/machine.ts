@@ -5,7 +5,7 @@ import { guestClock } from './guest-clock.ts';
 import { adjustMachine } from './live/adjust.ts';
 import { readFacts } from './live/facts.ts';
 import { isUnfinished, roomOf, runningSpec } from './live/room.ts';
-import { HALTED, WRITE_FAILED } from './monitor.ts';
+import { HALTED, SILENT, WRITE_FAILED } from './monitor.ts';
 import type { MachineParts } from './parts.ts';
 import type { WayOut } from './ports/changes.ts';
 import { readQemuRecord, writeQemuRecord } from './record.ts';
@@ -38,7 +38,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     isAlive: async () => (await findDaemon(places.qemuRecord)).state === 'running',
   };
   const { monitor, clock, mounts, ports, isAlive } = parts;
-  let unreachableSince: number | undefined;
+  let silentSince: number | undefined;
   /** A look has had the guest go on, and its clock is behind. */
   let stoodStill = false;
 
@@ -51,6 +51,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     }
     if (!record.booted) return broken('StartUnfinished', 'a start or a stop of the machine was not finished');
     const status = await statusAfterTry(signal);
+    if (status === SILENT) return silent('NotRunning', 'QEMU does not answer');
     const halted = HALTED[status];
     if (halted === undefined && status !== 'running')
       return broken('NotRunning', `QEMU says that the guest is ${status}`);
@@ -61,18 +62,15 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
       room: roomOf(facts, Date.now() / 1000),
       ...(record.started === undefined ? {} : { started: record.started }),
     };
-    if (halted !== undefined) return { ...on, repair: facts.writeFailed ? REFUSED : halted };
+    if (halted !== undefined) {
+      // What is halted has no time in which it could have answered.
+      silentSince = undefined;
+      return { ...on, repair: facts.writeFailed ? REFUSED : halted };
+    }
     const home = await mounts.look();
     if (home.broken !== undefined) return broken('HomeDirectoryGone', home.broken);
-    if (!(await guest.isConnected(signal))) {
-      // A busy guest and a dead one look alike for a while, and only one of them is to be ended.
-      unreachableSince ??= pace.now();
-      if (pace.now() - unreachableSince > PATIENCE_MS) return broken('GuestUnreachable', 'the guest does not answer');
-      throw new RdError('ERR_DRIVER_FAILED', 'the guest does not answer', {
-        advice: `It is ended and started again when that goes on for ${PATIENCE_MS / 1000} seconds.`,
-      });
-    }
-    unreachableSince = undefined;
+    if (!(await guest.isConnected(signal))) return silent('GuestUnreachable', 'the guest does not answer');
+    silentSince = undefined;
     ports.look(wayOut(record.spec));
     if (stoodStill) {
       await clock.set(signal);
@@ -82,6 +80,15 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     const clockOff = (await clock.isOff(signal)) ? 'the clock of the guest is not that of this host' : undefined;
     const repair = unfinished ?? clockOff ?? home.repair;
     return { ...on, shared: home.shared, ...(repair === undefined ? {} : { repair }) };
+  }
+
+  /** What is busy and what is dead look alike for a while, and only one of them is to be ended. */
+  function silent(reason: string, message: string): MachineStatus {
+    silentSince ??= pace.now();
+    if (pace.now() - silentSince > PATIENCE_MS) return broken(reason, message);
+    throw new RdError('ERR_DRIVER_FAILED', message, {
+      advice: `The machine is ended and started again when that goes on for ${PATIENCE_MS / 1000} seconds.`,
+    });
   }
 
   /** Who makes room on a full disk tells nobody, so that every look tries it, also when the attempts at a repair are used up. */
@@ -150,7 +157,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     const found = await observe(signal);
     if (found.state === 'on' && suffices(found.spec, spec)) return adjust(spec, signal);
     if (found.state !== 'absent' && found.state !== 'off') await stopMachine(parts, signal);
-    unreachableSince = undefined;
+    silentSince = undefined;
     await startMachine(parts, spec, signal);
   }
 

@@ -6,10 +6,12 @@ import { sharedLook } from './shared-look.ts';
 export interface Monitor {
   /** Hands a connection to the work and closes it afterwards. @throws RdError as `openQmp` and the work do. */
   use<T>(work: (qmp: Qmp) => Promise<T>, signal: AbortSignal): Promise<T>;
-  /** QEMU's word for the guest: `running`, `paused`…; `not answering` when it says nothing. Looks at the same time share one. */
+  /** QEMU's word for the guest: `running`, `paused`…; `SILENT` when it says nothing. Looks at the same time share one. */
   status(signal: AbortSignal): Promise<string>;
 }
 
+/** No word of QEMU's: it said nothing. */
+export const SILENT = 'not answering';
 /** The status of a guest whose write could not be done, most often because it found no room. */
 export const WRITE_FAILED = 'io-error';
 
@@ -42,7 +44,7 @@ export function qemuMonitor(path: string): Monitor {
       return isObject(answer) && typeof answer.status === 'string' ? answer.status : 'unknown';
     } catch (error) {
       if (signal.aborted) throw error;
-      return 'not answering';
+      return SILENT;
     }
   }
 

@@ -3,6 +3,7 @@ import { RdError } from '../../../errors.ts';
 import { stopDaemon } from '../../../process/daemon.ts';
 import { type FrozenDraft, giveBackData, keepFrozen, saveState } from './frozen/freeze.ts';
 import { frozenPlaces } from './frozen/places.ts';
+import { SILENT } from './monitor.ts';
 import type { MachineParts } from './parts.ts';
 import { type QemuRecord, readQemuRecord, writeQemuRecord } from './record.ts';
 import { removeRuntime } from './runtime.ts';
@@ -48,7 +49,7 @@ export async function stopMachine(parts: MachineParts, signal: AbortSignal): Pro
 /** Asked twice: a QEMU that is busy may miss the first question, and its guest would lose what it has not written yet. */
 async function runs({ monitor }: MachineParts, signal: AbortSignal): Promise<boolean> {
   const status = await monitor.status(signal);
-  return (status === 'not answering' ? await monitor.status(signal) : status) === 'running';
+  return (status === SILENT ? await monitor.status(signal) : status) === 'running';
 }
 
 /**
