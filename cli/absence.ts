@@ -4,6 +4,7 @@ import { type HomeService, homeService } from '../src/client/home-service.ts';
 import { type ErrorCode, RdError } from '../src/errors.ts';
 import { systemCode } from '../src/storage/io-error.ts';
 import { type Places, places } from '../src/storage/places.ts';
+import type { Absence, Caller } from './asking.ts';
 import type { GlobalFlags, Io } from './command.ts';
 import { supportedPlatform } from './platform.ts';
 
@@ -29,12 +30,34 @@ export function namesService(globals: GlobalFlags, io: Io): boolean {
 }
 
 /**
- * What it means that no connection could be made out, in more words than the search for a file knows: a service may run
- * without its file. The text of the compatible tool stays in front.
+ * Looks again where no connection could be made out, or says what that means in more words than the search for a file knows: a service
+ * may run without its file. The text of the compatible tool stays in front.
+ * @throws what the search threw, said better where the lock of this home knows more.
  */
-export async function explainMissing(error: unknown, globals: GlobalFlags, io: Io): Promise<unknown> {
-  if (!(error instanceof RdError) || namesService(globals, io) || !isAboutTheFile(error)) return error;
-  const home = await homeService(homeOf(io));
+export async function findAgain(
+  find: () => Promise<Connection>,
+  error: unknown,
+  globals: GlobalFlags,
+  io: Io,
+): Promise<Connection> {
+  if (!(error instanceof RdError) || namesService(globals, io) || !isAboutTheFile(error)) throw error;
+  const where = homeOf(io);
+  let home = await homeService(where);
+  while (home.kind === 'running') {
+    // One that began after the first look has its file by now: a service says that it runs after its file is written, and takes
+    // that back before the file goes.
+    const { pid } = home.holder;
+    const found = await find().catch((again: unknown) => {
+      if (!(again instanceof RdError) || !isAboutTheFile(again)) throw again;
+    });
+    if (found) return found;
+    home = await homeService(where);
+    if (home.kind === 'running' && home.holder.pid === pid) break;
+  }
+  throw missing(error, home);
+}
+
+function missing(error: RdError, home: HomeService): RdError {
   switch (home.kind) {
     case 'running':
       return new RdError(
@@ -60,21 +83,24 @@ export async function explainMissing(error: unknown, globals: GlobalFlags, io: I
 
 /**
  * Decides by the lock of this home whether a service that could not be reached is there at all.
- * @returns what the home says when no service of it lives; a stale connection file then means nothing.
+ * @returns what the home says when no service of it lives that stays; `moved` when the one that lives is not the one that was asked.
  * @throws the error, said better where the lock knows more, when a service lives, was named, or is another application's.
  */
 export async function absentService(
   error: unknown,
-  { globals, io }: { globals: GlobalFlags; io: Io },
+  { connect, globals, io }: Caller,
   connection: Connection | undefined,
-): Promise<Exclude<HomeService, { kind: 'running' }>> {
+): Promise<Absence | 'moved'> {
   if (!(error instanceof RdError) || namesService(globals, io)) throw error;
   if (!OF_A_STALE_FILE.includes(error.code)) throw error;
   if (connection?.foreign && error.code !== 'ERR_NOT_RUNNING') throw error;
   if (!connection && error.code !== 'ERR_NOT_RUNNING') throw error;
   const home = await homeService(homeOf(io));
   if (home.kind !== 'running') return home;
-  if (!connection || error.code === 'ERR_UNAUTHORIZED') throw error;
+  // Nothing was found while it was starting; or what was asked had ended, and this is the next.
+  if (!connection) return 'moved';
+  if (await hasMoved(connection, connect)) return 'moved';
+  if (error.code === 'ERR_UNAUTHORIZED') throw error;
   const { pid, port } = home.holder;
   const { logs } = homeOf(io);
   if (error.code === 'ERR_DEADLINE') {
@@ -88,6 +114,12 @@ export async function absentService(
     `${error.message}; the service of this home is pid ${pid}${port === undefined ? '' : ` on port ${port}`}`,
     { cause: error, advice: `The connection file does not lead to it. ${RENEW}` },
   );
+}
+
+/** Whether the connection file leads to another service by now. */
+export async function hasMoved({ port, password }: Connection, connect: Caller['connect']): Promise<boolean> {
+  const now = await connect().catch(() => undefined);
+  return now !== undefined && (now.port !== port || now.password !== password);
 }
 
 /** `pid 12, port 6107` */

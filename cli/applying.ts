@@ -15,7 +15,7 @@ import { withEnd, withWayBack } from './convergence-failure.ts';
 import { refuseOtherDriver } from './driver-name.ts';
 import { showNotices } from './notices.ts';
 import { withPlaces } from './placed-errors.ts';
-import { runningService, type Service, targetOf } from './service.ts';
+import { lastingService, runningService, type Service, targetOf } from './service.ts';
 import { requireNamed } from './targets.ts';
 import type { View } from './views/view.ts';
 
@@ -178,7 +178,7 @@ async function serviceFor(
   { wanted, where, caller, view, start, driver, target }: ApplyOptions,
   leftMs: () => number,
 ): Promise<Found> {
-  const running = await runningService(caller, leftMs);
+  const running = await lastingService(caller, leftMs);
   if (running) {
     if (running.client.foreign) requireNamed('apply …', running.client.connection, target, caller);
     else refuseOtherDriver(running.status.driver.name, driver);
@@ -207,6 +207,7 @@ async function serviceFor(
     io,
     globals,
     power,
+    leftMs,
     ...(driver === undefined ? {} : { driver }),
   });
   const client = createClient(connection, withinTime(leftMs));

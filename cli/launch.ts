@@ -8,13 +8,14 @@ import { RdError } from '../src/errors.ts';
 import type { JsonObject } from '../src/json.ts';
 import { type Detached, detach } from '../src/process/detach.ts';
 import { type Pace, realPace } from '../src/process/pace.ts';
-import { adoptPlaces } from '../src/storage/adoption.ts';
+import { adoptPlaces, refuseRunning } from '../src/storage/adoption.ts';
 import { makeDirectory } from '../src/storage/directory.ts';
 import { ioError } from '../src/storage/io-error.ts';
 import { homeOf } from './absence.ts';
 import type { GlobalFlags, Io } from './command.ts';
 import { checkDriver } from './driver-name.ts';
 import { failureIn } from './failure-line.ts';
+import { leavingService, othersEnd } from './leaving.ts';
 import { formatDuration } from './literals.ts';
 import { supportedPlatform } from './platform.ts';
 
@@ -35,48 +36,79 @@ export interface LaunchInput {
   /** Another executable of this tool than the one that runs; `.cjs`, `.mjs` and `.js` run with the present Node. */
   path?: string;
   pace?: Pace;
-  /** Milliseconds until the API must answer; 60,000 unless told. */
+  /** Milliseconds until the API must answer; 60,000 unless told. What is waited for a service that ends does not count. */
   timeoutMs?: number;
+  /** Nothing of the waiting goes to stderr. */
+  quiet?: boolean;
+  /** Milliseconds that the caller has left for such a wait; as long as it takes unless told. */
+  leftMs?: () => number;
 }
 
 const POLL_MS = 40;
 /** One look at the API; a service that is busy starting may be slow, and is asked again. */
 const LOOK_MS = 2000;
 
+interface Launched {
+  connection: Connection;
+  /** Of the service; absent when another command was faster, and the service is not ours to end. */
+  pid?: number;
+}
+
 /**
- * Starts the service in the background and returns once its API answers. The service holds none of our streams.
+ * Starts the service in the background and returns once its API answers. The service holds none of our streams. One that another
+ * command starts meanwhile is as good; one that is about to end is waited out first.
  * @throws RdError with the service's own code and sentence when it ended instead; `ERR_DEADLINE` when it stays silent.
  */
 export async function launchService(input: LaunchInput): Promise<Connection> {
   return (await launchOwn(input)).connection;
 }
 
-/** As `launchService`. `pid`: of the service; absent when another command was faster, and the service is not ours to end. */
-export async function launchOwn(input: LaunchInput): Promise<{ connection: Connection; pid?: number }> {
+/** As `launchService`, and says whose the service is. */
+export async function launchOwn(input: LaunchInput): Promise<Launched> {
   const { io, pace = realPace, timeoutMs = 60_000 } = input;
-  const here = homeOf(io);
   checkDriver(input.driver, io.env);
   // Before anything is made there: what we make must not be taken for another's.
-  const adopted = await adoptPlaces(here, { adopt: input.adopt ?? false, now: Date.now() });
+  const adopted = await adoptPlaces(homeOf(io), { adopt: input.adopt ?? false, now: Date.now() });
   for (const notice of adopted) io.err(`notice: ${notice}\n`);
+  let left = timeoutMs;
+  for (;;) {
+    await othersEnd(io, input);
+    const begun = pace.now();
+    const launched = await launchOnce(input, begun + left);
+    if (launched) return launched;
+    left -= pace.now() - begun;
+  }
+}
+
+/** Nothing when it gave way to a service that has ended since, or that does not stay. `deadline`: when the API must answer. */
+async function launchOnce(input: LaunchInput, deadline: number): Promise<Launched | undefined> {
+  const { io, pace = realPace, timeoutMs = 60_000 } = input;
+  const here = homeOf(io);
   // What an earlier service left leads to nobody, or to another program; ours writes the file anew.
   const stale = textOf(here.connectionFile);
   const argv = [...program(input), ...serveArguments(input)];
   const child = await inBackground(io, argv, input.settings && JSON.stringify(input.settings));
-  const deadline = pace.now() + timeoutMs;
   for (;;) {
-    // Order matters: what has ended by now may have given way to a service that another command started.
+    // Order matters: what has ended by now may have given way to a service that another command started, and what runs by now
+    // has its connection file.
     const ended = child.ended();
+    const home = ended ? (await homeService(here)).kind : undefined;
     const answer = ended || textOf(here.connectionFile) !== stale ? await answering(io) : undefined;
-    if (answer) {
-      const { connection, pid } = answer;
-      if (pid === child.pid) return { connection, pid };
-      // What answers may be about to end; an idle service is ours until it has given way.
-      if (ended || !input.idle) return { connection };
+    if (answer?.pid === child.pid) return answer;
+    const leaving = ended || answer ? await leavingService(io) : undefined;
+    // What our own gives way to may be about to end; until it has given way, it may yet be the one.
+    if (ended && leaving) return undefined;
+    if (answer && !leaving && (ended || !input.idle)) return { connection: answer.connection };
+    const late = pace.now() >= deadline;
+    if (ended && (late || home === 'none' || home === 'left')) {
+      const error = await endedEarly(child);
+      if (late || error.code !== 'ERR_ALREADY_RUNNING') throw error;
+      // It was not another application that it gave way to.
+      await refuseRunning(here);
+      return undefined;
     }
-    if (ended && (await homeService(here)).kind !== 'passing') throw await endedEarly(child);
     if (io.signal.aborted) throw new RdError('ERR_CANCELLED', 'Interrupted while the service was starting.');
-    if (pace.now() >= deadline) {
+    if (late) {
       throw new RdError(
         'ERR_DEADLINE',
         `the service (pid ${child.pid}) did not answer within ${formatDuration(timeoutMs)}`,

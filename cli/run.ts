@@ -79,14 +79,15 @@ function unknownCommand(name: string, io: Io, commands: readonly CommandEntry[])
 
 async function connect(globals: GlobalFlags, io: Io): Promise<Connection> {
   const { discover } = await import('../src/client/discovery.ts');
-  const found = discover(globals, io.env, supportedPlatform(io.platform), {
-    async windowsDataDirectory(wslpath) {
-      const { windowsDataDirectory } = await import('./windows-data.ts');
-      return windowsDataDirectory({ env: io.env, signal: io.signal, wslpath });
-    },
-  });
-  return found.catch(async (error: unknown) => {
-    const { explainMissing } = await import('./absence.ts');
-    throw await explainMissing(error, globals, io);
+  const find = () =>
+    discover(globals, io.env, supportedPlatform(io.platform), {
+      async windowsDataDirectory(wslpath) {
+        const { windowsDataDirectory } = await import('./windows-data.ts');
+        return windowsDataDirectory({ env: io.env, signal: io.signal, wslpath });
+      },
+    });
+  return find().catch(async (error: unknown) => {
+    const { findAgain } = await import('./absence.ts');
+    return findAgain(find, error, globals, io);
   });
 }

@@ -5,16 +5,13 @@ import { answerLimit, withinTime } from '../src/client/http.ts';
 import { RdError } from '../src/errors.ts';
 import type { Target } from '../src/plan/change.ts';
 import type { StatusDocument } from '../src/reconcile/status-document.ts';
-import type { Invocation } from './command.ts';
+import { askService, type Caller } from './asking.ts';
 
 /** A service of ours that answered, or another application (`client.foreign`), and what it said about itself. */
 export interface Service {
   client: Client;
   status: StatusDocument;
 }
-
-/** What finding a service needs of an invocation. */
-type Caller = Pick<Invocation, 'connect' | 'globals' | 'io'>;
 
 /**
  * The running service, ours or another application's, or `undefined` when none runs: also when the connection file of one that has ended leads to
@@ -26,6 +23,17 @@ export async function runningService(invocation: Caller, leftMs?: () => number):
   return 'client' in found ? found : undefined;
 }
 
+/** As `runningService`, for commands whose work a service has to outlive: one of this home that is about to end is waited out. */
+export async function lastingService(caller: Caller, leftMs: () => number): Promise<Service | undefined> {
+  for (;;) {
+    const service = await runningService(caller, leftMs);
+    if (!service) return undefined;
+    const { othersEnd, stays } = await import('./leaving.ts');
+    if (await stays(service.client, caller, service.status.pid)) return service;
+    await othersEnd(caller.io, { leftMs });
+  }
+}
+
 /** As `runningService`, for commands that can do nothing without one. */
 export async function requireService(invocation: Caller): Promise<Service> {
   const found = await findService(invocation);
@@ -35,22 +43,19 @@ export async function requireService(invocation: Caller): Promise<Service> {
 }
 
 async function findService(invocation: Caller, leftMs?: () => number): Promise<Service | HomeService> {
-  let connection: Connection | undefined;
-  try {
-    connection = await invocation.connect();
+  const { signal } = invocation.io;
+  const ask = async (connection: Connection): Promise<Service> => {
     const client = leftMs ? createClient(connection, withinTime(leftMs)) : createClient(connection);
-    const { signal } = invocation.io;
     // Half the time at most: something silent there may have to be replaced by a service of ours.
     const first = leftMs ? { timeoutMs: Math.min(answerLimit({ method: 'GET' }), leftMs() / 2) } : {};
-    return await client.status({ signal, ...first }).then(
+    return client.status({ signal, ...first }).then(
       (status) => ({ client, status }),
       (error: unknown) => otherApplication(client, error, signal),
     );
-  } catch (error) {
-    if (!(error instanceof RdError) || wasNamed(invocation)) throw error;
-    const { absentService } = await import('./absence.ts');
-    return absentService(error, invocation, connection);
-  }
+  };
+  if (wasNamed(invocation)) return ask(await invocation.connect());
+  const found = await askService(invocation, ask);
+  return 'answer' in found ? found.answer : found.absent;
 }
 
 /** What has no status of ours, and says so in the words of the interface, is an application that shares it. */

@@ -1,18 +1,17 @@
 import { type Client, createClient } from '../src/client/client.ts';
-import type { Connection } from '../src/client/connection.ts';
 import { blame } from '../src/client/converge.ts';
 import { homeService } from '../src/client/home-service.ts';
 import { type SnapshotCalls, snapshotCalls } from '../src/client/snapshots.ts';
 import { RdError } from '../src/errors.ts';
 import { realPace } from '../src/process/pace.ts';
 import { COMPATIBLE } from '../src/product.ts';
-import { type LockHolder, lockHolder } from '../src/storage/home-lock.ts';
+import { lockHolder } from '../src/storage/home-lock.ts';
 import { homeOf, namesService } from './absence.ts';
-import type { FlagTable, Invocation, Io } from './command.ts';
+import { askService, type Caller } from './asking.ts';
+import type { FlagTable, Io } from './command.ts';
 import { launchOwn } from './launch.ts';
+import { stays } from './leaving.ts';
 import { plainText } from './views/value.ts';
-
-type Caller = Pick<Invocation, 'connect' | 'globals' | 'io'>;
 
 /** Of every snapshot command, before or after its word. */
 export const JSON_FLAG = {
@@ -20,19 +19,14 @@ export const JSON_FLAG = {
 } as const satisfies FlagTable;
 
 /** The running service, ours or another application's, or `undefined` when none runs. */
-export async function snapshotClient({ connect, globals, io }: Caller): Promise<Client | undefined> {
-  let connection: Connection | undefined;
-  try {
-    connection = await connect();
+export async function snapshotClient(caller: Caller): Promise<Client | undefined> {
+  const asked = await askService(caller, async (connection) => {
     const client = createClient(connection);
     // Looked at before anything is sent: what answers may be another program.
-    await client.backendState({ signal: io.signal });
+    await client.backendState({ signal: caller.io.signal });
     return client;
-  } catch (error) {
-    const { absentService } = await import('./absence.ts');
-    await absentService(error, { globals, io }, connection);
-    return undefined;
-  }
+  });
+  return 'answer' in asked ? asked.answer : undefined;
 }
 
 export interface OperationInput {
@@ -55,15 +49,10 @@ export async function operate(client: Client | undefined, input: OperationInput)
   const { globals, io } = input.caller;
   let found = client;
   for (;;) {
-    if (found && !(await isOfAnother(found, input.caller))) return underSignal(found, input);
-    await othersEnd(input);
-    const launched = await launchOwn({ io, globals, power: 'keep', idle: true }).catch((error: unknown) => {
-      // Another was faster, and is gone again.
-      if (error instanceof RdError && error.code === 'ERR_ALREADY_RUNNING') return undefined;
-      throw error;
-    });
-    if (launched?.pid !== undefined) return alone(createClient(launched.connection), launched.pid, input);
-    found = launched && createClient(launched.connection);
+    if (found && (await stays(found, input.caller))) return underSignal(found, input);
+    const { connection, pid } = await launchOwn({ io, globals, power: 'keep', idle: true, quiet: input.json });
+    if (pid !== undefined) return alone(createClient(connection), pid, input);
+    found = createClient(connection);
   }
 }
 
@@ -73,36 +62,6 @@ async function alone(own: Client, pid: number, input: OperationInput): Promise<v
     await underSignal(own, input);
   } finally {
     await end(own, pid, input.caller.io);
-  }
-}
-
-/** Whether it is a service that another command has started for itself, and ends; or has ended by now. */
-async function isOfAnother(client: Client, { globals, io }: Caller): Promise<boolean> {
-  if (client.connection.foreign || namesService(globals, io)) return false;
-  const holder = await lockHolder(homeOf(io).serviceLock);
-  if (holder?.alive) return holder.idle === true;
-  return client.backendState({ signal: io.signal }).then(
-    () => false,
-    () => true,
-  );
-}
-
-async function idleHolder(io: Io): Promise<LockHolder | undefined> {
-  const holder = await lockHolder(homeOf(io).serviceLock);
-  return holder?.alive && holder.idle ? holder : undefined;
-}
-
-/** Waits until no service works for another command. */
-async function othersEnd({ caller: { io }, json }: OperationInput): Promise<void> {
-  let told = false;
-  for (;;) {
-    const holder = await idleHolder(io);
-    if (io.signal.aborted) throw new RdError('ERR_CANCELLED', 'Nothing was begun.');
-    if (!holder) return;
-    if (!told && !json)
-      io.err(`notice: Another command works on the snapshots (service ${holder.pid}); waiting for its end.\n`);
-    told = true;
-    await realPace.sleep(LOOK_MS / 10, io.signal);
   }
 }
 

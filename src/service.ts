@@ -29,7 +29,7 @@ import type { Settings } from './settings/settings.gen.ts';
 import { adoptPlaces, refuseRunning } from './storage/adoption.ts';
 import { backendLock } from './storage/backend-lock.ts';
 import { noteFailedStart, noteProgress } from './storage/background-log.ts';
-import { removeConnectionFile, writeConnectionFile } from './storage/connection-file.ts';
+import { removeConnectionFile, removeStaleConnectionFile, writeConnectionFile } from './storage/connection-file.ts';
 import { checkPlaces } from './storage/factory-reset.ts';
 import { lockHome } from './storage/home-lock.ts';
 import type { LogFile } from './storage/log-file.ts';
@@ -70,6 +70,8 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   const lock = await lockHome(here.serviceLock, here.data);
   undo.push(['lock', () => (backendStopped ? lock.release() : lock.leave())]);
   await refuseRunning(here);
+  // Until ours is written, what an earlier service left there would lead to ours, with another password.
+  await removeStaleConnectionFile(here.connectionFile, undefined);
   const reset = createPendingReset(here);
   undo.push(['factory reset', () => reset.perform(backendStopped, () => integration)]);
   const notices: string[] = [...adopted];
@@ -184,10 +186,14 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   const stopped = new Promise<void>((resolve) => {
     ended = resolve;
   });
+  const failed = (what: string, error: unknown) => log.write('error', 'stopping failed', { what, error });
+  let known = Promise.resolve();
   const stop = (why: string): Promise<void> => {
     if (!stopping) {
       log.write('info', 'stopping', { reason: why });
-      stopping = unwind(undo, (what, error) => log.write('error', 'stopping failed', { what, error }));
+      // First: whoever wants a service that stays waits for the end of this one, which may be minutes away.
+      known = lock.update({ ending: true }).catch((error: unknown) => failed('lock', error));
+      stopping = known.then(() => unwind(undo, failed));
       stopping.then(ended);
     }
     return stopping;
@@ -230,7 +236,10 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     kubernetesVersions,
     extensions,
     isBackendLocked: () => backend.isHeld(),
-    requestStop: (why) => void stop(why),
+    requestStop(why) {
+      void stop(why);
+      return known;
+    },
     hostIntegration: () => statusOf(integration),
     maintenance: () => maintenance.doing(),
     checkFactoryReset: ({ cache }) => checkPlaces(here, cache),

@@ -4,6 +4,7 @@ import type { Connection } from '../../src/client/connection.ts';
 import { RdError } from '../../src/errors.ts';
 import { isObject } from '../../src/json.ts';
 import { type Pace, realPace } from '../../src/process/pace.ts';
+import type { LockHolder } from '../../src/storage/home-lock.ts';
 import { type ProcessIdentity, processTable } from '../../src/storage/process-identity.ts';
 import { noArguments } from '../arguments.ts';
 import { defineCommand, type Invocation, type Io } from '../command.ts';
@@ -14,6 +15,18 @@ const LIMIT_MS = 180_000;
 const POLL_MS = 25;
 /** A person who waits longer than this is told for what. */
 const QUIET_MS = 1000;
+/** The answer of a service that is asked. */
+const SAID = 'Shutting down.\n';
+const STOPPING = {
+  late: 'the service was asked to stop and still runs',
+  waiting: 'Waiting until the backend has stopped',
+  cancelled: 'Interrupted; the service goes on stopping.',
+};
+const STARTING = {
+  late: 'the service is starting, and cannot be asked to stop',
+  waiting: 'Waiting until the service has started',
+  cancelled: 'Interrupted before anything was stopped.',
+};
 
 export const shutdown = defineCommand({
   name: 'shutdown',
@@ -31,41 +44,46 @@ service runs, there is nothing to do and nothing is said.`,
   async run(invocation) {
     const { flags, args, globals, io, connect } = invocation;
     noArguments(args, 'shutdown');
-    let connection: Connection | undefined;
-    try {
-      connection = await connect();
-      const client = createClient(connection);
-      // Looked at before anything is sent: what answers may be another program.
-      await client.backendState({ signal: io.signal });
-      if (connection.foreign) requireNamed('shutdown', connection, flags.target, { globals, io });
-      await stop(client, flags.wait !== false, io);
-    } catch (error) {
-      await withoutAnswer(error, connection, invocation);
+    for (;;) {
+      let connection: Connection | undefined;
+      try {
+        connection = await connect();
+        const client = createClient(connection);
+        const pid = await pidOf(connection);
+        // Looked at before anything is sent: what answers may be another program.
+        await client.backendState({ signal: io.signal });
+        if (connection.foreign) requireNamed('shutdown', connection, flags.target, { globals, io });
+        await stop(client, pid, flags.wait !== false, io);
+        return 0;
+      } catch (error) {
+        if ((await withoutAnswer(error, connection, invocation)) === 'done') return 0;
+      }
     }
-    return 0;
   },
 });
 
-async function stop(client: Client, wait: boolean, io: Io): Promise<void> {
-  const pid = await pidOf(client.connection);
+async function stop(client: Client, pid: number | undefined, wait: boolean, io: Io): Promise<void> {
   const answer = await client.shutdown({ signal: io.signal });
   if (wait) await waitGone(() => serviceLives(client, pid, io), pid, io, realPace);
   io.out(`${answer}\n`);
 }
 
-/** Nobody answers as a service: the lock of this home knows whether one lives, and whether the last one left something. */
+/**
+ * Nobody answers as a service: the lock of this home knows whether one lives, and whether the last one left something. One that was
+ * starting is to be asked `again`, now that it is there.
+ */
 async function withoutAnswer(
   error: unknown,
   connection: Connection | undefined,
-  { flags, globals, io }: Pick<Invocation<typeof shutdown.flags>, 'flags' | 'globals' | 'io'>,
-): Promise<void> {
+  { flags, globals, io, connect }: Pick<Invocation<typeof shutdown.flags>, 'flags' | 'globals' | 'io' | 'connect'>,
+): Promise<'done' | 'again'> {
   if (!(error instanceof RdError)) throw error;
-  const { homeOf, leftText, namesService, OF_A_STALE_FILE, processText } = await import('../absence.ts');
+  const { hasMoved, homeOf, leftText, namesService, OF_A_STALE_FILE, processText } = await import('../absence.ts');
   const refused = error.code === 'ERR_NOT_RUNNING';
   if (namesService(globals, io) || globals.port) {
     if (!refused) throw error;
     if (!namesService(globals, io)) await tellLeft(globals.port, io);
-    return;
+    return 'done';
   }
   if (!OF_A_STALE_FILE.includes(error.code) || (connection?.foreign && !refused)) throw error;
   const { homeService } = await import('../../src/client/home-service.ts');
@@ -75,24 +93,43 @@ async function withoutAnswer(
     case 'running':
       // The password was given here, or the service hangs: a signal would not help, or was not meant.
       if (connection?.passwordFrom !== undefined || error.code === 'ERR_DEADLINE') throw error;
-      return endBySignal(home.holder, processText(home), wait, io);
+      if ((!connection && refused) || (connection && (await hasMoved(connection, connect)))) return 'again';
+      await endBySignal(home.holder, processText(home), wait, io);
+      return 'done';
     case 'passing':
-      throw new RdError('ERR_NOT_READY', `a service (${processText(home)}) is starting or stopping`, {
-        cause: error,
-        advice: 'Try again in a moment.',
-      });
+      return pastIt(home.holder, wait, io);
     case 'left': {
       io.err(`${leftText(home, '; taking it over to stop it.')}\n`);
       const { launchStop } = await import('../launch.ts');
       const { pid, gone } = await launchStop(io);
       if (wait) await waitGone(async () => !(await gone()), pid, io, realPace);
-      io.out('Shutting down.\n');
-      return;
+      io.out(SAID);
+      return 'done';
     }
     case 'none':
       if (error.code === 'ERR_UNAUTHORIZED' || (error.code === 'ERR_CONNECTION_SETTINGS' && connection)) throw error;
       if (!refused) io.err(`No service of this home runs, and nothing was stopped: ${error.message}.\n`);
+      return 'done';
   }
+}
+
+/** One that is stopping is waited for, as if this command had asked it; one that is starting can be asked after that. */
+async function pastIt(holder: LockHolder, wait: boolean, io: Io): Promise<'done' | 'again'> {
+  if (holder.ending) {
+    if (wait) await waitGone(() => processTable.isAlive(holder), holder.pid, io, realPace);
+    io.out(SAID);
+    return 'done';
+  }
+  const [{ homeOf }, { homeService }] = await Promise.all([
+    import('../absence.ts'),
+    import('../../src/client/home-service.ts'),
+  ]);
+  const isStarting = async () => {
+    const home = await homeService(homeOf(io));
+    return home.kind === 'passing' && home.holder.pid === holder.pid && !home.holder.ending;
+  };
+  await waitGone(isStarting, holder.pid, io, realPace, STARTING);
+  return 'again';
 }
 
 /** Nobody listens on the port that was given: what a killed service left is not there either. */
@@ -127,20 +164,26 @@ async function pidOf({ file }: Connection): Promise<number | undefined> {
 }
 
 /** Waits until it is gone; on a terminal a line tells what takes long. */
-async function waitGone(lives: () => Promise<boolean>, pid: number | undefined, io: Io, pace: Pace): Promise<void> {
+async function waitGone(
+  lives: () => Promise<boolean>,
+  pid: number | undefined,
+  io: Io,
+  pace: Pace,
+  { late, waiting, cancelled } = STOPPING,
+): Promise<void> {
   const begun = pace.now();
   let told = false;
   while (await lives()) {
-    if (io.signal.aborted) throw new RdError('ERR_CANCELLED', 'Interrupted; the service goes on stopping.');
+    if (io.signal.aborted) throw new RdError('ERR_CANCELLED', cancelled);
     const waited = pace.now() - begun;
     if (waited >= LIMIT_MS) {
-      throw new RdError('ERR_DEADLINE', `the service was asked to stop and still runs after ${LIMIT_MS / 1000} s`, {
+      throw new RdError('ERR_DEADLINE', `${late} after ${LIMIT_MS / 1000} s`, {
         advice: `Look at its log${pid === undefined ? '' : `, or end the process ${pid}`}.`,
       });
     }
     if (!told && io.progress && waited >= QUIET_MS) {
       told = true;
-      io.err('Waiting until the backend has stopped …\n');
+      io.err(`${waiting} …\n`);
     }
     await pace.sleep(POLL_MS, io.signal);
   }

@@ -1,17 +1,27 @@
 import { type Client, createClient } from '../../src/client/client.ts';
-import { RdError } from '../../src/errors.ts';
+import { homeService } from '../../src/client/home-service.ts';
+import { type ErrorCode, RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { COMPATIBLE } from '../../src/product.ts';
+import { homeOf, namesService } from '../absence.ts';
 import { ADOPT } from '../adopt.ts';
 import { noArguments, usage } from '../arguments.ts';
-import { defineCommand, type GlobalFlags, type Io } from '../command.ts';
+import { askService, type Caller } from '../asking.ts';
+import { defineCommand, type Io } from '../command.ts';
 import { checkDriver } from '../driver-name.ts';
 import { driverText } from '../driver-text.ts';
-import { launchService } from '../launch.ts';
+import { launchOwn } from '../launch.ts';
+import { stays } from '../leaving.ts';
 import { quote } from '../literals.ts';
 import { showNotices } from '../notices.ts';
 import { platformName } from '../platform-name.ts';
-import { givenSettings, SETTING_FLAG_TABLE, settingsPayload, valueAdvice } from '../setting-flags.ts';
+import {
+  type GivenSetting,
+  givenSettings,
+  SETTING_FLAG_TABLE,
+  settingsPayload,
+  valueAdvice,
+} from '../setting-flags.ts';
 import { writeSettings } from '../setting-write.ts';
 import { waitStarted } from '../wait-started.ts';
 
@@ -39,26 +49,20 @@ are changed as \`set\` does, and a stopped backend is started.`,
     'wait-timeout': { type: 'duration', summary: 'Limit for --wait (default 10m0s)' },
   },
   classic: true,
-  async run({ args, given, flags, globals, io, connect }) {
+  async run(invocation) {
+    const { args, given, flags, globals, io } = invocation;
     noArguments(args, 'start', valueAdvice(args, given));
     const settings = givenSettings(given, platformName(io.platform));
     const path = text(flags.path);
     const driver = text(flags.driver);
     checkDriver(driver, io.env);
-    const running = await runningService(connect, globals, io);
-    let client: Client;
-    let generation: number | undefined;
-    let sent: JsonObject | undefined;
-    if (running) {
-      if (path !== undefined) {
-        throw usage(`--path ${quote(path)} specified but ${COMPATIBLE.productName} is already running`);
-      }
-      client = running;
-      await sameDriver(client, driver, io);
-      if (settings.length > 0) ({ body: sent, generation } = await writeSettings(client, settings, io));
-      generation = (await startBackend(client, io)) ?? generation;
-    } else {
-      const connection = await launchService({
+    let running = await runningService(invocation);
+    if (running && path !== undefined) {
+      throw usage(`--path ${quote(path)} specified but ${COMPATIBLE.productName} is already running`);
+    }
+    let done = running && (await changeRunning(running, { driver, settings }, invocation));
+    while (!done) {
+      const { connection, pid } = await launchOwn({
         io,
         globals,
         power: 'started',
@@ -68,12 +72,16 @@ are changed as \`set\` does, and a stopped backend is started.`,
         ...(path === undefined ? {} : { path }),
         ...(settings.length === 0 ? {} : { settings: settingsPayload(settings) }),
       });
-      client = createClient(connection);
-      const status = await client.status({ signal: io.signal });
+      running = createClient(connection);
+      // One that another command has started knows nothing of what is asked for here.
+      done = pid === undefined ? await changeRunning(running, { driver, settings }, invocation) : { client: running };
+      if (!done) continue;
+      const status = await running.status({ signal: io.signal });
       io.err(`The service runs: pid ${status.pid}, ${driverText(status.driver)}\n`);
       showNotices(status, io);
     }
     if (flags.wait === true) {
+      const { client, generation, sent } = done;
       const timeoutMs = typeof flags['wait-timeout'] === 'number' ? flags['wait-timeout'] : TEN_MINUTES;
       await waitStarted({ client, generation, sent, timeoutMs, io });
     }
@@ -87,25 +95,51 @@ function text(value: unknown): string | undefined {
 
 /**
  * The service that answers, or nothing when a local one may be launched: none was named, and the lock of this home shows that
- * none lives, whatever answers where an old connection file leads.
+ * none lives that stays, whatever answers where an old connection file leads.
  */
-async function runningService(
-  connect: () => Promise<Client['connection']>,
-  globals: GlobalFlags,
-  io: Io,
-): Promise<Client | undefined> {
-  let connection: Client['connection'] | undefined;
-  try {
-    connection = await connect();
+async function runningService(caller: Caller): Promise<Client | undefined> {
+  const asked = await askService(caller, async (connection) => {
     const client = createClient(connection);
-    await client.settings({ signal: io.signal });
+    await client.settings({ signal: caller.io.signal });
     return client;
+  });
+  if (!('answer' in asked)) return undefined;
+  return (await stays(asked.answer, caller)) ? asked.answer : undefined;
+}
+
+function isOfThisHome({ connection }: Client, { globals, io }: Caller): boolean {
+  return !connection.foreign && !globals.port && !namesService(globals, io);
+}
+
+interface Changed {
+  client: Client;
+  /** Version of the desired state, when anything had to be asked for. */
+  generation?: number | undefined;
+  /** The settings as they were sent. */
+  sent?: JsonObject;
+}
+
+/** What is asked of a service that runs; nothing when it has ended, or is about to end, before it had taken all of it. */
+async function changeRunning(
+  client: Client,
+  { driver, settings }: { driver: string | undefined; settings: readonly GivenSetting[] },
+  caller: Caller,
+): Promise<Changed | undefined> {
+  const { io } = caller;
+  try {
+    await sameDriver(client, driver, io);
+    const written = settings.length > 0 ? await writeSettings(client, settings, io) : undefined;
+    const generation = (await startBackend(client, io)) ?? written?.generation;
+    return { client, generation, ...(written ? { sent: written.body } : {}) };
   } catch (error) {
-    const { absentService } = await import('../absence.ts');
-    await absentService(error, { globals, io }, connection);
+    if (!(error instanceof RdError) || !OF_AN_END.includes(error.code) || !isOfThisHome(client, caller)) throw error;
+    if ((await homeService(homeOf(io))).kind === 'running') throw error;
     return undefined;
   }
 }
+
+/** What a service that ends in the middle of something makes of it. */
+const OF_AN_END: readonly ErrorCode[] = ['ERR_NOT_RUNNING', 'ERR_CONNECTION', 'ERR_NOT_READY'];
 
 /** The driver of existing state never changes by a start. */
 async function sameDriver(client: Client, driver: string | undefined, io: Io): Promise<void> {

@@ -27,8 +27,8 @@ export interface ApiContext {
   kubernetesVersions(): readonly string[] | undefined;
   /** True while the lock file of a snapshot operation exists. */
   isBackendLocked(): Promise<boolean>;
-  /** Begins the orderly stop; returns at once. */
-  requestStop(reason: string): void;
+  /** Begins the orderly stop. Resolves once everybody who looks for the service of this home can see that it is about to end. */
+  requestStop(reason: string): Promise<void>;
   /** Throws what speaks against a factory reset of these places. */
   checkFactoryReset(request: { cache: boolean }): void;
   /** Begins the orderly stop, at the end of which everything of this installation is removed. `cache`: downloads too. */

@@ -10,7 +10,7 @@ export type HomeService =
   | { kind: 'none'; killed?: true }
   /** The last one ended and did not stop what it ran, so that it may still run. */
   | { kind: 'left'; driver: string; pid?: number }
-  /** One lives whose connection file is not there yet, or not any more. */
+  /** One lives that is starting or stopping: its connection file is not there yet, or it was asked to stop. */
   | { kind: 'passing'; holder: LockHolder }
   /** One lives, and has written its connection file. */
   | { kind: 'running'; holder: LockHolder };
@@ -21,7 +21,7 @@ const SIMULATED = 'simulated';
 /** Asks the lock and the files of a home; contacts nobody and changes nothing. Throws `ERR_IO` for what cannot be read. */
 export async function homeService(where: Places, now: number = Date.now()): Promise<HomeService> {
   const holder = await lockHolder(where.serviceLock);
-  if (holder?.alive) return { kind: holder.announced ? 'running' : 'passing', holder };
+  if (holder?.alive) return { kind: holder.announced && !holder.ending ? 'running' : 'passing', holder };
   // Both are taken away by a service that ends in order.
   const since = holder?.startedAt === undefined ? modified(where.connectionFile) : Date.parse(holder.startedAt);
   if (since === undefined || since < now - uptime() * 1000) return { kind: 'none' };

@@ -20,13 +20,15 @@ interface Holder extends ProcessIdentity {
   announced?: boolean;
   /** It works for one command, which ends it. */
   idle?: boolean;
+  /** It was asked to stop, and is on its way. */
+  ending?: boolean;
   /** It let go of the lock, and what it ran may run on. */
   left?: boolean;
 }
 
 export interface Lock {
   /** Adds what became known after the lock was taken. */
-  update(facts: { port?: number; announced?: boolean; idle?: boolean }): Promise<void>;
+  update(facts: { port?: number; announced?: boolean; idle?: boolean; ending?: boolean }): Promise<void>;
   /** Ends the hold; calling it again does nothing. */
   release(): Promise<void>;
   /** As `release`, for one whose backend did not stop: the next to look finds that, as after a killed service. */
@@ -84,6 +86,8 @@ export interface LockHolder {
   announced?: boolean;
   /** Of a service: it works for one command, which ends it. */
   idle?: boolean;
+  /** Of a service: it was asked to stop. It may answer for a while, and nothing that it is told lasts. */
+  ending?: boolean;
   /** False when the process ended without a release, as after kill -9, and when its backend did not stop. */
   alive: boolean;
   /** Its backend did not stop. */
@@ -180,21 +184,29 @@ async function take(directory: string, around: LockSurroundings): Promise<{ lock
 function lockOf(directory: string, path: string, base: Holder): Lock {
   let released = false;
   let known = base;
+  let last: Promise<void> = Promise.resolve();
+  /** One after the other: an older content must not come last, nor any content after the end. */
+  function inTurn(work: () => Promise<void>): Promise<void> {
+    const turn = last.then(work);
+    last = turn.catch(() => undefined);
+    return turn;
+  }
   return {
     async update(facts) {
       if (released) return;
-      known = { ...known, ...facts };
-      await announce(directory, path, { ...known, held: true });
+      const content = { ...known, ...facts };
+      known = content;
+      await inTurn(() => announce(directory, path, { ...content, held: true }));
     },
     async release() {
       if (released) return;
       released = true;
-      await remove(path);
+      await inTurn(() => remove(path));
     },
     async leave() {
       if (released) return;
       released = true;
-      await announce(directory, path, { ...known, held: true, left: true });
+      await inTurn(() => announce(directory, path, { ...known, held: true, left: true }));
     },
   };
 }
@@ -252,6 +264,7 @@ async function read(directory: string, name: string): Promise<Entry | undefined>
     ...(typeof value.port === 'number' ? { port: value.port } : {}),
     ...(typeof value.announced === 'boolean' ? { announced: value.announced } : {}),
     ...(value.idle === true ? { idle: true } : {}),
+    ...(value.ending === true ? { ending: true } : {}),
     ...(value.left === true ? { left: true } : {}),
   };
 }

@@ -142,7 +142,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
     host: { platform, arch: 'x64' },
     kubernetesVersions: () => options.versions,
     isBackendLocked: async () => options.backendLocked ?? false,
-    requestStop: (reason) => stops.push(reason),
+    requestStop: async (reason) => void stops.push(reason),
     snapshots: options.snapshots ?? NO_SNAPSHOTS,
     resetBackend: options.resetBackend ?? (async () => undefined),
     hostIntegration: () => ({ offBecause: 'this is a test', files: [] }),

@@ -13,7 +13,7 @@ test('creates what is missing, for the user alone, and again without complaint',
 });
 
 test('many that begin with the same missing directory at once are not in each other’s way', async () => {
-  for (let round = 0; round < 100; round += 1) {
+  for (let round = 0; round < 50; round += 1) {
     const path = join(temporaryDirectory(), 'a', 'b');
     const names = Array.from({ length: 8 }, (_, index) => join(path, String(index)));
     await Promise.all(names.map((name) => makeDirectory(name)));
