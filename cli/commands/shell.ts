@@ -87,9 +87,17 @@ function withoutSeparator(args: readonly string[]): readonly string[] {
 async function guestShell(access: MachineAccess, command: readonly string[], io: Io): Promise<number> {
   const { runAttached } = await import('../../src/process/attached.ts');
   const { shellLine } = await import('../../src/process/shell-words.ts');
-  const line = command.length > 0 ? [shellLine([...access.before, ...command])] : [];
+  const line = command.length > 0 ? [tellingSignals(shellLine([...access.before, ...command]))] : [];
   const argv = [...access.ssh, io.interactive ? '-t' : '-T', access.target, ...line];
   return runAttached({ argv, env: io.env, terminal: io.interactive });
+}
+
+/**
+ * ssh says 255 of everything that a signal ended. A shell that waits makes 128 and its number of it; what that shell itself has to say of
+ * such an end goes nowhere, and a Ctrl-C is for the command alone.
+ */
+function tellingSignals(line: string): string {
+  return `trap : INT QUIT; exec 3>&2 2>/dev/null; ${line} 2>&3 3>&-; exit $?`;
 }
 
 /** Words of the compatible tool for a machine that is not on. */

@@ -66,7 +66,6 @@ async function runnable(factory: DriverFactory, env: DriverContext['env']): Prom
   if (probe.usable) return factory;
   throw new RdError('ERR_NO_DRIVER', `the driver ${factory.name} cannot run here: ${probe.reason}`, {
     advice: `Fix: ${probe.fix}`,
-    details: [`${factory.name}: ${probe.reason}; fix: ${probe.fix}`],
   });
 }
 

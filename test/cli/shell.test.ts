@@ -146,6 +146,19 @@ describe('a command', () => {
     });
   });
 
+  test.each([
+    ['TERM', 143],
+    ['KILL', 137],
+    ['INT', 130],
+  ])('tells of the signal %s that ended it in the machine, without a word', async (signal, exit) => {
+    // ssh says 255 when a signal ended the shell of the other side.
+    const other = "spawnSync('bash', ['--norc', '-c', process.argv[3]], { stdio: 'inherit' }).status ?? 255";
+    const ssh = [process.execPath, '-e', `process.exit(require('node:child_process').${other})`, '--'];
+    const access = { ssh, target: 'there', before: ['env'] };
+    const argv = ['shell', 'sh', '-c', `echo said >&2; kill -${signal} $$`];
+    expect(await shell(argv, {}, status({ access }))).toEqual({ exit, out: '', err: 'said\n' });
+  });
+
   test('gets its words, the streams and the engine', async () => {
     const script = 'read line; echo "$DOCKER_HOST $line $*"; echo to-stderr >&2';
     const argv = ['shell', 'sh', '-c', script, 'x', '--', '--help', '-h', 'two words', ''];

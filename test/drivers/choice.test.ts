@@ -58,6 +58,8 @@ describe('the choice of a driver', () => {
         code: 'ERR_NO_DRIVER',
         message: 'the driver host cannot run here: no engine',
         advice: 'Fix: install one',
+        // One line of reasons would say the same once more.
+        details: [],
       });
     }
     await expect(chooseDriver({ requested: 'hsot', env: {}, drivers: drivers(YES) })).rejects.toMatchObject({
