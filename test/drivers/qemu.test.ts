@@ -22,9 +22,11 @@ import { makeRuntime, runtimeDirectory } from '../../src/drivers/machines/qemu/r
 import {
   ARRANGE_SCRIPT,
   CLEAR_SCRIPT,
+  END,
   LEFTOVERS_SCRIPT,
   LINK_SCRIPT,
   REMOVE_WAY_SCRIPT,
+  START_SCRIPT,
   WAY_SCRIPT,
 } from '../../src/drivers/machines/qemu/scripts.ts';
 import { socketName } from '../../src/drivers/machines/qemu/shell.ts';
@@ -209,7 +211,7 @@ describe('the probe', () => {
 
 describe('scripts for the guest', () => {
   const sh = (script: string, words: string[], input = '') =>
-    execFileSync('sh', ['-c', script, 'script', ...words], { input, encoding: 'utf8' });
+    execFileSync('sh', ['-c', script, 'script', ...words], { input, encoding: 'utf8', stdio: 'pipe' });
 
   test('arrange private files and directories, whatever their names and texts', () => {
     const root = temporaryDirectory();
@@ -227,12 +229,27 @@ describe('scripts for the guest', () => {
         String(Buffer.byteLength(texts[index] ?? '')),
       ]),
     ];
-    sh(ARRANGE_SCRIPT, words, texts.join(''));
+    const whole = `${texts.join('')}${END}\n`;
+    // A connection that breaks, or a service that is killed.
+    for (const length of [0, 5, texts.join('').length, whole.length - 2]) {
+      expect(() => sh(ARRANGE_SCRIPT, words, whole.slice(0, length))).toThrow('broke off');
+      expect(readFileSync(second, 'utf8')).toBe('before');
+      expect(existsSync(first)).toBe(false);
+    }
+    sh(ARRANGE_SCRIPT, words, whole);
     expect(existsSync(old)).toBe(false);
     expect(statSync(directory).mode & 0o777).toBe(0o700);
     expect([first, join(root, 'empty'), second].map((path) => readFileSync(path, 'utf8'))).toEqual(texts);
     for (const path of [first, second]) expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(existsSync(`${first}.new`)).toBe(false);
+  });
+
+  test('start no program with a part of its environment', () => {
+    const root = temporaryDirectory();
+    const [environment, log] = [join(root, 'environment'), join(root, 'log')];
+    const words = ['rdctl-test-never-there.service', environment, log, 'true'];
+    for (const input of ['', 'A="b"\n']) expect(() => sh(START_SCRIPT, words, input)).toThrow('broke off');
+    expect(existsSync(environment)).toBe(false);
   });
 
   test('make the way to a file, and take away what was made and is empty', () => {

@@ -28,10 +28,17 @@ export function installedRelease(shell: Shell, places: K3sPlaces, memo: string):
     else await writeFileAtomic(memo, text);
   }
 
+  async function recall(): Promise<Installed> {
+    const text = await readIfThere(memo);
+    return text === undefined ? undefined : (parseK3s(text.trim()) ?? 'unknown');
+  }
+
   return {
     async look() {
       const text = await shell.read(places.version);
-      let installed: Installed = text === undefined ? undefined : (parseK3s(text.trim()) ?? 'unknown');
+      let installed: Installed = text === undefined ? undefined : parseK3s(text.trim());
+      // Cut off, as by the end of the machine in the middle of a note: what was to come has not begun then, and the last look holds.
+      if (text !== undefined) installed ??= (await recall()) ?? 'unknown';
       if (text === undefined) {
         const { exitCode } = await shell.run(['test', '-e', places.state], { accept: [0, 1] });
         if (exitCode === 0) installed = 'unknown';
@@ -39,10 +46,7 @@ export function installedRelease(shell: Shell, places: K3sPlaces, memo: string):
       await memorise(installed);
       return installed;
     },
-    async recall() {
-      const text = await readIfThere(memo);
-      return text === undefined ? undefined : (parseK3s(text.trim()) ?? 'unknown');
-    },
+    recall,
     async note(release) {
       // The other way round a crash in between would leave data of a later release under the name of an earlier one.
       await shell.write(places.version, `${release.text}\n`);

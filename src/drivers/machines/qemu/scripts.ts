@@ -3,30 +3,44 @@
  * their text.
  */
 
+/** Line after an input. Without it the input broke off on its way, and nothing is done with it. */
+export const END = '# end';
+
 /**
  * Arguments: `absent PATH`, `directory PATH` (mode 0700) and `file PATH BYTES`, as often as there are some; the input is the texts of the
- * files, one after the other. Each file is replaced as a whole, with mode 0600, and its directory made.
+ * files, one after the other, and the line above. Each file is replaced as a whole, with mode 0600, and its directory made; none is
+ * when one of them did not come through.
  */
 export const ARRANGE_SCRIPT = `set -eu
 umask 077
-while [ $# -gt 0 ]; do
-  case $1 in
-  absent)
-    rm -rf --one-file-system -- "$2"
-    shift 2
-    ;;
-  directory)
-    install -d -m 700 -- "$2"
-    shift 2
-    ;;
-  file)
-    [ -d "\${2%/*}" ] || mkdir -p -- "\${2%/*}"
-    head -c "$3" > "$2.new"
-    mv -f -- "$2.new" "$2"
-    shift 3
-    ;;
-  esac
-done
+each() {
+  move=$1
+  shift
+  while [ $# -gt 0 ]; do
+    case $1 in
+    file)
+      if [ "$move" = yes ]; then mv -f -- "$2.new" "$2"; else place "$2" "$3"; fi
+      shift 3
+      ;;
+    absent)
+      if [ "$move" = no ]; then rm -rf --one-file-system -- "$2"; fi
+      shift 2
+      ;;
+    directory)
+      if [ "$move" = no ]; then install -d -m 700 -- "$2"; fi
+      shift 2
+      ;;
+    esac
+  done
+}
+place() {
+  [ -d "\${1%/*}" ] || mkdir -p -- "\${1%/*}"
+  head -c "$2" > "$1.new"
+}
+each no "$@"
+IFS= read -r end || end=
+[ "$end" = '${END}' ] || { echo 'the texts broke off' >&2; exit 1; }
+each yes "$@"
 `;
 
 /** `$1`: a file. Makes the directories above it, and prints the topmost that was missing. */
@@ -67,7 +81,9 @@ case $(systemctl show --property=LoadState,MainPID "$unit") in
   ;;
 esac
 mkdir -p -- "\${environment%/*}" "\${log%/*}"
-cat > "$environment"
+text=$(cat)
+case $text in *'${END}') ;; *) echo 'the environment broke off' >&2; exit 1 ;; esac
+printf '%s\\n' "$text" > "$environment"
 if [ -n "$(find "$log" -size +10485760c 2>/dev/null)" ]; then mv -f -- "$log" "$log.1"; fi
 exec systemd-run --quiet --unit="$unit" --service-type=exec --remain-after-exit \\
   --property=EnvironmentFile="$environment" --property=Delegate=yes --property=KillMode=process \\

@@ -16,6 +16,7 @@ import { guestReach } from './reach.ts';
 import {
   ARRANGE_SCRIPT,
   CLEAR_SCRIPT,
+  END,
   LEFTOVERS_SCRIPT,
   LINK_SCRIPT,
   REMOVE_WAY_SCRIPT,
@@ -80,7 +81,7 @@ export function qemuShell({ places, guest, claim, pace, log }: QemuShellParts): 
     async start({ name, argv, env = {} }) {
       // Values are secrets of gateways: they go by a file that only root of the guest reads, not by words that everyone sees.
       const words = [unit(name), environmentOf(name), logOf(name), ...argv];
-      await run(['sh', '-c', START_SCRIPT, 'start', ...words], { input: environmentText(env) });
+      await run(['sh', '-c', START_SCRIPT, 'start', ...words], { input: `${environmentText(env)}${END}\n` });
     },
     async stop(name, graceMs, signal) {
       const seconds = Math.ceil(graceMs / 1000);
@@ -131,7 +132,7 @@ export function qemuShell({ places, guest, claim, pace, log }: QemuShellParts): 
       ...texts.flatMap(({ path, bytes }) => ['file', path, String(bytes.length)]),
     ];
     // The script is an argument here, because its input is the texts.
-    const input = Buffer.concat(texts.map(({ bytes }) => bytes));
+    const input = Buffer.concat([...texts.map(({ bytes }) => bytes), Buffer.from(`${END}\n`)]);
     await run(['sh', '-c', ARRANGE_SCRIPT, 'arrange', ...words], { input });
   }
 
