@@ -31,6 +31,8 @@ test('a service passes from its lock to its connection file and back', async () 
   expect(await homeService(where)).toMatchObject({ kind: 'passing', holder: { pid: process.pid, port: 6107 } });
   await lock.update({ announced: true });
   expect(await homeService(where)).toMatchObject({ kind: 'running', holder: { pid: process.pid, port: 6107 } });
+  await lock.update({ ending: true });
+  expect(await homeService(where)).toMatchObject({ kind: 'passing', holder: { ending: true, announced: true } });
   await lock.update({ announced: false });
   expect(await homeService(where)).toMatchObject({ kind: 'passing' });
   await lock.release();

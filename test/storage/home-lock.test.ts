@@ -40,6 +40,26 @@ test('the second service names the first by pid and port', async () => {
   expect(readdirSync(directory)).toEqual([]);
 });
 
+test('nothing is written after the release, whatever was still to be', async () => {
+  const directory = join(temporaryDirectory(), 'service.lock');
+  const lock = await lockHome(directory, '/home', world(1, new Set([1])));
+  const updates = [lock.update({ port: 1 }), lock.update({ announced: true }), lock.update({ ending: true })];
+  await lock.release();
+  expect(readdirSync(directory)).toEqual([]);
+  await Promise.all(updates);
+  expect(readdirSync(directory)).toEqual([]);
+});
+
+test('what became known last is what the lock says', async () => {
+  const directory = join(temporaryDirectory(), 'service.lock');
+  const around = world(1, new Set([1]));
+  const lock = await lockHome(directory, '/home', around);
+  await Promise.all([lock.update({ port: 1 }), lock.update({ announced: true }), lock.update({ ending: true })]);
+  const told = await lockHolder(directory, around.processes);
+  expect(told).toMatchObject({ alive: true, port: 1, announced: true, ending: true });
+  await lock.release();
+});
+
 test('who leaves something running lets go of the lock, and says so until the next one has it', async () => {
   const directory = join(temporaryDirectory(), 'service.lock');
   const around = world(1, new Set([1, 2]));

@@ -1,0 +1,303 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { absentService, findAgain, homeOf } from '../../cli/absence.ts';
+import { askService } from '../../cli/asking.ts';
+import { othersEnd, stays } from '../../cli/leaving.ts';
+import { createClient } from '../../src/client/client.ts';
+import type { Connection } from '../../src/client/connection.ts';
+import { RdError } from '../../src/errors.ts';
+import type { Pace } from '../../src/process/pace.ts';
+import { type Lock, lockHome } from '../../src/storage/home-lock.ts';
+import { processTable } from '../../src/storage/process-identity.ts';
+import { builtTool } from '../helpers/built-tool.ts';
+import { fakeIo, rdctl, rdctlProgram } from '../helpers/cli.ts';
+import { startService } from '../helpers/service.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+// What is asked of a home while its service begins or ends. The lock of the home is held by this process, at the point that is meant.
+
+const NOT_THERE = new RdError('ERR_NOT_RUNNING', 'open app-engine.json: no such file or directory');
+
+function newHome(): {
+  home: string;
+  env: Record<string, string>;
+  io: ReturnType<typeof fakeIo>;
+  take(): Promise<Lock>;
+} {
+  const home = temporaryDirectory();
+  const env = { RDCTL_HOME: home, RDCTL_DRIVER: 'simulated', RDCTL_SIMULATED_LATENCY_MS: '0' };
+  const io = fakeIo({ env });
+  return {
+    home,
+    env,
+    io,
+    async take() {
+      const lock = await lockHome(homeOf(io).serviceLock, home);
+      onTestFinished(() => lock.release());
+      return lock;
+    },
+  };
+}
+
+const connection = (port: number, password = 'p'): Connection => ({
+  host: '127.0.0.1',
+  user: 'user',
+  port,
+  password,
+  foreign: false,
+});
+
+describe('a connection file that was not there at the first look', () => {
+  test('is looked for again when the lock says that a service runs', async () => {
+    const { io, take } = newHome();
+    await (await take()).update({ port: 1, announced: true });
+    expect(await findAgain(async () => connection(1), NOT_THERE, {}, io)).toEqual(connection(1));
+  });
+
+  test('is lost when it is not there while the lock says so before and after', async () => {
+    const { io, take } = newHome();
+    await (await take()).update({ port: 1, announced: true });
+    await expect(findAgain(() => Promise.reject(NOT_THERE), NOT_THERE, {}, io)).rejects.toMatchObject({
+      code: 'ERR_CONNECTION_SETTINGS',
+      message: expect.stringContaining('although a service of this home runs'),
+    });
+  });
+
+  test('is not lost when the service ends meanwhile', async () => {
+    const { io, take } = newHome();
+    const lock = await take();
+    await lock.update({ port: 1, announced: true });
+    const find = async () => {
+      await lock.update({ ending: true });
+      throw NOT_THERE;
+    };
+    await expect(findAgain(find, NOT_THERE, {}, io)).rejects.toMatchObject({
+      code: 'ERR_NOT_RUNNING',
+      advice: expect.stringContaining('is starting or stopping'),
+    });
+  });
+
+  test('is of a service that was starting, and is asked now', async () => {
+    const { io, take } = newHome();
+    const lock = await take();
+    let looks = 0;
+    const connect = async () => {
+      looks += 1;
+      if (looks > 1) return connection(1);
+      await lock.update({ port: 1, announced: true });
+      throw NOT_THERE;
+    };
+    expect(await askService({ connect, globals: {}, io }, async ({ port }) => port)).toEqual({ answer: 1 });
+  });
+});
+
+describe('a service that began since the file of the last one was read', () => {
+  test('is asked instead', async () => {
+    const { io, take } = newHome();
+    await (await take()).update({ port: 2, announced: true });
+    for (const code of ['ERR_NOT_RUNNING', 'ERR_UNAUTHORIZED', 'ERR_CONNECTION', 'ERR_DEADLINE'] as const) {
+      const files = [connection(2, 'old')];
+      const connect = async () => files.pop() ?? connection(2, 'new');
+      const ask = async ({ password }: Connection) => {
+        if (password === 'old') throw new RdError(code, 'the last one');
+        return password;
+      };
+      expect(await askService({ connect, globals: {}, io }, ask)).toEqual({ answer: 'new' });
+    }
+  });
+
+  test('is none when the file is the same', async () => {
+    const { io, take } = newHome();
+    await (await take()).update({ port: 2, announced: true });
+    const caller = { connect: async () => connection(2), globals: {}, io };
+    const error = new RdError('ERR_UNAUTHORIZED', 'no');
+    await expect(absentService(error, caller, connection(2))).rejects.toBe(error);
+  });
+});
+
+describe('a service that does not stay', () => {
+  const caller = (io: ReturnType<typeof fakeIo>) => ({ connect: async () => connection(1), globals: {}, io });
+
+  test('is one that ends, one that works for another command, and one that has ended since', async () => {
+    const { io, take } = newHome();
+    const client = createClient(connection(1), () => Promise.reject(NOT_THERE));
+    expect(await stays(client, caller(io))).toBe(false);
+    const lock = await take();
+    await lock.update({ port: 1, announced: true });
+    expect(await stays(client, caller(io))).toBe(true);
+    expect(await stays(client, caller(io), process.pid)).toBe(true);
+    expect(await stays(client, caller(io), process.pid + 1)).toBe(false);
+    await lock.update({ port: 2 });
+    expect(await stays(client, caller(io))).toBe(false);
+    await lock.update({ port: 1, idle: true });
+    expect(await stays(client, caller(io))).toBe(false);
+    await lock.update({ idle: false, ending: true });
+    expect(await stays(client, caller(io))).toBe(false);
+    expect(await stays(client, { ...caller(io), globals: { port: 1 } })).toBe(true);
+  });
+
+  /** Time that passes by sleeping alone. */
+  function pace(onSleep: () => Promise<void>): Pace {
+    let now = 0;
+    return {
+      now: () => now,
+      async sleep(ms) {
+        now += ms;
+        await onSleep();
+      },
+    };
+  }
+
+  test.each([
+    [{ ending: true }, /^notice: The last service \(pid \d+\) is stopping; waiting for its end\.\n$/],
+    [{ idle: true }, /^notice: Another command works on the snapshots \(service \d+\); waiting for its end\.\n$/],
+  ])('is waited for: %j', async (facts, notice) => {
+    const { io, take } = newHome();
+    const lock = await take();
+    await lock.update(facts);
+    let looks = 0;
+    await othersEnd(io, {
+      pace: pace(async () => {
+        looks += 1;
+        if (looks === 3) await lock.release();
+      }),
+    });
+    expect(looks).toBe(3);
+    expect(io.text.err).toMatch(notice);
+  });
+
+  test('is waited for no longer than the caller has time, and in silence where that was asked for', async () => {
+    const { io, take } = newHome();
+    await (await take()).update({ ending: true });
+    const time = pace(async () => undefined);
+    const options = { pace: time, leftMs: () => 100 - time.now(), quiet: true };
+    await expect(othersEnd(io, options)).rejects.toMatchObject({
+      code: 'ERR_DEADLINE',
+      message: `the last service (pid ${process.pid}) has not ended in time`,
+    });
+    expect(io.text.err).toBe('');
+  });
+});
+
+test('a service that was asked to stop says so in its lock before it answers', async () => {
+  const service = await startService({ env: { RDCTL_SIMULATED_LATENCY_MS: '200' } });
+  await service.converged();
+  expect(await service.client.shutdown()).toBe('Shutting down.');
+  // Should it be gone by now, there is nothing that could be taken for one that stays.
+  expect(
+    await stays(service.client, {
+      connect: async () => service.service.connection,
+      globals: {},
+      io: fakeIo({ env: service.env }),
+    }),
+  ).toBe(false);
+  await service.service.stopped;
+});
+
+test('a start that fails leaves no connection file of a service that was killed', async () => {
+  const { home, io } = newHome();
+  const file = homeOf(io).connectionFile;
+  writeFileSync(file, JSON.stringify({ user: 'user', password: 'p', port: 1, pid: 2 ** 30 }));
+  const other = await startService();
+  await expect(startService({ home, port: other.service.port })).rejects.toMatchObject({ code: 'ERR_PORT_IN_USE' });
+  expect(existsSync(file)).toBe(false);
+});
+
+describe('shutdown', () => {
+  /** The lock of a service that has been asked to stop; its process ends when it is told to. */
+  async function stopping(directory: string) {
+    const child = spawn(process.execPath, ['-e', 'process.stdin.resume()'], { stdio: ['pipe', 'ignore', 'ignore'] });
+    await once(child, 'spawn');
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const pid = child.pid ?? 0;
+    mkdirSync(directory, { recursive: true });
+    const entry = { pid, since: new Date().toISOString(), held: true, announced: false, ending: true };
+    writeFileSync(join(directory, 'x.json'), JSON.stringify(entry));
+    return { pid, end: () => void child.stdin?.end() };
+  }
+
+  test('waits with the one that was first', async () => {
+    const { env, io } = newHome();
+    const { pid, end } = await stopping(homeOf(io).serviceLock);
+    const said = { exit: 0, out: 'Shutting down.\n', err: '' };
+    expect(await rdctl(['shutdown', '--wait=false'], { env })).toEqual(said);
+    expect(await processTable.isAlive({ pid })).toBe(true);
+    const both = Promise.all([rdctl(['shutdown'], { env }), rdctl(['shutdown'], { env })]);
+    const waiting = fakeIo({ env, progress: true });
+    const { run } = await import('../../cli/run.ts');
+    const third = run(['shutdown'], waiting);
+    await expect.poll(() => waiting.text.err, { timeout: 60_000 }).toContain('Waiting until the backend has stopped');
+    end();
+    expect(await both).toEqual([said, said]);
+    expect(await third).toBe(0);
+    expect(await processTable.isAlive({ pid })).toBe(false);
+  });
+
+  test('asks a service that is starting once it can be asked', async () => {
+    const { env, take } = newHome();
+    const lock = await take();
+    const io = fakeIo({ env, progress: true });
+    const { run } = await import('../../cli/run.ts');
+    const ended = run(['shutdown'], io);
+    await expect.poll(() => io.text.err, { timeout: 60_000 }).toContain('Waiting until the service has started');
+    await lock.release();
+    expect(await ended).toBe(0);
+  });
+});
+
+describe('a start', () => {
+  const tool = builtTool();
+
+  test('waits for a service that stops, and one that works for a command', async () => {
+    for (const facts of [{ ending: true }, { idle: true }]) {
+      for (const argv of [['start'], ['apply', '-f', '-']]) {
+        const { env, take } = newHome();
+        const lock = await take();
+        await lock.update(facts);
+        let said = '';
+        const ended = rdctlProgram(argv, {
+          entry: tool.entry(),
+          env,
+          stdin: 'version: 19\nkubernetes:\n  enabled: false\n',
+          onSpawn: (child) => child.stderr?.on('data', (part: Buffer) => (said += part.toString())),
+        });
+        await expect.poll(() => said, { timeout: 60_000 }).toContain('waiting for its end');
+        await lock.release();
+        expect(await ended).toMatchObject({ exit: 0 });
+        expect((await rdctlProgram(['status'], { entry: tool.entry(), env })).exit).not.toBe(1);
+        expect(await rdctlProgram(['shutdown'], { entry: tool.entry(), env })).toMatchObject({ exit: 0 });
+      }
+    }
+  });
+
+  test('tries again when the service has ended that it gave way to', async () => {
+    const { home, env, take } = newHome();
+    const lock = await take();
+    const ended = rdctlProgram(['start'], { entry: tool.entry(), env });
+    const output = join(home, 'logs', 'service-output.log');
+    const said = () => (existsSync(output) ? readFileSync(output, 'utf8') : '');
+    await expect.poll(said, { timeout: 60_000 }).toContain('is already running');
+    await lock.release();
+    expect(await ended).toMatchObject({ exit: 0 });
+    expect(await rdctlProgram(['shutdown'], { entry: tool.entry(), env })).toMatchObject({ exit: 0 });
+  });
+
+  test('after a shutdown that was not waited for is one of the next service', async () => {
+    const { home, env: fast } = newHome();
+    const env = { ...fast, RDCTL_SIMULATED_LATENCY_MS: '200' };
+    const call = (...argv: string[]) => rdctlProgram(argv, { entry: tool.entry(), env });
+    onTestFinished(async () => void (await call('shutdown')));
+    expect(await call('start', '--wait')).toMatchObject({ exit: 0 });
+    const file = join(home, 'app-engine.json');
+    const pid = () => JSON.parse(readFileSync(file, 'utf8')).pid;
+    const first = pid();
+    expect(await call('shutdown', '--wait=false')).toMatchObject({ exit: 0, out: 'Shutting down.\n' });
+    expect(await call('start')).toMatchObject({ exit: 0 });
+    expect(pid()).not.toBe(first);
+    expect(await processTable.isAlive({ pid: first })).toBe(false);
+    expect(await processTable.isAlive({ pid: pid() })).toBe(true);
+  });
+});
