@@ -5,7 +5,7 @@ import { RdError } from '../errors.ts';
 import { stopDaemon } from '../process/daemon.ts';
 import { removeRecord, writeRecord } from '../process/daemon-record.ts';
 import { realPace } from '../process/pace.ts';
-import { run } from '../process/run.ts';
+import { lastLines, run } from '../process/run.ts';
 import { ioError } from '../storage/io-error.ts';
 import { sizeText } from '../storage/size.ts';
 import { usage } from './tree.ts';
@@ -56,10 +56,24 @@ function copyCommand(platform: NodeJS.Platform): string[] {
   return ['cp', '-a', '--preserve=mode,ownership,timestamps,links,xattr', '--reflink=auto', '--no-target-directory'];
 }
 
-/** Has what was written in these file systems brought to the disk; without the program for it, the system does it in its time. */
+/**
+ * Has what was written in these file systems brought to the disk.
+ * @throws RdError `ERR_IO` when the disk did not take it: what was written is no copy then.
+ */
 export async function flush(directories: readonly string[]): Promise<void> {
-  const argv = process.platform === 'linux' ? ['sync', '--file-system', ...directories] : ['sync'];
-  await run(argv, { timeoutMs: LIMIT_MS, accept: [0, 1] });
+  if (process.platform === 'linux') {
+    const argv = ['sync', '--file-system', ...directories];
+    const { exitCode, stderr } = await run(argv, { timeoutMs: LIMIT_MS, accept: [0, 1] });
+    if (exitCode === 0) return;
+    // The small one of some systems knows no such option.
+    if (!/option/.test(stderr)) {
+      const why = lastLines(stderr).at(-1) ?? 'sync does not say why';
+      throw new RdError('ERR_IO', `what was copied could not be brought to the disk: ${why}`, {
+        advice: 'The log of the kernel (dmesg) tells of a disk that fails.',
+      });
+    }
+  }
+  await run(['sync'], { timeoutMs: LIMIT_MS });
 }
 
 /**
