@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, wri
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { networkConfigOf } from '../../src/drivers/clusters/k3s/places.ts';
 import { RdError } from '../../src/errors.ts';
 import { run } from '../../src/process/run.ts';
 import { freePort } from '../helpers/free-port.ts';
@@ -12,6 +13,17 @@ test('there is no cluster before one was started', async () => {
   expect(await look()).toEqual({ state: 'absent' });
   await stop();
   expect(await look()).toEqual({ state: 'absent' });
+});
+
+test('what a containerd without a cluster makes for the network of pods is no cluster, and the data of one is', async () => {
+  const { cluster, data, look, start } = await k3sMachine();
+  mkdirSync(networkConfigOf({ state: join(data, 'k3s', 'state') }), { recursive: true });
+  expect(await look()).toEqual({ state: 'absent' });
+  await start();
+  await cluster.perform({ do: 'stop' }, NEVER);
+  rmSync(join(data, 'k3s', 'version'));
+  rmSync(join(data, '..', 'keeps', 'k3s'));
+  expect(await look()).toEqual({ state: 'stopped', installedVersion: '' });
 });
 
 test('offers the versions of the server, newest first', async () => {

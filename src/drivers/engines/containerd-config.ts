@@ -56,6 +56,9 @@ export interface PodNetwork {
 /** The image that holds the namespaces of a pod: the one that comes with the images of k3s. */
 const SANDBOX_IMAGE = 'docker.io/rancher/mirrored-pause:3.6';
 
+/** Where the interface for Kubernetes serves `kubectl exec`, on the loopback. */
+const STREAM_PORT = '10010';
+
 /** The text of `containerd.toml`. The debug socket is switched off: its default place is shared by the whole host. */
 export function containerdConfig(places: ContainerdPlaces, pods?: PodNetwork): string {
   const disabled = pods ? DISABLED.filter((plugin) => plugin !== CRI) : DISABLED;
@@ -82,6 +85,8 @@ function podLines({ configuration, plugins }: PodNetwork): string[] {
   return [
     `[plugins.${quoted(CRI)}]`,
     `  sandbox_image = ${quoted(SANDBOX_IMAGE)}`,
+    // That of k3s' own containerd. One of its choice would be taken for the port of a program of the user.
+    `  stream_server_port = ${quoted(STREAM_PORT)}`,
     `  [plugins.${quoted(CRI)}.cni]`,
     `    conf_dir = ${quoted(configuration)}`,
     `    bin_dir = ${quoted(plugins)}`,

@@ -40,7 +40,7 @@ export function installedRelease(shell: Shell, places: K3sPlaces, memo: string):
       // Cut off, as by the end of the machine in the middle of a note: what was to come has not begun then, and the last look holds.
       if (text !== undefined) installed ??= (await recall()) ?? 'unknown';
       if (text === undefined) {
-        const { exitCode } = await shell.run(['test', '-e', places.state], { accept: [0, 1] });
+        const { exitCode } = await shell.run(['test', '-e', places.server], { accept: [0, 1] });
         if (exitCode === 0) installed = 'unknown';
       }
       await memorise(installed);

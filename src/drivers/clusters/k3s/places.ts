@@ -6,8 +6,10 @@ export interface K3sPlaces {
   root: string;
   /** A directory for each installed release. */
   programs: string;
-  /** k3s' own: database, certificates, unpacked programs. */
+  /** k3s' own: database, certificates, unpacked programs. A containerd makes the directory for the network of pods in it, cluster or not. */
   state: string;
+  /** What is lost with a cluster: database and certificates, in the state. */
+  server: string;
   kubelet: string;
   /** Names the release that may have written into the state. */
   version: string;
@@ -31,6 +33,7 @@ export function k3sPlaces({ data, run }: ShellPlaces): K3sPlaces {
     root,
     programs: posix.join(root, 'programs'),
     state: posix.join(root, 'state'),
+    server: posix.join(root, 'state', 'server'),
     kubelet: posix.join(root, 'kubelet'),
     version: posix.join(root, 'version'),
     imagesOf: (engine) => posix.join(root, `images-${engine}`),
