@@ -36,7 +36,8 @@ export const ERRORS = {
   ERR_BACKEND_LOCKED: { status: 409, exit: 1, retry: false },
   ERR_SNAPSHOT: { status: 400, exit: 1, retry: false },
   ERR_DEADLINE: { status: 504, exit: 4, retry: false },
-  ERR_CANCELLED: { status: 499, exit: 1, retry: false },
+  /** The loop calls its own work off without a word; what it hears of this was meant for somebody else. */
+  ERR_CANCELLED: { status: 499, exit: 1, retry: true },
 } as const;
 
 /** A code of the catalogue. */

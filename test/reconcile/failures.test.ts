@@ -26,6 +26,15 @@ describe('failures', () => {
     expect(controllers.status()).toMatchObject({ converged: true, counters: { failures: 2 } });
   });
 
+  test('of work that somebody else called off are retried', async () => {
+    const { clock, controllers, steps } = start({ faults: failing({ 'moby start': 1 }, 'ERR_CANCELLED') });
+    await clock.turn();
+    expect(controllers.status().backendState).toBe('STARTING');
+    await clock.advance(IDLE_MS);
+    expect(steps()).toEqual(['machine start done', 'moby start failed', 'moby start done']);
+    expect(controllers.status()).toMatchObject({ converged: true, counters: { failures: 1 } });
+  });
+
   test('that cannot heal end in ERROR at once, with what to do, until the desired state changes', async () => {
     const { clock, controllers, condition, steps, desire } = start({
       faults: failing({ 'moby start': 1 }, 'ERR_DRIVER_TERMINAL'),
