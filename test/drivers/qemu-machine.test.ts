@@ -325,6 +325,18 @@ test('a guest that ignores the power button is ended within the limit, and its r
   await machine.perform({ do: 'stop' }, signal);
 });
 
+test.each([
+  ['paused', 'running', ['cont', 'system_powerdown']],
+  ['io-error', 'running', ['cont', 'system_powerdown']],
+  ['io-error', 'io-error', ['cont']],
+])('a guest that is halted (%s) and goes on (%s) writes what it has before its end', async (status, cont, expected) => {
+  const { machine, said, world } = await scene();
+  Object.assign(world, { status, cont });
+  await machine.perform({ do: 'stop' }, signal);
+  expect(said).toEqual([...expected, 'quit', 'end of the home directory']);
+  expect(await machine.observe(signal)).toEqual({ state: 'off' });
+});
+
 test('without an image there is nothing to start from, and the way to get one is told', async () => {
   const { machine } = await scene();
   await machine.perform({ do: 'stop' }, signal);

@@ -1,6 +1,7 @@
 import { RdError } from '../../../errors.ts';
 import { findDaemon } from '../../../process/daemon.ts';
 import type { MachineDriver, MachineSpec, MachineStatus } from '../../driver.ts';
+import { goOnFrom } from './go-on.ts';
 import { guestClock } from './guest-clock.ts';
 import { adjustMachine } from './live/adjust.ts';
 import { readFacts } from './live/facts.ts';
@@ -12,9 +13,6 @@ import { readQemuRecord, writeQemuRecord } from './record.ts';
 import { startMachine } from './start.ts';
 import { stopMachine } from './stop.ts';
 
-const POLL_MS = 100;
-/** After a guest was told to go on. */
-const LOOKS_AFTER = 5;
 const PATIENCE_MS = 60_000;
 const REFUSED =
   'the guest was halted when this host refused a write, and not for lack of room: the disk is failing, or a quota is used up';
@@ -95,20 +93,8 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
   async function statusAfterTry(signal: AbortSignal): Promise<string> {
     const status = await monitor.status(signal);
     if (status !== WRITE_FAILED) return status;
-    const now = await goOnFrom(status, signal);
+    const now = await goOnFrom(parts, status, signal);
     stoodStill ||= now === 'running';
-    return now;
-  }
-
-  /** @returns the status that QEMU then stays in: a disk that is still full halts the guest at once. */
-  async function goOnFrom(status: string, signal: AbortSignal): Promise<string> {
-    await monitor.use((qmp) => qmp.execute('cont', undefined, { signal }), signal);
-    let now = status;
-    for (let look = 0; look < LOOKS_AFTER; look++) {
-      await pace.sleep(POLL_MS, signal);
-      now = await monitor.status(signal);
-      if (now === status) return now;
-    }
     return now;
   }
 
@@ -116,7 +102,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
   async function goOn(signal: AbortSignal): Promise<void> {
     const status = await monitor.status(signal);
     const halted = HALTED[status];
-    if (halted === undefined || (await goOnFrom(status, signal)) !== status) return;
+    if (halted === undefined || (await goOnFrom(parts, status, signal)) !== status) return;
     const { writeFailed } = await monitor.use((qmp) => readFacts(qmp, signal), signal);
     throw new RdError('ERR_DRIVER_FAILED', writeFailed ? REFUSED : halted, {
       advice: writeFailed

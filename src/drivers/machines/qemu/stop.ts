@@ -3,7 +3,8 @@ import { RdError } from '../../../errors.ts';
 import { stopDaemon } from '../../../process/daemon.ts';
 import { type FrozenDraft, giveBackData, keepFrozen, saveState } from './frozen/freeze.ts';
 import { frozenPlaces } from './frozen/places.ts';
-import { SILENT } from './monitor.ts';
+import { goOnFrom } from './go-on.ts';
+import { HALTED, SILENT } from './monitor.ts';
 import type { MachineParts } from './parts.ts';
 import { type QemuRecord, readQemuRecord, writeQemuRecord } from './record.ts';
 import { removeRuntime } from './runtime.ts';
@@ -27,7 +28,7 @@ export async function stopMachine(parts: MachineParts, signal: AbortSignal): Pro
     // A guest that does not run would not see the button, nor would one that is still starting. One of which nothing is known may, and
     // one whose stop was cut off, which still has its data disk or is powering down.
     const cutOff = record?.booted === false && record.started !== undefined;
-    if ((record?.booted !== false || cutOff) && (await runs(parts, signal))) {
+    if ((record?.booted !== false || cutOff) && (await runsAgain(parts, signal))) {
       if (record === undefined || cutOff) await powerDown(parts, signal);
       else saved = await saveOrEnd(parts, record, signal);
     }
@@ -47,9 +48,21 @@ export async function stopMachine(parts: MachineParts, signal: AbortSignal): Pro
 }
 
 /** Asked twice: a QEMU that is busy may miss the first question, and its guest would lose what it has not written yet. */
-async function runs({ monitor }: MachineParts, signal: AbortSignal): Promise<boolean> {
+async function statusOf({ monitor }: MachineParts, signal: AbortSignal): Promise<string> {
   const status = await monitor.status(signal);
-  return (status === SILENT ? await monitor.status(signal) : status) === 'running';
+  return status === SILENT ? monitor.status(signal) : status;
+}
+
+/** Whether the guest runs. One that is halted is told to go on: it may have things to write, and somebody may have made room. */
+async function runsAgain(parts: MachineParts, signal: AbortSignal): Promise<boolean> {
+  const status = await statusOf(parts, signal);
+  if (HALTED[status] === undefined) return status === 'running';
+  try {
+    return (await goOnFrom(parts, status, signal)) === 'running';
+  } catch (error) {
+    if (signal.aborted) throw error;
+    return false;
+  }
 }
 
 /**
@@ -75,7 +88,7 @@ async function saveOrEnd(
         signal.throwIfAborted();
         log('warn', 'the guest could not be frozen', { why: error instanceof Error ? error.message : String(error) });
         // One that is halted would not see the button, and has given back its data disk.
-        if (!(await runs(parts, signal))) return undefined;
+        if ((await statusOf(parts, signal)) !== 'running') return undefined;
       }
     }
   }
