@@ -35,6 +35,7 @@ export function statusText(status: StatusDocument, paint: Style): string {
     worthSaying(status.conditions)
       .map((condition) => conditionText(condition, paint))
       .join('\n'),
+    homeMissing(status, paint),
     portFailures(status, paint),
     phasesText(status.phases),
     integrationText(status, paint),
@@ -96,9 +97,15 @@ function clusterText({ cluster }: StatusDocument): string {
   if (cluster.state === 'unsupported') return 'none with this driver';
   if (cluster.state === 'unknown') return 'unknown';
   if (cluster.state === 'absent') return 'not installed';
-  const version = `version ${plainText(cluster.installedVersion)}`;
+  const version = `version ${plainText(cluster.installedVersion || 'unknown')}`;
   if (cluster.state === 'running') return `${cluster.ready ? 'ready' : 'running, not ready yet'}, ${version}`;
   return `${cluster.state}, ${version}`;
+}
+
+/** Bind mounts of it would show an empty directory of the machine. */
+function homeMissing({ machine }: StatusDocument, paint: Style): string {
+  if (machine.state !== 'on' || !machine.shared || !('missing' in machine.shared)) return '';
+  return `${paint.warn('!')} The home directory is not in the machine: ${plainText(machine.shared.missing)}`;
 }
 
 /** Ports of this host that lead into the machine. */

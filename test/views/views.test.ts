@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { viewFor } from '../../cli/views/choose.ts';
 import { statusText } from '../../cli/views/status-text.ts';
 import { style } from '../../cli/views/style.ts';
+import type { SharedDirectory } from '../../src/drivers/driver.ts';
 import type { Phase } from '../../src/reconcile/status.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
 import { fakeIo } from '../helpers/cli.ts';
@@ -189,6 +190,20 @@ describe('status', () => {
     expect(row('resume', phases)).toMatch(/^on, resumed in 2\.0 s \(state.* 1\.3 s, connection 700 ms\)$/);
     expect(row('resume', phases)).not.toContain('\u001b');
     expect(row('boot', [{ name: 'boot', ms: 61_000 }])).toBe('on, booted in 1 min 1 s');
+  });
+
+  test('a home directory that is not in the machine is told, and one that is needs no word', () => {
+    const text = (shared: SharedDirectory) =>
+      statusText(statusWith({ machine: { state: 'on', spec: MACHINE, shared } }), style(false));
+    const missing = 'HOME is /etc, and the\u001b[2J guest has that for itself';
+    expect(text({ missing })).toMatch(/^! The home directory is not in the machine: HOME is \/etc, and the.* itself$/m);
+    expect(text({ missing })).not.toContain('\u001b');
+    expect(text({ path: '/home/a', by: '9p' })).not.toContain('home directory');
+  });
+
+  test('a cluster of a version that nobody knows', () => {
+    const text = statusText(statusWith({ cluster: { state: 'stopped', installedVersion: '' } }), style(false));
+    expect(text).toMatch(/^Cluster +stopped, version unknown$/m);
   });
 
   test('ports of the machine are where they can be reached, or why they cannot', () => {
