@@ -11,7 +11,9 @@ export interface QemuFacts {
 }
 
 const PROGRAMS = ['qemu-system-x86_64', 'qemu-img', 'ssh', 'ssh-keygen'];
-const INSTALL = 'apt-get install --no-install-recommends qemu-system-x86 qemu-utils openssh-client';
+/** With what the home directory takes by default. */
+const INSTALL =
+  'apt-get install --no-install-recommends qemu-system-x86 qemu-utils openssh-client openssh-sftp-server';
 
 /** Pure: the answer that the facts give, the cheapest remedy first. */
 export function judge({ platform, arch, missingPrograms, images }: QemuFacts): Probe {
