@@ -44,6 +44,10 @@ const USUAL_SOCKETS: Readonly<Record<string, string>> = {
 };
 /** For a kill, and for a guest that is slow. */
 const STOP_MORE_MS = 60_000;
+/** Seconds for clearing away what an engine left, and then until that is killed. */
+const CLEAR_S = 60;
+const CLEAR_KILL_S = 5;
+const CLEAR_MORE_MS = 10_000;
 
 /** The guest as engines see it. Programs are units of its service manager, so that they are found, ended and logged by it. */
 export function qemuShell({ places, guest, claim, pace, log }: QemuShellParts): Shell {
@@ -120,7 +124,12 @@ export function qemuShell({ places, guest, claim, pace, log }: QemuShellParts): 
       return stdout.split('\n').filter((line) => line !== '');
     },
     async clear(area) {
-      await run(['sh', '-s', '--', ...areaWords(area)], { input: CLEAR_SCRIPT, timeoutMs: 60_000 });
+      // It ends by itself before it is given up: late, it would end and remove what the next engine has.
+      const limit = ['timeout', `--kill-after=${CLEAR_KILL_S}`, String(CLEAR_S)];
+      await run([...limit, 'sh', '-s', '--', ...areaWords(area)], {
+        input: CLEAR_SCRIPT,
+        timeoutMs: (CLEAR_S + CLEAR_KILL_S) * 1000 + CLEAR_MORE_MS,
+      });
     },
   };
 

@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest';
+import type { Connection } from '../../src/drivers/machines/qemu/guest.ts';
+import { qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
+import { qemuShell } from '../../src/drivers/machines/qemu/shell.ts';
+import { realPace } from '../../src/process/pace.ts';
+import type { RunOptions } from '../../src/process/run.ts';
+
+/** A guest that notes what it is to run. */
+function scene() {
+  const asked: { argv: readonly string[]; options: RunOptions }[] = [];
+  const guest: Connection = {
+    async run(argv, options = {}) {
+      asked.push({ argv, options });
+      return { exitCode: 0, stdout: '', stderr: '' };
+    },
+    async *stream() {},
+    forward: async () => '',
+    connect: async () => undefined,
+    isConnected: async () => true,
+    onReconnect: () => undefined,
+    close: async () => undefined,
+  };
+  const shell = qemuShell({
+    places: qemuPlaces('/d', '/r'),
+    guest,
+    claim: async () => () => undefined,
+    pace: realPace,
+    log: () => undefined,
+  });
+  return { asked, shell };
+}
+
+test('what an engine left is cleared by nobody any more once that was given up: another engine may be there by then', async () => {
+  const { asked, shell } = scene();
+  await shell.clear({ containerd: '/run/c.sock', state: '/run/state', directories: ['/data'] });
+  const [{ argv, options } = { argv: [], options: {} }] = asked;
+  const [program, kill, seconds, ...rest] = argv;
+  expect(program).toBe('timeout');
+  const most = Number(seconds) + Number(kill?.replace('--kill-after=', ''));
+  expect(most * 1000).toBeLessThan(options.timeoutMs ?? 0);
+  expect(rest).toEqual(['sh', '-s', '--', '/run/c.sock', '/run/state', '', '/data']);
+});
