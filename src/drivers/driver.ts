@@ -213,12 +213,12 @@ export interface ClusterDriver {
 }
 
 /**
- * What a driver does with a setting. `enforced`: a change takes effect on what runs; values in `except` are refused, and
- * `reason` says why. `stored`: kept, with no effect in this driver. `unsupported`: an explicit change is refused, except to
+ * What a driver does with a setting. `enforced`: a change takes effect on what runs; values in `except` and numbers above `most` are
+ * refused, and `reason` says why. `stored`: kept, with no effect in this driver. `unsupported`: an explicit change is refused, except to
  * a value in `accepts` (a value that asks for nothing).
  */
 export type Support =
-  | { level: 'enforced'; except?: readonly string[]; reason?: string }
+  | { level: 'enforced'; except?: readonly string[]; most?: number; reason?: string }
   | { level: 'stored'; reason?: string }
   | { level: 'unsupported'; reason: string; accepts?: readonly (boolean | number | string)[] };
 export type SupportMatrix = Readonly<Record<SettingPath, Support>>;

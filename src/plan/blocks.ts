@@ -44,6 +44,9 @@ export function lockMessage(path: string, lockedBy: string | undefined): string 
 
 /** A value that a driver cannot bring about, though it may do others of the same setting. */
 function refuses(support: Support, value: JsonValue | undefined): boolean {
-  if (support.level === 'enforced') return support.except?.some((excepted) => excepted === value) ?? false;
+  if (support.level === 'enforced') {
+    const { except = [], most = Number.POSITIVE_INFINITY } = support;
+    return except.some((excepted) => excepted === value) || (typeof value === 'number' && value > most);
+  }
   return support.level === 'unsupported' && !support.accepts?.some((accepted) => accepted === value);
 }

@@ -7,6 +7,7 @@ import { ceilings } from '../../src/drivers/machines/qemu/live/ceilings.ts';
 import { readFacts } from '../../src/drivers/machines/qemu/live/facts.ts';
 import { isUnfinished, roomOf, runningSpec } from '../../src/drivers/machines/qemu/live/room.ts';
 import { qemuMonitor } from '../../src/drivers/machines/qemu/monitor.ts';
+import { memorySupport } from '../../src/drivers/machines/qemu/support.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import {
@@ -278,4 +279,13 @@ test('whatever breaks off on the way, the next attempt ends where it should, and
     }),
     { numRuns: 40 },
   );
+});
+
+test('the driver offers no more memory than this host has, and says so', () => {
+  const { 'virtualMachine.memoryInGB': support } = memorySupport(7.7 * GIB);
+  expect(support).toMatchObject({
+    level: 'enforced',
+    most: 8,
+    reason: expect.stringMatching(/^this computer has 8 GiB of memory; /),
+  });
 });

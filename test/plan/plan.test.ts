@@ -198,6 +198,19 @@ describe('blocked changes', () => {
     expect((await planFor({}, requestFor({ 'kubernetes.enabled': true }), { driver, model })).changes).toEqual([]);
   });
 
+  test('a number above what the driver can give is refused, and no other', async () => {
+    const reason = 'this computer has 24 GiB of memory';
+    const memory = { 'virtualMachine.memoryInGB': { level: 'enforced', most: 24, reason } as const };
+    const driver = { ...SIMULATED_INFO, support: { ...SIMULATED_INFO.support, ...memory } };
+    const blocked = async (gib: number) =>
+      (await planFor({}, requestFor({ 'virtualMachine.memoryInGB': gib }), { driver })).changes[0]?.blocked;
+    expect(await blocked(24)).toBeUndefined();
+    expect(await blocked(25)).toEqual({
+      by: 'unsupported',
+      message: `"virtualMachine.memoryInGB" cannot be changed with the simulated driver: ${reason}.`,
+    });
+  });
+
   test('extensions are not changed by writing settings', async () => {
     const request = requestFor({ [EXTENSIONS]: { 'example/tool': '1.0' } });
     const plan = await planFor({}, request);

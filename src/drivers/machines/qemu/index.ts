@@ -1,4 +1,4 @@
-import { homedir } from 'node:os';
+import { homedir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { RdError } from '../../../errors.ts';
 import { imageStore } from '../../../guest-images/store.ts';
@@ -30,7 +30,7 @@ import { readQemuRecord } from './record.ts';
 import { runtimeDirectory } from './runtime.ts';
 import { qemuShell } from './shell.ts';
 import { guestAccess } from './ssh.ts';
-import { QEMU_SUPPORT } from './support.ts';
+import { memorySupport, QEMU_SUPPORT } from './support.ts';
 
 const INFO: DriverInfo = {
   name: 'qemu',
@@ -143,7 +143,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     isOn: machine.isUp,
     answers: machine.answers,
   });
-  const supportNow = async () => ({ ...QEMU_SUPPORT, ...mountSupport(await facts()) });
+  const supportNow = async () => ({ ...QEMU_SUPPORT, ...memorySupport(totalmem()), ...mountSupport(await facts()) });
   let support = await supportNow();
   return {
     ...INFO,

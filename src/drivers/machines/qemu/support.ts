@@ -1,15 +1,17 @@
-import type { SupportMatrix } from '../../driver.ts';
+import type { Support, SupportMatrix } from '../../driver.ts';
 import { ENFORCED, engineSupport, K3S_SUPPORT, without } from '../../engine-support.ts';
+import { GIB } from './live/room.ts';
 import { MOUNT_SUPPORT } from './mounts/support.ts';
 
 const PLAN_TELLS = 'and a plan tells where it takes a restart';
+const MEMORY = `it changes while the machine runs, ${PLAN_TELLS}`;
 
 /** What the qemu driver does with every setting. The type asks for each one. */
 export const QEMU_SUPPORT: SupportMatrix = {
   ...engineSupport('qemu'),
   ...K3S_SUPPORT,
   'application.adminAccess': without('the network of the machine needs no administrator', false),
-  'virtualMachine.memoryInGB': { level: 'enforced', reason: `it changes while the machine runs, ${PLAN_TELLS}` },
+  'virtualMachine.memoryInGB': { level: 'enforced', reason: MEMORY },
   'virtualMachine.numberCPUs': { level: 'enforced', reason: `more are added while the machine runs, ${PLAN_TELLS}` },
   'virtualMachine.type': { level: 'enforced', except: ['vz'], reason: 'the machine runs in QEMU' },
   'virtualMachine.useRosetta': without('it exists on macOS only', false),
@@ -20,3 +22,10 @@ export const QEMU_SUPPORT: SupportMatrix = {
   },
   'experimental.virtualMachine.sshPortForwarder': ENFORCED,
 };
+
+/** Pure: QEMU cannot begin with more memory than this host has, which would show only once everything was stopped for it. */
+export function memorySupport(hostBytes: number): { 'virtualMachine.memoryInGB': Support } {
+  const most = Math.ceil(hostBytes / GIB);
+  const reason = `this computer has ${most} GiB of memory; within that, ${MEMORY}`;
+  return { 'virtualMachine.memoryInGB': { level: 'enforced', most, reason } };
+}
