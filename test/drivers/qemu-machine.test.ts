@@ -92,6 +92,8 @@ async function scene() {
       now: () => world.time,
       async sleep(ms) {
         world.time += ms;
+        // The program in the place of QEMU is a real one, and ends in real time.
+        await realPace.sleep(1);
       },
     },
     log: () => undefined,
