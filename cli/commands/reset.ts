@@ -20,8 +20,8 @@ export const reset = defineCommand({
   usage: '',
   description: `--k8s deletes what is in the cluster and keeps images and containers. --vm deletes the machine with
 all images, containers and volumes, and makes a new one. --cache deletes downloads. --factory ends the
-service and removes settings, data, extensions and logs, and what rdctl has put into shell files, docker
-configuration and autostart; snapshots that exist stay, and so do downloads unless --cache is given too.
+service and removes settings, data, guest images, extensions and logs, and what rdctl has put into shell files,
+docker configuration and autostart; snapshots that exist stay, and so do downloads unless --cache is given too.
 
 A person at a terminal is asked first; --yes answers. What was removed is told on stderr. The exit code
 is 1 when something could not be removed.`,

@@ -87,10 +87,13 @@ export function checkPlaces(here: Places, cache: boolean): void {
  */
 export async function clearCache(here: Places, operations: RemovalOperations = removalOperations): Promise<void> {
   checkPlaces(here, true);
-  const isOurs = ownPlaces(here, true).some(({ path, owns }) => !owns && isWithin(here.cache, path));
-  if (!isOurs || !(await isThere(here.cache))) return;
+  const places = ownPlaces(here, true);
   const removal: Removal = { keep: new Set(), mounts: await operations.mounts(), operations, failed: [] };
-  await remove(here.cache, removal);
+  if (places.some(({ path, owns }) => !owns && isWithin(here.cache, path))) {
+    if (await isThere(here.cache)) await remove(here.cache, removal);
+  } else {
+    for (const place of places) if (place.path === here.cache) await removeNames(place, here, removal);
+  }
   const [first, ...others] = removal.failed;
   if (!first) return;
   throw new RdError('ERR_IO', `the cache was not cleared: could not remove ${first.path}: ${first.reason}`, {

@@ -23,7 +23,7 @@ export function ownPlaces(here: Places, cache: boolean): OwnPlace[] {
     place(here.state, isState),
     place(here.extensions, isExtension),
     place(here.logs, isLog),
-    ...(cache ? [place(here.cache, (name) => name === 'downloads')] : []),
+    ...(cache ? [place(here.cache, (name) => name === 'downloads' || name === 'k3s')] : []),
     place(here.config, isConfig),
     place(
       here.data,
@@ -64,7 +64,7 @@ const isState = named(
 const isConfig = named(/^settings(?:\.previous|\.before-rdctl-[0-9TZ]+)?\.json$/);
 const isLog = named(
   /^service(?:\.\d+)?\.log$/,
-  /^(?:background|service-output|dockerd|containerd|moby-containerd)\.log(?:\.1)?$/,
+  /^(?:background|service-output|dockerd|containerd|moby-containerd|qemu|guest-ssh|guest-home)\.log(?:\.1)?$/,
 );
 
 /** Installed ones have the name of their image, encoded; see `src/extensions/directory.ts`. */

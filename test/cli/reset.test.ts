@@ -61,6 +61,14 @@ describe('reset', () => {
     expect([put?.path, put?.body]).toEqual(['/v1/k8s_reset', JSON.stringify({ mode })]);
   });
 
+  test('--cache removes downloads alone where the directory may be used by others', async () => {
+    const home = temporaryDirectory();
+    const here = places({ RDCTL_HOME: home }, 'linux', '');
+    for (const name of ['downloads/a.part', 'k3s/channels.json', 'image']) write(join(here.cache, name));
+    expect(await rdctl(['reset', '--cache'], { env: { RDCTL_HOME: home } })).toMatchObject({ exit: 0 });
+    expect(readdirSync(here.cache)).toEqual(['image']);
+  });
+
   test('--cache is left when the service refuses the rest', async () => {
     await using server = await scriptedServer(({ method }) =>
       method === 'GET' ? { body: '{"vmState":"STARTED","locked":false}' } : { status: 503, body: 'not now' },
@@ -93,6 +101,24 @@ describe.each([
     expect(err).toBe(`${notice}Removed:\n  ${here.state}\n  ${here.logs}\n  ${here.config}\n`);
     // Nothing of ours is in it, below RDCTL_HOME.
     expect(readdirSync(home)).toEqual(['cache']);
+  });
+
+  test('removes what a machine leaves in its own directories, and nothing beside it', async () => {
+    const home = temporaryDirectory();
+    const here = places({ RDCTL_HOME: home }, 'linux', '');
+    write(here.settingsFile);
+    mkdirSync(here.serviceLock, { recursive: true });
+    write(join(here.guestImages, 'sha256-0', 'manifest.json'));
+    for (const name of ['qemu.log', 'guest-ssh.log', 'guest-home.log', 'qemu.log.1', 'qemu-notes.log']) {
+      write(join(here.logs, name));
+    }
+    for (const name of ['downloads/a.part', 'k3s/channels.json', 'image']) write(join(here.cache, name));
+    expect(await rdctl([...argv, cacheFlag], { env: { RDCTL_HOME: home } })).toMatchObject({ exit: 0 });
+    expect([readdirSync(here.logs), readdirSync(here.cache), existsSync(here.guestImages)]).toEqual([
+      ['qemu-notes.log'],
+      ['image'],
+      false,
+    ]);
   });
 
   test('removes downloads when they are asked for', async () => {
