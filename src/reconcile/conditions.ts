@@ -59,7 +59,8 @@ function messageOf(reason: string, meaning: string, { failure, seen, hold }: Con
     return meaning;
   const advice = failure.error.advice ?? 'Read the log of the service, put right what it names, and start again.';
   const attempts = failure.attempts > 1 ? ` (${failure.attempts} attempts)` : '';
-  return `${failure.error.message}${attempts}${failure.terminal ? ` ${advice}` : ' It is tried again.'}`;
+  const what = `${failure.error.message.replace(/\.$/, '')}${attempts}.`;
+  return `${what} ${failure.terminal ? advice : 'It is tried again.'}`;
 }
 
 function machineReason(input: ConditionInput): ReasonOf<'MachineReady'> {

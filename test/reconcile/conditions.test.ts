@@ -4,6 +4,7 @@ import type { DriverInfo } from '../../src/drivers/driver.ts';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
 import type { Model } from '../../src/drivers/machines/simulated/model.ts';
 import { emptyModel } from '../../src/drivers/machines/simulated/model.ts';
+import { RdError } from '../../src/errors.ts';
 import { goalOf } from '../../src/plan/spec.ts';
 import { CONDITION_REASONS } from '../../src/reconcile/condition-reasons.ts';
 import { conditionsOf } from '../../src/reconcile/conditions.ts';
@@ -40,6 +41,19 @@ test('the page names the limit of every step', () => {
   const page = readFileSync('docs/conditions.md', 'utf8');
   const rows = [...page.matchAll(/^\| `(\w+ \w+)` \| (\d+ minutes) \|$/gm)].map((match) => match.slice(1, 3));
   expect(rows).toEqual(Object.entries(STEP_LIMITS_MS).map(([name, ms]) => [name, minutesText(ms)]));
+});
+
+test.each([
+  ['the disk is full', 6, true, 'the disk is full (6 attempts). Make room.'],
+  ['QEMU ended.', 1, true, 'QEMU ended. Make room.'],
+  ['the disk is full', 2, false, 'the disk is full (2 attempts). It is tried again.'],
+])('a failure %j is a sentence before what comes after it', async (message, attempts, terminal, expected) => {
+  const goal = goalOf(LIVE, 'started', SIMULATED_INFO);
+  const error = new RdError('ERR_DRIVER_FAILED', message, { advice: 'Make room.' });
+  const failure = { what: 'machine start', error, attempts, terminal };
+  const input = { goal, seen: await seenOf(emptyModel()), driver: SIMULATED_INFO, failure, fresh: true };
+  const [machine] = conditionsOf({ ...input, generation: 1, now: '2030-01-01T00:00:00.000Z' }, []);
+  expect(machine).toMatchObject({ type: 'MachineReady', reason: 'StepFailed', message: expected });
 });
 
 test('what is true asks for nothing', () => {
