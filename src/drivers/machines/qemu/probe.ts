@@ -12,8 +12,7 @@ export interface QemuFacts {
 
 const PROGRAMS = ['qemu-system-x86_64', 'qemu-img', 'ssh', 'ssh-keygen'];
 /** With what the home directory takes by default. */
-const INSTALL =
-  'apt-get install --no-install-recommends qemu-system-x86 qemu-utils openssh-client openssh-sftp-server';
+const INSTALL = 'apt-get install --no-install-recommends qemu-system-x86 qemu-utils openssh-client openssh-sftp-server';
 
 /** Pure: the answer that the facts give, the cheapest remedy first. */
 export function judge({ platform, arch, missingPrograms, images }: QemuFacts): Probe {
