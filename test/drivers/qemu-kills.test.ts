@@ -319,7 +319,8 @@ test(
       const backing = args[args.indexOf('-b') + 1];
       let stdout = '';
       if (program === 'ssh-keygen' && args.includes('-y')) stdout = readFileSync(`${last}.pub`, 'utf8');
-      else if (program === 'ssh-keygen') for (const end of ['', '.pub']) writeFileSync(`${last}${end}`, 'ssh-ed25519 x\n');
+      else if (program === 'ssh-keygen')
+        for (const end of ['', '.pub']) writeFileSync(`${last}${end}`, 'ssh-ed25519 x\n');
       else if (args[0] === 'info') {
         stdout = JSON.stringify({
           'virtual-size': MACHINE.diskBytes,
