@@ -4,7 +4,7 @@ import { containerdConfig, containerdPlaces } from '../../src/drivers/engines/co
 import { runningTasks } from '../../src/drivers/engines/containerd-tasks.ts';
 import { mobyEngine } from '../../src/drivers/engines/moby.ts';
 import { mobyArguments, mobyConfig, mobyPlaces } from '../../src/drivers/engines/moby-config.ts';
-import { parseImages, parseInfo } from '../../src/drivers/engines/moby-health.ts';
+import { parseContainers, parseImages, parseVersion } from '../../src/drivers/engines/moby-health.ts';
 import { engineSpec } from '../contract/driver-suite.ts';
 import { NETWORK, PLACES, scriptedShell } from './scripted-shell.ts';
 
@@ -134,10 +134,11 @@ describe('configuration', () => {
 
 describe('counts', () => {
   test('are read from what dockerd answers, and left out where it does not', () => {
-    const info = { ServerVersion: '20.10.24', ContainersRunning: 2, Containers: 5, Images: 9 };
-    expect(parseInfo(info)).toEqual({ version: '20.10.24', workload: { runningContainers: 2, containers: 5 } });
-    expect(parseInfo(undefined)).toEqual({ version: 'unknown', workload: {} });
-    expect(parseInfo({ Containers: 'five' })).toEqual({ version: 'unknown', workload: {} });
+    expect(parseVersion({ Version: '20.10.24' })).toBe('20.10.24');
+    expect(parseVersion(undefined)).toBe('unknown');
+    const containers = ['running', 'exited', 'running', 'created', 'paused'].map((State) => ({ State }));
+    expect(parseContainers(containers)).toEqual({ runningContainers: 2, containers: 5 });
+    expect(parseContainers({ message: 'no' })).toEqual({});
     expect(parseImages([{}, {}])).toEqual({ images: 2 });
     expect(parseImages({ message: 'no' })).toEqual({});
   });

@@ -25,9 +25,9 @@ export async function answersPing(socket: string, signal: AbortSignal, timeoutMs
 
 /** Version and counts. What cannot be read is left out: an engine that answers `/_ping` is not to be called dead. */
 export async function mobyFacts(socket: string, signal: AbortSignal): Promise<MobyFacts> {
-  const [info, images] = await Promise.all([read(socket, '/info', signal), read(socket, '/images/json', signal)]);
-  const { version, workload } = parseInfo(info);
-  return { version, workload: { ...workload, ...parseImages(images) } };
+  const paths = ['/version', '/containers/json?all=1', '/images/json'];
+  const [version, containers, images] = await Promise.all(paths.map((path) => read(socket, path, signal)));
+  return { version: parseVersion(version), workload: { ...parseContainers(containers), ...parseImages(images) } };
 }
 
 async function read(socket: string, path: string, signal: AbortSignal): Promise<unknown> {
@@ -40,17 +40,19 @@ async function read(socket: string, path: string, signal: AbortSignal): Promise<
   }
 }
 
-/** Reads the body of `GET /info`; members that are missing or of another type are left out. */
-export function parseInfo(info: unknown): MobyFacts {
-  if (!isObject(info)) return { version: 'unknown', workload: {} };
-  const { ServerVersion, ContainersRunning, Containers } = info;
-  return {
-    version: typeof ServerVersion === 'string' ? ServerVersion : 'unknown',
-    workload: {
-      ...(typeof ContainersRunning === 'number' ? { runningContainers: ContainersRunning } : {}),
-      ...(typeof Containers === 'number' ? { containers: Containers } : {}),
-    },
-  };
+/** Reads the body of `GET /version`. */
+export function parseVersion(body: unknown): string {
+  return isObject(body) && typeof body.Version === 'string' ? body.Version : 'unknown';
+}
+
+/**
+ * Reads the list of `GET /containers/json?all=1`. The counts of `/info` go wrong when dockerd did not end as it should: it then goes on
+ * counting a container as running that it has found ended.
+ */
+export function parseContainers(list: unknown): Workload {
+  if (!Array.isArray(list)) return {};
+  const running = list.filter((container) => isObject(container) && container.State === 'running');
+  return { runningContainers: running.length, containers: list.length };
 }
 
 /** The list of `GET /images/json`: its length is what people see, while `/info` counts the steps of builds as well. */
