@@ -1,7 +1,7 @@
 import type { Phase } from '../../src/reconcile/status.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import type { Io } from '../command.ts';
-import { phasesText } from './status-text.ts';
+import { phasesText, why } from './status-text.ts';
 import type { Style } from './style.ts';
 import { durationText } from './value.ts';
 
@@ -44,7 +44,9 @@ export function progress(io: Io, paint: Style): Progress {
         const id = idOf(phase);
         if (phase.ms === undefined || finished.has(id)) continue;
         finished.add(id);
-        io.err(`  ${phase.name}: ${phase.outcome === 'failed' ? 'failed' : 'done'} (${durationText(phase.ms)})\n`);
+        io.err(
+          `  ${phase.name}: ${phase.outcome === 'failed' ? 'failed' : 'done'} (${durationText(phase.ms)})${why(phase)}\n`,
+        );
       }
     },
     unshown: (phases) => phases.filter((phase) => !finished.has(idOf(phase))),

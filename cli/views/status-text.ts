@@ -160,7 +160,12 @@ export function phasesText(phases: readonly Phase[]): string {
   return phases
     .map((phase) => {
       const took = phase.ms === undefined ? 'running' : durationText(phase.ms);
-      return `  ${phase.name.padEnd(width)}  ${took}${phase.outcome === 'failed' ? '  failed' : ''}`;
+      return `  ${phase.name.padEnd(width)}  ${took}${phase.outcome === 'failed' ? `  failed${why(phase)}` : ''}`;
     })
     .join('\n');
+}
+
+/** `: reason`, where there is one. */
+export function why({ reason }: Phase): string {
+  return reason === undefined ? '' : `: ${plainText(reason)}`;
 }

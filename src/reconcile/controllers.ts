@@ -184,7 +184,8 @@ export function createControllers({ driver, desired: initial, clock, random, log
     publish();
     const ending = await performInTime({ step, seen: before, driver, clock, abort });
     underway = undefined;
-    end(ending.how === 'stuck' ? 'failed' : ending.how);
+    if ('error' in ending) end('failed', ending.error.message);
+    else end(ending.how);
     return concluded(step, ending);
   }
 

@@ -9,8 +9,8 @@ export interface PhaseLog {
   list(): Phase[];
   /** Forgets what is over; what runs stays. */
   restart(): void;
-  /** Notes a beginning; the function it returns notes the end. `dropped`: it was called off and never happened. */
-  begin(name: string): (outcome: 'done' | 'failed' | 'dropped') => void;
+  /** Notes a beginning; the function it returns notes the end. `dropped`: it was called off and never happened. `reason`: why it failed. */
+  begin(name: string): (outcome: 'done' | 'failed' | 'dropped', reason?: string) => void;
 }
 
 export function createPhaseLog(clock: Clock): PhaseLog {
@@ -24,13 +24,14 @@ export function createPhaseLog(clock: Clock): PhaseLog {
       const started = clock.now();
       const phase: Phase = { name, startedAt: new Date(started).toISOString() };
       phases = [...phases, phase].slice(-MOST);
-      return (outcome) => {
+      return (outcome, reason) => {
         if (outcome === 'dropped') {
           phases = phases.filter((other) => other !== phase);
           return;
         }
         phase.ms = clock.now() - started;
         phase.outcome = outcome;
+        if (reason !== undefined) phase.reason = reason;
       };
     },
   };

@@ -35,6 +35,8 @@ export interface Phase {
   startedAt: string;
   ms?: number;
   outcome?: 'done' | 'failed';
+  /** Why it failed. */
+  reason?: string;
 }
 
 /** No look has succeeded since the service started. */

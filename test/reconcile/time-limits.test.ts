@@ -43,7 +43,11 @@ describe('time limits', () => {
     await clock.advance(1);
     expect(condition('EngineReady')).toMatchObject({ reason: 'StepFailed', concern: 'attention' });
     expect(condition('EngineReady')?.message).toContain('engine start did not end within 5 minutes');
-    expect(controllers.status().phases.at(-1)).toMatchObject({ outcome: 'failed', ms: STEP_LIMITS_MS['engine start'] });
+    expect(controllers.status().phases.at(-1)).toMatchObject({
+      outcome: 'failed',
+      ms: STEP_LIMITS_MS['engine start'],
+      reason: expect.stringContaining('engine start did not end within 5 minutes'),
+    });
     await clock.advance(1_000);
     expect(controllers.status()).toMatchObject({ converged: true, counters: { failures: 1 } });
   });

@@ -17,9 +17,12 @@ describe('progress', () => {
     const io = fakeIo();
     const view = viewFor(undefined, io);
     view.event({ type: 'progress', status: statusWith({ phases: [STOP, START] }) });
-    view.event({ type: 'progress', status: statusWith({ phases: [STOP, { ...START, ms: 20, outcome: 'failed' }] }) });
+    view.event({
+      type: 'progress',
+      status: statusWith({ phases: [STOP, { ...START, ms: 20, outcome: 'failed', reason: 'no \u001b[2Jroom' }] }),
+    });
     view.endEvents();
-    expect(io.text.err).toBe('  engine stop: done (1.5 s)\n  engine start: failed (20 ms)\n');
+    expect(io.text.err).toBe('  engine stop: done (1.5 s)\n  engine start: failed (20 ms): no  [2Jroom\n');
   });
 
   test.each([true, false])('a phase is told once, on a terminal or not: %s', (terminal) => {

@@ -34,23 +34,23 @@ ook has succeeded since the service started.",type:"object",required:["state"],p
 "unknown"]},installedVersion:{type:"string"},spec:{description:"What it was started with.",type:"object"},ready:{type:"boolean"},kubeconfig:{description:"Path o\
 f a file.",type:"string"},message:{type:"string"}}},phases:{description:"What was done since the last change of the desired state.",type:"array",items:{type:"ob\
 ject",required:["name","startedAt"],properties:{name:{type:"string"},startedAt:{$ref:"#/$defs/time"},ms:{description:"Absent while it is under way.",type:"numbe\
-r",minimum:0},outcome:{enum:["done","failed"]}}}},counters:{description:"Since the service started.",type:"object",required:["steps","restarts","resets","failur\
-es","settingsPuts","settingsWrites"],properties:{settingsPuts:{description:"PUT /v1/settings that arrived, whatever became of them."},settingsWrites:{description:"\
-Those of them that changed something."}},additionalProperties:{type:"integer",minimum:0}},policies:{description:"Deployment profiles of the administrator: paths\
- of files, or registry keys. Absent without any.",type:"object",properties:{lockedBy:{description:"What it sets cannot be changed.",type:"string"},defaultsBy:{description:"\
-Counts on the first run alone.",type:"string"}}},hostIntegration:{description:"Files of the user outside of our directories: shell files, docker configuration, \
-autostart entry.",type:"object",required:["files"],additionalProperties:!1,properties:{offBecause:{description:"Nothing there is touched; a clause that says why\
-.",type:"string"},files:{type:"array",items:{type:"object",required:["part","file","state"],additionalProperties:!1,properties:{part:{enum:["path","docker-conte\
-xt","kubeconfig","autostart"]},file:{type:"string"},state:{description:"`managed`: as wanted; `clean`: nothing of ours is in it, as wanted; `left`: another's ch\
-oice; `failed`.",enum:["managed","clean","left","failed"]},message:{description:"Of `left` and `failed`: why.",type:"string"}}}}}},notices:{description:"What ha\
-ppened at the start and a person should know.",type:"array",items:{type:"string"}}},$defs:{time:{description:"RFC 3339.",type:"string",pattern:"^\\d{4}-\\d\\d-\\d\\d\
-T\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"},engineName:{enum:["moby","containerd"]},engineState:{description:"`unknown`: no look has succeeded since the service started\
-.",enum:["stopped","running","unresponsive","unknown"]},workload:{description:"Counts; absent where they could not be read.",type:"object",properties:{runningContainers:{
-type:"integer",minimum:0},containers:{type:"integer",minimum:0},images:{type:"integer",minimum:0}}},condition:{type:"object",required:["type","status","reason",
-"concern","message","observedGeneration","lastTransitionTime"],properties:{type:{enum:["MachineReady","EngineReady","ClusterReady","Converged"]},status:{enum:["\
-True","False","Unknown"]},reason:{description:"For programs.",type:"string",pattern:"^[A-Z][A-Za-z0-9]*$"},concern:{description:"What it asks of a person: nothi\
-ng, because it is as wanted; patience; or attention, because something is wrong.",enum:["none","patience","attention"]},message:{description:"For people.",type:"\
-string"},observedGeneration:{type:"integer",minimum:0},lastTransitionTime:{$ref:"#/$defs/time"}}}}};var q={enum:["moby","containerd"]},v={description:"`unknown`: no look has succeeded since the service started.",enum:["stopped","running","unresponsive","unknow\
+r",minimum:0},outcome:{enum:["done","failed"]},reason:{description:"Why it failed.",type:"string"}}}},counters:{description:"Since the service started.",type:"o\
+bject",required:["steps","restarts","resets","failures","settingsPuts","settingsWrites"],properties:{settingsPuts:{description:"PUT /v1/settings that arrived, w\
+hatever became of them."},settingsWrites:{description:"Those of them that changed something."}},additionalProperties:{type:"integer",minimum:0}},policies:{description:"\
+Deployment profiles of the administrator: paths of files, or registry keys. Absent without any.",type:"object",properties:{lockedBy:{description:"What it sets c\
+annot be changed.",type:"string"},defaultsBy:{description:"Counts on the first run alone.",type:"string"}}},hostIntegration:{description:"Files of the user outs\
+ide of our directories: shell files, docker configuration, autostart entry.",type:"object",required:["files"],additionalProperties:!1,properties:{offBecause:{description:"\
+Nothing there is touched; a clause that says why.",type:"string"},files:{type:"array",items:{type:"object",required:["part","file","state"],additionalProperties:!1,
+properties:{part:{enum:["path","docker-context","kubeconfig","autostart"]},file:{type:"string"},state:{description:"`managed`: as wanted; `clean`: nothing of ou\
+rs is in it, as wanted; `left`: another's choice; `failed`.",enum:["managed","clean","left","failed"]},message:{description:"Of `left` and `failed`: why.",type:"\
+string"}}}}}},notices:{description:"What happened at the start and a person should know.",type:"array",items:{type:"string"}}},$defs:{time:{description:"RFC 333\
+9.",type:"string",pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"},engineName:{enum:["moby","containerd"]},engineState:{description:"`unknown`:\
+ no look has succeeded since the service started.",enum:["stopped","running","unresponsive","unknown"]},workload:{description:"Counts; absent where they could n\
+ot be read.",type:"object",properties:{runningContainers:{type:"integer",minimum:0},containers:{type:"integer",minimum:0},images:{type:"integer",minimum:0}}},condition:{
+type:"object",required:["type","status","reason","concern","message","observedGeneration","lastTransitionTime"],properties:{type:{enum:["MachineReady","EngineRe\
+ady","ClusterReady","Converged"]},status:{enum:["True","False","Unknown"]},reason:{description:"For programs.",type:"string",pattern:"^[A-Z][A-Za-z0-9]*$"},concern:{
+description:"What it asks of a person: nothing, because it is as wanted; patience; or attention, because something is wrong.",enum:["none","patience","attention"]},
+message:{description:"For people.",type:"string"},observedGeneration:{type:"integer",minimum:0},lastTransitionTime:{$ref:"#/$defs/time"}}}}};var q={enum:["moby","containerd"]},v={description:"`unknown`: no look has succeeded since the service started.",enum:["stopped","running","unresponsive","unknow\
 n"]};var k=new RegExp("^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$","u"),w={type:"object",required:["type","status","reason","concern","message","observed\
 Generation","lastTransitionTime"],properties:{type:{enum:["MachineReady","EngineReady","ClusterReady","Converged"]},status:{enum:["True","False","Unknown"]},reason:{
 description:"For programs.",type:"string",pattern:"^[A-Z][A-Za-z0-9]*$"},concern:{description:"What it asks of a person: nothing, because it is as wanted; patie\
@@ -279,51 +279,53 @@ e",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}}if(o.ms!==void 0){let a
 "/phases/"+n+"/ms",schemaPath:"#/properties/phases/items/properties/ms/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[p]:e.push(p),t++}}else{
 let p={instancePath:i+"/phases/"+n+"/ms",schemaPath:"#/properties/phases/items/properties/ms/type",keyword:"type",params:{type:"number"}};e===null?e=[p]:e.push(
 p),t++}}if(o.outcome!==void 0){let a=o.outcome;if(!(a==="done"||a==="failed")){let p={instancePath:i+"/phases/"+n+"/outcome",schemaPath:"#/properties/phases/ite\
-ms/properties/outcome/enum",keyword:"enum",params:{allowedValues:f.properties.phases.items.properties.outcome.enum}};e===null?e=[p]:e.push(p),t++}}}else{let a={
-instancePath:i+"/phases/"+n,schemaPath:"#/properties/phases/items/type",keyword:"type",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}}else{let r={instancePath:i+
-"/phases",schemaPath:"#/properties/phases/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),t++}}if(d.counters!==void 0){let s=d.counters;if(s&&
-typeof s=="object"&&!Array.isArray(s)){if(s.steps===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{
-missingProperty:"steps"}};e===null?e=[r]:e.push(r),t++}if(s.restarts===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"\
-required",params:{missingProperty:"restarts"}};e===null?e=[r]:e.push(r),t++}if(s.resets===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/cou\
-nters/required",keyword:"required",params:{missingProperty:"resets"}};e===null?e=[r]:e.push(r),t++}if(s.failures===void 0){let r={instancePath:i+"/counters",schemaPath:"\
-#/properties/counters/required",keyword:"required",params:{missingProperty:"failures"}};e===null?e=[r]:e.push(r),t++}if(s.settingsPuts===void 0){let r={instancePath:i+
-"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"settingsPuts"}};e===null?e=[r]:e.push(r),t++}if(s.settingsWrites===
-void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"settingsWrites"}};e===null?e=[
-r]:e.push(r),t++}for(let r in s)if(!(r==="settingsPuts"||r==="settingsWrites")){let n=s[r];if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let o={instancePath:i+
-"/counters/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/counters/additionalProperties/type",keyword:"type",params:{type:"integer"}};e===null?
-e=[o]:e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+"/counters/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"\
-#/properties/counters/additionalProperties/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[o]:e.push(o),t++}}}else{let r={instancePath:i+
-"/counters",schemaPath:"#/properties/counters/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.policies!==void 0){let s=d.policies;
-if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.lockedBy!==void 0&&typeof s.lockedBy!="string"){let r={instancePath:i+"/policies/lockedBy",schemaPath:"#/prope\
-rties/policies/properties/lockedBy/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.defaultsBy!==void 0&&typeof s.defaultsBy!="str\
-ing"){let r={instancePath:i+"/policies/defaultsBy",schemaPath:"#/properties/policies/properties/defaultsBy/type",keyword:"type",params:{type:"string"}};e===null?
-e=[r]:e.push(r),t++}}else{let r={instancePath:i+"/policies",schemaPath:"#/properties/policies/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(
-r),t++}}if(d.hostIntegration!==void 0){let s=d.hostIntegration;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.files===void 0){let r={instancePath:i+"/hostInt\
-egration",schemaPath:"#/properties/hostIntegration/required",keyword:"required",params:{missingProperty:"files"}};e===null?e=[r]:e.push(r),t++}for(let r in s)if(!(r===
-"offBecause"||r==="files")){let n={instancePath:i+"/hostIntegration",schemaPath:"#/properties/hostIntegration/additionalProperties",keyword:"additionalPropertie\
-s",params:{additionalProperty:r}};e===null?e=[n]:e.push(n),t++}if(s.offBecause!==void 0&&typeof s.offBecause!="string"){let r={instancePath:i+"/hostIntegration/\
-offBecause",schemaPath:"#/properties/hostIntegration/properties/offBecause/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.files!==
-void 0){let r=s.files;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++){let a=r[o];if(a&&typeof a=="object"&&!Array.isArray(a)){if(a.part===void 0){let p={
-instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/required",keyword:"required",params:{missingProperty:"\
-part"}};e===null?e=[p]:e.push(p),t++}if(a.file===void 0){let p={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/f\
-iles/items/required",keyword:"required",params:{missingProperty:"file"}};e===null?e=[p]:e.push(p),t++}if(a.state===void 0){let p={instancePath:i+"/hostIntegrati\
-on/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[p]:e.push(
-p),t++}for(let p in a)if(!(p==="part"||p==="file"||p==="state"||p==="message")){let u={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostI\
-ntegration/properties/files/items/additionalProperties",keyword:"additionalProperties",params:{additionalProperty:p}};e===null?e=[u]:e.push(u),t++}if(a.part!==void 0){
-let p=a.part;if(!(p==="path"||p==="docker-context"||p==="kubeconfig"||p==="autostart")){let u={instancePath:i+"/hostIntegration/files/"+o+"/part",schemaPath:"#/\
-properties/hostIntegration/properties/files/items/properties/part/enum",keyword:"enum",params:{allowedValues:f.properties.hostIntegration.properties.files.items.
-properties.part.enum}};e===null?e=[u]:e.push(u),t++}}if(a.file!==void 0&&typeof a.file!="string"){let p={instancePath:i+"/hostIntegration/files/"+o+"/file",schemaPath:"\
-#/properties/hostIntegration/properties/files/items/properties/file/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(a.state!==void 0){
-let p=a.state;if(!(p==="managed"||p==="clean"||p==="left"||p==="failed")){let u={instancePath:i+"/hostIntegration/files/"+o+"/state",schemaPath:"#/properties/ho\
-stIntegration/properties/files/items/properties/state/enum",keyword:"enum",params:{allowedValues:f.properties.hostIntegration.properties.files.items.properties.
-state.enum}};e===null?e=[u]:e.push(u),t++}}if(a.message!==void 0&&typeof a.message!="string"){let p={instancePath:i+"/hostIntegration/files/"+o+"/message",schemaPath:"\
-#/properties/hostIntegration/properties/files/items/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}}else{let p={instancePath:i+
-"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/type",keyword:"type",params:{type:"object"}};e===null?e=[p]:e.push(p),
-t++}}}else{let n={instancePath:i+"/hostIntegration/files",schemaPath:"#/properties/hostIntegration/properties/files/type",keyword:"type",params:{type:"array"}};
-e===null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+"/hostIntegration",schemaPath:"#/properties/hostIntegration/type",keyword:"type",params:{type:"object"}};
-e===null?e=[r]:e.push(r),t++}}if(d.notices!==void 0){let s=d.notices;if(Array.isArray(s)){let r=s.length;for(let n=0;n<r;n++)if(typeof s[n]!="string"){let o={instancePath:i+
-"/notices/"+n,schemaPath:"#/properties/notices/items/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(o),t++}}else{let r={instancePath:i+"/not\
-ices",schemaPath:"#/properties/notices/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),t++}}}else{let s={instancePath:i,schemaPath:"#/type",
-keyword:"type",params:{type:"object"}};e===null?e=[s]:e.push(s),t++}return g.errors=e,t===0}g.evaluated={props:{kind:!0,formatVersion:!0,product:!0,version:!0,settingsVersion:!0,
-pid:!0,home:!0,startedAt:!0,driver:!0,power:!0,generation:!0,observedGeneration:!0,converged:!0,backendState:!0,conditions:!0,machine:!0,access:!0,maintenance:!0,
-ports:!0,engine:!0,engines:!0,cluster:!0,phases:!0,counters:!0,policies:!0,hostIntegration:!0,notices:!0},dynamicProps:!1,dynamicItems:!1};export{T as default,$ as validate};
+ms/properties/outcome/enum",keyword:"enum",params:{allowedValues:f.properties.phases.items.properties.outcome.enum}};e===null?e=[p]:e.push(p),t++}}if(o.reason!==
+void 0&&typeof o.reason!="string"){let a={instancePath:i+"/phases/"+n+"/reason",schemaPath:"#/properties/phases/items/properties/reason/type",keyword:"type",params:{
+type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let a={instancePath:i+"/phases/"+n,schemaPath:"#/properties/phases/items/type",keyword:"type",params:{type:"o\
+bject"}};e===null?e=[a]:e.push(a),t++}}}else{let r={instancePath:i+"/phases",schemaPath:"#/properties/phases/type",keyword:"type",params:{type:"array"}};e===null?
+e=[r]:e.push(r),t++}}if(d.counters!==void 0){let s=d.counters;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.steps===void 0){let r={instancePath:i+"/counters",
+schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"steps"}};e===null?e=[r]:e.push(r),t++}if(s.restarts===void 0){let r={instancePath:i+
+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"restarts"}};e===null?e=[r]:e.push(r),t++}if(s.resets===void 0){
+let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"resets"}};e===null?e=[r]:e.push(r),t++}
+if(s.failures===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"failures"}};e===
+null?e=[r]:e.push(r),t++}if(s.settingsPuts===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"\
+settingsPuts"}};e===null?e=[r]:e.push(r),t++}if(s.settingsWrites===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"\
+required",params:{missingProperty:"settingsWrites"}};e===null?e=[r]:e.push(r),t++}for(let r in s)if(!(r==="settingsPuts"||r==="settingsWrites")){let n=s[r];if(!(typeof n==
+"number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let o={instancePath:i+"/counters/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/counters/additio\
+nalProperties/type",keyword:"type",params:{type:"integer"}};e===null?e=[o]:e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+
+"/counters/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/counters/additionalProperties/minimum",keyword:"minimum",params:{comparison:">=",
+limit:0}};e===null?e=[o]:e.push(o),t++}}}else{let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/type",keyword:"type",params:{type:"object"}};e===
+null?e=[r]:e.push(r),t++}}if(d.policies!==void 0){let s=d.policies;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.lockedBy!==void 0&&typeof s.lockedBy!="stri\
+ng"){let r={instancePath:i+"/policies/lockedBy",schemaPath:"#/properties/policies/properties/lockedBy/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:
+e.push(r),t++}if(s.defaultsBy!==void 0&&typeof s.defaultsBy!="string"){let r={instancePath:i+"/policies/defaultsBy",schemaPath:"#/properties/policies/properties\
+/defaultsBy/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}}else{let r={instancePath:i+"/policies",schemaPath:"#/properties/policies/\
+type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.hostIntegration!==void 0){let s=d.hostIntegration;if(s&&typeof s=="object"&&!Array.
+isArray(s)){if(s.files===void 0){let r={instancePath:i+"/hostIntegration",schemaPath:"#/properties/hostIntegration/required",keyword:"required",params:{missingProperty:"\
+files"}};e===null?e=[r]:e.push(r),t++}for(let r in s)if(!(r==="offBecause"||r==="files")){let n={instancePath:i+"/hostIntegration",schemaPath:"#/properties/host\
+Integration/additionalProperties",keyword:"additionalProperties",params:{additionalProperty:r}};e===null?e=[n]:e.push(n),t++}if(s.offBecause!==void 0&&typeof s.
+offBecause!="string"){let r={instancePath:i+"/hostIntegration/offBecause",schemaPath:"#/properties/hostIntegration/properties/offBecause/type",keyword:"type",params:{
+type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.files!==void 0){let r=s.files;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++){let a=r[o];if(a&&typeof a==
+"object"&&!Array.isArray(a)){if(a.part===void 0){let p={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/ite\
+ms/required",keyword:"required",params:{missingProperty:"part"}};e===null?e=[p]:e.push(p),t++}if(a.file===void 0){let p={instancePath:i+"/hostIntegration/files/"+
+o,schemaPath:"#/properties/hostIntegration/properties/files/items/required",keyword:"required",params:{missingProperty:"file"}};e===null?e=[p]:e.push(p),t++}if(a.
+state===void 0){let p={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/required",keyword:"required",params:{
+missingProperty:"state"}};e===null?e=[p]:e.push(p),t++}for(let p in a)if(!(p==="part"||p==="file"||p==="state"||p==="message")){let u={instancePath:i+"/hostInte\
+gration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/additionalProperties",keyword:"additionalProperties",params:{additionalProperty:p}};
+e===null?e=[u]:e.push(u),t++}if(a.part!==void 0){let p=a.part;if(!(p==="path"||p==="docker-context"||p==="kubeconfig"||p==="autostart")){let u={instancePath:i+"\
+/hostIntegration/files/"+o+"/part",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/part/enum",keyword:"enum",params:{allowedValues:f.
+properties.hostIntegration.properties.files.items.properties.part.enum}};e===null?e=[u]:e.push(u),t++}}if(a.file!==void 0&&typeof a.file!="string"){let p={instancePath:i+
+"/hostIntegration/files/"+o+"/file",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/file/type",keyword:"type",params:{type:"string"}};
+e===null?e=[p]:e.push(p),t++}if(a.state!==void 0){let p=a.state;if(!(p==="managed"||p==="clean"||p==="left"||p==="failed")){let u={instancePath:i+"/hostIntegrat\
+ion/files/"+o+"/state",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/state/enum",keyword:"enum",params:{allowedValues:f.properties.
+hostIntegration.properties.files.items.properties.state.enum}};e===null?e=[u]:e.push(u),t++}}if(a.message!==void 0&&typeof a.message!="string"){let p={instancePath:i+
+"/hostIntegration/files/"+o+"/message",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/message/type",keyword:"type",params:{type:"str\
+ing"}};e===null?e=[p]:e.push(p),t++}}else{let p={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/type",
+keyword:"type",params:{type:"object"}};e===null?e=[p]:e.push(p),t++}}}else{let n={instancePath:i+"/hostIntegration/files",schemaPath:"#/properties/hostIntegrati\
+on/properties/files/type",keyword:"type",params:{type:"array"}};e===null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+"/hostIntegration",schemaPath:"#/prope\
+rties/hostIntegration/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.notices!==void 0){let s=d.notices;if(Array.isArray(s)){let r=s.
+length;for(let n=0;n<r;n++)if(typeof s[n]!="string"){let o={instancePath:i+"/notices/"+n,schemaPath:"#/properties/notices/items/type",keyword:"type",params:{type:"\
+string"}};e===null?e=[o]:e.push(o),t++}}else{let r={instancePath:i+"/notices",schemaPath:"#/properties/notices/type",keyword:"type",params:{type:"array"}};e===null?
+e=[r]:e.push(r),t++}}}else{let s={instancePath:i,schemaPath:"#/type",keyword:"type",params:{type:"object"}};e===null?e=[s]:e.push(s),t++}return g.errors=e,t===0}
+g.evaluated={props:{kind:!0,formatVersion:!0,product:!0,version:!0,settingsVersion:!0,pid:!0,home:!0,startedAt:!0,driver:!0,power:!0,generation:!0,observedGeneration:!0,
+converged:!0,backendState:!0,conditions:!0,machine:!0,access:!0,maintenance:!0,ports:!0,engine:!0,engines:!0,cluster:!0,phases:!0,counters:!0,policies:!0,hostIntegration:!0,
+notices:!0},dynamicProps:!1,dynamicItems:!1};export{T as default,$ as validate};
