@@ -10,6 +10,8 @@ const EFFECTS: Record<Explanation['effect'], string> = {
   'restart-or-reset': 'restarts the backend; a lower version deletes the data of the cluster',
 };
 
+const PARTLY_LIVE = 'is applied to what runs where that takes it, else restarts the backend; a plan tells which';
+
 const LEVELS = {
   enforced: 'takes effect',
   stored: 'kept, without effect',
@@ -67,7 +69,7 @@ function factsText(explanation: Explanation): string {
   const also = Object.entries(synonyms).map(([other, meant]) => `${other} means ${meant}`);
   const rows: [string, string][] = [
     ['Takes', `${expected} (${type})${also.length === 0 ? '' : `; ${also.join(', ')}`}`],
-    ['A change', EFFECTS[effect]],
+    ['A change', driver?.partlyLive ? PARTLY_LIVE : EFFECTS[effect]],
     ...(driver
       ? [
           [

@@ -49,7 +49,13 @@ export interface Explanation {
   lockable: boolean;
   /** What a change costs by default, as a clause; a plan knows more. */
   effect: Effect;
-  driver?: { name: string; level: 'enforced' | 'stored' | 'unsupported'; reason?: string };
+  driver?: {
+    name: string;
+    level: 'enforced' | 'stored' | 'unsupported';
+    /** What runs takes some changes without a restart; a plan tells which. */
+    partlyLive?: true;
+    reason?: string;
+  };
   /** With dashes. */
   flag?: string;
   docs: string;
@@ -93,7 +99,14 @@ export function explainSetting(field: Field, layers: SettingLayers): Explanation
     lockable,
     effect: effectOf(field, layers),
     ...(layers.driver && support
-      ? { driver: { name: layers.driver.name, level: support.level, ...(reason === undefined ? {} : { reason }) } }
+      ? {
+          driver: {
+            name: layers.driver.name,
+            level: support.level,
+            ...('partlyLive' in support && support.partlyLive ? { partlyLive: true } : {}),
+            ...(reason === undefined ? {} : { reason }),
+          },
+        }
       : {}),
     ...(field.flag && !field.flag.hidden ? { flag: `--${field.flag.name}` } : {}),
     // As the usual renderers make an anchor of the heading.

@@ -215,10 +215,11 @@ export interface ClusterDriver {
 /**
  * What a driver does with a setting. `enforced`: a change takes effect on what runs; values in `except` and numbers above `most` are
  * refused, and `reason` says why. `stored`: kept, with no effect in this driver. `unsupported`: an explicit change is refused, except to
- * a value in `accepts` (a value that asks for nothing).
+ * a value in `accepts` (a value that asks for nothing). `partlyLive`: what runs takes some changes without a restart; the `room` of its
+ * status tells which.
  */
 export type Support =
-  | { level: 'enforced'; except?: readonly string[]; most?: number; reason?: string }
+  | { level: 'enforced'; except?: readonly string[]; most?: number; partlyLive?: true; reason?: string }
   | { level: 'stored'; reason?: string }
   | { level: 'unsupported'; reason: string; accepts?: readonly (boolean | number | string)[] };
 export type SupportMatrix = Readonly<Record<SettingPath, Support>>;

@@ -11,13 +11,18 @@ export const QEMU_SUPPORT: SupportMatrix = {
   ...engineSupport('qemu'),
   ...K3S_SUPPORT,
   'application.adminAccess': without('the network of the machine needs no administrator', false),
-  'virtualMachine.memoryInGB': { level: 'enforced', reason: MEMORY },
-  'virtualMachine.numberCPUs': { level: 'enforced', reason: `more are added while the machine runs, ${PLAN_TELLS}` },
+  'virtualMachine.memoryInGB': { level: 'enforced', partlyLive: true, reason: MEMORY },
+  'virtualMachine.numberCPUs': {
+    level: 'enforced',
+    partlyLive: true,
+    reason: `more are added while the machine runs, ${PLAN_TELLS}`,
+  },
   'virtualMachine.type': { level: 'enforced', except: ['vz'], reason: 'the machine runs in QEMU' },
   'virtualMachine.useRosetta': without('it exists on macOS only', false),
   ...MOUNT_SUPPORT,
   'experimental.virtualMachine.diskSize': {
     level: 'enforced',
+    partlyLive: true,
     reason: 'it grows while the machine runs, and never shrinks',
   },
   'experimental.virtualMachine.sshPortForwarder': ENFORCED,
@@ -27,5 +32,5 @@ export const QEMU_SUPPORT: SupportMatrix = {
 export function memorySupport(hostBytes: number): { 'virtualMachine.memoryInGB': Support } {
   const most = Math.ceil(hostBytes / GIB);
   const reason = `this computer has ${most} GiB of memory; within that, ${MEMORY}`;
-  return { 'virtualMachine.memoryInGB': { level: 'enforced', most, reason } };
+  return { 'virtualMachine.memoryInGB': { level: 'enforced', most, partlyLive: true, reason } };
 }

@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest';
+import { explanationText } from '../../cli/views/explanation-text.ts';
+import { style } from '../../cli/views/style.ts';
+import { explainSetting } from '../../src/client/explain.ts';
+import { qemu } from '../../src/drivers/index.ts';
+import type { SettingLayers } from '../../src/plan/layers.ts';
+import { FIELDS } from '../../src/settings/fields.gen.ts';
+
+const { name, simulated, support, liveFields } = qemu;
+const LAYERS: SettingLayers = {
+  kind: 'SettingLayers',
+  formatVersion: 1,
+  settingsFile: '/settings.json',
+  looked: [],
+  basis: 'service',
+  platform: 'linux',
+  builtIn: {},
+  inForce: {},
+  stored: {},
+  driver: { name, simulated, support, liveFields },
+};
+
+test.each([
+  [
+    'virtualMachine.memoryInGB',
+    'is applied to what runs where that takes it, else restarts the backend; a plan tells which',
+  ],
+  ['virtualMachine.mount.type', 'restarts the backend'],
+  ['experimental.virtualMachine.sshPortForwarder', 'is applied to what runs'],
+])('says of %s what a change costs with the driver', (path, cost) => {
+  const field = FIELDS.find((each) => each.path === path);
+  if (!field) throw new Error(`no setting ${path}`);
+  const text = explanationText(explainSetting(field, LAYERS), [], style(false));
+  expect(/^A change +(.*)$/m.exec(text)?.[1]).toBe(cost);
+});
