@@ -28,8 +28,6 @@ export default defineConfig({
           ...SEARCH,
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts'],
-          // Ten minutes of machines that start and stop: where they are asked for. The other files of that driver run always.
-          exclude: process.env.RDCTL_QEMU_CONTRACT === '1' ? [] : ['test/e2e/qemu-contract.test.ts'],
           ...PATIENT,
           testTimeout: 180_000,
           hookTimeout: 180_000,
