@@ -1,20 +1,23 @@
 import { spawn } from 'node:child_process';
+import type { RdError } from '../errors.ts';
 import type { RunOptions } from './run.ts';
 import { cancelled, failed, notStarted, timedOut } from './run.ts';
 
-const KILL_AFTER_MS = 2_000;
+const GRACE_MS = 2_000;
 const KEPT_ERROR_BYTES = 64 * 1024;
+
+export interface StreamOptions extends Pick<RunOptions, 'env' | 'signal' | 'timeoutMs'> {
+  /** Time that the program has to end by itself when nobody wants the rest; 2,000 unless told, 0 for a program that has nothing to do then. */
+  graceMs?: number;
+}
 
 /**
  * Runs a program, without a shell, and gives its standard output as it comes. The program is ended when nobody wants the rest.
- * @throws RdError as `run`, once everything that came before has been given.
+ * @throws RdError as `run`; when the program fails, once everything that came before has been given.
  */
-export async function* stream(
-  argv: readonly string[],
-  options: Pick<RunOptions, 'env' | 'signal' | 'timeoutMs'> = {},
-): AsyncGenerator<Uint8Array, void> {
+export async function* stream(argv: readonly string[], options: StreamOptions = {}): AsyncGenerator<Uint8Array, void> {
   const [program = '', ...args] = argv;
-  const { signal, timeoutMs = 30_000, env } = options;
+  const { signal, timeoutMs = 30_000, graceMs = GRACE_MS, env } = options;
   if (signal?.aborted) throw cancelled(program);
   const child = spawn(program, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -30,15 +33,19 @@ export async function* stream(
   });
   let killer: NodeJS.Timeout | undefined;
   let late = false;
-  const end = () => {
-    child.kill('SIGTERM');
-    killer ??= setTimeout(() => child.kill('SIGKILL'), KILL_AFTER_MS);
+  const end = (why?: RdError) => {
+    child.kill(graceMs === 0 ? 'SIGKILL' : 'SIGTERM');
+    killer ??= setTimeout(() => child.kill('SIGKILL'), graceMs);
+    // Another program may hold the other ends, as that of a shared connection does those of its clients.
+    child.stdout.destroy(why);
+    child.stderr.destroy();
   };
+  const giveUp = () => end(cancelled(program));
   const timer = setTimeout(() => {
     late = true;
-    end();
+    end(timedOut(program, timeoutMs));
   }, timeoutMs);
-  signal?.addEventListener('abort', end, { once: true });
+  signal?.addEventListener('abort', giveUp, { once: true });
   let complete = false;
   try {
     for await (const chunk of child.stdout) yield chunk;
@@ -50,7 +57,7 @@ export async function* stream(
     if (code !== 0) throw failed(program, code, by, stderr);
   } finally {
     clearTimeout(timer);
-    signal?.removeEventListener('abort', end);
+    signal?.removeEventListener('abort', giveUp);
     if (!complete) {
       end();
       await exit;

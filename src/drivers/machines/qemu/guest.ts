@@ -158,7 +158,8 @@ export function guestConnection({ places, logFile, environment, pace, port }: Co
     },
     async *stream(argv, options = {}) {
       const command = guestCommand(places, await port(), ['env', GUEST_PATH, ...argv]);
-      yield* streamProgram(command, { ...options, env: environment });
+      // A client of a connection that is there waits for the guest's program, whatever it is asked.
+      yield* streamProgram(command, { ...options, env: environment, graceMs: 0 });
     },
     async forward(order, ...words) {
       const { stdout } = await local(control(places, await port(), order, ...words), { timeoutMs: CONTROL_MS });
