@@ -21,25 +21,14 @@ import { qemuMonitor } from '../../src/drivers/machines/qemu/monitor.ts';
 import { qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
 import { type QemuRecord, readQemuRecord, writeQemuRecord } from '../../src/drivers/machines/qemu/record.ts';
 import { RdError } from '../../src/errors.ts';
-import type { GuestImage } from '../../src/guest-images/image.ts';
 import { stopDaemon } from '../../src/process/daemon.ts';
 import { realPace } from '../../src/process/pace.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
+import { IMAGE } from './scripted-qemu.ts';
 
 const signal = new AbortController().signal;
 const PROGRAM = resolve('test/helpers/qemu-program.cjs');
-const file = (name: string) => ({ name, bytes: 1, sha256: '0'.repeat(64) });
-const IMAGE: GuestImage = {
-  format: 1,
-  name: 'test',
-  architecture: 'x86_64',
-  created: '2020-01-01T00:00:00Z',
-  rootBytes: 2 ** 20,
-  digest: 'sha256:0',
-  directory: '/images/sha256-0',
-  files: { kernel: file('vmlinuz'), initrd: file('initrd'), disk: file('disk.qcow2') },
-};
 
 /** A machine with programs that only look like those of QEMU, in a directory where a state may be already. */
 function scene(directory = temporaryDirectory()) {

@@ -15,24 +15,13 @@ import { realPace } from '../../src/process/pace.ts';
 import { readProcesses } from '../../src/process/proc.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
-import { GIB } from './scripted-qemu.ts';
+import { GIB, IMAGE } from './scripted-qemu.ts';
 
 const signal = new AbortController().signal;
 const PROGRAM = resolve('test/helpers/qemu-program.cjs');
 /** Machines at the same time. */
 const AT_ONCE = 4;
 const LIMIT_MS = 300_000;
-const file = (name: string) => ({ name, bytes: 1, sha256: '0'.repeat(64) });
-const IMAGE: GuestImage = {
-  format: 1,
-  name: 'test',
-  architecture: 'x86_64',
-  created: '2020-01-01T00:00:00Z',
-  rootBytes: 2 ** 20,
-  digest: 'sha256:0',
-  directory: '/images/sha256-0',
-  files: { kernel: file('vmlinuz'), initrd: file('initrd'), disk: file('disk.qcow2') },
-};
 
 /** What its QEMU would say of such a machine. */
 const FACTS: Readonly<Record<string, JsonValue>> = {

@@ -1,9 +1,23 @@
 import { createServer } from 'node:net';
 import type { Connection } from '../../src/drivers/machines/qemu/guest.ts';
 import { RdError } from '../../src/errors.ts';
+import type { GuestImage } from '../../src/guest-images/image.ts';
 
 export const GIB = 2 ** 30;
 const KEPT = 120 * 2 ** 20;
+const file = (name: string) => ({ name, bytes: 1, sha256: '0'.repeat(64) });
+
+/** An image of which there is only what is said of it. */
+export const IMAGE: GuestImage = {
+  format: 1,
+  name: 'test',
+  architecture: 'x86_64',
+  created: '2020-01-01T00:00:00Z',
+  rootBytes: 2 ** 20,
+  digest: 'sha256:0',
+  directory: '/images/sha256-0',
+  files: { kernel: file('vmlinuz'), initrd: file('initrd'), disk: file('disk.qcow2') },
+};
 
 /** A machine as its QEMU and its guest would tell it. Sizes in bytes. */
 export interface ScriptedWorld {
