@@ -83,11 +83,14 @@ The next start of the service completes the restore, or puts everything back: \`
   expect((await call('snapshot', 'list')).out).toMatch(/^NAME.*\none .*\n(?:two .*\n)?$/);
 });
 
-/** Copies without end, and says who it is. */
-const ENDLESS = `#!/bin/sh
-for target; do :; done
-echo $$ > "$COPIES.new" && mv "$COPIES.new" "$COPIES"
-while :; do mkdir -p "$target"; done
+/** Copies without end, and says who it is. One process, as the real one: the child of a shell would outlive it for a moment. */
+const ENDLESS = `#!/usr/bin/perl
+use File::Path 'make_path';
+open(my $pid, '>', "$ENV{COPIES}.new") or die;
+print $pid "$$\\n";
+close($pid);
+rename("$ENV{COPIES}.new", $ENV{COPIES}) or die;
+make_path($ARGV[-1], { error => \\my $errors }) while 1;
 `;
 
 test.each(['create', 'restore'])('the copy of a killed %s is ended, and is in not in the way', async (deed) => {

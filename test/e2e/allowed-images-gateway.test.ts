@@ -80,13 +80,15 @@ describe.skipIf(reason !== undefined)('the gateway of a real dockerd', () => {
       const moby = mobyEngine(
         {
           ...shell,
-          write: (path, text) =>
-            shell.write(
-              path,
-              path.endsWith('daemon.json')
-                ? JSON.stringify({ ...JSON.parse(text), 'insecure-registries': [NAME] })
-                : text,
-            ),
+          arrange: ({ files, ...rest }) =>
+            shell.arrange({
+              ...rest,
+              files: files.map(({ path, text }) =>
+                path.endsWith('daemon.json')
+                  ? { path, text: JSON.stringify({ ...JSON.parse(text), 'insecure-registries': [NAME] }) }
+                  : { path, text },
+              ),
+            }),
         },
         cgroup,
       );
