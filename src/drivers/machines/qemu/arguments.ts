@@ -86,8 +86,9 @@ export function qemuArguments(input: QemuArguments): string[] {
     '-device',
     `virtio-net-pci,netdev=${NETWORK}`,
     '-device',
-    // With `deflate-on-oom` the guest would go on to tell its programs of memory that it does not have.
-    `virtio-balloon-pci,id=${BALLOON},guest-stats-polling-interval=${STATS_S}`,
+    // With `deflate-on-oom` the guest would go on to tell its programs of memory that it does not have. What it has freed goes back to this
+    // host, and is no part of a frozen state.
+    `virtio-balloon-pci,id=${BALLOON},guest-stats-polling-interval=${STATS_S},free-page-reporting=on`,
     '-device',
     'virtio-rng-pci',
     ...given('authorized_key', `${places.key}.pub`),

@@ -26,8 +26,11 @@ interface Guest {
 }
 
 export interface Connection extends Guest {
-  /** Waits until the guest answers. @throws RdError `ERR_DRIVER_FAILED` at the deadline, `ERR_CANCELLED`. */
-  connect(limitMs: number, isAlive: () => Promise<boolean>, signal: AbortSignal): Promise<void>;
+  /**
+   * Waits until the guest answers. `up`: it does already, if at all, and is not asked for a greeting before the first try.
+   * @throws RdError `ERR_DRIVER_FAILED` at the deadline, `ERR_CANCELLED`.
+   */
+  connect(limitMs: number, isAlive: () => Promise<boolean>, signal: AbortSignal, up?: 'up'): Promise<void>;
   /** Whether the connection is there; one that broke is made again. */
   isConnected(signal: AbortSignal): Promise<boolean>;
   /** Called once there is a new connection: what went through the old one is gone. */
@@ -82,7 +85,12 @@ export function guestConnection({ places, logFile, environment, pace, port }: Co
     for (const listener of listeners) await listener();
   }
 
-  async function connect(limitMs: number, isAlive: () => Promise<boolean>, signal: AbortSignal): Promise<void> {
+  async function connect(
+    limitMs: number,
+    isAlive: () => Promise<boolean>,
+    signal: AbortSignal,
+    up?: 'up',
+  ): Promise<void> {
     const at = await port();
     const deadline = pace.now() + limitMs;
     let started = false;
@@ -93,7 +101,7 @@ export function guestConnection({ places, logFile, environment, pace, port }: Co
       if (pace.now() >= deadline) throw await unreachable(`the guest did not answer within ${limitMs / 1000} s`);
       // QEMU takes connections before the guest does, so that only a greeting tells.
       const running = started && (await findDaemon(places.sshRecord)).state === 'running';
-      if (!running && (await greets(at))) {
+      if (!running && ((up && !started) || (await greets(at)))) {
         await startMaster(at);
         started = true;
       } else await pace.sleep(POLL_MS, signal);

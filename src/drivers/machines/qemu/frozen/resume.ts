@@ -66,7 +66,7 @@ export async function resumeMachine(
   let told: { exitCode: number; stdout: string; stderr: string };
   try {
     await monitor.use((qmp) => qmp.execute('cont', undefined, { signal }), signal);
-    await guest.connect(ANSWER_MS, isAlive, signal);
+    await guest.connect(ANSWER_MS, isAlive, signal, 'up');
     phases.end('connection');
     const now = (Date.now() / 1000).toFixed(3);
     const hostname = (await readFile(places.hostname, 'utf8')).trim();
