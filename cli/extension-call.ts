@@ -2,9 +2,8 @@ import { createClient } from '../src/client/client.ts';
 import type { ExtensionReply, installExtension } from '../src/client/extensions.ts';
 import { exactArguments } from './arguments.ts';
 import type { Invocation, Io } from './command.ts';
+import { passingLine } from './views/passing-line.ts';
 import { plainText } from './views/value.ts';
-
-const CLEAR_LINE = '\r\u001b[2K';
 
 interface Change {
   /** How the line on stdout begins: `Installing`. */
@@ -22,10 +21,9 @@ export async function changeExtension(
   exactArguments(args, 1);
   const [id = ''] = args;
   const client = createClient(await connect());
-  if (io.progress) io.err(`${meanwhile} ${plainText(id)} …`);
-  const reply = await call(client, id, { signal: io.signal }).finally(() => {
-    if (io.progress) io.err(CLEAR_LINE);
-  });
+  const line = passingLine(io);
+  line.draw(`${meanwhile} ${plainText(id)} …`);
+  const reply = await call(client, id, { signal: io.signal }).finally(line.clear);
   if (reply.status < 200 || reply.status > 299) return refused(reply, io);
   io.out(`${word} image ${id}: ${reply.text}\n`);
   for (const clause of reply.leftOut) io.err(`note: ${plainText(clause)}\n`);

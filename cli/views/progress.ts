@@ -1,6 +1,7 @@
 import type { Phase } from '../../src/reconcile/status.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import type { Io } from '../command.ts';
+import { passingLine } from './passing-line.ts';
 import { phasesText, why } from './status-text.ts';
 import type { Style } from './style.ts';
 import { durationText } from './value.ts';
@@ -14,8 +15,6 @@ export interface Progress {
   end(): void;
 }
 
-const CLEAR_LINE = '\r\u001b[2K';
-
 /**
  * On a terminal one line that names the present phase and goes away, and after a failure a table of what was done; elsewhere a
  * line when a phase ends.
@@ -23,21 +22,15 @@ const CLEAR_LINE = '\r\u001b[2K';
 export function progress(io: Io, paint: Style): Progress {
   const finished = new Set<string>();
   const idOf = (phase: Phase) => `${phase.name} ${phase.startedAt}`;
-  let shown = '';
+  const line = passingLine(io);
   let unfinished: readonly Phase[] = [];
-
-  function draw(text: string): void {
-    if (text === shown) return;
-    io.err(`${shown === '' ? '' : CLEAR_LINE}${text}`);
-    shown = text;
-  }
 
   return {
     show({ phases, converged }) {
       if (io.progress) {
         unfinished = converged ? [] : phases;
         const present = phases.findLast((phase) => phase.ms === undefined);
-        draw(present ? paint.dim(`  ${present.name} …`) : shown);
+        if (present) line.draw(paint.dim(`  ${present.name} …`));
         return;
       }
       for (const phase of phases) {
@@ -51,7 +44,7 @@ export function progress(io: Io, paint: Style): Progress {
     },
     unshown: (phases) => phases.filter((phase) => !finished.has(idOf(phase))),
     end() {
-      draw('');
+      line.clear();
       if (unfinished.length > 0) io.err(`${phasesText(unfinished)}\n`);
       unfinished = [];
     },
