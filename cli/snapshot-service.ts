@@ -10,7 +10,8 @@ import { homeOf, namesService } from './absence.ts';
 import { askService, type Caller } from './asking.ts';
 import type { FlagTable, Io } from './command.ts';
 import { launchOwn } from './launch.ts';
-import { stays } from './leaving.ts';
+import { hangsAdvice, stays, waitGone } from './leaving.ts';
+import { passingLine } from './views/passing-line.ts';
 import { plainText } from './views/value.ts';
 
 /** Of every snapshot command, before or after its word. */
@@ -61,7 +62,7 @@ async function alone(own: Client, pid: number, input: OperationInput): Promise<v
   try {
     await underSignal(own, input);
   } finally {
-    await end(own, pid, input.caller.io);
+    await end(own, pid, input);
   }
 }
 
@@ -99,28 +100,24 @@ async function underSignal(client: Client, { caller, json, cancelling, cutOff, w
 const LOOK_MS = 400;
 /** How long a killed service may take to be gone. */
 const DYING_MS = 3000;
-const CLEAR_LINE = '\r\u001b[2K';
 
 /** One line on the terminal that says what is being done. Returns what ends it. */
 function showProgress(client: Client, io: Io): () => Promise<void> {
   const ending = new AbortController();
-  let shown = false;
+  const line = passingLine(io);
   const showing = (async () => {
     while (!ending.signal.aborted) {
       const status = await client.status({ signal: ending.signal }).catch(() => undefined);
       const held = status?.conditions.find(({ type }) => type === 'Converged');
       const text = status?.maintenance ?? (held?.status === 'True' ? undefined : held?.message);
-      if (text !== undefined && !ending.signal.aborted) {
-        io.err(`${shown ? CLEAR_LINE : ''}${plainText(text).slice(0, 100)}`);
-        shown = true;
-      }
+      if (text !== undefined && !ending.signal.aborted) line.draw(plainText(text).slice(0, 100));
       await realPace.sleep(LOOK_MS, ending.signal);
     }
   })();
   return async () => {
     ending.abort();
     await showing;
-    if (shown) io.err(CLEAR_LINE);
+    line.clear();
   };
 }
 
@@ -151,7 +148,7 @@ export async function tellUnready(client: Client, io: Io): Promise<void> {
   io.err(`notice: The snapshot is complete, and the backend is not up (${status.backendState}): ${plainText(why)}\n`);
 }
 
-async function end(client: Client, pid: number, io: Io): Promise<void> {
+async function end(client: Client, pid: number, { caller: { io }, json }: OperationInput): Promise<void> {
   // After it another command may have started its own.
   const lives = async () => {
     const holder = await lockHolder(homeOf(io).serviceLock);
@@ -160,15 +157,14 @@ async function end(client: Client, pid: number, io: Io): Promise<void> {
   await client.shutdown().catch(async (error: unknown) => {
     if (await lives()) throw error;
   });
-  const deadline = realPace.now() + 120_000;
-  while (await lives()) {
-    if (realPace.now() >= deadline) {
-      throw new RdError('ERR_DEADLINE', 'the service that was started for this does not end', {
-        advice: `Look into ${homeOf(io).logs}, and stop it with \`rdctl shutdown\`.`,
-      });
-    }
-    await realPace.sleep(LOOK_MS / 10);
-  }
+  await waitGone({
+    lives,
+    io,
+    quiet: json,
+    late: `the service that was started for this (pid ${pid}) was asked to stop and still runs`,
+    waiting: `Waiting for the end of the service ${pid}`,
+    advice: hangsAdvice(pid, io),
+  });
 }
 
 /** With `--json` a failure is an object on stdout, for programs; otherwise it is thrown on to be printed. */

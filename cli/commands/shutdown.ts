@@ -3,18 +3,12 @@ import { type Client, createClient } from '../../src/client/client.ts';
 import type { Connection } from '../../src/client/connection.ts';
 import { RdError } from '../../src/errors.ts';
 import { isObject } from '../../src/json.ts';
-import { type Pace, realPace } from '../../src/process/pace.ts';
 import type { LockHolder } from '../../src/storage/home-lock.ts';
 import { type ProcessIdentity, processTable } from '../../src/storage/process-identity.ts';
 import { noArguments } from '../arguments.ts';
 import { defineCommand, type Invocation, type Io } from '../command.ts';
 import { requireNamed, TARGET_FLAG } from '../targets.ts';
 
-/** A stop of the backend takes its time; longer than this and somebody should look. */
-const LIMIT_MS = 180_000;
-const POLL_MS = 25;
-/** A person who waits longer than this is told for what. */
-const QUIET_MS = 1000;
 /** The answer of a service that is asked. */
 const SAID = 'Shutting down.\n';
 const STOPPING = {
@@ -46,6 +40,7 @@ service runs, there is nothing to do and nothing is said.`,
     noArguments(args, 'shutdown');
     for (;;) {
       let connection: Connection | undefined;
+      let asked: { client: Client; pid: number | undefined; answer: string };
       try {
         connection = await connect();
         const client = createClient(connection);
@@ -53,20 +48,22 @@ service runs, there is nothing to do and nothing is said.`,
         // Looked at before anything is sent: what answers may be another program.
         await client.backendState({ signal: io.signal });
         if (connection.foreign) requireNamed('shutdown', connection, flags.target, { globals, io });
-        await stop(client, pid, flags.wait !== false, io);
-        return 0;
+        asked = { client, pid, answer: await client.shutdown({ signal: io.signal }) };
       } catch (error) {
         if ((await withoutAnswer(error, connection, invocation)) === 'done') return 0;
+        continue;
       }
+      const { client, pid, answer } = asked;
+      if (flags.wait !== false) {
+        const { namesService } = await import('../absence.ts');
+        const own = !connection.foreign && !globals.port && !namesService(globals, io);
+        await gone(() => serviceLives(client, pid, io), pid, io, { own });
+      }
+      io.out(`${answer}\n`);
+      return 0;
     }
   },
 });
-
-async function stop(client: Client, pid: number | undefined, wait: boolean, io: Io): Promise<void> {
-  const answer = await client.shutdown({ signal: io.signal });
-  if (wait) await waitGone(() => serviceLives(client, pid, io), pid, io, realPace);
-  io.out(`${answer}\n`);
-}
 
 /**
  * Nobody answers as a service: the lock of this home knows whether one lives, and whether the last one left something. One that was
@@ -101,8 +98,8 @@ async function withoutAnswer(
     case 'left': {
       io.err(`${leftText(home, '; taking it over to stop it.')}\n`);
       const { launchStop } = await import('../launch.ts');
-      const { pid, gone } = await launchStop(io);
-      if (wait) await waitGone(async () => !(await gone()), pid, io, realPace);
+      const child = await launchStop(io);
+      if (wait) await gone(async () => !(await child.gone()), child.pid, io);
       io.out(SAID);
       return 'done';
     }
@@ -116,7 +113,7 @@ async function withoutAnswer(
 /** One that is stopping is waited for, as if this command had asked it; one that is starting can be asked after that. */
 async function pastIt(holder: LockHolder, wait: boolean, io: Io): Promise<'done' | 'again'> {
   if (holder.ending) {
-    if (wait) await waitGone(() => processTable.isAlive(holder), holder.pid, io, realPace);
+    if (wait) await gone(() => processTable.isAlive(holder), holder.pid, io);
     io.out(SAID);
     return 'done';
   }
@@ -128,7 +125,7 @@ async function pastIt(holder: LockHolder, wait: boolean, io: Io): Promise<'done'
     const home = await homeService(homeOf(io));
     return home.kind === 'passing' && home.holder.pid === holder.pid && !home.holder.ending;
   };
-  await waitGone(isStarting, holder.pid, io, realPace, STARTING);
+  await gone(isStarting, holder.pid, io, { words: STARTING });
   return 'again';
 }
 
@@ -152,7 +149,7 @@ async function endBySignal(holder: ProcessIdentity, who: string, wait: boolean, 
     });
   }
   io.err(`The connection file of the service (${who}) does not lead to it; asked it to stop by SIGTERM.\n`);
-  if (wait) await waitGone(() => processTable.isAlive(holder), holder.pid, io, realPace);
+  if (wait) await gone(() => processTable.isAlive(holder), holder.pid, io);
 }
 
 /** The process behind the connection file; absent when the file does not tell. */
@@ -163,30 +160,19 @@ async function pidOf({ file }: Connection): Promise<number | undefined> {
   return isObject(value) && typeof value.pid === 'number' ? value.pid : undefined;
 }
 
-/** Waits until it is gone; on a terminal a line tells what takes long. */
-async function waitGone(
+/** Waits until it is gone. `own`: it is of this home. */
+async function gone(
   lives: () => Promise<boolean>,
   pid: number | undefined,
   io: Io,
-  pace: Pace,
-  { late, waiting, cancelled } = STOPPING,
-): Promise<void> {
-  const begun = pace.now();
-  let told = false;
-  while (await lives()) {
-    if (io.signal.aborted) throw new RdError('ERR_CANCELLED', cancelled);
-    const waited = pace.now() - begun;
-    if (waited >= LIMIT_MS) {
-      throw new RdError('ERR_DEADLINE', `${late} after ${LIMIT_MS / 1000} s`, {
-        advice: `Look at its log${pid === undefined ? '' : `, or end the process ${pid}`}.`,
-      });
-    }
-    if (!told && io.progress && waited >= QUIET_MS) {
-      told = true;
-      io.err(`${waiting} …\n`);
-    }
-    await pace.sleep(POLL_MS, io.signal);
-  }
+  { own = true, words = STOPPING } = {},
+) {
+  const { hangsAdvice, waitGone } = await import('../leaving.ts');
+  const advice =
+    pid !== undefined && own
+      ? hangsAdvice(pid, io)
+      : `Look at its log${pid === undefined ? '' : `, or end the process ${pid}`}.`;
+  await waitGone({ lives, io, advice, ...words });
 }
 
 /** Something listens, or the process that did has not ended. */

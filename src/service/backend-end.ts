@@ -1,17 +1,15 @@
 import type { DesiredStore } from '../api/desired-store.ts';
+import { BACKEND_STOP_MS } from '../client/stop-limits.ts';
 import { systemClock } from '../reconcile/clock.ts';
 import type { Controllers } from '../reconcile/contract.ts';
 import type { LogFile } from '../storage/log-file.ts';
-
-/** Milliseconds: how long a stop waits for the backend. */
-const LIMIT_MS = 60_000;
 
 /** Stops what runs, for a bounded time. The wish for it to run stays on the disk, for the next start. True when it has stopped. */
 export async function stopBackend(
   controllers: Controllers,
   store: DesiredStore,
   log: LogFile,
-  limitMs = LIMIT_MS,
+  limitMs = BACKEND_STOP_MS,
 ): Promise<boolean> {
   await store.idle();
   const { desired } = store.snapshot();

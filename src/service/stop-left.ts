@@ -1,4 +1,5 @@
 import { arch, homedir } from 'node:os';
+import { BACKEND_STOP_MS } from '../client/stop-limits.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
 import { systemClock } from '../reconcile/clock.ts';
@@ -12,9 +13,6 @@ import { type Environment, places } from '../storage/places.ts';
 import { loadState, type ServiceState } from '../storage/state-file.ts';
 import { troubleOf } from './backend-wait.ts';
 import { openDriver } from './driver.ts';
-
-/** Milliseconds until the backend must have stopped. */
-const LIMIT = 60_000;
 
 export interface StopLeftOptions {
   env: Environment;
@@ -31,7 +29,7 @@ export interface StopLeftOptions {
  * @throws RdError `ERR_ALREADY_RUNNING` while a service lives, `ERR_DRIVER_FAILED` when it does not stop; the next to look then
  * finds the same as before.
  */
-export async function stopLeft({ env, platform, signal, limitMs = LIMIT }: StopLeftOptions): Promise<void> {
+export async function stopLeft({ env, platform, signal, limitMs = BACKEND_STOP_MS }: StopLeftOptions): Promise<void> {
   const here = places(env, platform, homedir());
   const last = await lockHolder(here.serviceLock);
   const lock = await lockHome(here.serviceLock, here.data);

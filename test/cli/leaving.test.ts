@@ -2,18 +2,21 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { absentService, findAgain, homeOf } from '../../cli/absence.ts';
 import { askService } from '../../cli/asking.ts';
-import { othersEnd, stays } from '../../cli/leaving.ts';
+import { launchOwn } from '../../cli/launch.ts';
+import { othersEnd, stays, waitGone } from '../../cli/leaving.ts';
 import { createClient } from '../../src/client/client.ts';
 import type { Connection } from '../../src/client/connection.ts';
+import { SERVICE_STOP_MS } from '../../src/client/stop-limits.ts';
 import { RdError } from '../../src/errors.ts';
-import type { Pace } from '../../src/process/pace.ts';
+import { type Pace, realPace } from '../../src/process/pace.ts';
 import { type Lock, lockHome } from '../../src/storage/home-lock.ts';
 import { processTable } from '../../src/storage/process-identity.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { fakeIo, rdctl, rdctlProgram } from '../helpers/cli.ts';
+import { scriptedServer, writeConnection } from '../helpers/scripted-server.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
@@ -139,13 +142,13 @@ describe('a service that does not stay', () => {
     expect(await stays(client, { ...caller(io), globals: { port: 1 } })).toBe(true);
   });
 
-  /** Time that passes by sleeping alone. */
-  function pace(onSleep: () => Promise<void>): Pace {
+  /** Time that passes by sleeping alone, `times` as fast as it is asked to. */
+  function pace(onSleep: () => Promise<void>, times = 1): Pace {
     let now = 0;
     return {
       now: () => now,
       async sleep(ms) {
-        now += ms;
+        now += times * ms;
         await onSleep();
       },
     };
@@ -179,6 +182,73 @@ describe('a service that does not stay', () => {
       message: `the last service (pid ${process.pid}) has not ended in time`,
     });
     expect(io.text.err).toBe('');
+  });
+
+  test('is waited for no longer than a stop can take, and a terminal shows how long it has been', async () => {
+    const { home, env, take } = newHome();
+    await (await take()).update({ ending: true });
+    const io = fakeIo({ env, progress: true });
+    const time = pace(async () => undefined, 20);
+    const seconds = SERVICE_STOP_MS / 1000;
+    await expect(othersEnd(io, { pace: time })).rejects.toMatchObject({
+      code: 'ERR_DEADLINE',
+      message: `the last service (pid ${process.pid}) was asked to stop and still runs after ${seconds} s`,
+      advice: expect.stringMatching(`^Look into ${home}/logs .*\\bkill -9 ${process.pid}\\b.*\\brdctl start\\b`),
+    });
+    expect(time.now()).toBe(SERVICE_STOP_MS);
+    const drawn = io.text.err.split('\r\u001b[2K');
+    expect(drawn[0]).toMatch(/waiting for its end\.\n.* 1 s of at most 180 s …$/);
+    expect(drawn).toHaveLength(seconds);
+    expect(drawn.at(-1)).toBe('');
+  });
+
+  test('is waited for as long as it takes while it works for a command', async () => {
+    const { io, take } = newHome();
+    const lock = await take();
+    await lock.update({ idle: true });
+    const time = pace(async () => {
+      if (time.now() > 2 * SERVICE_STOP_MS) await lock.release();
+    }, 20);
+    await othersEnd(io, { pace: time });
+    expect(time.now()).toBeGreaterThan(2 * SERVICE_STOP_MS);
+  });
+
+  test('keeps a start from waiting for ever', async () => {
+    const { io, take } = newHome();
+    await (await take()).update({ ending: true });
+    const time = pace(async () => undefined, 20);
+    const input = { io, globals: {}, power: 'started' as const, quiet: true, pace: time };
+    await expect(launchOwn(input)).rejects.toMatchObject({
+      code: 'ERR_DEADLINE',
+      message: expect.stringContaining('was asked to stop and still runs'),
+    });
+    expect(io.text.err).toBe('');
+  });
+});
+
+test('the end of a service of one command is waited for by a signal too, and no longer than a stop can take', async () => {
+  const { env } = newHome();
+  const io = fakeIo({ env, progress: true, signal: AbortSignal.abort() });
+  let now = 0;
+  const pace: Pace = {
+    now: () => now,
+    async sleep(_ms, signal) {
+      expect(signal).toBeUndefined();
+      now += 500;
+    },
+  };
+  const wait = { io, pace, late: 'it still runs', waiting: 'Waiting', advice: 'End it.' };
+  await waitGone({ ...wait, lives: async () => now < 3000 });
+  expect(io.text.err.endsWith('Waiting: 2 s of at most 180 s …\r\u001b[2K')).toBe(true);
+  await expect(waitGone({ ...wait, lives: async () => true })).rejects.toMatchObject({
+    code: 'ERR_DEADLINE',
+    message: 'it still runs after 180 s',
+    advice: 'End it.',
+  });
+  const cancelled = 'It goes on stopping.';
+  await expect(waitGone({ ...wait, cancelled, lives: async () => true })).rejects.toMatchObject({
+    code: 'ERR_CANCELLED',
+    message: cancelled,
   });
 });
 
@@ -234,6 +304,27 @@ describe('shutdown', () => {
     expect(await both).toEqual([said, said]);
     expect(await third).toBe(0);
     expect(await processTable.isAlive({ pid })).toBe(false);
+  });
+
+  test('waits once for the end of one that hangs, and says how to end it', async () => {
+    let now = 0;
+    vi.spyOn(realPace, 'now').mockImplementation(() => now);
+    vi.spyOn(realPace, 'sleep').mockImplementation(async () => {
+      now += 5000;
+    });
+    onTestFinished(() => void vi.restoreAllMocks());
+    const { home, env, take } = newHome();
+    await using server = await scriptedServer(({ method }) => ({
+      body: method === 'PUT' ? 'Shutting down.' : '{"vmState":"STARTED"}',
+    }));
+    await (await take()).update({ port: server.port, announced: true, ending: true });
+    const { pid } = process;
+    writeConnection(join(home, 'app-engine.json'), { user: 'user', password: 'secret', port: server.port, pid });
+    const { exit, out, err } = await rdctl(['shutdown'], { env });
+    expect({ exit, out }).toEqual({ exit: 1, out: '' });
+    expect(err).toMatch(/^Error: the service was asked to stop and still runs after 180 s\n/);
+    expect(err).toContain(`kill -9 ${pid}`);
+    expect(now).toBe(SERVICE_STOP_MS);
   });
 
   test('asks a service that is starting once it can be asked', async () => {
