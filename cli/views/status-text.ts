@@ -46,10 +46,10 @@ export function statusText(status: StatusDocument, paint: Style): string {
 
 /** What another application tells about itself is less. */
 function foreignText(status: StatusDocument, paint: Style): string {
-  const { product, version, settingsVersion, home, backendState, engine, conditions } = status;
+  const { product, version, settingsVersion, home, engine, conditions } = status;
   const rows = [
     `Application  ${product} (version ${version}, settings version ${settingsVersion}), ${home}`,
-    `State        ${backendState === 'ERROR' ? paint.bad(backendState) : backendState}`,
+    `State        ${status.backendState === 'ERROR' ? paint.bad(status.backendState) : stateWord(status)}`,
     `Engine       ${engine.name}, as its settings say`,
     ...worthSaying(conditions).map((condition) => conditionText(condition, paint)),
   ];
@@ -58,9 +58,16 @@ function foreignText(status: StatusDocument, paint: Style): string {
 
 function stateText(status: StatusDocument, paint: Style): string {
   const wanted = `wanted ${status.power}, generation ${status.generation}`;
-  if (status.converged) return `${status.backendState}, ${paint.good('converged')} (${wanted})`;
+  if (status.converged) return `${stateWord(status)}, ${paint.good('converged')} (${wanted})`;
   const word = status.backendState === 'ERROR' ? paint.bad('not converged') : paint.warn('not converged yet');
-  return `${status.backendState}, ${word} (${wanted})`;
+  return `${stateWord(status)}, ${word} (${wanted})`;
+}
+
+/** The word that programs know, with what it means where it does not say so itself. */
+function stateWord({ backendState, cluster }: StatusDocument): string {
+  if (backendState !== 'DISABLED') return backendState;
+  const why = cluster.state === 'unsupported' ? 'this driver has no Kubernetes' : 'Kubernetes is switched off';
+  return `${backendState} (the engine runs, ${why})`;
 }
 
 /** What an earlier look saw is not told as what is. */

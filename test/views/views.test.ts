@@ -113,6 +113,21 @@ describe('the end of an apply', () => {
 });
 
 describe('status', () => {
+  test.each([
+    [{ cluster: { state: 'absent' } }, 'Kubernetes is switched off'],
+    [{ cluster: { state: 'stopped', installedVersion: '1.32.1' } }, 'Kubernetes is switched off'],
+    [{ cluster: { state: 'unsupported' } }, 'this driver has no Kubernetes'],
+  ] as const)('DISABLED says what it means: %j', (part, why) => {
+    const text = statusText(statusWith({ ...part, backendState: 'DISABLED' }), style(false));
+    expect(text).toContain(`\nState     DISABLED (the engine runs, ${why}), converged (wanted started, generation 3)\n`);
+  });
+
+  test('DISABLED of another application says the same', () => {
+    const other = { settingsVersion: 16, cluster: { state: 'unknown' }, backendState: 'DISABLED' } as const;
+    const text = statusText(statusWith(other), style(false));
+    expect(text).toContain('\nState        DISABLED (the engine runs, Kubernetes is switched off)\n');
+  });
+
   test('what is not converged is named', () => {
     const text = statusText(
       statusWith({
