@@ -119,7 +119,9 @@ describe('status', () => {
     [{ cluster: { state: 'unsupported' } }, 'this driver has no Kubernetes'],
   ] as const)('DISABLED says what it means: %j', (part, why) => {
     const text = statusText(statusWith({ ...part, backendState: 'DISABLED' }), style(false));
-    expect(text).toContain(`\nState     DISABLED (the engine runs, ${why}), converged (wanted started, generation 3)\n`);
+    expect(text).toContain(
+      `\nState     DISABLED (the engine runs, ${why}), converged (wanted started, generation 3)\n`,
+    );
   });
 
   test('DISABLED of another application says the same', () => {
