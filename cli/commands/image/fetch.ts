@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { RdError } from '../../../src/errors.ts';
-import { sizeText } from '../../../src/storage/size.ts';
 import { usage } from '../../arguments.ts';
-import { defineCommand, type Io } from '../../command.ts';
+import { defineCommand } from '../../command.ts';
 import { downloads, imageRecord, ownImages, shortDigest } from '../../image-store.ts';
 import { OUTPUT_FLAG } from '../../views/choose.ts';
+import { downloadProgress } from '../../views/download-progress.ts';
 
 export const imageFetch = defineCommand({
   name: 'image fetch',
@@ -54,27 +54,3 @@ A file with another sum is deleted; nothing of it is used.
     return 0;
   },
 });
-
-/** One line on a terminal, nothing elsewhere. */
-function downloadProgress(io: Io) {
-  let shown = '';
-  const clear = () => {
-    if (shown !== '') io.err('\r\u001b[2K');
-    shown = '';
-  };
-  return {
-    show(bytes: number, total: number | undefined): void {
-      if (!io.progress) return;
-      const share = total === undefined || total === 0 ? '' : `, ${Math.floor((bytes / total) * 100)}%`;
-      const text = `${sizeText(bytes)}${share}`;
-      if (text === shown) return;
-      shown = text;
-      io.err(`\r\u001b[2K${text}`);
-    },
-    retry(reason: string): void {
-      clear();
-      io.err(`${reason}; trying again.\n`);
-    },
-    end: clear,
-  };
-}

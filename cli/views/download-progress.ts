@@ -1,0 +1,55 @@
+import { type Pace, realPace } from '../../src/process/pace.ts';
+import { sizeText } from '../../src/storage/size.ts';
+import type { Io } from '../command.ts';
+import { passingLine } from './passing-line.ts';
+
+export interface DownloadProgress {
+  show(bytes: number, total: number | undefined): void;
+  retry(reason: string): void;
+  /** Nothing is drawn after it. */
+  end(): void;
+}
+
+/** Between two drawings: a terminal far away takes longer for them than a download for its parts. */
+const REDRAW_MS = 100;
+
+/** One line on a terminal, nothing elsewhere. The last state is always drawn, at the latest when the next one might be. */
+export function downloadProgress(io: Pick<Io, 'err' | 'progress'>, pace: Pace = realPace): DownloadProgress {
+  const line = passingLine(io);
+  let drawnAt = Number.NEGATIVE_INFINITY;
+  let pending: { text: string; ended: AbortController } | undefined;
+  const draw = (text: string) => {
+    line.draw(text);
+    drawnAt = pace.now();
+  };
+  const clear = () => {
+    pending?.ended.abort();
+    pending = undefined;
+    line.clear();
+  };
+  return {
+    show(bytes, total) {
+      if (!io.progress) return;
+      const share = total === undefined || total === 0 ? '' : `, ${Math.floor((bytes / total) * 100)}%`;
+      const text = `${sizeText(bytes)}${share}`;
+      if (pending) {
+        pending.text = text;
+        return;
+      }
+      const wait = drawnAt + REDRAW_MS - pace.now();
+      if (wait <= 0) return draw(text);
+      const later = { text, ended: new AbortController() };
+      pending = later;
+      void pace.sleep(wait, later.ended.signal).then(() => {
+        if (pending !== later) return;
+        pending = undefined;
+        draw(later.text);
+      });
+    },
+    retry(reason) {
+      clear();
+      io.err(`${reason}; trying again.\n`);
+    },
+    end: clear,
+  };
+}
