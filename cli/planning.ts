@@ -40,7 +40,21 @@ async function estimate(desired: DesiredDocument, io: Io, driver: string | undef
   const { homeService, mayRun } = await import('../src/client/home-service.ts');
   const left = mayRun(await homeService(where));
   const facts = { ...stored, left, ...(asked === undefined ? {} : { driver: asked }) };
-  const plan = offlinePlan(desired.request, facts, where);
+  const estimated = offlinePlan(desired.request, facts, where);
+  const plan = { ...estimated, warnings: [...(await unstartable(asked, io)), ...estimated.warnings] };
   const wanted = forwardsOf(desired);
   return mentionsForwards(wanted) ? withPortForwards(plan, wanted, await storedForwards(where)) : plan;
+}
+
+/**
+ * What keeps the driver from being started at all. A warning and not a refusal: a plan may be made where the image comes later, or
+ * where it is never applied.
+ */
+async function unstartable(driver: string | undefined, io: Io): Promise<string[]> {
+  if (driver !== 'qemu' || io.platform !== 'linux') return [];
+  const { ownImages } = await import('./image-store.ts');
+  if ((await ownImages(io).list()).length > 0) return [];
+  return [
+    'The driver qemu has no guest image here, and nothing can be applied until it has one: build it with `rdctl image build`, or get one with `rdctl image fetch URL --sha256 SUM`.',
+  ];
 }

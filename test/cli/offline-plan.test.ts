@@ -1,7 +1,10 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { imageStore } from '../../src/guest-images/store.ts';
+import { sampleImage } from '../guest-images/guest-image.ts';
 import { builtTool } from '../helpers/built-tool.ts';
+import { rdctl } from '../helpers/cli.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { toolAt } from '../helpers/tool-home.ts';
 
@@ -52,5 +55,25 @@ describe('a plan while nothing runs', () => {
     const sentence = /Error: .*settings\.json has settings of version 99, and this release knows versions up to 19\n/;
     expect(planned).toMatchObject({ exit: 1, err: expect.stringMatching(sentence) });
     expect(applied).toMatchObject({ exit: 1, err: expect.stringMatching(sentence) });
+  });
+
+  test('says that a driver lacks its guest image, until there is one', async () => {
+    const home = temporaryDirectory();
+    const argv = ['plan', '-f', '-', '--driver', 'qemu'];
+    const env = { RDCTL_HOME: home };
+    const lack =
+      /The driver qemu has no guest image here, .* `rdctl image build`, .* `rdctl image fetch URL --sha256 SUM`\./;
+    const text = await rdctl(argv, { env, stdin });
+    expect(text).toMatchObject({ exit: 0, out: expect.stringMatching(lack) });
+    expect(existsSync(join(home, 'guest-images'))).toBe(false);
+    const warnings = async (given: readonly string[], more = {}) =>
+      JSON.parse((await rdctl([...given, '-o', 'json'], { env: { ...env, ...more }, stdin })).out).warnings;
+    expect(await warnings(argv)).toContainEqual(expect.stringMatching(lack));
+    expect(await warnings(['plan', '-f', '-'], { RDCTL_DRIVER: 'qemu' })).toContainEqual(expect.stringMatching(lack));
+    for (const given of [argv.slice(0, 3), [...argv.slice(0, 4), 'simulated']]) {
+      expect(await warnings(given)).not.toContainEqual(expect.stringMatching(lack));
+    }
+    await sampleImage(imageStore(join(home, 'guest-images')));
+    expect(await warnings(argv)).not.toContainEqual(expect.stringMatching(lack));
   });
 });
