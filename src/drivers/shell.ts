@@ -19,8 +19,12 @@ export interface Shell {
   run(argv: readonly string[], options?: Omit<RunOptions, 'env' | 'cwd'>): Promise<RunResult>;
   /** As `run`, with the output of any length as it comes. See `src/process/stream.ts`. */
   stream(argv: readonly string[], options?: Pick<RunOptions, 'signal' | 'timeoutMs'>): AsyncIterable<Uint8Array>;
-  /** Starts a long-lived program under a name, unless it runs already. */
-  start(program: Program): Promise<void>;
+  /**
+   * Starts long-lived programs under their names, those that do not run already: all at once, so that none may need another at its very
+   * beginning. Before them what they want to find is arranged. Where the machine hears programs say that they are ready, it waits for
+   * those that do (`readyMs`), and no longer than until one of them has ended; whoever starts them looks at them himself.
+   */
+  start(programs: readonly Program[], options?: { before?: Arrangement; signal?: AbortSignal }): Promise<void>;
   /** Looks for the program of that name, also one that an earlier service started. */
   find(name: string): Promise<DaemonState>;
   /** Asks it to end, kills it after the grace, and forgets it. Harmless when nothing runs. */
@@ -113,6 +117,8 @@ export interface Program {
   argv: readonly string[];
   /** Beside the environment of all programs, and stronger. The machine's owner, root on this host, can read it. */
   env?: Readonly<Record<string, string>>;
+  /** It says by sd_notify(3) when it is ready, and has so much time for that. */
+  readyMs?: number;
 }
 
 /** The machine made the bridge and its rules; an engine keeps its hands off the packet filter. */

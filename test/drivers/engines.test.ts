@@ -94,7 +94,7 @@ test('moby is half there without its containerd, and a stop clears both', async 
   const { shell, files, events, crash } = scriptedShell();
   const engine = mobyEngine(shell, '/g');
   files.set('/s/run/moby.json', JSON.stringify(engineSpec('moby')));
-  await shell.start({ name: 'dockerd', argv: [] });
+  await shell.start([{ name: 'dockerd', argv: [] }]);
   crash('moby-containerd');
   expect(await engine.observe(NEVER)).toEqual({
     state: 'unresponsive',

@@ -1,8 +1,9 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import {
   chmodSync,
   existsSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   readlinkSync,
   statSync,
@@ -20,13 +21,12 @@ import { judge } from '../../src/drivers/machines/qemu/probe.ts';
 import { type QemuRecord, readQemuRecord, writeQemuRecord } from '../../src/drivers/machines/qemu/record.ts';
 import { makeRuntime, runtimeDirectory } from '../../src/drivers/machines/qemu/runtime.ts';
 import {
-  ARRANGE_SCRIPT,
   CLEAR_SCRIPT,
   END,
   LEFTOVERS_SCRIPT,
   LINK_SCRIPT,
+  PLACE_SCRIPT,
   REMOVE_WAY_SCRIPT,
-  START_SCRIPT,
   WAY_SCRIPT,
 } from '../../src/drivers/machines/qemu/scripts.ts';
 import { socketName } from '../../src/drivers/machines/qemu/shell.ts';
@@ -232,11 +232,11 @@ describe('scripts for the guest', () => {
     const whole = `${texts.join('')}${END}\n`;
     // A connection that breaks, or a service that is killed.
     for (const length of [0, 5, texts.join('').length, whole.length - 2]) {
-      expect(() => sh(ARRANGE_SCRIPT, words, whole.slice(0, length))).toThrow('broke off');
+      expect(() => sh(PLACE_SCRIPT, words, whole.slice(0, length))).toThrow('broke off');
       expect(readFileSync(second, 'utf8')).toBe('before');
       expect(existsSync(first)).toBe(false);
     }
-    sh(ARRANGE_SCRIPT, words, whole);
+    sh(PLACE_SCRIPT, words, whole);
     expect(existsSync(old)).toBe(false);
     expect(statSync(directory).mode & 0o777).toBe(0o700);
     expect([first, join(root, 'empty'), second].map((path) => readFileSync(path, 'utf8'))).toEqual(texts);
@@ -244,12 +244,68 @@ describe('scripts for the guest', () => {
     expect(existsSync(`${first}.new`)).toBe(false);
   });
 
-  test('start no program with a part of its environment', () => {
-    const root = temporaryDirectory();
-    const [environment, log] = [join(root, 'environment'), join(root, 'log')];
-    const words = ['rdctl-test-never-there.service', environment, log, 'true'];
-    for (const input of ['', 'A="b"\n']) expect(() => sh(START_SCRIPT, words, input)).toThrow('broke off');
-    expect(existsSync(environment)).toBe(false);
+  describe('start programs', () => {
+    const ODD = ['containerd', '-x', "a b'$(id)", '', 'two\nlines', '--', 'program'];
+
+    /** A service manager that writes down what it is asked, and does for a unit what the test says. */
+    function manager(units: Record<string, string> = {}) {
+      const root = temporaryDirectory();
+      const cases = Object.entries(units).map(([unit, line]) => `--unit=${unit}) ${line} ;;`);
+      writeFileSync(
+        join(root, 'systemd-run'),
+        `#!/bin/sh\nfor each; do case $each in --unit=*) unit=$each ;; esac; done\n` +
+          `printf '%s\\0' "$@" > "${root}/$unit"\ncase $unit in ${cases.join(' ')} *) ;; esac\n`,
+        { mode: 0o755 },
+      );
+      const program = (unit: string, ready: number, argv: readonly string[]) => {
+        const facts = [join(root, unit, 'environment'), join(root, 'logs', `${unit}.log`), ready, argv.length];
+        return ['program', unit, ...facts.map(String), ...argv];
+      };
+      const start = (words: readonly string[], input = `${END}\n`) =>
+        spawnSync('sh', ['-c', PLACE_SCRIPT, 'script', ...words], {
+          input,
+          encoding: 'utf8',
+          env: { ...process.env, PATH: `${root}:${process.env.PATH}` },
+        });
+      const asked = (unit: string) =>
+        readFileSync(join(root, `--unit=${unit}`), 'utf8')
+          .split('\0')
+          .slice(0, -1);
+      return { root, program, start, asked };
+    }
+
+    test('all at once, with their own words and after the files', () => {
+      const { root, program, start, asked } = manager();
+      const text = join(root, 'first', 'environment');
+      const words = ['file', text, '2', ...program('first', 60, ODD), ...program('second', 0, ['dockerd', 'x'])];
+      expect(start(words, `A=${END}\n`)).toMatchObject({ status: 0, stderr: '' });
+      const [first, second] = [asked('first'), asked('second')];
+      expect(first.slice(first.indexOf('--') + 1)).toEqual(ODD);
+      expect(second.slice(second.indexOf('--') + 1)).toEqual(['dockerd', 'x']);
+      expect(first).toEqual(expect.arrayContaining(['--service-type=notify', `--property=EnvironmentFile=${text}`]));
+      expect(second).toContain('--service-type=exec');
+      expect(readFileSync(text, 'utf8')).toBe('A=');
+    });
+
+    test('none of them with a part of its environment', () => {
+      const { root, program, start } = manager();
+      const words = ['file', join(root, 'environment'), '6', ...program('first', 60, ['true'])];
+      for (const input of ['', 'A="b"\n']) {
+        expect(start(words, input)).toMatchObject({ status: 1, stderr: expect.stringContaining('broke off') });
+      }
+      expect(readdirSync(root).filter((name) => name.startsWith('--unit'))).toEqual([]);
+    });
+
+    test('and wait for no other when one cannot be started, and say why', () => {
+      const { program, start } = manager({ second: 'exec sleep 600', first: 'echo no such program >&2; exit 1' });
+      const words = [...program('first', 60, ['a']), ...program('second', 60, ['b'])];
+      expect(start(words)).toMatchObject({ status: 1, stderr: expect.stringContaining('no such program') });
+    });
+
+    test('and wait no longer than a program may take to say that it is ready', () => {
+      const { program, start } = manager({ first: 'exec sleep 600' });
+      expect(start(program('first', 1, ['a']))).toMatchObject({ status: 124 });
+    });
   });
 
   test('make the way to a file, and take away what was made and is empty', () => {

@@ -31,9 +31,12 @@ export function scriptedShell() {
     stream() {
       throw new RdError('ERR_DRIVER_FAILED', 'nothing here streams');
     },
-    async start({ name }) {
-      events.push(`start ${name}`);
-      programs.set(name, name === tables.stillborn ? 'ended' : 'running');
+    async start(started, { before } = {}) {
+      if (before) await shell.arrange(before);
+      for (const { name } of started) {
+        events.push(`start ${name}`);
+        programs.set(name, name === tables.stillborn ? 'ended' : 'running');
+      }
     },
     async find(name) {
       const state = programs.get(name);

@@ -1,18 +1,17 @@
 import { RdError } from '../../errors.ts';
-import type { Arrangement, Program, Shell } from '../shell.ts';
+import type { Arrangement, Shell } from '../shell.ts';
 import type { ContainerdPlaces, PodNetwork } from './containerd-config.ts';
 import { containerdConfig, containerdSockets } from './containerd-config.ts';
-import { untilReady } from './ready.ts';
+import { type EngineProgram, startReady } from './ready.ts';
 
 const READY_MS = 60_000;
 
 /** The private containerd of an engine: moby runs its containers with one, and it is an engine by itself. */
 export interface ContainerdDaemon {
-  readonly program: Program;
-  /**
-   * Writes its configuration, after what is needed beside it, starts it and waits until it takes connections: it does so when it is
-   * ready, and not before. Nothing of it runs.
-   */
+  readonly program: EngineProgram;
+  /** What it wants to find when it is started, after what is wanted beside it. Nothing of it runs. */
+  arrangement(beside: Arrangement): Arrangement;
+  /** Arranges that, starts it and waits until it takes connections: it does so when it is ready, and not before. */
   start(beside: Arrangement, signal: AbortSignal): Promise<void>;
   /** Its version, or undefined when it does not answer. */
   version(signal: AbortSignal): Promise<string | undefined>;
@@ -27,7 +26,7 @@ export function containerdDaemon(
   name: string,
   pods?: PodNetwork,
 ): ContainerdDaemon {
-  const program: Program = { name, argv: ['containerd', '--config', places.config] };
+  const program: EngineProgram = { name, argv: ['containerd', '--config', places.config], readyMs: READY_MS };
 
   async function ctr(args: readonly string[], signal: AbortSignal): Promise<string> {
     const argv = ['ctr', '--address', places.socket, '--connect-timeout', '5s', '--timeout', '20s', ...args];
@@ -45,18 +44,18 @@ export function containerdDaemon(
     }
   }
 
+  const arrangement = ({ absent, directories, files }: Arrangement): Arrangement => ({
+    absent: [...absent, ...containerdSockets(places)],
+    directories: [...directories, places.root, places.state],
+    files: [...files, { path: places.config, text: containerdConfig(places, pods) }],
+  });
+
   return {
     program,
     ctr,
     version,
-    async start({ absent, directories, files }, signal) {
-      await shell.arrange({
-        absent: [...absent, ...containerdSockets(places)],
-        directories: [...directories, places.root, places.state],
-        files: [...files, { path: places.config, text: containerdConfig(places, pods) }],
-      });
-      await shell.start(program);
-      await untilReady(shell, program, () => shell.listens(places.socket), READY_MS, signal);
-    },
+    arrangement,
+    start: (beside, signal) =>
+      startReady(shell, { before: arrangement(beside), program, answers: () => shell.listens(places.socket) }, signal),
   };
 }

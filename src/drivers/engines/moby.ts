@@ -1,6 +1,6 @@
 import { RdError } from '../../errors.ts';
 import type { EngineDriver, EngineSpec, EngineStatus } from '../driver.ts';
-import type { EngineArea, Program, Shell } from '../shell.ts';
+import type { EngineArea, Shell } from '../shell.ts';
 import { adoptGuard } from './adoption.ts';
 import { authzPlugin } from './authz-plugin.ts';
 import { containerdDaemon } from './containerd-daemon.ts';
@@ -14,7 +14,7 @@ import { answersPing, mobyFacts } from './moby-health.ts';
 import { mobyImages } from './moby-images.ts';
 import { outboundProxy } from './outbound-proxy.ts';
 import { pullGuard } from './pull-guard.ts';
-import { untilReady } from './ready.ts';
+import { type EngineProgram, startReady } from './ready.ts';
 
 /** Containers that restart by themselves come up before dockerd answers. */
 const READY_MS = 120_000;
@@ -33,7 +33,7 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
   const places = mobyPlaces(shell.places);
   const record = engineRecord(shell, `${shell.places.run}/moby.json`);
   const containerd = containerdDaemon(shell, places.containerd, 'moby-containerd');
-  const dockerd: Program = { name: 'dockerd', argv: mobyArguments(places) };
+  const dockerd: EngineProgram = { name: 'dockerd', argv: mobyArguments(places), readyMs: READY_MS };
   const guard = pullGuard(shell, {
     gateway: outboundProxy,
     plugin: { make: authzPlugin, socket: places.pluginSocket },
@@ -77,15 +77,19 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     const config = `${JSON.stringify(mobyConfig(spec, places, network, cgroup), null, 2)}\n`;
     const files = [{ path: places.config, text: config }];
     if (gateway === undefined) files.unshift(record.placed({ spec }));
-    await containerd.start({ absent: [], directories: [places.data], files }, signal);
-    await shell.start(gateway === undefined ? dockerd : { ...dockerd, env: gatewayEnvironment(gateway) });
-    const socket = await shell.localSocket(places.socket);
-    const before = guard.questions();
-    await untilReady(shell, dockerd, () => answersPing(socket, signal, 2_000), READY_MS, signal);
+    const before = containerd.arrangement({ absent: [], directories: [places.data], files });
+    const daemon = gateway === undefined ? dockerd : { ...dockerd, env: gatewayEnvironment(gateway) };
+    // Made beside the start. Its failure is told where it is waited for, so that no start goes on that nobody waits for.
+    const socket = shell.localSocket(places.socket);
+    socket.catch(() => undefined);
+    const asked = guard.questions();
+    // dockerd waits for its containerd by itself.
+    const answers = async () => answersPing(await socket, signal, 2_000);
+    await startReady(shell, { before, needs: [containerd.program], program: daemon, answers }, signal);
     if (gateway === undefined) return;
     // dockerd keeps in mind where its plugin is. Other dockerds of the machine look at the same files, and would wait for it.
     await withdrawSpec();
-    if (guard.questions() === before) throw await unasked(signal);
+    if (guard.questions() === asked) throw await unasked(signal);
   }
 
   /** Another plugin of that name, or a dockerd that knows none: nothing would be denied. */

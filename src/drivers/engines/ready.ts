@@ -1,35 +1,51 @@
 import { RdError } from '../../errors.ts';
-import type { Program, Shell } from '../shell.ts';
+import type { Arrangement, Program, Shell } from '../shell.ts';
+
+/** A program that tells when it is ready, where the machine hears that. */
+export type EngineProgram = Program & { readyMs: number };
+
+interface EngineStart {
+  /** What the programs want to find. */
+  before: Arrangement;
+  /** Programs that the other one waits for by itself. */
+  needs?: readonly Program[];
+  program: EngineProgram;
+  answers(): Promise<boolean>;
+}
 
 const POLL_MS = 50;
 /** To look at a process of a guest costs one there, at the very time when the program needs all that the guest has. */
 const LOOK_MS = 1_000;
 
 /**
- * Waits until a program that was just started answers, watching its process all the while.
- * @throws RdError `ERR_DRIVER_FAILED` with the last lines of its log when it ends or stays silent; `ERR_CANCELLED`.
+ * Starts a program with those that it needs, and waits until it answers, watching all of them.
+ * @throws RdError `ERR_DRIVER_FAILED` with the last lines of its log when one of them ends or the program stays silent for longer than it
+ *   may; `ERR_CANCELLED`.
  */
-export async function untilReady(
+export async function startReady(
   shell: Shell,
-  program: Program,
-  answers: () => Promise<boolean>,
-  limitMs: number,
+  { before, needs = [], program, answers }: EngineStart,
   signal: AbortSignal,
 ): Promise<void> {
-  const deadline = shell.pace.now() + limitMs;
-  let look = shell.pace.now() + LOOK_MS;
+  const { pace } = shell;
+  const programs = [...needs, program];
+  const deadline = pace.now() + program.readyMs;
+  await shell.start(programs, { before, signal });
+  let look = pace.now() + LOOK_MS;
   for (;;) {
     if (signal.aborted) throw new RdError('ERR_CANCELLED', `waiting for ${program.name} was cancelled`);
     if (await answers()) return;
-    if (shell.pace.now() >= look) {
-      const { state } = await shell.find(program.name);
-      if (state !== 'running') throw await failure(shell, program.name, `${program.name} ended while it was starting`);
-      look = shell.pace.now() + LOOK_MS;
+    if (pace.now() >= look) {
+      for (const { name } of programs) {
+        const { state } = await shell.find(name);
+        if (state !== 'running') throw await failure(shell, name, `${name} ended while it was starting`);
+      }
+      look = pace.now() + LOOK_MS;
     }
-    if (shell.pace.now() >= deadline) {
-      throw await failure(shell, program.name, `${program.name} did not answer within ${limitMs / 1000} s`);
+    if (pace.now() >= deadline) {
+      throw await failure(shell, program.name, `${program.name} did not answer within ${program.readyMs / 1000} s`);
     }
-    await shell.pace.sleep(POLL_MS, signal);
+    await pace.sleep(POLL_MS, signal);
   }
 }
 

@@ -165,7 +165,7 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
     // The old one would lead to a server that is gone.
     await shell.remove(places.kubeconfig);
     await installed.note(release);
-    await shell.start({ name: PROGRAM, argv: k3sArguments(program, places) });
+    await shell.start([{ name: PROGRAM, argv: k3sArguments(program, places) }], { signal });
     await removeOthers({ shell, places }, release);
   }
 

@@ -7,7 +7,7 @@ import { takesConnections } from '../../../process/socket.ts';
 import { stream } from '../../../process/stream.ts';
 import { readIfThere, writeFileAtomic } from '../../../storage/atomic-file.ts';
 import type { DriverContext } from '../../driver.ts';
-import type { EngineNetwork, Shell } from '../../shell.ts';
+import type { Arrangement, EngineNetwork, Shell } from '../../shell.ts';
 import type { Run } from './commands.ts';
 import { clearLeftovers, findLeftovers } from './leftovers.ts';
 import { offer } from './offer.ts';
@@ -39,8 +39,11 @@ export function hostShell({ places, logs, run, environment, pace, network, log }
     log,
     environment,
     offer,
-    async start({ name, argv, env }) {
-      await startDaemon({ argv, recordFile: recordOf(name), logFile: logOf(name), env: { ...environment, ...env } });
+    async start(programs, { before } = {}) {
+      if (before) await arrange(before);
+      for (const { name, argv, env } of programs) {
+        await startDaemon({ argv, recordFile: recordOf(name), logFile: logOf(name), env: { ...environment, ...env } });
+      }
     },
     async find(name) {
       await boundLog(logOf(name));
@@ -53,14 +56,7 @@ export function hostShell({ places, logs, run, environment, pace, network, log }
     read: readIfThere,
     write: (path, text) => writeFileAtomic(path, text),
     remove: (path) => rm(path, { recursive: true, force: true }),
-    async arrange({ absent, directories, files }) {
-      for (const path of absent) await rm(path, { recursive: true, force: true });
-      for (const path of directories) {
-        await mkdir(path, { recursive: true, mode: 0o700 });
-        await chmod(path, 0o700);
-      }
-      for (const { path, text } of files) await writeFileAtomic(path, text);
-    },
+    arrange,
     makeWay,
     removeWay,
     copyIn,
@@ -72,4 +68,13 @@ export function hostShell({ places, logs, run, environment, pace, network, log }
     leftovers: findLeftovers,
     clear: (area) => clearLeftovers(area, run, pace),
   };
+}
+
+async function arrange({ absent, directories, files }: Arrangement): Promise<void> {
+  for (const path of absent) await rm(path, { recursive: true, force: true });
+  for (const path of directories) {
+    await mkdir(path, { recursive: true, mode: 0o700 });
+    await chmod(path, 0o700);
+  }
+  for (const { path, text } of files) await writeFileAtomic(path, text);
 }

@@ -6,29 +6,46 @@
 /** Line after an input. Without it the input broke off on its way, and nothing is done with it. */
 export const END = '# end';
 
+/** Where systemd has the units that it was given by a program, as long as it knows them. */
+const UNITS = '/run/systemd/transient';
+
 /**
- * Arguments: `absent PATH`, `directory PATH` (mode 0700) and `file PATH BYTES`, as often as there are some; the input is the texts of the
- * files, one after the other, and the line above. Each file is replaced as a whole, with mode 0600, and its directory made; none is
- * when one of them did not come through.
+ * Arguments, as often as there are some: `absent PATH`, `directory PATH` (mode 0700), `file PATH BYTES`, and `program UNIT ENVIRONMENT LOG
+ * READY COUNT` with so many words of the program. The input is the texts of the files, one after the other, and the line above. Each file
+ * is replaced as a whole, with mode 0600, and its directory made; none is, and no program started, when one of them did not come through.
+ *
+ * All programs are started at once, and those that run left alone. `READY`: seconds in which one says that it is ready, 0 for one that
+ * says nothing. Once one does not, the others are not waited for either; it stays a unit that has failed or goes on starting, and is
+ * found as that. `KillMode=process`: what a program started is its own affair, as on any other machine. A log is begun anew at 10 MiB.
  */
-export const ARRANGE_SCRIPT = `set -eu
+export const PLACE_SCRIPT = `set -eu
 umask 077
 each() {
-  move=$1
+  pass=$1
   shift
   while [ $# -gt 0 ]; do
     case $1 in
     file)
-      if [ "$move" = yes ]; then mv -f -- "$2.new" "$2"; else place "$2" "$3"; fi
+      case $pass in
+      text) place "$2" "$3" ;;
+      name) mv -f -- "$2.new" "$2" ;;
+      esac
       shift 3
       ;;
     absent)
-      if [ "$move" = no ]; then rm -rf --one-file-system -- "$2"; fi
+      if [ "$pass" = text ]; then rm -rf --one-file-system -- "$2"; fi
       shift 2
       ;;
     directory)
-      if [ "$move" = no ]; then install -d -m 700 -- "$2"; fi
+      if [ "$pass" = text ]; then install -d -m 700 -- "$2"; fi
       shift 2
+      ;;
+    program)
+      if [ "$pass" = start ]; then
+        begin "$@" &
+        begun="$begun $!:$5:$2"
+      fi
+      shift "$((6 + $6))"
       ;;
     esac
   done
@@ -37,10 +54,48 @@ place() {
   [ -d "\${1%/*}" ] || mkdir -p -- "\${1%/*}"
   head -c "$2" > "$1.new"
 }
-each no "$@"
+begin() {
+  unit=$2 environment=$3 log=$4 ready=$5 count=$6
+  shift 6
+  # Its words go to the end, and what came after them goes.
+  turned=0
+  while [ "$turned" -lt "$count" ]; do
+    set -- "$@" "$1"
+    shift
+    turned=$((turned + 1))
+  done
+  shift "$(($# - count))"
+  if [ -e "${UNITS}/$unit" ]; then
+    case $(systemctl show --property=MainPID --value "$unit") in '' | 0) ;; *) exit 0 ;; esac
+    systemctl stop "$unit" 2>/dev/null || true
+    systemctl reset-failed "$unit" 2>/dev/null || true
+  fi
+  [ -d "\${log%/*}" ] || mkdir -p -- "\${log%/*}"
+  if [ -n "$(find "$log" -size +10485760c 2>/dev/null)" ]; then mv -f -- "$log" "$log.1"; fi
+  kind=exec
+  if [ "$ready" -gt 0 ]; then kind=notify; fi
+  set -- systemd-run --quiet --unit="$unit" --service-type="$kind" --remain-after-exit \\
+    --property=EnvironmentFile="$environment" --property=Delegate=yes --property=KillMode=process \\
+    --property=TimeoutStartSec=infinity --property=TimeoutStopSec=45 \\
+    --property=LimitNOFILE=1048576 --property=TasksMax=infinity \\
+    --property=StandardOutput=append:"$log" --property=StandardError=append:"$log" -- "$@"
+  if [ "$ready" -gt 0 ]; then exec timeout "$ready" "$@"; fi
+  exec "$@"
+}
+each text "$@"
 IFS= read -r end || end=
 [ "$end" = '${END}' ] || { echo 'the texts broke off' >&2; exit 1; }
-each yes "$@"
+each name "$@"
+begun=
+each start "$@"
+for one in $begun; do
+  wait "\${one%%:*}" && continue
+  status=$?
+  for other in $begun; do kill "\${other%%:*}" 2>/dev/null || true; done
+  ready=\${one#*:}
+  if [ "\${ready%%:*}" -gt 0 ] && [ -e "${UNITS}/\${one##*:}" ]; then exit 0; fi
+  exit "$status"
+done
 `;
 
 /** `$1`: a file. Makes the directories above it, and prints the topmost that was missing. */
@@ -61,34 +116,6 @@ while :; do
   if [ -d "$at" ]; then rmdir -- "$at" 2>/dev/null || exit 1; fi
   at=$(dirname -- "$at")
 done
-`;
-
-/**
- * `$1`: unit, `$2`: file for its environment, which is the input, `$3`: log, begun anew at 10 MiB; then the program. Nothing happens while
- * it runs already. \`KillMode=process\`: what the program started is its own affair, as on any other machine. A unit that has failed stays,
- * so that it is found.
- */
-export const START_SCRIPT = `set -eu
-umask 077
-unit=$1 environment=$2 log=$3
-shift 3
-case $(systemctl show --property=LoadState,MainPID "$unit") in
-*MainPID=[1-9]*) exit 0 ;;
-*LoadState=not-found*) ;;
-*)
-  systemctl stop "$unit" 2>/dev/null || true
-  systemctl reset-failed "$unit" 2>/dev/null || true
-  ;;
-esac
-mkdir -p -- "\${environment%/*}" "\${log%/*}"
-text=$(cat)
-case $text in *'${END}') ;; *) echo 'the environment broke off' >&2; exit 1 ;; esac
-printf '%s\\n' "$text" > "$environment"
-if [ -n "$(find "$log" -size +10485760c 2>/dev/null)" ]; then mv -f -- "$log" "$log.1"; fi
-exec systemd-run --quiet --unit="$unit" --service-type=exec --remain-after-exit \\
-  --property=EnvironmentFile="$environment" --property=Delegate=yes --property=KillMode=process \\
-  --property=TimeoutStopSec=45 --property=LimitNOFILE=1048576 --property=TasksMax=infinity \\
-  --property=StandardOutput=append:"$log" --property=StandardError=append:"$log" -- "$@"
 `;
 
 /**

@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises';
 import { basename, join, posix } from 'node:path';
 import type { DaemonState } from '../../../process/daemon.ts';
 import type { Pace } from '../../../process/pace.ts';
-import { lastLines } from '../../../process/run.ts';
+import { lastLines, type RunOptions } from '../../../process/run.ts';
 import { takesConnections } from '../../../process/socket.ts';
 import type { DriverContext } from '../../driver.ts';
 import type { Arrangement, EngineArea, Shell } from '../../shell.ts';
@@ -14,13 +14,12 @@ import { LONGEST_SOCKET, type QemuPlaces } from './places.ts';
 import type { ClaimPort } from './ports/forwarder.ts';
 import { guestReach } from './reach.ts';
 import {
-  ARRANGE_SCRIPT,
   CLEAR_SCRIPT,
   END,
   LEFTOVERS_SCRIPT,
   LINK_SCRIPT,
+  PLACE_SCRIPT,
   REMOVE_WAY_SCRIPT,
-  START_SCRIPT,
   STOP_SCRIPT,
   WAY_SCRIPT,
 } from './scripts.ts';
@@ -42,6 +41,9 @@ const USUAL_SOCKETS: Readonly<Record<string, string>> = {
   'docker.sock': '/run/docker.sock',
   'containerd.sock': '/run/containerd/containerd.sock',
 };
+const NOTHING: Arrangement = { absent: [], directories: [], files: [] };
+/** For what comes before a program runs. */
+const START_MORE_MS = 30_000;
 /** For a kill, and for a guest that is slow. */
 const STOP_MORE_MS = 60_000;
 /** Seconds for clearing away what an engine left, and then until that is killed. */
@@ -82,10 +84,21 @@ export function qemuShell({ places, guest, claim, pace, log }: QemuShellParts): 
     run,
     stream: guest.stream,
     find,
-    async start({ name, argv, env = {} }) {
+    async start(programs, { before = NOTHING, signal } = {}) {
+      const words = programs.flatMap(({ name, argv, readyMs = 0 }) => {
+        const facts = [unit(name), environmentOf(name), logOf(name), Math.ceil(readyMs / 1000), argv.length];
+        return ['program', ...facts.map(String), ...argv];
+      });
       // Values are secrets of gateways: they go by a file that only root of the guest reads, not by words that everyone sees.
-      const words = [unit(name), environmentOf(name), logOf(name), ...argv];
-      await run(['sh', '-c', START_SCRIPT, 'start', ...words], { input: `${environmentText(env)}${END}\n` });
+      const environments = programs.map(({ name, env = {} }) => ({
+        path: environmentOf(name),
+        text: environmentText(env),
+      }));
+      const longest = Math.max(0, ...programs.map(({ readyMs = 0 }) => readyMs));
+      await place({ ...before, files: [...before.files, ...environments] }, words, {
+        timeoutMs: longest + START_MORE_MS,
+        ...(signal ? { signal } : {}),
+      });
     },
     async stop(name, graceMs, signal) {
       const seconds = Math.ceil(graceMs / 1000);
@@ -100,8 +113,8 @@ export function qemuShell({ places, guest, claim, pace, log }: QemuShellParts): 
       const { exitCode, stdout } = await run(['cat', '--', path], { accept: [0, 1] });
       return exitCode === 0 ? stdout : undefined;
     },
-    arrange,
-    write: (path, text) => arrange({ absent: [], directories: [], files: [{ path, text }] }),
+    arrange: (arrangement) => place(arrangement, []),
+    write: (path, text) => place({ ...NOTHING, files: [{ path, text }] }, []),
     remove: async (path) => void (await run(['rm', '-rf', '--one-file-system', '--', path])),
     async makeWay(path) {
       const { stdout } = await run(['sh', '-s', '--', path], { input: WAY_SCRIPT });
@@ -133,16 +146,21 @@ export function qemuShell({ places, guest, claim, pace, log }: QemuShellParts): 
     },
   };
 
-  async function arrange({ absent, directories, files }: Arrangement): Promise<void> {
+  async function place(
+    { absent, directories, files }: Arrangement,
+    programs: readonly string[],
+    limits: Pick<RunOptions, 'timeoutMs' | 'signal'> = {},
+  ): Promise<void> {
     const texts = files.map(({ path, text }) => ({ path, bytes: Buffer.from(text) }));
     const words = [
       ...absent.flatMap((path) => ['absent', path]),
       ...directories.flatMap((path) => ['directory', path]),
       ...texts.flatMap(({ path, bytes }) => ['file', path, String(bytes.length)]),
+      ...programs,
     ];
     // The script is an argument here, because its input is the texts.
     const input = Buffer.concat([...texts.map(({ bytes }) => bytes), Buffer.from(`${END}\n`)]);
-    await run(['sh', '-c', ARRANGE_SCRIPT, 'arrange', ...words], { input });
+    await run(['sh', '-c', PLACE_SCRIPT, 'place', ...words], { ...limits, input });
   }
 
   async function localSocket(path: string): Promise<string> {
