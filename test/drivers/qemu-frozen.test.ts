@@ -51,6 +51,8 @@ function scene(directory = temporaryDirectory()) {
     version: 'QEMU emulator version 7.2.0',
     /** What the wake of a guest says when it does not get its data disk. */
     noData: '',
+    /** What it says while it settles. */
+    settles: '',
     /** It never comes to an end. */
     endless: false,
     /** Milliseconds that have passed in an instant. */
@@ -90,9 +92,9 @@ function scene(directory = temporaryDirectory()) {
           world.passed += 480_000;
           throw new RdError('ERR_DRIVER_FAILED', 'ssh did not end within 480 s and was stopped');
         }
-        if (world.noData !== '') return { exitCode: NO_DATA, stdout: world.noData, stderr: '' };
+        if (world.noData !== '') return { exitCode: NO_DATA, stdout: '', stderr: world.noData };
       }
-      return { exitCode: 0, stdout: '', stderr: '' };
+      return { exitCode: 0, stdout: text.includes('resize2fs') ? world.settles : '', stderr: '' };
     },
     async *stream() {},
     forward: async () => '',
@@ -192,7 +194,7 @@ test('a machine that has booted is frozen at its end, and resumed from then on',
     const start2 = await started();
     expect(start2?.how).toBe('resume');
     expect(start2?.phases.map(({ name }) => name)).toEqual(
-      expect.arrayContaining(['preparation', 'state', 'connection', 'data disk']),
+      expect.arrayContaining(['preparation', 'state', 'connection', 'data disk and network']),
     );
     await stop();
     expect(orders(), `stop ${again}`).toEqual([...LEAVE, 'quit']);
@@ -200,6 +202,16 @@ test('a machine that has booted is frozen at its end, and resumed from then on',
     expect(existsSync(join(directory, 'layer.qcow2'))).toBe(false);
   }
   expect(existsSync(places.run)).toBe(false);
+});
+
+test('a file system that does not grow is told after a boot and after a resume', async () => {
+  const { start, stop, world, logged } = scene();
+  world.settles = 'resize2fs: no space\n';
+  for (const times of [1, 2]) {
+    await start();
+    expect(logged.filter(({ why }) => why === 'resize2fs: no space')).toHaveLength(times);
+    await stop();
+  }
 });
 
 describe('a state that is of no use is removed, and the machine boots in the same step', () => {

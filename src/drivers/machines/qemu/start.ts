@@ -16,13 +16,12 @@ import { resumeMachine } from './frozen/resume.ts';
 import { chooseImage } from './image-choice.ts';
 import { ensureKeys } from './keys.ts';
 import { ceilings } from './live/ceilings.ts';
-import { GROW_SCRIPT } from './live/disk-growth.ts';
 import { featureFor } from './mounts/ways.ts';
-import { NETWORK_SCRIPT } from './network.ts';
 import type { MachineParts } from './parts.ts';
 import { type Phases, phases } from './phases.ts';
 import { type QemuRecord, readQemuRecord, writeQemuRecord } from './record.ts';
 import { makeRuntime } from './runtime.ts';
+import { SETTLE_SCRIPT } from './settle.ts';
 
 /** Without the help of a processor a guest takes half a minute on an idle computer. */
 const BOOT_MS = 300_000;
@@ -75,20 +74,17 @@ export async function startMachine(parts: MachineParts, spec: MachineSpec, signa
   await writeQemuRecord(places.record, record);
   times.end('preparation');
   let how: MachineStart['how'] = 'resume';
-  if (!(await resumed(parts, { image, argv, key: record.frozenKey }, times, signal))) {
+  let settled = await resumed(parts, { image, argv, key: record.frozenKey }, times, signal);
+  if (settled === undefined) {
     how = 'boot';
     await ensureRoot(diskParts, join(image.directory, image.files.disk.name), before?.image === image.digest);
     times.end('root disk');
     await boot(parts, image, argv, signal);
     times.end('boot');
+    settled = (await guest.run(['sh', '-s'], { input: SETTLE_SCRIPT, timeoutMs: GROW_MS, signal })).stdout;
+    times.end('network');
   }
-  const { stdout } = await guest.run(['sh', '-s'], {
-    input: NETWORK_SCRIPT + GROW_SCRIPT,
-    timeoutMs: GROW_MS,
-    signal,
-  });
-  if (stdout !== '') log('warn', 'the file system of the data disk stays as large as it was', { why: stdout.trim() });
-  times.end('network');
+  if (settled !== '') log('warn', 'the file system of the data disk stays as large as it was', { why: settled.trim() });
   await showHome(parts, spec, signal);
   times.end('home directory');
   await writeQemuRecord(places.record, { ...record, booted: true, started: { how, phases: times.all() } });
@@ -109,25 +105,28 @@ async function boot(parts: MachineParts, image: GuestImage, argv: QemuArguments,
   }
 }
 
-/** Whether the guest has been brought back from a frozen state. Why not is said, and a state that is of no use is removed. */
+/**
+ * Brings the guest back from a frozen state; what it said while it settled, undefined when it is not back. Why not is said, and a state
+ * that is of no use is removed.
+ */
 async function resumed(
   parts: MachineParts,
   { image, argv, key }: { image: GuestImage; argv: QemuArguments; key: string | undefined },
   times: Phases,
   signal: AbortSignal,
-): Promise<boolean> {
-  if (key === undefined) return false;
+): Promise<string | undefined> {
+  if (key === undefined) return undefined;
   const { places, guest, pace, log } = parts;
   const files = frozenPlaces(places);
   const frozen = await readFrozen(files.directory, key);
-  if (frozen === undefined) return false;
+  if (frozen === undefined) return undefined;
   if ('problem' in frozen) {
     log('info', 'the frozen state is not used, and removed', { why: frozen.problem });
     await removeFrozen(files);
-    return false;
+    return undefined;
   }
   const resume = await resumeMachine(parts, image, argv, frozen, times, signal);
-  if (resume.how === 'resumed') return true;
+  if (resume.how === 'resumed') return resume.settled;
   const { unfit, why } = resume;
   log(
     'warn',
@@ -140,7 +139,7 @@ async function resumed(
   await stopDaemon(places.qemuRecord, { graceMs: QUIT_MS, pace, signal });
   if (unfit) await removeFrozen(files);
   times.end('failed resume');
-  return false;
+  return undefined;
 }
 
 async function imageFor(

@@ -26,8 +26,11 @@ const REFUSAL = /error while loading state|load of migration failed/;
 /** Of e2fsck, about damage that it does not mend without a person. */
 const DAMAGE = /UNEXPECTED INCONSISTENCY/;
 
-/** How a resume ended. `unfit`: the state is of no use, whoever tries it; otherwise the reason is another, and it may serve again. */
-export type Resume = { how: 'resumed' } | { how: 'failed'; unfit: boolean; why: string };
+/**
+ * How a resume ended. `settled`: what the guest said while it settled. `unfit`: the state is of no use, whoever tries it; otherwise the
+ * reason is another, and it may serve again.
+ */
+export type Resume = { how: 'resumed'; settled: string } | { how: 'failed'; unfit: boolean; why: string };
 
 /**
  * Brings the guest of a frozen state back, in a QEMU of the same machine: its memory, over a fresh layer of its root disk. The guest
@@ -82,9 +85,9 @@ export async function resumeMachine(
     // One that does not answer, or not as it should, is not what was frozen. Of one whose QEMU was ended nothing is known.
     return failed(error, await isAlive());
   }
-  phases.end('data disk');
-  if (told.exitCode === 0) return { how: 'resumed' };
-  const lines = lastLines(`${told.stdout}\n${told.stderr}`);
+  phases.end('data disk and network');
+  if (told.exitCode === 0) return { how: 'resumed', settled: told.stdout };
+  const lines = lastLines(told.stderr);
   if (lines.some((line) => DAMAGE.test(line))) throw damaged(places.data, lines);
   return failed(new Error(`the guest does not get its data disk: ${lines.at(-1) ?? 'it does not say why'}`), false);
 }

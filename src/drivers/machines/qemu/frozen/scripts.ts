@@ -1,4 +1,5 @@
 import { DATA_SCRIPT } from '../../../../guest-images/recipe.ts';
+import { SETTLE_SCRIPT } from '../settle.ts';
 
 /** Answers of the scripts below. */
 export const CANNOT = 3;
@@ -28,14 +29,14 @@ exec systemd-run --quiet --no-block --collect sh -c \\
 `;
 
 /**
- * Makes a guest itself that has just been woken. \`$1\`: seconds since 1970, \`$2\`: its name; the input is fresh randomness, because all
- * guests out of one state would otherwise draw the same numbers (0x5207 is RNDRESEEDCRNG). Status 5: it is itself, and has not got its
- * data disk.
+ * Makes a guest itself that has just been woken, and settles it. \`$1\`: seconds since 1970, \`$2\`: its name; the input is fresh
+ * randomness, because all guests out of one state would otherwise draw the same numbers (0x5207 is RNDRESEEDCRNG). Status 5: it is
+ * itself, and has not got its data disk. What it prints is that of settling.
  */
 export const WAKE_SCRIPT = `set -eu
 date -u -s "@$1" > /dev/null
 hostname "$2"
 perl -e 'local $/; my $seed = <STDIN>; open(my $pool, "+>", "/dev/urandom") or die "urandom: $!";
 syswrite($pool, $seed) == length($seed) or die "urandom: $!"; defined(ioctl($pool, 0x5207, 0)) or die "reseed: $!";'
-${DATA_SCRIPT} mount || exit ${NO_DATA}
-`;
+${DATA_SCRIPT} mount >&2 || exit ${NO_DATA}
+${SETTLE_SCRIPT}`;

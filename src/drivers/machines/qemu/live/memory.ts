@@ -64,11 +64,25 @@ async function plugIn({ monitor }: LiveParts, bytes: number, signal: AbortSignal
   }, signal);
 }
 
-/** Sets the balloon, and waits until it stops moving. Returns what the guest has then. */
+/**
+ * Sets the balloon, and waits until it stops moving. Returns what the guest has then.
+ * @throws RdError `ERR_CANCELLED` with how far it has come: it goes on without us, and a large one takes minutes.
+ */
 async function balloon({ monitor, pace }: LiveParts, bytes: number, signal: AbortSignal): Promise<number> {
   await monitor.use((qmp) => qmp.execute('balloon', { value: bytes }, { signal }), signal);
-  const look = () => monitor.use(async (qmp) => (await readFacts(qmp, signal)).memory.bytes, signal);
-  return settled(pace, look, (value) => value === bytes, signal);
+  let seen: number | undefined;
+  const look = async () => {
+    seen = await monitor.use(async (qmp) => (await readFacts(qmp, signal)).memory.bytes, signal);
+    return seen;
+  };
+  return settled(pace, look, (value) => value === bytes, signal).catch((cause: unknown) => {
+    if (!signal.aborted || seen === undefined) throw cause;
+    const text = `the memory of the guest is still changing, has come to ${gib(seen)} and is to be ${gib(bytes)}`;
+    throw new RdError('ERR_CANCELLED', text, {
+      cause,
+      advice: 'The guest goes on with it. Wait a while and run `rdctl apply` again, or stop and start the machine.',
+    });
+  });
 }
 
 /** All memory that programs of the guest share, in bytes. */
