@@ -67,9 +67,13 @@ function aborted(signal: AbortSignal): Promise<void> {
   });
 }
 
+/** `cause`: what the driver made of being called off. With advice it knows how far the step has come. */
 function tooLate(name: string, limit: number, driver: Driver, cause: unknown): RdError {
-  const text = `${name} did not end within ${minutesText(limit)} with the ${driver.name} driver and was called off.`;
-  return new RdError('ERR_DRIVER_FAILED', text, {
+  const text = `${name} did not end within ${minutesText(limit)} with the ${driver.name} driver and was called off`;
+  if (cause instanceof RdError && cause.code === 'ERR_CANCELLED' && cause.advice !== undefined) {
+    return new RdError('ERR_DRIVER_FAILED', `${text}: ${cause.message}.`, { cause, advice: cause.advice });
+  }
+  return new RdError('ERR_DRIVER_FAILED', `${text}.`, {
     cause,
     advice: 'Read the logs of the service and of the engine, and put right what they name.',
   });

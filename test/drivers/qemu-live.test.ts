@@ -23,7 +23,10 @@ const never = new AbortController().signal;
 const SPEC: MachineSpec = { ...MACHINE, memoryGiB: 4, cpus: 2, diskBytes: 20 * GIB };
 
 /** A machine that is on, with time that passes when somebody waits for it. */
-async function scene(changes: Partial<ScriptedWorld> = {}, before: () => boolean = () => true) {
+async function scene(
+  { onSleep, ...changes }: Partial<ScriptedWorld> & { onSleep?: () => void } = {},
+  before: () => boolean = () => true,
+) {
   const world = scriptedWorld(changes);
   const path = join(temporaryDirectory(), 'qmp');
   const server = await scriptedMonitor(world, path, before);
@@ -35,6 +38,7 @@ async function scene(changes: Partial<ScriptedWorld> = {}, before: () => boolean
     now: () => time,
     async sleep(ms: number) {
       time += ms;
+      onSleep?.();
     },
   };
   const facts = () => monitor.use((qmp) => readFacts(qmp, never), never);
@@ -125,6 +129,28 @@ describe('memory of a running guest', () => {
     const before = world.orders.length;
     await adjust({ memoryGiB: 7 });
     expect(world.orders.length).toBe(before);
+  });
+
+  test('that takes longer than there is time for tells how far it has come, and goes on when it is asked again', async () => {
+    const called = new AbortController();
+    let looks = 0;
+    const { adjust, running, unfinished, world } = await scene({
+      pace: GIB / 64,
+      onSleep: () => {
+        looks += 1;
+        if (looks === 32) called.abort();
+      },
+    });
+    await expect(adjust({ memoryGiB: 2 }, called.signal)).rejects.toMatchObject({
+      code: 'ERR_CANCELLED',
+      message: 'the memory of the guest is still changing, has come to 3.5 GiB and is to be 2 GiB',
+      advice: expect.stringContaining('`rdctl apply`'),
+    });
+    expect(world.target).toBe(2 * GIB);
+    expect(await unfinished()).toBe(true);
+    await adjust({ memoryGiB: 2 });
+    expect(await running()).toMatchObject({ memoryGiB: 2 });
+    expect(await unfinished()).toBe(false);
   });
 
   test('that the guest does not give up it keeps, with what it had', async () => {

@@ -66,6 +66,26 @@ describe('time limits', () => {
     expect(controllers.status().counters.failures).toBe(2);
   });
 
+  test('one that tells how far it has come is quoted, with what to do next', async () => {
+    const clock = createVirtualClock();
+    const { driver: simulated } = memorySimulation({ now: clock.now, sleep: clock.sleep });
+    const perform: typeof simulated.machine.perform = (_step, signal) =>
+      new Promise((_resolve, reject) => {
+        const error = new RdError('ERR_CANCELLED', 'half of it is done', { advice: 'Ask for it again.' });
+        signal.addEventListener('abort', () => reject(error), { once: true });
+      });
+    const driver = { ...simulated, machine: { observe: simulated.machine.observe, perform } };
+    const desired = { settings: NO_CLUSTER, power: 'started' as const, generation: 1 };
+    const controllers = createControllers({ driver, desired, clock, random: () => 0.5, log: () => undefined });
+    onTestFinished(() => controllers.close());
+    const message = () => controllers.status().conditions.find(({ type }) => type === 'Converged')?.message;
+    await clock.advance(STEP_LIMITS_MS['machine start']);
+    const late = 'machine start did not end within 10 minutes with the simulated driver and was called off';
+    expect(message()).toBe(`${late}: half of it is done. It is tried again.`);
+    await clock.advance(STEP_LIMITS_MS['machine start'] + 1_000);
+    expect(message()).toBe(`${late}: half of it is done (2 attempts). Ask for it again.`);
+  });
+
   test('one that fails late each time ends in ERROR as early', async () => {
     const limit = STEP_LIMITS_MS['machine start'];
     const { clock, controllers } = start({
