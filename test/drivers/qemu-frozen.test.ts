@@ -53,6 +53,8 @@ function scene(directory = temporaryDirectory()) {
     noData: '',
     /** What it says while it settles. */
     settles: '',
+    /** What tune2fs says. */
+    fileSystem: '',
     /** It never comes to an end. */
     endless: false,
     /** Milliseconds that have passed in an instant. */
@@ -94,6 +96,7 @@ function scene(directory = temporaryDirectory()) {
         }
         if (world.noData !== '') return { exitCode: NO_DATA, stdout: '', stderr: world.noData };
       }
+      if (text.startsWith('tune2fs')) return { exitCode: 0, stdout: world.fileSystem, stderr: '' };
       return { exitCode: 0, stdout: text.includes('resize2fs') ? world.settles : '', stderr: '' };
     },
     async *stream() {},
@@ -205,13 +208,19 @@ test('a machine that has booted is frozen at its end, and resumed from then on',
 });
 
 test('a file system that does not grow is told after a boot and after a resume', async () => {
-  const { start, stop, world, logged } = scene();
+  const { start, stop, world, logged, places } = scene();
   world.settles = 'resize2fs: no space\n';
+  const usable = MACHINE.diskBytes / 2;
+  world.fileSystem = `Block count:              ${usable / 1024}\nBlock size:               1024\n`;
   for (const times of [1, 2]) {
     await start();
     expect(logged.filter(({ why }) => why === 'resize2fs: no space')).toHaveLength(times);
+    expect(await readQemuRecord(places.record)).toMatchObject({ usableBytes: usable, spec: MACHINE });
     await stop();
   }
+  world.settles = '';
+  await start();
+  expect(await readQemuRecord(places.record)).not.toHaveProperty('usableBytes');
 });
 
 describe('a state that is of no use is removed, and the machine boots in the same step', () => {

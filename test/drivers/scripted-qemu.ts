@@ -2,6 +2,7 @@ import { createServer } from 'node:net';
 import type { Connection } from '../../src/drivers/machines/qemu/guest.ts';
 import { RdError } from '../../src/errors.ts';
 import type { GuestImage } from '../../src/guest-images/image.ts';
+import { failed } from '../../src/process/run.ts';
 
 export const GIB = 2 ** 30;
 const KEPT = 120 * 2 ** 20;
@@ -48,6 +49,8 @@ export interface ScriptedWorld {
   /** What QEMU says of the writes to it. */
   writes: 'ok' | 'failed' | 'nospace';
   fileSystem: number;
+  /** What resize2fs says instead of growing it. */
+  growsNot: string;
   /** QEMU's words for commands that it refuses. */
   refuses: Record<string, string>;
   /** Commands that are never answered. */
@@ -78,6 +81,7 @@ export function scriptedWorld(changes: Partial<ScriptedWorld> = {}): ScriptedWor
     disk: 20 * GIB,
     writes: 'ok',
     fileSystem: 20 * GIB,
+    growsNot: '',
     refuses: {},
     hangs: [],
     orders: [],
@@ -228,7 +232,10 @@ export function scriptedGuest(world: ScriptedWorld): Pick<Connection, 'run'> {
 function said(world: ScriptedWorld, command: string, input: string): string | undefined {
   if (command.startsWith('date')) return `${Math.floor(Date.now() / 1000)}\n`;
   if (command.startsWith('blockdev')) return `${world.disk}\n`;
+  if (command.startsWith('tune2fs'))
+    return `Block count:              ${world.fileSystem / 4096}\nBlock size:               4096\n`;
   if (command.startsWith('resize2fs')) {
+    if (world.growsNot !== '') throw failed('resize2fs', 1, null, world.growsNot);
     world.fileSystem = world.disk;
     return '';
   }

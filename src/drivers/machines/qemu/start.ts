@@ -16,6 +16,7 @@ import { resumeMachine } from './frozen/resume.ts';
 import { chooseImage } from './image-choice.ts';
 import { ensureKeys } from './keys.ts';
 import { ceilings } from './live/ceilings.ts';
+import { fileSystemBytes } from './live/disk-growth.ts';
 import { featureFor } from './mounts/ways.ts';
 import type { MachineParts } from './parts.ts';
 import { type Phases, phases } from './phases.ts';
@@ -84,7 +85,10 @@ export async function startMachine(parts: MachineParts, spec: MachineSpec, signa
     settled = (await guest.run(['sh', '-s'], { input: SETTLE_SCRIPT, timeoutMs: GROW_MS, signal })).stdout;
     times.end('network');
   }
-  if (settled !== '') log('warn', 'the file system of the data disk stays as large as it was', { why: settled.trim() });
+  if (settled !== '') {
+    log('warn', 'the file system of the data disk stays as large as it was', { why: settled.trim() });
+    record.usableBytes = await fileSystemBytes(guest, signal);
+  }
   await showHome(parts, spec, signal);
   times.end('home directory');
   await writeQemuRecord(places.record, { ...record, booted: true, started: { how, phases: times.all() } });

@@ -2,6 +2,7 @@ import { RdError } from '../../../../errors.ts';
 import { DATA_SERIAL } from '../../../../guest-images/recipe.ts';
 import { DATA_DRIVE } from '../arguments.ts';
 import type { LiveParts } from './live-parts.ts';
+import { gibText } from './room.ts';
 import { settled } from './settled.ts';
 
 const DEVICE = `/dev/disk/by-id/virtio-${DATA_SERIAL}`;
@@ -14,12 +15,18 @@ const GROW_COMMAND = ['resize2fs', DEVICE] as const;
 export const GROW_SCRIPT = `why=$(resize2fs ${DEVICE} 2>&1) || echo "$why"
 `;
 
+export interface GrowthParts extends LiveParts {
+  /** Writes down the size of the disk, and how much of it the file system has where that is less. */
+  record(change: { diskBytes: number }, adjusted: true, usableBytes: number): Promise<unknown>;
+}
+
 /**
  * Makes the data disk larger while the guest uses it, and its file system with it. Done once more it only looks.
  * @param before what QEMU says it is: that program would cut off data without a word (real components, 3.5).
- * @throws RdError `ERR_DRIVER_FAILED` for a smaller size, when QEMU refuses or the guest does not see it, `ERR_CANCELLED`.
+ * @throws RdError `ERR_DRIVER_FAILED` for a smaller size, when QEMU refuses, the guest does not see it or its file system does
+ *   not grow, which is written down; `ERR_CANCELLED`.
  */
-export async function growDisk(parts: LiveParts, before: number, bytes: number, signal: AbortSignal): Promise<void> {
+export async function growDisk(parts: GrowthParts, before: number, bytes: number, signal: AbortSignal): Promise<void> {
   const { monitor, guest, pace } = parts;
   if (bytes < before) {
     throw new RdError(
@@ -37,5 +44,35 @@ export async function growDisk(parts: LiveParts, before: number, bytes: number, 
       advice: 'It is tried again. When that does not help, stop and start the machine.',
     });
   }
-  await guest.run(GROW_COMMAND, { signal, timeoutMs: GROW_MS });
+  try {
+    await guest.run(GROW_COMMAND, { signal, timeoutMs: GROW_MS });
+  } catch (error) {
+    if (signal.aborted || !(error instanceof RdError) || error.code !== 'ERR_DRIVER_FAILED') throw error;
+    const usable = await fileSystemBytes(guest, signal);
+    await parts.record({ diskBytes: bytes }, true, usable);
+    throw notGrown(error, usable, bytes);
+  }
+}
+
+function notGrown(cause: RdError, usable: number, bytes: number): RdError {
+  const why = cause.details.at(-1) ?? cause.message;
+  const text = `the file system of the data disk has ${gibText(usable)} and does not grow to ${gibText(bytes)}: ${why}`;
+  return new RdError('ERR_DRIVER_FAILED', text, {
+    cause,
+    details: cause.details,
+    advice:
+      'A boot checks and mends it: `rdctl shutdown`, then `rdctl start`. To go on without the room, set experimental.virtualMachine.diskSize back.',
+  });
+}
+
+/** What programs of the guest can have of its data disk. @throws RdError `ERR_DRIVER_FAILED` when it does not tell. */
+export async function fileSystemBytes(guest: LiveParts['guest'], signal: AbortSignal): Promise<number> {
+  const { stdout } = await guest.run(['tune2fs', '-l', DEVICE], { signal });
+  const bytes = numberAt(stdout, 'Block count') * numberAt(stdout, 'Block size');
+  if (Number.isFinite(bytes)) return bytes;
+  throw new RdError('ERR_DRIVER_FAILED', 'the guest does not tell the size of the file system of its data disk');
+}
+
+function numberAt(text: string, name: string): number {
+  return Number(new RegExp(`^${name}:\\s+(\\d+)$`, 'm').exec(text)?.[1] ?? Number.NaN);
 }

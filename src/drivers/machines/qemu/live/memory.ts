@@ -2,7 +2,7 @@ import { RdError } from '../../../../errors.ts';
 import type { JsonObject } from '../../../../json.ts';
 import { type MachineFacts, readFacts } from './facts.ts';
 import type { LiveParts } from './live-parts.ts';
-import { GIB } from './room.ts';
+import { gibText } from './room.ts';
 import { settled } from './settled.ts';
 
 /** The kernel of a guest keeps a part of its memory for itself: some fixed, and tables that grow with it. */
@@ -34,9 +34,9 @@ export async function setMemory(parts: LiveParts, before: MachineFacts['memory']
     const again = await balloon(parts, before.bytes, signal);
     throw new RdError(
       'ERR_DRIVER_FAILED',
-      `the guest gives up memory down to ${gib(actual)} and not to ${gib(bytes)}`,
+      `the guest gives up memory down to ${gibText(actual)} and not to ${gibText(bytes)}`,
       {
-        advice: `It has ${gib(again)} now. End containers that use memory, or stop and start the machine.`,
+        advice: `It has ${gibText(again)} now. End containers that use memory, or stop and start the machine.`,
       },
     );
   }
@@ -45,7 +45,7 @@ export async function setMemory(parts: LiveParts, before: MachineFacts['memory']
   const least = Math.max(bytes - kept, total + gained - Math.abs(gained) * KEPT_PART);
   const seen = await settled(pace, look, (value) => value >= least, signal);
   if (seen >= least) return;
-  throw new RdError('ERR_DRIVER_FAILED', `the guest uses ${gib(seen)} of the ${gib(bytes)} that it was given`, {
+  throw new RdError('ERR_DRIVER_FAILED', `the guest uses ${gibText(seen)} of the ${gibText(bytes)} that it was given`, {
     advice: 'It is tried again. When that does not help, stop and start the machine.',
   });
 }
@@ -77,7 +77,7 @@ async function balloon({ monitor, pace }: LiveParts, bytes: number, signal: Abor
   };
   return settled(pace, look, (value) => value === bytes, signal).catch((cause: unknown) => {
     if (!signal.aborted || seen === undefined) throw cause;
-    const text = `the memory of the guest is still changing, has come to ${gib(seen)} and is to be ${gib(bytes)}`;
+    const text = `the memory of the guest is still changing, has come to ${gibText(seen)} and is to be ${gibText(bytes)}`;
     throw new RdError('ERR_CANCELLED', text, {
       cause,
       advice: 'The guest goes on with it. Wait a while and run `rdctl apply` again, or stop and start the machine.',
@@ -90,8 +90,4 @@ function totalIn(text: string): number {
   const [, kib] = /^MemTotal:\s+(\d+) kB$/m.exec(text) ?? [];
   if (kib === undefined) throw new RdError('ERR_DRIVER_FAILED', 'the guest does not tell how much memory it has');
   return Number(kib) * 1024;
-}
-
-function gib(bytes: number): string {
-  return `${Math.round((bytes / GIB) * 100) / 100} GiB`;
 }

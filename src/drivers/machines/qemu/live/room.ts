@@ -35,6 +35,11 @@ function shownGiB(bytes: number): number {
   return Math.round((bytes / GIB) * 100) / 100;
 }
 
+/** `2.5 GiB` */
+export function gibText(bytes: number): string {
+  return `${shownGiB(bytes)} GiB`;
+}
+
 /** A change of one of them began and was not seen to its end; all that is left is to do it again. */
 export function isUnfinished(recorded: MachineSpec, facts: MachineFacts): boolean {
   const { memoryGiB, cpus, diskBytes } = runningSpec(recorded, facts);
