@@ -36,6 +36,7 @@ export function statusText(status: StatusDocument, paint: Style): string {
       .map((condition) => conditionText(condition, paint))
       .join('\n'),
     homeMissing(status, paint),
+    flawText(status, paint),
     portFailures(status, paint),
     phasesText(status.phases),
     integrationText(status, paint),
@@ -113,6 +114,11 @@ function clusterText({ cluster }: StatusDocument): string {
 function homeMissing({ machine }: StatusDocument, paint: Style): string {
   if (machine.state !== 'on' || !machine.shared || !('missing' in machine.shared)) return '';
   return `${paint.warn('!')} The home directory is not in the machine: ${plainText(machine.shared.missing)}`;
+}
+
+function flawText({ machine }: StatusDocument, paint: Style): string {
+  if (machine.state !== 'on' || machine.flaw === undefined) return '';
+  return `${paint.warn('!')} The machine is not all that was asked for: ${plainText(machine.flaw)}`;
 }
 
 /** Ports of this host that lead into the machine. */

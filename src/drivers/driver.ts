@@ -44,11 +44,12 @@ export interface ClusterSpec {
 export type MachineStatus =
   | { state: 'absent' }
   | { state: 'off' }
-  /** `repair` names what is missing and comes back by `adjust`, without a stop. */
+  /** `repair` names what is missing and comes back by `adjust`, without a stop; `flaw` what it lacks and works without, as a clause. */
   | {
       state: 'on';
       spec: MachineSpec;
       repair?: string;
+      flaw?: string;
       room?: LiveRoom;
       started?: MachineStart;
       /** Absent where the machine is this host. */
@@ -58,10 +59,7 @@ export type MachineStatus =
   | { state: 'broken'; reason: string; message: string };
 
 /** Both ends are included. */
-export interface Bounds {
-  least: number;
-  most: number;
-}
+export type Bounds = { least: number; most: number };
 
 /** Values that a running machine takes by `adjust`; where a member is absent, it takes none but the one that it has. */
 export interface LiveRoom {

@@ -70,7 +70,7 @@ export function makePlan(input: PlanInput): Plan {
     changes,
     blastRadius: radius,
     pendingRestart: pending,
-    warnings: [...unseen, ...warnings(open, driver), ...patternWarnings(request.settings)],
+    warnings: [...unseen, ...flaws(observed), ...warnings(open, driver), ...patternWarnings(request.settings)],
     summary: summarise({
       changes,
       blastRadius: radius,
@@ -140,6 +140,12 @@ function lowersVersion(open: readonly Difference[], { desired, observed, driver 
 
 function unseenWarning(reason: string): string {
   return `It is not known what runs: ${reason}. What the changes cost assumes that everything runs as last asked for.`;
+}
+
+/** What no change of this plan brings about, because the settings ask for it already. */
+function flaws({ machine }: Observed): string[] {
+  if (machine.state !== 'on' || machine.flaw === undefined) return [];
+  return [`The machine is not all that was asked for: ${machine.flaw}.`];
 }
 
 function warnings(open: readonly Difference[], driver: DriverInfo): string[] {

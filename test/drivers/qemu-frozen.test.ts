@@ -212,15 +212,22 @@ test('a file system that does not grow is told after a boot and after a resume',
   world.settles = 'resize2fs: no space\n';
   const usable = MACHINE.diskBytes / 2;
   world.fileSystem = `Block count:              ${usable / 1024}\nBlock size:               1024\n`;
+  const tooSmall =
+    'the file system of the data disk has 5 GiB and not 10 GiB, because it did not grow at the start (resize2fs: no space); each start tries it again';
   for (const times of [1, 2]) {
     await start();
     expect(logged.filter(({ why }) => why === 'resize2fs: no space')).toHaveLength(times);
-    expect(await readQemuRecord(places.record)).toMatchObject({ usableBytes: usable, spec: MACHINE });
+    expect(await readQemuRecord(places.record)).toMatchObject({ flaw: tooSmall, spec: MACHINE });
     await stop();
   }
   world.settles = '';
   await start();
-  expect(await readQemuRecord(places.record)).not.toHaveProperty('usableBytes');
+  expect(await readQemuRecord(places.record)).not.toHaveProperty('flaw');
+  await stop();
+  world.settles = 'resize2fs: no space\n';
+  world.fileSystem = 'tune2fs: no';
+  await start();
+  expect(await readQemuRecord(places.record)).toMatchObject({ flaw: expect.stringContaining('is not 10 GiB') });
 });
 
 describe('a state that is of no use is removed, and the machine boots in the same step', () => {

@@ -232,8 +232,6 @@ export function scriptedGuest(world: ScriptedWorld): Pick<Connection, 'run'> {
 function said(world: ScriptedWorld, command: string, input: string): string | undefined {
   if (command.startsWith('date')) return `${Math.floor(Date.now() / 1000)}\n`;
   if (command.startsWith('blockdev')) return `${world.disk}\n`;
-  if (command.startsWith('tune2fs'))
-    return `Block count:              ${world.fileSystem / 4096}\nBlock size:               4096\n`;
   if (command.startsWith('resize2fs')) {
     if (world.growsNot !== '') throw failed('resize2fs', 1, null, world.growsNot);
     world.fileSystem = world.disk;

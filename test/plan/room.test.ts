@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { LiveRoom, MachineSpec } from '../../src/drivers/driver.ts';
+import type { LiveRoom, MachineSpec, MachineStatus } from '../../src/drivers/driver.ts';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
 import type { Observed } from '../../src/plan/observed.ts';
 import { makePlan } from '../../src/plan/plan.ts';
@@ -49,6 +49,15 @@ function judged(wanted: Values, room: LiveRoom | undefined = ROOM, running: Valu
   const { changes } = planFor(LIVE, wanted, machineWith(machineSpec(settingsWith(running)), room));
   return changes.map(({ severity, reason }) => [severity, reason]);
 }
+
+test('what a machine lacks although it was asked for is in every plan', () => {
+  const observed = machineWith(machineSpec(settingsWith(LIVE)), ROOM);
+  expect(planFor(LIVE, {}, observed).warnings).toEqual([]);
+  const lacking = { ...observed, machine: { ...observed.machine, flaw: 'its disk is small' } as MachineStatus };
+  expect(planFor(LIVE, {}, lacking).warnings).toEqual([
+    'The machine is not all that was asked for: its disk is small.',
+  ]);
+});
 
 test.each<[string, Values, string, RegExp]>([
   ['more memory', { [MEMORY]: 8 }, 'live', /^the running machine takes it$/],

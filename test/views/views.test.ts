@@ -124,6 +124,12 @@ describe('status', () => {
     );
   });
 
+  test('what a machine lacks and works without is told', () => {
+    const machine = { state: 'on', spec: MACHINE, flaw: 'it is \u001b[2Jsmall' } as const;
+    const text = statusText(statusWith({ machine }), style(false));
+    expect(text).toContain('\n! The machine is not all that was asked for: it is  [2Jsmall\n');
+  });
+
   test('DISABLED of another application says the same', () => {
     const other = { settingsVersion: 16, cluster: { state: 'unknown' }, backendState: 'DISABLED' } as const;
     const text = statusText(statusWith(other), style(false));

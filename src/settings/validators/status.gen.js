@@ -11,46 +11,47 @@ pped"]},generation:{description:"Version of the desired state.",type:"integer",m
 e end.",type:"integer",minimum:0},converged:{type:"boolean"},backendState:{enum:["STOPPED","STARTING","STARTED","STOPPING","ERROR","DISABLED"]},conditions:{type:"\
 array",items:{$ref:"#/$defs/condition"}},machine:{description:"As last seen; while MachineReady is Unknown nobody knows whether that still holds. `unknown`: no \
 look has succeeded since the service started.",type:"object",required:["state"],properties:{state:{enum:["absent","off","on","broken","unknown"]},spec:{description:"\
-What it runs with.",type:"object"},shared:{description:"The directory of this host that it shows at the same path; absent where the machine is this host.",type:"\
-object",properties:{path:{type:"string"},by:{description:"As virtualMachine.mount.type.",type:"string"},missing:{description:"Why it shows none, as a clause.",type:"\
-string"}}},room:{description:"Values that it takes without a restart, as `spec` has them; a member that is absent stays as it is.",type:"object",additionalProperties:{
-type:"object",required:["least","most"],properties:{least:{type:"number"},most:{type:"number"}}}},started:{description:"How a running machine came up, and what \
-took how long; absent where nobody knows.",type:"object",required:["how","phases"],properties:{how:{description:"By a boot of its system, or out of a state that\
- had been frozen.",enum:["boot","resume"]},phases:{description:"In their order, without gaps.",type:"array",items:{type:"object",required:["name","ms"],properties:{
-name:{type:"string"},ms:{type:"integer",minimum:0}}}}}},reason:{type:"string"},message:{type:"string"}}},access:{description:"The way into the machine by ssh; a\
-bsent while it is not on, and of a driver that has no machine of its own.",type:"object",required:["ssh","target","before"],properties:{ssh:{description:"Progra\
-m and options; more options, the target and a command line for a shell may follow.",type:"array",items:{type:"string"}},target:{type:"string"},before:{description:"\
-Words to begin a command with, in the machine.",type:"array",items:{type:"string"}}}},maintenance:{description:"What is being done with the data of the backend,\
- such as a snapshot; absent otherwise.",type:"string"},ports:{description:"Ports that programs in the machine listen on, published ports of containers among the\
-m; absent while the machine is not on, and of a driver that has no machine of its own.",type:"array",items:{type:"object",required:["port","state"],properties:{
-port:{description:"The same in the machine and at 127.0.0.1 of this host.",type:"integer",minimum:1,maximum:65535},state:{enum:["forwarded","failed"]},reason:{description:"\
-Why it failed, as a clause; it is tried again.",type:"string"}}}},engine:{description:"The engine that the settings ask for.",type:"object",required:["name","st\
-ate"],properties:{name:{$ref:"#/$defs/engineName"},state:{$ref:"#/$defs/engineState"},endpoint:{description:"How a client reaches it, such as unix:///path/docke\
-r.sock.",type:"string"},version:{type:"string"},workload:{$ref:"#/$defs/workload"}}},engines:{description:"As last seen; while EngineReady is Unknown nobody kno\
-ws whether that still holds.",type:"object",propertyNames:{$ref:"#/$defs/engineName"},additionalProperties:{type:"object",required:["state"],properties:{state:{
-$ref:"#/$defs/engineState"},spec:{description:"What it was started with.",type:"object"},endpoint:{type:"string"},version:{type:"string"},workload:{$ref:"#/$def\
-s/workload"},message:{type:"string"}}}},cluster:{description:"As last seen; while ClusterReady is Unknown nobody knows whether that still holds. `unknown`: no l\
-ook has succeeded since the service started.",type:"object",required:["state"],properties:{state:{enum:["unsupported","absent","stopped","running","unresponsive",
-"unknown"]},installedVersion:{type:"string"},spec:{description:"What it was started with.",type:"object"},ready:{type:"boolean"},kubeconfig:{description:"Path o\
-f a file.",type:"string"},message:{type:"string"}}},phases:{description:"What was done since the last change of the desired state.",type:"array",items:{type:"ob\
-ject",required:["name","startedAt"],properties:{name:{type:"string"},startedAt:{$ref:"#/$defs/time"},ms:{description:"Absent while it is under way.",type:"numbe\
-r",minimum:0},outcome:{enum:["done","failed"]},reason:{description:"Why it failed.",type:"string"}}}},counters:{description:"Since the service started.",type:"o\
-bject",required:["steps","restarts","resets","failures","settingsPuts","settingsWrites"],properties:{settingsPuts:{description:"PUT /v1/settings that arrived, w\
-hatever became of them."},settingsWrites:{description:"Those of them that changed something."}},additionalProperties:{type:"integer",minimum:0}},policies:{description:"\
-Deployment profiles of the administrator: paths of files, or registry keys. Absent without any.",type:"object",properties:{lockedBy:{description:"What it sets c\
-annot be changed.",type:"string"},defaultsBy:{description:"Counts on the first run alone.",type:"string"}}},hostIntegration:{description:"Files of the user outs\
-ide of our directories: shell files, docker configuration, autostart entry.",type:"object",required:["files"],additionalProperties:!1,properties:{offBecause:{description:"\
-Nothing there is touched; a clause that says why.",type:"string"},files:{type:"array",items:{type:"object",required:["part","file","state"],additionalProperties:!1,
-properties:{part:{enum:["path","docker-context","kubeconfig","autostart"]},file:{type:"string"},state:{description:"`managed`: as wanted; `clean`: nothing of ou\
-rs is in it, as wanted; `left`: another's choice; `failed`.",enum:["managed","clean","left","failed"]},message:{description:"Of `left` and `failed`: why.",type:"\
-string"}}}}}},notices:{description:"What happened at the start and a person should know.",type:"array",items:{type:"string"}}},$defs:{time:{description:"RFC 333\
-9.",type:"string",pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"},engineName:{enum:["moby","containerd"]},engineState:{description:"`unknown`:\
- no look has succeeded since the service started.",enum:["stopped","running","unresponsive","unknown"]},workload:{description:"Counts; absent where they could n\
-ot be read.",type:"object",properties:{runningContainers:{type:"integer",minimum:0},containers:{type:"integer",minimum:0},images:{type:"integer",minimum:0}}},condition:{
-type:"object",required:["type","status","reason","concern","message","observedGeneration","lastTransitionTime"],properties:{type:{enum:["MachineReady","EngineRe\
-ady","ClusterReady","Converged"]},status:{enum:["True","False","Unknown"]},reason:{description:"For programs.",type:"string",pattern:"^[A-Z][A-Za-z0-9]*$"},concern:{
-description:"What it asks of a person: nothing, because it is as wanted; patience; or attention, because something is wrong.",enum:["none","patience","attention"]},
-message:{description:"For people.",type:"string"},observedGeneration:{type:"integer",minimum:0},lastTransitionTime:{$ref:"#/$defs/time"}}}}};var q={enum:["moby","containerd"]},v={description:"`unknown`: no look has succeeded since the service started.",enum:["stopped","running","unresponsive","unknow\
+What it runs with.",type:"object"},flaw:{description:"What it lacks of what was asked for, and works without, as a clause.",type:"string"},shared:{description:"\
+The directory of this host that it shows at the same path; absent where the machine is this host.",type:"object",properties:{path:{type:"string"},by:{description:"\
+As virtualMachine.mount.type.",type:"string"},missing:{description:"Why it shows none, as a clause.",type:"string"}}},room:{description:"Values that it takes wi\
+thout a restart, as `spec` has them; a member that is absent stays as it is.",type:"object",additionalProperties:{type:"object",required:["least","most"],properties:{
+least:{type:"number"},most:{type:"number"}}}},started:{description:"How a running machine came up, and what took how long; absent where nobody knows.",type:"obj\
+ect",required:["how","phases"],properties:{how:{description:"By a boot of its system, or out of a state that had been frozen.",enum:["boot","resume"]},phases:{description:"\
+In their order, without gaps.",type:"array",items:{type:"object",required:["name","ms"],properties:{name:{type:"string"},ms:{type:"integer",minimum:0}}}}}},reason:{
+type:"string"},message:{type:"string"}}},access:{description:"The way into the machine by ssh; absent while it is not on, and of a driver that has no machine of\
+ its own.",type:"object",required:["ssh","target","before"],properties:{ssh:{description:"Program and options; more options, the target and a command line for a\
+ shell may follow.",type:"array",items:{type:"string"}},target:{type:"string"},before:{description:"Words to begin a command with, in the machine.",type:"array",
+items:{type:"string"}}}},maintenance:{description:"What is being done with the data of the backend, such as a snapshot; absent otherwise.",type:"string"},ports:{
+description:"Ports that programs in the machine listen on, published ports of containers among them; absent while the machine is not on, and of a driver that ha\
+s no machine of its own.",type:"array",items:{type:"object",required:["port","state"],properties:{port:{description:"The same in the machine and at 127.0.0.1 of\
+ this host.",type:"integer",minimum:1,maximum:65535},state:{enum:["forwarded","failed"]},reason:{description:"Why it failed, as a clause; it is tried again.",type:"\
+string"}}}},engine:{description:"The engine that the settings ask for.",type:"object",required:["name","state"],properties:{name:{$ref:"#/$defs/engineName"},state:{
+$ref:"#/$defs/engineState"},endpoint:{description:"How a client reaches it, such as unix:///path/docker.sock.",type:"string"},version:{type:"string"},workload:{
+$ref:"#/$defs/workload"}}},engines:{description:"As last seen; while EngineReady is Unknown nobody knows whether that still holds.",type:"object",propertyNames:{
+$ref:"#/$defs/engineName"},additionalProperties:{type:"object",required:["state"],properties:{state:{$ref:"#/$defs/engineState"},spec:{description:"What it was \
+started with.",type:"object"},endpoint:{type:"string"},version:{type:"string"},workload:{$ref:"#/$defs/workload"},message:{type:"string"}}}},cluster:{description:"\
+As last seen; while ClusterReady is Unknown nobody knows whether that still holds. `unknown`: no look has succeeded since the service started.",type:"object",required:[
+"state"],properties:{state:{enum:["unsupported","absent","stopped","running","unresponsive","unknown"]},installedVersion:{type:"string"},spec:{description:"What\
+ it was started with.",type:"object"},ready:{type:"boolean"},kubeconfig:{description:"Path of a file.",type:"string"},message:{type:"string"}}},phases:{description:"\
+What was done since the last change of the desired state.",type:"array",items:{type:"object",required:["name","startedAt"],properties:{name:{type:"string"},startedAt:{
+$ref:"#/$defs/time"},ms:{description:"Absent while it is under way.",type:"number",minimum:0},outcome:{enum:["done","failed"]},reason:{description:"Why it faile\
+d.",type:"string"}}}},counters:{description:"Since the service started.",type:"object",required:["steps","restarts","resets","failures","settingsPuts","settings\
+Writes"],properties:{settingsPuts:{description:"PUT /v1/settings that arrived, whatever became of them."},settingsWrites:{description:"Those of them that change\
+d something."}},additionalProperties:{type:"integer",minimum:0}},policies:{description:"Deployment profiles of the administrator: paths of files, or registry ke\
+ys. Absent without any.",type:"object",properties:{lockedBy:{description:"What it sets cannot be changed.",type:"string"},defaultsBy:{description:"Counts on the\
+ first run alone.",type:"string"}}},hostIntegration:{description:"Files of the user outside of our directories: shell files, docker configuration, autostart ent\
+ry.",type:"object",required:["files"],additionalProperties:!1,properties:{offBecause:{description:"Nothing there is touched; a clause that says why.",type:"stri\
+ng"},files:{type:"array",items:{type:"object",required:["part","file","state"],additionalProperties:!1,properties:{part:{enum:["path","docker-context","kubeconf\
+ig","autostart"]},file:{type:"string"},state:{description:"`managed`: as wanted; `clean`: nothing of ours is in it, as wanted; `left`: another's choice; `failed\
+`.",enum:["managed","clean","left","failed"]},message:{description:"Of `left` and `failed`: why.",type:"string"}}}}}},notices:{description:"What happened at the\
+ start and a person should know.",type:"array",items:{type:"string"}}},$defs:{time:{description:"RFC 3339.",type:"string",pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\
+\\d(\\.\\d+)?Z$"},engineName:{enum:["moby","containerd"]},engineState:{description:"`unknown`: no look has succeeded since the service started.",enum:["stopped",
+"running","unresponsive","unknown"]},workload:{description:"Counts; absent where they could not be read.",type:"object",properties:{runningContainers:{type:"int\
+eger",minimum:0},containers:{type:"integer",minimum:0},images:{type:"integer",minimum:0}}},condition:{type:"object",required:["type","status","reason","concern",
+"message","observedGeneration","lastTransitionTime"],properties:{type:{enum:["MachineReady","EngineReady","ClusterReady","Converged"]},status:{enum:["True","Fal\
+se","Unknown"]},reason:{description:"For programs.",type:"string",pattern:"^[A-Z][A-Za-z0-9]*$"},concern:{description:"What it asks of a person: nothing, becaus\
+e it is as wanted; patience; or attention, because something is wrong.",enum:["none","patience","attention"]},message:{description:"For people.",type:"string"},
+observedGeneration:{type:"integer",minimum:0},lastTransitionTime:{$ref:"#/$defs/time"}}}}};var q={enum:["moby","containerd"]},v={description:"`unknown`: no look has succeeded since the service started.",enum:["stopped","running","unresponsive","unknow\
 n"]};var k=new RegExp("^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$","u"),w={type:"object",required:["type","status","reason","concern","message","observed\
 Generation","lastTransitionTime"],properties:{type:{enum:["MachineReady","EngineReady","ClusterReady","Converged"]},status:{enum:["True","False","Unknown"]},reason:{
 description:"For programs.",type:"string",pattern:"^[A-Z][A-Za-z0-9]*$"},concern:{description:"What it asks of a person: nothing, because it is as wanted; patie\
@@ -143,84 +144,85 @@ array"}};e===null?e=[r]:e.push(r),t++}}if(d.machine!==void 0){let s=d.machine;if
 state;if(!(r==="absent"||r==="off"||r==="on"||r==="broken"||r==="unknown")){let n={instancePath:i+"/machine/state",schemaPath:"#/properties/machine/properties/s\
 tate/enum",keyword:"enum",params:{allowedValues:f.properties.machine.properties.state.enum}};e===null?e=[n]:e.push(n),t++}}if(s.spec!==void 0){let r=s.spec;if(!(r&&
 typeof r=="object"&&!Array.isArray(r))){let n={instancePath:i+"/machine/spec",schemaPath:"#/properties/machine/properties/spec/type",keyword:"type",params:{type:"\
-object"}};e===null?e=[n]:e.push(n),t++}}if(s.shared!==void 0){let r=s.shared;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.path!==void 0&&typeof r.path!="st\
-ring"){let n={instancePath:i+"/machine/shared/path",schemaPath:"#/properties/machine/properties/shared/properties/path/type",keyword:"type",params:{type:"string"}};
-e===null?e=[n]:e.push(n),t++}if(r.by!==void 0&&typeof r.by!="string"){let n={instancePath:i+"/machine/shared/by",schemaPath:"#/properties/machine/properties/sha\
-red/properties/by/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),t++}if(r.missing!==void 0&&typeof r.missing!="string"){let n={instancePath:i+
-"/machine/shared/missing",schemaPath:"#/properties/machine/properties/shared/properties/missing/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(
-n),t++}}else{let n={instancePath:i+"/machine/shared",schemaPath:"#/properties/machine/properties/shared/type",keyword:"type",params:{type:"object"}};e===null?e=
-[n]:e.push(n),t++}}if(s.room!==void 0){let r=s.room;if(r&&typeof r=="object"&&!Array.isArray(r))for(let n in r){let o=r[n];if(o&&typeof o=="object"&&!Array.isArray(
-o)){if(o.least===void 0){let a={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/machine/properties/room/additi\
-onalProperties/required",keyword:"required",params:{missingProperty:"least"}};e===null?e=[a]:e.push(a),t++}if(o.most===void 0){let a={instancePath:i+"/machine/r\
-oom/"+n.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/machine/properties/room/additionalProperties/required",keyword:"required",params:{missingProperty:"\
-most"}};e===null?e=[a]:e.push(a),t++}if(o.least!==void 0){let a=o.least;if(!(typeof a=="number"&&isFinite(a))){let p={instancePath:i+"/machine/room/"+n.replace(
-/~/g,"~0").replace(/\//g,"~1")+"/least",schemaPath:"#/properties/machine/properties/room/additionalProperties/properties/least/type",keyword:"type",params:{type:"\
-number"}};e===null?e=[p]:e.push(p),t++}}if(o.most!==void 0){let a=o.most;if(!(typeof a=="number"&&isFinite(a))){let p={instancePath:i+"/machine/room/"+n.replace(
-/~/g,"~0").replace(/\//g,"~1")+"/most",schemaPath:"#/properties/machine/properties/room/additionalProperties/properties/most/type",keyword:"type",params:{type:"\
-number"}};e===null?e=[p]:e.push(p),t++}}}else{let a={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/machine/p\
-roperties/room/additionalProperties/type",keyword:"type",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}else{let n={instancePath:i+"/machine/room",schemaPath:"\
-#/properties/machine/properties/room/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.started!==void 0){let r=s.started;if(r&&typeof r==
-"object"&&!Array.isArray(r)){if(r.how===void 0){let n={instancePath:i+"/machine/started",schemaPath:"#/properties/machine/properties/started/required",keyword:"\
-required",params:{missingProperty:"how"}};e===null?e=[n]:e.push(n),t++}if(r.phases===void 0){let n={instancePath:i+"/machine/started",schemaPath:"#/properties/m\
-achine/properties/started/required",keyword:"required",params:{missingProperty:"phases"}};e===null?e=[n]:e.push(n),t++}if(r.how!==void 0){let n=r.how;if(!(n==="\
-boot"||n==="resume")){let o={instancePath:i+"/machine/started/how",schemaPath:"#/properties/machine/properties/started/properties/how/enum",keyword:"enum",params:{
-allowedValues:f.properties.machine.properties.started.properties.how.enum}};e===null?e=[o]:e.push(o),t++}}if(r.phases!==void 0){let n=r.phases;if(Array.isArray(
-n)){let o=n.length;for(let a=0;a<o;a++){let p=n[a];if(p&&typeof p=="object"&&!Array.isArray(p)){if(p.name===void 0){let u={instancePath:i+"/machine/started/phas\
-es/"+a,schemaPath:"#/properties/machine/properties/started/properties/phases/items/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[u]:
-e.push(u),t++}if(p.ms===void 0){let u={instancePath:i+"/machine/started/phases/"+a,schemaPath:"#/properties/machine/properties/started/properties/phases/items/r\
-equired",keyword:"required",params:{missingProperty:"ms"}};e===null?e=[u]:e.push(u),t++}if(p.name!==void 0&&typeof p.name!="string"){let u={instancePath:i+"/mac\
-hine/started/phases/"+a+"/name",schemaPath:"#/properties/machine/properties/started/properties/phases/items/properties/name/type",keyword:"type",params:{type:"s\
-tring"}};e===null?e=[u]:e.push(u),t++}if(p.ms!==void 0){let u=p.ms;if(!(typeof u=="number"&&!(u%1)&&!isNaN(u)&&isFinite(u))){let y={instancePath:i+"/machine/sta\
-rted/phases/"+a+"/ms",schemaPath:"#/properties/machine/properties/started/properties/phases/items/properties/ms/type",keyword:"type",params:{type:"integer"}};e===
-null?e=[y]:e.push(y),t++}if(typeof u=="number"&&isFinite(u)&&(u<0||isNaN(u))){let y={instancePath:i+"/machine/started/phases/"+a+"/ms",schemaPath:"#/properties/\
-machine/properties/started/properties/phases/items/properties/ms/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[y]:e.push(y),t++}}}else{
-let u={instancePath:i+"/machine/started/phases/"+a,schemaPath:"#/properties/machine/properties/started/properties/phases/items/type",keyword:"type",params:{type:"\
-object"}};e===null?e=[u]:e.push(u),t++}}}else{let o={instancePath:i+"/machine/started/phases",schemaPath:"#/properties/machine/properties/started/properties/pha\
-ses/type",keyword:"type",params:{type:"array"}};e===null?e=[o]:e.push(o),t++}}}else{let n={instancePath:i+"/machine/started",schemaPath:"#/properties/machine/pr\
-operties/started/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.reason!==void 0&&typeof s.reason!="string"){let r={instancePath:i+
-"/machine/reason",schemaPath:"#/properties/machine/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.message!==void 0&&
-typeof s.message!="string"){let r={instancePath:i+"/machine/message",schemaPath:"#/properties/machine/properties/message/type",keyword:"type",params:{type:"stri\
-ng"}};e===null?e=[r]:e.push(r),t++}}else{let r={instancePath:i+"/machine",schemaPath:"#/properties/machine/type",keyword:"type",params:{type:"object"}};e===null?
-e=[r]:e.push(r),t++}}if(d.access!==void 0){let s=d.access;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.ssh===void 0){let r={instancePath:i+"/access",schemaPath:"\
-#/properties/access/required",keyword:"required",params:{missingProperty:"ssh"}};e===null?e=[r]:e.push(r),t++}if(s.target===void 0){let r={instancePath:i+"/acce\
-ss",schemaPath:"#/properties/access/required",keyword:"required",params:{missingProperty:"target"}};e===null?e=[r]:e.push(r),t++}if(s.before===void 0){let r={instancePath:i+
-"/access",schemaPath:"#/properties/access/required",keyword:"required",params:{missingProperty:"before"}};e===null?e=[r]:e.push(r),t++}if(s.ssh!==void 0){let r=s.
-ssh;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++)if(typeof r[o]!="string"){let a={instancePath:i+"/access/ssh/"+o,schemaPath:"#/properties/access/pro\
-perties/ssh/items/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let n={instancePath:i+"/access/ssh",schemaPath:"#/properties/a\
-ccess/properties/ssh/type",keyword:"type",params:{type:"array"}};e===null?e=[n]:e.push(n),t++}}if(s.target!==void 0&&typeof s.target!="string"){let r={instancePath:i+
-"/access/target",schemaPath:"#/properties/access/properties/target/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.before!==void 0){
-let r=s.before;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++)if(typeof r[o]!="string"){let a={instancePath:i+"/access/before/"+o,schemaPath:"#/propert\
-ies/access/properties/before/items/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let n={instancePath:i+"/access/before",schemaPath:"\
-#/properties/access/properties/before/type",keyword:"type",params:{type:"array"}};e===null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+"/access",schemaPath:"\
-#/properties/access/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.maintenance!==void 0&&typeof d.maintenance!="string"){let s={
-instancePath:i+"/maintenance",schemaPath:"#/properties/maintenance/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(s),t++}if(d.ports!==void 0){
-let s=d.ports;if(Array.isArray(s)){let r=s.length;for(let n=0;n<r;n++){let o=s[n];if(o&&typeof o=="object"&&!Array.isArray(o)){if(o.port===void 0){let a={instancePath:i+
-"/ports/"+n,schemaPath:"#/properties/ports/items/required",keyword:"required",params:{missingProperty:"port"}};e===null?e=[a]:e.push(a),t++}if(o.state===void 0){
-let a={instancePath:i+"/ports/"+n,schemaPath:"#/properties/ports/items/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[a]:e.push(a),t++}
-if(o.port!==void 0){let a=o.port;if(!(typeof a=="number"&&!(a%1)&&!isNaN(a)&&isFinite(a))){let p={instancePath:i+"/ports/"+n+"/port",schemaPath:"#/properties/po\
-rts/items/properties/port/type",keyword:"type",params:{type:"integer"}};e===null?e=[p]:e.push(p),t++}if(typeof a=="number"&&isFinite(a)){if(a>65535||isNaN(a)){let p={
-instancePath:i+"/ports/"+n+"/port",schemaPath:"#/properties/ports/items/properties/port/maximum",keyword:"maximum",params:{comparison:"<=",limit:65535}};e===null?
-e=[p]:e.push(p),t++}if(a<1||isNaN(a)){let p={instancePath:i+"/ports/"+n+"/port",schemaPath:"#/properties/ports/items/properties/port/minimum",keyword:"minimum",
-params:{comparison:">=",limit:1}};e===null?e=[p]:e.push(p),t++}}}if(o.state!==void 0){let a=o.state;if(!(a==="forwarded"||a==="failed")){let p={instancePath:i+"\
-/ports/"+n+"/state",schemaPath:"#/properties/ports/items/properties/state/enum",keyword:"enum",params:{allowedValues:f.properties.ports.items.properties.state.enum}};
-e===null?e=[p]:e.push(p),t++}}if(o.reason!==void 0&&typeof o.reason!="string"){let a={instancePath:i+"/ports/"+n+"/reason",schemaPath:"#/properties/ports/items/\
-properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let a={instancePath:i+"/ports/"+n,schemaPath:"#/properties/por\
-ts/items/type",keyword:"type",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}}else{let r={instancePath:i+"/ports",schemaPath:"#/properties/ports/type",keyword:"\
-type",params:{type:"array"}};e===null?e=[r]:e.push(r),t++}}if(d.engine!==void 0){let s=d.engine;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.name===void 0){
-let r={instancePath:i+"/engine",schemaPath:"#/properties/engine/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[r]:e.push(r),t++}if(s.
-state===void 0){let r={instancePath:i+"/engine",schemaPath:"#/properties/engine/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[r]:e.
-push(r),t++}if(s.name!==void 0){let r=s.name;if(!(r==="moby"||r==="containerd")){let n={instancePath:i+"/engine/name",schemaPath:"#/$defs/engineName/enum",keyword:"\
-enum",params:{allowedValues:q.enum}};e===null?e=[n]:e.push(n),t++}}if(s.state!==void 0){let r=s.state;if(!(r==="stopped"||r==="running"||r==="unresponsive"||r===
-"unknown")){let n={instancePath:i+"/engine/state",schemaPath:"#/$defs/engineState/enum",keyword:"enum",params:{allowedValues:v.enum}};e===null?e=[n]:e.push(n),t++}}
-if(s.endpoint!==void 0&&typeof s.endpoint!="string"){let r={instancePath:i+"/engine/endpoint",schemaPath:"#/properties/engine/properties/endpoint/type",keyword:"\
-type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.version!==void 0&&typeof s.version!="string"){let r={instancePath:i+"/engine/version",schemaPath:"\
-#/properties/engine/properties/version/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.workload!==void 0){let r=s.workload;if(r&&
-typeof r=="object"&&!Array.isArray(r)){if(r.runningContainers!==void 0){let n=r.runningContainers;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let o={
-instancePath:i+"/engine/workload/runningContainers",schemaPath:"#/$defs/workload/properties/runningContainers/type",keyword:"type",params:{type:"integer"}};e===
-null?e=[o]:e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+"/engine/workload/runningContainers",schemaPath:"#/$defs/wor\
-kload/properties/runningContainers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[o]:e.push(o),t++}}if(r.containers!==void 0){let n=r.
-containers;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let o={instancePath:i+"/engine/workload/containers",schemaPath:"#/$defs/workload/properties\
-/containers/type",keyword:"type",params:{type:"integer"}};e===null?e=[o]:e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+
+object"}};e===null?e=[n]:e.push(n),t++}}if(s.flaw!==void 0&&typeof s.flaw!="string"){let r={instancePath:i+"/machine/flaw",schemaPath:"#/properties/machine/prop\
+erties/flaw/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.shared!==void 0){let r=s.shared;if(r&&typeof r=="object"&&!Array.isArray(
+r)){if(r.path!==void 0&&typeof r.path!="string"){let n={instancePath:i+"/machine/shared/path",schemaPath:"#/properties/machine/properties/shared/properties/path\
+/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),t++}if(r.by!==void 0&&typeof r.by!="string"){let n={instancePath:i+"/machine/shared/by",schemaPath:"\
+#/properties/machine/properties/shared/properties/by/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),t++}if(r.missing!==void 0&&typeof r.missing!=
+"string"){let n={instancePath:i+"/machine/shared/missing",schemaPath:"#/properties/machine/properties/shared/properties/missing/type",keyword:"type",params:{type:"\
+string"}};e===null?e=[n]:e.push(n),t++}}else{let n={instancePath:i+"/machine/shared",schemaPath:"#/properties/machine/properties/shared/type",keyword:"type",params:{
+type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.room!==void 0){let r=s.room;if(r&&typeof r=="object"&&!Array.isArray(r))for(let n in r){let o=r[n];if(o&&typeof o==
+"object"&&!Array.isArray(o)){if(o.least===void 0){let a={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/machi\
+ne/properties/room/additionalProperties/required",keyword:"required",params:{missingProperty:"least"}};e===null?e=[a]:e.push(a),t++}if(o.most===void 0){let a={instancePath:i+
+"/machine/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/machine/properties/room/additionalProperties/required",keyword:"required",params:{
+missingProperty:"most"}};e===null?e=[a]:e.push(a),t++}if(o.least!==void 0){let a=o.least;if(!(typeof a=="number"&&isFinite(a))){let p={instancePath:i+"/machine/\
+room/"+n.replace(/~/g,"~0").replace(/\//g,"~1")+"/least",schemaPath:"#/properties/machine/properties/room/additionalProperties/properties/least/type",keyword:"t\
+ype",params:{type:"number"}};e===null?e=[p]:e.push(p),t++}}if(o.most!==void 0){let a=o.most;if(!(typeof a=="number"&&isFinite(a))){let p={instancePath:i+"/machi\
+ne/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1")+"/most",schemaPath:"#/properties/machine/properties/room/additionalProperties/properties/most/type",keyword:"\
+type",params:{type:"number"}};e===null?e=[p]:e.push(p),t++}}}else{let a={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/\
+properties/machine/properties/room/additionalProperties/type",keyword:"type",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}else{let n={instancePath:i+"/\
+machine/room",schemaPath:"#/properties/machine/properties/room/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.started!==void 0){
+let r=s.started;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.how===void 0){let n={instancePath:i+"/machine/started",schemaPath:"#/properties/machine/proper\
+ties/started/required",keyword:"required",params:{missingProperty:"how"}};e===null?e=[n]:e.push(n),t++}if(r.phases===void 0){let n={instancePath:i+"/machine/sta\
+rted",schemaPath:"#/properties/machine/properties/started/required",keyword:"required",params:{missingProperty:"phases"}};e===null?e=[n]:e.push(n),t++}if(r.how!==
+void 0){let n=r.how;if(!(n==="boot"||n==="resume")){let o={instancePath:i+"/machine/started/how",schemaPath:"#/properties/machine/properties/started/properties/\
+how/enum",keyword:"enum",params:{allowedValues:f.properties.machine.properties.started.properties.how.enum}};e===null?e=[o]:e.push(o),t++}}if(r.phases!==void 0){
+let n=r.phases;if(Array.isArray(n)){let o=n.length;for(let a=0;a<o;a++){let p=n[a];if(p&&typeof p=="object"&&!Array.isArray(p)){if(p.name===void 0){let u={instancePath:i+
+"/machine/started/phases/"+a,schemaPath:"#/properties/machine/properties/started/properties/phases/items/required",keyword:"required",params:{missingProperty:"n\
+ame"}};e===null?e=[u]:e.push(u),t++}if(p.ms===void 0){let u={instancePath:i+"/machine/started/phases/"+a,schemaPath:"#/properties/machine/properties/started/pro\
+perties/phases/items/required",keyword:"required",params:{missingProperty:"ms"}};e===null?e=[u]:e.push(u),t++}if(p.name!==void 0&&typeof p.name!="string"){let u={
+instancePath:i+"/machine/started/phases/"+a+"/name",schemaPath:"#/properties/machine/properties/started/properties/phases/items/properties/name/type",keyword:"t\
+ype",params:{type:"string"}};e===null?e=[u]:e.push(u),t++}if(p.ms!==void 0){let u=p.ms;if(!(typeof u=="number"&&!(u%1)&&!isNaN(u)&&isFinite(u))){let y={instancePath:i+
+"/machine/started/phases/"+a+"/ms",schemaPath:"#/properties/machine/properties/started/properties/phases/items/properties/ms/type",keyword:"type",params:{type:"\
+integer"}};e===null?e=[y]:e.push(y),t++}if(typeof u=="number"&&isFinite(u)&&(u<0||isNaN(u))){let y={instancePath:i+"/machine/started/phases/"+a+"/ms",schemaPath:"\
+#/properties/machine/properties/started/properties/phases/items/properties/ms/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[y]:e.push(
+y),t++}}}else{let u={instancePath:i+"/machine/started/phases/"+a,schemaPath:"#/properties/machine/properties/started/properties/phases/items/type",keyword:"type",
+params:{type:"object"}};e===null?e=[u]:e.push(u),t++}}}else{let o={instancePath:i+"/machine/started/phases",schemaPath:"#/properties/machine/properties/started/\
+properties/phases/type",keyword:"type",params:{type:"array"}};e===null?e=[o]:e.push(o),t++}}}else{let n={instancePath:i+"/machine/started",schemaPath:"#/propert\
+ies/machine/properties/started/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.reason!==void 0&&typeof s.reason!="string"){let r={
+instancePath:i+"/machine/reason",schemaPath:"#/properties/machine/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.
+message!==void 0&&typeof s.message!="string"){let r={instancePath:i+"/machine/message",schemaPath:"#/properties/machine/properties/message/type",keyword:"type",
+params:{type:"string"}};e===null?e=[r]:e.push(r),t++}}else{let r={instancePath:i+"/machine",schemaPath:"#/properties/machine/type",keyword:"type",params:{type:"\
+object"}};e===null?e=[r]:e.push(r),t++}}if(d.access!==void 0){let s=d.access;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.ssh===void 0){let r={instancePath:i+
+"/access",schemaPath:"#/properties/access/required",keyword:"required",params:{missingProperty:"ssh"}};e===null?e=[r]:e.push(r),t++}if(s.target===void 0){let r={
+instancePath:i+"/access",schemaPath:"#/properties/access/required",keyword:"required",params:{missingProperty:"target"}};e===null?e=[r]:e.push(r),t++}if(s.before===
+void 0){let r={instancePath:i+"/access",schemaPath:"#/properties/access/required",keyword:"required",params:{missingProperty:"before"}};e===null?e=[r]:e.push(r),
+t++}if(s.ssh!==void 0){let r=s.ssh;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++)if(typeof r[o]!="string"){let a={instancePath:i+"/access/ssh/"+o,schemaPath:"\
+#/properties/access/properties/ssh/items/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let n={instancePath:i+"/access/ssh",schemaPath:"\
+#/properties/access/properties/ssh/type",keyword:"type",params:{type:"array"}};e===null?e=[n]:e.push(n),t++}}if(s.target!==void 0&&typeof s.target!="string"){let r={
+instancePath:i+"/access/target",schemaPath:"#/properties/access/properties/target/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.
+before!==void 0){let r=s.before;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++)if(typeof r[o]!="string"){let a={instancePath:i+"/access/before/"+o,schemaPath:"\
+#/properties/access/properties/before/items/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let n={instancePath:i+"/access/befor\
+e",schemaPath:"#/properties/access/properties/before/type",keyword:"type",params:{type:"array"}};e===null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+"/acc\
+ess",schemaPath:"#/properties/access/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.maintenance!==void 0&&typeof d.maintenance!=
+"string"){let s={instancePath:i+"/maintenance",schemaPath:"#/properties/maintenance/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(s),t++}if(d.
+ports!==void 0){let s=d.ports;if(Array.isArray(s)){let r=s.length;for(let n=0;n<r;n++){let o=s[n];if(o&&typeof o=="object"&&!Array.isArray(o)){if(o.port===void 0){
+let a={instancePath:i+"/ports/"+n,schemaPath:"#/properties/ports/items/required",keyword:"required",params:{missingProperty:"port"}};e===null?e=[a]:e.push(a),t++}
+if(o.state===void 0){let a={instancePath:i+"/ports/"+n,schemaPath:"#/properties/ports/items/required",keyword:"required",params:{missingProperty:"state"}};e===null?
+e=[a]:e.push(a),t++}if(o.port!==void 0){let a=o.port;if(!(typeof a=="number"&&!(a%1)&&!isNaN(a)&&isFinite(a))){let p={instancePath:i+"/ports/"+n+"/port",schemaPath:"\
+#/properties/ports/items/properties/port/type",keyword:"type",params:{type:"integer"}};e===null?e=[p]:e.push(p),t++}if(typeof a=="number"&&isFinite(a)){if(a>65535||
+isNaN(a)){let p={instancePath:i+"/ports/"+n+"/port",schemaPath:"#/properties/ports/items/properties/port/maximum",keyword:"maximum",params:{comparison:"<=",limit:65535}};
+e===null?e=[p]:e.push(p),t++}if(a<1||isNaN(a)){let p={instancePath:i+"/ports/"+n+"/port",schemaPath:"#/properties/ports/items/properties/port/minimum",keyword:"\
+minimum",params:{comparison:">=",limit:1}};e===null?e=[p]:e.push(p),t++}}}if(o.state!==void 0){let a=o.state;if(!(a==="forwarded"||a==="failed")){let p={instancePath:i+
+"/ports/"+n+"/state",schemaPath:"#/properties/ports/items/properties/state/enum",keyword:"enum",params:{allowedValues:f.properties.ports.items.properties.state.
+enum}};e===null?e=[p]:e.push(p),t++}}if(o.reason!==void 0&&typeof o.reason!="string"){let a={instancePath:i+"/ports/"+n+"/reason",schemaPath:"#/properties/ports\
+/items/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let a={instancePath:i+"/ports/"+n,schemaPath:"#/propert\
+ies/ports/items/type",keyword:"type",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}}else{let r={instancePath:i+"/ports",schemaPath:"#/properties/ports/t\
+ype",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),t++}}if(d.engine!==void 0){let s=d.engine;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.
+name===void 0){let r={instancePath:i+"/engine",schemaPath:"#/properties/engine/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[r]:e.push(
+r),t++}if(s.state===void 0){let r={instancePath:i+"/engine",schemaPath:"#/properties/engine/required",keyword:"required",params:{missingProperty:"state"}};e===null?
+e=[r]:e.push(r),t++}if(s.name!==void 0){let r=s.name;if(!(r==="moby"||r==="containerd")){let n={instancePath:i+"/engine/name",schemaPath:"#/$defs/engineName/enu\
+m",keyword:"enum",params:{allowedValues:q.enum}};e===null?e=[n]:e.push(n),t++}}if(s.state!==void 0){let r=s.state;if(!(r==="stopped"||r==="running"||r==="unresp\
+onsive"||r==="unknown")){let n={instancePath:i+"/engine/state",schemaPath:"#/$defs/engineState/enum",keyword:"enum",params:{allowedValues:v.enum}};e===null?e=[n]:
+e.push(n),t++}}if(s.endpoint!==void 0&&typeof s.endpoint!="string"){let r={instancePath:i+"/engine/endpoint",schemaPath:"#/properties/engine/properties/endpoint\
+/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.version!==void 0&&typeof s.version!="string"){let r={instancePath:i+"/engine/ver\
+sion",schemaPath:"#/properties/engine/properties/version/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.workload!==void 0){let r=s.
+workload;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.runningContainers!==void 0){let n=r.runningContainers;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(
+n))){let o={instancePath:i+"/engine/workload/runningContainers",schemaPath:"#/$defs/workload/properties/runningContainers/type",keyword:"type",params:{type:"int\
+eger"}};e===null?e=[o]:e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+"/engine/workload/runningContainers",schemaPath:"\
+#/$defs/workload/properties/runningContainers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[o]:e.push(o),t++}}if(r.containers!==void 0){
+let n=r.containers;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let o={instancePath:i+"/engine/workload/containers",schemaPath:"#/$defs/workload/pr\
+operties/containers/type",keyword:"type",params:{type:"integer"}};e===null?e=[o]:e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+
 "/engine/workload/containers",schemaPath:"#/$defs/workload/properties/containers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[o]:e.push(
 o),t++}}if(r.images!==void 0){let n=r.images;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let o={instancePath:i+"/engine/workload/images",schemaPath:"\
 #/$defs/workload/properties/images/type",keyword:"type",params:{type:"integer"}};e===null?e=[o]:e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){

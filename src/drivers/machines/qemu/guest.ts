@@ -125,12 +125,7 @@ export function guestConnection({ places, logFile, environment, pace, port }: Co
       });
     }
     if (accept.includes(exitCode)) return result;
-    if (exitCode === NOT_FOUND) {
-      throw new RdError('ERR_DRIVER_TERMINAL', `${program} was not found in the guest`, {
-        details: [stderr.trim()],
-        advice: 'The guest image lacks it; build another with `rdctl image build`.',
-      });
-    }
+    if (exitCode === NOT_FOUND) throw notInGuest(program, [stderr.trim()]);
     throw failed(program, exitCode, null, stderr);
   }
 
@@ -177,6 +172,14 @@ export function guestConnection({ places, logFile, environment, pace, port }: Co
       await stopDaemon(places.sshRecord, { graceMs: 2_000, pace });
     },
   };
+}
+
+/** For a program that a guest lacks. */
+export function notInGuest(program: string, details: readonly string[] = []): RdError {
+  return new RdError('ERR_DRIVER_TERMINAL', `${program} was not found in the guest`, {
+    details: [...details],
+    advice: 'The guest image lacks it; build another with `rdctl image build`.',
+  });
 }
 
 /** Whether something there greets as ssh does. */

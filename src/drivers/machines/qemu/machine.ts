@@ -9,7 +9,7 @@ import { isUnfinished, roomOf, runningSpec } from './live/room.ts';
 import { HALTED, SILENT, WRITE_FAILED } from './monitor.ts';
 import type { MachineParts } from './parts.ts';
 import type { WayOut } from './ports/changes.ts';
-import { type QemuRecord, readQemuRecord, writeQemuRecord } from './record.ts';
+import { readQemuRecord, writeQemuRecord } from './record.ts';
 import { startMachine } from './start.ts';
 import { stopMachine } from './stop.ts';
 
@@ -54,13 +54,12 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     if (halted === undefined && status !== 'running')
       return broken('NotRunning', `QEMU says that the guest is ${status}`);
     const facts = await monitor.use((qmp) => readFacts(qmp, signal), signal);
-    const { usableBytes = facts.diskBytes } = record;
-    const shown = { ...facts, diskBytes: Math.min(facts.diskBytes, usableBytes) };
     const on: MachineStatus = {
       state: 'on',
-      spec: runningSpec(record.spec, shown),
-      room: roomOf(shown, Date.now() / 1000),
+      spec: runningSpec(record.spec, facts),
+      room: roomOf(facts, Date.now() / 1000),
       ...(record.started === undefined ? {} : { started: record.started }),
+      ...(record.flaw === undefined ? {} : { flaw: record.flaw }),
     };
     if (halted !== undefined) {
       // What is halted has no time in which it could have answered.
@@ -120,33 +119,28 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     clock.forget();
     if ((await mounts.look()).repair !== undefined) await mounts.mount(spec, signal);
     const { sshPortForwarder } = spec;
-    const { spec: recorded, usableBytes } = await record({});
+    const recorded = await record({});
     if (recorded.sshPortForwarder !== sshPortForwarder) {
       // First the word: a service that is killed in between leaves the rest to the next look.
       await record({ sshPortForwarder });
       await ports.use(wayOut(spec));
     }
-    await adjustMachine({ monitor, guest, pace, recorded, usableBytes, record }, spec, signal);
+    await adjustMachine({ monitor, guest, pace, recorded, record }, spec, signal);
   }
 
-  /** Writes down what the machine runs with from now on, and returns it. A disk without `usableBytes` is usable as a whole. */
-  async function record(change: Partial<MachineSpec>, adjusted?: true, usableBytes?: number): Promise<QemuRecord> {
+  /** Writes down what the machine runs with from now on, and returns it. */
+  async function record(change: Partial<MachineSpec>, adjusted?: true): Promise<MachineSpec> {
     const known = await readQemuRecord(places.record);
     if (known === undefined || known === 'damaged') {
       throw new RdError('ERR_DRIVER_FAILED', `${places.record} is gone or damaged`);
     }
-    const { usableBytes: before, ...rest } = known;
+    const { flaw, ...rest } = known;
     const spec = { ...known.spec, ...change };
-    const usable = change.diskBytes === undefined ? before : usableBytes;
-    if (sameSpec(spec, known.spec) && (known.adjusted || !adjusted) && usable === before) return known;
-    const now: QemuRecord = {
-      ...rest,
-      spec,
-      ...(adjusted ? { adjusted } : {}),
-      ...(usable === undefined ? {} : { usableBytes: usable }),
-    };
-    await writeQemuRecord(places.record, now);
-    return now;
+    if (sameSpec(spec, known.spec) && (known.adjusted || !adjusted)) return spec;
+    // A disk that has grown since has nothing left of what its start could not do.
+    const kept = flaw === undefined || change.diskBytes !== undefined ? {} : { flaw };
+    await writeQemuRecord(places.record, { ...rest, ...kept, spec, ...(adjusted ? { adjusted } : {}) });
+    return spec;
   }
 
   async function start(spec: MachineSpec, signal: AbortSignal): Promise<void> {

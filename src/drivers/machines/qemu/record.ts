@@ -17,8 +17,8 @@ export interface QemuRecord {
   booted: boolean;
   /** Its memory, processors or disks are not those that QEMU was started with. */
   adjusted?: boolean;
-  /** Of the data disk, where its file system did not grow with it. */
-  usableBytes?: number;
+  /** What it lacks since its start and works without, as a clause. */
+  flaw?: string;
   /** How it came up. */
   started?: MachineStart;
   /** What a frozen state of it fits to; absent where none is to be made. */
@@ -42,7 +42,7 @@ export async function writeQemuRecord(file: string, record: QemuRecord): Promise
 
 function parsed(value: unknown): QemuRecord | undefined {
   if (!isObject(value)) return undefined;
-  const { power, image, sshPort, accelerator, booted, adjusted, usableBytes, frozenKey } = value;
+  const { power, image, sshPort, accelerator, booted, adjusted, flaw, frozenKey } = value;
   const spec = parseMachineSpec(value.spec);
   if (!spec) return undefined;
   if (power !== 'on' && power !== 'off') return undefined;
@@ -57,7 +57,7 @@ function parsed(value: unknown): QemuRecord | undefined {
     booted: booted === true,
     spec,
     ...(adjusted === true ? { adjusted } : {}),
-    ...(typeof usableBytes === 'number' ? { usableBytes } : {}),
+    ...(typeof flaw === 'string' ? { flaw } : {}),
     ...(started === undefined ? {} : { started }),
     ...(typeof frozenKey === 'string' ? { frozenKey } : {}),
   };

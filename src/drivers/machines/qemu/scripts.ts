@@ -6,6 +6,9 @@
 /** Line after an input. Without it the input broke off on its way, and nothing is done with it. */
 export const END = '# end';
 
+/** Status of the script below. */
+export const MISSING = 3;
+
 /** Where systemd has the units that it was given by a program, as long as it knows them. */
 const UNITS = '/run/systemd/transient';
 
@@ -16,7 +19,8 @@ const UNITS = '/run/systemd/transient';
  *
  * All programs are started at once, and those that run left alone. `READY`: seconds in which one says that it is ready, 0 for one that
  * says nothing. Once one does not, the others are not waited for either; it stays a unit that has failed or goes on starting, and is
- * found as that. `KillMode=process`: what a program started is its own affair, as on any other machine. A log is begun anew at 10 MiB.
+ * found as that. Status 3: the guest does not have the program that is named. `KillMode=process`: what a program started is its own
+ * affair, as on any other machine. A log is begun anew at 10 MiB.
  */
 export const PLACE_SCRIPT = `set -eu
 umask 077
@@ -65,6 +69,7 @@ begin() {
     turned=$((turned + 1))
   done
   shift "$(($# - count))"
+  command -v -- "$1" > /dev/null || { printf '%s' "$1" >&2; exit ${MISSING}; }
   if [ -e "${UNITS}/$unit" ]; then
     case $(systemctl show --property=MainPID --value "$unit") in '' | 0) ;; *) exit 0 ;; esac
     systemctl stop "$unit" 2>/dev/null || true
@@ -93,7 +98,7 @@ for one in $begun; do
   status=$?
   for other in $begun; do kill "\${other%%:*}" 2>/dev/null || true; done
   ready=\${one#*:}
-  if [ "\${ready%%:*}" -gt 0 ] && [ -e "${UNITS}/\${one##*:}" ]; then exit 0; fi
+  if [ "$status" -ne ${MISSING} ] && [ "\${ready%%:*}" -gt 0 ] && [ -e "${UNITS}/\${one##*:}" ]; then exit 0; fi
   exit "$status"
 done
 `;

@@ -3,11 +3,11 @@ import { rm } from 'node:fs/promises';
 import { basename, join, posix } from 'node:path';
 import type { DaemonState } from '../../../process/daemon.ts';
 import type { Pace } from '../../../process/pace.ts';
-import { lastLines, type RunOptions } from '../../../process/run.ts';
+import { lastLines, type RunOptions, type RunResult } from '../../../process/run.ts';
 import { takesConnections } from '../../../process/socket.ts';
 import type { DriverContext } from '../../driver.ts';
 import type { Arrangement, EngineArea, Shell } from '../../shell.ts';
-import type { Connection } from './guest.ts';
+import { type Connection, notInGuest } from './guest.ts';
 import { GUEST_NETWORK } from './network.ts';
 import { guestOffers } from './offers.ts';
 import { LONGEST_SOCKET, type QemuPlaces } from './places.ts';
@@ -18,6 +18,7 @@ import {
   END,
   LEFTOVERS_SCRIPT,
   LINK_SCRIPT,
+  MISSING,
   PLACE_SCRIPT,
   REMOVE_WAY_SCRIPT,
   STOP_SCRIPT,
@@ -95,10 +96,12 @@ export function qemuShell({ places, guest, claim, pace, log }: QemuShellParts): 
         text: environmentText(env),
       }));
       const longest = Math.max(0, ...programs.map(({ readyMs = 0 }) => readyMs));
-      await place({ ...before, files: [...before.files, ...environments] }, words, {
+      const { exitCode, stderr } = await place({ ...before, files: [...before.files, ...environments] }, words, {
         timeoutMs: longest + START_MORE_MS,
+        accept: [0, MISSING],
         ...(signal ? { signal } : {}),
       });
+      if (exitCode === MISSING) throw notInGuest(stderr);
     },
     async stop(name, graceMs, signal) {
       const seconds = Math.ceil(graceMs / 1000);
@@ -113,8 +116,8 @@ export function qemuShell({ places, guest, claim, pace, log }: QemuShellParts): 
       const { exitCode, stdout } = await run(['cat', '--', path], { accept: [0, 1] });
       return exitCode === 0 ? stdout : undefined;
     },
-    arrange: (arrangement) => place(arrangement, []),
-    write: (path, text) => place({ ...NOTHING, files: [{ path, text }] }, []),
+    arrange: async (arrangement) => void (await place(arrangement)),
+    write: async (path, text) => void (await place({ ...NOTHING, files: [{ path, text }] })),
     remove: async (path) => void (await run(['rm', '-rf', '--one-file-system', '--', path])),
     async makeWay(path) {
       const { stdout } = await run(['sh', '-s', '--', path], { input: WAY_SCRIPT });
@@ -146,11 +149,11 @@ export function qemuShell({ places, guest, claim, pace, log }: QemuShellParts): 
     },
   };
 
-  async function place(
+  function place(
     { absent, directories, files }: Arrangement,
-    programs: readonly string[],
-    limits: Pick<RunOptions, 'timeoutMs' | 'signal'> = {},
-  ): Promise<void> {
+    programs: readonly string[] = [],
+    options: Pick<RunOptions, 'timeoutMs' | 'signal' | 'accept'> = {},
+  ): Promise<RunResult> {
     const texts = files.map(({ path, text }) => ({ path, bytes: Buffer.from(text) }));
     const words = [
       ...absent.flatMap((path) => ['absent', path]),
@@ -160,7 +163,7 @@ export function qemuShell({ places, guest, claim, pace, log }: QemuShellParts): 
     ];
     // The script is an argument here, because its input is the texts.
     const input = Buffer.concat([...texts.map(({ bytes }) => bytes), Buffer.from(`${END}\n`)]);
-    await run(['sh', '-c', PLACE_SCRIPT, 'place', ...words], { ...limits, input });
+    return run(['sh', '-c', PLACE_SCRIPT, 'place', ...words], { ...options, input });
   }
 
   async function localSocket(path: string): Promise<string> {

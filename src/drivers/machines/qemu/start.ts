@@ -16,7 +16,7 @@ import { resumeMachine } from './frozen/resume.ts';
 import { chooseImage } from './image-choice.ts';
 import { ensureKeys } from './keys.ts';
 import { ceilings } from './live/ceilings.ts';
-import { fileSystemBytes } from './live/disk-growth.ts';
+import { tooSmall } from './live/disk-growth.ts';
 import { featureFor } from './mounts/ways.ts';
 import type { MachineParts } from './parts.ts';
 import { type Phases, phases } from './phases.ts';
@@ -87,7 +87,7 @@ export async function startMachine(parts: MachineParts, spec: MachineSpec, signa
   }
   if (settled !== '') {
     log('warn', 'the file system of the data disk stays as large as it was', { why: settled.trim() });
-    record.usableBytes = await fileSystemBytes(guest, signal);
+    record.flaw = await tooSmall(guest, { bytes: dataBytes, why: settled.trim() }, signal);
   }
   await showHome(parts, spec, signal);
   times.end('home directory');

@@ -10,13 +10,8 @@ import { GIB, roomOf } from './room.ts';
 export interface AdjustParts extends LiveParts {
   /** What was written down last. */
   recorded: MachineSpec;
-  /** Of the data disk, where the file system did not grow with it. */
-  usableBytes?: number | undefined;
-  /**
-   * Writes down what the machine runs with from now on, and that it is not as it was started any more. With the size of the disk goes
-   * how much of it is usable, where that is less.
-   */
-  record(change: Partial<MachineSpec>, adjusted: true, usableBytes?: number): Promise<unknown>;
+  /** Writes down what the machine runs with from now on, and that it is not as it was started any more. */
+  record(change: Partial<MachineSpec>, adjusted: true): Promise<unknown>;
 }
 
 /**
@@ -28,10 +23,6 @@ export interface AdjustParts extends LiveParts {
 export async function adjustMachine(parts: AdjustParts, desired: MachineSpec, signal: AbortSignal): Promise<void> {
   const facts = await parts.monitor.use((qmp) => readFacts(qmp, signal), signal);
   checkRoom(facts, desired);
-  const { usableBytes = Number.POSITIVE_INFINITY } = parts;
-  const recorded = { ...parts.recorded };
-  // One that nobody asks for is left as it is: it may never come.
-  if (usableBytes < desired.diskBytes) recorded.diskBytes = usableBytes;
   const failures: RdError[] = [];
   const attempt = async (
     member: 'memoryGiB' | 'cpus' | 'diskBytes',
@@ -39,7 +30,7 @@ export async function adjustMachine(parts: AdjustParts, desired: MachineSpec, si
     wanted: number,
     work: () => Promise<void>,
   ) => {
-    if (now === wanted && recorded[member] === wanted) return;
+    if (now === wanted && parts.recorded[member] === wanted) return;
     try {
       // First the word that something was done: whoever is killed in between leaves another machine.
       await parts.record({}, true);

@@ -9,24 +9,20 @@ const DEVICE = `/dev/disk/by-id/virtio-${DATA_SERIAL}`;
 /** Growing a file system writes tables for all that is new. */
 const GROW_MS = 100_000;
 
+const SUBJECT = 'the file system of the data disk';
 const GROW_COMMAND = ['resize2fs', DEVICE] as const;
 
 /** After a boot, for a disk that grew while the machine was off. Prints why when that cannot be done. */
 export const GROW_SCRIPT = `why=$(resize2fs ${DEVICE} 2>&1) || echo "$why"
 `;
 
-export interface GrowthParts extends LiveParts {
-  /** Writes down the size of the disk, and how much of it the file system has where that is less. */
-  record(change: { diskBytes: number }, adjusted: true, usableBytes: number): Promise<unknown>;
-}
-
 /**
  * Makes the data disk larger while the guest uses it, and its file system with it. Done once more it only looks.
  * @param before what QEMU says it is: that program would cut off data without a word (real components, 3.5).
  * @throws RdError `ERR_DRIVER_FAILED` for a smaller size, when QEMU refuses, the guest does not see it or its file system does
- *   not grow, which is written down; `ERR_CANCELLED`.
+ *   not grow, `ERR_CANCELLED`.
  */
-export async function growDisk(parts: GrowthParts, before: number, bytes: number, signal: AbortSignal): Promise<void> {
+export async function growDisk(parts: LiveParts, before: number, bytes: number, signal: AbortSignal): Promise<void> {
   const { monitor, guest, pace } = parts;
   if (bytes < before) {
     throw new RdError(
@@ -48,31 +44,37 @@ export async function growDisk(parts: GrowthParts, before: number, bytes: number
     await guest.run(GROW_COMMAND, { signal, timeoutMs: GROW_MS });
   } catch (error) {
     if (signal.aborted || !(error instanceof RdError) || error.code !== 'ERR_DRIVER_FAILED') throw error;
-    const usable = await fileSystemBytes(guest, signal);
-    await parts.record({ diskBytes: bytes }, true, usable);
-    throw notGrown(error, usable, bytes);
+    throw new RdError('ERR_DRIVER_FAILED', `${SUBJECT} does not grow to ${gibText(bytes)}: ${reasonOf(error)}`, {
+      cause: error,
+      details: error.details,
+      advice: 'A boot checks it and tries again: `rdctl shutdown`, then `rdctl start`.',
+    });
   }
 }
 
-function notGrown(cause: RdError, usable: number, bytes: number): RdError {
-  const why = cause.details.at(-1) ?? cause.message;
-  const text = `the file system of the data disk has ${gibText(usable)} and does not grow to ${gibText(bytes)}: ${why}`;
-  return new RdError('ERR_DRIVER_FAILED', text, {
-    cause,
-    details: cause.details,
-    advice:
-      'A boot checks and mends it: `rdctl shutdown`, then `rdctl start`. To go on without the room, set experimental.virtualMachine.diskSize back.',
+/** Says what a start has found out: why the file system did not grow to so many bytes, and how large it is, if that is known. */
+export async function tooSmall(
+  guest: LiveParts['guest'],
+  { bytes, why }: { bytes: number; why: string },
+  signal: AbortSignal,
+): Promise<string> {
+  const has = await fileSystemBytes(guest, signal).catch((error: unknown) => {
+    if (signal.aborted || !(error instanceof RdError)) throw error;
   });
+  const size = has === undefined ? 'is not' : `has ${gibText(has)} and not`;
+  return `${SUBJECT} ${size} ${gibText(bytes)}, because it did not grow at the start (${why}); each start tries it again`;
 }
 
-/** What programs of the guest can have of its data disk. @throws RdError `ERR_DRIVER_FAILED` when it does not tell. */
-export async function fileSystemBytes(guest: LiveParts['guest'], signal: AbortSignal): Promise<number> {
+async function fileSystemBytes(guest: LiveParts['guest'], signal: AbortSignal): Promise<number | undefined> {
   const { stdout } = await guest.run(['tune2fs', '-l', DEVICE], { signal });
   const bytes = numberAt(stdout, 'Block count') * numberAt(stdout, 'Block size');
-  if (Number.isFinite(bytes)) return bytes;
-  throw new RdError('ERR_DRIVER_FAILED', 'the guest does not tell the size of the file system of its data disk');
+  return Number.isFinite(bytes) ? bytes : undefined;
 }
 
 function numberAt(text: string, name: string): number {
   return Number(new RegExp(`^${name}:\\s+(\\d+)$`, 'm').exec(text)?.[1] ?? Number.NaN);
+}
+
+function reasonOf({ details, message }: RdError): string {
+  return details.at(-1) ?? message;
 }
