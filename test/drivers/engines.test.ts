@@ -90,6 +90,18 @@ test.each([
   expect(events).toEqual([]);
 });
 
+test('a dockerd whose containerd ends at once is not left waiting for it', async () => {
+  const { shell, tables, events } = scriptedShell();
+  tables.stillborn = 'moby-containerd';
+  await expect(mobyEngine(shell, '/g').perform({ do: 'start', spec: engineSpec('moby') }, NEVER)).rejects.toMatchObject(
+    {
+      code: 'ERR_DRIVER_FAILED',
+      message: 'moby-containerd ended while it was starting: the last words',
+    },
+  );
+  expect(events).toEqual(['start moby-containerd', 'start dockerd', 'stop dockerd']);
+});
+
 test('moby is half there without its containerd, and a stop clears both', async () => {
   const { shell, files, events, crash } = scriptedShell();
   const engine = mobyEngine(shell, '/g');

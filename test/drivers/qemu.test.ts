@@ -25,6 +25,7 @@ import {
   END,
   LEFTOVERS_SCRIPT,
   LINK_SCRIPT,
+  MISSING,
   PLACE_SCRIPT,
   REMOVE_WAY_SCRIPT,
   WAY_SCRIPT,
@@ -245,7 +246,7 @@ describe('scripts for the guest', () => {
   });
 
   describe('start programs', () => {
-    const ODD = ['containerd', '-x', "a b'$(id)", '', 'two\nlines', '--', 'program'];
+    const ODD = ['true', '-x', "a b'$(id)", '', 'two\nlines', '--', 'program'];
 
     /** A service manager that writes down what it is asked, and does for a unit what the test says. */
     function manager(units: Record<string, string> = {}) {
@@ -277,11 +278,11 @@ describe('scripts for the guest', () => {
     test('all at once, with their own words and after the files', () => {
       const { root, program, start, asked } = manager();
       const text = join(root, 'first', 'environment');
-      const words = ['file', text, '2', ...program('first', 60, ODD), ...program('second', 0, ['dockerd', 'x'])];
+      const words = ['file', text, '2', ...program('first', 60, ODD), ...program('second', 0, ['sleep', 'x'])];
       expect(start(words, `A=${END}\n`)).toMatchObject({ status: 0, stderr: '' });
       const [first, second] = [asked('first'), asked('second')];
       expect(first.slice(first.indexOf('--') + 1)).toEqual(ODD);
-      expect(second.slice(second.indexOf('--') + 1)).toEqual(['dockerd', 'x']);
+      expect(second.slice(second.indexOf('--') + 1)).toEqual(['sleep', 'x']);
       expect(first).toEqual(expect.arrayContaining(['--service-type=notify', `--property=EnvironmentFile=${text}`]));
       expect(second).toContain('--service-type=exec');
       expect(readFileSync(text, 'utf8')).toBe('A=');
@@ -298,13 +299,19 @@ describe('scripts for the guest', () => {
 
     test('and wait for no other when one cannot be started, and say why', () => {
       const { program, start } = manager({ second: 'exec sleep 600', first: 'echo no such program >&2; exit 1' });
-      const words = [...program('first', 60, ['a']), ...program('second', 60, ['b'])];
+      const words = [...program('first', 60, ['true']), ...program('second', 60, ['true'])];
       expect(start(words)).toMatchObject({ status: 1, stderr: expect.stringContaining('no such program') });
+    });
+
+    test('and tell which one is not there', () => {
+      const { program, start } = manager({ second: 'exec sleep 600' });
+      const words = [...program('first', 60, ['no-such-program', 'x']), ...program('second', 60, ['true'])];
+      expect(start(words)).toMatchObject({ status: MISSING, stderr: 'no-such-program' });
     });
 
     test('and wait no longer than a program may take to say that it is ready', () => {
       const { program, start } = manager({ first: 'exec sleep 600' });
-      expect(start(program('first', 1, ['a']))).toMatchObject({ status: 124 });
+      expect(start(program('first', 1, ['true']))).toMatchObject({ status: 124 });
     });
   });
 

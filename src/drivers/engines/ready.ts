@@ -14,6 +14,8 @@ interface EngineStart {
 }
 
 const POLL_MS = 50;
+/** For a program that has nothing to end yet. */
+const AT_ONCE_MS = 1_000;
 /** To look at a process of a guest costs one there, at the very time when the program needs all that the guest has. */
 const LOOK_MS = 1_000;
 
@@ -38,7 +40,10 @@ export async function startReady(
     if (pace.now() >= look) {
       for (const { name } of programs) {
         const { state } = await shell.find(name);
-        if (state !== 'running') throw await failure(shell, name, `${name} ended while it was starting`);
+        if (state === 'running') continue;
+        // It would wait for the one that has ended, and hear nothing meanwhile.
+        if (name !== program.name) await shell.stop(program.name, AT_ONCE_MS, signal);
+        throw await failure(shell, name, `${name} ended while it was starting`);
       }
       look = pace.now() + LOOK_MS;
     }
