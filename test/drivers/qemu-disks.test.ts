@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { runsGuests } from '../../src/drivers/machines/qemu/accelerator.ts';
+import { accelerators, runsGuests } from '../../src/drivers/machines/qemu/accelerator.ts';
 import {
   type DiskParts,
   diskFacts,
@@ -182,6 +182,38 @@ describe('the question whether guests run', () => {
         options,
       );
     expect(await runsGuests('tcg', temporaryDirectory(), noSuch, signal)).toBe(false);
+  });
+
+  test('is a yes where the guest writes to the port, and is asked of the accelerator with the disk there', async () => {
+    const asked: string[] = [];
+    const answer = await runsGuests(
+      'kvm',
+      temporaryDirectory(),
+      async (argv) => {
+        const disk = /^file=(.*),format=raw/.exec(argv[argv.indexOf('-drive') + 1] ?? '')?.[1] ?? '';
+        expect(readFileSync(disk).subarray(510, 512)).toEqual(Buffer.from([0x55, 0xaa]));
+        asked.push(argv[argv.indexOf('-accel') + 1] ?? '', argv[argv.indexOf('-cpu') + 1] ?? '');
+        return { exitCode: 33, stdout: '', stderr: '' };
+      },
+      signal,
+    );
+    expect(answer).toBe(true);
+    expect(asked).toEqual(['kvm', 'host']);
+  });
+
+  test('is asked once, and KVM is what the machine gets where it works', async () => {
+    for (const [exitCode, expected] of [
+      [33, 'kvm'],
+      [1, 'tcg'],
+    ] as const) {
+      const runs: string[] = [];
+      const ask = accelerators(temporaryDirectory(), async ([program = '']) => {
+        runs.push(program);
+        return { exitCode, stdout: '', stderr: '' };
+      });
+      expect([await ask(signal), await ask(signal)]).toEqual([expected, expected]);
+      expect(runs).toHaveLength(1);
+    }
   });
 
   test('is a no where QEMU fails, hangs, or the guest ends in another way', async () => {
