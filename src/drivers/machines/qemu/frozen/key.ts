@@ -4,6 +4,7 @@ import { release } from 'node:os';
 import { type Accelerator, type QemuArguments, qemuArguments } from '../arguments.ts';
 import type { HostRun } from '../disks.ts';
 import { type QemuPlaces, qemuPlaces } from '../places.ts';
+import { GUEST_SCRIPTS } from './guest-scripts.ts';
 
 /** Everything that a frozen state fits to. */
 export interface FrozenFacts {
@@ -21,12 +22,16 @@ export interface FrozenFacts {
   keys: readonly string[];
 }
 
-/** Grows when what is done before a freeze or after a resume changes. */
+/** Grows when what is done before a freeze or after a resume changes, other than in the scripts. */
 const FORMAT = 1;
 
-/** One text for all of it: lower-case hexadecimal. */
-export function frozenKey({ image, qemu, processor, shape, dataBytes, keys }: FrozenFacts): string {
-  const all = [FORMAT, image, qemu, processor, shape, dataBytes, keys];
+/**
+ * One text for all of it: lower-case hexadecimal.
+ * @param scripts those of this program: a guest that others worked in is not the one that these would have made.
+ */
+export function frozenKey(facts: FrozenFacts, scripts: readonly string[] = GUEST_SCRIPTS): string {
+  const { image, qemu, processor, shape, dataBytes, keys } = facts;
+  const all = [FORMAT, image, qemu, processor, shape, dataBytes, keys, scripts];
   return createHash('sha256').update(JSON.stringify(all)).digest('hex');
 }
 

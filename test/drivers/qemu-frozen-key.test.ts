@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest';
+import { GUEST_SCRIPTS } from '../../src/drivers/machines/qemu/frozen/guest-scripts.ts';
+import { type FrozenFacts, frozenKey } from '../../src/drivers/machines/qemu/frozen/key.ts';
+import * as frozen from '../../src/drivers/machines/qemu/frozen/scripts.ts';
+import * as home from '../../src/drivers/machines/qemu/mounts/scripts.ts';
+import * as shell from '../../src/drivers/machines/qemu/scripts.ts';
+import { SETTLE_SCRIPT } from '../../src/drivers/machines/qemu/settle.ts';
+
+const FACTS: FrozenFacts = {
+  image: 'sha256:0',
+  qemu: 'QEMU emulator version 7.2.0',
+  processor: '',
+  shape: ['qemu-system-x86_64'],
+  dataBytes: 1,
+  keys: ['a', 'b'],
+};
+const NAMED = [
+  ['give back', frozen.GIVE_BACK_SCRIPT],
+  ['end sessions', frozen.END_SESSIONS_SCRIPT],
+  ['wake', frozen.WAKE_SCRIPT],
+  ['place of a program', shell.PLACE_SCRIPT],
+  ['stop of a program', shell.STOP_SCRIPT],
+  ['usual socket', shell.LINK_SCRIPT],
+  ['place of the home directory', home.PLACE_SCRIPT],
+  ['hidden directories', home.HIDE_SCRIPT],
+] as const;
+
+test.each(NAMED)('a frozen state is not that of a program with another script: %s', (_name, script) => {
+  expect(GUEST_SCRIPTS).toContain(script);
+  const other = GUEST_SCRIPTS.map((text) => (text === script ? `${text}# another` : text));
+  expect(frozenKey(FACTS, other)).not.toBe(frozenKey(FACTS));
+});
+
+test('what settles a guest after a resume is a part of what wakes it', () => {
+  expect(frozen.WAKE_SCRIPT.endsWith(SETTLE_SCRIPT)).toBe(true);
+});
