@@ -92,6 +92,37 @@ describe('what a running guest takes', () => {
     expect(await room()).toMatchObject({ memoryGiB });
   });
 
+  test.each<[string, Partial<ScriptedWorld>]>([
+    ['less', { dimms: [{ id: 'memory0', size: 12 * GIB }] }],
+    ['more', { held: 3 * GIB, target: 3 * GIB }],
+  ])(
+    'memory: a guest that said what it uses while it had %s is not taken to use the difference',
+    async (_what, now) => {
+      const before = { 'stat-total-memory': 3.9 * GIB, 'stat-available-memory': 3.5 * GIB };
+      const { room } = await scene({ word: before, silentLooks: Number.POSITIVE_INFINITY, ...now });
+      expect((await room()).memoryGiB.least).toBeLessThanOrEqual(2);
+    },
+  );
+
+  test('memory: however old the word of the guest is, what it uses is left to it', async () => {
+    const gib = (most: number) => fc.integer({ min: 2, max: most * 16 }).map((parts) => (parts * GIB) / 16);
+    await fc.assert(
+      fc.asyncProperty(gib(3), gib(12), gib(12), async (used, plugged, held) => {
+        const { room, world } = await scene({ used, silentLooks: Number.POSITIVE_INFINITY });
+        await room();
+        world.dimms = [{ id: 'memory0', size: plugged }];
+        world.held = Math.min(held, plugged + world.base - used);
+        world.target = world.held;
+        const had = (wholeMemory(world) - world.held) / GIB;
+        const { least } = (await room()).memoryGiB;
+        expect(least).toBeGreaterThanOrEqual(Math.min(used / GIB, Math.floor(had)));
+        // A reserve, and what the kernel took at the start.
+        expect(least).toBeLessThanOrEqual(Math.ceil(used / GIB + 0.5));
+      }),
+      { numRuns: 60 },
+    );
+  });
+
   test('nothing is known where QEMU does not answer as it should', async () => {
     const { facts } = await scene({ refuses: { 'query-block': 'no' } });
     await expect(facts()).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED', message: 'QEMU refused: no' });
@@ -115,6 +146,20 @@ describe('memory of a running guest', () => {
     expect(await running()).toMatchObject({ memoryGiB: 4 });
     expect(ordered()).toEqual(['balloon', 'balloon']);
     expect(world.held).toBe(0);
+  });
+
+  test('that was changed is told of by the guest before the change is done: a plan made at once is true', async () => {
+    const { adjust, room } = await scene({ used: 0.7 * GIB, silentLooks: 50 });
+    for (const memoryGiB of [16, 2, 4]) {
+      await adjust({ memoryGiB });
+      expect((await room()).memoryGiB.least).toBe(1);
+    }
+  });
+
+  test('is given to a guest that never tells what it uses', async () => {
+    const { adjust, running } = await scene({ silentLooks: Number.POSITIVE_INFINITY });
+    await adjust({ memoryGiB: 6 });
+    expect(await running()).toMatchObject({ memoryGiB: 6 });
   });
 
   test('beyond what it was started with it is plugged in, also while the balloon holds some', async () => {

@@ -2,7 +2,6 @@ import { createServer } from 'node:net';
 import type { Connection } from '../../src/drivers/machines/qemu/guest.ts';
 import { RdError } from '../../src/errors.ts';
 import type { GuestImage } from '../../src/guest-images/image.ts';
-import { failed } from '../../src/process/run.ts';
 
 export const GIB = 2 ** 30;
 const KEPT = 120 * 2 ** 20;
@@ -36,9 +35,13 @@ export interface ScriptedWorld {
   /** The balloon moves so much at each look, and never takes what the guest does not give up. */
   pace: number;
   keeps: number;
-  /** Memory that the guest uses, as it says itself, and when it said so (seconds since 1970). */
+  /** Memory that the guest uses, what its kernel keeps included, and when it last said so (seconds since 1970). */
   used: number;
   told: number;
+  /** What it said then. It says it anew at every so many looks. */
+  word?: { 'stat-total-memory': number; 'stat-available-memory': number };
+  silentLooks: number;
+  looks: number;
   cpus: number;
   maxCpus: number;
   /** Processors that the guest has switched on; `Infinity`: all. */
@@ -49,8 +52,9 @@ export interface ScriptedWorld {
   /** What QEMU says of the writes to it. */
   writes: 'ok' | 'failed' | 'nospace';
   fileSystem: number;
-  /** What resize2fs says instead of growing it. */
+  /** What resize2fs says instead of growing it, and by how much it grows at each look. */
   growsNot: string;
+  growth: number;
   /** QEMU's words for commands that it refuses. */
   refuses: Record<string, string>;
   /** Commands that are never answered. */
@@ -74,6 +78,8 @@ export function scriptedWorld(changes: Partial<ScriptedWorld> = {}): ScriptedWor
     keeps: 0,
     used: GIB / 2,
     told: Date.now() / 1000,
+    silentLooks: 3,
+    looks: 0,
     cpus: 2,
     maxCpus: 4,
     online: Number.POSITIVE_INFINITY,
@@ -82,6 +88,7 @@ export function scriptedWorld(changes: Partial<ScriptedWorld> = {}): ScriptedWor
     writes: 'ok',
     fileSystem: 20 * GIB,
     growsNot: '',
+    growth: Number.POSITIVE_INFINITY,
     refuses: {},
     hangs: [],
     orders: [],
@@ -166,10 +173,7 @@ function answerOf(world: ScriptedWorld, execute: string, given: Record<string, u
     case 'qom-get':
       return given.property === 'memory'
         ? { size: world.base, slots: world.slots, 'max-size': world.maxMemory }
-        : {
-            stats: { 'stat-available-memory': whole - world.held - world.used },
-            'last-update': Math.floor(world.told),
-          };
+        : { stats: wordOf(world), 'last-update': Math.floor(world.told) };
     case 'balloon':
       world.target = Math.max(0, whole - Number(given.value));
       return {};
@@ -198,6 +202,20 @@ function answerOf(world: ScriptedWorld, execute: string, given: Record<string, u
     default:
       return {};
   }
+}
+
+/** What the guest said last of its memory, however old that is. */
+function wordOf(world: ScriptedWorld): ScriptedWorld['word'] {
+  world.looks += 1;
+  if (world.word !== undefined && world.looks % world.silentLooks !== 0) return world.word;
+  if (world.word !== undefined) world.told += 1;
+  const total = totalOf(world);
+  world.word = { 'stat-total-memory': total, 'stat-available-memory': total - (world.used - KEPT) };
+  return world.word;
+}
+
+function totalOf(world: ScriptedWorld): number {
+  return (world.takesMemory ? wholeMemory(world) : world.base) - world.held - KEPT;
 }
 
 function plug(world: ScriptedWorld, given: Record<string, unknown>): object {
@@ -232,15 +250,12 @@ export function scriptedGuest(world: ScriptedWorld): Pick<Connection, 'run'> {
 function said(world: ScriptedWorld, command: string, input: string): string | undefined {
   if (command.startsWith('date')) return `${Math.floor(Date.now() / 1000)}\n`;
   if (command.startsWith('blockdev')) return `${world.disk}\n`;
-  if (command.startsWith('resize2fs')) {
-    if (world.growsNot !== '') throw failed('resize2fs', 1, null, world.growsNot);
-    world.fileSystem = world.disk;
-    return '';
+  if (input.includes('resize2fs')) {
+    if (world.growsNot !== '') return `failed ${world.fileSystem}\n${world.growsNot}\n`;
+    world.fileSystem = Math.min(world.disk, world.fileSystem + world.growth);
+    return `${world.fileSystem < world.disk ? 'going' : 'done'} ${world.fileSystem}\n`;
   }
-  if (input.includes('MemTotal')) {
-    const taken = world.takesMemory ? wholeMemory(world) : world.base;
-    return `MemTotal:  ${(taken - world.held - KEPT) / 1024} kB\n`;
-  }
+  if (input.includes('MemTotal')) return `MemTotal:  ${totalOf(world) / 1024} kB\n`;
   if (input.includes('NPROCESSORS')) return `${Math.min(world.cpus, world.online)}\n`;
   return undefined;
 }

@@ -27,6 +27,10 @@ export interface CpuSlot {
   place: JsonObject;
 }
 
+/** What the kernel of a guest takes at its start, at most: some fixed, and tables that grow with what it starts with. */
+const TAKEN_BYTES = 128 * 2 ** 20;
+const TAKEN_PART = 1 / 32;
+
 /** One look. @throws RdError `ERR_DRIVER_FAILED` when QEMU does not answer or answers something else. */
 export async function readFacts(qmp: Qmp, signal: AbortSignal): Promise<MachineFacts> {
   const ask = (command: string, args?: JsonObject) => qmp.execute(command, args, { signal });
@@ -43,11 +47,12 @@ export async function readFacts(qmp: Qmp, signal: AbortSignal): Promise<MachineF
   ]);
   const whole = number(summary, 'base-memory') + numberOr(0, summary, 'plugged-memory');
   const slotsLeft = numberOr(0, size, 'slots') - list(devices).length;
-  const needed = neededOf(stats, number(balloon, 'actual'));
+  const bytes = number(balloon, 'actual');
+  const needed = neededOf(stats, { bytes, whole, base: number(summary, 'base-memory') });
   const cpus = list(slots).filter(isObject);
   return {
     memory: {
-      bytes: number(balloon, 'actual'),
+      bytes,
       whole,
       most: slotsLeft > 0 ? Math.max(whole, numberOr(whole, size, 'max-size')) : whole,
       ...(needed ? { needed } : {}),
@@ -61,12 +66,24 @@ export async function readFacts(qmp: Qmp, signal: AbortSignal): Promise<MachineF
   };
 }
 
-/** @returns bytes that are not left over, those of the kernel included. */
-function neededOf(stats: JsonValue | undefined, bytes: number): MachineFacts['memory']['needed'] {
-  const available = numberOr(-1, child(stats, 'stats'), 'stat-available-memory');
+/**
+ * Bytes that are not left over, those of the kernel included. The word of the guest is some seconds old, and tells of what it had then:
+ * of that, what it uses is the difference of two numbers in it. It does not count what its kernel took at the start. That is known by
+ * what the guest has now where this is what it had then, and otherwise the most that it can be.
+ */
+function neededOf(
+  stats: JsonValue | undefined,
+  { bytes, whole, base }: { bytes: number; whole: number; base: number },
+): MachineFacts['memory']['needed'] {
+  const told = child(stats, 'stats');
+  const total = numberOr(Number.POSITIVE_INFINITY, told, 'stat-total-memory');
+  const available = numberOr(Number.POSITIVE_INFINITY, told, 'stat-available-memory');
   const at = numberOr(0, stats, 'last-update');
   // Before the first word of the guest every number is the largest that there is.
-  return at > 0 && available >= 0 && available <= bytes ? { bytes: bytes - available, at } : undefined;
+  if (at <= 0 || available < 0 || available > total || total > whole) return undefined;
+  const most = TAKEN_BYTES + base * TAKEN_PART;
+  const taken = bytes - total;
+  return { bytes: total - available + (taken >= 0 && taken <= most ? taken : most), at };
 }
 
 function slotOf(slot: JsonObject): CpuSlot[] {

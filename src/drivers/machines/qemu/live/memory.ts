@@ -44,10 +44,17 @@ export async function setMemory(parts: LiveParts, before: MachineFacts['memory']
   const kept = KEPT_BYTES + Math.max(before.whole, bytes) * KEPT_PART;
   const least = Math.max(bytes - kept, total + gained - Math.abs(gained) * KEPT_PART);
   const seen = await settled(pace, look, (value) => value >= least, signal);
-  if (seen >= least) return;
+  if (seen >= least) return hear(parts, signal);
   throw new RdError('ERR_DRIVER_FAILED', `the guest uses ${gibText(seen)} of the ${gibText(bytes)} that it was given`, {
     advice: 'It is tried again. When that does not help, stop and start the machine.',
   });
+}
+
+/** Waits until the guest has told what it uses now, so that the next plan knows it. One that is silent keeps nothing from being done. */
+async function hear({ monitor, pace }: LiveParts, signal: AbortSignal): Promise<void> {
+  const look = () => monitor.use(async (qmp) => (await readFacts(qmp, signal)).memory.needed?.at ?? 0, signal);
+  const before = await look();
+  await settled(pace, look, (at) => at > before, signal);
 }
 
 /** The name is that of the place: the devices there are named by it, so that no two have the same. */
