@@ -356,7 +356,7 @@ test('the driver offers no more memory than this host has, and says so', () => {
   const { 'virtualMachine.memoryInGB': support } = memorySupport(7.7 * GIB);
   expect(support).toMatchObject({
     level: 'enforced',
-    most: 8,
-    reason: expect.stringMatching(/^this computer has 8 GiB of memory; /),
+    most: 7,
+    reason: expect.stringMatching(/^this computer has 7 GiB of memory; /),
   });
 });

@@ -30,7 +30,7 @@ export const QEMU_SUPPORT: SupportMatrix = {
 
 /** Pure: QEMU cannot begin with more memory than this host has, which would show only once everything was stopped for it. */
 export function memorySupport(hostBytes: number): { 'virtualMachine.memoryInGB': Support } {
-  const most = Math.ceil(hostBytes / GIB);
+  const most = Math.floor(hostBytes / GIB);
   const reason = `this computer has ${most} GiB of memory; within that, ${MEMORY}`;
   return { 'virtualMachine.memoryInGB': { level: 'enforced', most, partlyLive: true, reason } };
 }
