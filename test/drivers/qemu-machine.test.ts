@@ -242,6 +242,31 @@ describe('memory, processors and disk', () => {
     expect(found).not.toHaveProperty('flaw');
   });
 
+  test('a file system that takes minutes to grow keeps nobody, and is told until it has grown', async () => {
+    const { machine, world, places } = await scene();
+    world.growth = GIB;
+    const wanted = { diskBytes: 1024 * GIB };
+    await change(machine, wanted);
+    const record = await readQemuRecord(places.record);
+    expect(record).toMatchObject({ spec: wanted, growing: true, adjusted: true });
+    const found = await machine.observe(signal);
+    expect(found).toMatchObject({
+      spec: wanted,
+      flaw: expect.stringMatching(/has \d+ GiB of 1024 GiB and is still growing/),
+    });
+    expect(found).not.toHaveProperty('repair');
+    world.growth = Number.POSITIVE_INFINITY;
+    expect(await machine.observe(signal)).not.toHaveProperty('flaw');
+    // A larger one is another growth.
+    world.growth = GIB;
+    await change(machine, { diskBytes: 2048 * GIB });
+    expect(await machine.observe(signal)).toMatchObject({ flaw: expect.stringContaining('of 2048 GiB') });
+    world.growsNot = 'resize2fs: No space left on device';
+    expect(await machine.observe(signal)).toMatchObject({
+      flaw: expect.stringContaining('did not grow (resize2fs: No'),
+    });
+  });
+
   test('that the guest does not take by an adjustment are refused, and never a reason to end it', async () => {
     const { machine, world, said } = await scene();
     await expect(change(machine, { cpus: 1 })).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED' });

@@ -4,12 +4,13 @@ import type { MachineDriver, MachineSpec, MachineStatus } from '../../driver.ts'
 import { goOnFrom } from './go-on.ts';
 import { guestClock } from './guest-clock.ts';
 import { adjustMachine } from './live/adjust.ts';
+import { growthWatch } from './live/disk-growth.ts';
 import { readFacts } from './live/facts.ts';
 import { isUnfinished, roomOf, runningSpec } from './live/room.ts';
 import { HALTED, SILENT, WRITE_FAILED } from './monitor.ts';
 import type { MachineParts } from './parts.ts';
 import type { WayOut } from './ports/changes.ts';
-import { readQemuRecord, writeQemuRecord } from './record.ts';
+import { type QemuRecord, readQemuRecord, writeQemuRecord } from './record.ts';
 import { startMachine } from './start.ts';
 import { stopMachine } from './stop.ts';
 
@@ -36,6 +37,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     isAlive: async () => (await findDaemon(places.qemuRecord)).state === 'running',
   };
   const { monitor, clock, mounts, ports, isAlive } = parts;
+  const growth = growthWatch(guest);
   let silentSince: number | undefined;
   /** A look has had the guest go on, and its clock is behind. */
   let stoodStill = false;
@@ -78,7 +80,10 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     const unfinished = isUnfinished(record.spec, facts) ? UNFINISHED : undefined;
     const clockOff = (await clock.isOff(signal)) ? 'the clock of the guest is not that of this host' : undefined;
     const repair = unfinished ?? clockOff ?? home.repair;
-    return { ...on, shared: home.shared, ...(repair === undefined ? {} : { repair }) };
+    const { flaw: recorded, ...rest } = on;
+    const flaw = record.growing ? await growth.lack(facts.diskBytes, signal) : recorded;
+    const told = { ...(flaw === undefined ? {} : { flaw }), ...(repair === undefined ? {} : { repair }) };
+    return { ...rest, shared: home.shared, ...told };
   }
 
   /** What is busy and what is dead look alike for a while, and only one of them is to be ended. */
@@ -128,18 +133,25 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     await adjustMachine({ monitor, guest, pace, recorded, record }, spec, signal);
   }
 
-  /** Writes down what the machine runs with from now on, and returns it. */
-  async function record(change: Partial<MachineSpec>, adjusted?: true): Promise<MachineSpec> {
+  /** Writes down what the machine runs with from now on, and returns it. `lack`: what its file system lacks until it has grown. */
+  async function record(change: Partial<MachineSpec>, adjusted?: true, lack?: string): Promise<MachineSpec> {
     const known = await readQemuRecord(places.record);
     if (known === undefined || known === 'damaged') {
       throw new RdError('ERR_DRIVER_FAILED', `${places.record} is gone or damaged`);
     }
-    const { flaw, ...rest } = known;
     const spec = { ...known.spec, ...change };
-    if (sameSpec(spec, known.spec) && (known.adjusted || !adjusted)) return spec;
+    if (sameSpec(spec, known.spec) && (known.adjusted || !adjusted) && lack === undefined) return spec;
+    const next: QemuRecord = { ...known, spec, ...(adjusted ? { adjusted } : {}) };
     // A disk that has grown since has nothing left of what its start could not do.
-    const kept = flaw === undefined || change.diskBytes !== undefined ? {} : { flaw };
-    await writeQemuRecord(places.record, { ...rest, ...kept, spec, ...(adjusted ? { adjusted } : {}) });
+    if (change.diskBytes !== undefined) {
+      delete next.flaw;
+      delete next.growing;
+    }
+    if (lack !== undefined) {
+      Object.assign(next, { flaw: lack, growing: true });
+      growth.begin();
+    }
+    await writeQemuRecord(places.record, next);
     return spec;
   }
 
@@ -148,6 +160,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     if (found.state === 'on' && suffices(found.spec, spec)) return adjust(spec, signal);
     if (found.state !== 'absent' && found.state !== 'off') await stopMachine(parts, signal);
     silentSince = undefined;
+    growth.begin();
     await startMachine(parts, spec, signal);
   }
 

@@ -19,6 +19,8 @@ export interface QemuRecord {
   adjusted?: boolean;
   /** What it lacks since its start and works without, as a clause. */
   flaw?: string;
+  /** That is a file system that was still growing: the guest knows more. */
+  growing?: boolean;
   /** How it came up. */
   started?: MachineStart;
   /** What a frozen state of it fits to; absent where none is to be made. */
@@ -42,7 +44,7 @@ export async function writeQemuRecord(file: string, record: QemuRecord): Promise
 
 function parsed(value: unknown): QemuRecord | undefined {
   if (!isObject(value)) return undefined;
-  const { power, image, sshPort, accelerator, booted, adjusted, flaw, frozenKey } = value;
+  const { power, image, sshPort, accelerator, booted, adjusted, flaw, growing, frozenKey } = value;
   const spec = parseMachineSpec(value.spec);
   if (!spec) return undefined;
   if (power !== 'on' && power !== 'off') return undefined;
@@ -57,7 +59,7 @@ function parsed(value: unknown): QemuRecord | undefined {
     booted: booted === true,
     spec,
     ...(adjusted === true ? { adjusted } : {}),
-    ...(typeof flaw === 'string' ? { flaw } : {}),
+    ...(typeof flaw === 'string' ? { flaw, ...(growing === true ? { growing } : {}) } : {}),
     ...(started === undefined ? {} : { started }),
     ...(typeof frozenKey === 'string' ? { frozenKey } : {}),
   };

@@ -1,6 +1,6 @@
 import { RdError } from '../../../../errors.ts';
 import type { MachineSpec } from '../../../driver.ts';
-import { growDisk } from './disk-growth.ts';
+import { growDisk, lackOf } from './disk-growth.ts';
 import { type MachineFacts, readFacts } from './facts.ts';
 import type { LiveParts } from './live-parts.ts';
 import { setMemory } from './memory.ts';
@@ -10,13 +10,16 @@ import { GIB, roomOf } from './room.ts';
 export interface AdjustParts extends LiveParts {
   /** What was written down last. */
   recorded: MachineSpec;
-  /** Writes down what the machine runs with from now on, and that it is not as it was started any more. */
-  record(change: Partial<MachineSpec>, adjusted: true): Promise<unknown>;
+  /**
+   * Writes down what the machine runs with from now on, and that it is not as it was started any more. `growing`: what it lacks until
+   * its file system has grown.
+   */
+  record(change: Partial<MachineSpec>, adjusted: true, growing?: string): Promise<unknown>;
 }
 
 /**
  * Gives the running guest the memory, the processors and the disk of `desired`, one after the other; each is written down once the
- * guest was seen to use it. One that fails does not keep the others from being done. Done again it finishes what was begun.
+ * guest was seen to use it; a large disk once its file system is on its way. One that fails does not keep the others from being done. Done again it finishes what was begun.
  * @throws RdError `ERR_DRIVER_FAILED` for what is not possible without a restart and for what QEMU or the guest did not do,
  *   `ERR_CANCELLED`.
  */
@@ -28,14 +31,14 @@ export async function adjustMachine(parts: AdjustParts, desired: MachineSpec, si
     member: 'memoryGiB' | 'cpus' | 'diskBytes',
     now: number,
     wanted: number,
-    work: () => Promise<void>,
+    work: () => Promise<string | undefined>,
   ) => {
     if (now === wanted && parts.recorded[member] === wanted) return;
     try {
       // First the word that something was done: whoever is killed in between leaves another machine.
       await parts.record({}, true);
-      await work();
-      await parts.record({ [member]: wanted }, true);
+      const growing = await work();
+      await parts.record({ [member]: wanted }, true, growing);
     } catch (error) {
       if (signal.aborted || !(error instanceof RdError)) throw error;
       failures.push(error);
@@ -44,11 +47,17 @@ export async function adjustMachine(parts: AdjustParts, desired: MachineSpec, si
   const { cpus, memoryGiB } = desired;
   // A disk that is larger already suffices.
   const diskBytes = Math.max(desired.diskBytes, facts.diskBytes);
-  await attempt('diskBytes', facts.diskBytes, diskBytes, () => growDisk(parts, facts.diskBytes, diskBytes, signal));
-  await attempt('cpus', facts.cpus.count, cpus, () => setProcessors(parts, facts.cpus, cpus, signal));
-  await attempt('memoryGiB', facts.memory.bytes / GIB, memoryGiB, () =>
-    setMemory(parts, facts.memory, memoryGiB * GIB, signal),
+  await attempt('diskBytes', facts.diskBytes, diskBytes, async () =>
+    lackOf(await growDisk(parts, facts.diskBytes, diskBytes, signal), diskBytes),
   );
+  await attempt('cpus', facts.cpus.count, cpus, async () => {
+    await setProcessors(parts, facts.cpus, cpus, signal);
+    return undefined;
+  });
+  await attempt('memoryGiB', facts.memory.bytes / GIB, memoryGiB, async () => {
+    await setMemory(parts, facts.memory, memoryGiB * GIB, signal);
+    return undefined;
+  });
   const [first, ...others] = failures;
   if (first === undefined) return;
   if (others.length === 0) throw first;

@@ -1,28 +1,57 @@
 import { RdError } from '../../../../errors.ts';
 import { DATA_SERIAL } from '../../../../guest-images/recipe.ts';
 import { DATA_DRIVE } from '../arguments.ts';
+import { GROWTH_SCRIPT } from './growth-script.ts';
 import type { LiveParts } from './live-parts.ts';
 import { gibText } from './room.ts';
 import { settled } from './settled.ts';
 
 const DEVICE = `/dev/disk/by-id/virtio-${DATA_SERIAL}`;
-/** Growing a file system writes tables for all that is new. */
-const GROW_MS = 100_000;
-
 const SUBJECT = 'the file system of the data disk';
-const GROW_COMMAND = ['resize2fs', DEVICE] as const;
+/** Growing a file system writes tables for all that is new: some TiB take minutes. */
+const PATIENCE_MS = 45_000;
+const POLL_MS = 500;
 
-/** After a boot, for a disk that grew while the machine was off. Prints why when that cannot be done. */
-export const GROW_SCRIPT = `why=$(resize2fs ${DEVICE} 2>&1) || echo "$why"
-`;
+/** How a file system follows its disk, and how large it is; 0 where that is not known. */
+export type Growth =
+  | { state: 'done' }
+  /** It goes on in the guest, whoever waits for it. */
+  | { state: 'going'; bytes: number }
+  | { state: 'failed'; bytes: number; why: string };
+
+/** What the scripts of the guest print. */
+export function parseGrowth(text: string): Growth {
+  const lines = text.split('\n').filter((line) => line.trim() !== '');
+  const at = lines.findLastIndex((line) => /^(done|going|failed) \d+$/.test(line));
+  const [state, size] = (lines[at] ?? '').split(' ');
+  const bytes = Number(size ?? 0);
+  if (state === 'done') return { state };
+  if (state === 'going') return { state, bytes };
+  const [why = 'the guest does not say why'] = [...lines.slice(0, Math.max(0, at)), ...lines.slice(at + 1)].slice(-1);
+  return { state: 'failed', bytes, why };
+}
+
+/** What a machine lacks whose file system is not as large as its disk, as a clause; undefined where it lacks nothing. */
+export function lackOf(growth: Growth, whole: number): string | undefined {
+  if (growth.state === 'done') return undefined;
+  const { bytes } = growth;
+  if (growth.state === 'going') {
+    const so = bytes > 0 ? `has ${gibText(bytes)} of ${gibText(whole)}` : `is to have ${gibText(whole)}`;
+    return `${SUBJECT} ${so} and is still growing, which goes on by itself`;
+  }
+  const has = bytes > 0 ? `has ${gibText(bytes)} and not` : 'is not';
+  return `${SUBJECT} ${has} ${gibText(whole)}, because it did not grow (${growth.why}); each start tries it again`;
+}
 
 /**
- * Makes the data disk larger while the guest uses it, and its file system with it. Done once more it only looks.
+ * Makes the data disk larger while the guest uses it, and its file system with it. Done once more it only looks, and waits for a growth
+ * that goes on.
  * @param before what QEMU says it is: that program would cut off data without a word (real components, 3.5).
+ * @returns how the file system follows: `going` when it takes longer than anybody should wait.
  * @throws RdError `ERR_DRIVER_FAILED` for a smaller size, when QEMU refuses, the guest does not see it or its file system does
  *   not grow, `ERR_CANCELLED`.
  */
-export async function growDisk(parts: LiveParts, before: number, bytes: number, signal: AbortSignal): Promise<void> {
+export async function growDisk(parts: LiveParts, before: number, bytes: number, signal: AbortSignal): Promise<Growth> {
   const { monitor, guest, pace } = parts;
   if (bytes < before) {
     throw new RdError(
@@ -40,41 +69,37 @@ export async function growDisk(parts: LiveParts, before: number, bytes: number, 
       advice: 'It is tried again. When that does not help, stop and start the machine.',
     });
   }
-  try {
-    await guest.run(GROW_COMMAND, { signal, timeoutMs: GROW_MS });
-  } catch (error) {
-    if (signal.aborted || !(error instanceof RdError) || error.code !== 'ERR_DRIVER_FAILED') throw error;
-    throw new RdError('ERR_DRIVER_FAILED', `${SUBJECT} does not grow to ${gibText(bytes)}: ${reasonOf(error)}`, {
-      cause: error,
-      details: error.details,
-      advice: 'A boot checks it and tries again: `rdctl shutdown`, then `rdctl start`.',
-    });
+  const patience = pace.now() + PATIENCE_MS;
+  let growth = await askGrowth(guest, 'begin', signal);
+  while (growth.state === 'going' && pace.now() < patience) {
+    await pace.sleep(POLL_MS, signal);
+    if (signal.aborted) throw new RdError('ERR_CANCELLED', `waiting for ${SUBJECT} to grow was cancelled`);
+    growth = await askGrowth(guest, 'look', signal);
   }
-}
-
-/** Says what a start has found out: why the file system did not grow to so many bytes, and how large it is, if that is known. */
-export async function tooSmall(
-  guest: LiveParts['guest'],
-  { bytes, why }: { bytes: number; why: string },
-  signal: AbortSignal,
-): Promise<string> {
-  const has = await fileSystemBytes(guest, signal).catch((error: unknown) => {
-    if (signal.aborted || !(error instanceof RdError)) throw error;
+  if (growth.state !== 'failed') return growth;
+  throw new RdError('ERR_DRIVER_FAILED', `${SUBJECT} does not grow to ${gibText(bytes)}: ${growth.why}`, {
+    advice: 'A boot checks it and tries again: `rdctl shutdown`, then `rdctl start`.',
   });
-  const size = has === undefined ? 'is not' : `has ${gibText(has)} and not`;
-  return `${SUBJECT} ${size} ${gibText(bytes)}, because it did not grow at the start (${why}); each start tries it again`;
 }
 
-async function fileSystemBytes(guest: LiveParts['guest'], signal: AbortSignal): Promise<number | undefined> {
-  const { stdout } = await guest.run(['tune2fs', '-l', DEVICE], { signal });
-  const bytes = numberAt(stdout, 'Block count') * numberAt(stdout, 'Block size');
-  return Number.isFinite(bytes) ? bytes : undefined;
+/** `begin`: one that failed is tried again. Either begins one that nobody has begun. */
+async function askGrowth(guest: LiveParts['guest'], order: 'begin' | 'look', signal: AbortSignal): Promise<Growth> {
+  const { stdout } = await guest.run(['sh', '-s', '--', order], { input: GROWTH_SCRIPT, signal });
+  return parseGrowth(stdout);
 }
 
-function numberAt(text: string, name: string): number {
-  return Number(new RegExp(`^${name}:\\s+(\\d+)$`, 'm').exec(text)?.[1] ?? Number.NaN);
-}
-
-function reasonOf({ details, message }: RdError): string {
-  return details.at(-1) ?? message;
+/** Follows a growth that nobody waits for. What has ended is not asked about again until the next one begins. */
+export function growthWatch(guest: LiveParts['guest']) {
+  let ended: Growth | undefined;
+  return {
+    begin() {
+      ended = undefined;
+    },
+    /** As `lackOf`. */
+    async lack(whole: number, signal: AbortSignal): Promise<string | undefined> {
+      const growth = ended ?? (await askGrowth(guest, 'look', signal));
+      if (growth.state !== 'going') ended = growth;
+      return lackOf(growth, whole);
+    },
+  };
 }

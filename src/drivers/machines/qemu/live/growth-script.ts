@@ -1,0 +1,90 @@
+import { DATA_SERIAL } from '../../../../guest-images/recipe.ts';
+
+/** One that is at work holds the lock, and leaves the size that it was for, and why when it failed. */
+const LOCK = '/run/rdctl-growth';
+
+/**
+ * What a growth of the file system of the data disk does in the guest, where it goes on whoever waits for it: a large one takes minutes,
+ * and the kernel ends none. One that meets another waits for its turn. What is read while the kernel writes it may look damaged.
+ */
+const WORK = `tries=0
+while :; do
+  if why=$(resize2fs "/dev/$1" 2>&1); then why=; break; fi
+  why=\${why:-resize2fs failed}
+  case $why in
+  *"resource busy"*) ;;
+  *"checksum does not match"*) [ "$tries" -lt 5 ] || break; tries=$((tries + 1)) ;;
+  *) break ;;
+  esac
+  sleep 2
+done
+printf "%s\\n%s" "$2" "$why" > ${LOCK}.new
+mv ${LOCK}.new ${LOCK}.end`;
+
+/** Sizes of the disk and of its file system, by its superblock: all that a guest has to do where nothing has to grow. */
+const SIZES = `for each in /sys/block/vd*; do
+  serial=
+  read -r serial < "$each/serial" || :
+  [ "$serial" != ${DATA_SERIAL} ] || disk=\${each##*/}
+done
+read -r sectors < "/sys/block/$disk/size"
+whole=$((sectors * 512))
+measure() {
+  set -- $(od -v -An -tu4 -j1028 -N336 "/dev/$disk")
+  bytes=$((($1 + (\${84} << 32)) * (1024 << $6)))
+}
+measure
+`;
+
+const GROW = `grow() {
+  exec 9> ${LOCK}
+  state=going
+  if flock -n 9; then
+    for_size= why=
+    if [ -e ${LOCK}.end ]; then
+      { IFS= read -r for_size && why=$(cat); } < ${LOCK}.end || :
+    fi
+    if [ "$bytes" -ge "$whole" ]; then state=done
+    elif [ "$1" = look ] && [ "$for_size" = "$whole" ]; then
+      state=done
+      [ -z "$why" ] || state=failed
+    else
+      rm -f ${LOCK}.end
+      setsid -f sh -c '${WORK}' grow "$disk" "$whole" < /dev/null > /dev/null 2>&1
+    fi
+  fi
+  exec 9>&-
+  measure
+}
+tell() {
+  printf '%s %s\\n' "$state" "$bytes"
+  [ "$state" != failed ] || printf '%s\\n' "$why"
+}
+`;
+
+/** `$1`: `begin` has a growth that failed tried again, `look` does not. Either begins one that nobody has begun. */
+export const GROWTH_SCRIPT = `set -eu
+${SIZES}${GROW}grow "$1"
+tell
+`;
+
+/**
+ * For a guest that has come up: tells how far a file system has come that has to grow, once it has or after some seconds, and prints
+ * nothing where it has not. Never fails.
+ */
+export const START_SCRIPT = `(
+${SIZES}if [ "$bytes" -lt "$whole" ]; then
+${GROW}grow begin
+looks=0
+while [ "$state" = going ] && [ "$looks" -lt 40 ]; do
+  sleep 0.5
+  looks=$((looks + 1))
+  grow look
+done
+[ "$state" = done ] || tell
+fi
+) 2>&1 || echo 'failed 0'
+`;
+
+/** Status 1 while one is at work, which would let nobody hold the file system still. */
+export const NO_GROWTH = `flock -n ${LOCK} true`;
