@@ -48,6 +48,10 @@ const EXCEPTIONS: Partial<Record<SettingPath, (at: Circumstances) => Cost | unde
   'containerEngine.mobyStorageDriver': mobyStorageDriver,
   'containerEngine.allowedImages.patterns': imagePatterns,
   'experimental.virtualMachine.diskSize': diskSize,
+  'experimental.virtualMachine.mount.9p.cacheMode': optionOf9p,
+  'experimental.virtualMachine.mount.9p.msizeInKib': optionOf9p,
+  'experimental.virtualMachine.mount.9p.protocolVersion': optionOf9p,
+  'experimental.virtualMachine.mount.9p.securityModel': optionOf9p,
 };
 
 /** What the service itself does with settings that no running part depends on. */
@@ -111,6 +115,12 @@ function imagePatterns(at: Circumstances): Cost | undefined {
   return at.desired.containerEngine.allowedImages.enabled
     ? undefined
     : free('the list of allowed images is switched off');
+}
+
+/** They can be changed with that type only, and a driver may lack it: then the options alone are left of the change. */
+function optionOf9p(at: Circumstances): Cost | undefined {
+  const { type } = at.desired.virtualMachine.mount;
+  return type === '9p' ? undefined : free(`only 9p uses it, and ${type} is in force`);
 }
 
 /** A disk that was made larger once stays so. */

@@ -70,6 +70,30 @@ describe('what a change costs while the backend runs', () => {
   });
 });
 
+test.each([
+  'experimental.virtualMachine.mount.9p.cacheMode',
+  'experimental.virtualMachine.mount.9p.msizeInKib',
+  'experimental.virtualMachine.mount.9p.protocolVersion',
+  'experimental.virtualMachine.mount.9p.securityModel',
+] as const)('%s without 9p, which the driver cannot give, has nothing that uses it', async (path) => {
+  const changed = {
+    'experimental.virtualMachine.mount.9p.cacheMode': 'none',
+    'experimental.virtualMachine.mount.9p.msizeInKib': 256,
+    'experimental.virtualMachine.mount.9p.protocolVersion': '9p2000.u',
+    'experimental.virtualMachine.mount.9p.securityModel': 'mapped-xattr',
+  };
+  const type = 'virtualMachine.mount.type';
+  const support = { ...SIMULATED_INFO.support, [type]: { level: 'enforced' as const, except: ['9p'], reason: 'none' } };
+  const request = requestFor({ [type]: '9p', [path]: changed[path] });
+  const { changes } = await planFor({}, request, { driver: { ...SIMULATED_INFO, support } });
+  expect(changes).toEqual([
+    expect.objectContaining({ path: type, blocked: expect.anything() }),
+    expect.objectContaining({ path, severity: 'none', reason: 'only 9p uses it, and reverse-sshfs is in force' }),
+  ]);
+  const with9p = await planFor({}, request);
+  expect(with9p.changes.find((change) => change.path === path)).toMatchObject({ severity: 'restart' });
+});
+
 describe('a lower cluster version', () => {
   const LOWER = { 'kubernetes.version': '1.29.4' } as const;
 
