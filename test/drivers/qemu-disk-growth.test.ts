@@ -2,7 +2,11 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { growDisk, growthWatch, lackOf, parseGrowth } from '../../src/drivers/machines/qemu/live/disk-growth.ts';
-import { GROWTH_SCRIPT, START_SCRIPT } from '../../src/drivers/machines/qemu/live/growth-script.ts';
+import {
+  GROWTH_SCRIPT,
+  REFUSE_WHILE_GROWING,
+  START_SCRIPT,
+} from '../../src/drivers/machines/qemu/live/growth-script.ts';
 import { qemuMonitor } from '../../src/drivers/machines/qemu/monitor.ts';
 import { realPace } from '../../src/process/pace.ts';
 import { run } from '../../src/process/run.ts';
@@ -196,6 +200,15 @@ echo x >> "$0.calls"; echo '${text}' >&2; exit 1`);
     writeFileSync(join(root, 'sys/vdb/size'), `${(24 * TIB) / 512}\n`);
     await ended();
     expect(called()).toHaveLength(2);
+  });
+
+  test('lets nobody hold the file system still while it grows', async () => {
+    const { ask, ended } = scene('sleep 1; grown');
+    await ask(REFUSE_WHILE_GROWING);
+    await ask(GROWTH_SCRIPT, 'begin');
+    await expect(ask(REFUSE_WHILE_GROWING)).rejects.toMatchObject({ details: [expect.stringContaining('is growing')] });
+    await ended();
+    await ask(REFUSE_WHILE_GROWING);
   });
 
   test('never fails a start, whatever the guest lacks', async () => {

@@ -1,5 +1,6 @@
 import { RdError } from '../../../errors.ts';
 import type { Connection } from './guest.ts';
+import { REFUSE_WHILE_GROWING } from './live/growth-script.ts';
 
 /** Where the data disk is mounted in the guest, and the unit that watches over its freeze. */
 const MOUNT = '/var/lib/rdctl';
@@ -16,7 +17,7 @@ const THAW_MS = 60_000;
  */
 const FREEZE_SCRIPT = `set -eu
 mountpoint -q -- "$1"
-systemctl stop "$2.service" 2>/dev/null || true
+${REFUSE_WHILE_GROWING}systemctl stop "$2.service" 2>/dev/null || true
 systemctl reset-failed "$2.service" 2>/dev/null || true
 fsfreeze --unfreeze "$1" 2>/dev/null || true
 sync --file-system -- "$1"

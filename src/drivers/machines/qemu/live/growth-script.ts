@@ -86,5 +86,6 @@ fi
 ) 2>&1 || echo 'failed 0'
 `;
 
-/** Status 1 while one is at work, which would let nobody hold the file system still. */
-export const NO_GROWTH = `flock -n ${LOCK} true`;
+/** Ends with status 1 while a growth is at work. It would let nobody hold the file system still, and whoever tried would halt all others. */
+export const REFUSE_WHILE_GROWING = `flock -n ${LOCK} true || { echo 'its file system is growing, which may take some minutes' >&2; exit 1; }
+`;
