@@ -149,6 +149,8 @@ export const ROOT_FILES: readonly RootFile[] = [
   { path: '/etc/hostname', mode: 0o644, text: 'rdctl\n' },
   { path: '/etc/hosts', mode: 0o644, text: '127.0.0.1 localhost\n::1 localhost ip6-localhost\n' },
   { path: '/etc/machine-id', mode: 0o444, text: '' },
+  // Instead of systemd's own, which makes a directory in the home directory that a root of the host may have.
+  { path: '/etc/tmpfiles.d/provision.conf', mode: 0o644, text: '' },
   {
     path: '/etc/ssh/sshd_config.d/rdctl.conf',
     mode: 0o644,
