@@ -130,7 +130,8 @@ export type ClusterStep =
 
 export interface MachineDriver {
   observe(signal: AbortSignal): Promise<MachineStatus>;
-  perform(step: MachineStep, signal: AbortSignal): Promise<void>;
+  /** `progress` hears each time that a step comes nearer to its end which may take longer than its limit. */
+  perform(step: MachineStep, signal: AbortSignal, progress?: () => void): Promise<void>;
 }
 export interface EngineDriver {
   observe(signal: AbortSignal): Promise<EngineStatus>;

@@ -182,7 +182,9 @@ export function createControllers({ driver, desired: initial, clock, random, log
     }
     const end = phases.begin(stepName(step));
     publish();
-    const ending = await performInTime({ step, seen: before, driver, clock, abort });
+    // Who wants something else by now, or the end, waits for one limit at most.
+    const isPatient = () => !nudged && !closing.signal.aborted;
+    const ending = await performInTime({ step, seen: before, driver, clock, abort, isPatient });
     underway = undefined;
     if ('error' in ending) end('failed', ending.error.message);
     else end(ending.how);

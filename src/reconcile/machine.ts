@@ -20,6 +20,11 @@ export function nextMachineStep(goal: Goal, seen: Observed, driver: DriverInfo):
   return goal.on && !isUp(seen) ? { do: 'start', spec: goal.machine } : undefined;
 }
 
-export async function performMachine(step: MachineStep, driver: Driver, signal: AbortSignal): Promise<void> {
-  await driver.machine.perform(step, signal);
+export async function performMachine(
+  step: MachineStep,
+  driver: Driver,
+  signal: AbortSignal,
+  progress: () => void,
+): Promise<void> {
+  await driver.machine.perform(step, signal, progress);
 }

@@ -14,6 +14,8 @@ export interface PerformInput {
   clock: Clock;
   /** Calls the step off; also aborted here, when the time is up. */
   abort: AbortController;
+  /** Whether a step that tells of progress may have its limit anew. */
+  isPatient(): boolean;
 }
 
 /**
@@ -26,32 +28,40 @@ export type Ending =
   | { how: 'failed'; error: RdError; spent: Spent }
   | { how: 'stuck'; error: RdError; over: Promise<void> };
 
-/** Performs a step for at most its limit and the grace together. Never throws. */
-export async function performInTime({ step, seen, driver, clock, abort }: PerformInput): Promise<Ending> {
+/** Performs a step for at most its limit, which begins anew with its progress, and the grace together. Never throws. */
+export async function performInTime({ step, seen, driver, clock, abort, isPatient }: PerformInput): Promise<Ending> {
   const name = stepName(step);
   const limit = STEP_LIMITS_MS[name];
   const ended = new AbortController();
   const begun = clock.now();
+  let since = begun;
+  const progress = () => {
+    if (isPatient()) since = clock.now();
+  };
   const failed = (error: RdError, ms: number): Ending => ({
     how: 'failed',
     error,
     spent: { ms, budgetMs: ATTEMPTS_BUDGET * limit },
   });
   let late = false;
-  const work = perform(step, seen, driver, abort.signal).then(
+  const work = perform(step, seen, driver, abort.signal, progress).then(
     (): Ending => ({ how: 'done' }),
     (error: unknown): Ending => {
-      const ms = clock.now() - begun;
+      const ms = clock.now() - since;
+      if (!late) return abort.signal.aborted ? { how: 'dropped' } : failed(failureOf(name, driver, error), ms);
+      const lacking = since === begun ? 'end within' : 'get any further for';
       // A timer may fire a moment early, and the second time-out has to be the last.
-      if (late) return failed(tooLate(name, limit, driver, error), Math.max(ms, limit));
-      return abort.signal.aborted ? { how: 'dropped' } : failed(failureOf(name, driver, error), ms);
+      return failed(tooLate(`${name} did not ${lacking}`, limit, driver, error), Math.max(ms, limit));
     },
   );
-  clock.sleep(limit, ended.signal).then(() => {
+  const watch = async () => {
+    do await clock.sleep(since + limit - clock.now(), ended.signal);
+    while (!ended.signal.aborted && clock.now() < since + limit);
     if (ended.signal.aborted) return;
     late = true;
     abort.abort();
-  });
+  };
+  void watch();
   const stuck = aborted(abort.signal)
     .then(() => clock.sleep(GRACE_MS, ended.signal))
     .then((): Ending => ({ how: 'stuck', error: stillAtWork(name, driver), over: work.then(() => undefined) }));
@@ -68,8 +78,8 @@ function aborted(signal: AbortSignal): Promise<void> {
 }
 
 /** `cause`: what the driver made of being called off. With advice it knows how far the step has come. */
-function tooLate(name: string, limit: number, driver: Driver, cause: unknown): RdError {
-  const text = `${name} did not end within ${minutesText(limit)} with the ${driver.name} driver and was called off`;
+function tooLate(what: string, limit: number, driver: Driver, cause: unknown): RdError {
+  const text = `${what} ${minutesText(limit)} with the ${driver.name} driver and was called off`;
   if (cause instanceof RdError && cause.code === 'ERR_CANCELLED' && cause.advice !== undefined) {
     return new RdError('ERR_DRIVER_FAILED', `${text}: ${cause.message}.`, { cause, advice: cause.advice });
   }

@@ -8,11 +8,17 @@ import { performEngine } from './engine.ts';
 import { performMachine } from './machine.ts';
 import type { Step } from './step.ts';
 
-/** Hands a step to its driver; throws what the driver throws. */
-export async function perform(step: Step, seen: Observed, driver: Driver, signal: AbortSignal): Promise<void> {
+/** Hands a step to its driver; throws what the driver throws. `progress`: as the driver's. */
+export async function perform(
+  step: Step,
+  seen: Observed,
+  driver: Driver,
+  signal: AbortSignal,
+  progress: () => void,
+): Promise<void> {
   switch (step.part) {
     case 'machine':
-      return performMachine(step.step, driver, signal);
+      return performMachine(step.step, driver, signal, progress);
     case 'engine':
       return performEngine(step, driver, signal);
     case 'cluster':

@@ -49,9 +49,10 @@ async function scene(
     room: async () => roomOf(await facts(), Date.now() / 1000),
     running: async () => runningSpec(recorded, await facts()),
     unfinished: async () => isUnfinished(recorded, await facts()),
-    adjust: (change: Partial<MachineSpec>, signal = never) =>
+    adjust: (change: Partial<MachineSpec>, signal = never, progress?: () => void) =>
       adjustMachine(
         {
+          progress,
           monitor,
           guest: scriptedGuest(world),
           pace,
@@ -196,6 +197,23 @@ describe('memory of a running guest', () => {
     await adjust({ memoryGiB: 2 });
     expect(await running()).toMatchObject({ memoryGiB: 2 });
     expect(await unfinished()).toBe(false);
+  });
+
+  test('that takes long tells each time that it has come nearer, and at nothing else', async () => {
+    const { adjust, world } = await scene({ pace: GIB / 4, silentLooks: 1 });
+    let heard = 0;
+    const progress = () => {
+      heard += 1;
+    };
+    // Eight quarters, of which the first look sees one.
+    await adjust({ memoryGiB: 2 }, never, progress);
+    expect(heard).toBe(7);
+    await adjust({ memoryGiB: 4 }, never, progress);
+    expect(heard).toBe(14);
+    // Down by two quarters, and back.
+    world.keeps = 3.5 * GIB;
+    await expect(adjust({ memoryGiB: 3 }, never, progress)).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED' });
+    expect(heard).toBe(16);
   });
 
   test('that the guest does not give up it keeps, with what it had', async () => {

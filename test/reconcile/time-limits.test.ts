@@ -86,6 +86,68 @@ describe('time limits', () => {
     expect(message()).toBe(`${late}: half of it is done (2 attempts). Ask for it again.`);
   });
 
+  /** A start of the machine that takes six times its limit, and tells every minute that it gets on. */
+  function longStart() {
+    const clock = createVirtualClock();
+    const { driver: simulated } = memorySimulation({ now: clock.now, sleep: clock.sleep });
+    const limit = STEP_LIMITS_MS['machine start'];
+    const perform: typeof simulated.machine.perform = async (step, signal, progress) => {
+      for (let passed = 0; passed < 6 * limit && !signal.aborted; passed += 60_000) {
+        await clock.sleep(60_000, signal);
+        progress?.();
+      }
+      if (signal.aborted) throw new RdError('ERR_CANCELLED', 'it was called off');
+      await simulated.machine.perform(step, signal);
+    };
+    const driver = { ...simulated, machine: { observe: simulated.machine.observe, perform } };
+    const desired = { settings: NO_CLUSTER, power: 'started' as const, generation: 1 };
+    const controllers = createControllers({ driver, desired, clock, random: () => 0.5, log: () => undefined });
+    onTestFinished(() => controllers.close());
+    return { clock, controllers, desired, limit };
+  }
+
+  test('one that gets on has its limit anew each time', async () => {
+    const { clock, controllers, limit } = longStart();
+    await clock.advance(5 * limit);
+    expect(controllers.status()).toMatchObject({ backendState: 'STARTING', counters: { failures: 0 } });
+    await clock.advance(limit + 60_000);
+    expect(controllers.status()).toMatchObject({ converged: true, counters: { failures: 0 } });
+  });
+
+  test('one that gets on keeps nobody waiting for longer than its limit who wants something else', async () => {
+    const { clock, controllers, desired, limit } = longStart();
+    await clock.advance(3 * limit);
+    // Still wanted, so that it is not called off at once.
+    controllers.desire({ ...desired, settings: settingsWith({ 'containerEngine.name': 'containerd' }), generation: 2 });
+    await clock.advance(limit - 60_000);
+    const failures = () => controllers.status().phases.filter(({ outcome }) => outcome === 'failed');
+    expect(failures()).toEqual([]);
+    await clock.advance(60_000);
+    expect(failures()).toEqual([expect.objectContaining({ name: 'machine start' })]);
+  });
+
+  test('one that got on and then hangs is called off, and has its attempts', async () => {
+    const clock = createVirtualClock();
+    const { driver: simulated } = memorySimulation({ now: clock.now, sleep: clock.sleep });
+    const perform: typeof simulated.machine.perform = async (_step, signal, progress) => {
+      for (let minutes = 0; minutes < 30; minutes += 1) {
+        await clock.sleep(60_000, signal);
+        progress?.();
+      }
+      await clock.sleep(Number.MAX_SAFE_INTEGER, signal);
+      throw new RdError('ERR_CANCELLED', 'it was called off');
+    };
+    const driver = { ...simulated, machine: { observe: simulated.machine.observe, perform } };
+    const desired = { settings: NO_CLUSTER, power: 'started' as const, generation: 1 };
+    const controllers = createControllers({ driver, desired, clock, random: () => 0.5, log: () => undefined });
+    onTestFinished(() => controllers.close());
+    await clock.advance(30 * 60_000 + STEP_LIMITS_MS['machine start']);
+    const message = controllers.status().conditions.find(({ type }) => type === 'Converged')?.message;
+    expect(message).toMatch(/machine start did not get any further for 10 minutes .* It is tried again/);
+    expect(controllers.status()).toMatchObject({ counters: { failures: 1 } });
+    expect(controllers.status().backendState).not.toBe('ERROR');
+  });
+
   test('one that fails late each time ends in ERROR as early', async () => {
     const limit = STEP_LIMITS_MS['machine start'];
     const { clock, controllers } = start({

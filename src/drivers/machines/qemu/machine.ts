@@ -118,7 +118,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
   }
 
   /** Brings about in the running guest what it takes, and brings back what a look has found missing. */
-  async function adjust(spec: MachineSpec, signal: AbortSignal): Promise<void> {
+  async function adjust(spec: MachineSpec, signal: AbortSignal, progress?: () => void): Promise<void> {
     await goOn(signal);
     if (await clock.isOff(signal)) await clock.set(signal);
     clock.forget();
@@ -130,7 +130,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
       await record({ sshPortForwarder });
       await ports.use(wayOut(spec));
     }
-    await adjustMachine({ monitor, guest, pace, recorded, record }, spec, signal);
+    await adjustMachine({ monitor, guest, pace, progress, recorded, record }, spec, signal);
   }
 
   /** Writes down what the machine runs with from now on, and returns it. `lack`: what its file system lacks until it has grown. */
@@ -172,10 +172,10 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
       if (record === undefined || record === 'damaged') return false;
       return record.power === 'on' && record.booted && (await isAlive());
     },
-    async perform(step, signal) {
+    async perform(step, signal, progress) {
       if (step.do === 'stop') await stopMachine(parts, signal);
       else if (step.do === 'start') await start(step.spec, signal);
-      else await adjust(step.spec, signal);
+      else await adjust(step.spec, signal, progress);
     },
   };
 }

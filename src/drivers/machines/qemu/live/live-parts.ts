@@ -7,4 +7,6 @@ export interface LiveParts {
   monitor: Pick<Monitor, 'use'>;
   guest: Pick<Connection, 'run'>;
   pace: Pace;
+  /** Hears that a change which may take long has come nearer to its end. */
+  progress?: (() => void) | undefined;
 }

@@ -75,11 +75,15 @@ async function plugIn({ monitor }: LiveParts, bytes: number, signal: AbortSignal
  * Sets the balloon, and waits until it stops moving. Returns what the guest has then.
  * @throws RdError `ERR_CANCELLED` with how far it has come: it goes on without us, and a large one takes minutes.
  */
-async function balloon({ monitor, pace }: LiveParts, bytes: number, signal: AbortSignal): Promise<number> {
+async function balloon({ monitor, pace, progress }: LiveParts, bytes: number, signal: AbortSignal): Promise<number> {
   await monitor.use((qmp) => qmp.execute('balloon', { value: bytes }, { signal }), signal);
   let seen: number | undefined;
+  let nearest = Number.POSITIVE_INFINITY;
   const look = async () => {
     seen = await monitor.use(async (qmp) => (await readFacts(qmp, signal)).memory.bytes, signal);
+    const distance = Math.abs(seen - bytes);
+    if (distance < nearest && nearest !== Number.POSITIVE_INFINITY) progress?.();
+    nearest = Math.min(nearest, distance);
     return seen;
   };
   return settled(pace, look, (value) => value === bytes, signal).catch((cause: unknown) => {
