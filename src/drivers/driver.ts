@@ -164,9 +164,9 @@ export interface ClusterDriver {
 }
 
 /**
- * What a driver does with a setting. `enforced`: a change takes effect on what runs; values in `except` and numbers above `most` are
- * refused (see `reason`); `partlyLive`: some changes need no restart, as `room` of the machine tells. `stored`: kept, with no effect in
- * this driver. `unsupported`: an explicit change is refused, except to a value in `accepts` (a value that asks for nothing).
+ * What a driver does with a setting. `enforced`: a change takes effect on what runs; values in `except`, numbers above `most` and sizes of
+ * more bytes are refused (see `reason`); `partlyLive`: some changes need no restart, as `room` of the machine tells. `stored`: kept, with
+ * no effect in this driver. `unsupported`: an explicit change is refused, except to a value in `accepts` (a value that asks for nothing).
  */
 export type Support =
   | { level: 'enforced'; except?: readonly string[]; most?: number; partlyLive?: true; reason?: string }

@@ -1,5 +1,6 @@
 import type { DriverInfo, Support } from '../drivers/driver.ts';
 import type { JsonObject, JsonValue } from '../json.ts';
+import { parseByteSize } from '../settings/byte-size.ts';
 import { isLocked } from '../settings/locks.ts';
 import type { Change } from './change.ts';
 import { type Difference, EXTENSIONS } from './diff.ts';
@@ -46,7 +47,8 @@ export function lockMessage(path: string, lockedBy: string | undefined): string 
 function refuses(support: Support, value: JsonValue | undefined): boolean {
   if (support.level === 'enforced') {
     const { except = [], most = Number.POSITIVE_INFINITY } = support;
-    return except.some((excepted) => excepted === value) || (typeof value === 'number' && value > most);
+    const amount = typeof value === 'string' ? parseByteSize(value) : value;
+    return except.some((excepted) => excepted === value) || (typeof amount === 'number' && amount > most);
   }
   return support.level === 'unsupported' && !support.accepts?.some((accepted) => accepted === value);
 }

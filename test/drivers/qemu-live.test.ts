@@ -74,7 +74,7 @@ describe('what a running guest takes', () => {
     expect(await room()).toEqual({
       memoryGiB: { least: 1, most: 16 },
       cpus: { least: 2, most: 4 },
-      diskBytes: { least: 20 * GIB, most: 16 * 1024 * GIB },
+      diskBytes: { least: 20 * GIB, most: 8 * 1024 * GIB },
     });
   });
 

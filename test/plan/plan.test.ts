@@ -211,6 +211,21 @@ describe('blocked changes', () => {
     });
   });
 
+  test('a size of more bytes than the driver can give is refused, and no other', async () => {
+    const reason = 'a disk has 8 TiB at most';
+    const path = 'experimental.virtualMachine.diskSize';
+    const disk = { [path]: { level: 'enforced', most: 8 * 2 ** 40, reason } as const };
+    const driver = { ...SIMULATED_INFO, support: { ...SIMULATED_INFO.support, ...disk } };
+    const blocked = async (size: string) =>
+      (await planFor({}, requestFor({ [path]: size }), { driver })).changes[0]?.blocked;
+    expect(await blocked('8TiB')).toBeUndefined();
+    expect(await blocked('8 tb')).toBeUndefined();
+    const message = `"${path}" cannot be changed with the simulated driver: ${reason}.`;
+    for (const size of ['8193 GiB', '9tb', '100TiB', '1e']) {
+      expect(await blocked(size)).toEqual({ by: 'unsupported', message });
+    }
+  });
+
   test('extensions are not changed by writing settings', async () => {
     const request = requestFor({ [EXTENSIONS]: { 'example/tool': '1.0' } });
     const plan = await planFor({}, request);

@@ -1,6 +1,6 @@
 import type { Support, SupportMatrix } from '../../driver.ts';
 import { ENFORCED, engineSupport, K3S_SUPPORT, without } from '../../engine-support.ts';
-import { GIB } from './live/room.ts';
+import { DISK_MOST_BYTES, GIB } from './live/room.ts';
 import { MOUNT_SUPPORT } from './mounts/support.ts';
 
 const PLAN_TELLS = 'and a plan tells where it takes a restart';
@@ -22,8 +22,9 @@ export const QEMU_SUPPORT: SupportMatrix = {
   ...MOUNT_SUPPORT,
   'experimental.virtualMachine.diskSize': {
     level: 'enforced',
+    most: DISK_MOST_BYTES,
     partlyLive: true,
-    reason: 'it grows while the machine runs, and never shrinks',
+    reason: 'a disk has up to 8 TiB, as far as its file system grows while it is in use; it never shrinks',
   },
   'experimental.virtualMachine.sshPortForwarder': ENFORCED,
 };

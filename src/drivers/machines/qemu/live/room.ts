@@ -6,8 +6,11 @@ export const GIB = 2 ** 30;
 const RESERVE_BYTES = 256 * 2 ** 20;
 /** The guest tells what it uses every few seconds; a word older than this says nothing about now. */
 const FRESH_S = 60;
-/** ext4 as the guest makes it has no more blocks than this many bytes. */
-const DISK_MOST_BYTES = 16 * 2 ** 40;
+/**
+ * How far the file system of the data disk grows while it is in use. mke2fs leaves 1024 blocks for descriptors of groups that come later, 64
+ * of 128 MiB each in a block: 8 TiB. Beyond that the kernel would lay them out in another way, and one growth would take more than ten minutes.
+ */
+export const DISK_MOST_BYTES = 8 * 2 ** 40;
 
 /**
  * What the guest takes without a restart, now. Memory: down to what it uses and a reserve, in whole GiB, up to what fits in. A
