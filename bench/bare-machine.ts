@@ -52,7 +52,7 @@ export async function bareMachine(options: BareOptions): Promise<BareMachine> {
   const disk = join(options.image.directory, options.image.files.disk.name);
   await execute('qemu-img', ['create', '-q', '-f', 'qcow2', '-b', disk, '-F', 'qcow2', places.disk]);
   await execute('qemu-img', ['create', '-q', '-f', 'qcow2', places.data, String(options.diskBytes)]);
-  const accelerator = await accelerators(directory, runProgram)(new AbortController().signal);
+  const { accelerator } = await accelerators(directory, runProgram)(new AbortController().signal);
   const socket = join(places.run, 'docker.sock');
   let port = 0;
   let qemu: ChildProcess | undefined;

@@ -5,20 +5,33 @@ import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import { noArguments, usage } from '../arguments.ts';
 import { defineCommand, type Invocation } from '../command.ts';
 import { quote } from '../literals.ts';
+import { plainText } from '../views/value.ts';
 
-const FIELDS = ['version', 'ip-address'] as const;
+const FIELDS = ['version', 'ip-address', 'accelerator'] as const;
 
-/** An address, or why there is none. */
-type Address = { known: true; value: string } | { known: false; why: string };
+/** A fact about the machine, or why it is not known. */
+type Fact = { known: true; value: string } | { known: false; why: string };
+interface MachineFacts {
+  address: Fact;
+  accelerator: Fact;
+  /** Why it is not KVM. */
+  emulatedBecause?: string;
+}
 
 export const info = defineCommand({
   name: 'info',
   summary: 'Show the version and the address of the machine',
   usage: '',
   description: `Prints what is known: the version always, the address while a machine runs. What is not known
-is null in JSON and has its reason on stderr.`,
+is null in JSON and has its reason on stderr. What runs the instructions of a virtual machine, kvm or tcg, is
+a field and in JSON; as text it is a sentence on stderr.`,
   flags: {
-    field: { type: 'string', short: 'f', summary: 'Only this: version or ip-address', placeholder: 'FIELD' },
+    field: {
+      type: 'string',
+      short: 'f',
+      summary: 'Only this: version, ip-address or accelerator',
+      placeholder: 'FIELD',
+    },
     output: { type: 'string', short: 'o', summary: 'Format', values: ['text', 'json'] },
   },
   classic: true,
@@ -28,39 +41,69 @@ is null in JSON and has its reason on stderr.`,
     const field = FIELDS.find((name) => name === flags.field);
     if (flags.field && !field) throw usage(`unknown field ${quote(flags.field)}`);
     const version = `v${PRODUCT.version}`;
-    const address: Address = field === 'version' ? { known: false, why: '' } : await machineAddress(invocation);
-    if (field === 'ip-address' && !address.known) throw new RdError('ERR_NOT_READY', address.why);
-    if (!field && !address.known) io.err(`${address.why}\n`);
-    const values = { version, 'ip-address': address.known ? address.value : null };
+    const facts = field === 'version' ? undefined : await machineFacts(invocation);
+    const values: Record<string, string | null> = { version, 'ip-address': knownValue(facts?.address) };
+    if (facts?.accelerator.known || field === 'accelerator') values.accelerator = knownValue(facts?.accelerator);
+    const asked = field === 'ip-address' ? facts?.address : field === 'accelerator' ? facts?.accelerator : undefined;
+    if (asked?.known === false) throw new RdError('ERR_NOT_READY', asked.why);
+    if (!field && facts?.address.known === false) io.err(`${facts.address.why}\n`);
     if (flags.output === 'json') {
-      io.out(`${JSON.stringify(field ? { [field]: values[field] } : values, null, 2)}\n`);
+      const why = facts?.emulatedBecause === undefined ? {} : { 'emulated-because': facts.emulatedBecause };
+      io.out(`${JSON.stringify(field ? { [field]: values[field] } : { ...values, ...why }, null, 2)}\n`);
     } else if (field) {
       io.out(`${values[field]}\n`);
     } else {
-      io.out(`Version:   ${version}\n${address.known ? `IPAddress: ${address.value}\n` : ''}`);
+      io.out(`Version:   ${version}\n${facts?.address.known ? `IPAddress: ${facts.address.value}\n` : ''}`);
+      // Scripts know these lines of stdout and no others.
+      if (facts?.accelerator.known) io.err(`${acceleratorText(facts)}\n`);
     }
     return 0;
   },
 });
+
+function knownValue(fact: Fact | undefined): string | null {
+  return fact?.known ? fact.value : null;
+}
+
+function acceleratorText({ accelerator, emulatedBecause }: MachineFacts): string {
+  if (accelerator.known && accelerator.value === 'kvm') return 'The machine runs with KVM.';
+  const why = emulatedBecause === undefined ? '' : `: ${plainText(emulatedBecause)}`;
+  return `The machine is emulated (TCG), which is several times slower than KVM${why}.`;
+}
 
 function whyNot({ code, message }: RdError): string {
   if (code !== 'ERR_NOT_FOUND') return message;
   return `what runs is another application (${COMPATIBLE.productName}, or an older release), and those do not tell it.`;
 }
 
-async function machineAddress({ connect, io }: Invocation): Promise<Address> {
+async function machineFacts({ connect, io }: Invocation): Promise<MachineFacts> {
   let status: StatusDocument;
   try {
     status = await createClient(await connect()).status({ signal: io.signal });
   } catch (error) {
     if (!(error instanceof RdError) || error.code === 'ERR_CANCELLED') throw error;
-    return { known: false, why: `The address is not known: ${whyNot(error)}` };
+    return unknownBecause(whyNot(error));
   }
   const { driver, machine } = status;
-  if (machine.state !== 'on') {
-    return { known: false, why: `The address is not known: the machine is ${machine.state}.` };
-  }
-  // The host driver has no machine of its own, and the other forwards to the loopback: it is reached where the service is.
-  if (driver.name === 'host' || driver.name === 'qemu') return { known: true, value: '127.0.0.1' };
-  return { known: false, why: `The ${driver.name} driver gives its machine no address.` };
+  if (machine.state !== 'on') return unknownBecause(`the machine is ${machine.state}.`);
+  const { accelerator, emulatedBecause } = machine;
+  return {
+    // The host driver has no machine of its own, and the other forwards to the loopback: it is reached where the service is.
+    address:
+      driver.name === 'host' || driver.name === 'qemu'
+        ? { known: true, value: '127.0.0.1' }
+        : { known: false, why: `The ${driver.name} driver gives its machine no address.` },
+    accelerator:
+      accelerator === undefined
+        ? { known: false, why: `The ${driver.name} driver has no virtual machine.` }
+        : { known: true, value: accelerator },
+    ...(emulatedBecause === undefined ? {} : { emulatedBecause }),
+  };
+}
+
+function unknownBecause(why: string): MachineFacts {
+  return {
+    address: { known: false, why: `The address is not known: ${why}` },
+    accelerator: { known: false, why: `The accelerator is not known: ${why}` },
+  };
 }

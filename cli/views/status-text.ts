@@ -37,6 +37,7 @@ export function statusText(status: StatusDocument, paint: Style): string {
       .join('\n'),
     homeMissing(status, paint),
     flawText(status, paint),
+    emulationText(status),
     portFailures(status, paint),
     phasesText(status.phases),
     integrationText(status, paint),
@@ -79,7 +80,9 @@ function seenText({ conditions }: StatusDocument, type: ConditionType, text: str
 
 function machineText({ machine }: StatusDocument): string {
   if (machine.state === 'broken') return `broken: ${plainText(machine.message)}`;
-  return machine.state === 'on' && machine.started ? `on, ${startText(machine.started)}` : machine.state;
+  if (machine.state !== 'on') return machine.state;
+  const by = machine.accelerator === undefined ? '' : ` with ${machine.accelerator.toUpperCase()}`;
+  return `on${by}${machine.started ? `, ${startText(machine.started)}` : ''}`;
 }
 
 /** What took no tenth of a second is not worth a word. */
@@ -119,6 +122,13 @@ function homeMissing({ machine }: StatusDocument, paint: Style): string {
 function flawText({ machine }: StatusDocument, paint: Style): string {
   if (machine.state !== 'on' || machine.flaw === undefined) return '';
   return `${paint.warn('!')} The machine is not all that was asked for: ${plainText(machine.flaw)}`;
+}
+
+/** All is as wanted where there is no KVM, and so slow that a person should know how to get it. */
+function emulationText({ machine }: StatusDocument): string {
+  if (machine.state !== 'on' || machine.accelerator !== 'tcg') return '';
+  const why = machine.emulatedBecause === undefined ? '' : `: ${plainText(machine.emulatedBecause)}`;
+  return `- The machine is emulated (TCG), which is several times slower than KVM${why}`;
 }
 
 /** Ports of this host that lead into the machine. */

@@ -55,6 +55,10 @@ export type MachineStatus =
       flaw?: string;
       room?: LiveRoom;
       started?: MachineStart;
+      /** What runs the instructions of a virtual machine: the processor of this host, or a program. */
+      accelerator?: 'kvm' | 'tcg';
+      /** Why it is a program, and what would change that, as a clause. */
+      emulatedBecause?: string;
       /** Absent where the machine is this host. */
       shared?: SharedDirectory;
     }

@@ -344,12 +344,12 @@ describe('version and info', () => {
     expect((await rdctl(['--user', 'x', 'version', '--port=1'])).exit).toBe(0);
   });
 
-  const status = (driver: string, state: string): Reply => ({
+  const status = (driver: string, state: string, more = {}): Reply => ({
     body: JSON.stringify({
       kind: 'Status',
       formatVersion: 1,
       driver: { name: driver },
-      machine: { state },
+      machine: { state, ...more },
       engine: { name: 'moby', state: 'stopped' },
       counters: {},
       conditions: [],
@@ -368,6 +368,43 @@ describe('version and info', () => {
     expect(off.err).toBe('The address is not known: the machine is off.\n');
     const down = await rdctl(['info'], { env: { RDCTL_HOME: mkdtempSync(join(tmpdir(), 'rdctl-none-')) } });
     expect(down).toMatchObject({ exit: 0, out: expect.stringMatching(/^Version: {3}v\S+\n$/) });
+  });
+
+  test('info names what runs a virtual machine, and leaves the lines that scripts know alone', async () => {
+    const because = 'this host has no /dev/kvm';
+    const tcg = status('qemu', 'on', { accelerator: 'tcg', emulatedBecause: because });
+    const known = /^Version: {3}v\S+\nIPAddress: 127\.0\.0\.1\n$/;
+    expect(await against(tcg, ['info'])).toMatchObject({
+      exit: 0,
+      out: expect.stringMatching(known),
+      err: `The machine is emulated (TCG), which is several times slower than KVM: ${because}.\n`,
+    });
+    const json = await against(tcg, ['info', '-o', 'json']);
+    expect(json.err).toBe('');
+    expect(Object.entries(JSON.parse(json.out))).toEqual([
+      ['version', expect.stringMatching(/^v/)],
+      ['ip-address', '127.0.0.1'],
+      ['accelerator', 'tcg'],
+      ['emulated-because', because],
+    ]);
+    const kvm = status('qemu', 'on', { accelerator: 'kvm' });
+    expect(await against(kvm, ['info'])).toMatchObject({
+      out: expect.stringMatching(known),
+      err: 'The machine runs with KVM.\n',
+    });
+    expect(await against(kvm, ['info', '-f', 'accelerator'])).toMatchObject({ exit: 0, out: 'kvm\n', err: '' });
+    expect(await against(kvm, ['info', '-f', 'accelerator', '-o', 'json'])).toMatchObject({
+      out: '{\n  "accelerator": "kvm"\n}\n',
+    });
+    expect(await against(status('host', 'on'), ['info', '-f', 'accelerator'])).toMatchObject({
+      exit: 1,
+      out: '',
+      err: 'Error: The host driver has no virtual machine.\n',
+    });
+    expect(await against(status('qemu', 'off'), ['info', '-f', 'accelerator'])).toMatchObject({
+      exit: 1,
+      err: 'Error: The accelerator is not known: the machine is off.\n',
+    });
   });
 
   test('info does not blame another application for what is not in its interface', async () => {

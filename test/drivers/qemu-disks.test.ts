@@ -3,9 +3,10 @@ import { once } from 'node:events';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { accelerators, runsGuests } from '../../src/drivers/machines/qemu/accelerator.ts';
+import { accelerators, whyNoGuests } from '../../src/drivers/machines/qemu/accelerator.ts';
 import {
   type DiskParts,
+  dataBytes,
   diskFacts,
   ensureData,
   ensureRoot,
@@ -172,7 +173,7 @@ test.skipIf(!hasImages)('a data disk that another program has open is not called
 
 describe('the question whether guests run', () => {
   test.skipIf(!hasQemu)('is answered by running an instruction', async () => {
-    expect(await runsGuests('tcg', temporaryDirectory(), run, signal)).toBe(true);
+    expect(await whyNoGuests('tcg', temporaryDirectory(), run, signal)).toBeUndefined();
   });
 
   test.skipIf(!hasQemu)('is a no for an accelerator that QEMU does not have', async () => {
@@ -181,12 +182,12 @@ describe('the question whether guests run', () => {
         argv.map((word) => (word === 'tcg' ? 'whpx' : word)),
         options,
       );
-    expect(await runsGuests('tcg', temporaryDirectory(), noSuch, signal)).toBe(false);
+    expect(await whyNoGuests('tcg', temporaryDirectory(), noSuch, signal)).toContain('whpx');
   });
 
   test('is a yes where the guest writes to the port, and is asked of the accelerator with the disk there', async () => {
     const asked: string[] = [];
-    const answer = await runsGuests(
+    const answer = await whyNoGuests(
       'kvm',
       temporaryDirectory(),
       async (argv) => {
@@ -197,39 +198,44 @@ describe('the question whether guests run', () => {
       },
       signal,
     );
-    expect(answer).toBe(true);
+    expect(answer).toBeUndefined();
     expect(asked).toEqual(['kvm', 'host']);
   });
 
   test('is asked once, and KVM is what the machine gets where it works', async () => {
-    for (const [exitCode, expected] of [
-      [33, 'kvm'],
-      [1, 'tcg'],
-    ] as const) {
-      const runs: string[] = [];
-      const ask = accelerators(temporaryDirectory(), async ([program = '']) => {
-        runs.push(program);
-        return { exitCode, stdout: '', stderr: '' };
-      });
-      expect([await ask(signal), await ask(signal)]).toEqual([expected, expected]);
-      expect(runs).toHaveLength(1);
-    }
+    let runs = 0;
+    const ask = accelerators(temporaryDirectory(), async () => {
+      runs += 1;
+      return { exitCode: 33, stdout: '', stderr: '' };
+    });
+    expect([await ask(signal), await ask(signal)]).toEqual([{ accelerator: 'kvm' }, { accelerator: 'kvm' }]);
+    expect(runs).toBe(1);
+  });
+
+  test.each([
+    ['No such file or directory', /^this host has no \/dev\/kvm; .*firmware/],
+    ['Permission denied', /may not open \/dev\/kvm; .*group kvm/],
+    ['Device or resource busy', /QEMU said: -accel kvm: failed to initialize kvm: Device or resource busy$/],
+  ])('without KVM says why, and what would change that: %s', async (why, told) => {
+    const stderr = `Could not access KVM kernel module: ${why}\nqemu-system-x86_64: -accel kvm: failed to initialize kvm: ${why}\n`;
+    const ask = accelerators(temporaryDirectory(), async () => ({ exitCode: 1, stdout: '', stderr }));
+    expect(await ask(signal)).toEqual({ accelerator: 'tcg', emulatedBecause: expect.stringMatching(told) });
   });
 
   test('is a no where QEMU fails, hangs, or the guest ends in another way', async () => {
     for (const exitCode of [0, 1, 134]) {
-      const answer = await runsGuests(
+      const answer = await whyNoGuests(
         'kvm',
         temporaryDirectory(),
         async () => ({ exitCode, stdout: '', stderr: '' }),
         signal,
       );
-      expect(answer).toBe(false);
+      expect(answer).toBe(`it ended with status ${exitCode} before the guest did anything`);
     }
     const hangs = () => Promise.reject(new RdError('ERR_DRIVER_FAILED', 'it did not end within 20 s'));
-    expect(await runsGuests('kvm', temporaryDirectory(), hangs, signal)).toBe(false);
+    expect(await whyNoGuests('kvm', temporaryDirectory(), hangs, signal)).toBe('it did not end within 20 s');
     const cancelled = () => Promise.reject(new RdError('ERR_CANCELLED', 'it was cancelled'));
-    await expect(runsGuests('kvm', temporaryDirectory(), cancelled, signal)).rejects.toMatchObject({
+    await expect(whyNoGuests('kvm', temporaryDirectory(), cancelled, signal)).rejects.toMatchObject({
       code: 'ERR_CANCELLED',
     });
   });

@@ -130,7 +130,7 @@ function scene(directory = temporaryDirectory()) {
       blocksMigration: async () => undefined,
       end: async () => undefined,
     },
-    accelerator: async () => 'tcg' as const,
+    accelerator: async () => ({ accelerator: 'tcg' as const, emulatedBecause: 'no KVM' }),
     freezes: true,
     pace: { now: () => realPace.now() + world.passed, sleep: realPace.sleep },
     log: (_level: string, message: string, values: Record<string, unknown> = {}) =>

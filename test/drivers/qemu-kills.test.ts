@@ -147,7 +147,7 @@ function machineOf(directory: string, { call }: Life = life(), changes: Partial<
       blocksMigration: nothing('blocks'),
       end: nothing('end of home'),
     },
-    accelerator: () => call('accelerator', async () => 'tcg' as const),
+    accelerator: () => call('accelerator', async () => ({ accelerator: 'tcg' as const, emulatedBecause: 'no KVM' })),
     freezes: true,
     pace: { now: realPace.now, sleep: (ms, abort) => call('sleep', () => realPace.sleep(ms, abort)) },
     log: () => undefined,

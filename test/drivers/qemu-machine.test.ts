@@ -86,7 +86,7 @@ async function scene() {
         world.way = 'none';
       },
     },
-    accelerator: async () => 'tcg',
+    accelerator: async () => ({ accelerator: 'tcg', emulatedBecause: 'no KVM' }),
     freezes: true,
     pace: {
       now: () => world.time,
@@ -216,6 +216,16 @@ describe('memory, processors and disk', () => {
     await change(machine, {});
     expect(await machine.observe(signal)).toMatchObject({ spec: MACHINE });
     expect(await machine.observe(signal)).not.toHaveProperty('repair');
+  });
+
+  test('what runs it is told, with the reason why that is not KVM', async () => {
+    const { machine, places, record } = await scene();
+    await writeQemuRecord(places.record, { ...record, power: 'on', emulatedBecause: 'there is none' });
+    expect(await machine.observe(signal)).toMatchObject({ accelerator: 'tcg', emulatedBecause: 'there is none' });
+    await writeQemuRecord(places.record, { ...record, power: 'on', accelerator: 'kvm' });
+    const found = await machine.observe(signal);
+    expect(found).toMatchObject({ accelerator: 'kvm' });
+    expect(found).not.toHaveProperty('emulatedBecause');
   });
 
   test('a file system that did not grow at the start is told, until it has grown', async () => {

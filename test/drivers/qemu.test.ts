@@ -174,6 +174,7 @@ describe('the record', () => {
     image: 'sha256:1',
     sshPort: 2222,
     accelerator: 'tcg',
+    emulatedBecause: 'there is no KVM',
     booted: true,
   };
 

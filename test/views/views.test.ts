@@ -130,6 +130,20 @@ describe('status', () => {
     expect(text).toContain('\n! The machine is not all that was asked for: it is  [2Jsmall\n');
   });
 
+  test('what runs the machine is told, and how to get KVM', () => {
+    const started = { how: 'boot', phases: [{ name: 'boot', ms: 2_000 }] } as const;
+    const kvm = { state: 'on', spec: MACHINE, accelerator: 'kvm', started } as const;
+    const text = statusText(statusWith({ machine: kvm }), style(false));
+    expect(text).toContain('\nMachine   on with KVM, booted in 2.0 s\n');
+    expect(text).not.toContain('emulated');
+    const tcg = { state: 'on', spec: MACHINE, accelerator: 'tcg', emulatedBecause: 'there is \u001b[2Jnone' } as const;
+    const slow = statusText(statusWith({ machine: tcg }), style(false));
+    expect(slow).toContain('\nMachine   on with TCG\n');
+    expect(slow).toContain(
+      '\n- The machine is emulated (TCG), which is several times slower than KVM: there is  [2Jnone\n',
+    );
+  });
+
   test('DISABLED of another application says the same', () => {
     const other = { settingsVersion: 16, cluster: { state: 'unknown' }, backendState: 'DISABLED' } as const;
     const text = statusText(statusWith(other), style(false));

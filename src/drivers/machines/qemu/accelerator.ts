@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RdError } from '../../../errors.ts';
+import { lastLines } from '../../../process/run.ts';
 import { type Accelerator, cpuModel } from './arguments.ts';
 import type { HostRun } from './disks.ts';
 
@@ -16,22 +17,30 @@ const SECTOR = Buffer.concat([
 const RAN = 0x10 * 2 + 1;
 const LIMIT_MS = 20_000;
 
+/** What runs a guest here. */
+export interface Acceleration {
+  accelerator: Accelerator;
+  /** Why it is not KVM, and how it would be, as a clause. */
+  emulatedBecause?: string;
+}
+
 /**
  * Whether a guest really runs with this accelerator, told by running one of three instructions: the device of KVM can be there and
  * can be opened where every guest dies at once, often of what its processor has. The way there leads through the whole firmware.
  * @param directory a private one, for the guest's disk.
+ * @returns why none does, in the words of QEMU; undefined where one does.
  */
-export async function runsGuests(
+export async function whyNoGuests(
   accelerator: Accelerator,
   directory: string,
   run: HostRun,
   signal: AbortSignal,
-): Promise<boolean> {
+): Promise<string | undefined> {
   const place = await mkdtemp(join(directory, 'probe-'));
   try {
     const disk = join(place, 'sector');
     await writeFile(disk, SECTOR);
-    const { exitCode } = await run(
+    const { exitCode, stderr } = await run(
       [
         'qemu-system-x86_64',
         '-nodefaults',
@@ -56,9 +65,13 @@ export async function runsGuests(
       ],
       { signal, timeoutMs: LIMIT_MS, accept: Array.from({ length: 256 }, (_, status) => status) },
     );
-    return exitCode === RAN;
+    if (exitCode === RAN) return undefined;
+    const words = lastLines(stderr)
+      .at(-1)
+      ?.replace(/^qemu-system-x86_64: /, '');
+    return words ?? `it ended with status ${exitCode} before the guest did anything`;
   } catch (error) {
-    if (error instanceof RdError && error.code === 'ERR_DRIVER_FAILED') return false;
+    if (error instanceof RdError && error.code === 'ERR_DRIVER_FAILED') return error.message;
     throw error;
   } finally {
     await rm(place, { recursive: true, force: true });
@@ -66,10 +79,26 @@ export async function runsGuests(
 }
 
 /** The fastest that works here. Asked once; the answer holds until the host starts anew. */
-export function accelerators(directory: string, run: HostRun): (signal: AbortSignal) => Promise<Accelerator> {
-  let known: Accelerator | undefined;
+export function accelerators(directory: string, run: HostRun): (signal: AbortSignal) => Promise<Acceleration> {
+  let known: Acceleration | undefined;
   return async (signal) => {
-    known ??= (await runsGuests('kvm', directory, run, signal)) ? 'kvm' : 'tcg';
+    known ??= accelerationOf(await whyNoGuests('kvm', directory, run, signal));
     return known;
   };
+}
+
+function accelerationOf(words: string | undefined): Acceleration {
+  if (words === undefined) return { accelerator: 'kvm' };
+  return { accelerator: 'tcg', emulatedBecause: remedied(words) };
+}
+
+/** Both of the first are what QEMU says of `/dev/kvm`. */
+function remedied(words: string): string {
+  if (/kvm.*no such file/i.test(words)) {
+    return 'this host has no /dev/kvm; switch virtualisation on in its firmware (nested, where it is a virtual machine itself) and load kvm_intel or kvm_amd';
+  }
+  if (/kvm.*permission denied/i.test(words)) {
+    return 'the user of the service may not open /dev/kvm; add it to the group kvm, log in again and start the service again';
+  }
+  return `a guest that was tried with KVM did not run; QEMU said: ${words}`;
 }

@@ -60,6 +60,8 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
       state: 'on',
       spec: runningSpec(record.spec, facts),
       room: roomOf(facts, Date.now() / 1000),
+      accelerator: record.accelerator,
+      ...(record.emulatedBecause === undefined ? {} : { emulatedBecause: record.emulatedBecause }),
       ...(record.started === undefined ? {} : { started: record.started }),
       ...(record.flaw === undefined ? {} : { flaw: record.flaw }),
     };

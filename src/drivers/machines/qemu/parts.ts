@@ -1,7 +1,7 @@
 import type { ImageStore } from '../../../guest-images/store.ts';
 import type { Pace } from '../../../process/pace.ts';
 import type { DriverContext } from '../../driver.ts';
-import type { Accelerator } from './arguments.ts';
+import type { Acceleration } from './accelerator.ts';
 import type { HostRun } from './disks.ts';
 import type { Connection } from './guest.ts';
 import type { GuestClock } from './guest-clock.ts';
@@ -24,7 +24,7 @@ export interface MachineParts {
   mounts: GuestMounts;
   ports: Pick<PortForwarder, 'look' | 'use' | 'forget'>;
   /** Looks once what can run a guest here. */
-  accelerator(signal: AbortSignal): Promise<Accelerator>;
+  accelerator(signal: AbortSignal): Promise<Acceleration>;
   /** Whether a machine is frozen at its end and resumed at its start. */
   freezes: boolean;
   /** Whether there is a QEMU of this machine. */

@@ -2,17 +2,16 @@ import { isObject } from '../../../json.ts';
 import { readIfThere, writeFileAtomic } from '../../../storage/atomic-file.ts';
 import type { MachineSpec, MachineStart } from '../../driver.ts';
 import { parseMachineSpec } from '../../machine-spec.ts';
-import type { Accelerator } from './arguments.ts';
+import type { Acceleration } from './accelerator.ts';
 
 /** What is known about a machine beside what QEMU and the guest say themselves. */
-export interface QemuRecord {
+export interface QemuRecord extends Acceleration {
   power: 'on' | 'off';
   spec: MachineSpec;
   /** Digest of the image that its root disk was made from. */
   image: string;
   /** Port of 127.0.0.1 that leads to the guest's ssh. */
   sshPort: number;
-  accelerator: Accelerator;
   /** The guest has answered since QEMU was started. */
   booted: boolean;
   /** Its memory, processors or disks are not those that QEMU was started with. */
@@ -44,7 +43,7 @@ export async function writeQemuRecord(file: string, record: QemuRecord): Promise
 
 function parsed(value: unknown): QemuRecord | undefined {
   if (!isObject(value)) return undefined;
-  const { power, image, sshPort, accelerator, booted, adjusted, flaw, growing, frozenKey } = value;
+  const { power, image, sshPort, accelerator, emulatedBecause, booted, adjusted, flaw, growing, frozenKey } = value;
   const spec = parseMachineSpec(value.spec);
   if (!spec) return undefined;
   if (power !== 'on' && power !== 'off') return undefined;
@@ -58,6 +57,7 @@ function parsed(value: unknown): QemuRecord | undefined {
     accelerator,
     booted: booted === true,
     spec,
+    ...(typeof emulatedBecause === 'string' ? { emulatedBecause } : {}),
     ...(adjusted === true ? { adjusted } : {}),
     ...(typeof flaw === 'string' ? { flaw, ...(growing === true ? { growing } : {}) } : {}),
     ...(started === undefined ? {} : { started }),

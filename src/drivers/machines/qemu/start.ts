@@ -48,7 +48,7 @@ export async function startMachine(parts: MachineParts, spec: MachineSpec, signa
     spec,
     image: image.digest,
     sshPort,
-    accelerator: await accelerator(signal),
+    ...(await accelerator(signal)),
     booted: false,
   };
   clock.forget();
