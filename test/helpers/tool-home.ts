@@ -21,6 +21,8 @@ export interface ToolHome {
     machine: {
       state: string;
       shared?: { path?: string; by?: string; missing?: string };
+      accelerator?: string;
+      emulatedBecause?: string;
       started?: { how: string; phases: { name: string; ms: number }[] };
     };
     ports?: { port: number; state: string; reason?: string }[];
