@@ -209,16 +209,20 @@ test.each([
   ['', /no release/],
 ])('"%s" is refused', async (wanted, message) => {
   const { releases } = await scene();
-  await expect(releases().find(wanted, LIMIT, NEVER)).rejects.toMatchObject({ code: 'ERR_DRIVER_TERMINAL', message });
+  await expect(releases().find(wanted, LIMIT, NEVER)).rejects.toMatchObject({
+    code: 'ERR_DRIVER_TERMINAL',
+    message: expect.stringMatching(message),
+  });
 });
 
 test('an unknown version says when the list is not that of the server', async () => {
   const { server, releases } = await scene();
   await server.close();
   await expect(releases().find('1.99.0', LIMIT, NEVER)).rejects.toMatchObject({
-    message: /could not be fetched/,
-    details: [/ECONNREFUSED/],
-    advice: /1\.34\.2, .*stable, latest, 1\.34/,
+    message: expect.stringMatching(/could not be fetched/),
+    details: [expect.stringMatching(/ECONNREFUSED/)],
+    // Settings take no channel.
+    advice: expect.stringMatching(/^Set kubernetes\.version to one of [0-9., ]*1\.34\.2[0-9., ]*\.$/),
   });
 });
 

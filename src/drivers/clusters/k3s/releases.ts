@@ -123,13 +123,13 @@ function supported(release: K3sVersion): K3sVersion {
   );
 }
 
-function unknownVersion(wanted: string, { releases, channels, source, failure }: KnownReleases): RdError {
+function unknownVersion(wanted: string, { releases, source, failure }: KnownReleases): RdError {
   const some = releases.slice(0, 8).map(({ version }) => version);
-  const named = [...channels.keys()].filter((name) => !/^v?\d/.test(name));
   const heard = source === 'server' ? '' : ' among those known here, and the list of releases could not be fetched';
   return new RdError('ERR_DRIVER_TERMINAL', `there is no release of k3s for "${wanted}"${heard}`, {
     ...(failure ? { cause: failure, details: [failure.message] } : {}),
-    advice: `Set kubernetes.version to one of ${some.join(', ')}, or to a channel: ${named.join(', ')}, ${releases[0]?.minor ?? ''}.`,
+    // Settings hold exact versions only; a channel is refused before it comes here.
+    advice: `Set kubernetes.version to one of ${some.join(', ')}.`,
   });
 }
 
