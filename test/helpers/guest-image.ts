@@ -1,27 +1,45 @@
-import { existsSync, mkdtempSync, symlinkSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { qemu } from '../../src/drivers/index.ts';
+import { imageStore } from '../../src/guest-images/store.ts';
 
 /** A store of guest images that CI fills once with `rdctl image build`; tests only look into it. */
-const IMAGES = resolve(process.env.RDCTL_TEST_IMAGES ?? 'node_modules/.cache/rdctl/guest-images');
+const STORE = resolve(process.env.RDCTL_TEST_IMAGES ?? 'node_modules/.cache/rdctl/guest-images');
+const images = await imageStore(STORE).list();
 
-/** Gives a home those images; without any, the home has none. */
-export function linkImages(home: string): void {
-  if (existsSync(IMAGES)) symlinkSync(IMAGES, join(home, 'guest-images'));
+/**
+ * Gives a home the images that have nothing special, which start fastest, and those that have no more than `features` besides. Without
+ * any, the home has none.
+ */
+export function linkImages(home: string, ...features: string[]): void {
+  const store = join(home, 'guest-images');
+  mkdirSync(store, { recursive: true });
+  for (const { directory, features: special = [] } of images) {
+    if (special.every((each) => features.includes(each))) symlinkSync(directory, join(store, basename(directory)));
+  }
 }
 
 /**
  * Why tests with a real guest cannot run here; undefined when they can. Says so on standard error, because a silent skip looks like a
  * pass. With `RDCTL_REQUIRE_REAL=1` it throws instead.
+ * @param features what images have to have, one or another of them.
  */
-export async function whyNoRealGuest(): Promise<string | undefined> {
+export async function whyNoRealGuest(...features: string[]): Promise<string | undefined> {
   const home = mkdtempSync(join(tmpdir(), 'rd-probe-'));
   linkImages(home);
   const probe = await qemu.probe({ ...process.env, RDCTL_HOME: home });
-  if (probe.usable) return undefined;
-  const message = `tests with a real guest cannot run: ${probe.reason}; fix: ${probe.fix} (images are looked for in ${IMAGES})`;
+  rmSync(home, { recursive: true });
+  const obstacle = probe.usable ? lack(features) : probe;
+  if (obstacle === undefined) return undefined;
+  const message = `tests with a real guest cannot run: ${obstacle.reason}; fix: ${obstacle.fix} (images are looked for in ${STORE})`;
   if (process.env.RDCTL_REQUIRE_REAL === '1') throw new Error(message);
   process.stderr.write(`\nSKIPPED: ${message}\n`);
-  return probe.reason;
+  return obstacle.reason;
+}
+
+function lack(features: readonly string[]): { reason: string; fix: string } | undefined {
+  const missing = features.find((each) => !images.some(({ features: special }) => special?.includes(each)));
+  if (missing === undefined) return undefined;
+  return { reason: `no guest image has ${missing}`, fix: 'rdctl image build --kernel generic' };
 }
