@@ -21,7 +21,7 @@ export interface ApiContext {
   allowHosts: readonly string[];
   store: DesiredStore;
   controllers: Controllers;
-  driver: DriverInfo & Pick<Driver, 'access' | 'published'>;
+  driver: DriverInfo & Pick<Driver, 'access' | 'diskBytes' | 'published'>;
   host: { platform: Platform; arch: string; osVersion?: string };
   /** Exact versions that the cluster driver offers; `undefined` while they are not known, or there is no cluster. */
   kubernetesVersions(): readonly string[] | undefined;

@@ -54,12 +54,14 @@ function decide(sent: JsonObject, current: Settings, around: UpdateSurroundings,
 export function validateContext(current: Settings, around: UpdateSurroundings): ValidateContext {
   const { host, locks } = around;
   const kubernetesVersions = around.kubernetesVersions();
+  const diskBytes = around.driver.diskBytes?.();
   return {
     current,
     platform: host.platform,
     arch: host.arch,
     ...(host.osVersion === undefined ? {} : { osVersion: host.osVersion }),
     ...(locks === undefined ? {} : { locked: locks }),
+    ...(diskBytes === undefined ? {} : { diskBytes }),
     ...(kubernetesVersions === undefined ? {} : { kubernetesVersions }),
   };
 }

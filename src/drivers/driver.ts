@@ -215,6 +215,8 @@ export interface Driver extends DriverInfo {
    * `ERR_DRIVER_FAILED` with what was found wrong.
    */
   checkKept?(copy: { of: string; at: string }, signal: AbortSignal): Promise<void>;
+  /** Size of the disk that holds what outlives a stop, as of the last look, and 0 while there is none; undefined where it is not known. */
+  diskBytes?(): number | undefined;
   /** Ports of programs in the machine, as of the last look. Absent where the machine is this host. */
   published?(): readonly PublishedPort[];
   /** How a program of the user gets into a machine that is on; absent where the machine is this host or none at all. */

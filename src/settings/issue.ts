@@ -61,6 +61,8 @@ export interface ValidateContext {
   osVersion?: string;
   /** Lock record (`lockRecord`). */
   locked?: JsonObject;
+  /** Size of the disk of the machine, 0 while there is none; absent where that is not known: then it is that of the settings. */
+  diskBytes?: number;
   /** Cluster versions that are offered; absent while none is known. */
   kubernetesVersions?: readonly string[];
 }

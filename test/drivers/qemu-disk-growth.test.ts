@@ -1,6 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { dataBytes } from '../../src/drivers/machines/qemu/disks.ts';
 import { growDisk, growthWatch, lackOf, parseGrowth } from '../../src/drivers/machines/qemu/live/disk-growth.ts';
 import {
   GROWTH_SCRIPT,
@@ -9,12 +10,14 @@ import {
 } from '../../src/drivers/machines/qemu/live/growth-script.ts';
 import { qemuMonitor } from '../../src/drivers/machines/qemu/monitor.ts';
 import { realPace } from '../../src/process/pace.ts';
+import { findProgram, programPath } from '../../src/process/program.ts';
 import { run } from '../../src/process/run.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { GIB, type ScriptedWorld, scriptedGuest, scriptedMonitor, scriptedWorld } from './scripted-qemu.ts';
 
 const never = new AbortController().signal;
 const TIB = 1024 * GIB;
+const hasImages = (await findProgram('qemu-img', programPath(process.env.PATH))) !== undefined;
 
 describe('the file system of a disk that becomes larger', () => {
   async function scene(changes: Partial<ScriptedWorld>) {
@@ -86,6 +89,25 @@ describe('the file system of a disk that becomes larger', () => {
     const found = lackOf(parseGrowth(text), 20 * GIB);
     if (lack === undefined) expect(found).toBeUndefined();
     else expect(found).toContain(lack);
+  });
+});
+
+describe('the size of the data disk', () => {
+  test.skipIf(!hasImages)('is known without a program, also of one that is in use', async () => {
+    const data = join(temporaryDirectory(), 'data.qcow2');
+    expect(await dataBytes(data)).toBe(0);
+    await run(['qemu-img', 'create', '-q', '-f', 'qcow2', data, String(100 * GIB)]);
+    expect(await dataBytes(data)).toBe(100 * GIB);
+    await run(['qemu-img', 'resize', '-q', data, String(8 * TIB)]);
+    expect(await dataBytes(data)).toBe(8 * TIB);
+  });
+
+  test('is not known of what is no disk', async () => {
+    const data = join(temporaryDirectory(), 'data.qcow2');
+    for (const text of ['', 'short', 'x'.repeat(4096)]) {
+      writeFileSync(data, text);
+      expect(await dataBytes(data)).toBeUndefined();
+    }
   });
 });
 

@@ -89,6 +89,20 @@ describe('values that are refused', () => {
     expect(lines({ [path]: value })).toEqual([line]);
   });
 
+  test.each<[string, string, number | undefined, boolean]>([
+    ['is refused where the disk is as large', '50GiB', 100 * 2 ** 30, false],
+    ['is refused where the size of the disk is not known', '50GiB', undefined, false],
+    ['is taken while there is no disk', '50GiB', 0, true],
+    ['is taken where the disk has not come that far', '60GiB', 60 * 2 ** 30, true],
+    ['is refused below the disk', '59GiB', 60 * 2 ** 30, false],
+    ['is refused below the setting, where the disk is larger than that', '99GiB', 200 * 2 ** 30, false],
+  ])('a smaller disk %s', (_what, size, diskBytes, taken) => {
+    const payload = { experimental: { virtualMachine: { diskSize: size } } };
+    const issues = validate(payload, { ...context({}), ...(diskBytes === undefined ? {} : { diskBytes }) });
+    expect(issues.map(({ code }) => code)).toEqual(taken ? [] : ['decrease']);
+    if (!taken) expect(issues[0]?.expected).toBe(`at least "${diskBytes === 60 * 2 ** 30 ? '60GiB' : '100GiB'}"`);
+  });
+
   test.each<[string, JsonValue]>([
     ['WSL.integrations', { a: 1 }],
     [`${VM}.proxy.port`, 0],

@@ -3,13 +3,16 @@ import { conflict, type Rule, type RuleInput } from './rule.ts';
 
 const WEB_ASSEMBLY = 'experimental.containerEngine.webAssembly.enabled';
 
-/** A disk grows or stays; a stored size that cannot be read forbids nothing. */
-export const diskSize: Rule = ({ field, desired, current, changed }) => {
+/** A disk grows or stays; a stored size that cannot be read forbids nothing, nor does one that no disk has come to. */
+export const diskSize: Rule = ({ field, desired, current, changed, context }) => {
   const bytes = changed && typeof desired === 'string' ? parseByteSize(desired) : undefined;
   const before = typeof current === 'string' ? parseByteSize(current) : undefined;
   if (bytes === undefined || before === undefined || bytes >= before) return [];
+  const { diskBytes = before } = context;
+  if (bytes >= diskBytes) return [];
+  const least = diskBytes < before ? `${diskBytes / 2 ** 30}GiB` : current;
   const message = `Cannot decrease "${field.path}" from ${current} to ${desired}`;
-  return [{ code: 'decrease', message, fatal: false, expected: `at least "${current}"` }];
+  return [{ code: 'decrease', message, fatal: false, expected: `at least "${least}"` }];
 };
 
 /** The classic store of moby holds no WebAssembly images. Each of the three settings has its own line. */

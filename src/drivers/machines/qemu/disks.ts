@@ -1,4 +1,4 @@
-import { rename, rm } from 'node:fs/promises';
+import { open, rename, rm } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { RdError } from '../../../errors.ts';
 import { isObject } from '../../../json.ts';
@@ -23,6 +23,9 @@ export interface DiskParts {
 const CHECK_MS = 10 * 60_000;
 /** Of a table that is lost qemu-img tells every entry. */
 const MOST_FINDINGS = 20;
+/** Of qcow2: "QFI", 0xfb, and the size from byte 24 on. */
+const QCOW_MAGIC = 0x51_46_49_fb;
+const HEADER_BYTES = 32;
 const OTHER_IMAGE = ['it was made from another image'];
 
 /**
@@ -81,6 +84,25 @@ export async function ensureRoot(parts: DiskParts, base: string, ofImage: boolea
     await rm(places.disk);
   }
   await run(['qemu-img', 'create', '-q', '-f', 'qcow2', '-b', base, '-F', 'qcow2', places.disk], { signal });
+}
+
+/**
+ * Size in bytes of the data disk, 0 when there is none, by its first bytes: every look asks for it, and a program would be too much.
+ * Undefined for what is no disk of ours.
+ */
+export async function dataBytes(path: string): Promise<number | undefined> {
+  try {
+    const handle = await open(path, 'r');
+    try {
+      const { buffer, bytesRead } = await handle.read(Buffer.alloc(HEADER_BYTES), 0, HEADER_BYTES, 0);
+      if (bytesRead < HEADER_BYTES || buffer.readUInt32BE(0) !== QCOW_MAGIC) return undefined;
+      return Number(buffer.readBigUInt64BE(24));
+    } finally {
+      await handle.close();
+    }
+  } catch {
+    return (await isThere(path)) ? undefined : 0;
+  }
 }
 
 /** Name of the directory of an image in the store, which is its digest. */

@@ -12,7 +12,7 @@ import type { ClusterParts } from '../../k3s.ts';
 import type { Shell } from '../../shell.ts';
 import { accelerators } from './accelerator.ts';
 import { NETWORK } from './arguments.ts';
-import { checkDiskCopy, type HostRun } from './disks.ts';
+import { checkDiskCopy, dataBytes, type HostRun } from './disks.ts';
 import { engineInGuest } from './engines.ts';
 import { GUEST_PATH, guestConnection } from './guest.ts';
 import { liveCopies } from './live-copy.ts';
@@ -145,6 +145,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
   });
   const supportNow = async () => ({ ...QEMU_SUPPORT, ...memorySupport(totalmem()), ...mountSupport(await facts()) });
   let support = await supportNow();
+  let diskBytes = await dataBytes(places.data);
   return {
     ...INFO,
     // Programs and images come and go while the service runs.
@@ -156,6 +157,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
       async observe(signal) {
         await copies.settle();
         support = await supportNow();
+        diskBytes = await dataBytes(places.data);
         return machine.observe(signal);
       },
     },
@@ -166,6 +168,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     async checkKept({ of, at }, signal) {
       if (of === places.data) await checkDiskCopy({ run, signal }, at);
     },
+    diskBytes: () => diskBytes,
     published: ports.published,
     access: () => guestAccess(places, ['env', GUEST_PATH]),
     async release() {
