@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { RdError } from '../src/errors.ts';
 import { isObject, type JsonObject } from '../src/json.ts';
 import type { Places } from '../src/storage/places.ts';
-import type { Service } from './service.ts';
+import { type Service, targetOf } from './service.ts';
 import { plainText } from './views/value.ts';
 
 const TAIL_BYTES = 16 * 1024;
@@ -14,7 +14,9 @@ const SERVICE_LOG = 'service.log';
 const WARNING = 40;
 
 /** A failed convergence gets the last line of the log that knows most, and the command back. Other errors pass as they are. */
-export async function withWayBack(error: unknown, { client }: Service, { logs }: Places): Promise<never> {
+export async function withWayBack(error: unknown, service: Service, where: Places): Promise<never> {
+  const { client } = service;
+  const { logs } = where;
   // The logs of another application are its own business.
   if (!(error instanceof RdError) || error.code !== 'ERR_CONVERGE_FAILED' || client.foreign) throw error;
   const engine = await client.status().then(
@@ -35,8 +37,24 @@ export async function withWayBack(error: unknown, { client }: Service, { logs }:
   throw new RdError('ERR_CONVERGE_FAILED', error.message, {
     cause: error,
     details,
-    advice: error.advice ?? 'Go back to what was there before with: rdctl apply --previous',
+    advice: error.advice ?? (await wayBack(service, where)),
   });
+}
+
+/** What was there before may be refused now: a disk that has grown never shrinks. */
+async function wayBack({ client, status }: Service, where: Places): Promise<string> {
+  try {
+    const { previousState } = await import('../src/client/previous.ts');
+    const { request } = (await previousState(where))(targetOf(status));
+    await client.plan(request);
+  } catch (error) {
+    // Nothing else that goes wrong here says that it would be refused.
+    if (error instanceof RdError && error.code === 'ERR_SETTINGS_INVALID') {
+      const why = error.details.join('; ') || error.message;
+      return `What was there before cannot come back (${why}). Correct the profile and apply it again.`;
+    }
+  }
+  return 'Go back to what was there before with: rdctl apply --previous';
 }
 
 /** Failures of a connection that was good when the apply began. */

@@ -2,7 +2,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { withWayBack } from '../../cli/convergence-failure.ts';
-import type { Service } from '../../cli/service.ts';
+import { type Service, targetOf } from '../../cli/service.ts';
+import { keepPrevious } from '../../src/client/previous.ts';
 import { RdError } from '../../src/errors.ts';
 import { places } from '../../src/storage/places.ts';
 import { statusWith } from '../helpers/plans.ts';
@@ -51,6 +52,33 @@ test('the log of the engine goes before ours', async () => {
 test('without a log, or without trouble in it, the reason stands alone', async () => {
   expect((await told({})).details).toEqual([]);
   expect(await told({ 'service.log': record(30, 'listening') })).toMatchObject({ details: [], advice: BACK });
+});
+
+test.each<[string, RdError | undefined, string]>([
+  ['that is taken', undefined, BACK],
+  [
+    'that is refused',
+    new RdError('ERR_SETTINGS_INVALID', 'the requested settings are not valid', { details: ['Cannot decrease it'] }),
+    'What was there before cannot come back (Cannot decrease it). Correct the profile and apply it again.',
+  ],
+  ['of which nothing can be known', new RdError('ERR_CONNECTION', 'the service is gone'), BACK],
+])('a way back %s', async (_what, refusal, advice) => {
+  const where = places({ RDCTL_HOME: temporaryDirectory() }, 'linux', '/');
+  const status = statusWith();
+  const settings = { version: 19 };
+  await keepPrevious(where, { target: targetOf(status), settings, power: 'started' }, new Date());
+  const asked: unknown[] = [];
+  const client = {
+    status: async () => status,
+    async plan(request: unknown) {
+      asked.push(request);
+      if (refusal) throw refusal;
+      return {};
+    },
+  } as Partial<Service['client']> as Service['client'];
+  const outcome: unknown = await withWayBack(FAILED, { client, status }, where).catch((each) => each);
+  expect(outcome).toMatchObject({ code: 'ERR_CONVERGE_FAILED', advice });
+  expect(asked).toEqual([expect.objectContaining({ settings, state: 'started' })]);
 });
 
 test('other errors pass as they are', async () => {
