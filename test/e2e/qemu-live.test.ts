@@ -5,7 +5,7 @@ import { engineJson } from '../helpers/engine-client.ts';
 import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
 import { toolHome } from '../helpers/tool-home.ts';
 
-// One boot, without the help of a processor and beside other work.
+// Two boots, without the help of a processor and beside other work.
 const LIMIT_MS = 900_000;
 const MEMORY = 'virtualMachine.memoryInGB';
 const CPUS = 'virtualMachine.numberCPUs';
@@ -95,19 +95,37 @@ describe.skipIf(reason !== undefined)('a running guest, through the tool', () =>
         expect(Number(blocks.split('\n').at(-1))).toBeGreaterThan(size.disk * 1024 * 0.95);
       };
 
-      const larger: Size = { memory: 3, cpus: 3, disk: 108 };
-      await change({ ...first, memory: larger.memory }, [MEMORY]);
+      // Back at once: what the guest says of its use follows a change some seconds later.
+      await change({ ...first, memory: 5 }, [MEMORY]);
+      await change(first, [MEMORY]);
+      const larger: Size = { ...first, cpus: 3, disk: 108 };
       await change(larger, [CPUS, DISK]);
-      await change({ ...larger, memory: first.memory }, [MEMORY]);
 
-      const fewer = await plan({ ...larger, memory: first.memory, cpus: first.cpus });
-      expect(fewer.changes).toEqual([
+      const fewer: Size = { ...larger, cpus: first.cpus };
+      const restart = await plan(fewer);
+      expect(restart.changes).toEqual([
         expect.objectContaining({ path: CPUS, severity: 'restart', reason: expect.stringContaining('it takes 3 to') }),
       ]);
       writeFileSync(file, profile({ ...larger, disk: first.disk }));
       const smaller = await rdctl('plan', '-f', file);
       expect(smaller).toMatchObject({ exit: 3, err: expect.stringContaining('Cannot decrease') });
-      expect((await status()).counters.steps).toBe(begin.counters.steps + 3);
+      const before = await status();
+      expect(before.counters.steps).toBe(begin.counters.steps + 3);
+      await inGuest('sh', '-c', 'echo kept >/var/lib/rdctl/kept && sync');
+
+      writeFileSync(file, profile(fewer));
+      expect(await rdctl('apply', '-f', file)).toMatchObject({ exit: 0 });
+      await expectNothingLeft(fewer);
+      const after = await status();
+      expect(after).toMatchObject({
+        converged: true,
+        counters: { restarts: before.counters.restarts + 1 },
+        machine: { spec: { memoryGiB: fewer.memory, cpus: fewer.cpus, diskBytes: fewer.disk * GIB } },
+      });
+      expect(qemuPid()).not.toBe(same.pid);
+      expect(await inGuest('cat', '/proc/sys/kernel/random/boot_id')).not.toBe(same.boot);
+      expect(await inGuest('getconf', '_NPROCESSORS_ONLN')).toBe(String(fewer.cpus));
+      expect(await inGuest('cat', '/var/lib/rdctl/kept')).toBe('kept');
 
       expect(await rdctl('shutdown')).toMatchObject({ exit: 0 });
     },
