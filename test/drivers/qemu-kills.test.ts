@@ -61,6 +61,35 @@ function life(most = Number.POSITIVE_INFINITY): Life {
   };
 }
 
+/**
+ * A service that lives, and whose QEMU is killed before the call that is `at` in `known`: named by what it is, because how often is
+ * slept before it is another number each time. `killed` hears before what there was a QEMU. `spare`: from now on none is killed.
+ */
+function lifeWithoutQemu(at: number, known: readonly string[], directory: string, killed: string[]) {
+  const whole = life();
+  let spared = false;
+  const point = known[at];
+  const count = (calls: readonly string[]) => calls.filter((call) => call === point).length;
+  const before = count(known.slice(0, at));
+  const call: Life['call'] = async (what, work) => {
+    const here = !spared && what === point && count(whole.calls) === before;
+    if (here && (await killQemu(directory)) > 0) killed.push(what);
+    return whole.call(what, work);
+  };
+  const spare = () => {
+    spared = true;
+  };
+  return { life: { ...whole, call }, spare };
+}
+
+/** As the kernel does it when it is out of memory. */
+async function killQemu(directory: string): Promise<number> {
+  const found = await qemusOf(directory);
+  for (const { pid } of found) process.kill(pid, 'SIGKILL');
+  await expect.poll(() => qemusOf(directory), { timeout: 10_000, interval: 5 }).toEqual([]);
+  return found.length;
+}
+
 /** The machine of a directory as one service has it. Its QEMU only looks like one; its disks are files with a text. */
 function machineOf(directory: string, { call }: Life = life(), changes: Partial<QemuMachineParts> = {}) {
   const places = qemuPlaces(directory, join(directory, 'runtime'));
@@ -93,6 +122,7 @@ function machineOf(directory: string, { call }: Life = life(), changes: Partial<
   const guest: Connection = {
     run: (argv, { input = '' } = {}) =>
       call(`guest ${argv[0]}`, async () => {
+        if ((await qemusOf(directory)).length === 0) throw new RdError('ERR_DRIVER_FAILED', 'ssh: the guest is gone');
         const text = `${argv.join(' ')} ${typeof input === 'string' ? input : ''}`;
         if (text.includes('/proc/mounts')) writeFileSync(mounted, 'no');
         if (text.includes('urandom')) writeFileSync(mounted, 'yes');
@@ -110,7 +140,7 @@ function machineOf(directory: string, { call }: Life = life(), changes: Partial<
         }
         if (!readFileSync(places.qemuRecord, 'utf8').includes('-incoming')) writeFileSync(mounted, 'yes');
       }),
-    isConnected: async () => true,
+    isConnected: async () => (await qemusOf(directory)).length > 0,
     onReconnect: () => undefined,
     close: () => call('close', async () => undefined),
   };
@@ -160,6 +190,8 @@ function machineOf(directory: string, { call }: Life = life(), changes: Partial<
     machine,
     start: () => machine.perform({ do: 'start', spec: MACHINE }, signal),
     stop: () => machine.perform({ do: 'stop' }, signal),
+    adjust: () =>
+      machine.perform({ do: 'adjust', spec: { ...MACHINE, sshPortForwarder: !MACHINE.sshPortForwarder } }, signal),
   };
 }
 
@@ -172,21 +204,25 @@ function place(): string {
   return directory;
 }
 
-async function qemusOf(directory: string): Promise<number> {
+async function qemusOf(directory: string) {
   const { monitor } = qemuPlaces(directory, join(directory, 'runtime'));
-  return (await readProcesses()).filter(({ argv }) => argv.some((word) => word.includes(monitor))).length;
+  return (await readProcesses()).filter(({ argv }) => argv.some((word) => word.includes(monitor)));
 }
 
-/** What is to be true of a machine whose service was killed, once another one has done its work. */
-async function expectWhole(directory: string, wanted: 'on' | 'off', after: string): Promise<void> {
-  const { machine, places, mounted, start, stop } = machineOf(directory);
+/** What is to be true of a machine after a kill, once a service has done its work: another one unless told. */
+async function expectWhole(
+  directory: string,
+  wanted: 'on' | 'off',
+  after: string,
+  { machine, places, mounted, start, stop } = machineOf(directory),
+): Promise<void> {
   const before = statSync(places.data).ino;
   await (wanted === 'on' ? start() : stop());
   const found = await machine.observe(signal);
   if (wanted === 'on')
     expect(found, `${after}: ${JSON.stringify(found)}`).toMatchObject({ state: 'on', spec: MACHINE });
   else expect(['off', 'absent'], after).toContain(found.state);
-  expect(await qemusOf(directory), after).toBe(wanted === 'on' ? 1 : 0);
+  expect(await qemusOf(directory), after).toHaveLength(wanted === 'on' ? 1 : 0);
   expect(readFileSync(places.data, 'utf8'), after).toBe('the data');
   expect(statSync(places.data).ino, after).toBe(before);
   if (wanted === 'off') return;
@@ -194,10 +230,46 @@ async function expectWhole(directory: string, wanted: 'on' | 'off', after: strin
   await stop();
 }
 
-type Work = 'start' | 'stop';
+type Work = 'start' | 'stop' | 'adjust';
+type Kill = (work: Work, at: number, directory: string, calls: readonly string[]) => Promise<void>;
 
-/** Kills the service at every call that the work makes, and looks what the next service makes of it. */
-async function killEverywhere(work: Work, prepare: (directory: string) => Promise<void>): Promise<string[]> {
+/** Whole again, and again: every second time by a service that is to have it off. */
+async function expectBack(at: number, directory: string, after: string, scene = machineOf(directory)): Promise<void> {
+  await expectWhole(directory, at % 2 === 0 ? 'on' : 'off', after, scene);
+  await expectWhole(directory, at % 2 === 0 ? 'off' : 'on', after);
+}
+
+const killService: Kill = async (work, at, directory, calls) => {
+  const short = life(at);
+  const done = machineOf(directory, short)
+    [work]()
+    .then(() => 'done');
+  const how = await Promise.race([short.killed, done]);
+  await expectBack(at, directory, `${work}, ${how} before call ${at} (${calls[at]})`);
+};
+
+/** The service goes on: what it was doing ends well, or with an error for people. */
+const killQemuOf =
+  (killed: string[]): Kill =>
+  async (work, at, directory, calls) => {
+    const { life: victim, spare } = lifeWithoutQemu(at, calls, directory, killed);
+    const scene = machineOf(directory, victim);
+    const how = await scene[work]().then(
+      () => 'done',
+      (error: unknown) => error,
+    );
+    spare();
+    const after = `${work}, QEMU killed before call ${at} (${calls[at]}): ${String(how)}`;
+    if (how !== 'done') expect(how, after).toBeInstanceOf(RdError);
+    await expectBack(at, directory, after, scene);
+  };
+
+/** Kills at every call that the work makes, and looks what becomes of it. */
+async function killEverywhere(
+  work: Work,
+  prepare: (directory: string) => Promise<void>,
+  kill: Kill = killService,
+): Promise<string[]> {
   const whole = life();
   const first = place();
   await prepare(first);
@@ -209,15 +281,7 @@ async function killEverywhere(work: Work, prepare: (directory: string) => Promis
     for (let at = points.shift(); at !== undefined; at = points.shift()) {
       const directory = place();
       await prepare(directory);
-      const short = life(at);
-      const done = machineOf(directory, short)
-        [work]()
-        .then(() => 'done');
-      const how = await Promise.race([short.killed, done]);
-      const after = `${work}, ${how} before call ${at} (${calls[at]})`;
-      // Every second one by a service that is to have it off.
-      await expectWhole(directory, at % 2 === 0 ? 'on' : 'off', after);
-      await expectWhole(directory, at % 2 === 0 ? 'off' : 'on', after);
+      await kill(work, at, directory, calls);
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, worker));
@@ -252,6 +316,36 @@ describe('a service that is killed at any call to the outside', () => {
       await stop();
       const calls = await killEverywhere('start', async (directory) => cpSync(frozen, directory, { recursive: true }));
       expect(calls).toEqual(expect.arrayContaining(['cont', 'connect', 'guest sh']));
+    },
+    LIMIT_MS,
+  );
+});
+
+describe('a QEMU that is killed at any call of the service', () => {
+  const frozen = async () => {
+    const directory = place();
+    const { start, stop } = machineOf(directory);
+    await start();
+    await stop();
+    return directory;
+  };
+  const nothing = async () => async () => undefined;
+  const running = async () => async (directory: string) => machineOf(directory).start();
+  const copies = async () => {
+    const original = await frozen();
+    return async (directory: string) => cpSync(original, directory, { recursive: true });
+  };
+  test.each([
+    ['boots', 'start', nothing, ['connect', 'guest sh', 'mount']],
+    ['is frozen', 'stop', running, ['unmount', 'stop', 'migrate', 'query-migrate', 'quit']],
+    ['is resumed', 'start', copies, ['cont', 'connect', 'guest sh']],
+    ['is adjusted', 'adjust', running, ['status', 'guest date', 'ports']],
+  ] as const)(
+    'while it %s',
+    async (_phase, work, prepare, points) => {
+      const killed: string[] = [];
+      await killEverywhere(work, await prepare(), killQemuOf(killed));
+      expect(killed).toEqual(expect.arrayContaining([...points]));
     },
     LIMIT_MS,
   );
