@@ -63,8 +63,16 @@ test('moby is sent the archive as it is', async () => {
 });
 
 test.each<[string, [number, string], object]>([
-  ['refuses', [403, '{"message":"authorization denied"}'], { code: 'ERR_FORBIDDEN', message: /authorization denied/ }],
-  ['fails on the way', [200, '{"error":"no space left"}\n'], { code: 'ERR_DRIVER_FAILED', message: /no space left/ }],
+  [
+    'refuses',
+    [403, '{"message":"authorization denied"}'],
+    { code: 'ERR_FORBIDDEN', message: expect.stringMatching(/authorization denied/) },
+  ],
+  [
+    'fails on the way',
+    [200, '{"error":"no space left"}\n'],
+    { code: 'ERR_DRIVER_FAILED', message: expect.stringMatching(/no space left/) },
+  ],
   ['fails', [500, '{"message":"bad"}'], { code: 'ERR_DRIVER_FAILED' }],
 ])('a moby that %s to load images', async (_, answer, error) => {
   const archive = join(temporaryDirectory(), 'images');
@@ -77,7 +85,7 @@ test('an archive that is not there is an error and not an empty one', async () =
   const { pods } = await dockerd({ 'POST /images/load': [200, ''] });
   await expect(pods.loadImages('/nowhere/at/all', NEVER)).rejects.toMatchObject({
     code: 'ERR_DRIVER_FAILED',
-    message: /ENOENT/,
+    message: expect.stringMatching(/ENOENT/),
   });
 });
 
