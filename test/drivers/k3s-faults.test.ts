@@ -60,13 +60,11 @@ test('a k3s that crashes is seen at the next look, and comes back with its data'
   say({ api: 'crash' });
   expect(await look()).toMatchObject({ state: 'running', ready: false });
   say();
-  await expect
-    .poll(look)
-    .toMatchObject({
-      state: 'unresponsive',
-      installedVersion: '1.33.6',
-      message: expect.stringMatching(/k3s has ended/),
-    });
+  await expect.poll(look).toMatchObject({
+    state: 'unresponsive',
+    installedVersion: '1.33.6',
+    message: expect.stringMatching(/k3s has ended/),
+  });
   await stop();
   await start();
   expect(database()).toMatchObject({ starts: 2 });
@@ -80,7 +78,10 @@ test('a program that is another release, or does not run, is not kept', async ()
     ['fails', /exec format error/],
   ] as const) {
     say({ version });
-    await expect(start()).rejects.toMatchObject({ code: 'ERR_DRIVER_TERMINAL', message: reason });
+    await expect(start()).rejects.toMatchObject({
+      code: 'ERR_DRIVER_TERMINAL',
+      message: expect.stringMatching(reason),
+    });
     expect(await look()).toEqual({ state: 'absent' });
   }
   say();

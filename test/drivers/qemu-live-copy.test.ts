@@ -226,7 +226,10 @@ test.each<[string, object, RegExp]>([
   const at = await scene();
   writeFileSync(at.memo, 'x');
   Object.assign(at.world, change);
-  await expect(at.copies.copy(at.pairs, never)).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED', message });
+  await expect(at.copies.copy(at.pairs, never)).rejects.toMatchObject({
+    code: 'ERR_DRIVER_FAILED',
+    message: expect.stringMatching(message),
+  });
   expect(at.world).toMatchObject({ frozen: false, jobs: [], nodes: ['data0'] });
   expect(leftovers(at)).toEqual([]);
 });
