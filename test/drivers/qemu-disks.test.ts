@@ -6,7 +6,6 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { accelerators, whyNoGuests } from '../../src/drivers/machines/qemu/accelerator.ts';
 import {
   type DiskParts,
-  dataBytes,
   diskFacts,
   ensureData,
   ensureRoot,
