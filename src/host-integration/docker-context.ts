@@ -14,6 +14,7 @@ import {
   editUserFile,
   isFreeOf,
   missingDirectories,
+  removeDrafts,
   removeEmptyDirectories,
 } from './user-file.ts';
 
@@ -87,7 +88,8 @@ export async function withdrawContext(
   const record = await readRecord(targets).catch(() => undefined);
   if (record === 'foreign') return [];
   const outcomes: IntegrationOutcome[] = [];
-  if ((await textOf(config).catch(() => '')) !== undefined) {
+  if ((await textOf(config).catch(() => '')) === undefined) await removeDrafts(config);
+  else {
     const deselected = await outcomeOf({ part: 'docker-context', file: config }, async () => {
       if (await isFreeOf(config, `"${name}"`)) return 'clean';
       const change = (text: string | undefined) =>

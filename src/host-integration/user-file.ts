@@ -79,11 +79,19 @@ export async function editUserFile(
   return true;
 }
 
+/** Removes what a killed writer of a file left beside it, wherever its links lead, and also where there is no such file. */
+export async function removeDrafts(path: string): Promise<void> {
+  const file = await realpath(path).catch(() => path);
+  // Not worth an error: the file itself is whole.
+  await removeLeftovers(file).catch(() => []);
+}
+
 /**
  * True when what we would take out is certainly not in a file, wherever its links lead: then it needs no edit, and nothing that
- * would forbid one matters. `mark` is latin1.
+ * would forbid one matters. `mark` is latin1. What a killed writer left beside it goes, as with an edit.
  */
 export async function isFreeOf(path: string, mark: string): Promise<boolean> {
+  await removeDrafts(path);
   try {
     const facts = await stat(path);
     // We never make anything but files.

@@ -5,6 +5,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -36,6 +37,21 @@ function writeConfig(text: string): void {
 }
 
 const selected = () => JSON.parse(readFileSync(config, 'utf8')).currentContext;
+
+test.each([
+  ['that is as it was', '{"auths":{}}'],
+  ['that was never made', undefined],
+])(
+  'the draft of a service that was killed while it wrote a configuration %s goes with the context',
+  async (_, text) => {
+    await provideContext(ENDPOINT, targets);
+    if (text === undefined) rmSync(config);
+    else writeConfig(text);
+    writeFileSync(join(targets.dockerConfig, '.config.json.0123456789ab.tmp'), '{');
+    await withdrawContext(targets);
+    expect(readdirSync(targets.dockerConfig).filter((name) => name.endsWith('.tmp'))).toEqual([]);
+  },
+);
 
 describe('the context', () => {
   test('is what the docker command line reads, and is selected', async () => {
