@@ -16,6 +16,7 @@ import { mobyEngine } from '../../src/drivers/engines/moby.ts';
 import { mobyPlaces } from '../../src/drivers/engines/moby-config.ts';
 import { hostFactory } from '../../src/drivers/machines/host/index.ts';
 import { hostPlaces } from '../../src/drivers/machines/host/places.ts';
+import type { Arrangement } from '../../src/drivers/shell.ts';
 import { run } from '../../src/process/run.ts';
 import { engineSpec, MACHINE } from '../contract/driver-suite.ts';
 import { callEngine } from '../helpers/engine-client.ts';
@@ -77,18 +78,19 @@ describe.skipIf(reason !== undefined)('the gateway of a real dockerd', () => {
     const logs = join(root, 'logs');
     for (const path of [directory, logs]) mkdirSync(path, { mode: 0o700 });
     const factory = hostFactory((shell, cgroup) => {
+      const withName = ({ files, ...rest }: Arrangement): Arrangement => ({
+        ...rest,
+        files: files.map(({ path, text }) =>
+          path.endsWith('daemon.json')
+            ? { path, text: JSON.stringify({ ...JSON.parse(text), 'insecure-registries': [NAME] }) }
+            : { path, text },
+        ),
+      });
       const moby = mobyEngine(
         {
           ...shell,
-          arrange: ({ files, ...rest }) =>
-            shell.arrange({
-              ...rest,
-              files: files.map(({ path, text }) =>
-                path.endsWith('daemon.json')
-                  ? { path, text: JSON.stringify({ ...JSON.parse(text), 'insecure-registries': [NAME] }) }
-                  : { path, text },
-              ),
-            }),
+          start: (programs, { before, ...rest } = {}) =>
+            shell.start(programs, { ...rest, ...(before ? { before: withName(before) } : {}) }),
         },
         cgroup,
       );
