@@ -98,7 +98,7 @@ export function scriptedWorld(changes: Partial<ScriptedWorld> = {}): ScriptedWor
 
 /** Whether a command changes something. */
 export function isOrder(command: string): boolean {
-  return !command.startsWith('query') && command !== 'qmp_capabilities' && command !== 'qom-get';
+  return !command.startsWith('query') && !['qmp_capabilities', 'qom-get', 'qom-set'].includes(command);
 }
 
 export function wholeMemory({ base, dimms }: ScriptedWorld): number {

@@ -37,7 +37,7 @@ export const BALLOON = 'balloon0';
  */
 const HALT = 'werror=stop';
 /** Seconds between two words of the guest on what it uses. */
-const STATS_S = 5;
+export const STATS_S = 5;
 /** QEMU's name for the network of the guest. */
 export const NETWORK = 'net0';
 

@@ -27,6 +27,9 @@ export interface CpuSlot {
   place: JsonObject;
 }
 
+/** Where QEMU has the properties of the balloon. */
+export const BALLOON_PATH = `/machine/peripheral/${BALLOON}`;
+
 /** What the kernel of a guest takes at its start, at most: some fixed, and tables that grow with what it starts with. */
 const TAKEN_BYTES = 128 * 2 ** 20;
 const TAKEN_PART = 1 / 32;
@@ -43,7 +46,7 @@ export async function readFacts(qmp: Qmp, signal: AbortSignal): Promise<MachineF
     ask('query-block'),
     // A QEMU older than 7.1 has no such property: then nothing is known to be possible.
     ifTold(property('/machine', 'memory')),
-    ifTold(property(`/machine/peripheral/${BALLOON}`, 'guest-stats')),
+    ifTold(property(BALLOON_PATH, 'guest-stats')),
   ]);
   const whole = number(summary, 'base-memory') + numberOr(0, summary, 'plugged-memory');
   const slotsLeft = numberOr(0, size, 'slots') - list(devices).length;

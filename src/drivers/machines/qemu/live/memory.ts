@@ -1,6 +1,7 @@
 import { RdError } from '../../../../errors.ts';
 import type { JsonObject } from '../../../../json.ts';
-import { type MachineFacts, readFacts } from './facts.ts';
+import { STATS_S } from '../arguments.ts';
+import { BALLOON_PATH, type MachineFacts, readFacts } from './facts.ts';
 import type { LiveParts } from './live-parts.ts';
 import { gibText } from './room.ts';
 import { settled } from './settled.ts';
@@ -50,11 +51,29 @@ export async function setMemory(parts: LiveParts, before: MachineFacts['memory']
   });
 }
 
-/** Waits until the guest has told what it uses now, so that the next plan knows it. One that is silent keeps nothing from being done. */
+/**
+ * Waits until the guest has told what it uses now, so that the next plan knows it. It is asked at once, which QEMU does when the
+ * interval is set anew. One that is silent keeps nothing from being done.
+ */
 async function hear({ monitor, pace }: LiveParts, signal: AbortSignal): Promise<void> {
-  const look = () => monitor.use(async (qmp) => (await readFacts(qmp, signal)).memory.needed?.at ?? 0, signal);
-  const before = await look();
-  await settled(pace, look, (at) => at > before, signal);
+  const look = (ask: boolean) =>
+    monitor.use(async (qmp) => {
+      for (const value of ask ? [0, STATS_S] : []) {
+        await qmp.execute(
+          'qom-set',
+          { path: BALLOON_PATH, property: 'guest-stats-polling-interval', value },
+          { signal },
+        );
+      }
+      return (await readFacts(qmp, signal)).memory.needed?.at ?? 0;
+    }, signal);
+  const before = await look(false);
+  await settled(
+    pace,
+    () => look(true),
+    (at) => at > before,
+    signal,
+  );
 }
 
 /** The name is that of the place: the devices there are named by it, so that no two have the same. */
