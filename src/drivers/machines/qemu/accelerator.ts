@@ -100,5 +100,5 @@ function remedied(words: string): string {
   if (/kvm.*permission denied/i.test(words)) {
     return 'the user of the service may not open /dev/kvm; add it to the group kvm, log in again and start the service again';
   }
-  return `a guest that was tried with KVM did not run; QEMU said: ${words}`;
+  return `a guest that was tried with KVM did not run; QEMU said: ${words.replace(/\.+$/, '')}`;
 }

@@ -19,7 +19,8 @@ export interface AdjustParts extends LiveParts {
 
 /**
  * Gives the running guest the memory, the processors and the disk of `desired`, one after the other; each is written down once the
- * guest was seen to use it; a large disk once its file system is on its way. One that fails does not keep the others from being done. Done again it finishes what was begun.
+ * guest was seen to use it, a large disk once its file system is on its way. One that fails does not keep the others from being done.
+ * Done again it finishes what was begun.
  * @throws RdError `ERR_DRIVER_FAILED` for what is not possible without a restart and for what QEMU or the guest did not do,
  *   `ERR_CANCELLED`.
  */
