@@ -69,6 +69,8 @@ interface Migrated {
   document: JsonObject;
   holding: () => Holding;
   written(names: readonly string[]): readonly string[];
+  /** Places before the migration of what stands at another one after it. */
+  moved: ReadonlySet<string>;
   /** Places of the release at which something stood, until what stood at the older place came there. */
   replaced: readonly string[];
 }
@@ -117,6 +119,7 @@ function migrationOf(settings: JsonObject, locked: boolean, target: number, plat
     reading: readExactly(document),
     holding: once(() => holdingOf(document)),
     written,
+    moved: new Set([...origins].flatMap(([to, from]) => (leafAt(document, to) === undefined ? [] : [from]))),
     replaced: replaced.map(([to]) => to),
   };
 }
@@ -125,8 +128,9 @@ function same(names: readonly string[]): readonly string[] {
   return names;
 }
 
-function judgeMigrated(check: PartCheck, before: Reading, { document, reading, written, replaced }: Migrated): void {
-  reportEnded(check, before);
+function judgeMigrated(check: PartCheck, before: Reading, after: Migrated): void {
+  const { document, reading, written, moved, replaced } = after;
+  reportEnded(check, before, moved);
   for (const path of replaced) report(check, 'ignored', path.split('.'), 'the value at the older place replaces it');
   for (const { effect, names, reason } of [
     ...additions(check, check.settings),
@@ -138,11 +142,12 @@ function judgeMigrated(check: PartCheck, before: Reading, { document, reading, w
 }
 
 /** What a migration takes away, or hides by putting a section in the place of another value: it is in nothing that is read afterwards. */
-function reportEnded(check: PartCheck, { entries }: Reading): void {
+function reportEnded(check: PartCheck, { entries }: Reading, moved: Migrated['moved']): void {
   const { system } = check;
   for (const { place, names, fault, value } of entries) {
     const there = isThere(place, system.index);
-    if (!there && 'type' in place && !place.field) report(check, 'ignored', names, absence(place, system, 'written'));
+    const ended = !there && 'type' in place && !place.field && !moved.has(place.path);
+    if (ended) report(check, 'ignored', names, absence(place, system, 'written'));
     const hidden = there && 'members' in place && fault && (value !== null || system.platform === 'linux');
     if (hidden) report(check, fault.effect, names, fault.reason);
   }

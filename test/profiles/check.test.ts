@@ -107,6 +107,17 @@ table('settings that ended', [
   [{ version: 13, virtualMachine: { hostResolver: true } }, '1.16', 'linux', ['ignored virtualMachine.hostResolver']],
   [{ version: 13, virtualMachine: { hostResolver: true } }, '1.16', 'win32', ['ignored virtualMachine.hostResolver']],
   [{ version: 11, ...vm({ socketVMNet: true }) }, '1.14', 'darwin', []],
+  // Before that they moved, and releases that had them took them along.
+  [{ version: 4, kubernetes: { hostResolver: false } }, '1.12', 'linux', []],
+  [{ version: 4, kubernetes: { hostResolver: false } }, '1.16', 'linux', ['ignored kubernetes.hostResolver']],
+  [{ version: 4, kubernetes: { hostResolver: false } }, '1.12', 'win32', ['ignored kubernetes.hostResolver']],
+  [{ version: 4, kubernetes: { experimental: { socketVMNet: true } } }, '1.8', 'darwin', []],
+  [
+    { version: 5, virtualMachine: { experimental: { socketVMNet: 5 } } },
+    '1.8',
+    'darwin',
+    ['refused virtualMachine.experimental.socketVMNet'],
+  ],
   [
     { version: 13, ...vm({ socketVMNet: true }) },
     '1.15',
