@@ -71,7 +71,7 @@ export function cut(collection: Collection, entry: Entry): Cut {
     quotes: quotesOf(entry.key),
     marks: marksOf(entry.colon),
     column: collection.column,
-    spaced: style === 'block' || / $/.test(entry.colon),
+    spaced: style === 'block' || /[ \t]$/.test(entry.colon),
   };
 }
 

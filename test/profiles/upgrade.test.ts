@@ -73,6 +73,7 @@ describe('what stands in the way of a plain edit', () => {
     ['no end of the last line', 'version: 4\ntelemetry: false # last'],
     ['ends of lines of Windows', '# head\r\nversion: 4\r\ntelemetry: false # t\r\n'],
     ['everything in one line', '{version: 4, telemetry: false, kubernetes: {suppressSudo: true}}'],
+    ['a tab behind the colon between brackets', '{version:\t4,kubernetes: {suppressSudo:\ttrue}}'],
     ['JSON without spaces', '{"version":4,"telemetry":false,"kubernetes":{"memoryInGB":4}}'],
     ['comments between brackets', '{ # a\n  version: 4, # b\n  # c\n  telemetry: false # d\n  # e\n}\n'],
     ['a tag', 'version: !!int "4"\ntelemetry: !!bool "false"\n'],
