@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { copyFileSync, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { builtTool } from '../helpers/built-tool.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
@@ -27,8 +27,9 @@ function shown(file: string, heading: string): Shown[] {
       .split(/^\$ /m)
       .slice(1)
       .map((each): Shown => {
-        const [command = '', ...printed] = each.trimEnd().split('\n');
-        return { command, printed };
+        // A command goes on in lines that begin as the shell asks for them.
+        const [command = '', ...printed] = each.trimEnd().replaceAll('\\\n> ', '').split('\n');
+        return { command: command.replace(/^npx /, ''), printed };
       }),
   );
 }
@@ -36,13 +37,13 @@ function shown(file: string, heading: string): Shown[] {
 /** Runs a command line of a document in a directory, as a person would who has rdctl on the path. */
 function runner(directory: string) {
   const bin = join(directory, 'bin');
-  mkdirSync(bin);
+  mkdirSync(bin, { recursive: true });
   writeFileSync(join(bin, 'rdctl'), `#!/bin/sh\nexec '${process.execPath}' '${entry()}' "$@"\n`, { mode: 0o755 });
   const env = {
     PATH: `${bin}:${process.env.PATH ?? ''}`,
     HOME: directory,
     RDCTL_HOME: join(directory, 'home'),
-    XDG_CONFIG_HOME: join(directory, 'config'),
+    XDG_CONFIG_HOME: join(directory, '.config'),
   };
   return (command: string): Promise<string> =>
     new Promise((done) => {
@@ -51,95 +52,108 @@ function runner(directory: string) {
     });
 }
 
-/** Every line that the document shows is printed, in this order; `…` stands for what it leaves out. */
-function missing(output: string, { printed }: Shown, directory: string): string[] {
+/** What the document shows as a pattern of the whole output: a line `…` stands for any lines, `…/` for the directory. */
+function pattern(printed: readonly string[]): RegExp {
+  const lines = printed.map((line) =>
+    line === '…' ? '(?:.*\n)*?' : `${line.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}\n`,
+  );
+  return new RegExp(`^${lines.join('')}$`);
+}
+
+function asShown(output: string, directory: string): string {
   const lines = output
-    .replaceAll(`${directory}/config/rancher-desktop.`, '/etc/rancher-desktop/')
+    .replaceAll(`${directory}/.config/rancher-desktop.`, '/etc/rancher-desktop/')
     .replaceAll(directory, '…')
-    .split('\n');
-  let at = 0;
-  return printed.filter((line) => {
-    if (line === '…') return false;
-    const found = lines.indexOf(line, at);
-    if (found === -1) return true;
-    at = found + 1;
-    return false;
-  });
+    .trimEnd();
+  return lines === '' ? '' : `${lines}\n`;
 }
 
 async function checkAll(all: readonly Shown[], directory: string): Promise<void> {
   const run = runner(directory);
   expect(all.length).toBeGreaterThan(0);
-  for (const each of all) {
-    const output = await run(each.command.replace(/^npx /, ''));
-    expect(missing(output, each, directory), `$ ${each.command}\n${output}`).toEqual([]);
+  for (const { command, printed } of all) {
+    const output = asShown(await run(command), directory);
+    expect(output, `$ ${command}`).toMatch(pattern(printed));
   }
 }
 
+/** A clone of the repository, as far as the documents use it. */
 function scene(): string {
   const directory = temporaryDirectory();
-  copyFileSync(resolve('examples/locked-down.yaml'), join(directory, 'team.yaml'));
+  cpSync('examples', join(directory, 'examples'), { recursive: true });
   return directory;
 }
 
 const DOCUMENT = 'docs/fleet-profiles.md';
-const OLD = `# What we hand out since 2023.
-version: 10
-application:
-  adminAccess: false   # nobody is asked for a password
-experimental:
-  virtualMachine:
-    socketVMNet: true
-    type: vz
-containerEngine:
-  name: docker
-`;
-const TYPO = `apiVersion: rdctl/v1
-kind: Profile
-settings:
-  version: 19
-  kubernetes: { enabld: false, port: 99999 }
-locked: { kubernetes: true }
-`;
 
 describe('what the documents show is what happens', () => {
   test('the README, as a new user', async () => {
-    await checkAll(shown('README.md', '## For fleets'), scene());
+    const directory = scene();
+    try {
+      await checkAll(shown('README.md', '## For fleets'), directory);
+    } finally {
+      await runner(directory)('rdctl shutdown');
+    }
+    expect(readFileSync(join(directory, 'old.yaml'), 'utf8')).toContain('adminAccess: false   # nobody is asked');
   });
 
-  test('from a profile to deployment files, and back', async () => {
+  test('from a profile to deployment files, onto a Linux computer, and back', async () => {
     const directory = scene();
-    writeFileSync(join(directory, 'typo.yaml'), TYPO);
-    const all = [
-      ...shown(DOCUMENT, '## From a profile to deployment files'),
-      ...shown(DOCUMENT, '## Reading deployment files'),
-    ];
-    await checkAll(all, directory);
+    await checkAll(shown(DOCUMENT, '## From a profile to deployment files'), directory);
+    mkdirSync(join(directory, '.config'));
+    for (const part of ['locked', 'defaults']) {
+      const place = join(directory, '.config', `rancher-desktop.${part}.json`);
+      copyFileSync(join(directory, 'linux', `${part}.json`), place);
+    }
+    await checkAll(shown(DOCUMENT, '### Linux packages'), directory);
+    await checkAll(shown(DOCUMENT, '## Reading deployment files'), directory);
     expect(JSON.parse(readFileSync(join(directory, 'report.json'), 'utf8'))).toMatchObject({
       kind: 'ImportReport',
       counts: { kept: 8, changed: 0, lost: 0 },
     });
   });
 
-  test('on one Linux computer', async () => {
-    const directory = scene();
-    const run = runner(directory);
-    for (const part of ['locked', 'defaults']) {
-      await run(`rdctl create-profile --output json --part ${part} --input team.yaml --out-dir linux`);
-      mkdirSync(join(directory, 'config'), { recursive: true });
-      copyFileSync(join(directory, 'linux', `${part}.json`), join(directory, 'config', `rancher-desktop.${part}.json`));
-    }
-    const all = shown(DOCUMENT, '### Linux packages');
-    for (const each of all) {
-      const output = await run(each.command);
-      expect(missing(output, each, directory), `$ ${each.command}\n${output}`).toEqual([]);
-    }
+  test('which releases accept a profile', async () => {
+    await checkAll(shown(DOCUMENT, '## Which releases accept a profile'), scene());
+  });
+});
+
+describe('the README runs', () => {
+  const commands = () => shown('README.md', '## For fleets').map(({ command }) => command);
+
+  test.each(['create-profile', 'import-profile', 'profile check', 'profile upgrade'])(
+    '%s with each of its flags',
+    async (name) => {
+      const [, own = ''] = (await runner(scene())(`rdctl ${name} --help`)).split(/^Flags.*:$/m);
+      const flags = [...own.matchAll(/^ +(?:-\w, +)?(--[\w-]+)/gm)].map(([, flag = '']) => flag);
+      expect(flags.length).toBeGreaterThan(3);
+      const runs = commands().filter((command) => command.startsWith(`rdctl ${name} `));
+      const words = new Set(
+        runs.flatMap((command) => command.split(' ')).map((word) => (word === '-o' ? '--output' : word)),
+      );
+      expect(flags.filter((flag) => !words.has(flag))).toEqual([]);
+    },
+  );
+
+  test.each(['plist', 'mobileconfig', 'reg', 'json', 'admx'])('an export as %s', (format) => {
+    expect(commands().filter((command) => command.includes(`create-profile --output ${format} `))).not.toEqual([]);
   });
 
-  test('which releases accept a profile', async () => {
-    const directory = scene();
-    writeFileSync(join(directory, 'old.yaml'), OLD);
-    await checkAll(shown(DOCUMENT, '## Which releases accept a profile'), directory);
-    expect(readFileSync(join(directory, 'old.yaml'), 'utf8')).toContain('adminAccess: false   # nobody is asked');
+  test.each(['.plist', '.mobileconfig', '.reg', '.pol', '.json'])('reading of a file %s', (ending) => {
+    const readers = commands().filter((command) => /^rdctl (import-profile|diff) /.test(command));
+    expect(readers.filter((command) => command.split(' ').some((word) => word.endsWith(ending)))).not.toEqual([]);
+  });
+
+  test('the choices of parts, hives, inputs and sides', () => {
+    const all = commands().join('\n');
+    const choices = [
+      '--type defaults',
+      '--hive hkcu',
+      '--part defaults',
+      '--encoding utf-16le',
+      '--input - ',
+      'diff live ',
+    ];
+    expect(choices.filter((choice) => !all.includes(choice))).toEqual([]);
   });
 });

@@ -1,8 +1,9 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { deploymentTree } from '../../profiles/deployment/tree.ts';
 import { mobileconfigExporter } from '../../profiles/export/mobileconfig.ts';
+import { registryPolImporter } from '../../profiles/import/registry-pol.ts';
 import { readPolicies } from '../../src/policies/read.ts';
 import { answering } from '../helpers/policy-programs.ts';
 
@@ -59,4 +60,16 @@ test('for Windows: the same locks, and defaults without what Windows does not ha
     application: { autoStart: application.autoStart },
     WSL: { integrations: { Ubuntu: true } },
   });
+});
+
+test('for Windows, as Group Policy keeps it: the same locks', async () => {
+  const parts = await registryPolImporter.read(readFileSync(file('Registry.pol')), 'Registry.pol');
+  expect(parts.map(({ part }) => part)).toEqual(['locked']);
+  expect(parts[0]?.settings).toEqual(json('locked.json'));
+});
+
+test('the table of examples names every file', () => {
+  const table = readFileSync('examples/README.md', 'utf8');
+  const names = readdirSync(FOLDER).map((name) => name.replace(/\.(defaults|locked)\./, '.*.'));
+  expect(names.filter((name) => !table.includes(`\`${name}\``))).toEqual([]);
 });
