@@ -4,7 +4,7 @@ import { testSeed } from './test/helpers/seed.ts';
 const seed = testSeed();
 if (process.env.RDCTL_TEST_SEED === 'random') process.stderr.write(`RDCTL_TEST_SEED=${seed} repeats this search\n`);
 /** One seed for all files of a run, whoever chose it. */
-const SEARCH = { env: { RDCTL_TEST_SEED: String(seed) }, setupFiles: ['test/helpers/seed-setup.ts'] };
+const SEARCH = { env: { RDCTL_TEST_SEED: String(seed) }, setupFiles: ['test/helpers/test-setup.ts'] };
 
 /** What hangs has to end, and nothing else: a computer that is busy with other things is slow by any factor. */
 const PATIENT = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: { timeout: 60_000, interval: 10 } } };

@@ -1,0 +1,32 @@
+import { chai } from 'vitest';
+
+/**
+ * Lets `toMatchObject` fail for a pattern: it has no members to compare, so that any value would match it. Where a text
+ * has to match, `expect.stringMatching(PATTERN)` does.
+ */
+export function guardPatterns(): void {
+  chai.use((_, { overwriteMethod }) => {
+    overwriteMethod(
+      chai.Assertion.prototype,
+      'toMatchObject',
+      (method: (expected: unknown) => void) =>
+        function (this: unknown, expected: unknown) {
+          const path = patternIn(expected);
+          if (path !== undefined)
+            throw new Error(`toMatchObject compares nothing at ${path || 'the top'}: use expect.stringMatching`);
+          method.call(this, expected);
+        },
+    );
+  });
+}
+
+/** The way to a pattern, `.name[0]`; what compares by itself (`expect.any`) is not looked into. */
+function patternIn(value: unknown, path = ''): string | undefined {
+  if (value instanceof RegExp) return path;
+  if (typeof value !== 'object' || value === null || 'asymmetricMatch' in value) return undefined;
+  for (const [name, member] of Object.entries(value)) {
+    const found = patternIn(member, Array.isArray(value) ? `${path}[${name}]` : `${path}.${name}`);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
