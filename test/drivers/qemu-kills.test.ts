@@ -12,7 +12,7 @@ import type { GuestImage } from '../../src/guest-images/image.ts';
 import type { JsonValue } from '../../src/json.ts';
 import { stopDaemon } from '../../src/process/daemon.ts';
 import { realPace } from '../../src/process/pace.ts';
-import { readProcesses } from '../../src/process/proc.ts';
+import { readProcesses, signalProcess } from '../../src/process/proc.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { GIB, IMAGE } from './scripted-qemu.ts';
@@ -85,9 +85,10 @@ function lifeWithoutQemu(at: number, known: readonly string[], directory: string
 /** As the kernel does it when it is out of memory. */
 async function killQemu(directory: string): Promise<number> {
   const found = await qemusOf(directory);
-  for (const { pid } of found) process.kill(pid, 'SIGKILL');
+  // One that was just about to end by itself is none to kill.
+  const killed = await Promise.all(found.map((qemu) => signalProcess(qemu, 'SIGKILL')));
   await expect.poll(() => qemusOf(directory), { timeout: 10_000, interval: 5 }).toEqual([]);
-  return found.length;
+  return killed.filter(Boolean).length;
 }
 
 /** The machine of a directory as one service has it. Its QEMU only looks like one; its disks are files with a text. */
