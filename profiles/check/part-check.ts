@@ -157,14 +157,14 @@ function reportEnded(check: PartCheck, { entries }: Reading, moved: Migrated['mo
 function judgeRegistry(check: PartCheck, reading: Reading): void {
   const { system, part, settings } = check;
   const kept: JsonObject = { version: settings.version ?? null };
-  const names = new Map<string, readonly string[]>();
+  const names = new Map<string, string>();
   for (const entry of reading.entries) {
     const { place, fault, value } = entry;
     if (!isThere(place, system.index)) report(check, 'ignored', entry.names, absence(place, system, 'registry'));
     else if (fault) report(check, fault.effect, entry.names, fault.reason);
     else {
       setLeaf(kept, place.path, value);
-      names.set(place.path, entry.names);
+      names.set(place.path, entry.names.join('.'));
     }
   }
   reportUnknown(check, reading, same);
@@ -176,10 +176,7 @@ function judgeRegistry(check: PartCheck, reading: Reading): void {
     reading: after,
     written,
   } = migrationOf(kept, part === 'locked', system.release.settingsVersion, system.platform);
-  judge(check, after, document, (at) => {
-    const before = written(at);
-    return names.get(before.join('.')) ?? before;
-  });
+  judge(check, after, document, (at) => namesBefore(names, written(at)));
 }
 
 function judge(

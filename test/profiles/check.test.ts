@@ -71,6 +71,9 @@ table('names', [
   [{ version: 19, Kubernetes: { enabled: false } }, '1.24', 'darwin', ['ignored Kubernetes']],
   [{ version: 19, Kubernetes: { Enabled: false } }, '1.24', 'win32', []],
   [{ version: 19, Images: { showAll: true }, images: {} }, '1.24', 'win32', ['ignored Images']],
+  // Named as they are written, whether or not a migration came between.
+  [{ version: 19, wsl: { integrations: { Ubuntu: 'on' } } }, '1.24', 'win32', ['refused wsl.integrations.Ubuntu']],
+  [{ version: 18, wsl: { integrations: { Ubuntu: 'on' } } }, '1.24', 'win32', ['refused wsl.integrations.Ubuntu']],
   [{ version: 18, application: { theme: 'dark' } }, '1.23', 'linux', []],
   [{ version: 17, application: { theme: 'dark' } }, '1.22', 'linux', ['ignored application.theme']],
   [{ version: 10, containers: { showAll: false } }, '1.11', 'linux', ['ignored containers.showAll']],
