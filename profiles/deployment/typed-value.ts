@@ -1,6 +1,7 @@
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import type { FieldType } from '../../src/settings/field.ts';
 import { entryPath } from './entry-path.ts';
+import { sortedByName } from './name-order.ts';
 
 /** What a deployment profile holds, in the kinds that its formats know (tool facts, 7.3). */
 export type DeploymentValue =
@@ -62,8 +63,7 @@ export function map(
   complain: Complain,
 ): DeploymentValue {
   const members = new Map<string, DeploymentValue>();
-  const entries = Object.entries(object).sort(([a], [b]) => compare(a.toLowerCase(), b.toLowerCase()) || compare(a, b));
-  for (const [key, value] of entries) {
+  for (const [key, value] of sortedByName(Object.entries(object))) {
     if (typeof value === 'boolean' && kinds.includes('boolean')) members.set(key, { kind: 'boolean', value });
     else if (typeof value === 'string' && kinds.includes('string')) members.set(key, { kind: 'string', value });
     else complain(mismatch(entryPath(path, key), kinds.map((kind) => EXPECTED[kind]).join(' or '), value));
@@ -96,10 +96,6 @@ function list(entries: readonly JsonValue[], path: string, complain: Complain): 
     else complain(mismatch(`${path}[${index}]`, EXPECTED.string, entry));
   }
   return { kind: 'strings', value };
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }
 
 function kindOf(value: JsonValue): string {

@@ -1,5 +1,6 @@
 import { COMPATIBLE } from '../../src/product.ts';
 import { entryPath } from '../deployment/entry-path.ts';
+import { sortedByName } from '../deployment/name-order.ts';
 import type { Part } from '../deployment/part.ts';
 import type { DeploymentMembers, DeploymentTree, DeploymentValue } from '../deployment/tree.ts';
 import type { Exporter, Hive } from './exporter.ts';
@@ -37,7 +38,7 @@ type PlainValue = Exclude<DeploymentValue, { members: DeploymentMembers }>;
 /** Values first: what follows the line of a sub-key belongs to the sub-key. */
 function memberLines(members: DeploymentMembers, place: Place): string[] {
   refuseDoubles(members, place);
-  const sorted = [...members].sort(([a], [b]) => compare(a.toLowerCase(), b.toLowerCase()));
+  const sorted = sortedByName(members);
   return [
     ...sorted.flatMap(([name, value]) => ('members' in value ? [] : [valueLine(name, value, place)])),
     ...sorted.flatMap(([name, value]) => {
@@ -101,10 +102,6 @@ function bytes(text: string): string {
 
 function escaped(text: string): string {
   return text.replace(/[\\"]/g, '\\$&');
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }
 
 /** A file for the registry editor of Windows. */

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { type DeploymentTree, deploymentTree } from '../../profiles/deployment/tree.ts';
 import { jsonText } from '../../profiles/export/json.ts';
+import { plistText } from '../../profiles/export/plist.ts';
+import { regText } from '../../profiles/export/reg.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 
@@ -60,6 +62,28 @@ describe('values', () => {
     const wsl = members.get('WSL');
     const integrations = wsl?.kind === 'section' ? wsl.members.get('integrations') : undefined;
     expect(integrations?.kind === 'map' && [...integrations.members.keys()]).toEqual(['10', '9', 'A', 'B', 'b']);
+  });
+
+  // What "lower-cased" means to the compatible tool: each character by itself, in the order of code points.
+  test.each([
+    [
+      ['\u{1f600}', '\uff21'],
+      ['\uff21', '\u{1f600}'],
+    ],
+    [
+      ['İ2', 'i1', 'i3'],
+      ['i1', 'İ2', 'i3'],
+    ],
+    [
+      ['ΑΣ', 'Ας2'],
+      ['Ας2', 'ΑΣ'],
+    ],
+  ])('names %j are sorted as the compatible tool does it', async (names, sorted) => {
+    const mutedChecks = Object.fromEntries(names.map((name) => [name, true]));
+    const tree = await deploymentTree({ diagnostics: { mutedChecks } });
+    const found = (lines: string, pattern: RegExp) => Array.from(lines.matchAll(pattern), ([, name]) => name);
+    expect(found(regText(tree, 'hklm', 'locked'), /^"(.*)"=dword:1$/gm)).toEqual(sorted);
+    expect(found(plistText(tree), /^ {8}<key>(.*)<\/key>$/gm)).toEqual(sorted);
   });
 
   test('keep empty lists and maps', async () => {
