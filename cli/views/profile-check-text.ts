@@ -87,16 +87,22 @@ function listText(heading: string, findings: readonly SpreadFinding[], { cells, 
       lines,
     });
   }
-  const lines = [...told.values()].flatMap(({ path, parts, places, lines: below }) => [
-    titleOf(path, [...(parts.length > 0 ? [parts.join(' and ')] : []), ...places], paint),
-    ...below,
+  const all = [...told.values()];
+  const lines = all.flatMap(({ path, parts, places, lines: below }, index) => [
+    ...titleOf(path, [...(parts.length > 0 ? [parts.join(' and ')] : []), ...places], paint, width),
+    // What is true of the next one as well is told below that.
+    ...(all[index + 1]?.lines.join('\n') === below.join('\n') ? [] : below),
   ]);
-  const more = findings.length - [...told.values()].reduce((sum, { count }) => sum + count, 0);
+  const more = findings.length - all.reduce((sum, { count }) => sum + count, 0);
   return [paint.bold(heading), ...lines, ...(more > 0 ? [`  … and ${more} more (-o json has all)`] : [])].join('\n');
 }
 
-function titleOf(path: string, facts: readonly string[], paint: Style): string {
-  return `  ${paint.bold(path)}${facts.length === 0 ? '' : ` (${facts.join(', ')})`}`;
+function titleOf(path: string, facts: readonly string[], paint: Style, width: number): string[] {
+  const title = `  ${paint.bold(path)}`;
+  if (facts.length === 0) return [title];
+  const text = `(${facts.join(', ')})`;
+  if (`  ${path} ${text}`.length <= width) return [`${title} ${text}`];
+  return [title, ...wrapped(text, INDENT, width)];
 }
 
 /** One row for neighbours of which every platform says the same. */
