@@ -29,7 +29,7 @@ function reasonOf(place: Place | Section, index: number, by: 'written' | 'regist
   if (!next) {
     const last = RELEASES[place.last]?.name;
     return last === undefined
-      ? `${RELEASES[0]?.name ?? ''} and later do not have it`
+      ? `no release from ${RELEASES[0]?.name ?? ''} on has it there`
       : `${last} was the last release with it`;
   }
   const since = RELEASES[Math.max(place.last + 1, next.first)]?.name ?? '';

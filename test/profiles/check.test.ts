@@ -400,6 +400,10 @@ describe('reasons', () => {
     expect(reasons({ version: 19, virtualMachine: { hostResolver: true } }, '1.24', 'linux', 'ignored')).toEqual([
       ['1.15 was the last release with it', undefined],
     ]);
+    // Releases that have it have it elsewhere.
+    expect(reasons({ version: 4, kubernetes: { hostResolver: true } }, '1.12', 'win32', 'ignored')).toEqual([
+      ['no release from 1.8 on has it there', undefined],
+    ]);
   });
 
   test('suggest the name and the value that were meant', () => {
