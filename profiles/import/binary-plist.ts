@@ -1,12 +1,6 @@
 import { isAscii } from 'node:buffer';
 import { MOST_LEVELS } from '../../src/json.ts';
-import {
-  INEXACT,
-  numberOf,
-  type PlistDictionary,
-  type PlistOther,
-  type PlistValue,
-} from '../../src/policies/plist-value.ts';
+import { numberOf, type PlistDictionary, type PlistOther, type PlistValue } from '../../src/policies/plist-value.ts';
 import { quotedName } from '../../src/settings/printable.ts';
 
 /** The last bytes of the file: widths of offsets and references, number of objects, index of the topmost, place of the offsets. */
@@ -166,8 +160,7 @@ class Reading {
     const bytes = this.#bytes(at + 1, 2 ** low);
     let value = BigInt(`0x${bytes.toString('hex')}`);
     if (low >= 3) value = BigInt.asIntN(bytes.length * 8, value);
-    const whole = Number(value);
-    return Number.isSafeInteger(whole) ? whole : INEXACT;
+    return Number(value);
   }
 
   #real(at: number, low: number): Scalar {

@@ -1,6 +1,6 @@
 import { RdError } from '../../src/errors.ts';
 import { isObject, isTooDeep, type JsonValue, MOST_LEVELS } from '../../src/json.ts';
-import { utf8Text } from '../../src/policies/policy-file.ts';
+import { decoded } from '../../src/policies/policy-file.ts';
 import { formatFindings } from '../../src/settings/finding.ts';
 import { quotedName } from '../../src/settings/printable.ts';
 import type { Importer } from './importer.ts';
@@ -24,7 +24,7 @@ export const jsonImporter: Importer = {
       new RdError('ERR_PROFILE_INVALID', `${label} is not a deployment profile that can be read: ${reason}`, {
         details,
       });
-    const text = utf8Text(bytes);
+    const text = decoded(bytes);
     if (text === undefined) throw wrong('it is not UTF-8');
     if (isTooDeep(text)) throw wrong(`it nests deeper than ${MOST_LEVELS} levels`);
     const value = jsonOf(bytes);
@@ -42,7 +42,7 @@ export const jsonImporter: Importer = {
 };
 
 function jsonOf(bytes: Uint8Array): JsonValue | undefined {
-  const text = utf8Text(bytes);
+  const text = decoded(bytes);
   if (text === undefined || isTooDeep(text)) return undefined;
   try {
     return JSON.parse(text);

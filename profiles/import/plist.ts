@@ -7,7 +7,7 @@ import {
   type PlistValue,
   xmlPlist,
 } from '../../src/policies/plist-value.ts';
-import { utf8Text } from '../../src/policies/policy-file.ts';
+import { decoded } from '../../src/policies/policy-file.ts';
 import { put } from '../../src/settings/own.ts';
 import type { Importer, Loss } from './importer.ts';
 import { partOfName } from './part-name.ts';
@@ -57,13 +57,21 @@ export async function plistOf(bytes: Uint8Array, label: string): Promise<PlistVa
 
 function textOf(bytes: Uint8Array): string {
   const wide = wideEncoding(bytes);
-  const text = wide ? new TextDecoder(wide).decode(bytes) : utf8Text(bytes);
-  const encoding = /^<\?xml[^>]*encoding\s*=\s*["']([^"']+)["']/i.exec(text?.trimStart() ?? headOf(bytes))?.[1];
-  const known = encoding === undefined || (wide ? /^utf-16/i : /^(?:utf-8|us-ascii)$/i).test(encoding);
-  if (!known) throw new Error(`it is in ${encoding}; UTF-8 and UTF-16 are read`);
-  if (text === undefined) throw new Error('it is not UTF-8');
+  const text = decoded(bytes, wide);
+  const said = /^<\?xml[^>]*encoding\s*=\s*["']([^"']+)["']/i.exec(text?.trimStart() ?? headOf(bytes))?.[1];
+  const is = wide ? 'UTF-16' : 'UTF-8';
+  if (said !== undefined && !READ[is].test(said)) {
+    const other = Object.values(READ).some((each) => each.test(said));
+    throw new Error(
+      other ? `it says that it is in ${said}, and it is in ${is}` : `it is in ${said}; UTF-8 and UTF-16 are read`,
+    );
+  }
+  if (text === undefined) throw new Error(`it is not ${is}`);
   return text;
 }
+
+/** What a list in each encoding may say of itself. */
+const READ = { 'UTF-8': /^(?:utf-8|us-ascii)$/i, 'UTF-16': /^utf-16/i };
 
 /** The settings in a dictionary; what no setting can be is lost, with its path. */
 export function settingsOf(
@@ -94,7 +102,12 @@ function jsonOf(value: PlistValue, names: readonly string[], lost: Loss[]): Json
   if (typeof value !== 'object') return value;
   if (isDictionary(value)) return objectOf(value, names, lost);
   if (isOther(value)) {
-    lost.push({ place: names.join('.'), reason: `it is ${value.other}, which no setting can be` });
+    // No JSON can be made of it, which is how the application reads a list.
+    lost.push({
+      place: names.join('.'),
+      reason: `the application refuses the whole profile for it: it is ${value.other}`,
+      refused: true,
+    });
     return undefined;
   }
   const items = value.map((item, index) => jsonOf(item, [...names, String(index)], lost));

@@ -2,7 +2,7 @@ import { isObject, isTooDeep, type JsonValue, MOST_LEVELS } from '../json.ts';
 import { formatFindings } from '../settings/finding.ts';
 import { SCHEMA_VERSION } from '../settings/settings.gen.ts';
 import { invalidPolicy, type WrittenPolicy } from './policy.ts';
-import { readPolicyFile, utf8Text } from './policy-file.ts';
+import { decoded, readPolicyFile } from './policy-file.ts';
 
 /** Reads a profile of Linux. Throws `ERR_PROFILE_INVALID`; `undefined` when there is no file. */
 export async function readJsonPolicy(path: string): Promise<WrittenPolicy | undefined> {
@@ -10,7 +10,7 @@ export async function readJsonPolicy(path: string): Promise<WrittenPolicy | unde
   if (bytes === undefined) return undefined;
   const wrong = (reason: string, details: readonly string[] = []) =>
     invalidPolicy(`Error parsing deployment profile from ${path}: ${reason}`, details);
-  const text = utf8Text(bytes);
+  const text = decoded(bytes);
   if (text === undefined) throw wrong('it is not UTF-8');
   if (isTooDeep(text)) throw wrong(`it nests deeper than ${MOST_LEVELS} levels`);
   const { parseDocument } = await import('../settings/parse.ts');

@@ -2,7 +2,7 @@ import { isObject, isTooDeep, type JsonObject, type JsonValue, MOST_LEVELS } fro
 import { writtenFile } from './json-policy.ts';
 import { isDictionary, isOther, type PlistValue, xmlPlist } from './plist-value.ts';
 import { invalidPolicy, type WrittenPolicy } from './policy.ts';
-import { readPolicyFile, utf8Text } from './policy-file.ts';
+import { decoded, readPolicyFile } from './policy-file.ts';
 import type { PolicyPrograms } from './programs.ts';
 
 /**
@@ -14,7 +14,7 @@ export async function readPlistPolicy(path: string, programs: PolicyPrograms): P
   if (bytes === undefined) return undefined;
   const wrong = (reason: string, cause?: unknown) =>
     invalidPolicy(`Error loading plist file ${path}: ${reason}`, [], cause);
-  const text = utf8Text(bytes);
+  const text = decoded(bytes);
   const value =
     text !== undefined && isXml(text) ? await fromXml(text, wrong) : await fromProgram(path, programs, wrong);
   if (!isObject(value)) throw wrong('it does not hold a dictionary');
@@ -64,6 +64,6 @@ function jsonOf(value: PlistValue, above: readonly string[], wrong: Wrong): Json
     ]);
     return Object.fromEntries(entries) satisfies JsonObject;
   }
-  if (isOther(value)) throw wrong(`"${above.join('.')}" is a date, data or null, which no setting can be`);
+  if (isOther(value)) throw wrong(`"${above.join('.')}" is ${value.other}, which no setting can be`);
   return value.map((item, index) => jsonOf(item, [...above, String(index)], wrong));
 }

@@ -97,11 +97,10 @@ function textProblem({ kind, text, at }: TextToken, inText: boolean): Problem | 
     const reference = BAD_REFERENCE.exec(text);
     if (reference) return { reason: 'a "&" begins nothing that is known', at: at + reference.index };
     if (!allSigns(text)) return { reason: BAD_SIGN, at };
-    if (text.trim() === '') return undefined;
+    // XML has fewer blanks than the language has.
+    if (!/[^ \t\r\n]/.test(text)) return undefined;
   }
-  return inText
-    ? undefined
-    : { reason: 'a text stands between values', at: at + text.length - text.trimStart().length };
+  return inText ? undefined : { reason: 'a text stands between values', at: at + Math.max(0, text.search(/\S/)) };
 }
 
 const BAD_SIGN = 'it has a sign that XML cannot have';

@@ -11,9 +11,6 @@ export interface PlistOther {
   other: string;
 }
 
-/** Integers beyond this are not exact any more. */
-export const INEXACT: PlistOther = { other: 'an integer of more than 53 bits' };
-
 export function isDictionary(value: PlistValue | undefined): value is PlistDictionary {
   return value instanceof Map;
 }
@@ -86,8 +83,7 @@ function asValue(value: unknown): PlistValue {
   return dictionary;
 }
 
-/** A number that JSON and a setting can hold. */
+/** A number that JSON can hold. An integer of more than 53 bits is not exact, as it is not in JSON; no setting takes one. */
 export function numberOf(value: number): number | PlistOther {
-  if (!Number.isFinite(value)) return { other: 'not a finite number' };
-  return Number.isInteger(value) && !Number.isSafeInteger(value) ? INEXACT : value;
+  return Number.isFinite(value) ? value : { other: 'not a finite number' };
 }

@@ -35,10 +35,10 @@ export async function readPolicyFile(path: string): Promise<Buffer | undefined> 
   }
 }
 
-/** The text, without a byte order mark; `undefined` where it is not UTF-8. */
-export function utf8Text(bytes: Uint8Array): string | undefined {
+/** The text, without a byte order mark; `undefined` where the bytes are of another encoding. */
+export function decoded(bytes: Uint8Array, encoding: 'utf-8' | 'utf-16le' | 'utf-16be' = 'utf-8'): string | undefined {
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    return new TextDecoder(encoding, { fatal: true }).decode(bytes);
   } catch {
     return undefined;
   }

@@ -138,6 +138,8 @@ describe('XML that cannot be relied on', () => {
       'a tag that no property list has stands inside <string> (line 4)',
     ],
     ['text between values', dict('\noops'), 'a text stands between values (line 5)'],
+    ['a blank that XML has not', dict('\u00a0'), 'a text stands between values (line 4)'],
+    ['a blank that XML has not, behind the end', `${dict('')}\u2028`, 'a text stands between values (line 5)'],
     ['a tag that is not closed', '<plist>\n<dict>\n<key>a</key>', '<dict> is not closed (line 2)'],
     ['tags that cross', '<plist><dict></array></plist>', '</array> closes nothing (line 1)'],
     [
@@ -194,10 +196,14 @@ describe('XML that cannot be relied on', () => {
   });
 
   test('a date or data, which no setting can be', async () => {
-    for (const value of ['<date>2020-01-01T00:00:00Z</date>', '<data>AAAA</data>']) {
+    for (const [value, what] of [
+      ['<date>2020-01-01T00:00:00Z</date>', 'a date'],
+      ['<data>AAAA</data>', 'data'],
+      ['<real>1e400</real>', 'not a finite number'],
+    ]) {
       writeFileSync(place().locked, dict(`<key>kubernetes</key><dict><key>port</key>${value}</dict>`));
       await expect(read()).rejects.toMatchObject({
-        message: `Error loading plist file ${place().locked}: "kubernetes.port" is a date, data or null, which no setting can be`,
+        message: `Error loading plist file ${place().locked}: "kubernetes.port" is ${what}, which no setting can be`,
       });
     }
   });

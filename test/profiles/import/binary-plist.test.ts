@@ -25,9 +25,11 @@ describe.each(['values.xml.plist', 'values.binary.plist'])('%s', (name) => {
   });
 });
 
+const refusedFor = (what: string) => `the application refuses the whole profile for it: it is ${what}`;
+
 test.each([
   ['others.xml.plist', []],
-  ['others.binary.plist', [{ place: 'uid', reason: 'it is a UID, which no setting can be' }]],
+  ['others.binary.plist', [{ place: 'uid', reason: refusedFor('a UID'), refused: true }]],
 ])('%s: what no setting can be is lost with its path, and a list with its item', async (name, more) => {
   const read = await settingsIn(golden(name));
   expect(read?.settings).toEqual({
@@ -35,12 +37,12 @@ test.each([
     kubernetes: { enabled: true },
     images: {},
     containerEngine: { allowedImages: {} },
+    big: 2 ** 64,
   });
   const lost = [
-    { place: 'big', reason: 'it is an integer of more than 53 bits, which no setting can be' },
-    { place: 'containerEngine.allowedImages.patterns.1', reason: 'it is a date, which no setting can be' },
-    { place: 'images.namespace', reason: 'it is data, which no setting can be' },
-    { place: 'kubernetes.when', reason: 'it is a date, which no setting can be' },
+    { place: 'containerEngine.allowedImages.patterns.1', reason: refusedFor('a date'), refused: true },
+    { place: 'images.namespace', reason: refusedFor('data'), refused: true },
+    { place: 'kubernetes.when', reason: refusedFor('a date'), refused: true },
     ...more,
   ];
   expect([...(read?.lost ?? [])].sort((a, b) => (a.place < b.place ? -1 : 1))).toEqual(lost);

@@ -56,8 +56,19 @@ test('UTF-16 of both kinds', async () => {
   }
 });
 
+const wide = (text: string) => Buffer.from(`\ufeff${text}`, 'utf16le');
+const utf16 = (inner: string) => xml(inner, '<?xml version="1.0" encoding="UTF-16"?>');
+
 test.each<[string, string | Uint8Array, RegExp]>([
-  ['another encoding', xml('<dict/>', '<?xml version="1.0" encoding="ISO-8859-1"?>'), /is in ISO-8859-1/],
+  ['half a pair in UTF-16', wide(utf16('<dict><key>a</key><string>b\ud800c</string></dict>')), /it is not UTF-16/],
+  ['half a letter in UTF-16', Buffer.concat([wide(utf16('<dict/>')), Buffer.from('x')]), /it is not UTF-16/],
+  ['UTF-8 that says UTF-16', utf16('<dict/>'), /it says that it is in UTF-16, and it is in UTF-8/],
+  ['UTF-16 that says UTF-8', wide(xml('<dict/>')), /it says that it is in UTF-8, and it is in UTF-16/],
+  [
+    'another encoding',
+    xml('<dict/>', '<?xml version="1.0" encoding="ISO-8859-1"?>'),
+    /it is in ISO-8859-1; UTF-8 and UTF-16 are read/,
+  ],
   ['bytes that are no letters', Buffer.concat([Buffer.from('<plist>'), Buffer.from([0xff])]), /not UTF-8/],
   ['a truncated file', xml('<dict><key>a</key><true/></dict>').replace('</dict></plist>', ''), /not closed/],
   ['an empty file that says it is one', '<?xml version="1.0"?>', /it is empty/],
@@ -82,6 +93,22 @@ test.each<[string, string | Uint8Array, RegExp]>([
   await expect(settingsIn(data)).rejects.toMatchObject({
     code: 'ERR_PROFILE_INVALID',
     message: expect.stringMatching(reason),
+  });
+});
+
+test('what plutil makes no JSON of stops the application', async () => {
+  const inner = ['<date>2026-01-01T00:00:00Z</date>', '<data>YQ==</data>', '<integer>9007199254740993</integer>'];
+  const [part] = await plistImporter.read(
+    Buffer.from(xml(`<dict>${inner.map((value, index) => `<key>${index}</key>${value}`).join('')}</dict>`)),
+    'locked.plist',
+  );
+  const refused = (what: string) => `the application refuses the whole profile for it: it is ${what}`;
+  expect(part).toMatchObject({
+    settings: { 2: 9007199254740992 },
+    lost: [
+      { place: '0', reason: refused('a date'), refused: true },
+      { place: '1', reason: refused('data'), refused: true },
+    ],
   });
 });
 
