@@ -1,5 +1,5 @@
 import { RdError } from '../../src/errors.ts';
-import type { JsonObject } from '../../src/json.ts';
+import type { JsonObject, JsonValue } from '../../src/json.ts';
 import { sameValue } from '../../src/settings/canonical.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import type { Platform } from '../../src/settings/field.ts';
@@ -8,7 +8,7 @@ import { leafAt, leaves, setLeaf } from '../../src/settings/leaf-paths.ts';
 import { migrate } from '../../src/settings/migrate.ts';
 import { copyOf } from '../../src/settings/own.ts';
 import { RELEASES } from '../../src/settings/releases.ts';
-import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
+import { SCHEMA_VERSION, type SettingPath } from '../../src/settings/settings.gen.ts';
 import type { DeploymentInput } from './input.ts';
 import { isLockedBy, isWithin } from './locked-part.ts';
 import type { Part } from './part.ts';
@@ -25,7 +25,7 @@ export interface Selection {
   /** Dotted paths of settings and sections; of today, and with `keepVersion` also of the input's version. Empty: all. */
   only: readonly string[];
   except: readonly string[];
-  /** Only what differs from the defaults of the platform. */
+  /** Only what differs from the defaults that all computers of the platform have. */
   changedOnly: boolean;
   /** Stay at the version of the input. */
   keepVersion: boolean;
@@ -130,18 +130,25 @@ function choosers({ locked }: DeploymentInput, selection: Selection): Choosers {
   const { part, only, except, changedOnly, platform } = selection;
   const isLocked = locked && isLockedBy(locked);
   const isHere = (setting: WrittenSetting) => !isLocked || isLocked(setting) === (part === 'locked');
-  const defaults = defaultSettings(targetContext(platform));
+  const isDefault = defaultsOf(platform);
   const isWanted = (setting: WrittenSetting) => {
     if (only.length > 0 && !isNamed(setting, only, selection)) return false;
     if (isNamed(setting, except, selection)) return false;
     const { today } = setting;
     // What came to an end has no default; it is what somebody wrote.
-    return !changedOnly || !today || !sameValue(today.path, today.value, leafAt(defaults, today.path));
+    return !changedOnly || !today || !isDefault(today.path, today.value);
   };
   return {
     isChosen: (setting) => isHere(setting) && isWanted(setting),
     isElsewhere: (setting) => !isHere(setting) && isWanted(setting),
   };
+}
+
+/** Tells what computers of a platform have by themselves. The memory of the machine depends on each computer, and no value is all of theirs. */
+function defaultsOf(platform: Platform): (path: SettingPath, value: JsonValue) => boolean {
+  const target = targetContext(platform);
+  const defaults = [target, { ...target, memoryBytes: Number.MAX_SAFE_INTEGER }].map(defaultSettings);
+  return (path, value) => defaults.every((each) => sameValue(path, value, leafAt(each, path)));
 }
 
 function isNamed(
@@ -174,12 +181,12 @@ function assembled(settings: readonly WrittenSetting[], version: number): JsonOb
 
 /** At the newest version, as an application would read this part: a locked profile of old freezes what came after it. */
 function migrated(settings: JsonObject, { part, platform, except, changedOnly }: Selection): JsonObject {
-  const defaults = defaultSettings(targetContext(platform));
+  const isDefault = defaultsOf(platform);
   const document = migrate(settings, { platform, locked: part === 'locked', partial: true });
   const result: JsonObject = { version: SCHEMA_VERSION };
   for (const [path, value] of leaves(document)) {
     if (path === 'version' || except.some((name) => isWithin(path, name))) continue;
-    if (!changedOnly || !sameValue(path, value, leafAt(defaults, path))) setLeaf(result, path, value);
+    if (!changedOnly || !isDefault(path, value)) setLeaf(result, path, value);
   }
   return result;
 }

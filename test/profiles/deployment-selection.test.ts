@@ -185,8 +185,19 @@ describe('chosen settings', () => {
 describe('what changed', () => {
   test.each(PLATFORMS)('the defaults of %s are no change there', async (platform) => {
     const defaults = defaultSettings({ platform, arch: platform === 'darwin' ? 'arm64' : 'x64' });
-    const selected = await select(defaults, { platform, changedOnly: true });
+    const selected = await select(defaults, { platform, changedOnly: true, except: ['virtualMachine.memoryInGB'] });
     expect(selected).toMatchObject({ settings: { version: 19 }, warnings: ['nothing is left beside the version.'] });
+  });
+
+  test.each([2, 6])('memory of %d GB is one where the default depends on the computer', async (memory) => {
+    const settings = { virtualMachine: { memoryInGB: memory, numberCPUs: 2 } };
+    const of = async (document: JsonObject, platform: Platform) =>
+      (await select(document, { platform, changedOnly: true })).settings;
+    const written = { version: 19, virtualMachine: { memoryInGB: memory } };
+    expect(await of(settings, 'darwin')).toEqual(written);
+    expect(await of(settings, 'linux')).toEqual(written);
+    expect(await of(settings, 'win32')).toEqual(memory === 2 ? { version: 19 } : written);
+    expect(await of({ version: 14, ...settings }, 'linux')).toEqual(written);
   });
 
   test('is what the platform of the profile does not have by default', async () => {
