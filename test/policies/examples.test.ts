@@ -73,3 +73,9 @@ test('the table of examples names every file', () => {
   const names = readdirSync(FOLDER).map((name) => name.replace(/\.(defaults|locked)\./, '.*.'));
   expect(names.filter((name) => !table.includes(`\`${name}\``))).toEqual([]);
 });
+
+test('for Windows: as the registry editor writes it, which keeps its list', () => {
+  const bytes = readFileSync(file('policies.reg'));
+  expect([...bytes.subarray(0, 2)]).toEqual([0xff, 0xfe]);
+  expect(bytes.toString('utf16le').replaceAll('\r\n', '')).not.toMatch(/[\r\n]/);
+});
