@@ -21,7 +21,10 @@ export const regImporter: Importer = {
     }
     if (file.problems.length > 0) throw notUnderstood(label, file.problems);
     const left = file.dropped.map(({ at, reason, ...place }) => ({ ...place, reason: `${reason} (line ${at})` }));
-    return registryParts(label, file.hives, left);
+    const parts = registryParts(label, file.hives, left);
+    if (!file.open) return parts;
+    const note = `${label}: the last line has no end; make sure that the file was not cut off.`;
+    return parts.map((part, index) => (index === 0 ? { ...part, notes: [...(part.notes ?? []), note] } : part));
   },
 };
 

@@ -18,6 +18,8 @@ export interface RegistryFile {
   hives: RegistryKey[];
   /** At most `MOST_PROBLEMS`; the file is not read beyond them. */
   problems: LineProblem[];
+  /** The last line has no end, which the registry editor writes: something may be missing. */
+  open: boolean;
   /** What deletions and later values left of it, and the deletions themselves; `at` is a line. */
   dropped: Dropped[];
 }
@@ -71,7 +73,7 @@ export function readRegistryFile(bytes: Uint8Array): RegistryFile | string {
       break;
     }
   }
-  return { version, hives: tree.hives(), problems, dropped: tree.dropped };
+  return { version, hives: tree.hives(), problems, open: !/[\r\n]$/.test(text), dropped: tree.dropped };
 }
 
 /**

@@ -103,7 +103,7 @@ class Reader {
 
   private data(): Omit<RegistryValue, 'name'> {
     if (this.take('"')) return { type: 'REG_SZ', data: this.textValue() };
-    const word = /^(?:(dword)|hex(?:\(([0-9a-f]{1,8})\))?):/i.exec(this.text.slice(this.at, this.at + 16));
+    const word = /^(?:(dword)|hex(?:\(([0-9A-Fa-f]{1,8})\))?):/.exec(this.text.slice(this.at, this.at + 16));
     if (!word) throw new NotUnderstood('after "=" stands neither a text, "dword:", "hex:" nor "-"');
     this.at += word[0].length;
     if (word[1] !== undefined) return { type: 'REG_DWORD', data: this.number() };
@@ -171,6 +171,7 @@ class Reader {
       if (this.take('\\')) {
         this.endOfStatement('the "\\"');
         this.skipEmptyLines();
+        if (this.text[this.at] === '\\') throw new NotUnderstood('a "\\" stands where bytes go on');
         expected = true;
         continue;
       }
@@ -180,7 +181,6 @@ class Reader {
         return Buffer.from(bytes);
       }
       bytes.push(this.byte());
-      this.skipBlanks();
       expected = this.take(',');
       if (!expected) {
         this.endOfStatement('the bytes');

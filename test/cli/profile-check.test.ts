@@ -191,7 +191,7 @@ describe('the exit code', () => {
 });
 
 const KEY = 'SOFTWARE\\Policies\\Rancher Desktop';
-const registryFile = (...lines: string[]) => ['Windows Registry Editor Version 5.00', ...lines].join('\r\n');
+const registryFile = (...lines: string[]) => ['Windows Registry Editor Version 5.00', ...lines, ''].join('\r\n');
 
 describe('the systems', () => {
   const plist = '<plist><dict><key>version</key><integer>19</integer></dict></plist>';

@@ -106,7 +106,7 @@ describe('lines', () => {
           '"d"=hex:\\ ; in bytes',
           ' ; between bytes',
           '',
-          '  7 , 8,\\',
+          '  7, 8,\\',
           '9',
           `  [${KEY}\\Y] ; after a key`,
           '@=""',
@@ -218,6 +218,10 @@ describe('what is not understood has its line and a reason', () => {
     ['"a"=hex:01,', 'more bytes are announced'],
     ['"a"=hex:01,\\', 'more bytes are announced'],
     ['"a"=hex:01,\\ x', 'text follows the "\\"'],
+    // For these wine sets nothing, in silence; the registry editor never writes them.
+    ['"a"=hex:01 ,02', 'text follows the bytes'],
+    ['"a"=DWORD:1', 'after "=" stands'],
+    ['"a"=HEX:01', 'after "=" stands'],
     ['"a"=hex():01', 'after "=" stands'],
     ['"a"=hex(1):78', 'the bytes end inside of a character'],
     ['"a"=qword:1', 'after "=" stands'],
@@ -235,6 +239,14 @@ describe('what is not understood has its line and a reason', () => {
     const { problems } = file(`[${KEY}]`, '; comment', line);
     expect(problems).toEqual([{ line: 4, reason: expect.stringContaining(reason) }]);
     expect(parseRegistryFile(KEY, Buffer.from([FIVE, `[${KEY}]`, line].join('\n')))).toBeUndefined();
+  });
+
+  test('a line of bytes that only goes on, for which Windows sets nothing', () => {
+    for (const blank of ['', '  ']) {
+      const { hives, problems } = below('"a"=hex:01,\\', `${blank}\\`, '02', '"b"=hex:\\', '02');
+      expect(problems[0]).toEqual({ line: 3, reason: 'a "\\" stands where bytes go on' });
+      expect(Object.keys(flat(hives))).toEqual([`${KEY}: b`]);
+    }
   });
 
   test.each([

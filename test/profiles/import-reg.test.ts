@@ -19,6 +19,16 @@ async function refusal(...lines: string[]): Promise<RdError> {
   return error;
 }
 
+test('a file that ends in the middle of a line may have been cut off, and says so once', async () => {
+  const whole = bytes(`[${COMPUTER}\\Locked]`, '"version"=dword:13', `[${COMPUTER}\\Defaults]`, '"version"=dword:13');
+  expect((await regImporter.read(whole, 'p.reg')).map(({ notes }) => notes)).toEqual([undefined, undefined]);
+  // The number is another one, and the file well-formed.
+  const cut = await regImporter.read(whole.subarray(0, -3), 'p.reg');
+  expect(cut.map(({ settings }) => settings.version)).toEqual([19, 1]);
+  const note = 'p.reg: the last line has no end; make sure that the file was not cut off.';
+  expect(cut.map(({ notes }) => notes)).toEqual([[note], undefined]);
+});
+
 test('both parts of one place, locked first, with what is in neither', async () => {
   const parts = await read(
     '[HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies]',

@@ -258,7 +258,7 @@ describe('hostile files of many megabytes come to an end', () => {
 
   test('very many keys and values of different names', async () => {
     const lines = Array.from({ length: 100_000 }, (_, index) => `[HKLM\\a${index}]\n"${index}"=""`);
-    const bytes = Buffer.from([HEADER, `[HKLM\\${PRODUCT}\\Locked]`, '"version"=dword:13', ...lines].join('\n'));
+    const bytes = Buffer.from([HEADER, `[HKLM\\${PRODUCT}\\Locked]`, '"version"=dword:13', ...lines, ''].join('\n'));
     const [part] = await regImporter.read(bytes, 'x.reg');
     expect(part?.lost).toEqual([]);
     expect(part?.notes).toEqual([expect.stringContaining('x.reg: 100000 values in keys of others')]);
