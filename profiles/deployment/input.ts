@@ -7,6 +7,7 @@ import {
   type WrittenSettings,
 } from '../../src/settings/check.ts';
 import type { Platform } from '../../src/settings/field.ts';
+import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { type Finding, formatFindings } from '../../src/settings/finding.ts';
 import { looksLikeJson } from '../../src/settings/json-words.ts';
 import { pointerNames, pointerTo, setLeaf, valueAt } from '../../src/settings/leaf-paths.ts';
@@ -19,7 +20,7 @@ import { inTextOrder, reporter } from '../report.ts';
 import { readShape, type Shape } from '../shape.ts';
 import { oversized, type Source } from '../source.ts';
 import { entryPath } from './entry-path.ts';
-import { idleLock, idleLocks } from './locked-part.ts';
+import { idleLock, idleLocks, isWithin } from './locked-part.ts';
 import { targetContext } from './target.ts';
 import { membersAt } from './tree.ts';
 import { nullsIn, type WrittenSetting, without, withoutReferences, writtenSettings } from './written-settings.ts';
@@ -155,13 +156,15 @@ async function examine(input: ToExamine, platform: Platform): Promise<Examined> 
   for (const names of lenient ? nulls.members : []) {
     warnings.push(`${names.join('.')} is null and was left out.`);
   }
-  for (const names of nulls.entries) {
+  for (const { names, expected } of nulls.entries) {
     const entry = entryPath(names.slice(0, -1).join('.'), names.at(-1) ?? '');
     if (!lenient) warnings.push(`${entry} is null and was left out: a deployment profile cannot remove an entry.`);
-    else
-      findings.push(positioned(document, { pointer: `${at}${pointerTo(names)}`, message: `${entry} cannot be null` }));
+    else {
+      const message = `${entry} cannot be null`;
+      findings.push(positioned(document, { pointer: `${at}${pointerTo(names)}`, message, expected }));
+    }
   }
-  const known = without(settings, [...(lenient ? nulls.members : []), ...nulls.entries]);
+  const known = without(settings, [...(lenient ? nulls.members : []), ...nulls.entries.map(({ names }) => names)]);
   const plain = withoutReferences(known);
   const checked = await checkAll({ document, at, settings: plain }, platform);
   const unknown: string[][] = [];
@@ -215,7 +218,8 @@ function placed({ line, message }: Finding, { bytes, size }: Source): string {
 
 /** No entry can be removed here. */
 function withoutRemoval(finding: Finding): Finding {
-  return finding.expected === 'true, false or null' ? { ...finding, expected: 'true or false' } : finding;
+  const expected = finding.expected?.replace(/true, false or null$/, 'true or false');
+  return expected === undefined ? finding : { ...finding, expected };
 }
 
 function invalid({ file }: ParsedDocument, findings: readonly Finding[], consequence: string): RdError {
@@ -227,7 +231,11 @@ function invalid({ file }: ParsedDocument, findings: readonly Finding[], consequ
 
 function unknownName(names: readonly string[], suggestion: string | undefined): string {
   const above = names.slice(0, -1).join('.');
-  const left = `${entryPath(above, names.at(-1) ?? '')} is no setting and was left out.`;
+  const name = names.at(-1) ?? '';
+  if (name.includes('.') && FIELDS.some(({ path }) => isWithin(path, names.join('.')))) {
+    return `${above}[${JSON.stringify(name)}] is no setting and was left out: settings are nested, and dots do not lead into a section.`;
+  }
+  const left = `${entryPath(above, name)} is no setting and was left out.`;
   if (suggestion === undefined) return left;
   return `${left} Did you mean ${suggestion.includes('.') || above === '' ? suggestion : `${above}.${suggestion}`}?`;
 }

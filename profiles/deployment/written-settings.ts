@@ -33,17 +33,24 @@ export function writtenSettings(
   return found;
 }
 
-/** Names of what is `null` in settings: settings and sections, and entries of maps. */
-export function nullsIn(
-  settings: JsonObject,
-  members: readonly SettingMember[],
-): { members: string[][]; entries: string[][] } {
-  const nulls: { members: string[][]; entries: string[][] } = { members: [], entries: [] };
+/** What is `null` in settings. */
+interface Nulls {
+  /** Names of settings and sections. */
+  members: string[][];
+  /** Those of entries of maps, and what such an entry may be. */
+  entries: { names: string[]; expected: string }[];
+}
+
+export function nullsIn(settings: JsonObject, members: readonly SettingMember[]): Nulls {
+  const nulls: Nulls = { members: [], entries: [] };
   walk(settings, members, [], (names, value, member) => {
     if (names.join() === 'version') return;
     if (value === null) nulls.members.push(names);
-    else if (isMap(member) && isObject(value)) {
-      for (const [key, entry] of Object.entries(value)) if (entry === null) nulls.entries.push([...names, key]);
+    else if (member.kind === 'setting' && member.type.startsWith('map') && isObject(value)) {
+      const expected = member.type === 'map<string,boolean>' ? 'true or false' : 'a text';
+      for (const [key, entry] of Object.entries(value)) {
+        if (entry === null) nulls.entries.push({ names: [...names, key], expected });
+      }
     }
   });
   return nulls;
@@ -100,8 +107,4 @@ function walk(
     if (member.kind !== 'section' || value === null) visit(names, value, member);
     else if (isObject(value)) walk(value, member.members, names, visit);
   }
-}
-
-function isMap(member: SettingMember): boolean {
-  return member.kind === 'setting' && member.type.startsWith('map');
 }

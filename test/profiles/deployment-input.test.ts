@@ -97,6 +97,19 @@ describe('bare settings', () => {
     });
   });
 
+  test('a path is no name, and what was meant is said', async () => {
+    const text = '{"kubernetes.port":1,"kubernetes":{"options.traefik":true},"kubernetes.options":{},"a.b":1}';
+    expect(await written(text)).toEqual({
+      settings: {},
+      warnings: [
+        '["kubernetes.port"] is no setting and was left out: settings are nested, and dots do not lead into a section.',
+        'kubernetes["options.traefik"] is no setting and was left out: settings are nested, and dots do not lead into a section.',
+        '["kubernetes.options"] is no setting and was left out: settings are nested, and dots do not lead into a section.',
+        'a.b is no setting and was left out.',
+      ],
+    });
+  });
+
   test.each<[string, string, string]>([
     [
       'a type',
@@ -136,7 +149,11 @@ describe('bare settings', () => {
       '(/WSL/integrations/d); expected true or false',
     ],
     ['an object in a map', '{"WSL":{"integrations":{"d":{}}}}', '(/WSL/integrations/d); expected true or false'],
-    ['null in a map', '{"WSL":{"integrations":{"d":null}}}', 'WSL.integrations.d cannot be null (/WSL/integrations/d)'],
+    [
+      'null in a map',
+      '{"WSL":{"integrations":{"d":null}}}',
+      'WSL.integrations.d cannot be null (/WSL/integrations/d); expected true or false',
+    ],
     [
       'a number in a map of texts',
       '{"application":{"extensions":{"installed":{"x":1}}}}',
@@ -145,9 +162,9 @@ describe('bare settings', () => {
     [
       'null in a map of texts',
       '{"application":{"extensions":{"installed":{"x":null}}}}',
-      'application.extensions.installed.x cannot be null',
+      'application.extensions.installed.x cannot be null (/application/extensions/installed/x); expected a text',
     ],
-    ['a map', '{"WSL":{"integrations":[]}}', '(/WSL/integrations); expected a map of names'],
+    ['a map', '{"WSL":{"integrations":[]}}', '(/WSL/integrations); expected a map of names to true or false'],
     [
       'no version',
       '{"version":null}',
