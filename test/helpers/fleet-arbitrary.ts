@@ -19,9 +19,12 @@ interface Node {
   maximum?: number;
 }
 
-/** The texts that a profile holds where its schema does not say which: values and entries of lists, and keys of maps. */
+/** The texts that a profile holds where its schema does not say which. */
 export interface Texts {
   value: fc.Arbitrary<string>;
+  /** Of a list; a value when it is not given. */
+  entry?: fc.Arbitrary<string>;
+  /** Of a map. */
   key: fc.Arbitrary<string>;
 }
 
@@ -93,7 +96,7 @@ function settingValue(node: Node, texts: Texts): fc.Arbitrary<JsonValue> {
     case 'string':
       return texts.value;
     case 'array':
-      return fc.array(texts.value, { maxLength: 4 });
+      return fc.array(texts.entry ?? texts.value, { maxLength: 4 });
     case 'object':
       return mapOf(entryOf(node, texts), texts);
     default:

@@ -1,35 +1,42 @@
+import fc from 'fast-check';
 import { entryPath } from '../../profiles/deployment/entry-path.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
-import { isXmlText } from './hostile-text.ts';
+import type { Texts } from './fleet-arbitrary.ts';
+import { anyText, hostileText, isXmlText } from './hostile-text.ts';
 
 /** Paths of everything in a profile that the format cannot hold; what is not among them has to come back from it. */
 export function cannotHold(format: string, profile: JsonObject): string[] {
+  const holds = limitOf(format);
+  return texts(profile).flatMap((each) => (holds(each) ? [] : [each.path]));
+}
+
+/** Any text that the format can hold in its place, so that few profiles are turned down for one of many. */
+export function heldTexts(format: string): Texts {
+  const holds = limitOf(format);
+  const held = (kind: Text['kind']) =>
+    fc.oneof(hostileText(), anyText()).filter((text) => holds({ text, kind, siblings: [], path: '' }));
+  return { value: held('value'), entry: held('entry'), key: held('key') };
+}
+
+type Limit = (text: Text) => boolean;
+
+function limitOf(format: string): Limit {
   const limit = LIMITS[format];
   if (!limit) throw new Error(`nobody said what the format ${format} cannot hold`);
-  return limit(profile);
+  return limit;
 }
 
-const LIMITS: Readonly<Record<string, (profile: JsonObject) => string[]>> = {
-  plist: notXml,
-  mobileconfig: notXml,
-  json: () => [],
-  reg: notRegistry,
+const isXml: Limit = ({ text }) => isXmlText(text);
+
+const LIMITS: Readonly<Record<string, Limit>> = {
+  plist: isXml,
+  mobileconfig: isXml,
+  json: () => true,
+  reg: ({ text, kind, siblings }) => {
+    if (text.includes('\0') || (kind !== 'value' && text === '')) return false;
+    return kind !== 'key' || !(/[\p{Cc}\p{Cs}]/u.test(text) || text.length > 255 || hasDouble(text, siblings));
+  },
 };
-
-function notXml(profile: JsonObject): string[] {
-  return texts(profile).flatMap(({ path, text }) => (isXmlText(text) ? [] : [path]));
-}
-
-function notRegistry(profile: JsonObject): string[] {
-  return texts(profile).flatMap(({ path, text, kind, siblings }) => {
-    const bad =
-      text.includes('\0') ||
-      (kind === 'entry' && text === '') ||
-      (kind === 'key' &&
-        (text === '' || /[\p{Cc}\p{Cs}]/u.test(text) || text.length > 255 || hasDouble(text, siblings)));
-    return bad ? [path] : [];
-  });
-}
 
 /** The second of two names that differ in letter case alone is refused; maps are written in the order of their lower-case keys. */
 function hasDouble(name: string, siblings: readonly string[]): boolean {
@@ -54,7 +61,7 @@ interface Text {
 }
 
 /** Every text of a profile that its author chose; keys of sections are not. */
-function texts(value: JsonValue, path = '', isMap = false): Text[] {
+export function texts(value: JsonValue, path = '', isMap = false): Text[] {
   const own = { path, siblings: [] };
   if (typeof value === 'string') return [{ ...own, text: value, kind: 'value' }];
   if (Array.isArray(value)) {

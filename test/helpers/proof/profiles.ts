@@ -8,8 +8,7 @@ import type { ExportOptions } from '../../../profiles/export/exporter.ts';
 import { EXPORTERS } from '../../../profiles/export/exporters.ts';
 import type { JsonObject } from '../../../src/json.ts';
 import { FLEET_VERSIONS, fullProfileArbitrary, profileArbitrary } from '../fleet-arbitrary.ts';
-import { cannotHold } from '../format-limits.ts';
-import { anyText, hostileText } from '../hostile-text.ts';
+import { cannotHold, heldTexts } from '../format-limits.ts';
 import { testSeed } from '../seed.ts';
 
 export const GOLDEN = 'test/golden/profiles';
@@ -22,9 +21,9 @@ export const RANDOM = 200;
 
 /** Profiles of any version that the format can hold, some of them with every setting. */
 export function randomProfiles(format: string, count = RANDOM): JsonObject[] {
-  const texts = { value: fc.oneof(hostileText(), anyText()), key: fc.oneof(hostileText(), anyText()) };
-  const some = fc.constantFrom(...FLEET_VERSIONS).chain((version) => profileArbitrary(version, texts));
-  const all = fc.constantFrom(...FLEET_VERSIONS).chain((version) => fullProfileArbitrary(version, texts));
+  const texts = heldTexts(format);
+  const some = fc.oneof(...FLEET_VERSIONS.map((version) => profileArbitrary(version, texts)));
+  const all = fc.oneof(...FLEET_VERSIONS.map((version) => fullProfileArbitrary(version, texts)));
   const profile = fc.oneof({ weight: 4, arbitrary: some }, { weight: 1, arbitrary: all });
   const held = profile.filter((each) => cannotHold(format, each).length === 0);
   return fc.sample(held, count);
