@@ -42,7 +42,7 @@ export async function judgement(
     if (finding.effect === 'refused') found.warnings.push(`${who} would refuse this profile: ${told(finding)}`);
     else if (finding.effect === 'changed') found.notes.push(`${who} would change a setting: ${told(finding)}`);
     // What the input itself cannot mean is said already.
-    else if (!warnings.some((line) => line.includes(finding.path))) {
+    else if (!warnings.some((line) => line.startsWith(`"${finding.path}" `))) {
       found.warnings.push(`${who} would ignore a setting: ${told(finding)}`);
     }
   }

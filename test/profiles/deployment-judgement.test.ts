@@ -93,3 +93,10 @@ test('an unknown name that is written all the same is told once', async () => {
     expect(await judged(settings, { keepVersion: true, platform })).toEqual({ warnings: [], notes: [] });
   }
 });
+
+test('a name that only begins or ends like another one hides nothing', async () => {
+  const settings = { version: 6, extensions: { 'a/b': true }, xextensions: 1, extensionsx: 1 };
+  expect((await judged(settings, { keepVersion: true, platform: 'linux' })).warnings).toEqual([
+    'the application on Linux, as of 1.8, would ignore a setting: p:1:27: extensions: 1.9 is the first release with it',
+  ]);
+});
