@@ -95,16 +95,22 @@ async function writeProfile(
     exact: true,
     replace: true,
   });
-  io.err(`${written(file, replaced)}${selected.secret ? ', for your user alone: it holds a password' : ''}.\n`);
-  if (replaced && !selected.secret && !(await isForEverybody(file))) {
+  const bits = await permissionsOf(file);
+  const alone = selected.secret && (bits & 0o077) === 0;
+  io.err(`${written(file, replaced)}${alone ? ', for your user alone: it holds a password' : ''}.\n`);
+  if (replaced && !selected.secret && (bits & 0o044) !== 0o044) {
     io.err(`Note: ${file} allows others as little as before, and the application reads it as whoever has logged in.\n`);
   }
   return 0;
 }
 
-async function isForEverybody(path: string): Promise<boolean> {
+/** Of a file that somebody took away at once nothing is worth saying: it counts as one that all may read. */
+async function permissionsOf(path: string): Promise<number> {
   const { stat } = await import('node:fs/promises');
-  return ((await stat(path)).mode & 0o044) === 0o044;
+  return stat(path).then(
+    ({ mode }) => mode,
+    () => 0o044,
+  );
 }
 
 async function writeTemplates(directory: string, io: Io): Promise<number> {

@@ -320,6 +320,12 @@ describe('files', () => {
     expect(readFileSync(join(cwd, 'locked.reg'), 'utf8')).toContain('"password"="hush"');
   });
 
+  test('that others can read as well are not said to be for one user', async () => {
+    const { exit, err } = await write('/', '--output=reg', '-b', SECRET, '--out-file=/dev/null');
+    expect(exit).toBe(0);
+    expect(err).toMatch(/^Warning: .*password is written in plain text.*\nWrote \/dev\/null\.\n$/);
+  });
+
   test.each([
     [
       'what the format cannot hold',
