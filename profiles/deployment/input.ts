@@ -127,7 +127,7 @@ function sound({ input, wrong }: Examined): DeploymentInput {
   return input;
 }
 
-/** What came later than the version says is held against the shape of today, because it is written all the same. */
+/** What came later than the version says is held against the shape of today, because it is read all the same. */
 async function checkAll(written: WrittenSettings, platform: Platform): Promise<CheckFinding[]> {
   const context = targetContext(platform);
   const { findings } = await checkSettings(written, context);
@@ -174,7 +174,7 @@ async function examine(input: ToExamine, platform: Platform): Promise<Examined> 
     if (dependsOnTheComputer(code)) continue;
     if (!lenient || (code !== 'unknown' && code !== 'newer'))
       findings.push(lenient ? withoutRemoval(finding) : finding);
-    else if (code === 'newer') warnings.push(`${finding.message}; it is written all the same.`);
+    else if (code === 'newer') warnings.push(`${finding.message}; it is read all the same.`);
     else {
       unknown.push(names);
       warnings.push(unknownName(names, finding.suggestion));

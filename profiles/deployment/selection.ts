@@ -67,7 +67,7 @@ export async function selectSettings(input: DeploymentInput, selection: Selectio
     : { settings: chosen, warnings: [], notes: [] };
   warnings.push(...offered.warnings);
   const written = offered.settings.filter((setting) => {
-    const lost = whyNotWritten(setting, selection);
+    const lost = whyNotWritten(setting, input.version, selection);
     if (lost !== undefined) warnings.push(lost);
     return lost === undefined && (keepVersion || setting.today !== undefined);
   });
@@ -77,7 +77,7 @@ export async function selectSettings(input: DeploymentInput, selection: Selectio
   if (secret) warnings.push(PLAIN_SECRET);
   const narrowed = only.length + except.length > 0 || selection.changedOnly || input.locked !== undefined;
   if (narrowed && Object.keys(result).length === 1) warnings.push('nothing is left beside the version.');
-  const writable = (setting: WrittenSetting) => whyNotWritten(setting, selection) === undefined;
+  const writable = (setting: WrittenSetting) => whyNotWritten(setting, input.version, selection) === undefined;
   return {
     settings: result,
     warnings,
@@ -162,6 +162,7 @@ function isNamed(
 /** Of one setting that was chosen, why the profile cannot have it. */
 function whyNotWritten(
   { written, value, today }: WrittenSetting,
+  version: number,
   { keepVersion, inForce }: Selection,
 ): string | undefined {
   const source = today && fieldAt(today.path)?.sensitive ? secretSource(value) : undefined;
@@ -170,6 +171,9 @@ function whyNotWritten(
   }
   // An older application keeps such settings in its file; nobody asked for them.
   if (today !== undefined || keepVersion || inForce) return undefined;
+  if (fieldAt(written)) {
+    return `${written} was left out: what it was called in version ${version} is there as well, and counts.`;
+  }
   return `${written} is a setting of old that means nothing any more and was left out.`;
 }
 

@@ -248,7 +248,7 @@ describe('older versions', () => {
     expect(await written(text)).toEqual({
       settings: { 'containerEngine.mobyStorageDriver': 'auto' },
       warnings: [
-        '"containerEngine.mobyStorageDriver" needs settings version 17; the document says 10; it is written all the same.',
+        '"containerEngine.mobyStorageDriver" needs settings version 17; the document says 10; it is read all the same.',
       ],
     });
     expect(await refused(profile(JSON.parse(text)))).toContainEqual(

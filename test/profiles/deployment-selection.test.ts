@@ -267,6 +267,17 @@ describe('older versions', () => {
     expect((await deploymentTree(selected.settings)).warnings).toEqual([]);
   });
 
+  test('the older of two names counts, as in the application, and the other one is left out', async () => {
+    const settings = { version: 4, kubernetes: { containerEngine: 'moby' }, containerEngine: { name: 'containerd' } };
+    expect(await select(settings, { part: 'defaults' })).toMatchObject({
+      settings: { version: 19, containerEngine: { name: 'moby' } },
+      warnings: [
+        '"containerEngine.name" needs settings version 5; the document says 4; it is read all the same.',
+        'containerEngine.name was left out: what it was called in version 4 is there as well, and counts.',
+      ],
+    });
+  });
+
   test('the freeze can be left out', async () => {
     const settings = { version: 10, images: { showAll: false } };
     const [all, except, changed] = await Promise.all([
