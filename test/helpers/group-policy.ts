@@ -88,8 +88,19 @@ function literal(holder: XmlElement): Pick<Write, 'value'> {
   }
 }
 
+/** Those whose meaning is known here; the others (`storeAsText`, `expandable`, `soft`, `maxStrings`) change what is written. */
+const KNOWN: Readonly<Record<string, readonly string[]>> = {
+  decimal: ['id', 'key', 'valueName', 'required', 'minValue', 'maxValue'],
+  enum: ['id', 'key', 'valueName', 'required'],
+  list: ['id', 'key', 'additive', 'explicitValue'],
+  multiText: ['id', 'key', 'valueName', 'required', 'maxLength'],
+  text: ['id', 'key', 'valueName', 'required', 'maxLength'],
+};
+
 /** @param given undefined when the policy is disabled. */
 function elementWrites(element: XmlElement, policyKey: string, given: Given | undefined): Write[] {
+  const unknown = Object.keys(element.attributes).filter((name) => !KNOWN[element.tag]?.includes(name));
+  if (unknown.length > 0) throw new Error(`<${element.tag}> with ${unknown.join(', ')} is not known`);
   const key = element.attributes.key ?? policyKey;
   const id = required(element, 'id');
   const value = given?.[id];

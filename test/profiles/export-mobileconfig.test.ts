@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { parse } from 'plist';
 import { describe, expect, test } from 'vitest';
@@ -9,7 +10,12 @@ import { plistText } from '../../profiles/export/plist.ts';
 import { nameUuid } from '../../profiles/export/uuid.ts';
 import { mobileconfigImporter } from '../../profiles/import/mobileconfig.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
+import { interpretPolicy } from '../../src/policies/interpretation.ts';
+import { writtenFile } from '../../src/policies/json-policy.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
+import { FIELDS } from '../../src/settings/fields.gen.ts';
+import { leafAt, setLeaf } from '../../src/settings/leaf-paths.ts';
+import { whyNoIndependentPrograms } from '../helpers/proof/program.ts';
 
 const ALL: JsonObject = JSON.parse(JSON.stringify(defaultSettings({ platform: 'darwin', arch: 'arm64' })));
 const MIXED: JsonObject = {
@@ -84,19 +90,52 @@ describe('the document', () => {
     });
   });
 
-  test('says the same to the reader of Python', async (context) => {
-    const program = 'import json,plistlib,sys; print(json.dumps(plistlib.loads(sys.stdin.buffer.read())))';
-    const ran = spawnSync('python3', ['-c', program], { input: await text(MIXED), encoding: 'utf8' });
-    if (ran.error) return context.skip('python3 is not installed');
-    expect(ran.stderr).toBe('');
-    expect(JSON.parse(ran.stdout)).toEqual(parsed(await text(MIXED)));
-  });
+  test.skipIf(whyNoIndependentPrograms(['python3']) !== undefined)(
+    'says the same to the reader of Python',
+    async () => {
+      const program = 'import json,plistlib,sys; print(json.dumps(plistlib.loads(sys.stdin.buffer.read())))';
+      const ran = spawnSync('python3', ['-c', program], { input: await text(MIXED), encoding: 'utf8' });
+      expect(ran.stderr).toBe('');
+      expect(JSON.parse(ran.stdout)).toEqual(parsed(await text(MIXED)));
+    },
+  );
 
   test('has a file name that says the domain', async () => {
     expect(mobileconfigExporter.fileName('locked', 'hklm')).toBe('io.rancherdesktop.profile.locked.mobileconfig');
     expect(mobileconfigExporter.text(await deploymentTree(MIXED), { part: 'defaults', hive: 'hklm' })).toBe(
       await text(MIXED, 'defaults'),
     );
+  });
+});
+
+describe('a setting alone', () => {
+  const FULL: JsonObject = JSON.parse(readFileSync('test/golden/profiles/full.settings.json', 'utf8'));
+  /** Without these the application refuses the value. */
+  const NEEDS: readonly [RegExp, JsonObject][] = [
+    [/^experimental\.kubernetes\./, { experimental: { containerEngine: { webAssembly: { enabled: true } } } }],
+    [/^virtualMachine\.mount\./, { virtualMachine: { type: 'qemu' } }],
+    [/\.9p\./, { virtualMachine: { type: 'qemu', mount: { type: '9p' } } }],
+  ];
+  const fields = FIELDS.filter(({ lockable, platforms }) => lockable && platforms.includes('darwin'));
+  const cases = PARTS.flatMap((part) => fields.map(({ path }) => [path, part] as const));
+
+  test.each(cases)('%s, %s, is a valid profile with that value and the version', async (path, part) => {
+    const settings: JsonObject = structuredClone(NEEDS.find(([needing]) => needing.test(path))?.[1] ?? {});
+    const value = leafAt(FULL, path) ?? null;
+    setLeaf(settings, path, value);
+    const [back, ...others] = await mobileconfigImporter.read(
+      Buffer.from(await text(settings, part)),
+      'x.mobileconfig',
+    );
+    expect(others).toEqual([]);
+    const warnings: string[] = [];
+    const host = { platform: 'darwin', arch: 'arm64', osRelease: '24.0.0' } as const;
+    const read = interpretPolicy(writtenFile('x.plist', back?.settings ?? {}), {
+      locked: part === 'locked',
+      host,
+      warnings,
+    });
+    expect([read.version, leafAt(read.settings, path), warnings]).toEqual([19, value, []]);
   });
 });
 

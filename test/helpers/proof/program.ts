@@ -34,11 +34,11 @@ const PACKAGES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Why exported files cannot be given to independent programs here; undefined when they can. Says so on standard error, because a
+ * Why exported files cannot be given to these independent programs here; undefined when they can. Says so on standard error, because a
  * silent skip looks like a pass. With `RDCTL_REQUIRE_REAL=1` it throws instead.
  */
-export function whyNoIndependentPrograms(): string | undefined {
-  const missing = Object.keys(PACKAGES).filter((name) => spawnSync('which', [name]).status !== 0);
+export function whyNoIndependentPrograms(programs = Object.keys(PACKAGES)): string | undefined {
+  const missing = programs.filter((name) => spawnSync('which', [name]).status !== 0);
   if (missing.length === 0) return undefined;
   const packages = [...new Set(missing.map((name) => PACKAGES[name]))].join(' ');
   const message = `exported profiles cannot be checked by other programs: ${missing.join(', ')} missing; fix: apt-get install --no-install-recommends ${packages}`;

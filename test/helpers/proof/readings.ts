@@ -2,14 +2,16 @@ import { isObject } from '../../../src/json.ts';
 import { type Flat, flatPlist, flatSettings } from './expected.ts';
 import type { PlistValue, Read } from './python.ts';
 
-/** The settings in a configuration profile: forced preferences of one domain. */
+/** The settings in a configuration profile: forced preferences of one domain, that of the part which the profile names itself. */
 export function payloadSettings(value: PlistValue): PlistValue {
   const payloads = member(value, 'PayloadContent');
   const [payload, ...others] = payloads[0] === 'array' ? payloads[1] : [];
   if (!payload || others.length > 0) throw new Error('not one payload');
   const domains = member(payload, 'PayloadContent');
   const [[domain, managed] = [], ...more] = domains[0] === 'dict' ? domains[1] : [];
-  if (!managed || more.length > 0 || !/^io\.rancherdesktop\.profile\.(?:locked|defaults)$/.test(domain ?? '')) {
+  const [, identifier] = member(value, 'PayloadIdentifier');
+  const [, part] = /^io\.rancherdesktop\.profile\.(locked|defaults)$/.exec(domain ?? '') ?? [];
+  if (!managed || more.length > 0 || part === undefined || identifier !== `io.rdctl.profile.${part}`) {
     throw new Error('not one domain of the application');
   }
   const forced = member(managed, 'Forced');

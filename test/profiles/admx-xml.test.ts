@@ -1,0 +1,11 @@
+import { expect, test } from 'vitest';
+import { element, xmlDocument } from '../../profiles/export/admx/xml.ts';
+import { parseXml } from '../helpers/xml.ts';
+
+test.each(['a & b', '&amp;', '<a>', ']]>', '"quoted" \'too\'', 'ü😀'])(
+  '%s is read as it was, also in an attribute',
+  (text) => {
+    const { attributes, children } = parseXml(xmlDocument(element('a', { b: text }, [element('c', {}, text)])));
+    expect([attributes.b, children.map((child) => child.text)]).toEqual([text, [text]]);
+  },
+);
