@@ -1,12 +1,13 @@
 import { ALL, type CheckSelection, checkProfile } from '../profiles/check/check.ts';
 import { type CheckCell, type CheckFinding, verdictOf } from '../profiles/check/finding.ts';
 import { type CheckInput, checkInput } from '../profiles/check/input.ts';
+import { lossFindings } from '../profiles/check/losses.ts';
 import { spread } from '../profiles/check/summary.ts';
 import type { Part } from '../profiles/deployment/part.ts';
 import { IMPORT_LIMIT } from '../profiles/import/importer.ts';
 import { readSource } from '../profiles/source.ts';
 import { RdError } from '../src/errors.ts';
-import { RELEASES } from '../src/settings/releases.ts';
+import { RELEASES, releaseIndex } from '../src/settings/releases.ts';
 import { usage } from './arguments.ts';
 import type { Io } from './command.ts';
 import { quote } from './literals.ts';
@@ -70,27 +71,17 @@ export async function checkFiles(
   return checked;
 }
 
-/**
- * What the reader of a format left out was ignored or refused by every application alike, and a file with the name of another
- * format by those that look for the name.
- */
+/** With what the reader of a format left out; a file with the name of another format is refused by those that look for the name. */
 function withLosses({ label, lost, wrongName }: CheckInput, cells: readonly CheckCell[]): readonly CheckCell[] {
-  const losses = lost.map(
-    ({ part, place, reason, refused }): CheckFinding => ({
-      ...(part ? { part } : {}),
-      path: place,
-      names: [place],
-      effect: refused ? 'refused' : 'ignored',
-      reason,
-    }),
-  );
+  const losses = lossFindings(lost);
   const misnamed: CheckFinding[] = wrongName
     ? [{ path: label, names: [], effect: 'refused', reason: wrongName.reason }]
     : [];
+  if (lost.length + misnamed.length === 0) return cells;
   return cells.map((cell) => {
-    const more = cell.platform === wrongName?.platform ? [...misnamed, ...losses] : losses;
-    const findings = [...cell.findings, ...more];
-    return more.length === 0 ? cell : { ...cell, findings, verdict: verdictOf(findings) };
+    const name = cell.platform === wrongName?.platform ? misnamed : [];
+    const findings = [...cell.findings, ...name, ...losses(releaseIndex(cell.release))];
+    return { ...cell, findings, verdict: verdictOf(findings) };
   });
 }
 

@@ -6,7 +6,7 @@ import type { System } from './system.ts';
  * Why a release passes over what stands at a place that other releases have. In the same words for as many releases as possible.
  * @param by `registry`: the names are looked for before anything is migrated.
  */
-export function absence(place: Place | Section, { index }: System, by: 'written' | 'registry'): string {
+export function absence(place: Place | Section, { index }: Pick<System, 'index'>, by: 'written' | 'registry'): string {
   const told = TOLD[by];
   let reasons = told.get(place);
   if (!reasons) {

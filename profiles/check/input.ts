@@ -6,16 +6,12 @@ import { pointerTo } from '../../src/settings/leaf-paths.ts';
 import { type ParsedDocument, parseDocument } from '../../src/settings/parse.ts';
 import { importerFor } from '../any-file.ts';
 import { PARTS, type Part } from '../deployment/part.ts';
-import type { ImportedPart, Importer, Loss } from '../import/importer.ts';
+import type { ImportedPart, Importer } from '../import/importer.ts';
 import { type Content, type WrongName, wrongName } from '../import/name-and-content.ts';
 import { partOfName } from '../import/part-name.ts';
 import { oversized, type Source } from '../source.ts';
 import type { CheckPart } from './check.ts';
-
-/** What the reader of a format left out, and the part that it was in. */
-interface PlacedLoss extends Loss {
-  part?: Part;
-}
+import type { PlacedLoss } from './losses.ts';
 
 /** One file, ready for a check. */
 export interface CheckInput {

@@ -12,6 +12,8 @@ export interface Loss {
   outside?: true;
   /** The application refuses the whole profile for it. */
   refused?: true;
+  /** Of a value that is refused for its type: its names below the profile. */
+  names?: readonly string[];
 }
 
 /** One deployment profile as a file holds it: at its own version, by the names and in the types of that version. */

@@ -154,6 +154,7 @@ function lossOf(path: string, { names, values: count, what }: RegistryFinding, i
         place,
         reason: `the application refuses the whole profile for it: expected ${what.expected}, found ${foundText(what)}${suffix}`,
         refused: true,
+        names,
       };
     case 'no-setting':
       return { place, reason: `it is no setting${suffix}` };

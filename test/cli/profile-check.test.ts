@@ -254,6 +254,32 @@ describe('what stands in no part', () => {
   });
 });
 
+test('a value of a wrong type in the registry is refused by the releases that look for its name', async () => {
+  const text = registryFile(
+    `[HKEY_LOCAL_MACHINE\\${KEY}\\Locked]`,
+    '"version"=dword:0000000a',
+    `[HKEY_LOCAL_MACHINE\\${KEY}\\Locked\\containers]`,
+    '"SHOWALL"="x"',
+    `[HKEY_LOCAL_MACHINE\\${KEY}\\Locked\\experimental\\virtualMachine]`,
+    '"type"=dword:5',
+    `[HKEY_LOCAL_MACHINE\\${KEY}\\Locked\\WSL\\integrations]`,
+    '"Ubuntu"=dword:5',
+  );
+  const { report } = await reportOf('x.reg', text, '--release=1.11', '--release=1.18', '--release=1.24');
+  const told = report.files[0].findings
+    .filter(({ path }: { path: string }) => path.startsWith('HKEY'))
+    .map(({ path, effect, where }: { path: string; effect: string; where: { releases: string[] }[] }) =>
+      [effect, path.split(': ')[1], ...(where[0]?.releases ?? [])].join(' '),
+    );
+  expect(told.sort()).toEqual([
+    'ignored showAll 1.11',
+    'ignored type 1.24',
+    'refused Ubuntu 1.11 1.18 1.24',
+    'refused showAll 1.18 1.24',
+    'refused type 1.11 1.18',
+  ]);
+});
+
 test('templates are told as such', async () => {
   const { exit, report } = await reportOf('x.admx', '<?xml version="1.0"?>\n<policyDefinitions revision="1.0">');
   expect(exit).toBe(3);

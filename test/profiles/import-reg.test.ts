@@ -142,15 +142,41 @@ test('wrong types are lost, with kinds and without values', async () => {
   const at = (path: string) => `${COMPUTER}\\Locked\\${path}`;
   expect(part?.settings).toEqual({ version: 19, WSL: { integrations: {} } });
   expect(part?.lost).toEqual([
-    { place: at('kubernetes: enabled'), reason: `${refused} boolean, found REG_SZ`, refused: true },
-    { place: at('kubernetes: port'), reason: `${refused} number, found REG_QWORD`, refused: true },
-    { place: at('kubernetes: version'), reason: `${refused} string, found REG_EXPAND_SZ`, refused: true },
-    { place: at('images\\namespace'), reason: `${refused} string, found a key (1 value)`, refused: true },
-    { place: at('WSL: integrations'), reason: `${refused} object, found REG_DWORD`, refused: true },
+    {
+      place: at('kubernetes: enabled'),
+      reason: `${refused} boolean, found REG_SZ`,
+      refused: true,
+      names: ['kubernetes', 'enabled'],
+    },
+    {
+      place: at('kubernetes: port'),
+      reason: `${refused} number, found REG_QWORD`,
+      refused: true,
+      names: ['kubernetes', 'port'],
+    },
+    {
+      place: at('kubernetes: version'),
+      reason: `${refused} string, found REG_EXPAND_SZ`,
+      refused: true,
+      names: ['kubernetes', 'version'],
+    },
+    {
+      place: at('images\\namespace'),
+      reason: `${refused} string, found a key (1 value)`,
+      refused: true,
+      names: ['images', 'namespace'],
+    },
+    {
+      place: at('WSL: integrations'),
+      reason: `${refused} object, found REG_DWORD`,
+      refused: true,
+      names: ['WSL', 'integrations'],
+    },
     {
       place: at('WSL\\integrations: a'),
       reason: `${refused} boolean, found REG_DWORD other than 0 and 1`,
       refused: true,
+      names: ['WSL', 'integrations', 'a'],
     },
     { place: at('containerEngine\\allowedImages\\patterns'), reason: 'it is no setting (1 value)' },
   ]);
