@@ -13,6 +13,8 @@ export default defineConfig({
   test: {
     // Two cores: the real programs of the end-to-end tests and the unit tests must not starve each other.
     maxWorkers: 2,
+    // A golden file that is missing would be written and pass; `-u` writes and changes them.
+    update: 'none',
     projects: [
       {
         test: {
