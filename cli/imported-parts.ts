@@ -1,8 +1,8 @@
 import { importerFor } from '../profiles/any-file.ts';
 import type { Part } from '../profiles/deployment/part.ts';
-import { IMPORT_LIMIT, type ImportedPart } from '../profiles/import/importer.ts';
+import { IMPORT_LIMIT, type ImportedPart, type Importer } from '../profiles/import/importer.ts';
 import { wrongName } from '../profiles/import/name-and-content.ts';
-import { readSource } from '../profiles/source.ts';
+import { readSource, type Source } from '../profiles/source.ts';
 import { RdError } from '../src/errors.ts';
 import { PLATFORM_NAMES, type Platform } from '../src/settings/field.ts';
 import type { Io } from './command.ts';
@@ -26,8 +26,7 @@ export async function partsOfFiles(names: readonly string[], wanted: Part | unde
   for (const name of names) {
     const source = await readSource(name, { cwd: io.cwd, readStdin: (limit) => io.readStdin(limit) }, IMPORT_LIMIT);
     if (source.size === 0) throw new RdError('ERR_PROFILE_INVALID', `${source.label} is empty`);
-    const importer = await importerFor(source);
-    if (!importer) throw unknownFormat(source.label);
+    const importer = (await importerFor(source)) ?? (await readerOfBroken(source));
     const found = await importer.read(source.bytes, source.label);
     const wrong = wrongName(source.label, importer.name);
     if (wrong)
@@ -87,8 +86,11 @@ function chosen(parts: FoundPart[], wanted: Part | undefined, notices: string[])
   };
 }
 
-function unknownFormat(label: string): RdError {
-  return new RdError('ERR_PROFILE_INVALID', `${label} is of no deployment format`, {
+/** Says what is wrong with JSON that was meant; a comparison takes such a text for YAML. */
+async function readerOfBroken({ bytes, label }: Source): Promise<Importer> {
+  const { isBrokenJson, jsonImporter } = await import('../profiles/import/json.ts');
+  if (isBrokenJson(bytes)) return jsonImporter;
+  throw new RdError('ERR_PROFILE_INVALID', `${label} is of no deployment format`, {
     details: ['Read are property lists, .mobileconfig, .reg, Registry.pol, and settings as JSON.'],
     advice: 'A profile in YAML or JSON needs no import: check it with `rdctl validate`.',
   });

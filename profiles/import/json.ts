@@ -1,11 +1,10 @@
 import { RdError } from '../../src/errors.ts';
 import { isObject, isTooDeep, type JsonValue, MOST_LEVELS } from '../../src/json.ts';
+import { jsonProblem } from '../../src/policies/json-text.ts';
 import { decoded } from '../../src/policies/policy-file.ts';
-import { formatFindings } from '../../src/settings/finding.ts';
-import { quotedName } from '../../src/settings/printable.ts';
+import { formatFinding } from '../../src/settings/finding.ts';
 import type { Importer } from './importer.ts';
 import { partOfName } from './part-name.ts';
-import { repeatedKey } from './repeated-key.ts';
 
 /**
  * A deployment file of Linux: bare settings as JSON. It looks like the bare settings that `rdctl apply` takes, so that only its
@@ -15,7 +14,7 @@ export const jsonImporter: Importer = {
   name: 'json',
   platform: 'linux',
   recognises(bytes) {
-    if (!/^\s*\{/.test(new TextDecoder().decode(bytes.subarray(0, 1024)))) return false;
+    if (!BEGIN.test(new TextDecoder().decode(bytes.subarray(0, 1024)))) return false;
     const value = jsonOf(bytes);
     return isObject(value) && !('apiVersion' in value || 'kind' in value || isObject(value.settings));
   },
@@ -28,18 +27,27 @@ export const jsonImporter: Importer = {
     if (text === undefined) throw wrong('it is not UTF-8');
     if (isTooDeep(text)) throw wrong(`it nests deeper than ${MOST_LEVELS} levels`);
     const value = jsonOf(bytes);
-    if (value === undefined) {
-      const { parseDocument } = await import('../../src/settings/parse.ts');
-      throw wrong('it is not JSON', formatFindings(parseDocument(text, label).findings));
+    const problem = jsonProblem(text);
+    if (problem) {
+      const line = formatFinding({ file: label, pointer: '', ...problem });
+      throw wrong(value === undefined ? 'it is not JSON' : 'a key stands twice in it', [line]);
     }
     if (!isObject(value)) throw wrong('it does not hold an object');
-    const repeated = repeatedKey(text);
-    // A key that stands there twice means one thing to a person and another to a parser.
-    if (repeated !== undefined) throw wrong(`the key ${quotedName(repeated)} stands twice in one object`);
     const part = partOfName(label);
-    return [{ ...(part ? { part } : {}), source: label, settings: value, lost: [] }];
+    const marked = bytes[0] === 0xef;
+    const note = `${label} begins with a byte order mark; the application does not start with such a file.`;
+    return [
+      { ...(part ? { part } : {}), source: label, settings: value, lost: [], ...(marked ? { notes: [note] } : {}) },
+    ];
   },
 };
+
+/** True for what begins as JSON does and has a mistake; YAML may begin like that, too. */
+export function isBrokenJson(bytes: Uint8Array): boolean {
+  return BEGIN.test(new TextDecoder().decode(bytes.subarray(0, 1024))) && jsonOf(bytes) === undefined;
+}
+
+const BEGIN = /^\s*\{/;
 
 function jsonOf(bytes: Uint8Array): JsonValue | undefined {
   const text = decoded(bytes);

@@ -1,6 +1,7 @@
 import { isObject, isTooDeep, type JsonValue, MOST_LEVELS } from '../json.ts';
-import { formatFindings } from '../settings/finding.ts';
+import { formatFinding, formatFindings } from '../settings/finding.ts';
 import { SCHEMA_VERSION } from '../settings/settings.gen.ts';
+import { jsonProblem } from './json-text.ts';
 import { invalidPolicy, type WrittenPolicy } from './policy.ts';
 import { decoded, readPolicyFile } from './policy-file.ts';
 
@@ -21,7 +22,8 @@ export async function readJsonPolicy(path: string): Promise<WrittenPolicy | unde
     value = JSON.parse(text);
   } catch {
     // The parser's message quotes the text, which may hold a password.
-    throw wrong('it is not JSON', lines);
+    const problem = jsonProblem(text);
+    throw wrong('it is not JSON', problem && [formatFinding({ file: path, pointer: '', ...problem })]);
   }
   if (!isObject(value)) throw wrong('it does not hold an object');
   // A key that stands there twice means one thing to a person and another to a parser.

@@ -228,6 +228,8 @@ describe('what is refused', () => {
     ['an empty file', Buffer.from(''), 3, /^Error: locked\.json is empty\n$/],
     ['YAML', Buffer.from('version: 19\n'), 3, /is of no deployment format[\s\S]*rdctl validate/],
     ['a profile document', PROFILE, 3, /is of no deployment format/],
+    ['JSON with a mistake', Buffer.from('{\n"version": 19,\n}'), 3, /it is not JSON\nlocked\.json:3:1: a ","/],
+    ['JSON that is too deep', Buffer.from(`{"a":${'['.repeat(200)}`), 3, /nests deeper than 100 levels/],
     ['a truncated list', Buffer.from('<plist><dict>'), 3, /<dict> is not closed/],
     ['a newer version', { version: 20 }, 3, /20 is newer than 19/],
     ['a version that is none', { version: 'x' }, 3, /version is not a settings version/],

@@ -229,6 +229,14 @@ test('a key that stands there twice is refused with its line', async () => {
   });
 });
 
+test('what is not JSON is told with its place', async () => {
+  const path = write('a', 'locked', '{\n  "version": 19,\n  "images": {},\n}');
+  await expect(read('a')).rejects.toMatchObject({
+    message: `Error parsing deployment profile from ${path}: it is not JSON`,
+    details: [`${path}:4:1: a "," stands in front of the "}"`],
+  });
+});
+
 test('a byte order mark is no mistake', async () => {
   write('a', 'locked', `\uFEFF${JSON.stringify({ version: 19, images: { namespace: 'x' } })}`);
   expect((await read('a')).locked?.version).toBe(19);

@@ -10,6 +10,12 @@ test('settings alone are recognised, a profile document and what is no JSON are 
   expect(others.filter(recognised)).toEqual([]);
 });
 
+test('a byte order mark is told', async () => {
+  const notes = async (text: string) => (await jsonImporter.read(Buffer.from(text), 'locked.json'))[0]?.notes;
+  expect(await notes('\ufeff{}')).toEqual([expect.stringMatching(/^locked\.json begins with a byte order mark/)]);
+  expect(await notes('{}')).toBeUndefined();
+});
+
 test('long strings, with many escapes too, and keys of any name', async () => {
   const settings = JSON.parse(
     `{"version": 19, "a": "${'\\"\\\\\\u0001'.repeat(300_000)}", "__proto__": {"__proto__": 1}}`,
@@ -21,8 +27,6 @@ test('long strings, with many escapes too, and keys of any name', async () => {
 });
 
 test.each<[string, string | Uint8Array, RegExp]>([
-  ['a key twice', '{"a": {"b": 1, "c": [{"b": 1}], "\\u0062": 2}}', /the key "b" stands twice/],
-  ['no JSON', '{"a": }', /it is not JSON/],
   ['a list', '[]', /does not hold an object/],
   ['too deep', `${'{"a":'.repeat(101)}1${'}'.repeat(101)}`, /nests deeper than 100 levels/],
   ['other bytes', Buffer.from([0x7b, 0xff, 0x7d]), /not UTF-8/],
@@ -30,6 +34,21 @@ test.each<[string, string | Uint8Array, RegExp]>([
   await expect(jsonImporter.read(Buffer.from(bytes), 'locked.json')).rejects.toMatchObject({
     code: 'ERR_PROFILE_INVALID',
     message: expect.stringMatching(reason),
+  });
+});
+
+test.each([
+  [
+    '{"version": 19,\n "a": 1, "\\u0061": 2}',
+    'a key stands twice in it',
+    '2:10: the key "a" stands twice in one object',
+  ],
+  ['{"version": 19,\n}', 'it is not JSON', '2:1: a "," stands in front of the "}"'],
+])('a mistake has its place', async (text, reason, place) => {
+  await expect(jsonImporter.read(Buffer.from(text), 'locked.json')).rejects.toMatchObject({
+    code: 'ERR_PROFILE_INVALID',
+    message: `locked.json is not a deployment profile that can be read: ${reason}`,
+    details: [`locked.json:${place}`],
   });
 });
 

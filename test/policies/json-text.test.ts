@@ -1,0 +1,72 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { jsonProblem } from '../../src/policies/json-text.ts';
+
+test.each<[string, number, number, string]>([
+  ['', 1, 1, 'the text ends here: a value is missing, or is none that JSON has'],
+  ['{\n  "a": true,\n}', 3, 1, 'a "," stands in front of the "}"'],
+  ['[1, ]', 1, 5, 'a "," stands in front of the "]"'],
+  ['{\n  // why\n  "a": 1\n}', 2, 3, 'a comment begins here, and JSON has none'],
+  ['{"a": 1 # why\n}', 1, 9, 'a comment begins here, and JSON has none'],
+  ['{"a": 1\n "b": 2}', 2, 2, 'a "," or a "}" is missing'],
+  ['{"a": [1, 2}', 1, 12, 'a "," or a "]" is missing'],
+  ['{"a": [1', 1, 9, 'the text ends here: a "," or a "]" is missing'],
+  ["{'a': 1}", 1, 2, 'a key in double quotation marks is missing'],
+  ['{"a" 1}', 1, 6, 'a ":" is missing'],
+  ['{"a": yes}', 1, 7, 'a value is missing, or is none that JSON has'],
+  ['{"a": 01}', 1, 7, 'a value is missing, or is none that JSON has'],
+  ['{"a": NaN}', 1, 7, 'a value is missing, or is none that JSON has'],
+  ['{"a": "hush', 1, 7, 'a text is not closed: a quotation mark is missing'],
+  ['{"a": "hu\nsh"}', 1, 10, 'a text has a line end or a control character in it'],
+  ['{"a": "C:\\temp\\x"}', 1, 15, 'this is no escape sequence'],
+  ['{} {}', 1, 4, 'something follows the end'],
+  ['{"a": {"b": 1, "c": [{"b": 1}],\n "\\u0062": 2}}', 2, 2, 'the key "b" stands twice in one object'],
+])('%j', (text, line, column, message) => {
+  expect(jsonProblem(text)).toEqual({ line, column, message });
+});
+
+test('what a parser takes has no problem, and the other way round', () => {
+  const pieces = fc.constantFrom(
+    ...'{}[],:"\\ \n\t-+.019eEtrufalsn/#b'.split(''),
+    '"a"',
+    '"b":',
+    'true',
+    'null',
+    '\\u00e9',
+  );
+  const damaged = fc
+    .tuple(fc.json(), fc.nat(), fc.nat({ max: 2 }), fc.array(pieces, { maxLength: 3 }))
+    .map(([text, at, gone, more]) => {
+      const from = at % (text.length + 1);
+      return text.slice(0, from) + more.join('') + text.slice(from + gone);
+    });
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        damaged,
+        fc.array(pieces, { maxLength: 12 }).map((each) => each.join('')),
+      ),
+      (text) => {
+        const problem = jsonProblem(text);
+        if (problem?.message.includes('stands twice')) return;
+        expect(problem === undefined).toBe(parses(text));
+      },
+    ),
+    { numRuns: 5000 },
+  );
+});
+
+function parses(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+test('long and deep texts', () => {
+  const long = `{"a": "${'\\"\\\\x'.repeat(300_000)}", "n": ${'1'.repeat(1_000_000)}}`;
+  expect(jsonProblem(long)).toBeUndefined();
+  expect(jsonProblem('['.repeat(200_000))).toMatchObject({ line: 1, column: 200_001 });
+});
