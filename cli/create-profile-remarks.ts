@@ -22,7 +22,7 @@ export function remarks(
   }
   if (TEXT_BYTES.test(text)) {
     notes.push(
-      'lists are safe with --encoding utf-16le: in a file in UTF-8, some programs read the bytes of a list in the code page of their computer.',
+      'lists, and texts with control characters, are safe with --encoding utf-16le: in a file in UTF-8, some programs read their bytes in the code page of their computer.',
     );
   }
   return { warnings, notes };

@@ -438,9 +438,9 @@ describe('files', () => {
   });
 });
 
-test('lists in a registry file that is not UTF-16 are worth a note, once', async () => {
+test('bytes in a registry file that is not UTF-16 are worth a note, once', async () => {
   const patterns = '{"containerEngine":{"allowedImages":{"patterns":["a","b"]}}}';
-  const note = /^Note: lists are safe with --encoding utf-16le: .*\n$/;
+  const note = /^Note: lists, and texts with control characters, are safe with --encoding utf-16le: .*\n$/;
   expect((await create('--output=reg', '-b', patterns, '--strict')).err).toMatch(note);
   expect((await create('--output=reg', '-b', patterns, '--encoding=utf-16le')).err).toBe('');
   expect((await create('--output=plist', '-b', patterns)).err).toBe('');
