@@ -1,5 +1,6 @@
 import type { Fidelity } from '../profiles/import/fidelity.ts';
 import { outcomeCounts } from '../profiles/import/fidelity.ts';
+import { partOfPlace } from '../profiles/import/registry-strays.ts';
 import type { FoundPart } from './imported-parts.ts';
 import { plainText } from './views/value.ts';
 
@@ -40,7 +41,8 @@ export function reportJson({ parts, fidelity, warnings }: ImportReport): string 
     counts: outcomeCounts(fidelity),
     kept: of('kept').map(({ part, path }) => ({ part, path })),
     changed: of('changed').map(({ part, path, from, reason }) => ({ part, path, from: from ?? path, reason })),
-    lost: of('lost').map(({ part, place, reason }) => ({ part: part ?? null, place, reason })),
+    // A place in the registry has the part in it.
+    lost: of('lost').map(({ part, place, reason }) => ({ part: part ?? partOfPlace(place) ?? null, place, reason })),
     warnings,
   };
   return `${JSON.stringify(report, null, 2)}\n`;

@@ -37,7 +37,13 @@ export function importedProfile({ settings, locked, fidelity }: JoinedParts): Im
     } else if (type.startsWith('map') && isObject(value)) {
       for (const name of FORBIDDEN.filter((each) => Object.hasOwn(value, each))) {
         delete value[name];
-        lost.push({ outcome: 'lost', place: `${path}.${name}`, reason: 'no document may have a key of that name' });
+        const part = locked.includes(path) ? 'locked' : 'defaults';
+        lost.push({
+          outcome: 'lost',
+          part,
+          place: `${path}.${name}`,
+          reason: 'no document may have a key of that name',
+        });
       }
     }
   }

@@ -65,7 +65,7 @@ function only(parts: readonly Interpreted[], part: Part): Interpreted | undefine
   const [first, second] = parts.filter((each) => each.part === part);
   if (!first || !second) return first;
   throw new RdError('ERR_PROFILE_INVALID', `there are two ${part} profiles: ${first.source} and ${second.source}`, {
-    advice: 'Import them one by one; --part says which part a file is.',
+    advice: 'Give one of them: --part says which part a file is, and of two in one file one must go.',
   });
 }
 

@@ -1,8 +1,9 @@
+import { RdError } from '../../src/errors.ts';
 import { isDictionary, type PlistDictionary, type PlistValue } from '../../src/policies/plist-value.ts';
 import { COMPATIBLE } from '../../src/product.ts';
 import { PARTS, type Part } from '../deployment/part.ts';
 import type { ImportedPart, Importer, Loss } from './importer.ts';
-import { isPlist, notUnderstood, plistOf, settingsOf } from './plist.ts';
+import { isPlist, plistOf, settingsOf } from './plist.ts';
 import { isSigned, signedContent } from './signed.ts';
 
 /** Payload that carries preferences of any domain. */
@@ -93,6 +94,12 @@ function ofWay(entries: PlistValue, { part, place, label }: { part: Part; place:
     const settings = isDictionary(entry) ? entry.get(SETTINGS) : undefined;
     if (!isDictionary(settings)) throw notUnderstood(label, `${place}.${index} has no dictionary ${SETTINGS}`);
     return { part, source: `${label} (${place}.${index})`, ...settingsOf(settings) };
+  });
+}
+
+function notUnderstood(label: string, reason: string): RdError {
+  return new RdError('ERR_PROFILE_INVALID', `${label} is not a configuration profile that can be read: ${reason}`, {
+    advice: 'Take it from the management software again, not encrypted.',
   });
 }
 

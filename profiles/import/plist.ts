@@ -82,7 +82,7 @@ export function settingsOf(
   return { settings: objectOf(dictionary, above, lost), lost };
 }
 
-export function notUnderstood(label: string, reason: string, cause?: unknown): RdError {
+function notUnderstood(label: string, reason: string, cause?: unknown): RdError {
   return new RdError('ERR_PROFILE_INVALID', `${label} is not a property list that can be read: ${reason}`, {
     ...(cause === undefined ? {} : { cause }),
     advice: 'Export it again, or check it with `plutil -lint` on macOS.',

@@ -2,6 +2,8 @@ import { RdError } from '../../src/errors.ts';
 
 /** 1.2.840.113549.1.7.2: data with signatures around it. */
 const SIGNED_DATA = Buffer.from('06092a864886f70d010702', 'hex');
+/** 1.2.840.113549.1.7.3: data that was encrypted. */
+const ENVELOPED_DATA = Buffer.from('06092a864886f70d010703', 'hex');
 /** 1.2.840.113549.1.7.1: plain data. */
 const DATA = Buffer.from('06092a864886f70d010701', 'hex');
 const SEQUENCE = 0x30;
@@ -14,21 +16,31 @@ const MOST_PIECES = 100_000;
 /** The binary form in letters (PEM). */
 const LETTERS = /^-----BEGIN (?:PKCS7|CMS)-----/;
 
-/** True for a signed message (CMS, RFC 5652) in its binary form, or in letters. */
+/** True for a signed message (CMS, RFC 5652) in its binary form, or in letters; for an encrypted one, too. */
 export function isSigned(bytes: Uint8Array): boolean {
   const head = Buffer.from(bytes.subarray(0, 64));
   if (LETTERS.test(head.toString('latin1'))) return true;
-  return head[0] === SEQUENCE && head.subarray(0, 32).includes(SIGNED_DATA);
+  return head[0] === SEQUENCE && [SIGNED_DATA, ENVELOPED_DATA].some((kind) => isOf(head, kind));
+}
+
+function isOf(message: Buffer, kind: Buffer): boolean {
+  return message.subarray(0, 32).includes(kind);
 }
 
 /**
  * What was signed. The signature is not looked at.
  * @throws RdError `ERR_PROFILE_INVALID` with the command that takes it out, where the message is not as simple as signed profiles
- *   are.
+ *   are, and for one that is encrypted.
  */
 export function signedContent(bytes: Uint8Array, label: string): Uint8Array {
   const binary = bytes[0] === SEQUENCE;
-  const content = contentOf(binary ? Buffer.from(bytes) : fromLetters(Buffer.from(bytes).toString('latin1')));
+  const message = binary ? Buffer.from(bytes) : fromLetters(Buffer.from(bytes).toString('latin1'));
+  if (isOf(message, ENVELOPED_DATA)) {
+    throw new RdError('ERR_PROFILE_INVALID', `${label} is encrypted, and only whoever it is for can read it`, {
+      advice: 'Take the profile from where it was made, not encrypted.',
+    });
+  }
+  const content = contentOf(message);
   if (content !== undefined) return content;
   const form = binary ? 'DER' : 'PEM';
   throw new RdError('ERR_PROFILE_INVALID', `${label} is signed, and what was signed could not be taken out of it`, {

@@ -223,6 +223,18 @@ describe('secrets', () => {
   });
 });
 
+test('what a registry file loses is in the report with its part', async () => {
+  const key = 'HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies\\Rancher Desktop';
+  const lines = [`[${key}]`, '"stray"=dword:1', `[${key}\\Locked]`, '"version"=dword:13', '"typo"=dword:1', ''];
+  file('all.reg', Buffer.from(['Windows Registry Editor Version 5.00', ...lines].join('\r\n')));
+  const { err } = await importProfile(['all.reg', '--report', 'r.json']);
+  expect(err).toContain(`  - ${key}\\Locked: typo: it is no setting\n`);
+  expect(JSON.parse(read('r.json')).lost).toMatchObject([
+    { part: 'locked', place: `${key}\\Locked: typo` },
+    { part: null, place: `${key}: stray` },
+  ]);
+});
+
 describe('what is refused', () => {
   test.each<[string, unknown, number, RegExp]>([
     ['an empty file', Buffer.from(''), 3, /^Error: locked\.json is empty\n$/],

@@ -184,8 +184,11 @@ test('own keys of any name survive, and a document gets those that it may have',
     version: 19,
     diagnostics: { mutedChecks: { toString: true, 'a.b/~c': true } },
   });
-  const lost = profile.fidelity.flatMap((entry) => (entry.outcome === 'lost' ? [entry.place] : []));
-  expect(lost).toEqual(['diagnostics.mutedChecks.__proto__', 'diagnostics.mutedChecks.constructor']);
+  const lost = profile.fidelity.flatMap((entry) => (entry.outcome === 'lost' ? [[entry.part, entry.place]] : []));
+  expect(lost).toEqual([
+    ['locked', 'diagnostics.mutedChecks.__proto__'],
+    ['locked', 'diagnostics.mutedChecks.constructor'],
+  ]);
   expect(Object.keys(Object.prototype)).toEqual([]);
 });
 

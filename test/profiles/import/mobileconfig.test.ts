@@ -91,6 +91,8 @@ test.each<[string, string, RegExp]>([
   await expect(mobileconfigImporter.read(bytes, 'a.mobileconfig')).rejects.toMatchObject({
     code: 'ERR_PROFILE_INVALID',
     message: expect.stringMatching(reason),
+    // It is a property list, and what checks those finds nothing.
+    advice: expect.not.stringContaining('plutil'),
   });
 });
 
@@ -104,6 +106,19 @@ test('a signed profile that is cut off names the command that takes it out', asy
         advice: expect.stringMatching(/^Take it out with: openssl cms -verify -noverify -nosigs -inform (?:DER|PEM) /),
       });
     }
+  }
+});
+
+test('an encrypted message says so, in either form', async () => {
+  const binary = Buffer.from('301306092a864886f70d010703a006300402010030', 'hex');
+  const letters = `-----BEGIN CMS-----\n${binary.toString('base64')}\n-----END CMS-----\n`;
+  for (const bytes of [binary, Buffer.from(letters)]) {
+    expect(mobileconfigImporter.recognises(bytes)).toBe(true);
+    await expect(mobileconfigImporter.read(bytes, 'a.mobileconfig')).rejects.toMatchObject({
+      code: 'ERR_PROFILE_INVALID',
+      message: 'a.mobileconfig is encrypted, and only whoever it is for can read it',
+      advice: expect.stringMatching(/not encrypted\.$/),
+    });
   }
 });
 
