@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { BigIntStats } from 'node:fs';
-import { lstat, open, readFile, realpath, rename, rmdir, stat, unlink } from 'node:fs/promises';
+import { constants, copyFile, lstat, open, readFile, realpath, rename, rmdir, stat, unlink } from 'node:fs/promises';
 import { basename, dirname, join, sep } from 'node:path';
 import { RdError } from '../errors.ts';
 import { run } from '../process/run.ts';
@@ -26,6 +26,8 @@ export interface EditOperations {
 
 export const editOperations: EditOperations = {
   async copy(from, to) {
+    // Fails with the code of the system, which says more than the programs do.
+    await copyFile(from, to, constants.COPYFILE_EXCL);
     // Node has no interface to extended attributes and access lists; these two programs keep them.
     await run(process.platform === 'darwin' ? ['cp', '-p', from, to] : ['cp', '--preserve=all', '--', from, to]);
   },
@@ -212,7 +214,9 @@ async function attempt<T>(deed: string, file: string, work: () => Promise<T>): P
     return await work();
   } catch (cause) {
     if (cause instanceof RdError) throw cause;
-    throw new RdError('ERR_IO', ioError(deed, file, cause).message, { cause, advice: ADVICE });
+    const { message, advice = ADVICE } = ioError(deed, file, cause);
+    const full = ['ENOSPC', 'EDQUOT'].includes(systemCode(cause) ?? '');
+    throw new RdError('ERR_IO', message, { cause, advice: full ? advice : ADVICE });
   }
 }
 

@@ -133,10 +133,18 @@ describe('refused, with the file as it was, is', () => {
   });
 });
 
+test('a copy that fails tells why as a system does, and not in the words of a program', async () => {
+  writeFileSync(file, 'mine\n');
+  await expect(editOperations.copy(file, join(home, 'none', 'x'))).rejects.toMatchObject({ code: 'ENOENT' });
+});
+
 describe.each(['copy', 'write', 'rename'] as const)('when the disk is full at %s', (step) => {
   test('an existing file stays, and nothing is left beside it', async () => {
     writeFileSync(file, 'mine\n');
-    await expect(edit(file, { ...editOperations, [step]: async () => noSpace() })).rejects.toThrow('no space left');
+    await expect(edit(file, { ...editOperations, [step]: async () => noSpace() })).rejects.toMatchObject({
+      message: expect.stringContaining('no space left'),
+      advice: 'Free some space there and try again.',
+    });
     expect(readFileSync(file, 'utf8')).toBe('mine\n');
     expect(readdirSync(home)).toEqual(['.bashrc']);
   });
