@@ -1,5 +1,5 @@
 import { RdError } from '../../src/errors.ts';
-import { type RegistryKey, subKey } from '../../src/policies/registry-key.ts';
+import { isSameName, type RegistryKey, subKey } from '../../src/policies/registry-key.ts';
 import { type RegistryFinding, type RegistrySettings, registrySettings } from '../../src/policies/registry-policy.ts';
 import { COMPATIBLE } from '../../src/product.ts';
 import { formatFinding } from '../../src/settings/finding.ts';
@@ -91,8 +91,17 @@ function counts({ recognised }: PartAtPath): boolean {
 function partsAt({ path, key }: KeyAtPath): PartAtPath[] {
   return PARTS.flatMap((part) => {
     const below = subKey(key, part);
-    return below ? [{ part, path: `${path}\\${below.name}`, key: below, ...registrySettings(below) }] : [];
+    if (!below) return [];
+    return [{ part, path: `${path}\\${below.name}`, key: below, ...withVersion(registrySettings(below), below) }];
   });
+}
+
+/** One of another type is no version, and not a missing one: what the rest means is not known. */
+function withVersion(read: RegistrySettings, { values }: RegistryKey): RegistrySettings {
+  const version = values.find(({ name }) => isSameName(name, 'version'))?.data;
+  if (version === undefined || read.settings.version !== undefined) return read;
+  const findings = read.findings.filter(({ names }) => names.join('.') !== 'version');
+  return { ...read, settings: { ...read.settings, version }, findings };
 }
 
 function imported(

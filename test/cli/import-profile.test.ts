@@ -223,6 +223,17 @@ describe('secrets', () => {
   });
 });
 
+test('a registry file with a version of another type is not read as one of the newest', async () => {
+  const key = 'HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies\\Rancher Desktop\\Locked';
+  const lines = ['Windows Registry Editor Version 5.00', `[${key}]`, '"version"="10"', ''];
+  file('all.reg', Buffer.from(lines.join('\r\n')));
+  expect(await importProfile(['all.reg'])).toMatchObject({
+    exit: 3,
+    out: '',
+    err: expect.stringContaining(`all.reg: ${key}: version is not a settings version (/version); expected an integer`),
+  });
+});
+
 test('what a registry file loses is in the report with its part', async () => {
   const key = 'HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies\\Rancher Desktop';
   const lines = [`[${key}]`, '"stray"=dword:1', `[${key}\\Locked]`, '"version"=dword:13', '"typo"=dword:1', ''];

@@ -19,6 +19,16 @@ async function refusal(...lines: string[]): Promise<RdError> {
   return error;
 }
 
+test('a version of another type stays what it is', async () => {
+  const [part] = await read(
+    `[${COMPUTER}\\Locked]`,
+    '"version"="10"',
+    `[${COMPUTER}\\Locked\\images]`,
+    '"showAll"=dword:1',
+  );
+  expect(part).toMatchObject({ settings: { version: '10', images: { showAll: true } }, lost: [] });
+});
+
 test('a file that ends in the middle of a line may have been cut off, and says so once', async () => {
   const whole = bytes(`[${COMPUTER}\\Locked]`, '"version"=dword:13', `[${COMPUTER}\\Defaults]`, '"version"=dword:13');
   expect((await regImporter.read(whole, 'p.reg')).map(({ notes }) => notes)).toEqual([undefined, undefined]);
