@@ -14,7 +14,7 @@ FILE is a deployment file of any format (.plist, .mobileconfig, .reg, Registry.p
 locked.json), a profile, which is checked as the two parts that create-profile would
 write, or bare settings. - is standard input. A deployment file is checked on the
 system that reads its format, everything else on all three, unless --platform says.
-Exit codes: 0 accepted in every cell of the table; 3 refused in one, or --strict and
+Exit codes: 0 no cell of the table is refused; 3 one is, or --strict and
 something is ignored or changed; 1 failed.
 
   rdctl profile check locked.reg
