@@ -34,6 +34,8 @@ export const VERSION_HELP = [
   'Every policy of this category writes it, because the application does not start with a profile that has none. A tool ' +
     'that takes a policy back may take the version with it while other policies are still there. When this policy is ' +
     'enabled, too, it shows whether the version is there; enable it again when it is not.',
+  'A tool that tells the state of a policy from the values may take a version that one policy wrote for that of all: policies ' +
+    'that nobody configured then look set, or in no clear state. Only their own values count.',
   'Enabled and Disabled are the same.',
 ].join('\n\n');
 
