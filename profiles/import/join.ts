@@ -72,5 +72,6 @@ function only(parts: readonly Interpreted[], part: Part): Interpreted | undefine
 /** A default below a locked value never counts, and one profile document holds one value for each setting. */
 function covered(entry: Fidelity, held: ReadonlyMap<string, unknown>): Fidelity {
   if (entry.outcome === 'lost' || entry.part === 'locked' || !held.has(entry.path)) return entry;
-  return { outcome: 'lost', part: entry.part, place: entry.path, reason: 'the locked profile holds the setting' };
+  const place = (entry.outcome === 'changed' ? entry.from : undefined) ?? entry.path;
+  return { outcome: 'lost', part: entry.part, place, reason: 'the locked profile holds the setting' };
 }

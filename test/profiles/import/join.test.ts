@@ -41,6 +41,14 @@ test('both parts at different versions become one: the locked ones over the defa
   expect(joined.findings).toEqual([]);
 });
 
+test('a default that a locked value covers is lost where it stood', () => {
+  const lines = account(
+    part('locked', { version: 19, virtualMachine: { memoryInGB: 4 } }),
+    part('defaults', { version: 4, kubernetes: { memoryInGB: 2 } }),
+  );
+  expect(lines).toContain('lost defaults kubernetes.memoryInGB: the locked profile holds the setting');
+});
+
 test('every setting is accounted for', () => {
   expect(
     account(
