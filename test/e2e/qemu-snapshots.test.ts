@@ -9,7 +9,7 @@ import { callEngine, engineJson, startContainer } from '../helpers/engine-client
 import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
 import { toolHome } from '../helpers/tool-home.ts';
 
-// Two boots, without the help of a processor and beside other work.
+// Three boots, without the help of a processor and beside other work.
 const LIMIT_MS = 900_000;
 const POLL = { timeout: 120_000, interval: 50 };
 const IMAGE = 'test/base:1';
@@ -104,10 +104,31 @@ describe.skipIf(reason !== undefined)('snapshots of a machine in QEMU', () => {
       expect(await state()).toMatchObject({ Running: false });
       expect(readdirSync(directory).filter((name) => name.startsWith('data.'))).toEqual(['data.qcow2']);
 
+      // Stopped for it while it runs, where that is asked for: it comes back with its data.
+      const made = new Set(readdirSync(snapshots));
+      expect(await rdctl('snapshot', 'create', 'stopped', '--stop')).toEqual(DONE);
+      expect(await status()).toMatchObject({ converged: true, machine: { state: 'on' }, engine: { state: 'running' } });
+      const [stopped = ''] = readdirSync(snapshots).filter((name) => !made.has(name));
+      const manifest = JSON.parse(readFileSync(join(snapshots, stopped, 'manifest.json'), 'utf8'));
+      expect(manifest).toMatchObject({ driver: 'qemu' });
+      expect(manifest).not.toHaveProperty('live');
+      expect(await images()).toEqual([IMAGE]);
+      expect(await inVolume('cat file')).toBe('then\n');
+
+      // A wipe of the running machine: nothing is left on its disk, and the snapshots stay.
+      expect(await rdctl('reset', '--vm')).toMatchObject({ exit: 0 });
+      expect(await status()).toMatchObject({ converged: true, machine: { state: 'on' }, engine: { state: 'running' } });
+      expect(await images()).toEqual([]);
+      expect(await inVolume('ls')).toBe('');
+      expect(await names()).toEqual(['before', 'stopped']);
+      expect(await rdctl('snapshot', 'restore', 'stopped', '--yes')).toEqual(DONE);
+      expect(await images()).toEqual([IMAGE]);
+      expect(await inVolume('cat file')).toBe('then\n');
+
       // Off, as every driver's.
       expect(await rdctl('shutdown')).toMatchObject({ exit: 0 });
       expect(await rdctl('snapshot', 'create', 'off', '--stop')).toEqual(DONE);
-      expect(await names()).toEqual(['before', 'off']);
+      expect(await names()).toEqual(['before', 'stopped', 'off']);
 
       const taken = () => space(snapshots);
       const all = taken();
