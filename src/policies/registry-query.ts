@@ -1,6 +1,7 @@
 import { keyAt, namesBelow, type RegistryKey, type RegistryValue } from './registry-key.ts';
 
 const VALUE = /^(?: {4}|\t)(.*?)(?: {4}|\t)(REG_[A-Z_]+)(?:(?: {4}|\t)(.*))?$/;
+const TYPES = /(?: {4}|\t)REG_[A-Z_]+/g;
 /** The value of a key itself has a name in the language of the user: `(Default)`. */
 const UNNAMED = /^\(.*\)$/;
 const KEY = /^HKEY_[A-Z_]+(?:\\|$)/;
@@ -33,6 +34,8 @@ export function parseQuery(root: string, output: string): QueriedKey {
     const value = VALUE.exec(line);
     if (value && at) at.values.push(registryValue(value[1] ?? '', value[2] ?? '', value[3] ?? ''));
     else doubtful ||= at !== undefined;
+    // A name or a text may look like the end of one.
+    doubtful ||= at !== undefined && (line.match(TYPES)?.length ?? 0) > 1;
     // Deep down are maps, whose names may be in brackets, too.
     doubtful ||= depth > 1 && UNNAMED.test(value?.[1] ?? '');
   }

@@ -302,6 +302,7 @@ describe('what the console cannot show is read again from an export', () => {
     ['a letter that its code page lacks', 'caf?'],
     ['a letter in another encoding', Buffer.from([0x63, 0x82]).toString('utf8')],
     ['a text over two lines', 'one\r\ntwo'],
+    ['a text that looks like a value of its own', 'a    REG_SZ    b'],
   ])('%s', async (_name, shown) => {
     const file = exported(section('images'), '"namespace"="café \\"x\\" C:\\\\y"');
     const stand = answering({ ...locked(['images', 'namespace', 'REG_SZ', shown]), [`export ${KEY}`]: { file } });
