@@ -164,7 +164,8 @@ function judgeRegistry(check: PartCheck, reading: Reading): void {
     else if (fault) report(check, fault.effect, entry.names, fault.reason);
     else {
       setLeaf(kept, place.path, value);
-      names.set(place.path, entry.names.join('.'));
+      const name = entry.names.join('.');
+      if (name !== place.path) names.set(place.path, name);
     }
   }
   reportUnknown(check, reading, same);
@@ -176,7 +177,7 @@ function judgeRegistry(check: PartCheck, reading: Reading): void {
     reading: after,
     written,
   } = migrationOf(kept, part === 'locked', system.release.settingsVersion, system.platform);
-  judge(check, after, document, (at) => namesBefore(names, written(at)));
+  judge(check, after, document, names.size === 0 ? written : (at) => namesBefore(names, written(at)));
 }
 
 function judge(
