@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { PARTS } from '../../profiles/deployment/part.ts';
 import type { JoinedParts } from '../../profiles/import/join.ts';
 import { RdError } from '../../src/errors.ts';
@@ -42,6 +43,9 @@ Exit codes: 0 done; 3 not a profile that can be read, or --strict and something 
     const { outFilePath } = await import('../out-file.ts');
     const path = outFilePath(flags['out-file'], io);
     const report = outFilePath(flags.report, io, 'report');
+    if (report !== undefined && [path, ...invocation.args.map((name) => resolve(io.cwd, name))].includes(report)) {
+      throw usage(`--report ${flags.report} names a file that is read or written besides`);
+    }
     const found = await partsFor(invocation);
     const [{ joinParts }, { importedProfile, profileDocument }, { jsonText }, { reportJson, reportText }] =
       await Promise.all([

@@ -276,6 +276,8 @@ describe('what is refused', () => {
     [['x', '--from-system'], 'cannot be given together'],
     [['-', '-'], 'standard input can be read once'],
     [['x', '--force'], '--force is about'],
+    [['x', '--report', './x'], '--report ./x names a file that is read'],
+    [['x', '--out-file', 'y', '--report', 'y'], '--report y names a file that is read or written'],
     [['x', '-o', 'xml'], 'not one of the allowed values'],
   ])('%j', async (argv, message) => {
     expect(await importProfile(argv)).toMatchObject({ exit: 1, out: '', err: expect.stringContaining(message) });
