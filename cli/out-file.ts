@@ -16,8 +16,8 @@ export interface OutFile {
 
 /**
  * The absolute path that `--out-file`, or a flag like it, was given; `undefined` without it.
- * @throws RdError `ERR_USAGE` for no name, and for one that can only be that of a directory: `team.yaml/` is not the file
- *   `team.yaml`, though paths are resolved to that.
+ * @throws RdError `ERR_USAGE` for no name, for `-`, and for one that can only be that of a directory: `team.yaml/` is not the
+ *   file `team.yaml`, though paths are resolved to that.
  */
 export function outFilePath<T extends string | undefined>(
   name: T,
@@ -26,6 +26,7 @@ export function outFilePath<T extends string | undefined>(
 ): T | string {
   if (name === undefined) return name;
   if (name === '') throw usage(`--${flag} was given an empty name`);
+  if (name === '-') throw usage(`--${flag} "-" is no name of a file`, 'For a file that is called so, write ./-');
   if ((platform === 'win32' ? /(?:^|[\\/])\.{0,2}$/ : /(?:^|\/)\.{0,2}$/).test(name)) {
     throw usage(`--${flag} ${quote(name)} names a directory, and a file is written`);
   }

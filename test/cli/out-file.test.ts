@@ -35,6 +35,13 @@ describe.each(COMMANDS)('%s', (_, argv) => {
     expect(readFileSync(join(cwd, 'there.yaml'), 'utf8')).toBe('mine');
   });
 
+  test('--out-file - makes no file of that name', async () => {
+    const { exit, out, err } = await tool([...argv, '--out-file', '-']);
+    expect({ exit, out }).toEqual({ exit: 1, out: '' });
+    expect(err).toContain('--out-file "-" is no name of a file\nFor a file that is called so, write ./-');
+    expect(existsSync(join(cwd, '-'))).toBe(false);
+  });
+
   test('an empty --out-file is a mistake, and not standard output', async () => {
     const { exit, out, err } = await tool([...argv, '--out-file', '']);
     expect({ exit, out }).toEqual({ exit: 1, out: '' });
