@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../src/json.ts';
+import { POLICY_LIMIT } from '../../src/policies/policy-file.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import type { Part } from '../deployment/part.ts';
 
@@ -31,8 +32,8 @@ export interface ImportedPart {
 /** Deployment formats that are read. */
 export type FormatName = 'plist' | 'mobileconfig' | 'reg' | 'registry.pol' | 'json';
 
-/** Largest file of a deployment format that is read, in bytes: a list of patterns may be long, and bytes in text take their triple. */
-export const IMPORT_LIMIT = 16 * 1024 * 1024;
+/** Largest file of a deployment format that is imported, in bytes: what is deployed can be read back. */
+export const IMPORT_LIMIT = POLICY_LIMIT;
 
 /** Reads one format. */
 export interface Importer {

@@ -1,5 +1,5 @@
 import { isObject, isTooDeep, type JsonValue, MOST_LEVELS } from '../json.ts';
-import { formatFinding, formatFindings } from '../settings/finding.ts';
+import { formatFinding } from '../settings/finding.ts';
 import { SCHEMA_VERSION } from '../settings/settings.gen.ts';
 import { jsonProblem } from './json-text.ts';
 import { invalidPolicy, type WrittenPolicy } from './policy.ts';
@@ -14,21 +14,24 @@ export async function readJsonPolicy(path: string): Promise<WrittenPolicy | unde
   const text = decoded(bytes);
   if (text === undefined) throw wrong('it is not UTF-8');
   if (isTooDeep(text)) throw wrong(`it nests deeper than ${MOST_LEVELS} levels`);
-  const { parseDocument } = await import('../settings/parse.ts');
-  const document = parseDocument(text, path);
-  const lines = formatFindings(document.findings);
-  let value: JsonValue;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    // The parser's message quotes the text, which may hold a password.
-    const problem = jsonProblem(text);
-    throw wrong('it is not JSON', problem && [formatFinding({ file: path, pointer: '', ...problem })]);
+  const value = parsed(text);
+  // The parser's message quotes the text, which may hold a password, and the parser takes the last of a key that stands twice.
+  const problem = jsonProblem(text);
+  if (problem) {
+    throw wrong(value === undefined ? 'it is not JSON' : 'it has mistakes', [
+      formatFinding({ file: path, pointer: '', ...problem }),
+    ]);
   }
   if (!isObject(value)) throw wrong('it does not hold an object');
-  // A key that stands there twice means one thing to a person and another to a parser.
-  if (document.value !== undefined && lines.length > 0) throw wrong('it has mistakes', lines);
   return writtenFile(path, value);
+}
+
+function parsed(text: string): JsonValue | undefined {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** A profile out of a file whose names are those of the settings. */

@@ -1,12 +1,15 @@
 import { constants } from 'node:fs';
 import { lstat, open } from 'node:fs/promises';
 import type { RdError } from '../errors.ts';
+import { tooLong } from '../settings/source-text.ts';
 import { ioError, systemCode } from '../storage/io-error.ts';
 import { invalidPolicy } from './policy.ts';
 
-/** Bytes that a profile may have; one with every setting has some five thousand. */
-export const POLICY_LIMIT = 1024 * 1024;
-const TOO_LONG = `it has more than ${POLICY_LIMIT} bytes`;
+/**
+ * Largest deployment file that is read, in bytes. One with every setting has some five thousand, but a list of patterns may be
+ * long, and what a document of 1 MiB says takes several times as much in some formats.
+ */
+export const POLICY_LIMIT = 16 * 1024 * 1024;
 
 /**
  * The bytes of a profile; `undefined` when there is no file. A link to a file is followed.
@@ -20,10 +23,10 @@ export async function readPolicyFile(path: string): Promise<Buffer | undefined> 
       const stat = await handle.stat();
       if (stat.isDirectory()) throw notReadable(path, 'it is a directory');
       if (!stat.isFile()) throw notReadable(path, 'it is not a file');
-      if (stat.size > POLICY_LIMIT) throw notReadable(path, TOO_LONG);
+      if (stat.size > POLICY_LIMIT) throw notReadable(path, `it ${tooLong(stat.size, POLICY_LIMIT)}`);
       const bytes = await handle.readFile();
       // It may have grown since.
-      if (bytes.length > POLICY_LIMIT) throw notReadable(path, TOO_LONG);
+      if (bytes.length > POLICY_LIMIT) throw notReadable(path, `it ${tooLong(bytes.length, POLICY_LIMIT)}`);
       return bytes;
     } finally {
       await handle.close();

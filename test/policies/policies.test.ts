@@ -196,8 +196,8 @@ test('a profile that is beyond measure, or no file at all, is refused before it 
     code: 'ERR_PROFILE_INVALID',
     message: `Error parsing deployment profile from ${path}: it nests deeper than 100 levels`,
   });
-  write('a', 'locked', `{"version":19,"x":"${'x'.repeat(1024 * 1024)}"}`);
-  await expect(read('a')).rejects.toThrow('it has more than 1048576 bytes');
+  write('a', 'locked', `{"version":19,"x":"${'x'.repeat(16 * 1024 * 1024)}"}`);
+  await expect(read('a')).rejects.toThrow('it has more than 16 MiB, and no more is read');
   writeFileSync(path, Buffer.from([0x7b, 0xff, 0x7d]));
   await expect(read('a')).rejects.toThrow('it is not UTF-8');
 });
