@@ -7,7 +7,7 @@ import { regImporter } from '../../profiles/import/reg.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { flatSettings, registrySettings } from '../helpers/proof/expected.ts';
 import { readByHivex } from '../helpers/proof/hivex.ts';
-import { exported, FULL, goldens, LOCKED, RANDOM, randomProfiles, SEED } from '../helpers/proof/profiles.ts';
+import { exported, FULL, goldens, LOCKED, RANDOM, randomProfiles, SEED, UNITS } from '../helpers/proof/profiles.ts';
 import { whyNoIndependentPrograms } from '../helpers/proof/program.ts';
 import { productKeys, type RegistryReading } from '../helpers/proof/registry.ts';
 import { type WineRegistry, wineRegistry } from '../helpers/proof/wine.ts';
@@ -80,6 +80,16 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)('registry files, read 
       };
       const { keys } = read(await exported('reg', profile), LOCKED);
       expect(productKeys(keys)).toEqual(wanted(profile, LOCKED));
+    });
+
+    test('every UTF-16 unit but NUL, as text and as bytes', async () => {
+      const readable = UNITS.filter((unit) => !/[\p{Cc}\p{Cs}\p{Noncharacter_Code_Point}]/u.test(unit)).join('');
+      const proxy = { address: readable, username: UNITS.join('') };
+      const profile = { version: 19, experimental: { virtualMachine: { proxy } } };
+      const text = await exported('reg', profile);
+      expect(text).toMatch(/"address"="/);
+      expect(text).toMatch(/"username"=hex\(1\):/);
+      expect(productKeys(read(text, LOCKED).keys)).toEqual(wanted(profile, LOCKED));
     });
 
     test('the golden files', () => {

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { PARTS } from '../../profiles/deployment/part.ts';
 import { plistImporter } from '../../profiles/import/plist.ts';
 import type { JsonObject } from '../../src/json.ts';
+import { isXmlText } from '../helpers/hostile-text.ts';
 import { flatSettings } from '../helpers/proof/expected.ts';
 import {
   exported,
@@ -15,6 +16,7 @@ import {
   RANDOM,
   randomProfiles,
   SEED,
+  UNITS,
 } from '../helpers/proof/profiles.ts';
 import { whyNoIndependentPrograms } from '../helpers/proof/program.ts';
 import { binaryPlists, type PlistValue, readJsons, readPlists } from '../helpers/proof/python.ts';
@@ -51,6 +53,11 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)(
         return expectRead([
           { version: 19, containerEngine: { allowedImages: { patterns: [long, long.slice(0, 9)] } } },
         ]);
+      });
+
+      test('every character of two bytes that XML has', () => {
+        const all = UNITS.filter(isXmlText).join('');
+        return expectRead([{ version: 19, diagnostics: { mutedChecks: { [all]: true } }, images: { namespace: all } }]);
       });
 
       test('the golden files', () => {

@@ -18,6 +18,8 @@ export const LOCKED: ExportOptions = { part: 'locked', hive: 'hklm' };
 /** It is in the names of the tests that use it. */
 export const SEED = testSeed();
 export const RANDOM = 200;
+/** Every UTF-16 unit but NUL. */
+export const UNITS = Array.from({ length: 0xffff }, (_, index) => String.fromCharCode(index + 1));
 
 /** Profiles of any version that the format can hold, some of them with every setting. */
 export function randomProfiles(format: string, count = RANDOM): JsonObject[] {

@@ -1,0 +1,12 @@
+import { expect, test } from 'vitest';
+import { xmlProblem } from '../../profiles/export/xml-text.ts';
+import { isXmlText } from '../helpers/hostile-text.ts';
+
+test('every UTF-16 unit that XML does not have is refused, and no other one', () => {
+  const units = Array.from({ length: 0x1_0000 }, (_, code) => String.fromCharCode(code));
+  expect(units.filter((unit) => (xmlProblem(unit) === undefined) !== isXmlText(unit))).toEqual([]);
+});
+
+test.each(['😀', '\u{1fffe}', '\u{10ffff}', '\u0085\u2028'])('%j is taken', (text) => {
+  expect(xmlProblem(text)).toBeUndefined();
+});
