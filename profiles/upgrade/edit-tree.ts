@@ -155,13 +155,17 @@ function placeInFlow(collection: Collection, moved: Cut, made: Entry, layout: La
   const own = collection.column >= 0 || comments.length > 0 || trailing !== undefined || last?.post.includes('#');
   const by = own && moved.column >= 0 ? inside(collection) - moved.column : 0;
   made.body = foreign ? flowText(entry.value ?? null, moved.quotes) : shifted(bodyText(body), by, false, layout);
-  made.lead = own ? `${comments.map((each) => `${pad}${each}`).join('')}${pad}` : last ? spaceOf(last.lead) : '';
+  made.lead = own
+    ? `${comments.map((each) => `${pad}${each}`).join('')}${pad}`
+    : last
+      ? spaceOf(last.lead, moved.spaced)
+      : '';
   made.post = trailing === undefined ? '' : ` ${trailing}`;
 }
 
-/** The first of several members on one line needs no space, the next ones do. */
-function spaceOf(lead: string): string {
-  return lead === '' || lead.includes('#') ? ' ' : lead;
+/** The first of several members on one line needs no space, the next ones do where names are spaced from their values. */
+function spaceOf(lead: string, spaced: boolean): string {
+  return (lead === '' && spaced) || lead.includes('#') ? ' ' : lead;
 }
 
 /** No member and no bracket may stand behind a comment on its line. */

@@ -175,6 +175,15 @@ describe('JSON', () => {
     });
   });
 
+  test.each([
+    '{"version":4,"telemetry":false,"images":{"showAll":true}}',
+    '{"version":14,"experimental":{"virtualMachine":{"type":"qemu","useRosetta":false,"mount":{"type":"9p"}}}}',
+    '{"version":4,"kubernetes":{"memoryInGB":4,"numberCPUs":2,"port":6443}}',
+  ])('without spaces stays without them: %s', async (text) => {
+    const { after } = await upgrade(text, 'p.json');
+    expect(after).toBe(JSON.stringify(JSON.parse(after)));
+  });
+
   test('without sections is indented as it was', async () => {
     const { after } = await upgrade('{\n\t"version": 4,\n\t"telemetry": false\n}\n', 'p.json');
     expect(after).toBe(
