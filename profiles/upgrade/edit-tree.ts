@@ -135,7 +135,8 @@ function placeInBlock(collection: Collection, moved: Cut, made: Entry, layout: L
   const { body } = moved.entry;
   const pad = ' '.repeat(collection.column);
   const block = typeof body !== 'string' && body.style === 'block';
-  const text = shifted(bodyText(body), moved.column < 0 ? 0 : collection.column - moved.column, block, layout);
+  const by = moved.column < 0 ? shallow(bodyText(body), collection.column, layout) : collection.column - moved.column;
+  const text = shifted(bodyText(body), by, block, layout);
   made.open = pad;
   made.lead = moved.comments.map((each) => `${pad}${each}${eol}`).join('');
   made.body = block ? { ...reopened(body, text) } : text;
@@ -153,7 +154,11 @@ function placeInFlow(collection: Collection, moved: Cut, made: Entry, layout: La
   const last = collection.entries.at(-1);
   const pad = `${layout.eol}${indentation(layout, inside(collection))}`;
   const own = collection.column >= 0 || comments.length > 0 || trailing !== undefined || last?.post.includes('#');
-  const by = own && moved.column >= 0 ? inside(collection) - moved.column : 0;
+  // A line that had to be made would be four columns deeper than the one that the brackets are on.
+  const by =
+    own && moved.column >= 0
+      ? inside(collection) - moved.column
+      : shallow(bodyText(body), Math.max(0, inside(collection) - 4), layout);
   made.body = foreign ? flowText(entry.value ?? null, moved.quotes) : shifted(bodyText(body), by, false, layout);
   made.lead = own
     ? `${comments.map((each) => `${pad}${each}`).join('')}${pad}`
@@ -217,6 +222,16 @@ function joined(staying: string, following: string, edge: boolean): string {
   const blank = staying.trim() === '';
   if (blank && (edge || /^[ \t]*\r?\n/.test(following))) return following;
   return `${staying}${following}`;
+}
+
+/** How far the lines between brackets have to move to stand deeper than the column of a name in block style. */
+function shallow(text: string, column: number, { step }: Layout): number {
+  const lines = text
+    .split('\n')
+    .slice(1)
+    .filter((line) => line.trim() !== '');
+  const least = Math.min(...lines.map((line) => line.search(/[^ ]/)));
+  return least > column ? 0 : column + step - least;
 }
 
 /** The lines of a value moved to the side; the first stands behind its name unless it is `whole`. */

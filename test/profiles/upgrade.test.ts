@@ -74,6 +74,14 @@ describe('what stands in the way of a plain edit', () => {
     ['ends of lines of Windows', '# head\r\nversion: 4\r\ntelemetry: false # t\r\n'],
     ['everything in one line', '{version: 4, telemetry: false, kubernetes: {suppressSudo: true}}'],
     ['a tab behind the colon between brackets', '{version:\t4,kubernetes: {suppressSudo:\ttrue}}'],
+    [
+      'brackets over lines that come to stand deeper',
+      'version: 3\nkubernetes: { WSLIntegrations: {\n  # c\n  Ubuntu: true\n  } } # d\n',
+    ],
+    [
+      'brackets over lines that come between deeper ones',
+      'version: 8\napplication:\n  extensions: {allowed: {enabled: true}}\nextensions: {\n "a/b": "1"\n }\n',
+    ],
     ['JSON without spaces', '{"version":4,"telemetry":false,"kubernetes":{"memoryInGB":4}}'],
     ['comments between brackets', '{ # a\n  version: 4, # b\n  # c\n  telemetry: false # d\n  # e\n}\n'],
     ['a tag', 'version: !!int "4"\ntelemetry: !!bool "false"\n'],
