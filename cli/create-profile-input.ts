@@ -13,6 +13,7 @@ import { quote } from './literals.ts';
  */
 export async function deploymentInput(invocation: CreateProfile, platform: Platform): Promise<DeploymentInput> {
   const { flags, io } = invocation;
+  const { strict = false } = flags;
   const { readDeploymentInput, settingsInForce } = await import('../profiles/deployment/input.ts');
   if (flags['from-settings']) {
     const { createClient } = await import('../src/client/client.ts');
@@ -22,10 +23,10 @@ export async function deploymentInput(invocation: CreateProfile, platform: Platf
   if (flags.input) {
     const source = await readInputFile(flags.input, io);
     await refuseDeploymentFile(source);
-    return readDeploymentInput(source, platform);
+    return readDeploymentInput(source, platform, { strict });
   }
   const bytes = Buffer.from(flags.body ?? '');
-  return readDeploymentInput({ name: '--body', label: '--body', bytes, size: bytes.length }, platform);
+  return readDeploymentInput({ name: '--body', label: '--body', bytes, size: bytes.length }, platform, { strict });
 }
 
 /** What other commands read, and what this one writes. JSON is settings here, whatever it is elsewhere. */

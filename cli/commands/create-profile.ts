@@ -142,12 +142,14 @@ async function makeOneDirectory(path: string): Promise<void> {
     )
       return;
     const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
-    const reason =
-      code === 'ENOENT' ? 'the directory above it is missing' : code === 'EEXIST' ? 'a file is there' : String(code);
-    throw new RdError('ERR_IO', `could not create the directory ${path}: ${reason}`, {
-      cause,
-      advice: 'Create it first, or choose another path.',
-    });
+    const [reason, advice] =
+      code === 'EEXIST'
+        ? ['a file is there', 'Choose another path; --out-file names a file.']
+        : [
+            code === 'ENOENT' ? 'the directory above it is missing' : String(code),
+            'Create it first, or choose another path.',
+          ];
+    throw new RdError('ERR_IO', `could not create the directory ${path}: ${reason}`, { cause, advice });
   }
 }
 

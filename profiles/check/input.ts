@@ -113,7 +113,7 @@ async function profileInput(source: Source, document: ParsedDocument): Promise<C
   ]);
   // The check itself tells what each platform refuses; settings alone do not depend on one.
   const platform = 'linux';
-  const input = await readDeploymentInput(source, platform, '');
+  const input = await readDeploymentInput(source, platform, { consequence: '' });
   const chosen = { platform, only: [], except: [], changedOnly: false, keepVersion: true, inForce: false } as const;
   const parts: CheckPart[] = [];
   for (const part of PARTS) parts.push({ part, settings: (await selectSettings(input, { ...chosen, part })).settings });

@@ -8,7 +8,7 @@ import {
 } from '../../src/settings/check.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
-import { type Finding, formatFindings } from '../../src/settings/finding.ts';
+import { type Finding, formatFinding, formatFindings } from '../../src/settings/finding.ts';
 import { looksLikeJson } from '../../src/settings/json-words.ts';
 import { pointerNames, pointerTo, setLeaf, valueAt } from '../../src/settings/leaf-paths.ts';
 import { versionProblem } from '../../src/settings/migrate.ts';
@@ -48,19 +48,20 @@ export interface DeploymentInput {
  * 7.3): no version is the newest, and unknown names and `null` are left out with a warning. In a profile they are mistakes.
  * @param platform whose application will read the profile.
  * @param consequence of a mistake, at the end of the sentence that counts them.
+ * @param strict unknown names are mistakes in bare settings, too.
  * @throws RdError `ERR_PROFILE_INVALID` with everything that is wrong and its place; `error in json: …` for what is no document.
  */
 export async function readDeploymentInput(
   source: Source,
   platform: Platform,
-  consequence = '; no profile was written',
+  { consequence = '; no profile was written', strict = false }: { consequence?: string; strict?: boolean } = {},
 ): Promise<DeploymentInput> {
   const document = readable(source);
   const findings: Finding[] = [];
   const { form, settings, settingsPointer, locked, ...around } = readShape(document, reporter(document, findings));
   if (!settings) throw invalid(document, findings, consequence);
   const lenient = form === 'settings';
-  const { input, wrong } = await examine({ document, at: settingsPointer, settings, lenient }, platform);
+  const { input, wrong } = await examine({ document, at: settingsPointer, settings, lenient, strict }, platform);
   findings.push(...wrong);
   // Settings of old with mistakes in them are not migrated, and what they are called today is not known.
   const named = wrong.length === 0 || input.version === SCHEMA_VERSION;
@@ -114,6 +115,8 @@ interface ToExamine {
   settings: JsonObject;
   /** Bare settings. */
   lenient: boolean;
+  /** Unknown names are mistakes all the same. */
+  strict?: boolean;
 }
 
 interface Examined {
@@ -143,7 +146,7 @@ async function checkAll(written: WrittenSettings, platform: Platform): Promise<C
 
 /** Without what is left out; looks at every setting, and not at what settings do together. */
 async function examine(input: ToExamine, platform: Platform): Promise<Examined> {
-  const { document, at, lenient } = input;
+  const { document, at, lenient, strict = false } = input;
   const settings =
     lenient && !Object.hasOwn(input.settings, 'version')
       ? { version: SCHEMA_VERSION, ...input.settings }
@@ -172,7 +175,7 @@ async function examine(input: ToExamine, platform: Platform): Promise<Examined> 
     const names = pointerNames(finding.pointer.slice(at.length));
     // These depend on what is chosen from the settings: `judgement` looks at that.
     if (dependsOnTheComputer(code)) continue;
-    if (!lenient || (code !== 'unknown' && code !== 'newer'))
+    if (!lenient || (code === 'unknown' ? strict : code !== 'newer'))
       findings.push(lenient ? withoutRemoval(finding) : finding);
     else if (code === 'newer') warnings.push(`${finding.message}; it is read all the same.`);
     else {
@@ -201,19 +204,20 @@ function readable(source: Source): ParsedDocument {
   const document = oversized(source) ?? parseDocument(source.bytes, source.label);
   const [first, ...more] = document.findings;
   if (first) {
-    throw new RdError('ERR_PROFILE_INVALID', `error in json: ${placed(first, source)}`, {
+    throw new RdError('ERR_PROFILE_INVALID', `error in json: ${formatFinding(placed(first, source))}`, {
       details: formatFindings(more),
     });
   }
   if (isObject(document.value)) return document;
-  throw new RdError('ERR_PROFILE_INVALID', 'error in json: the settings must be an object');
+  throw new RdError('ERR_PROFILE_INVALID', `error in json: ${source.label}: the settings must be an object`);
 }
 
-/** Without the text around the place: it may hold a password. */
-function placed({ line, message }: Finding, { bytes, size }: Source): string {
-  if (size > SIZE_LIMIT) return message;
+/** What has no size that is read has no place, and what is no JSON was read as YAML. */
+function placed(finding: Finding, { bytes, size }: Source): Finding {
+  const { file = '', pointer, message } = finding;
+  if (size > SIZE_LIMIT) return { file, pointer, message };
   const yaml = !message.startsWith('the document ') && !looksLikeJson(Buffer.from(bytes).toString('utf8'));
-  return `${yaml ? 'as YAML, ' : ''}${line === undefined ? '' : `line ${line}: `}${message}`;
+  return yaml ? { ...finding, message: `as YAML, ${message}` } : finding;
 }
 
 /** No entry can be removed here. */

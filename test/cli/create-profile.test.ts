@@ -60,14 +60,18 @@ describe('what is refused, in this order', () => {
     [['--output', 'admx', '--out-dir', '/no/such/x'], 'could not create the directory /no/such/x: ', false],
     [['--output', 'json', '-b', '{}', '--only=kubernetes.prt'], '--only "kubernetes.prt": there is no such', true],
     [['--output', 'reg', '--input', '/no/such/file'], 'open /no/such/file: no such file or directory', false],
-    [['--output', 'reg', '-b', '{"password":"hush"'], 'error in json: line 1: ', false],
-    [['--output', 'reg', '-b', '{} trailing'], 'error in json: line 1: ', false],
-    [['--output', 'reg', '-b', 'a: {'], 'error in json: as YAML, line 1: ', false],
-    [['--output', 'reg', '-b', 'this is not JSON'], 'error in json: the settings must be an object', false],
+    [['--output', 'reg', '-b', '{"password":"hush"'], 'error in json: --body:1:19: ', false],
+    [['--output', 'reg', '-b', '{} trailing'], 'error in json: --body:1:4: ', false],
+    [['--output', 'reg', '-b', 'a: {'], 'error in json: --body:1:5: as YAML, ', false],
+    [['--output', 'reg', '-b', 'this is not JSON'], 'error in json: --body: the settings must be an object', false],
     [['--output', 'reg', '--input', '.'], 'open .: is a directory', false],
-    [['--output', 'reg', '-b', '[]'], 'error in json: the settings must be an object', false],
-    [['--output', 'reg', '-b', 'null'], 'error in json: the settings must be an object', false],
-    [['--output', 'reg', '-b', '['.repeat(200)], 'error in json: line 1: the document is nested too deeply', false],
+    [['--output', 'reg', '-b', '[]'], 'error in json: --body: the settings must be an object', false],
+    [['--output', 'reg', '-b', 'null'], 'error in json: --body: the settings must be an object', false],
+    [
+      ['--output', 'reg', '-b', '['.repeat(200)],
+      'error in json: --body:1:101: the document is nested too deeply',
+      false,
+    ],
     [
       ['--output', 'reg', '-b', '{"kubernetes":{"enabled":1}}'],
       '1 error in --body; no profile was written.\n--body:1:26: "kubernetes.enabled" cannot be 1 ',
@@ -119,7 +123,10 @@ describe('what is printed', () => {
     expect(err).toBe('Warning: Kubernetes is no setting and was left out. Did you mean kubernetes?\n');
     const strict = await create(...argv, '--strict');
     expect(strict).toMatchObject({ exit: 1, out: '' });
-    expect(strict.err).toContain('Kubernetes is no setting');
+    expect(strict.err).toContain('--body:1:2: unknown setting "Kubernetes"');
+    // With all the others.
+    const both = await create('--output', 'json', '-b', '{"x":1,"kubernetes":{"port":99999}}', '--strict');
+    expect(both.err).toMatch(/^Error: 2 errors in --body; .*\n.*"x".*\n.*99999/);
   });
 });
 

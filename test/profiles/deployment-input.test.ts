@@ -29,23 +29,23 @@ const profile = (settings: object, more: object = {}) =>
 
 describe('what is no document', () => {
   test.each<[string, string | Uint8Array, string]>([
-    ['cut off', '{"password":"hush"', 'error in json: line 1: an object is not closed: a "}" is missing here'],
-    ['YAML with a mistake', 'a: 1\nb: "hush', 'error in json: as YAML, line 2: missing closing "quote'],
-    ['a list', '[]', 'error in json: the settings must be an object'],
-    ['a word', 'hush', 'error in json: the settings must be an object'],
-    ['nothing', ' \n', 'error in json: line 1: the document is empty'],
-    ['bytes', Uint8Array.of(0x7b, 0xff, 0xfe), 'error in json: line 1: the document is not UTF-8'],
-    ['UTF-16', Buffer.from('\ufeff{}', 'utf16le'), 'error in json: line 1: the document is not UTF-8 but UTF-16'],
-    ['NUL', '{\0}', 'error in json: line 1: the document contains the control character U+0000'],
-    ['deep', '['.repeat(200), 'error in json: line 1: the document is nested too deeply'],
+    ['cut off', '{"password":"hush"', 'error in json: p.yaml:1:19: an object is not closed: a "}" is missing here'],
+    ['YAML with a mistake', 'a: 1\nb: "hush', 'error in json: p.yaml:2:9: as YAML, missing closing "quote'],
+    ['a list', '[]', 'error in json: p.yaml: the settings must be an object'],
+    ['a word', 'hush', 'error in json: p.yaml: the settings must be an object'],
+    ['nothing', ' \n', 'error in json: p.yaml:1:1: the document is empty'],
+    ['bytes', Uint8Array.of(0x7b, 0xff, 0xfe), 'error in json: p.yaml:1:2: the document is not UTF-8'],
+    ['UTF-16', Buffer.from('\ufeff{}', 'utf16le'), 'error in json: p.yaml:1:1: the document is not UTF-8 but UTF-16'],
+    ['NUL', '{\0}', 'error in json: p.yaml:1:2: the document contains the control character U+0000'],
+    ['deep', '['.repeat(200), 'error in json: p.yaml:1:101: the document is nested too deeply'],
     [
       'repeated',
       '{"images":{"showAll":true,\n"showAll":false}}',
-      'error in json: line 2: the key "showAll" appears twice',
+      'error in json: p.yaml:2:1: the key "showAll" appears twice',
     ],
-    ['a prototype', '{"__proto__":{}}', 'error in json: line 1: the key "__proto__" is not allowed'],
-    ['an alias of itself', 'a: &a { b: *a }', 'error in json: as YAML, line 1: a "*" begins an alias here'],
-    ['two documents', 'a: 1\n---\nb: 1\n', 'error in json: as YAML, line 2: a second document begins here'],
+    ['a prototype', '{"__proto__":{}}', 'error in json: p.yaml:1:2: the key "__proto__" is not allowed'],
+    ['an alias of itself', 'a: &a { b: *a }', 'error in json: p.yaml:1:12: as YAML, a "*" begins an alias here'],
+    ['two documents', 'a: 1\n---\nb: 1\n', 'error in json: p.yaml:2:1: as YAML, a second document begins here'],
   ])('%s', async (_, text, message) => {
     const [said = ''] = await refused(text);
     expect(said.startsWith(message), said).toBe(true);
@@ -57,7 +57,7 @@ describe('what is no document', () => {
     const error = await readDeploymentInput({ name: 'x', label: 'x', bytes, size: 3 * 1024 * 1024 }, 'linux').catch(
       (cause: unknown) => cause,
     );
-    expect(String(error)).toContain('error in json: the document has 3.0 MiB; at most 1 MiB is read');
+    expect(String(error)).toContain('error in json: x: the document has 3.0 MiB; at most 1 MiB is read');
   });
 
   test('aliases that multiply', async () => {
@@ -324,7 +324,7 @@ describe('a profile', () => {
     const [message, ...details] = await refused(text);
     expect(message).toBe('5 errors in p.yaml; no profile was written.');
     expect(details.map((line) => /^p.yaml:(\d+)/.exec(line)?.[1])).toEqual(['3', '3', '4', '4', '5']);
-    const checked = readDeploymentInput(source(text), 'linux', '');
+    const checked = readDeploymentInput(source(text), 'linux', { consequence: '' });
     await expect(checked).rejects.toThrow('5 errors in p.yaml.');
   });
 
