@@ -192,8 +192,10 @@ function settle(collection: Collection, layout: Layout): void {
   }
 }
 
+/** The end of a line, and the indentation of a bracket, which may not be less than that of the line that the other one is on. */
 function closing(collection: Collection, layout: Layout): string {
-  return `${layout.eol}${indentation(layout, Math.max(0, inside(collection) - layout.step))}`;
+  const step = collection.column < 0 ? Math.min(layout.step, 4) : layout.step;
+  return `${layout.eol}${indentation(layout, Math.max(0, inside(collection) - step))}`;
 }
 
 function endsInComment(text: string): boolean {

@@ -82,6 +82,10 @@ describe('what stands in the way of a plain edit', () => {
       'brackets over lines that come between deeper ones',
       'version: 8\napplication:\n  extensions: {allowed: {enabled: true}}\nextensions: {\n "a/b": "1"\n }\n',
     ],
+    [
+      'a comment that comes between brackets where levels are eight columns',
+      'version: 8\napplication:\n        extensions: {allowed: {enabled: true}}\nextensions: {"a/b": "1"} # c\n',
+    ],
     ['JSON without spaces', '{"version":4,"telemetry":false,"kubernetes":{"memoryInGB":4}}'],
     ['comments between brackets', '{ # a\n  version: 4, # b\n  # c\n  telemetry: false # d\n  # e\n}\n'],
     ['a tag', 'version: !!int "4"\ntelemetry: !!bool "false"\n'],
