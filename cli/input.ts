@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { RdError } from '../src/errors.ts';
+import { escapedHidden } from '../src/settings/printable.ts';
 import type { Io } from './command.ts';
 
 /** Bytes of standard input that are read; no request may have as many. */
@@ -23,7 +24,7 @@ export async function readInput(file: string, io: Pick<Io, 'cwd' | 'readStdin'>)
 /** A file that `--input` names and that cannot be read, in the text of the compatible tool. */
 export function openError(file: string, cause: unknown): RdError {
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
-  return new RdError('ERR_IO', `open ${file}: ${REASONS[String(code)] ?? String(code)}`, { cause });
+  return new RdError('ERR_IO', `open ${escapedHidden(file)}: ${REASONS[String(code)] ?? String(code)}`, { cause });
 }
 
 const REASONS: Readonly<Record<string, string>> = {

@@ -31,6 +31,8 @@ function readLevel(value: JsonObject, prefix: string, pointer: string, report: R
       else result[key] = inner;
     } else if (!field && isObject(inner)) {
       result[key] = readLevel(inner, path, at, report);
+    } else if (field?.type.startsWith('map<') && isObject(inner)) {
+      report(at, `${path} is locked as a whole, and not by its entries`, { expected: 'true or false' });
     } else {
       report(at, `a lock is true or false`, { expected: field ? 'boolean' : 'boolean or a mapping of settings' });
     }

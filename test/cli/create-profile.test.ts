@@ -60,6 +60,7 @@ describe('what is refused, in this order', () => {
     [['--output', 'admx', '--out-dir', '/no/such/x'], 'could not create the directory /no/such/x: ', false],
     [['--output', 'json', '-b', '{}', '--only=kubernetes.prt'], '--only "kubernetes.prt": there is no such', true],
     [['--output', 'reg', '--input', '/no/such/file'], 'open /no/such/file: no such file or directory', false],
+    [['--output', 'reg', '--input', '/no/\u001b[2Jfile'], 'open /no/\\u001b[2Jfile: no such file or directory', false],
     [['--output', 'reg', '-b', '{"password":"hush"'], 'error in json: --body:1:19: ', false],
     [['--output', 'reg', '-b', '{} trailing'], 'error in json: --body:1:4: ', false],
     [['--output', 'reg', '-b', 'a: {'], 'error in json: --body:1:5: as YAML, ', false],

@@ -296,4 +296,17 @@ describe('around the settings', () => {
     expect(places(findings)).toEqual([place]);
     expect(findings[0]?.suggestion).toBe(suggestion);
   });
+
+  test('a lock on an entry of a map says that the map is locked as a whole', async () => {
+    const { findings } = await load(
+      `${PROFILE}settings: { version: 19 }\nlocked: { WSL: { integrations: { a: true } } }`,
+    );
+    expect(findings).toMatchObject([
+      {
+        pointer: '/locked/WSL/integrations',
+        message: 'WSL.integrations is locked as a whole, and not by its entries',
+        expected: 'true or false',
+      },
+    ]);
+  });
 });
