@@ -7,7 +7,8 @@ const PLATFORM_WORDS: Readonly<Record<string, Platform>> = { macos: 'darwin', li
 
 /** @throws RdError `ERR_USAGE` for another word. */
 export function platformOf(word: string): Platform {
-  const platform = Object.hasOwn(PLATFORM_WORDS, word) ? PLATFORM_WORDS[word] : undefined;
+  const name = word.toLowerCase();
+  const platform = Object.hasOwn(PLATFORM_WORDS, name) ? PLATFORM_WORDS[name] : undefined;
   if (platform) return platform;
   throw usage(`--platform ${quote(word)}: known are ${Object.keys(PLATFORM_WORDS).join(', ')}`);
 }

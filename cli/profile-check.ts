@@ -2,11 +2,13 @@ import { ALL, type CheckSelection, checkProfile } from '../profiles/check/check.
 import { type CheckCell, type CheckFinding, verdictOf } from '../profiles/check/finding.ts';
 import { type CheckInput, checkInput } from '../profiles/check/input.ts';
 import { lossFindings } from '../profiles/check/losses.ts';
+import { reachNotices } from '../profiles/check/reach.ts';
 import { spread } from '../profiles/check/summary.ts';
 import type { Part } from '../profiles/deployment/part.ts';
 import { IMPORT_LIMIT } from '../profiles/import/importer.ts';
 import { readSource } from '../profiles/source.ts';
 import { RdError } from '../src/errors.ts';
+import { PLATFORM_NAMES } from '../src/settings/field.ts';
 import { RELEASES, releaseIndex } from '../src/settings/releases.ts';
 import { usage } from './arguments.ts';
 import type { Io } from './command.ts';
@@ -58,11 +60,17 @@ export async function checkFiles(
     const { label } = source;
     try {
       const input = await checkInput(source, part);
-      checked.push({
-        label,
-        input,
-        cells: withLosses(input, checkProfile(input.parts, { platforms: input.platforms, ...selection })),
-      });
+      const cells = withLosses(input, checkProfile(input.parts, { platforms: input.platforms, ...selection }));
+      const strangers = (selection.platforms ?? []).filter((platform) => !input.platforms.includes(platform));
+      const notices = [
+        ...input.notices,
+        ...strangers.map(
+          (platform) =>
+            `${label}: ${PLATFORM_NAMES[platform]} reads no such file; its settings are checked there all the same.`,
+        ),
+        ...reachNotices(input, cells),
+      ];
+      checked.push({ label, input: { ...input, notices }, cells });
     } catch (error) {
       if (!(error instanceof RdError) || error.code !== 'ERR_PROFILE_INVALID') throw error;
       checked.push({ label, problem: error });
@@ -71,16 +79,16 @@ export async function checkFiles(
   return checked;
 }
 
-/** With what the reader of a format left out; a file with the name of another format is refused by those that look for the name. */
-function withLosses({ label, lost, wrongName }: CheckInput, cells: readonly CheckCell[]): readonly CheckCell[] {
+/** With what the reader of a format left out; what a system cannot read at all is refused there. */
+function withLosses({ label, lost, unreadable }: CheckInput, cells: readonly CheckCell[]): readonly CheckCell[] {
   const losses = lossFindings(lost);
-  const misnamed: CheckFinding[] = wrongName
-    ? [{ path: label, names: [], effect: 'refused', reason: wrongName.reason }]
+  const unread: CheckFinding[] = unreadable
+    ? [{ path: label, names: [], effect: 'refused', reason: unreadable.reason }]
     : [];
-  if (lost.length + misnamed.length === 0) return cells;
+  if (lost.length + unread.length === 0) return cells;
   return cells.map((cell) => {
-    const name = cell.platform === wrongName?.platform ? misnamed : [];
-    const findings = [...cell.findings, ...name, ...losses(releaseIndex(cell.release))];
+    const whole = cell.platform === unreadable?.platform ? unread : [];
+    const findings = [...cell.findings, ...whole, ...losses(releaseIndex(cell.release))];
     return { ...cell, findings, verdict: verdictOf(findings) };
   });
 }

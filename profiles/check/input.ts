@@ -7,11 +7,18 @@ import { type ParsedDocument, parseDocument } from '../../src/settings/parse.ts'
 import { importerFor } from '../any-file.ts';
 import { PARTS, type Part } from '../deployment/part.ts';
 import type { ImportedPart, Importer } from '../import/importer.ts';
-import { type Content, type WrongName, wrongName } from '../import/name-and-content.ts';
+import { type Content, wrongName } from '../import/name-and-content.ts';
 import { partOfName } from '../import/part-name.ts';
 import { oversized, type Source } from '../source.ts';
 import type { CheckPart } from './check.ts';
 import type { PlacedLoss } from './losses.ts';
+import type { Place } from './reach.ts';
+
+/** A system that looks for the file and cannot read it, and why: a clause. */
+interface Unreadable {
+  platform: Platform;
+  reason: string;
+}
 
 /** One file, ready for a check. */
 export interface CheckInput {
@@ -23,7 +30,9 @@ export interface CheckInput {
   /** Systems whose applications read such a file. */
   platforms: readonly Platform[];
   /** Why one of them could not. */
-  wrongName?: WrongName;
+  unreadable?: Unreadable;
+  /** Absent where every release looks, and where nothing says it. */
+  goesTo?: Place;
   /** Sentences about what was taken for granted or left out. */
   notices: readonly string[];
   /** `file:line:column` of a setting, or of the nearest thing around it; `undefined` in formats without lines. */
@@ -42,13 +51,15 @@ export async function checkInput(source: Source, part: Part | undefined): Promis
   const document = oversized(source) ?? parseDocument(source.bytes, source.label);
   const value = settingsOf(document);
   if ('apiVersion' in value || 'kind' in value || isObject(value.settings)) return profileInput(source, document);
-  const known = partOfName(source.label) ?? part;
+  const said = partOfName(source.label);
+  const known = said ?? part;
+  const notices = known ? namedOtherwise(source.label, [said], part) : [assumed(source.label)];
   return {
     label: source.label,
     format: 'yaml',
     parts: [{ part: known ?? 'locked', settings: await withoutSecretReferences(value) }],
     lost: [],
-    ...named(source.label, 'yaml', PLATFORMS, known ? [] : [assumed(source.label)]),
+    ...named(source.label, 'yaml', PLATFORMS, notices),
     place: placeIn(document, ''),
   };
 }
@@ -57,7 +68,15 @@ async function deploymentInput(source: Source, importer: Importer, part: Part | 
   const { bytes, label } = source;
   const { name } = importer;
   const parts = await importer.read(bytes, label);
-  const notices = parts.flatMap(({ notes = [] }) => notes);
+  const notices = [
+    ...parts.flatMap(({ notes = [] }) => notes),
+    ...namedOtherwise(
+      label,
+      parts.map((each) => each.part),
+      part,
+    ),
+  ];
+  const place = goesTo(parts, name);
   return {
     label,
     format: name,
@@ -75,9 +94,22 @@ async function deploymentInput(source: Source, importer: Importer, part: Part | 
       name === 'json' && partOfName(label) === undefined ? PLATFORMS : [importer.platform],
       parts.some((each) => (each.part ?? part) === undefined) ? [...notices, assumed(label)] : notices,
     ),
+    ...(name === 'json' && hasMark(bytes) ? { unreadable: MARKED } : {}),
+    ...(place ? { goesTo: place } : {}),
     // A file that is too long for a document is read all the same, without the places in it.
     place: name === 'json' && !oversized(source) ? placeIn(parseDocument(bytes, label), '') : () => undefined,
   };
+}
+
+function goesTo(parts: readonly ImportedPart[], format: Importer['name']): Place | undefined {
+  if (format === 'mobileconfig') return 'managed';
+  return parts.some(({ source }) => /\\SOFTWARE\\Policies\\/i.test(source)) ? 'policies' : undefined;
+}
+
+const MARKED: Unreadable = { platform: 'linux', reason: 'it begins with a byte order mark' };
+
+function hasMark(bytes: Uint8Array): boolean {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
 }
 
 /** The place of a loss in the registry says which part it is in. */
@@ -97,12 +129,12 @@ function named(
   content: Content,
   readers: readonly Platform[],
   notices: readonly string[],
-): Pick<CheckInput, 'platforms' | 'wrongName' | 'notices'> {
+): Pick<CheckInput, 'platforms' | 'unreadable' | 'notices'> {
   const wrong = wrongName(label, content);
   if (!wrong) return { platforms: readers, notices };
   const told = `${label}: ${wrong.reason}, which ${PLATFORM_NAMES[wrong.platform]} would not read.`;
   const platforms = PLATFORMS.filter((each) => readers.includes(each) || each === wrong.platform);
-  return { platforms, wrongName: wrong, notices: [...notices, told] };
+  return { platforms, unreadable: wrong, notices: [...notices, told] };
 }
 
 /** Both parts, unless the document locks some settings and leaves nothing for the other part. */
@@ -156,6 +188,12 @@ function placeIn({ file, position }: ParsedDocument, at: string): CheckInput['pl
     }
     return undefined;
   };
+}
+
+function namedOtherwise(label: string, said: readonly (Part | undefined)[], wanted: Part | undefined): string[] {
+  const isOther = said.some((part) => part !== undefined && part !== wanted);
+  if (wanted === undefined || !isOther) return [];
+  return [`${label} says itself which profile it is, and is checked as that; --part is for files that do not say it.`];
 }
 
 function assumed(label: string): string {

@@ -146,8 +146,9 @@ function becauseOf({ verdict, findings }: CheckCell): string {
   const paths = new Set(findings.filter((each) => each.effect === effect).map(({ part, path }) => `${part} ${path}`));
   if (verdict === 'partly')
     return `, where ${paths.size === 1 ? '1 setting is' : `${paths.size} settings are`} ignored`;
-  // The only one without names is the name of the file.
-  if (findings.some((each) => each.effect === effect && each.names.length === 0)) return ' because of its name';
+  // The only one without names is about the file as a whole.
+  const whole = findings.find((each) => each.effect === effect && each.names.length === 0);
+  if (whole) return ` because of its ${whole.reason.startsWith('its name') ? 'name' : 'byte order mark'}`;
   const version = [...paths].every((path) => path.endsWith(' version'));
   if (version) return ' because of its version';
   return ` because of ${paths.size} setting${paths.size === 1 ? '' : 's'}`;

@@ -231,6 +231,55 @@ describe('the systems', () => {
   });
 });
 
+describe('a release that does not take what it would start with', () => {
+  const settings = { version: 6, containerEngine: { allowedImages: { enabled: true, patterns: ['a'] } } };
+  const registry = (key: string) =>
+    registryFile(`[HKEY_LOCAL_MACHINE\\SOFTWARE\\${key}\\Locked]`, '"version"=dword:6', '"x"=dword:0');
+
+  test('because it looks in another place than that of the file is told', async () => {
+    const note =
+      'Note: x.reg: releases before 1.9 do not look below SOFTWARE\\Policies, and take nothing from there.\n';
+    const policies = registry('Policies\\Rancher Desktop');
+    expect((await reportOf('x.reg', policies)).err).toBe(note);
+    expect((await reportOf('x.reg', policies, '--release=1.9')).err).toBe('');
+    expect((await reportOf('x.reg', registry('Rancher Desktop\\Profile'))).err).toBe('');
+  });
+
+  test('because it locks less is told', async () => {
+    const note =
+      'Note: locked.json: release 1.8 locks containerEngine.allowedImages alone; what else is locked can be changed there.\n';
+    const more = { ...settings, kubernetes: { enabled: false } };
+    expect((await reportOf('locked.json', settings)).err).toBe('');
+    expect((await reportOf('locked.json', more)).err).toBe(note);
+    expect((await reportOf('locked.json', more)).report.files[0].notices).toHaveLength(1);
+    expect((await reportOf('locked.json', more, '--release=1.9')).err).toBe('');
+    expect((await reportOf('defaults.json', more)).err).toBe('');
+    // It refuses that one anyway.
+    expect((await reportOf('locked.json', { ...more, version: 19 })).err).toBe('');
+  });
+});
+
+test('a file of Linux with a byte order mark is refused there', async () => {
+  const { cwd, name } = fileWith('locked.json', `\ufeff${JSON.stringify({ version: 19 })}`);
+  const { out, exit } = await check([name, '--release=1.24'], { cwd });
+  expect(exit).toBe(3);
+  expect(out).toContain('locked.json: Refused by 1.24 on Linux because of its byte order mark.\n');
+  expect(out).toContain('  locked.json\n      it begins with a byte order mark\n      1.24\n');
+});
+
+test('a part or a system that is not that of the file is told', async () => {
+  const settings = { version: 19, images: { showAll: false } };
+  const other = await reportOf('locked.json', settings, '--part=defaults');
+  expect(other.report.files[0].parts).toEqual([{ part: 'locked', version: 19 }]);
+  expect(other.err).toBe(
+    'Note: locked.json says itself which profile it is, and is checked as that; --part is for files that do not say it.\n',
+  );
+  expect((await reportOf('locked.json', settings, '--part=locked')).err).toBe('');
+  expect((await reportOf('locked.json', settings, '--platform=macOS')).err).toBe(
+    'Note: locked.json: macOS reads no such file; its settings are checked there all the same.\n',
+  );
+});
+
 describe('what stands in no part', () => {
   test('has no part, and what is in one has its own', async () => {
     const text = registryFile(
@@ -402,17 +451,17 @@ describe('what is checked', () => {
   });
 
   test.each([
-    ['examples/policies/locked.json', 'macos', 0],
-    ['examples/policies/locked.json', 'windows', 0],
+    ['examples/policies/locked.json', 'macos', 0, /: macOS reads no such file; .*\n$/],
+    ['examples/policies/locked.json', 'windows', 0, /: Windows reads no such file; .*\n$/],
     ['examples/policies/defaults.json', 'linux', 0],
-    ['examples/policies/defaults.json', 'windows', 3],
+    ['examples/policies/defaults.json', 'windows', 3, /: Windows reads no such file; .*\n$/],
     ['examples/policies/io.rancherdesktop.profile.locked.plist', 'macos', 0],
     ['examples/policies/io.rancherdesktop.profile.defaults.plist', 'macos', 0],
     ['examples/policies/policies.reg', 'windows', 0],
     ['examples/moby.yaml', 'linux', 0],
-  ])('%s on %s', async (file, platform, expected) => {
+  ])('%s on %s', async (file, platform, expected, said = /^$/) => {
     const { exit, err } = await check([file, '--release=1.24', `--platform=${platform}`, '--strict']);
-    expect({ exit, err }).toEqual({ exit: expected, err: '' });
+    expect({ exit, err }).toEqual({ exit: expected, err: expect.stringMatching(said) });
   });
 
   test('a profile with mistakes is not taken apart', async () => {
