@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { BigIntStats } from 'node:fs';
-import { constants, copyFile, lstat, open, readFile, realpath, rename, rmdir, stat, unlink } from 'node:fs/promises';
+import { copyFile, lstat, open, readFile, realpath, rename, rm, rmdir, stat, unlink } from 'node:fs/promises';
 import { basename, dirname, join, sep } from 'node:path';
 import { RdError } from '../errors.ts';
 import { run } from '../process/run.ts';
@@ -26,10 +26,15 @@ export interface EditOperations {
 
 export const editOperations: EditOperations = {
   async copy(from, to) {
-    // Fails with the code of the system, which says more than the programs do.
-    await copyFile(from, to, constants.COPYFILE_EXCL);
-    // Node has no interface to extended attributes and access lists; these two programs keep them.
-    await run(process.platform === 'darwin' ? ['cp', '-p', from, to] : ['cp', '--preserve=all', '--', from, to]);
+    try {
+      // Node has no interface to extended attributes and access lists; these two programs keep them.
+      await run(process.platform === 'darwin' ? ['cp', '-p', from, to] : ['cp', '--preserve=all', '--', from, to]);
+    } catch (error) {
+      // Node's own copy fails with the code of the system, which says more than a program does.
+      await rm(to, { force: true });
+      await copyFile(from, to);
+      throw error;
+    }
   },
   async write(path, data, mode) {
     const handle = await open(path, 'w', mode);

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
+  chownSync,
   linkSync,
   lstatSync,
   mkdirSync,
@@ -15,6 +16,8 @@ import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { type EditOperations, editOperations, editUserFile } from '../../src/host-integration/user-file.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const NOBODY = 65534;
 
 let home: string;
 let file: string;
@@ -118,6 +121,11 @@ describe('refused, with the file as it was, is', () => {
     await untouched(large, 'larger than');
   });
 
+  test('a file that its user may only read, in our words', async () => {
+    writeFileSync(file, 'mine\n', { mode: 0o444 });
+    await asUser([home, file], () => untouched(file, `could not write ${file}: permission denied`));
+  });
+
   test('a file that somebody else changes meanwhile', async () => {
     writeFileSync(file, 'mine\n');
     const operations = {
@@ -161,6 +169,18 @@ test('a directory that takes no new files is told', async () => {
   // Not even root makes files there.
   await expect(edit('/proc/self/fd/.bashrc')).rejects.toMatchObject({ code: 'ERR_IO' });
 });
+
+/** Root may write everything: what others may not is tried as `nobody`, to whom the paths are given. */
+async function asUser(paths: readonly string[], work: () => Promise<void>): Promise<void> {
+  if (process.geteuid?.() !== 0) return work();
+  for (const path of paths) chownSync(path, NOBODY, NOBODY);
+  process.seteuid?.(NOBODY);
+  try {
+    await work();
+  } finally {
+    process.seteuid?.(0);
+  }
+}
 
 function setAttribute(path: string): boolean {
   try {
