@@ -43,7 +43,7 @@ Exit codes: 0 done; 3 not a profile that can be read, or --strict and something 
     const { outFilePath } = await import('../out-file.ts');
     const path = outFilePath(flags['out-file'], io);
     const report = outFilePath(flags.report, io, 'report');
-    if (report !== undefined && [path, ...invocation.args.map((name) => resolve(io.cwd, name))].includes(report)) {
+    if (report !== undefined && (await isAmong(report, [path ?? '', ...invocation.args], io.cwd))) {
       throw usage(`--report ${flags.report} names a file that is read or written besides`);
     }
     const found = await partsFor(invocation);
@@ -96,6 +96,14 @@ Exit codes: 0 done; 3 not a profile that can be read, or --strict and something 
 });
 
 type ImportProfile = Invocation<typeof FLAGS>;
+
+/** True where a path leads to the file of one of the names. */
+async function isAmong(path: string, names: readonly string[], cwd: string): Promise<boolean> {
+  const { realpath } = await import('node:fs/promises');
+  const reached = (at: string) => realpath(at).catch(() => at);
+  const others = names.filter((name) => name !== '').map((name) => reached(resolve(cwd, name)));
+  return (await Promise.all(others)).includes(await reached(path));
+}
 
 /** `rdctl validate` reads secrets, and needs what they are read from. */
 function writtenText(name: string, variables: readonly string[]): string {

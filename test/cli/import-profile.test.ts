@@ -1,4 +1,4 @@
-import { createWriteStream, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createWriteStream, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Io } from '../../cli/command.ts';
@@ -244,6 +244,18 @@ test('what a registry file loses is in the report with its part', async () => {
     { part: 'locked', place: `${key}\\Locked: typo` },
     { part: null, place: `${key}: stray` },
   ]);
+});
+
+test('a report replaces nothing that is read by way of a link', async () => {
+  const text = JSON.stringify({ version: 19, telemetry: { enabled: false } });
+  file('locked.json', Buffer.from(text));
+  symlinkSync('locked.json', join(cwd, 'link.json'));
+  expect(await importProfile(['locked.json', '--report', 'link.json'])).toMatchObject({
+    exit: 1,
+    out: '',
+    err: expect.stringContaining('--report link.json names a file that is read or written besides'),
+  });
+  expect(read('locked.json')).toBe(text);
 });
 
 describe('what is refused', () => {
