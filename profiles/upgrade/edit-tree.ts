@@ -1,21 +1,7 @@
 import type { JsonValue } from '../../src/json.ts';
+import { indentation, type Layout, shallow, shifted } from './layout.ts';
 import { commentsIn, flowText, type Quotes, quoted, quotesOf } from './scalar-text.ts';
 import { bodyText, type Collection, type Entry } from './text-tree.ts';
-
-/** How a document is laid out, where an edit has to write something new. */
-export interface Layout {
-  /** The end of a line. */
-  eol: string;
-  /** Columns per level. */
-  step: number;
-  /** What one column of indentation is: a space, or a tab between brackets. */
-  pad: ' ' | '\t';
-}
-
-/** The indentation of a line that begins in a column. */
-export function indentation({ pad }: Layout, columns: number): string {
-  return pad.repeat(columns);
-}
 
 /** A member that was taken out, freed of its place. */
 export interface Cut {
@@ -224,28 +210,6 @@ function joined(staying: string, following: string, edge: boolean): string {
   const blank = staying.trim() === '';
   if (blank && (edge || /^[ \t]*\r?\n/.test(following))) return following;
   return `${staying}${following}`;
-}
-
-/** How far the lines between brackets have to move to stand deeper than the column of a name in block style. */
-function shallow(text: string, column: number, { step }: Layout): number {
-  const lines = text
-    .split('\n')
-    .slice(1)
-    .filter((line) => line.trim() !== '');
-  const least = Math.min(...lines.map((line) => line.search(/[^ ]/)));
-  return least > column ? 0 : column + step - least;
-}
-
-/** The lines of a value moved to the side; the first stands behind its name unless it is `whole`. */
-function shifted(text: string, by: number, whole: boolean, layout: Layout): string {
-  if (by === 0) return text;
-  return text
-    .split('\n')
-    .map((line, index) => {
-      if ((index === 0 && !whole) || line.trim() === '') return line;
-      return by > 0 ? `${indentation(layout, by)}${line}` : line.replace(new RegExp(`^${layout.pad}{0,${-by}}`), '');
-    })
-    .join('\n');
 }
 
 /** A block that was rendered and moved: nothing looks into it any more. */

@@ -1,7 +1,8 @@
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import { type Change, membersOf } from './changes.ts';
-import { type Cut, comment, commentsOf, cut, drop, indentation, insert, type Layout, setBody } from './edit-tree.ts';
+import { type Cut, comment, commentsOf, cut, drop, insert, setBody } from './edit-tree.ts';
+import { indentation, type Layout } from './layout.ts';
 import { type DocumentTree, readTree } from './read-tree.ts';
 import { commentsIn, flowText, quoted, quotesOf } from './scalar-text.ts';
 import { bodyText, type Collection, type Entry, memberOf, textOf } from './text-tree.ts';
