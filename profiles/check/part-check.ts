@@ -70,7 +70,7 @@ interface Migrated {
   holding: () => Holding;
   written(names: readonly string[]): readonly string[];
   /** Places before the migration of what stands at another one after it. */
-  moved: ReadonlySet<string>;
+  moved: () => ReadonlySet<string>;
   /** Places of the release at which something stood, until what stood at the older place came there. */
   replaced: readonly string[];
 }
@@ -119,7 +119,9 @@ function migrationOf(settings: JsonObject, locked: boolean, target: number, plat
     reading: readExactly(document),
     holding: once(() => holdingOf(document)),
     written,
-    moved: new Set([...origins].flatMap(([to, from]) => (leafAt(document, to) === undefined ? [] : [from]))),
+    moved: once(
+      () => new Set([...origins].flatMap(([to, from]) => (leafAt(document, to) === undefined ? [] : [from]))),
+    ),
     replaced: replaced.map(([to]) => to),
   };
 }
@@ -146,7 +148,7 @@ function reportEnded(check: PartCheck, { entries }: Reading, moved: Migrated['mo
   const { system } = check;
   for (const { place, names, fault, value } of entries) {
     const there = isThere(place, system.index);
-    const ended = !there && 'type' in place && !place.field && !moved.has(place.path);
+    const ended = !there && 'type' in place && !place.field && !moved().has(place.path);
     if (ended) report(check, 'ignored', names, absence(place, system, 'written'));
     const hidden = there && 'members' in place && fault && (value !== null || system.platform === 'linux');
     if (hidden) report(check, fault.effect, names, fault.reason);
