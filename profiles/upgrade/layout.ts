@@ -15,11 +15,10 @@ export function indentation({ pad }: Layout, columns: number): string {
 
 /** How far the lines between brackets have to move to stand deeper than the column of a name in block style. */
 export function shallow(text: string, column: number, { step }: Layout): number {
-  const lines = text
-    .split('\n')
-    .slice(1)
-    .filter((line) => line.trim() !== '');
-  const least = Math.min(...lines.map((line) => line.search(/[^ ]/)));
+  let least = Number.POSITIVE_INFINITY;
+  for (const line of text.split('\n').slice(1)) {
+    if (line.trim() !== '') least = Math.min(least, line.search(/[^ ]/));
+  }
   return least > column ? 0 : column + step - least;
 }
 

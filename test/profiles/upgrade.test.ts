@@ -170,6 +170,16 @@ describe('comments of what has ended', () => {
   });
 });
 
+test('a text over hundreds of thousands of lines between brackets moves', async () => {
+  const pattern = `"1${'\n a'.repeat(150_000)}"`;
+  const { after } = await upgrade(
+    `version: 4\ncontainerEngine: {imageAllowList: {enabled: true, patterns: [${pattern}]}}\n`,
+  );
+  expect(parseDocument(after, 'p.yaml').value).toMatchObject({
+    containerEngine: { allowedImages: { patterns: [`1${' a'.repeat(150_000)}`] } },
+  });
+});
+
 describe('JSON', () => {
   test.each(['\t', '  ', '    '])('is indented as it was: %j', async (unit) => {
     const text = JSON.stringify(
