@@ -178,9 +178,12 @@ function settle(collection: Collection, layout: Layout): void {
   }
 }
 
-/** The end of a line, and the indentation of a bracket, which may not be less than that of the line that the other one is on. */
+/**
+ * The end of a line, and the indentation of a bracket: not less than that of the line that the other one is on, and more where it
+ * does not end the value.
+ */
 function closing(collection: Collection, layout: Layout): string {
-  const step = collection.column < 0 ? Math.min(layout.step, 4) : layout.step;
+  const step = collection.column < 0 ? Math.min(layout.step, collection.nested ? 3 : 4) : layout.step;
   return `${layout.eol}${indentation(layout, Math.max(0, inside(collection) - step))}`;
 }
 

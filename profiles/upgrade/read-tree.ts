@@ -101,7 +101,7 @@ class Reader {
     };
   }
 
-  flow(node: Node, value: JsonValue): Collection {
+  flow(node: Node, value: JsonValue, nested = false): Collection {
     const items = itemsOf(node);
     const [from, to] = rangeOf(node);
     let begin = from + 1;
@@ -114,7 +114,7 @@ class Reader {
         lead: this.text.slice(begin, item.start),
         open: this.text.slice(item.start, item.key[0]),
         key: this.text.slice(...item.key),
-        ...this.value(item, memberValue(value, item, index)),
+        ...this.value(item, memberValue(value, item, index), true),
         tail: comma === undefined ? '' : this.text.slice(end, comma),
         post: this.text.slice(comma === undefined ? end : comma + 1, post),
       };
@@ -127,6 +127,7 @@ class Reader {
       list: isSeq(node),
       column: lead.includes('\n') ? lead.length - lead.lastIndexOf('\n') - 1 : -1,
       hanging: this.indentation(from) + 4,
+      ...(nested ? { nested } : {}),
       open: this.text.slice(from, from + 1),
       entries,
       end: this.text.slice(begin, to),
@@ -154,13 +155,13 @@ class Reader {
   }
 
   /** The value of a member that is no block on lines of its own. */
-  private value(item: Item, value: JsonValue): Pick<Entry, 'colon' | 'body' | 'value'> {
+  private value(item: Item, value: JsonValue, inFlow = false): Pick<Entry, 'colon' | 'body' | 'value'> {
     const { node } = item;
     const end = this.itemEnd(item);
     if (!isNode(node) || end === item.marked) return { colon: this.text.slice(item.key[1], end), body: '', value };
     const [start] = rangeOf(node);
     const colon = this.text.slice(item.key[1], start);
-    if ((isMap(node) || isSeq(node)) && isFlow(node)) return { colon, body: this.flow(node, value), value };
+    if ((isMap(node) || isSeq(node)) && isFlow(node)) return { colon, body: this.flow(node, value, inFlow), value };
     return { colon, body: this.text.slice(start, end), value };
   }
 

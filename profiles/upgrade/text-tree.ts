@@ -13,6 +13,8 @@ export interface Collection {
   column: number;
   /** Where a line between brackets would begin that had to be made. */
   hanging: number;
+  /** Brackets in brackets. */
+  nested?: true;
   /** The bracket that opens; empty in block style. */
   open: string;
   entries: Entry[];

@@ -86,6 +86,10 @@ describe('what stands in the way of a plain edit', () => {
       'a comment that comes between brackets where levels are eight columns',
       'version: 8\napplication:\n        extensions: {allowed: {enabled: true}}\nextensions: {"a/b": "1"} # c\n',
     ],
+    [
+      'a comment that comes between brackets in brackets where levels are four columns',
+      'version: 8\napplication: {extensions: {}, debug: true}\nextensions: {"a/b": "1"} # c\nWSL:\n    integrations: {}\n',
+    ],
     ['JSON without spaces', '{"version":4,"telemetry":false,"kubernetes":{"memoryInGB":4}}'],
     ['comments between brackets', '{ # a\n  version: 4, # b\n  # c\n  telemetry: false # d\n  # e\n}\n'],
     ['a tag', 'version: !!int "4"\ntelemetry: !!bool "false"\n'],
