@@ -97,7 +97,7 @@ function sizeOf(value: JsonValue | undefined): number {
 
 const layout = fc.record({
   numbers: fc.array(fc.nat({ max: 1000 }), { minLength: 50, maxLength: 120 }),
-  step: fc.constantFrom(2, 4, 3),
+  step: fc.constantFrom(2, 4, 3, 8),
   eol: fc.constantFrom('\n', '\n', '\r\n'),
   profile: fc.boolean(),
   open: fc.boolean(),
