@@ -98,10 +98,10 @@ function partsAt({ path, key }: KeyAtPath): PartAtPath[] {
 
 /** One of another type is no version, and not a missing one: what the rest means is not known. */
 function withVersion(read: RegistrySettings, { values }: RegistryKey): RegistrySettings {
-  const version = values.find(({ name }) => isSameName(name, 'version'))?.data;
-  if (version === undefined || read.settings.version !== undefined) return read;
+  const version = values.find(({ name }) => isSameName(name, 'version'));
+  if (!version || read.settings.version !== undefined) return read;
   const findings = read.findings.filter(({ names }) => names.join('.') !== 'version');
-  return { ...read, settings: { ...read.settings, version }, findings };
+  return { ...read, settings: { ...read.settings, version: version.data ?? null }, findings };
 }
 
 function imported(

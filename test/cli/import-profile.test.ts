@@ -223,16 +223,21 @@ describe('secrets', () => {
   });
 });
 
-test('a registry file with a version of another type is not read as one of the newest', async () => {
-  const key = 'HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies\\Rancher Desktop\\Locked';
-  const lines = ['Windows Registry Editor Version 5.00', `[${key}]`, '"version"="10"', ''];
-  file('all.reg', Buffer.from(lines.join('\r\n')));
-  expect(await importProfile(['all.reg'])).toMatchObject({
-    exit: 3,
-    out: '',
-    err: expect.stringContaining(`all.reg: ${key}: version is not a settings version (/version); expected an integer`),
-  });
-});
+test.each(['"10"', 'hex:0a,00', 'hex(2):31,00,30,00,00,00', 'hex(b):0a,00,00,00,00,00,00,00', 'hex(4):0a'])(
+  'a registry file with the version %s is not read as one of the newest',
+  async (version) => {
+    const key = 'HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies\\Rancher Desktop\\Locked';
+    const lines = ['Windows Registry Editor Version 5.00', `[${key}]`, `"version"=${version}`, ''];
+    file('all.reg', Buffer.from(lines.join('\r\n')));
+    expect(await importProfile(['all.reg'])).toMatchObject({
+      exit: 3,
+      out: '',
+      err: expect.stringContaining(
+        `all.reg: ${key}: version is not a settings version (/version); expected an integer`,
+      ),
+    });
+  },
+);
 
 test('what a registry file loses is in the report with its part', async () => {
   const key = 'HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies\\Rancher Desktop';
