@@ -170,7 +170,13 @@ export const WITHOUT_A_SERVICE: readonly Row[] = [
     '',
     refusal('1 error in --body; no profile'),
   ],
-  [['create-profile', '--output=json', '-b', '{"x":1}', '--strict'], 1, '', refusal('the profile was not written, ')],
+  [['create-profile', '--output=json', '-b', '{"x":1}', '--strict'], 1, '', refusal('1 error in --body; no profile')],
+  [
+    ['create-profile', '--output=json', '-b', '{"containerEngine":{"name":"docker"}}', '--strict'],
+    1,
+    '',
+    refusal('the profile was not written, '),
+  ],
   [['create-profile', '--output=json', '-b', '{}', '--only=x'], 1, '', misuse('--only "x": there is no such setting')],
   [
     ['create-profile', '--output=json', '-b', '{}', '--out-file=/no/such'],
