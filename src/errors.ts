@@ -27,6 +27,8 @@ export const ERRORS = {
   ERR_CONNECTION: { status: 502, exit: 1, retry: true },
   ERR_CONNECTION_SETTINGS: { status: 400, exit: 1, retry: false },
   ERR_ALREADY_RUNNING: { status: 409, exit: 1, retry: false },
+  /** The directories were moved while they were in use. */
+  ERR_HOME_MOVED: { status: 503, exit: 1, retry: false },
   ERR_PORT_IN_USE: { status: 409, exit: 1, retry: false },
   ERR_NO_DRIVER: { status: 503, exit: 1, retry: false },
   ERR_DRIVER_FAILED: { status: 502, exit: 1, retry: true },
@@ -34,6 +36,8 @@ export const ERRORS = {
   ERR_CONVERGE_FAILED: { status: 502, exit: 1, retry: false },
   /** The lock file of the backend is there, or an operation on its data is under way. */
   ERR_BACKEND_LOCKED: { status: 409, exit: 1, retry: false },
+  /** A path that decides what is run can be changed by another user. */
+  ERR_NOT_PRIVATE: { status: 500, exit: 3, retry: false },
   ERR_SNAPSHOT: { status: 400, exit: 1, retry: false },
   ERR_DEADLINE: { status: 504, exit: 4, retry: false },
   /** The loop calls its own work off without a word; what it hears of this was meant for somebody else. */

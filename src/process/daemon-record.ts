@@ -1,6 +1,9 @@
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { isObject } from '../json.ts';
+import { makeDirectory } from '../storage/directory.ts';
+import { type Place, parsePlace, placeOf, standing } from '../storage/place.ts';
+import { readRegular } from '../storage/regular-file.ts';
 import type { ProcessKey } from './proc.ts';
 
 /**
@@ -12,13 +15,17 @@ export interface DaemonRecord {
   process?: ProcessKey;
 }
 
-/** Undefined when there is no record, or none that can be understood (a power failure can leave an empty file). */
+/**
+ * Undefined when there is no record, or none that can be understood (a power failure can leave an empty file), or the copy of one in
+ * another directory: the program is of that one.
+ */
 export async function readRecord(file: string): Promise<DaemonRecord | undefined> {
-  const text = await readFile(file, 'utf8').catch(() => '');
-  return parseRecord(text);
+  const text = await readRegular(file).then(String, () => '');
+  const { record, at } = parseRecord(text) ?? {};
+  return standing(at, dirname(file)) === 'copied' ? undefined : record;
 }
 
-function parseRecord(text: string): DaemonRecord | undefined {
+function parseRecord(text: string): { record: DaemonRecord; at: Place | undefined } | undefined {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -27,15 +34,25 @@ function parseRecord(text: string): DaemonRecord | undefined {
   }
   if (!isObject(value) || !Array.isArray(value.argv)) return undefined;
   const argv = value.argv.filter((part) => typeof part === 'string');
-  if (typeof value.pid !== 'number' || typeof value.started !== 'string') return { argv };
-  return { argv, process: { pid: value.pid, started: value.started } };
+  const at = parsePlace(value.at);
+  if (typeof value.pid !== 'number' || typeof value.started !== 'string') return { record: { argv }, at };
+  return { record: { argv, process: { pid: value.pid, started: value.started } }, at };
 }
 
 /** Replaces the record; it holds the old or the new content at every instant. */
 export async function writeRecord(file: string, record: DaemonRecord): Promise<void> {
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  await makeDirectory(dirname(file));
   const temporary = `${file}.new`;
-  await writeFile(temporary, `${JSON.stringify({ argv: record.argv, ...record.process })}\n`, { mode: 0o600 });
+  // What a killed writer, or anybody, has left there is replaced and not written to.
+  await rm(temporary, { force: true });
+  await writeFile(
+    temporary,
+    `${JSON.stringify({ argv: record.argv, ...record.process, at: placeOf(dirname(file)) })}\n`,
+    {
+      mode: 0o600,
+      flag: 'wx',
+    },
+  );
   await rename(temporary, file);
 }
 

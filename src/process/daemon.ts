@@ -11,6 +11,8 @@ import { installAdvice } from './program.ts';
 /** A long-lived program that outlives this process. Its arguments must name a path of its own: they identify it. */
 export interface DaemonSpec {
   argv: readonly string[];
+  /** A program with its arguments that becomes this one, as `nsenter` does. */
+  within?: readonly string[];
   /** Where it is recorded. */
   recordFile: string;
   /** Gets its output, appended and bounded. */
@@ -27,12 +29,13 @@ export type DaemonState = { state: 'none' } | { state: 'running'; pid: number } 
 /**
  * Spawns the program in a session of its own, unless it runs already. Resolves when it has been spawned, which says nothing
  * about its health.
- * @throws RdError `ERR_DRIVER_TERMINAL` when it is missing, with the way to install it.
+ * @throws RdError `ERR_DRIVER_TERMINAL` when it is missing, with the way to install it, and when the very same runs without a record.
  */
 export async function startDaemon(spec: DaemonSpec): Promise<number> {
   const [program = ''] = spec.argv;
   const found = await findDaemon(spec.recordFile);
   if (found.state === 'running') return found.pid;
+  if (found.state === 'none') await refuseUnrecorded(spec);
 
   // First the intent: a kill of this process after the spawn must leave a trace that the program can be found by.
   await writeRecord(spec.recordFile, { argv: spec.argv });
@@ -63,6 +66,23 @@ export async function startDaemon(spec: DaemonSpec): Promise<number> {
   }
 }
 
+/** Two of it on the same files would destroy them. Arguments with a path of their own are of no other. */
+async function refuseUnrecorded({ argv, recordFile }: DaemonSpec): Promise<void> {
+  const entry = (await readProcesses()).find((each) => isProgram(each, argv));
+  if (entry) throw unrecorded(entry, recordFile);
+}
+
+/** For a program that runs on files of ours without the record that would tell whose it is. */
+export function unrecorded({ pid, argv }: ProcessEntry, record: string): RdError {
+  return new RdError(
+    'ERR_DRIVER_TERMINAL',
+    `${argv[0]} (pid ${pid}) runs already on the same files, and ${record}, which would tell whose it is, is gone`,
+    {
+      advice: `The directory was moved or removed while it ran. If you moved it, move it back; else end the process with \`kill ${pid}\`, and try again.`,
+    },
+  );
+}
+
 function spawnApart(
   { env }: DaemonSpec,
   [program = '', ...args]: readonly string[],
@@ -80,7 +100,7 @@ async function spawned(child: ChildProcess): Promise<void> {
 }
 
 function spawnAlone(spec: DaemonSpec, log: number): [ChildProcess] {
-  return [spawnApart(spec, spec.argv, ['ignore', log, log])];
+  return [spawnApart(spec, [...(spec.within ?? []), ...spec.argv], ['ignore', log, log])];
 }
 
 /**

@@ -4,6 +4,7 @@ import { mkdtemp, open, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { RdError } from '../errors.ts';
+import { openToRead } from '../storage/regular-file.ts';
 import { openLog } from './log-file.ts';
 
 /** A program that goes on after this process. */
@@ -88,7 +89,7 @@ async function inputFile(text: string) {
 }
 
 async function readFrom(file: string, from: number): Promise<string> {
-  const handle = await open(file, 'r');
+  const handle = await openToRead(file);
   try {
     const size = (await handle.stat()).size;
     // A log that was rotated in between starts again.

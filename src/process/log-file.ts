@@ -1,5 +1,7 @@
-import { copyFile, mkdir, open, rename, stat, truncate } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { copyFile, mkdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { openToAppend, openToRead } from '../storage/regular-file.ts';
 import { lastLines } from './run.ts';
 
 /** A log grows to about this before its older half moves to `FILE.1`. */
@@ -12,11 +14,14 @@ async function sizeOf(file: string): Promise<number> {
   );
 }
 
-/** Opens a log for appending (0600); one that is too large becomes `FILE.1` first, in place of the one before. */
+/**
+ * Opens a log for appending (0600); one that is too large becomes `FILE.1` first, in place of the one before. A link or a pipe in the
+ * place of a log is never opened: that is an error.
+ */
 export async function openLog(file: string, maxBytes = MAX_LOG_BYTES) {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   if ((await sizeOf(file)) > maxBytes) await rename(file, `${file}.1`);
-  return open(file, 'a', 0o600);
+  return openToAppend(file);
 }
 
 /**
@@ -25,13 +30,21 @@ export async function openLog(file: string, maxBytes = MAX_LOG_BYTES) {
  */
 export async function boundLog(file: string, maxBytes = MAX_LOG_BYTES): Promise<void> {
   if ((await sizeOf(file)) <= maxBytes) return;
-  await copyFile(file, `${file}.1`);
-  await truncate(file, 0);
+  const older = `${file}.1`;
+  const log = await openToAppend(file);
+  try {
+    // What stands there, a link too, makes way for a new file.
+    await rm(older, { force: true });
+    await copyFile(file, older, constants.COPYFILE_EXCL);
+    await log.truncate(0);
+  } finally {
+    await log.close();
+  }
 }
 
 /** The last lines of a log, for the details of an error; empty when it cannot be read. */
 export async function tailOf(file: string, lines = 8): Promise<string[]> {
-  const handle = await open(file, 'r').catch(() => undefined);
+  const handle = await openToRead(file).catch(() => undefined);
   if (!handle) return [];
   try {
     const { size } = await handle.stat();

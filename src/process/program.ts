@@ -14,6 +14,8 @@ const PACKAGES: Readonly<Record<string, string>> = {
   'iptables-save': 'iptables',
   'iptables-restore': 'iptables',
   umount: 'mount',
+  nsenter: 'util-linux',
+  unshare: 'util-linux',
 };
 
 /** Sentence that tells how to get a program, as advice of an error. */

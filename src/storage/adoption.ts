@@ -4,6 +4,7 @@ import { RdError } from '../errors.ts';
 import { isObject } from '../json.ts';
 import { COMPATIBLE, DROP_IN, PRODUCT } from '../product.ts';
 import { readIfThere, writeFileAtomic } from './atomic-file.ts';
+import { BACKGROUND_LOG } from './background-log.ts';
 import { ioError, systemCode } from './io-error.ts';
 import { accepts } from './listening.ts';
 import type { Places } from './places.ts';
@@ -18,8 +19,9 @@ export interface AdoptionOptions {
 }
 
 /**
- * In drop-in mode: makes sure that the directories are ours to use. Empty ones get our mark; those that the compatible application
- * made are refused unless `adopt` was said, and then a copy of its settings is kept. Otherwise, and where the mark is, nothing is done.
+ * In drop-in mode: makes sure that the directories are ours to use. Empty ones get our mark, and so do those with nothing but a
+ * settings file, which a script puts there before the first start. Those that the compatible application made are refused unless
+ * `adopt` was said. Of settings that were there a copy is kept. Where the mark is, nothing is done.
  * @returns sentences that a person should know.
  * @throws RdError `ERR_WRONG_TARGET` for directories that are not ours, `ERR_ALREADY_RUNNING` while that application runs.
  */
@@ -31,7 +33,10 @@ export async function adoptPlaces(here: Places, { adopt, now }: AdoptionOptions)
   if (found.length > 0 && (await isThere(dropInMarker))) return [];
   if (found.length > 0 && !adopt) throw notOurs(found);
   await refuseRunning(here);
-  const backup = found.length === 0 ? undefined : await keepSettings(here, now);
+  const hasSettings = await isThere(here.settingsFile);
+  // Those of another first start come after its mark.
+  if (hasSettings && (await isThere(dropInMarker))) return [];
+  const backup = hasSettings ? await keepSettings(here, now) : undefined;
   const mark = {
     product: PRODUCT.name,
     version: PRODUCT.version,
@@ -39,9 +44,12 @@ export async function adoptPlaces(here: Places, { adopt, now }: AdoptionOptions)
     ...(backup === undefined ? {} : { settingsBefore: backup }),
   };
   await writeFileAtomic(dropInMarker, `${JSON.stringify(mark, null, 2)}\n`);
-  if (found.length === 0) return [];
-  const copy = backup === undefined ? '' : `; its settings as they were are in ${backup}`;
-  return [`The directories of ${COMPATIBLE.productName} were adopted (${here.data})${copy}.`];
+  if (found.length > 0) {
+    const copy = backup === undefined ? '' : `; its settings as they were are in ${backup}`;
+    return [`The directories of ${COMPATIBLE.productName} were adopted (${here.data})${copy}.`];
+  }
+  if (backup === undefined) return [];
+  return [`${here.settingsFile} was there before the first start and is in force; as it was it is kept in ${backup}.`];
 }
 
 /**
@@ -52,6 +60,16 @@ export async function requireAdopted(here: Places): Promise<void> {
   if (here.dropInMarker === undefined || (await isThere(here.dropInMarker))) return;
   const found = await foreignFiles(here);
   if (found.length > 0) throw notOurs(found);
+}
+
+/**
+ * As `requireAdopted`, for commands that remove something: a settings file alone, which a start may go on with, is not ours to remove.
+ * @throws RdError `ERR_WRONG_TARGET`.
+ */
+export async function requireMarked(here: Places): Promise<void> {
+  await requireAdopted(here);
+  if (here.dropInMarker === undefined || (await isThere(here.dropInMarker))) return;
+  if (await isThere(here.settingsFile)) throw notOurs([here.settingsFile]);
 }
 
 /**
@@ -72,15 +90,24 @@ export async function refuseRunning({ connectionFile, dropIn }: Places): Promise
   );
 }
 
-/** What is there that only the compatible application can have made. */
+/** What is there that only the compatible application can have made: a settings file alone is what scripts write before a start. */
 async function foreignFiles({ data, settingsFile, bin, dropInMarker = '' }: Places): Promise<string[]> {
-  // A mark in the writing is of another start.
-  const isOurs = (name: string) => name.startsWith(`.${basename(dropInMarker)}.`);
-  const inside = (await names(data)).every(isOurs) ? [] : [data];
-  const settings = (await isThere(settingsFile)) ? [settingsFile] : [];
+  const inside = await names(data);
+  const theirs = [];
+  for (const name of inside) if (!(await isNobodys(join(data, name)))) theirs.push(name);
   const programs = dirname(bin);
   const links = programs !== data && (await names(programs)).length > 0 ? [programs] : [];
-  return [...inside, ...settings, ...links];
+  if (theirs.length + links.length === 0) return [];
+  const settings = (await isThere(settingsFile)) ? [settingsFile] : [];
+  return [...(theirs.length > 0 ? [data] : []), ...settings, ...links];
+
+  /** A mark in the writing is of another start, and the log may be of one that failed. On Windows the settings are here too. */
+  async function isNobodys(path: string): Promise<boolean> {
+    if (path === settingsFile || basename(path).startsWith(`.${basename(dropInMarker)}.`)) return true;
+    if (basename(path) !== 'logs') return false;
+    const logs = await names(path).catch(() => ['it cannot be read']);
+    return logs.every((name) => name === BACKGROUND_LOG);
+  }
 }
 
 async function names(directory: string): Promise<string[]> {
@@ -106,7 +133,7 @@ async function keepSettings({ settingsFile, config }: Places, now: number): Prom
 function notOurs(found: readonly string[]): RdError {
   return new RdError(
     'ERR_WRONG_TARGET',
-    `${found.join(', ')} ${found.length === 1 ? 'was' : 'were'} made by ${COMPATIBLE.productName}, and nothing there was touched`,
+    `${found.join(', ')} ${found.length === 1 ? 'was' : 'were'} made by ${COMPATIBLE.productName}, and nothing of it was changed`,
     {
       advice: `To go on with its settings and directories: \`rdctl start --adopt\`, once. To keep them: unset RDCTL_COMPAT.`,
     },

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { open, readdir, readFile, rename, unlink } from 'node:fs/promises';
+import { open, readdir, rename, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { makeDirectory } from './directory.ts';
 import { ioError, systemCode } from './io-error.ts';
+import { type ReadOptions, readRegular } from './regular-file.ts';
 
 /** The file operations of an atomic write, one durable effect each; tests replace them to stop in between. */
 export interface FileOperations {
@@ -64,7 +65,7 @@ export async function writeFileAtomic(
   const { operations = fileOperations, mode = 0o600, previous } = options;
   try {
     await operations.mkdir(dirname(path));
-    const before = previous === undefined ? undefined : await readIfThere(path);
+    const before = previous === undefined ? undefined : await readIfThere(path, { follow: true });
     const contents = previous === undefined || before === undefined ? [] : [{ path: previous, data: before, mode }];
     await replaceAll([...contents, { path, data, mode }], operations);
   } catch (cause) {
@@ -150,10 +151,10 @@ export async function removeLeftovers(path: string, operations: FileOperations =
   return leftovers;
 }
 
-/** The text of a file, or `undefined` when there is none. Other failures are thrown as they come. */
-export async function readIfThere(path: string): Promise<string | undefined> {
+/** The text of a file, or `undefined` when there is none. Other failures are thrown as they come, as of `readRegular`. */
+export async function readIfThere(path: string, options: ReadOptions = {}): Promise<string | undefined> {
   try {
-    return await readFile(path, 'utf8');
+    return (await readRegular(path, options)).toString('utf8');
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return undefined;
     throw error;

@@ -1,6 +1,7 @@
 import { mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { RdError } from '../errors.ts';
+import { refuseMoved } from './home-move.ts';
 import { ioError, systemCode } from './io-error.ts';
 
 const MODE = 0o700;
@@ -8,9 +9,10 @@ const MODE = 0o700;
 /**
  * Creates a directory and those above it, private to the user. Level by level: the recursive form of the system call's wrapper
  * hides the cause on a read-only file system, and never ends on one that takes no new names.
- * @throws RdError `ERR_IO` naming the directory and what is in the way.
+ * @throws RdError `ERR_IO` naming the directory and what is in the way, `ERR_HOME_MOVED`.
  */
 export async function makeDirectory(path: string): Promise<void> {
+  refuseMoved(path);
   try {
     await make(path);
   } catch (cause) {

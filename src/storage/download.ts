@@ -8,6 +8,7 @@ import { isObject } from '../json.ts';
 import { writeFileAtomic } from './atomic-file.ts';
 import { makeDirectory } from './directory.ts';
 import { ioError } from './io-error.ts';
+import { sizeText } from './size.ts';
 
 export interface DownloadInput {
   url: string;
@@ -23,6 +24,8 @@ export interface DownloadInput {
   sleep(ms: number, signal: AbortSignal): Promise<void>;
   /** A server that sends nothing for so long has gone. */
   stallMs?: number;
+  /** In bytes; 8 GiB unless told, more than any file that is fetched has. */
+  mostBytes?: number;
   signal: AbortSignal;
 }
 
@@ -35,6 +38,7 @@ export interface Download {
 }
 
 const STALL_MS = 60_000;
+const MOST_BYTES = 8 * 1024 ** 3;
 /** Tries that bring nothing new before it is given up; one that brings bytes counts anew. */
 const TRIES = 4;
 const PAUSE_MS = 1_000;
@@ -48,7 +52,8 @@ interface Resumable {
 /**
  * Fetches a file to the end, where an earlier attempt left off if the server can, and compares it with its sum.
  * @throws RdError `ERR_CONNECTION` when the server cannot be reached or does not go on (what is there is kept for the next
- *   attempt), `ERR_NOT_FOUND` for 404 and 410, `ERR_DRIVER_TERMINAL` for another sum (nothing is kept), `ERR_IO`, `ERR_CANCELLED`.
+ *   attempt), `ERR_NOT_FOUND` for 404 and 410, `ERR_DRIVER_TERMINAL` for another sum and for too much (nothing is kept), `ERR_IO`,
+ *   `ERR_CANCELLED`.
  */
 export async function download(input: DownloadInput): Promise<Download> {
   const { url, sha256, directory, signal } = input;
@@ -67,7 +72,10 @@ export async function download(input: DownloadInput): Promise<Download> {
     } catch (error) {
       if (signal.aborted)
         throw new RdError('ERR_CANCELLED', 'the download was cancelled; the next one goes on', { cause: error });
-      if (error instanceof RdError) throw error;
+      if (error instanceof RdError) {
+        if (error.code === 'ERR_DRIVER_TERMINAL') await discard();
+        throw error;
+      }
       failures = (await sizeOf(path)) > before ? 1 : failures + 1;
       if (failures >= TRIES) throw unreachable(url, error, await keptOf(facts, path, url));
       input.onRetry?.(reasonOf(error));
@@ -84,7 +92,7 @@ export async function download(input: DownloadInput): Promise<Download> {
 }
 
 async function attempt(
-  { url, sha256, fetch, onProgress, stallMs = STALL_MS, signal }: DownloadInput,
+  { url, sha256, fetch, onProgress, stallMs = STALL_MS, mostBytes = MOST_BYTES, signal }: DownloadInput,
   path: string,
   facts: string,
 ) {
@@ -123,7 +131,7 @@ async function attempt(
       facts,
       JSON.stringify({ url, ...(mark === undefined || mark.startsWith('W/') ? {} : { mark }) }),
     );
-    await append(response, path, { from: goesOn ? there : 0, onProgress, alive });
+    await append(response, path, { url, from: goesOn ? there : 0, mostBytes, onProgress, alive });
   } finally {
     clearTimeout(timer);
   }
@@ -132,10 +140,24 @@ async function attempt(
 async function append(
   response: Response,
   path: string,
-  { from, onProgress, alive }: { from: number; onProgress: DownloadInput['onProgress']; alive: () => void },
+  {
+    url,
+    from,
+    mostBytes,
+    onProgress,
+    alive,
+  }: Required<Pick<DownloadInput, 'url' | 'mostBytes'>> & {
+    onProgress: DownloadInput['onProgress'];
+    from: number;
+    alive: () => void;
+  },
 ): Promise<void> {
   const length = Number(response.headers.get('content-length') ?? Number.NaN);
   const total = Number.isFinite(length) ? from + length : undefined;
+  if (total !== undefined && total > mostBytes) {
+    await response.body?.cancel();
+    throw tooLarge(url, mostBytes);
+  }
   let bytes = from;
   const file = await open(path, from > 0 ? 'a' : 'w', 0o600).catch((cause: unknown) => {
     throw ioError('write', path, cause);
@@ -147,6 +169,7 @@ async function append(
         throw ioError('write', path, cause);
       });
       bytes += chunk.length;
+      if (bytes > mostBytes) throw tooLarge(url, mostBytes);
       onProgress?.(bytes, total);
     }
     await file.sync();
@@ -206,6 +229,12 @@ async function sumOf(path: string, signal: AbortSignal): Promise<string> {
     throw ioError('read', path, cause);
   }
   return hash.digest('hex');
+}
+
+function tooLarge(url: string, most: number): RdError {
+  return new RdError('ERR_DRIVER_TERMINAL', `${url} is larger than ${sizeText(most)}, and no more is fetched`, {
+    advice: 'Nothing of it was kept. Check the address.',
+  });
 }
 
 function unreachable(url: string, cause: unknown, bytes: number): RdError {

@@ -7,6 +7,7 @@ import { type OwnPlace, ownPlaces } from './own-files.ts';
 import type { Places } from './places.ts';
 import { isThere } from './presence.ts';
 import { type Removal, type RemovalOperations, removalOperations, remove } from './removal.ts';
+import { removeServiceSocket } from './socket-place.ts';
 
 /** What a factory reset did. Paths are absolute, and each list is in the order of the work. */
 export interface ResetSummary {
@@ -43,6 +44,8 @@ export async function factoryReset(here: Places, options: ResetOptions): Promise
     failed: [],
   };
   const summary: ResetSummary = { removed: [], kept: [], failed: removal.failed };
+  // Of a killed service; it may be outside of these places. What is no socket of ours is met again below.
+  await removeServiceSocket(here).catch(() => undefined);
   for (const place of places) {
     if (!(await isThere(place.path))) continue;
     const { removed, kept } = await (place.owns ? removeNames : removeWhole)(place, here, removal);
@@ -140,6 +143,12 @@ async function reasonsToKeep(here: Places, cache: boolean): Promise<Map<string, 
   }
   if (reasons.size > 0 && here.dropInMarker !== undefined) {
     reasons.set(here.dropInMarker, 'says whose the directory is');
+  }
+  // What an adoption has kept for the way back is not part of what is reset.
+  for (const name of here.dropInMarker === undefined ? [] : await readdir(here.config).catch(() => [])) {
+    if (/^settings\.before-rdctl-[0-9TZ]+\.json$/.test(name)) {
+      reasons.set(join(here.config, name), 'the settings from before the adoption');
+    }
   }
   if (!cache && here.home === undefined && (await isThere(here.cache))) {
     reasons.set(here.cache, 'downloads, which --cache removes');

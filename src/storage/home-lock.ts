@@ -1,14 +1,17 @@
 import { randomBytes } from 'node:crypto';
-import { readdir, readFile, unlink } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readdir, readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { RdError } from '../errors.ts';
 import { isObject } from '../json.ts';
-import { fileOperations } from './atomic-file.ts';
 import { makeDirectory } from './directory.ts';
+import { homeMoved } from './home-move.ts';
 import { ioError, systemCode } from './io-error.ts';
+import { type Place, parsePlace, placeOf, standing } from './place.ts';
+import { isThere } from './presence.ts';
 import type { ProcessIdentity, ProcessTable } from './process-identity.ts';
 import { processTable } from './process-identity.ts';
+import { reserveBeside } from './reserve.ts';
 
 /** Who holds a lock, as its file says. */
 interface Holder extends ProcessIdentity {
@@ -24,6 +27,8 @@ interface Holder extends ProcessIdentity {
   ending?: boolean;
   /** It let go of the lock, and what it ran may run on. */
   left?: boolean;
+  /** The directory of the lock as it was when the lock was taken. */
+  at?: Place;
 }
 
 export interface Lock {
@@ -61,7 +66,8 @@ interface Entry extends Holder {
 
 /**
  * Takes the lock that one service per home holds for life.
- * @throws RdError `ERR_ALREADY_RUNNING` naming pid and port of the one that holds it.
+ * @throws RdError `ERR_ALREADY_RUNNING` naming pid and port of the one that holds it, `ERR_HOME_MOVED` when it lives and took the lock in
+ *   a directory that was moved since.
  */
 export async function lockHome(directory: string, home: string, around: LockSurroundings = REAL): Promise<Lock> {
   const outcome = await take(directory, around);
@@ -92,12 +98,15 @@ export interface LockHolder {
   alive: boolean;
   /** Its backend did not stop. */
   left?: boolean;
+  /** Of one that does not live: the directory that the lock was in, which has been moved since. */
+  movedFrom?: string;
 }
 
 /**
  * Who holds the lock in `directory`: the living one, else a dead one that left its file behind; `undefined` when nobody.
- * Changes nothing on the disk, and looks past files that are not of a lock.
- * @throws RdError `ERR_IO` when the directory cannot be read.
+ * Changes nothing on the disk, and looks past files that are not of a lock, or copies of those of another one.
+ * @throws RdError `ERR_IO` when the directory cannot be read, `ERR_HOME_MOVED` when the one that holds it took it in another directory that
+ *   was moved here.
  */
 export async function lockHolder(
   directory: string,
@@ -111,10 +120,15 @@ export async function lockHolder(
   for (const name of names.filter((each) => each.endsWith('.json'))) {
     const entry = await read(directory, name).catch(() => undefined);
     if (!entry?.held) continue;
-    const { name: _, held: __, since: startedAt, ...facts } = entry;
+    const { name: _, held: __, since: startedAt, at, ...facts } = entry;
+    const stands = standing(at, directory);
+    if (stands === 'copied') continue;
     const holder = { ...facts, startedAt };
-    if (!entry.left && (await processes.isAlive(entry))) return { ...holder, alive: true };
-    dead = { ...holder, alive: false };
+    if (!entry.left && (await processes.isAlive(entry))) {
+      if (at && stands === 'moved') throw homeMoved(at.path, directory, { pid: entry.pid, alive: true });
+      return { ...holder, alive: true };
+    }
+    dead = { ...holder, alive: false, ...(at && stands === 'moved' ? { movedFrom: at.path } : {}) };
   }
   return dead;
 }
@@ -163,15 +177,21 @@ export async function lockApply(
  */
 async function take(directory: string, around: LockSurroundings): Promise<{ lock: Lock } | { holder: Holder }> {
   const self = await around.processes.self();
-  const base = { ...self, since: new Date(around.now()).toISOString() };
+  await makeDirectory(directory);
+  const at = placeOf(directory);
+  const base = { ...self, since: new Date(around.now()).toISOString(), ...(at ? { at } : {}) };
   for (let round = 0; ; round += 1) {
     const name = `${self.pid}-${randomBytes(8).toString('hex')}.json`;
     const path = join(directory, name);
-    await announce(directory, path, { ...base, held: false });
-    const others = (await living(directory, around)).filter((entry) => entry.name !== name);
+    await announce(path, { ...base, held: false });
+    const all = await living(directory, around).catch(async (error: unknown) => {
+      await remove(path);
+      throw error;
+    });
+    const others = all.filter((entry) => entry.name !== name);
     if (others.length === 0) {
-      await announce(directory, path, { ...base, held: true });
-      return { lock: lockOf(directory, path, base) };
+      await announce(path, { ...base, held: true });
+      return { lock: lockOf(path, base) };
     }
     await remove(path);
     const holder = others.find((entry) => entry.held) ?? (round >= ROUNDS ? others[0] : undefined);
@@ -181,7 +201,7 @@ async function take(directory: string, around: LockSurroundings): Promise<{ lock
   }
 }
 
-function lockOf(directory: string, path: string, base: Holder): Lock {
+function lockOf(path: string, base: Holder): Lock {
   let released = false;
   let known = base;
   let last: Promise<void> = Promise.resolve();
@@ -196,7 +216,7 @@ function lockOf(directory: string, path: string, base: Holder): Lock {
       if (released) return;
       const content = { ...known, ...facts };
       known = content;
-      await inTurn(() => announce(directory, path, { ...content, held: true }));
+      await inTurn(() => announce(path, { ...content, held: true }));
     },
     async release() {
       if (released) return;
@@ -206,38 +226,60 @@ function lockOf(directory: string, path: string, base: Holder): Lock {
     async leave() {
       if (released) return;
       released = true;
-      await inTurn(() => announce(directory, path, { ...known, held: true, left: true }));
+      await inTurn(() => announce(path, { ...known, held: true, left: true }));
     },
   };
 }
 
-async function announce(directory: string, path: string, content: Omit<Entry, 'name'>): Promise<void> {
+/** Also on a full disk: who stops must be able to say so, and who stops what was left must be able to begin. */
+async function announce(path: string, content: Omit<Entry, 'name'>): Promise<void> {
   const temporary = `${path}.${randomBytes(4).toString('hex')}`;
+  const operations = reserveBeside(dirname(path));
   try {
-    await makeDirectory(directory);
-    await fileOperations.writeNew(temporary, `${JSON.stringify(content)}\n`, 0o600);
-    await fileOperations.rename(temporary, path);
+    await makeDirectory(dirname(path));
+    await operations.writeNew(temporary, `${JSON.stringify(content)}\n`, 0o600);
+    await operations.rename(temporary, path);
   } catch (cause) {
-    await unlink(temporary).catch(() => undefined);
+    await operations.unlink(temporary).catch(() => undefined);
     throw ioError('create the lock', path, cause);
   }
 }
 
 async function remove(path: string): Promise<void> {
-  await unlink(path).catch((error: unknown) => {
-    if (systemCode(error) !== 'ENOENT') throw ioError('remove the lock', path, error);
-  });
+  await reserveBeside(dirname(path))
+    .unlink(path)
+    .catch((error: unknown) => {
+      if (systemCode(error) !== 'ENOENT') throw ioError('remove the lock', path, error);
+    });
 }
 
-/** The entries of living processes. Files of others are removed on the way. */
+/**
+ * Removes the files of processes that have ended from the lock that one `apply` holds at a time. Who holds it, or wants it, is not disturbed.
+ * @throws RdError `ERR_IO`.
+ */
+export async function sweepLock(directory: string, around: LockSurroundings = REAL): Promise<void> {
+  if (await isThere(directory)) await living(directory, around);
+}
+
+/** What `announce` writes before it has its name, with the process that does. */
+const DRAFT = /^(\d+)-[0-9a-f]{16}\.json\.[0-9a-f]{8}$/;
+
+/** The entries of living processes of this home. Removed on the way: files of others, half written ones, and copies of those of another home. */
 async function living(directory: string, around: LockSurroundings): Promise<Entry[]> {
   const names = await readdir(directory);
+  for (const name of names) {
+    const writer = Number(DRAFT.exec(name)?.[1] ?? Number.NaN);
+    if (writer > 0 && !(await around.processes.isAlive({ pid: writer }))) await remove(join(directory, name));
+  }
   const entries: Entry[] = [];
   for (const name of names.filter((each) => each.endsWith('.json'))) {
     const entry = await read(directory, name);
     if (!entry) continue;
-    if (!entry.left && (await around.processes.isAlive(entry))) entries.push(entry);
-    else await remove(join(directory, name));
+    const stands = standing(entry.at, directory);
+    if (stands !== 'copied' && !entry.left && (await around.processes.isAlive(entry))) {
+      if (entry.at && stands === 'moved') throw homeMoved(entry.at.path, directory, { pid: entry.pid, alive: true });
+      entries.push(entry);
+    } else await remove(join(directory, name));
   }
   return entries;
 }
@@ -255,6 +297,7 @@ async function read(directory: string, name: string): Promise<Entry | undefined>
   if (!isObject(value) || typeof value.pid !== 'number' || typeof value.since !== 'string') {
     throw new RdError('ERR_IO', `the lock file ${path} is not one of ours`, { advice: 'Remove it and try again.' });
   }
+  const at = parsePlace(value.at);
   return {
     name,
     pid: value.pid,
@@ -266,5 +309,6 @@ async function read(directory: string, name: string): Promise<Entry | undefined>
     ...(value.idle === true ? { idle: true } : {}),
     ...(value.ending === true ? { ending: true } : {}),
     ...(value.left === true ? { left: true } : {}),
+    ...(at ? { at } : {}),
   };
 }

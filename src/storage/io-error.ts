@@ -19,6 +19,10 @@ const REASONS: Readonly<Record<string, { reason: string; advice: string }>> = {
   EISDIR: { reason: 'it is a directory', advice: 'Move the directory away: a file is expected there.' },
   ENOTDIR: { reason: 'a part of the path is a file', advice: 'Move that file away: a directory is expected there.' },
   ENOENT: { reason: 'no such file or directory', advice: 'Check the path.' },
+  ELOOP: {
+    reason: 'it is a symbolic link, which is not followed there',
+    advice: 'Remove the link, or put the file itself there.',
+  },
   ENAMETOOLONG: { reason: 'the path is too long', advice: 'Set RDCTL_HOME to a shorter path.' },
   EMFILE: { reason: 'too many open files', advice: 'Raise the limit on open files (ulimit -n) and try again.' },
 };

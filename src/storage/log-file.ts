@@ -1,6 +1,10 @@
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
 import { pino } from 'pino';
 import { createStream } from 'rotating-file-stream';
 import { makeDirectory } from './directory.ts';
+import { ioError } from './io-error.ts';
+import { openToAppend } from './regular-file.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
@@ -22,16 +26,12 @@ const REDACTED = SECRETS.flatMap((name) => [name, `*.${name}`, `*.*.${name}`, `*
 
 /**
  * The log of the service: JSON lines in `<directory>/service.log`, 0600, three files of 5 MB at most.
- * @param onTrouble hears once when lines can no longer be written; the service goes on without them.
+ * A link that stands in its place is not followed, and nothing is written then.
+ * @param onTrouble called once when lines can no longer be written; the service goes on without them.
  */
 export async function openLog(directory: string, level: LogLevel, onTrouble: (error: Error) => void): Promise<LogFile> {
   await makeDirectory(directory);
-  const stream = createStream((index) => (index === null ? `${NAME}.log` : `${NAME}.${Number(index)}.log`), {
-    path: directory,
-    size: SIZE,
-    rotate: KEPT,
-    mode: 0o600,
-  });
+  const stream = (await canAppend(join(directory, `${NAME}.log`), onTrouble)) ? rotating(directory) : nowhere();
   stream.once('error', onTrouble);
   stream.on('error', () => undefined);
   const logger = pino(
@@ -51,4 +51,28 @@ export async function openLog(directory: string, level: LogLevel, onTrouble: (er
     },
     close: () => new Promise((resolve) => stream.end(() => resolve())),
   };
+}
+
+/** The stream below follows links when it opens its file; it renames full ones, which replaces what stands in their place. */
+async function canAppend(file: string, onTrouble: (error: Error) => void): Promise<boolean> {
+  try {
+    await (await openToAppend(file)).close();
+    return true;
+  } catch (cause) {
+    onTrouble(ioError('open', file, cause));
+    return false;
+  }
+}
+
+function rotating(directory: string): Writable {
+  return createStream((index) => (index === null ? `${NAME}.log` : `${NAME}.${Number(index)}.log`), {
+    path: directory,
+    size: SIZE,
+    rotate: KEPT,
+    mode: 0o600,
+  });
+}
+
+function nowhere(): Writable {
+  return new Writable({ write: (_chunk, _encoding, done) => done() });
 }

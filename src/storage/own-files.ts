@@ -20,19 +20,12 @@ export function ownPlaces(here: Places, cache: boolean): OwnPlace[] {
   const place = (path: string, owns: (name: string) => boolean): OwnPlace =>
     here.home === undefined && basename(path) === directory ? { path } : { path, owns };
   const all = [
-    place(here.state, isState),
+    place(here.state, isOwnState),
     place(here.extensions, isExtension),
     place(here.logs, isLog),
     ...(cache ? [place(here.cache, (name) => name === 'downloads' || name === 'k3s')] : []),
-    place(here.config, isConfig),
-    place(
-      here.data,
-      (name) =>
-        name === basename(here.connectionFile) ||
-        name === 'backend.lock' ||
-        name === 'snapshots' ||
-        name === basename(here.guestImages),
-    ),
+    place(here.config, isOwnConfig),
+    place(here.data, isOwnData(here)),
     ...(here.dropIn === undefined ? [] : [{ path: dirname(here.bin) }]),
   ];
   const whole = all.filter(({ owns }) => owns === undefined).map(({ path }) => path);
@@ -51,20 +44,35 @@ export async function isInstalled({ home, dropInMarker, serviceLock, applyLock }
 
 /** Our names also have those of writes that were cut off, and of files that were set aside. */
 function named(...patterns: RegExp[]): (name: string) => boolean {
+  return withDrafts((own) => patterns.some((pattern) => pattern.test(own)));
+}
+
+function withDrafts(isOwn: (name: string) => boolean): (name: string) => boolean {
   return (name) => {
     const own = /^\.(.+)\.[0-9a-f]{12}\.tmp$/.exec(name)?.[1] ?? name.replace(/\.corrupt-[0-9TZ-]+$/, '');
-    return patterns.some((pattern) => pattern.test(own));
+    return isOwn(own);
   };
 }
 
-const isState = named(
+/** File with which a copy is tried out, where data is. */
+export const SHARE_TRIAL = 'share-trial';
+
+/** In the data directory. */
+export function isOwnData({ connectionFile, backendLock, snapshots, guestImages }: Places): (name: string) => boolean {
+  const names = [connectionFile, backendLock, snapshots, guestImages].map((path) => basename(path));
+  return withDrafts((name) => name === SHARE_TRIAL || names.includes(name));
+}
+
+/** In the state directory. */
+export const isOwnState = named(
   /^(?:state|first-run|restore|copy|port-forwards|before-apply-[0-9a-f]{16})\.json$/,
-  /^(?:apply\.lock|drivers)$/,
+  /^(?:apply\.lock|copy\.json\.new|drivers|reserve|run)$/,
 );
-const isConfig = named(/^settings(?:\.previous|\.before-rdctl-[0-9TZ]+)?\.json$/);
+/** In the configuration directory. */
+export const isOwnConfig = named(/^settings(?:\.previous|\.before-rdctl-[0-9TZ]+)?\.json$/);
 const isLog = named(
   /^service(?:\.\d+)?\.log$/,
-  /^(?:background|service-output|dockerd|containerd|moby-containerd|qemu|guest-ssh|guest-home)\.log(?:\.1)?$/,
+  /^(?:background|service-output|dockerd|containerd|moby-containerd|moby-isolated|qemu|guest-ssh|guest-home)\.log(?:\.1)?$/,
 );
 
 /** Installed ones have the name of their image, encoded; see `src/extensions/directory.ts`. */

@@ -11,6 +11,7 @@ import { validate as hasShape } from '../settings/validators/settings-v19.gen.js
 import type { FileOperations } from './atomic-file.ts';
 import { readIfThere, writeFileAtomic } from './atomic-file.ts';
 import { ioError } from './io-error.ts';
+import { shellQuoted } from './shell-quoted.ts';
 
 /** The computer, as far as the reading of settings depends on it. */
 export interface FileHost {
@@ -20,7 +21,7 @@ export interface FileHost {
 }
 
 export type LoadedSettings =
-  /** There is no file: the first run. */
+  /** There is no file: the first run, or it was deleted. */
   | { kind: 'missing' }
   /** `ignored`: dotted paths that are no settings. */
   | { kind: 'loaded'; settings: Settings; ignored: string[] }
@@ -77,7 +78,8 @@ type Stored = { kind: 'missing' } | { kind: 'garbled' } | { kind: 'json'; text: 
 async function readStored(path: string): Promise<Stored> {
   let text: string | undefined;
   try {
-    text = await readIfThere(path);
+    // Those who keep their settings elsewhere put a link here.
+    text = await readIfThere(path, { follow: true });
   } catch (cause) {
     throw ioError('read the settings file', path, cause, 'ERR_SETTINGS_FILE');
   }
@@ -122,29 +124,27 @@ async function mistaken(
   host: FileHost,
 ): Promise<RdError> {
   const { settingsMistakes } = await import('./settings-mistakes.ts');
-  const way = (await usableSettings(previous, host)) ? `, or go back with: ${moveCommand(previous, path, host)}` : '';
+  const wayBack = (await usableSettings(previous, host)) !== undefined;
+  const way = wayBack ? `, or go back with: ${moveCommand(previous, path, host)}` : '';
   return new RdError(
     'ERR_SETTINGS_FILE',
     `the settings file ${path} has mistakes, and nothing was started or changed`,
     {
       details: await settingsMistakes(path, text, value, { host, counts: (code) => OWN_MISTAKES.has(code) }),
-      advice: `Correct it, or remove it to begin with default settings${way}`,
+      // One that is gone alone is replaced by its copy.
+      advice: `Correct it, or remove it${wayBack ? ` and ${previous}` : ''} to begin with default settings${way}`,
     },
   );
 }
 
 function moveCommand(from: string, to: string, { platform }: FileHost): string {
   if (platform === 'win32') return `move /Y "${from}" "${to}"`;
-  return `mv ${quoted(from)} ${quoted(to)}`;
-}
-
-function quoted(path: string): string {
-  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
+  return `mv ${shellQuoted(from)} ${shellQuoted(to)}`;
 }
 
 function tooDeep(path: string): RdError {
   return new RdError('ERR_SETTINGS_FILE', `the settings file ${path} nests deeper than ${MOST_LEVELS} levels`, {
-    advice: 'Correct it, or remove it to begin with default settings; nothing was started or changed.',
+    advice: 'Correct it, or move it away; nothing was started or changed.',
   });
 }
 
@@ -156,6 +156,6 @@ function newer(path: string, version: number): RdError {
   return new RdError(
     'ERR_SETTINGS_FILE',
     `${path} has settings of version ${version}, and this release knows versions up to ${SCHEMA_VERSION}`,
-    { advice: 'Use the release that wrote it, or move the file away to begin with default settings.' },
+    { advice: 'Use the release that wrote it, or move the file away.' },
   );
 }

@@ -6,7 +6,6 @@ import type { Platform } from '../settings/field.ts';
 import { lockRecord } from '../settings/locks.ts';
 import { changedPaths, mergeSettings } from '../settings/merge.ts';
 import type { Settings } from '../settings/settings.gen.ts';
-import { removeLeftovers } from './atomic-file.ts';
 import type { Places } from './places.ts';
 import { keepAside } from './set-aside.ts';
 import { loadSettings, usableSettings } from './settings-file.ts';
@@ -35,7 +34,7 @@ export interface StartupSettings {
 
 /**
  * The settings to begin with: the file, or on a first run the defaults with the administrator's; the locked profile over
- * either. A file that is not JSON gets a second name and gives way to the copy from before the last change.
+ * either. A file that is not JSON, or that is gone, gives way to the copy from before the last change.
  * The profiles are read before: a bad one stops the start before any file is touched.
  * @throws RdError `ERR_SETTINGS_FILE`, `ERR_IO`.
  */
@@ -45,8 +44,6 @@ export async function startupSettings(
   host: SettingsHost,
   now: number,
 ): Promise<StartupSettings> {
-  await removeLeftovers(places.settingsFile);
-  await removeLeftovers(places.previousSettingsFile);
   const loaded = await loadSettings(places.settingsFile, places.previousSettingsFile, host);
   const notices = [...policies.warnings];
   const { kind } = loaded;
@@ -54,7 +51,8 @@ export async function startupSettings(
     const names = loaded.ignored.map((path) => `"${path}"`).join(', ');
     notices.push(`${places.settingsFile}: there are no settings ${names}; they are passed over.`);
   }
-  const recovered = kind === 'garbled' ? await recover(places, host, now) : undefined;
+  const isGone = kind === 'missing' && existsSync(places.previousSettingsFile);
+  const recovered = kind === 'garbled' || isGone ? await recover(kind, places, host, now) : undefined;
   if (recovered) notices.push(recovered.notice);
   const stored =
     kind === 'loaded' ? loaded.settings : (recovered?.settings ?? firstSettings(host, policies.defaults?.settings));
@@ -71,19 +69,25 @@ export async function startupSettings(
 }
 
 /**
- * Gives a file that is not JSON a second name and finds the settings from before the last change. The first name stays until
- * the next write replaces it: with no file there, a start after a crash would begin with defaults.
+ * Finds the settings from before the last change. A file that is not JSON gets a second name; the first one stays until the next
+ * write replaces it, so that a start after a crash finds the same. One that is gone may have been deleted by mistake or by another
+ * program, and whoever wants defaults is told how.
  */
 async function recover(
+  kind: 'garbled' | 'missing',
   { settingsFile, previousSettingsFile }: Places,
   host: SettingsHost,
   now: number,
 ): Promise<{ settings?: Settings; notice: string }> {
-  const kept = await keepAside(settingsFile, now);
-  const found = `The settings file was not JSON. It is kept as ${kept}`;
+  const found =
+    kind === 'missing'
+      ? `The settings file ${settingsFile} was gone`
+      : `The settings file was not JSON. It is kept as ${await keepAside(settingsFile, now)}`;
   const settings = await usableSettings(previousSettingsFile, host);
   if (settings) {
-    return { settings, notice: `${found}, and the settings from before the last change are in force again.` };
+    const notice = `${found}, and the settings from before the last change are in force again.`;
+    const way = `To begin with default settings, stop the service and delete ${previousSettingsFile} together with it.`;
+    return { settings, notice: kind === 'missing' ? `${notice} ${way}` : notice };
   }
   const defaults = `${found}, and default settings are in force`;
   if (!existsSync(previousSettingsFile))

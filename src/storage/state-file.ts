@@ -2,6 +2,7 @@ import { isObject } from '../json.ts';
 import type { FileOperations } from './atomic-file.ts';
 import { readIfThere, writeFileAtomic } from './atomic-file.ts';
 import { ioError } from './io-error.ts';
+import { reserveBeside } from './reserve.ts';
 
 /** What a service must remember beside the settings. */
 export interface ServiceState {
@@ -33,9 +34,14 @@ export async function loadState(path: string): Promise<LoadedState> {
   return state ? { kind: 'loaded', state } : { kind: 'broken' };
 }
 
-export async function saveState(path: string, state: ServiceState, operations?: FileOperations): Promise<void> {
+/** Makes the state durable. On a full disk it takes room that is kept for it: that something is to be stopped can always be written. */
+export async function saveState(
+  path: string,
+  state: ServiceState,
+  operations: FileOperations = reserveBeside(path),
+): Promise<void> {
   const text = `${JSON.stringify({ format: FORMAT, ...state }, null, 2)}\n`;
-  await writeFileAtomic(path, text, operations ? { operations } : {});
+  await writeFileAtomic(path, text, { operations });
 }
 
 function interpret(text: string): ServiceState | undefined {

@@ -1,5 +1,5 @@
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { DaemonSpec } from '../../src/process/daemon.ts';
 import { findDaemon, startDaemon, stopDaemon } from '../../src/process/daemon.ts';
@@ -50,6 +50,35 @@ describe.skipIf(process.platform !== 'linux')('a long-lived program', () => {
     expect(await readProcess(pid)).toBeUndefined();
     expect(await findDaemon(spec.recordFile)).toEqual({ state: 'none' });
     expect(await stopDaemon(spec.recordFile, { graceMs: 60_000, pace: realPace })).toBe('none');
+  });
+
+  test('is not that of a copied record, and that of a moved one', async () => {
+    const parent = temporaryDirectory();
+    const spec = daemon(WILLING, join(parent, 'one'));
+    mkdirSync(dirname(spec.recordFile));
+    const pid = await startDaemon(spec);
+    const [copy, moved] = [join(parent, 'copy'), join(parent, 'moved')];
+    cpSync(dirname(spec.recordFile), copy, { recursive: true });
+    expect(await findDaemon(join(copy, 'record.json'))).toEqual({ state: 'none' });
+    expect(await stopDaemon(join(copy, 'record.json'), { graceMs: 60_000, pace: realPace })).toBe('none');
+    expect(await findDaemon(spec.recordFile)).toEqual({ state: 'running', pid });
+    renameSync(dirname(spec.recordFile), moved);
+    expect(await findDaemon(join(moved, 'record.json'))).toEqual({ state: 'running', pid });
+    expect(await stopDaemon(join(moved, 'record.json'), { graceMs: 60_000, pace: realPace })).toBe('stopped');
+  });
+
+  test('is not started twice on the same files when its record is gone', async () => {
+    const spec = daemon(WILLING);
+    const pid = await startDaemon(spec);
+    const record = readFileSync(spec.recordFile, 'utf8');
+    rmSync(spec.recordFile);
+    await expect(startDaemon(spec)).rejects.toMatchObject({
+      code: 'ERR_DRIVER_TERMINAL',
+      message: expect.stringContaining(`(pid ${pid}) runs already on the same files`),
+    });
+    expect(existsSync(spec.recordFile)).toBe(false);
+    writeFileSync(spec.recordFile, record);
+    expect(await stopDaemon(spec.recordFile, { graceMs: 60_000, pace: realPace })).toBe('stopped');
   });
 
   test('is killed when it does not end within the grace', async () => {

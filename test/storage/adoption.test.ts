@@ -61,14 +61,53 @@ test('a mark in the writing, and what another start makes after its own, is not 
   expect(readdirSync(other.data)).toEqual(['rdctl-drop-in.json']);
 });
 
+describe('settings that a script wrote before the first start', () => {
+  const SETTINGS = '{"version":10,"kubernetes":{"enabled":false}}';
+
+  test.each(['linux', 'darwin', 'win32'] as const)('are adopted, and kept as they were: %s', async (platform) => {
+    // The directories of Windows are put together with its own separator.
+    const at = places({ RDCTL_COMPAT: 'rancher-desktop', LOCALAPPDATA: 'C:\\x' }, platform, user);
+    const real = platform === 'win32' ? posixPaths(at) : at;
+    write(real.settingsFile, SETTINGS);
+    mkdirSync(join(real.data, 'logs'), { recursive: true });
+    await requireAdopted(real);
+    const copy = join(real.config, 'settings.before-rdctl-20300102T030405006Z.json');
+    expect(await adoptPlaces(real, { adopt: false, now: NOW })).toEqual([
+      `${real.settingsFile} was there before the first start and is in force; as it was it is kept in ${copy}.`,
+    ]);
+    expect([real.settingsFile, copy].map((path) => readFileSync(path, 'utf8'))).toEqual([SETTINGS, SETTINGS]);
+    expect(JSON.parse(readFileSync(real.dropInMarker ?? '', 'utf8'))).toMatchObject({ settingsBefore: copy });
+    expect(await adoptPlaces(real, { adopt: false, now: NOW })).toEqual([]);
+  });
+
+  test('are refused beside the connection file of the other application', async () => {
+    write(here.settingsFile, SETTINGS);
+    write(here.connectionFile, JSON.stringify({ user: 'user', password: 'x', port: await listening(), pid: 1 }));
+    await expect(adopt(false)).rejects.toMatchObject({ code: 'ERR_WRONG_TARGET' });
+    await expect(adopt(true)).rejects.toMatchObject({ code: 'ERR_ALREADY_RUNNING' });
+  });
+});
+
+/** The places of Windows below the directory of the test. */
+function posixPaths(at: Places): Places {
+  const below = (path: string) => join(user, path.replace('C:', '').replaceAll('\\', '/'));
+  return {
+    ...at,
+    ...Object.fromEntries(
+      Object.entries(at).map(([name, path]) => [name, name === 'dropIn' || path === undefined ? path : below(path)]),
+    ),
+  };
+}
+
 describe('what the other application made', () => {
-  test.each(['data', 'settings', 'programs'])('is refused and not touched: %s', async (what) => {
+  test.each(['data', 'logs', 'programs'])('is refused and not touched: %s', async (what) => {
     const path = {
       data: join(here.data, 'lima', 'x'),
-      settings: here.settingsFile,
+      logs: join(here.data, 'logs', 'wsl.log'),
       programs: join(here.bin, 'docker'),
     }[what];
     write(path ?? '', 'theirs');
+    write(here.settingsFile, 'theirs');
     const before = readdirSync(user, { recursive: true }).sort();
     for (const refused of [() => adopt(false), () => requireAdopted(here)]) {
       await expect(refused()).rejects.toMatchObject({
@@ -83,6 +122,7 @@ describe('what the other application made', () => {
   test('is taken over when a person says so, with a copy of the settings', async () => {
     const settings = '{"version":10,"kubernetes":{"enabled":false}}';
     write(here.settingsFile, settings);
+    write(join(here.data, 'lima', 'x'), 'theirs');
     const [notice] = await adopt(true);
     const copy = join(here.config, 'settings.before-rdctl-20300102T030405006Z.json');
     expect(notice).toContain(copy);
@@ -130,12 +170,28 @@ describe('the log that scripts read', () => {
     expect(log().endsWith('2030-01-02T03:04:05.006Z: later\n')).toBe(true);
   });
 
-  test('is not written into directories of the other application, nor without drop-in mode', async () => {
-    write(here.settingsFile, '{}');
+  test('has a start that was refused in directories of the other application, and makes nothing else there', async () => {
+    write(join(here.data, 'lima', 'x'), 'theirs');
     await noteFailedStart(here, new Error('refused'), NOW);
+    expect(log()).toContain('Fatal Error:\nError Starting Rancher Desktop\n\nrefused\n');
+    expect(readdirSync(here.data, { recursive: true }).sort()).toEqual([
+      'lima',
+      'lima/x',
+      'logs',
+      'logs/background.log',
+    ]);
+  });
+
+  test('of a start that failed does not make the directories those of another', async () => {
+    await noteFailedStart(here, new Error('failed'), NOW);
+    expect(await adopt(false)).toEqual([]);
+    expect(existsSync(here.dropInMarker ?? '')).toBe(true);
+  });
+
+  test('is not written without drop-in mode', async () => {
     const own = places({}, 'linux', user);
     await noteFailedStart(own, new Error('refused'), NOW);
     await noteProgress(own, 'x', NOW);
-    expect([existsSync(here.logs), existsSync(own.logs)]).toEqual([false, false]);
+    expect(existsSync(own.logs)).toBe(false);
   });
 });

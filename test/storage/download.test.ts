@@ -179,3 +179,29 @@ test('nobody there', async () => {
   const free = url.replace(/:\d+/, ':9');
   await expect(get(free, temporaryDirectory())).rejects.toMatchObject({ code: 'ERR_CONNECTION' });
 });
+
+/** Sends without end, and counts what was taken. */
+const endless =
+  (length?: number): Answer =>
+  (_, response) => {
+    response.writeHead(200, length === undefined ? {} : { 'content-length': length });
+    const more = () => {
+      while (!response.destroyed && response.write(BODY));
+      if (!response.destroyed) response.once('drain', more);
+    };
+    more();
+  };
+
+test.each([
+  ['says that it has more', endless(2_000_000)],
+  ['does not stop', endless()],
+])('a server that %s than there may be is given up at once, and nothing is kept', async (_what, answer) => {
+  const { url, requests } = await server(answer);
+  const directory = temporaryDirectory();
+  await expect(get(url, directory, { mostBytes: 1_000_000 })).rejects.toMatchObject({
+    code: 'ERR_DRIVER_TERMINAL',
+    message: expect.stringContaining('larger than 976.6 KiB'),
+  });
+  expect(requests).toHaveLength(1);
+  expect(readdirSync(directory)).toEqual([]);
+});

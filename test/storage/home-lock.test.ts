@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { LockSurroundings } from '../../src/storage/home-lock.ts';
 import { lockApply, lockHolder, lockHome } from '../../src/storage/home-lock.ts';
@@ -14,7 +14,7 @@ function world(pid: number, alive: Set<number>): LockSurroundings {
   return {
     processes: {
       self: async () => ({ pid, started: `s${pid}` }),
-      isAlive: async (identity) => alive.has(identity.pid) && identity.started === `s${identity.pid}`,
+      isAlive: async ({ pid: id, started }) => alive.has(id) && (started === undefined || started === `s${id}`),
     },
     now: () => now,
     async sleep(ms) {
@@ -38,6 +38,16 @@ test('the second service names the first by pid and port', async () => {
   const second = await lockHome(directory, '/home', world(2, alive));
   await second.release();
   expect(readdirSync(directory)).toEqual([]);
+});
+
+test('what one that was killed had half written goes, and that of a living one stays', async () => {
+  const directory = join(temporaryDirectory(), 'apply.lock');
+  mkdirSync(directory);
+  const [dead, living] = [3, 2].map((pid) => `${pid}-${'0'.repeat(16)}.json.01234567`);
+  for (const name of [dead, living, 'notes.txt']) writeFileSync(join(directory, name ?? ''), '{');
+  const lock = await lockApply(directory, { timeoutMs: 0 }, world(1, new Set([1, 2])));
+  await lock.release();
+  expect(readdirSync(directory).sort()).toEqual([living, 'notes.txt']);
 });
 
 test('nothing is written after the release, whatever was still to be', async () => {
@@ -191,7 +201,33 @@ test('the file of a lock is readable by its user alone and holds no secret', asy
     pid: 1,
     started: 's1',
     since: '2030-01-01T00:00:00.000Z',
+    at: { path: directory, id: expect.stringMatching(/^\d+:\d+$/) },
     held: true,
   });
   await lock.release();
+});
+
+test('the files of a lock that was copied are nobody here, and those of one that was moved name where it was', async () => {
+  const parent = temporaryDirectory();
+  const lockIn = (name: string) => join(parent, name, 'service.lock');
+  const [directory, copy, moved] = [lockIn('lock'), lockIn('copy'), lockIn('moved')];
+  const around = world(1, new Set([1, 2]));
+  await lockHome(directory, '/home', around);
+  cpSync(dirname(directory), dirname(copy), { recursive: true });
+  expect(await lockHolder(copy, around.processes)).toBeUndefined();
+  const second = await lockHome(copy, '/copy', world(2, new Set([1, 2])));
+  await second.release();
+  expect(await lockHolder(directory, around.processes)).toMatchObject({ pid: 1, alive: true });
+
+  renameSync(dirname(directory), dirname(moved));
+  await expect(lockHome(moved, '/moved', world(2, new Set([1, 2])))).rejects.toMatchObject({ code: 'ERR_HOME_MOVED' });
+  expect(readdirSync(moved)).toHaveLength(1);
+  const dead = world(2, new Set([2]));
+  expect(await lockHolder(moved, dead.processes)).toMatchObject({ pid: 1, alive: false, movedFrom: directory });
+  // Across file systems the directory is another one, and the first is gone all the same.
+  cpSync(dirname(moved), dirname(directory), { recursive: true });
+  renameSync(dirname(directory), join(parent, 'other'));
+  await expect(lockHolder(join(parent, 'other', 'service.lock'), around.processes)).rejects.toMatchObject({
+    code: 'ERR_HOME_MOVED',
+  });
 });

@@ -1,0 +1,78 @@
+import { closeSync, constants, openSync } from 'node:fs';
+import { basename, dirname, sep } from 'node:path';
+import { RdError } from '../errors.ts';
+import { isStill, type Place, placeOf } from './place.ts';
+
+/** For a home that was moved while a service had it, or while what a service left was running. `pid`: of the service. */
+export function homeMoved(recorded: string, now: string, { pid, alive }: { pid: number; alive: boolean }): RdError {
+  const [from, to] = withoutCommonEnd(recorded, now);
+  const whose = alive
+    ? `the service (pid ${pid}) that was started with ${from} runs on`
+    : `what the service (pid ${pid}) of ${from} ran was not stopped`;
+  const gone = alive
+    ? ''
+    : ` If nothing of it runs any more, as after a restart of the computer, remove ${now} instead.`;
+  return new RdError('ERR_HOME_MOVED', `${to} was ${from} until it was moved, and ${whose}`, {
+    advice: `Move it back (\`mv ${to} ${from}\`), stop everything there with \`rdctl shutdown\`, and move it then. Nothing can be started or changed until that is done, because the files would be used twice.${gone}`,
+  });
+}
+
+/** `/a/old/state/lock` and `/a/new/state/lock`: `/a/old` and `/a/new`. */
+function withoutCommonEnd(one: string, other: string): [string, string] {
+  let [first, second] = [one, other];
+  while (first !== dirname(first) && second !== dirname(second) && basename(first) === basename(second)) {
+    first = dirname(first);
+    second = dirname(second);
+  }
+  return [first, second];
+}
+
+/** Directories that this process works in, each with the one in it by which it is known that they are still the same. */
+const kept = new Set<{ anchor: Place; roots: readonly string[] }>();
+
+export interface KeptPlace {
+  /** @throws RdError `ERR_HOME_MOVED` when the directory is not where it was. */
+  check(): void;
+  end(): void;
+}
+
+/**
+ * From now on nothing is made below `roots` (`makeDirectory`) once `anchor` is not the directory any more that it is now: it would be the
+ * beginning of a second home beside the one that was moved. `anchor` is there.
+ */
+export function keepPlace(anchor: string, roots: readonly string[]): KeptPlace {
+  const place = placeOf(anchor);
+  if (!place) throw movedAway(anchor);
+  const entry = { anchor: place, roots };
+  kept.add(entry);
+  const held = hold(anchor);
+  return {
+    check: () => checkKept(entry.anchor),
+    end() {
+      if (kept.delete(entry) && held !== undefined) closeSync(held);
+    },
+  };
+}
+
+/** While it is open a directory keeps its number, also on file systems that give a new one to what they have forgotten. */
+function hold(directory: string): number | undefined {
+  return process.platform === 'win32' ? undefined : openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY);
+}
+
+/** @throws RdError `ERR_HOME_MOVED` for a path in directories of this process that are not where they were. */
+export function refuseMoved(path: string): void {
+  for (const { anchor, roots } of kept) {
+    if (roots.some((root) => path === root || path.startsWith(root + sep))) checkKept(anchor);
+  }
+}
+
+function checkKept(anchor: Place): void {
+  if (!isStill(anchor)) throw movedAway(anchor.path);
+}
+
+function movedAway(path: string): RdError {
+  return new RdError('ERR_HOME_MOVED', `${path} was moved or removed while the service uses it`, {
+    advice:
+      'Move the directory back to where it was: the service then goes on by itself. Until then it starts, stops and writes nothing. If it was removed, end the service and what it ran by hand; their command lines name the directory.',
+  });
+}

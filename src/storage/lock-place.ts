@@ -1,0 +1,26 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isObject } from '../json.ts';
+import { parsePlace, type Standing, standing } from './place.ts';
+
+/**
+ * What the files of a lock tell of the directory: `copied` when all of them were written in another one that is still there, `moved` when
+ * one was. Synchronous, for commands that are short; a file that cannot be read tells nothing.
+ */
+export function lockStanding(directory: string): Standing {
+  const found = placesIn(directory).map((at) => standing(at, directory));
+  if (found.includes('moved')) return 'moved';
+  return found.length > 0 && found.every((each) => each === 'copied') ? 'copied' : 'here';
+}
+
+function placesIn(directory: string) {
+  try {
+    const names = readdirSync(directory).filter((name) => name.endsWith('.json'));
+    return names.flatMap((name) => {
+      const value: unknown = JSON.parse(readFileSync(join(directory, name), 'utf8'));
+      return isObject(value) && value.held === true ? [parsePlace(value.at)] : [];
+    });
+  } catch {
+    return [];
+  }
+}

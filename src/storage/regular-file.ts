@@ -1,0 +1,81 @@
+import { constants, type Stats } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { RdError } from '../errors.ts';
+
+const { O_APPEND, O_CREAT, O_RDONLY, O_WRONLY } = constants;
+// Windows has neither.
+const O_NOFOLLOW: number = constants.O_NOFOLLOW ?? 0;
+const O_NONBLOCK: number = constants.O_NONBLOCK ?? 0;
+
+/** Bytes: no file that is read as a whole comes near it. */
+const MOST_BYTES = 16 * 1024 * 1024;
+
+export interface ReadOptions {
+  /** Where a symbolic link stands in the place of the file, read what it leads to; otherwise that is an error. */
+  follow?: boolean;
+  /** In bytes; 16 MiB unless told. */
+  limit?: number;
+}
+
+/**
+ * Opens a file for reading, and nothing else: a pipe or a device would make the reader wait, or do something when it is opened.
+ * @throws the error of the system (`ELOOP` for a link), `EISDIR` for a directory; RdError `ERR_IO` for what else is no file.
+ */
+export async function openToRead(path: string, { follow = false }: ReadOptions = {}): Promise<FileHandle> {
+  return opened(path, O_RDONLY | (follow ? 0 : O_NOFOLLOW));
+}
+
+/** The bytes of a file. Throws as `openToRead`, and RdError `ERR_IO` for one that is too large. */
+export async function readRegular(path: string, options: ReadOptions = {}): Promise<Buffer> {
+  const { limit = MOST_BYTES } = options;
+  const handle = await openToRead(path, options);
+  try {
+    const { size } = await handle.stat();
+    if (size > limit) throw refused(path, `it is larger than ${limit} bytes`);
+    return await handle.readFile();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** The text of a file; a link is never followed. Throws as `readRegular`. @param limit in bytes. */
+export async function readText(path: string, limit: number): Promise<string> {
+  return (await readRegular(path, { limit })).toString('utf8');
+}
+
+/** Opens a log of ours for appending, made with 0600. Throws as `openToRead`; a link is never followed. */
+export async function openToAppend(path: string): Promise<FileHandle> {
+  return opened(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW);
+}
+
+async function opened(path: string, flags: number): Promise<FileHandle> {
+  const handle = await open(path, flags | O_NONBLOCK, 0o600).catch((error: unknown) => {
+    // A socket cannot be opened, nor a pipe for writing that nobody reads.
+    if (isError(error) && error.code === 'ENXIO') throw refused(path, 'it is a pipe or a socket, and no file', error);
+    throw error;
+  });
+  try {
+    const facts = await handle.stat();
+    if (facts.isDirectory()) throw Object.assign(new Error(`EISDIR: ${path} is a directory`), { code: 'EISDIR' });
+    if (!facts.isFile()) throw refused(path, `it is ${kindOf(facts)}, and no file`);
+    return handle;
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+function kindOf(facts: Stats): string {
+  return facts.isFIFO() ? 'a named pipe' : 'a device';
+}
+
+function isError(error: unknown): error is Error & { code: unknown } {
+  return error instanceof Error && 'code' in error;
+}
+
+function refused(path: string, why: string, cause?: unknown): RdError {
+  return new RdError('ERR_IO', `could not open ${path}: ${why}`, {
+    ...(cause === undefined ? {} : { cause }),
+    advice: 'Move it away: a file is expected there.',
+  });
+}

@@ -1,0 +1,63 @@
+import { chmod, lstat, rmdir, unlink } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { RdError } from '../errors.ts';
+import { makeDirectory } from './directory.ts';
+import { ioError, systemCode } from './io-error.ts';
+import type { Places } from './places.ts';
+import { isOwnDirectory } from './runtime-directory.ts';
+import { isOwnSocket, socketPlace } from './service-socket.ts';
+
+/**
+ * Makes the directory and takes away the socket that a killed service left. For the holder of the home's lock.
+ * @returns where to listen; undefined on Windows.
+ * @throws RdError `ERR_IO` when others can write the directory, or something that is not a socket of this user is in the place.
+ */
+export async function makeServiceSocketPlace(here: Pick<Places, 'state'>): Promise<string | undefined> {
+  const place = socketPlace(here);
+  if (!place) return undefined;
+  const { directory, path, elsewhere } = place;
+  await makeDirectory(directory);
+  if (elsewhere) refuseForeign(dirname(directory));
+  refuseForeign(directory);
+  await chmod(directory, 0o700).catch((cause: unknown) => {
+    throw ioError('make private', directory, cause);
+  });
+  await takeAway(path);
+  return path;
+}
+
+/** Removes the socket, and the directory that was for it alone. For the holder of the home's lock. Throws `ERR_IO` as above. */
+export async function removeServiceSocket(here: Pick<Places, 'state'>): Promise<void> {
+  const place = socketPlace(here);
+  if (!place || !isOwnDirectory(place.directory)) return;
+  await takeAway(place.path);
+  // Something of another program in it keeps it.
+  for (const directory of place.elsewhere ? [place.directory, dirname(place.directory)] : [place.directory]) {
+    await rmdir(directory).catch(() => undefined);
+  }
+}
+
+function refuseForeign(path: string): void {
+  if (isOwnDirectory(path)) return;
+  throw new RdError(
+    'ERR_IO',
+    `${path} is needed for the socket of the service, and is not a directory of yours alone`,
+    {
+      advice: `Look at it with \`ls -ld ${path}\`, and move it away.`,
+    },
+  );
+}
+
+async function takeAway(path: string): Promise<void> {
+  try {
+    if (!isOwnSocket(path)) {
+      await lstat(path);
+      throw new RdError('ERR_IO', `${path} is in the place of the socket of the service, and is no socket of yours`, {
+        advice: 'Look at it, and move it away.',
+      });
+    }
+    await unlink(path);
+  } catch (cause) {
+    if (systemCode(cause) !== 'ENOENT') throw ioError('remove', path, cause);
+  }
+}
