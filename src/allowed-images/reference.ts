@@ -50,8 +50,8 @@ export function formatReference({ registry, repository, tag, digest }: ImageRefe
   return `${registry}/${repository}${tag === undefined ? '' : `:${tag}`}${digest === undefined ? '' : `@${digest}`}`;
 }
 
-/** The grammar of map keys would take a first part with a dot for a registry; here it has been taken off already. */
-function isRepository(name: string): boolean {
+/** True for `name/name` as a registry knows it. The grammar of map keys would take a first part with a dot for a registry. */
+export function isRepository(name: string): boolean {
   return !name.includes(':') && isImageName(`${HUB}/${name}`);
 }
 

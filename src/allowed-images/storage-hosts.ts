@@ -2,8 +2,8 @@ import { matchesGlob } from './glob.ts';
 
 /**
  * Hosts that well-known registries send their clients on to: for tokens and for layers. A client that is allowed an image has to
- * reach them, and on an encrypted connection nothing but their name can be seen. They hold no images by name, so reaching
- * them without the registry's consent gives nothing.
+ * reach them, and on an encrypted connection nothing but their name can be seen. Except for `*.pkg.dev` they hold no images by name, so
+ * reaching them without the registry's consent gives nothing.
  */
 const COMPANIONS: readonly { registry: string; hosts: readonly string[] }[] = [
   {

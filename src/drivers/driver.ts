@@ -52,6 +52,8 @@ export type MachineStatus =
       state: 'on';
       spec: MachineSpec;
       repair?: string;
+      /** Nothing in it runs or answers until that is repaired; it can be stopped as it is. */
+      halted?: true;
       flaw?: string;
       room?: LiveRoom;
       started?: MachineStart;

@@ -2,16 +2,17 @@ import { RdError } from '../errors.ts';
 import type { DriverContext, DriverFactory, DriverName } from './driver.ts';
 import { containerdEngine } from './engines/containerd.ts';
 import { mobyEngine } from './engines/moby.ts';
+import { mobyNetworks } from './engines/moby-config.ts';
 import { k3sOn, podNetwork } from './k3s.ts';
 import { hostFactory } from './machines/host/index.ts';
 import { qemuFactory } from './machines/qemu/index.ts';
 import { simulated } from './machines/simulated/index.ts';
 
 /** The host with the engines that run on it. */
-export const host: DriverFactory = hostFactory((shell, cgroup) => ({
-  moby: mobyEngine(shell, cgroup),
-  containerd: containerdEngine(shell),
-}));
+export const host: DriverFactory = hostFactory(
+  (shell, cgroup) => ({ moby: mobyEngine(shell, cgroup), containerd: containerdEngine(shell) }),
+  mobyNetworks,
+);
 
 /** A virtual machine with the same engines in it, and a cluster on them. */
 export const qemu: DriverFactory = qemuFactory({

@@ -115,6 +115,8 @@ export interface Program {
   /** Its name among the machine's programs, also of its log. */
   name: string;
   argv: readonly string[];
+  /** A program with its arguments that becomes this one, as `nsenter` does. */
+  within?: readonly string[];
   /** Beside the environment of all programs, and stronger. The machine's owner, root on this host, can read it. */
   env?: Readonly<Record<string, string>>;
   /** It says by sd_notify(3) when it is ready, and has so much time for that. */
@@ -126,6 +128,8 @@ export interface EngineNetwork {
   bridge: string;
   /** IPv4 range in CIDR form that every network of the engine is cut from and that is routed outwards. */
   pool: string;
+  /** Whether other engines may be on the same network stack, with links and networks of their own. */
+  shared: boolean;
 }
 
 /** All that says whose a process or mount is. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
-import { open, rename, rm } from 'node:fs/promises';
+import { open, rename, rm, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -8,6 +8,7 @@ import { createGunzip } from 'node:zlib';
 import { extract, pack } from 'tar-stream';
 import { RdError } from '../errors.ts';
 import { ioError } from '../storage/io-error.ts';
+import { sizeText } from '../storage/size.ts';
 import { type GuestImage, IMAGE_FILES, type ImageManifest, manifestText, parseManifest } from './image.ts';
 import { type Draft, type ImageStore, MANIFEST } from './store.ts';
 
@@ -97,6 +98,11 @@ async function unpack(
         manifest = await manifestOf(entry, archive);
         for (const file of IMAGE_FILES) left.set(manifest.files[file].name, manifest.files[file].bytes);
         if (left.size !== IMAGE_FILES.length) throw bad(archive, 'its manifest gives two files one name');
+        await checkRoom(
+          [...left.values()].reduce((sum, bytes) => sum + bytes, 0),
+          directory,
+          archive,
+        );
         continue;
       }
       const wanted = left.get(name);
@@ -126,6 +132,16 @@ async function manifestOf(entry: AsyncIterable<unknown>, archive: string): Promi
   const manifest = parseManifest(Buffer.concat(chunks).toString('utf8'));
   if ('problem' in manifest) throw bad(archive, `its ${MANIFEST} is not understood: ${manifest.problem}`);
   return manifest;
+}
+
+/** A compressed archive of zeros is small, and what it holds fills a disk. */
+async function checkRoom(bytes: number, directory: string, archive: string): Promise<void> {
+  const { bavail, bsize } = await statfs(directory);
+  const free = bavail * bsize;
+  if (bytes <= free) return;
+  throw new RdError('ERR_IO', `${archive} holds ${sizeText(bytes)}, and ${sizeText(free)} is free in ${directory}`, {
+    advice: 'Make room on the disk and try again.',
+  });
 }
 
 async function isGzip(path: string): Promise<boolean> {

@@ -30,6 +30,8 @@ export interface ControllersInput {
   /** In [0, 1); spreads the retries. */
   random: () => number;
   log: DriverContext['log'];
+  /** Throws when nothing may be looked at or done now. */
+  check?(): void;
 }
 
 /**
@@ -41,7 +43,14 @@ export interface ControllersInput {
  * Every step has a limit (`step-limits.ts`). One that does not even end when it is called off leaves the loop looking, in state
  * `ERROR`, and nothing is performed until it has ended: parts nest, so a second step beside it could undo or be undone.
  */
-export function createControllers({ driver, desired: initial, clock, random, log }: ControllersInput): Controllers {
+export function createControllers({
+  driver,
+  desired: initial,
+  clock,
+  random,
+  log,
+  check = () => undefined,
+}: ControllersInput): Controllers {
   const closing = new AbortController();
   const listeners = new Set<(status: LoopStatus) => void>();
   const phases = createPhaseLog(clock);
@@ -66,7 +75,7 @@ export function createControllers({ driver, desired: initial, clock, random, log
   /** The pause that follows is not wanted any more. */
   let nudged = false;
   let resting: AbortController | undefined;
-  const sight = createSight({ driver, clock, closing: closing.signal, wake: () => resting?.abort() });
+  const sight = createSight({ driver, clock, check, closing: closing.signal, wake: () => resting?.abort() });
   let published = snapshot([]);
   const ended = run();
 
@@ -146,6 +155,11 @@ export function createControllers({ driver, desired: initial, clock, random, log
     if (stuck) return retry(stepName(stuck.step), stuck.error, { step: stuck.step });
     const fruitless = attempts.fruitless(stepName(step));
     if (fruitless) return retry(stepName(step), fruitless, { step });
+    try {
+      check();
+    } catch (error) {
+      return retry('observation', failureOf('observation', driver, error));
+    }
     return act(step, now);
   }
 

@@ -5,13 +5,15 @@ import { isUp, type Observed } from '../plan/observed.ts';
 import type { Goal } from '../plan/spec.ts';
 
 /**
- * Pure. The machine stops after, and starts before, everything in it. A broken machine is stopped at once: nothing in it can be
- * asked to stop.
+ * Pure. The machine stops after, and starts before, everything in it. One that is broken or halted is stopped at once: nothing in it can
+ * be asked to stop.
  */
 export function nextMachineStep(goal: Goal, seen: Observed, driver: DriverInfo): MachineStep | undefined {
   if (seen.machine.state === 'broken') return { do: 'stop' };
   if (seen.machine.state === 'on') {
-    if (machineMustStop(goal, seen, driver)) return isUp(seen) ? undefined : { do: 'stop' };
+    if (machineMustStop(goal, seen, driver)) {
+      return isUp(seen) && !seen.machine.halted ? undefined : { do: 'stop' };
+    }
     const { live } = machineDrift(seen.machine, goal.machine, driver);
     const adjust = live.length > 0 || seen.machine.repair !== undefined;
     return adjust ? { do: 'adjust', spec: goal.machine } : undefined;

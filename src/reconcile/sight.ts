@@ -19,13 +19,15 @@ export interface Sight extends Pick<Lookers, 'ask' | 'waiting' | 'end'> {
 export interface SightInput {
   driver: Driver;
   clock: Clock;
+  /** Throws when nothing may be looked at now. */
+  check(): void;
   /** Ends everything. */
   closing: AbortSignal;
   /** Called when somebody asks for a look. */
   wake(): void;
 }
 
-export function createSight({ driver, clock, closing, wake }: SightInput): Sight {
+export function createSight({ driver, clock, check, closing, wake }: SightInput): Sight {
   const lookers = createLookers(wake);
   let seen: Observed | undefined;
   let trouble: string | undefined = 'the service has not looked at it yet';
@@ -42,6 +44,7 @@ export function createSight({ driver, clock, closing, wake }: SightInput): Sight
       looking = abort;
       const turn = lookers.begin();
       try {
+        check();
         seen = await observeInTime(driver, clock, AbortSignal.any([abort.signal, closing]));
       } catch (error) {
         if (abort.signal.aborted) {

@@ -67,7 +67,8 @@ async function world(
     const { method = '', url = '', headers } = incoming;
     seen.push({ method, url, headers });
     if (url.includes('/blobs/')) {
-      response.writeHead(307, { location: url.includes('own') ? '/v2/own/moved?x=1' : 'https://store.example/layer' });
+      const elsewhere = url.includes('kept') ? '/kept?x=1' : 'https://store.example/layer';
+      response.writeHead(307, { location: url.includes('own') ? '/v2/own/tags/list?x=1' : elsewhere });
       return response.end();
     }
     if (url.includes('/private/')) {
@@ -134,7 +135,8 @@ describe("the gateway for containerd's clients", () => {
     const { port, host } = await world(['REG'], registryGateway);
     const location = async (path: string) => (await ask(port, `${path}?ns=${host}`)).headers.location;
     expect(await location(`/v2/app/blobs/${CHILD}`)).toBe('https://store.example/layer');
-    expect(await location(`/v2/own/blobs/${CHILD}`)).toBe(`/v2/own/moved?x=1&ns=${encodeURIComponent(host)}`);
+    expect(await location(`/v2/own/blobs/${CHILD}`)).toBe(`/v2/own/tags/list?x=1&ns=${encodeURIComponent(host)}`);
+    expect(await location(`/v2/kept/blobs/${CHILD}`)).toBe(`http://${host}/kept?x=1`);
   });
 
   test.each(['/v2/', '/v2/app/manifests/1', '/v2/?ns=', '/v2/?ns=a/b', '/v2/?ns=a@b', '/v2/?ns=a%20b'])(
@@ -223,6 +225,52 @@ test('strangers who send nonsense, or go away in the middle, do no harm', async 
   expect(JSON.parse(activated.body)).toEqual({ Implements: ['authz'] });
   const unreadable = await ask(plugin, '/AuthZPlugin.AuthZReq', 'POST');
   expect(JSON.parse(unreadable.body)).toMatchObject({ Allow: false });
+});
+
+describe('the plugin', () => {
+  const judged = (port: number, body: string, path = '/AuthZPlugin.AuthZReq') =>
+    new Promise<unknown>((resolve, reject) => {
+      const call = request({ host: '127.0.0.1', port, path, method: 'POST', agent: false }, async (response) =>
+        resolve(JSON.parse(await text(response))),
+      );
+      call.on('error', reject);
+      call.end(body);
+    });
+  const pull = JSON.stringify({ RequestMethod: 'POST', RequestUri: '/images/create?fromImage=good&tag=1' });
+
+  test.each([
+    '',
+    '{',
+    'null',
+    '[]',
+    '{}',
+    '"x"',
+    '{"RequestMethod":"GET"}',
+    '{"RequestMethod":7,"RequestUri":"/_ping"}',
+    '{"RequestMethod":"GET","RequestUri":null}',
+    pull.slice(0, -1),
+    '['.repeat(1_000_000),
+    ' '.repeat(9 * 1024 * 1024),
+  ])('denies what it cannot read: %.40j', async (body) => {
+    const { port } = await world(['*'], authzPlugin);
+    expect(await judged(port, body)).toMatchObject({ Allow: false });
+    expect(await judged(port, pull)).toEqual({ Allow: true });
+  });
+
+  test('denies at an address that it does not have, and lets answers of any length through', async () => {
+    const { port } = await world(['*'], authzPlugin);
+    expect(await judged(port, pull, '/AuthZPlugin.Other')).toMatchObject({ Allow: false });
+    expect(await judged(port, `"${'x'.repeat(20 * 1024 * 1024)}"`, '/AuthZPlugin.AuthZRes')).toEqual({ Allow: true });
+  });
+
+  test('judges a hundred at a time, each by itself', async () => {
+    const { port } = await world(['good', '*/never'], authzPlugin);
+    const asked = Array.from({ length: 100 }, (_, index) =>
+      judged(port, pull.replace('good', index % 2 ? 'evil' : 'good')),
+    );
+    const answers = await Promise.all(asked);
+    for (const [index, answer] of answers.entries()) expect(answer).toMatchObject({ Allow: index % 2 === 0 });
+  });
 });
 
 describe('who may use them', () => {
@@ -336,11 +384,14 @@ test.each(['Content-Length: 40\r\n', 'Transfer-Encoding: chunked\r\n'])(
 );
 
 test('a body of unknown length keeps its frame, whatever the method', async () => {
-  const { port, host, seen } = await world(['REG'], registryGateway);
-  for (const method of ['POST', 'DELETE']) {
+  const { port, host, seen } = await world(['REG'], outboundProxy);
+  for (const [method, path] of [
+    ['POST', '/v2/app/blobs/uploads/'],
+    ['DELETE', '/v2/app/manifests/1'],
+  ]) {
     const client = dial({ host: '127.0.0.1', port });
     client.write(
-      `${method} /v2/app/x?ns=${host} HTTP/1.1\r\nHost: x\r\nCookie: ${KNOWN.cookie}\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n`,
+      `${method} http://${host}${path} HTTP/1.1\r\nHost: x\r\nProxy-Authorization: ${LOGIN}\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n`,
     );
     await text(client);
   }
@@ -348,6 +399,95 @@ test('a body of unknown length keeps its frame, whatever the method', async () =
     { method: 'POST', headers: { 'transfer-encoding': 'chunked' } },
     { method: 'DELETE', headers: { 'transfer-encoding': 'chunked' } },
   ]);
+});
+
+describe('what is not spelled as clients spell it', () => {
+  const PATHS = [
+    '/v2/evil/manifests/1/',
+    '/v2//evil/manifests/1',
+    '/V2/evil/manifests/1',
+    '/x/v2/evil/manifests/1',
+    '/v1/evil',
+  ];
+
+  test.each(PATHS)('%s reaches no registry', async (path) => {
+    const { port: gateway, host, seen } = await world(['REG/app'], registryGateway);
+    const { port: proxy, host: beyond, seen: seenBeyond } = await world(['REG/app'], outboundProxy);
+    expect(await ask(gateway, `${path}?ns=${host}`)).toMatchObject({ status: 403 });
+    expect(await ask(proxy, `http://${beyond}${path}`)).toMatchObject({ status: 403 });
+    expect([...seen, ...seenBeyond]).toEqual([]);
+  });
+
+  test('no write, no other place and no second registry goes through the gateway', async () => {
+    const { port, host, seen } = await world(['REG', '*'], registryGateway);
+    const path = `/v2/app/manifests/1?ns=${host}`;
+    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])
+      expect(await ask(port, path, method)).toMatchObject({ status: 400 });
+    expect(await ask(port, `/token?ns=${host}`)).toMatchObject({ status: 403 });
+    expect(await ask(port, `${path}&ns=evil.example`)).toMatchObject({ status: 400 });
+    expect(await ask(port, `/v2/app/manifests/1?ns=127.1:${host.split(':')[1]}`)).toMatchObject({ status: 400 });
+    expect(await ask(port, `/v2/app/manifests/1?ns=a.b.`)).toMatchObject({ status: 400 });
+    expect(seen).toEqual([]);
+  });
+
+  test('no address that is changed by reading it goes through the proxy', async () => {
+    const { port, host, seen } = await world(['REG/app', '*'], outboundProxy);
+    const path = '/v2/app/manifests/1';
+    for (const address of [
+      `HTTP://${host}${path}`,
+      `http:/${host}${path}`,
+      `http:${host}${path}`,
+      `http:\\\\${host}${path}`,
+      `http://a:b@${host}${path}`,
+      `http://a@${host}${path}`,
+      `http://${host}.${path}`,
+      `http://${host}/x/..${path}`,
+      `http://${host}/x/%2e%2e${path}`,
+      `http://${host}\\v2/app/manifests/1`,
+      `http://${host}${path}#x`,
+      `http://127.1:${host.split(':')[1]}${path}`,
+      `http://0x7f.1:${host.split(':')[1]}${path}`,
+      `http://%31${host.slice(1)}${path}`,
+      `http://${host.replace(':', ':0')}${path}`,
+    ]) {
+      expect(await ask(port, address), address).toMatchObject({ status: 400 });
+    }
+    expect(seen).toEqual([]);
+    expect(await ask(port, `http://${host}${path}?x="'|`)).toMatchObject({ status: 200 });
+  });
+
+  test.each([
+    'a@reg.example:443',
+    'evil.example#.reg.example:443',
+    'evil.example/.reg.example:443',
+    'x%2ereg.example:443',
+    'reg.example.:443',
+    'reg.example:0443',
+    'reg.example:0',
+    'reg.example:65536',
+    'reg.example',
+    'http://reg.example:443',
+    'reg.example:443:443',
+    '[::1%25eth0]:443',
+  ])('no tunnel leads to %s', async (authority) => {
+    const { port } = await world(['reg.example', '*.reg.example', '*'], outboundProxy);
+    expect(await tunnel(port, authority)).toMatchObject({ status: 400 });
+  });
+
+  test('no header of a client leads a server to another path, method or part', async () => {
+    const { port, host, seen } = await world(['REG/app'], registryGateway);
+    const tricks = {
+      'x-http-method-override': 'DELETE',
+      'x-original-url': '/v2/evil/manifests/1',
+      'x-rewrite-url': '/v2/evil/manifests/1',
+      'x-forwarded-host': 'evil',
+      forwarded: 'host=evil',
+    };
+    await ask(port, `/v2/app/manifests/1?ns=${host}`, 'GET', { ...tricks, accept: 'a/b', range: 'bytes=1-' });
+    expect(seen).toHaveLength(1);
+    expect(seen[0]?.headers).toMatchObject({ accept: 'a/b' });
+    for (const name of [...Object.keys(tricks), 'range']) expect(seen[0]?.headers).not.toHaveProperty(name);
+  });
 });
 
 /** Two ends of one connection. */

@@ -29,29 +29,90 @@ describe('what a request to dockerd would bring in', () => {
     ['/images/create?fromImage=busybox:1&tag=2', [{ ...BUSYBOX, tag: '2' }]],
     [`/images/create?fromImage=busybox&tag=${D}`, [{ ...BUSYBOX, digest: D }]],
     [`/images/create?fromImage=busybox@${D}&tag=1`, [{ ...BUSYBOX, tag: '1', digest: D }]],
-    // The first of two counts, as in dockerd.
-    ['/images/create?fromImage=busybox&fromImage=ghcr.io/x&tag=1', [{ ...BUSYBOX, tag: '1' }]],
-    // Other spellings of one path.
-    ['/v1.41/%69mages%2fcreate?fromImage=busybox', [BUSYBOX]],
-    ['//images/./create/?fromImage=busybox', [BUSYBOX]],
-    ['/v1.41/x/../images/create?fromImage=busybox', [BUSYBOX]],
-    ['http://docker/v1.41/images/create?fromImage=busybox', [BUSYBOX]],
     ['/plugins/pull?remote=vieux/sshfs&name=x', [{ registry: 'docker.io', repository: 'vieux/sshfs', tag: 'latest' }]],
     ['/plugins/my/plugin/upgrade?remote=a.b/c:1', [{ registry: 'a.b', repository: 'c', tag: '1' }]],
     ['/images/create?fromSrc=-&repo=busybox', 'anything'],
     ['/images/create?fromImage=&fromSrc=-', 'anything'],
     ['/images/load?quiet=1', 'anything'],
     ['/v1.41/plugins/create?name=x', 'anything'],
+    ['/swarm/join', 'anything'],
+    ['/services/abc/update?version=3&rollback=previous', 'anything'],
     ['/images/create?fromImage=Not%20A%20Name', 'unknown'],
-    ['/images/create%zz?fromImage=busybox', 'unknown'],
+    ['/images/create?fromImage=busybox&tag=Not%20A%20Tag', 'unknown'],
+    [`/images/create?fromImage=busybox&tag=${D.toUpperCase()}`, 'unknown'],
     ['/plugins/pull', 'unknown'],
     ['/containers/create?name=images/create', 'nothing'],
-    ['/build?t=x', 'nothing'],
+    ['/build?t=x&t=y', 'nothing'],
     ['/images/busybox/push', 'nothing'],
+    ['/v1.41/images/ghcr.io%2Fx%3A1/push', 'nothing'],
+    ['/images/create/push', 'nothing'],
     ['/images/busybox/tag?repo=x', 'nothing'],
     ['/commit?repo=x', 'nothing'],
+    ['/v1.41/containers/a/b/exec', 'nothing'],
+    ['/session', 'nothing'],
+    ['/grpc', 'nothing'],
   ])('POST %s', (uri, brings) => {
     expect(imagesOf(post(uri))).toEqual(brings);
+  });
+
+  // dockerd reads most of these as one of the requests above, and the others not at all.
+  test.each([
+    'x:/images/load',
+    'x://host/images/load',
+    'x:images/load',
+    'http:/images/load',
+    'http://docker/v1.41/images/create?fromImage=busybox',
+    '//images/load',
+    '/v1.41//images/load',
+    '/images//load',
+    '/images/./load',
+    '/x/../images/load',
+    '/x/%2e%2e/images/load',
+    '/images/x%2f..%2fload',
+    '/images/load/',
+    '/images/load%2F',
+    '/images%2Fload',
+    '/%69mages/load',
+    '/v1.41/%69mages%2fcreate?fromImage=busybox',
+    '/images/load%0A',
+    '/images/load%00',
+    '/images/load%zz',
+    '/images/load%ff',
+    '/images/load;x',
+    '/images/load#',
+    '/images\\load',
+    '/images/load ',
+    '/Images/Load',
+    '/images/\u017foad',
+    '/v1.41.0/images/load',
+    '/v1/images/load',
+    '/v../images/load',
+    '/v1.41/v1.41/images/load',
+    'images/load',
+    '*',
+    '',
+    '/',
+    '/images/sideload',
+    '/images/create?fromImage=busybox&fromImage=ghcr.io/x&tag=1',
+    '/images/create?fromImage=busybox&%66romImage=ghcr.io/x',
+    '/images/create?fromImage=busybox;fromImage=ghcr.io/x',
+    '/images/create?fromImage=busybox&x=%zz',
+    '/images/create?fromImage=busybox&x=%ff',
+    '/images/create?fromImage=busybox#x',
+    '/images/create?fromImage=busybox\u00e4',
+    '/plugins/pull?remote=vieux/sshfs&remote=evil/x',
+    '/plugins/my%2Fplugin/upgrade?remote=a.b/c:1',
+  ])('POST %j is not read', (uri) => {
+    expect(askedOf(post(uri))).toMatchObject({ brings: 'unknown' });
+  });
+
+  test.each(['post', 'Post', 'PUT', 'PATCH', 'TRACE', 'CONNECT', 'PRI', 'X', ''])('method %j is not read', (method) => {
+    expect(askedOf(post('/images/load', { method }))).toMatchObject({ brings: 'unknown' });
+  });
+
+  test('files and volumes are put in, and nothing else', () => {
+    expect(askedOf(post('/containers/x/archive?path=/', { method: 'PUT' }))).toEqual({ brings: 'nothing' });
+    expect(askedOf(post('/v1.42/volumes/x', { method: 'PUT' }))).toEqual({ brings: 'nothing' });
   });
 
   test('reading and deleting bring nothing', () => {
@@ -60,11 +121,27 @@ describe('what a request to dockerd would bring in', () => {
     }
   });
 
-  test('a form could say something else than the query', () => {
-    for (const type of ['application/x-www-form-urlencoded', ' Application/X-WWW-Form-Urlencoded; charset=utf-8']) {
-      const call = post('/images/create?fromImage=busybox', { headers: { 'content-type': type } });
+  test.each<[Record<string, string>, string?]>([
+    [{ 'Content-Type': 'application/x-www-form-urlencoded' }],
+    [{ 'content-type': ' Application/X-WWW-Form-Urlencoded; charset=utf-8', 'content-length': '9' }],
+    // dockerd shows the last of two types and obeys the first.
+    [{ 'Content-Type': 'application/json', 'Content-Length': '9' }],
+    [{ 'Content-Type': 'application/json' }, ''],
+    [{ 'Content-Type': 'text/plain', 'Content-Length': '00' }],
+    [{ 'Content-Type': '' }],
+  ])('with %j a form could say something else than the query', (headers, body) => {
+    for (const uri of ['/images/create?fromImage=busybox&tag=1', '/plugins/pull?remote=busybox']) {
+      const call = post(uri, { headers, ...(body === undefined ? {} : { body }) });
       expect(askedOf(call)).toMatchObject({ brings: 'unknown', why: expect.stringContaining('form') });
     }
+  });
+
+  test.each<[string, Partial<EngineCall>]>([
+    ['docker', { headers: { 'Content-Type': 'text/plain', 'Content-Length': '0' } }],
+    ['curl -X POST', { headers: { 'User-Agent': 'curl' } }],
+    ['dockerode', { headers: { 'Content-Type': 'application/json', 'Content-Length': '2' }, body: '{}' }],
+  ])('a pull of %s is read', (_client, more) => {
+    expect(imagesOf(post('/v1.41/images/create?fromImage=busybox&tag=1', more))).toEqual([{ ...BUSYBOX, tag: '1' }]);
   });
 
   test.each([
@@ -83,6 +160,35 @@ describe('what a request to dockerd would bring in', () => {
   ])('a service of a swarm: %j', (body, brings) => {
     for (const uri of ['/services/create', '/v1.41/services/abc/update?version=3']) {
       expect(imagesOf(post(uri, { ...json, body: JSON.stringify(body) }))).toEqual(brings);
+    }
+  });
+
+  // dockerd decodes into one value again and again, without regard to case, and keeps what a later member does not replace.
+  test.each([
+    ['{"TaskTemplate":{"ContainerSpec":{"Image":"evil"}},"TaskTemplate":{}}'],
+    ['{"TaskTemplate":{"ContainerSpec":{"Image":"evil"},"ContainerSpec":null}}'],
+    ['{"TaskTemplate":{"ContainerSpec":{"Image":"evil","\\u0049mage":"busybox"}}}'],
+    ['{"x":[{"a":1},{"a":1,"a":2}]}'],
+    ['{"TaskTemplate":{}} {"TaskTemplate":{"ContainerSpec":{"Image":"evil"}}}'],
+    ['\ufeff{}'],
+    [`${'{"a":'.repeat(200)}1${'}'.repeat(200)}`],
+    ['['.repeat(1_000_000)],
+    [''],
+  ])('a service that says %.80s could be any', (body) => {
+    expect(askedOf(post('/services/create', { ...json, body }))).toMatchObject({ brings: 'unknown' });
+  });
+
+  test.each(['Ta\u017fkTemplate', 'Tas\u212aTemplate', 'TASKTEMPLATE'])('%s is a task as well', (name) => {
+    const body = JSON.stringify({ [name]: { 'Container\u017fpec': { Image: 'evil' } } });
+    expect(imagesOf(post('/services/create', { ...json, body }))).toEqual([
+      { registry: 'docker.io', repository: 'library/evil', tag: 'latest' },
+    ]);
+  });
+
+  test('an archive is called one, whatever its type', () => {
+    const tar = { headers: { 'Content-Type': 'application/x-tar', 'Content-Length': '9' } };
+    for (const uri of ['/images/load', '/images/create?fromSrc=-', '/plugins/create']) {
+      expect(askedOf(post(uri, tar))).toMatchObject({ brings: 'anything' });
     }
   });
 
@@ -108,7 +214,9 @@ describe('what the plugin says', () => {
     expect(denial(post('/containers/json', { method: 'GET' }), policy)).toBeUndefined();
     expect(denial(undefined, policy)).toContain('could not be understood');
     policy.set(['*']);
-    expect(denial(post('/images/load'), policy)).toBeUndefined();
+    for (const uri of ['/images/load', 'x:/images/load', '/not/known']) {
+      expect(denial(post(uri), policy)).toBeUndefined();
+    }
   });
 });
 
@@ -117,25 +225,83 @@ describe('requests to a registry', () => {
     ['GET', '/v2/team/app/manifests/1', { wants: 'manifest', repository: 'team/app', tag: '1' }],
     ['HEAD', '/v2/app/manifests/latest', { wants: 'manifest', repository: 'app', tag: 'latest' }],
     ['GET', `/v2/app/manifests/${D}`, { wants: 'manifest', repository: 'app', digest: D }],
-    ['GET', '/v2/team%2Fapp/%6danifests/1', { wants: 'manifest', repository: 'team/app', tag: '1' }],
     ['GET', '/v2/manifests/manifests/manifests', { wants: 'manifest', repository: 'manifests', tag: 'manifests' }],
-    ['GET', `/v2/app/blobs/${D}`, { wants: 'blob', repository: 'app' }],
+    ['GET', `/v2/app/blobs/${D}`, { wants: 'content', repository: 'app' }],
+    ['GET', `/v2/app/referrers/${D}`, { wants: 'content', repository: 'app' }],
+    ['GET', '/v2/app/tags/list', { wants: 'content', repository: 'app' }],
     ['HEAD', `/v2/app/blobs/${D}`, { wants: 'other' }],
     ['PUT', '/v2/app/manifests/1', { wants: 'other' }],
+    ['POST', '/v2/app/blobs/uploads/', { wants: 'other' }],
+    ['PATCH', '/v2/app/blobs/uploads/7b6a-4c_.=', { wants: 'other' }],
     ['GET', '/v2/', { wants: 'other' }],
     ['GET', '/v2', { wants: 'other' }],
-    ['GET', '/v2/app/tags/list', { wants: 'other' }],
-    ['GET', '/v1/app/manifests/1', { wants: 'unknown' }],
-    ['GET', '/v2/a/../b/manifests/1', { wants: 'unclear' }],
-    ['GET', '/v2/a%2f..%2fb/manifests/1', { wants: 'unclear' }],
-    ['GET', '/v2//b/manifests/1', { wants: 'unclear' }],
-    ['GET', '//v2/b/manifests/1', { wants: 'unclear' }],
-    ['GET', '/x/%2e%2e/v2/b/manifests/1', { wants: 'unclear' }],
-    ['GET', '/v2/a%zz/manifests/1', { wants: 'unclear' }],
+    ['GET', '/v2/_catalog', { wants: 'other' }],
+    ['POST', '/v2/token', { wants: 'other' }],
+    ['GET', '/v1/search', { wants: 'other' }],
+    ['GET', '/service/token', { wants: 'unknown' }],
+    ['GET', `/docker/registry/v2/blobs/sha256/aa/${D.slice(7)}/data`, { wants: 'unknown' }],
     ['GET', '/store//layer', { wants: 'unknown' }],
     ['GET', '/somewhere/else', { wants: 'unknown' }],
   ])('%s %s', (method, path, expected) => {
     expect(registryRequest(method, path)).toEqual(expected);
+  });
+});
+
+describe('a server may read another image in', () => {
+  test.each([
+    '/v2/app/manifests/1/',
+    '/v2/app/manifests//1',
+    '/v2/app/manifests/1/.',
+    '/v2/app/manifests/1/x/..',
+    '/v2/app/manifests/',
+    '/v2/app/manifests',
+    '/v2/app/manifests/1%2F',
+    '/v2/app/manifests/%31',
+    '/v2/app/manifests/1;x',
+    '/v2/app/manifests/1 ',
+    '/v2/app/manifests/.1',
+    `/v2/app/manifests/${D.toUpperCase()}`,
+    '/v2/app/manifests/sha256:abc',
+    '/v2/app/Manifests/1',
+    '/v2/app;x/manifests/1',
+    '/v2/App/manifests/1',
+    '/v2/app\\manifests\\1',
+    '/v2/team%2Fapp/manifests/1',
+    '/v2/app/%6danifests/1',
+    '/v2/app%zz/manifests/1',
+    '/v2/manifests/1',
+    '/v2/a/../b/manifests/1',
+    '/v2/a%2f..%2fb/manifests/1',
+    '/v2//b/manifests/1',
+    '//v2/b/manifests/1',
+    '/./v2/b/manifests/1',
+    '/x/../v2/b/manifests/1',
+    '/x/%2e%2e/v2/b/manifests/1',
+    '/V2/b/manifests/1',
+    '/%76%32/b/manifests/1',
+    '/%2576%2532/b/manifests/1',
+    '/v2;x/b/manifests/1',
+    '/ v2/b/manifests/1',
+    '\\v2\\b\\manifests\\1',
+    '/api/docker/local/v2/b/manifests/1',
+    '/api/docker/local/v2/b/Manifest%73/1',
+    '/v1/app/manifests/1',
+    '/v1/images/abc/layer',
+    `/v2/app/blobs/${D}/`,
+    '/v2/app/blobs/1',
+    '/v2/app/blobs/uploads/a%2Fb',
+    '/v2/app/tags/list/',
+    '/v2/app/tags',
+    '/v2/app/referrers/1',
+    '/v2/app/other/1',
+    '/v2/..',
+    '/v2/%2e%2e',
+  ])('GET %s', (path) => {
+    expect(registryRequest('GET', path)).toEqual({ wants: 'unclear' });
+  });
+
+  test.each(['POST', 'get', 'PATCH', 'X'])('%s of a manifest', (method) => {
+    expect(registryRequest(method, '/v2/app/manifests/1')).toEqual({ wants: 'unclear' });
   });
 });
 
@@ -159,8 +325,8 @@ describe('the policy of a gateway', () => {
   test('lets through what else belongs to allowed repositories and registries', () => {
     const policy = pullPolicy();
     policy.set(['a.b/app:1', 'busybox']);
-    expect(policy.refusal('a.b', { wants: 'blob', repository: 'app' })).toBeUndefined();
-    expect(policy.refusal('a.b', { wants: 'blob', repository: 'other' })).toContain('a.b/other');
+    expect(policy.refusal('a.b', { wants: 'content', repository: 'app' })).toBeUndefined();
+    expect(policy.refusal('a.b', { wants: 'content', repository: 'other' })).toContain('a.b/other');
     expect(policy.refusal('a.b', { wants: 'other' })).toBeUndefined();
     expect(policy.refusal('c.d', { wants: 'other' })).toContain('nothing of c.d');
     expect(policy.refusal('a.b', { wants: 'unclear' })).toContain('not spelled');
@@ -176,8 +342,13 @@ describe('the policy of a gateway', () => {
     expect(learned.has('new', 'sha256:9999')).toBe(true);
   });
 
-  test.each(['', '{', '[]', '{"manifests":{}}', '{"manifests":[1,{"digest":2},null]}', '{"layers":[{"digest":"x"}]}'])(
-    'no digests are learned from %j',
-    (body) => expect(digestsOfIndex(body)).toEqual([]),
-  );
+  test.each([
+    '',
+    '{',
+    '[]',
+    '{"manifests":{}}',
+    '{"manifests":[1,{"digest":2},null]}',
+    '{"layers":[{"digest":"x"}]}',
+    '{"manifests":[{"digest":"x"}]}',
+  ])('no digests are learned from %j', (body) => expect(digestsOfIndex(body)).toEqual([]));
 });

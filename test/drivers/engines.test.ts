@@ -108,6 +108,58 @@ test('a dockerd whose containerd ends at once is not left waiting for it', async
   expect(events).toEqual(['start moby-containerd', 'start dockerd', 'stop dockerd']);
 });
 
+test('a dockerd that has networks stored does not start before it was made to forget the default one', async () => {
+  const { shell, files, tables, events } = scriptedShell();
+  const places = mobyPlaces(PLACES);
+  files.set(places.networkStore, 'networks');
+  const engine = mobyEngine(shell, '/g');
+  const spec = engineSpec('moby');
+  tables.stillborn = 'moby-isolated';
+  const commands: string[] = [];
+  shell.run = async (argv) => {
+    commands.push(argv.join(' '));
+    return { exitCode: 0, stdout: '', stderr: '' };
+  };
+  await expect(engine.perform({ do: 'start', spec }, NEVER)).rejects.toMatchObject({
+    message: 'moby-isolated ended while it was starting: the last words',
+  });
+  expect(events).toEqual(['start moby-containerd', 'start moby-isolated']);
+  expect(commands).toEqual([
+    'cp -- /s/data/moby/network/files/local-kv.db /s/data/moby-isolated/network/files/local-kv.db',
+    'unshare --net=/s/run/isolated/net -- ip link add rd12345678 type bridge',
+  ]);
+  // On a copy, and apart from everything that the engine itself has.
+  expect(files.get(places.networkStore)).toBe('networks');
+  expect(JSON.parse(files.get(places.isolated.config) ?? '')).toMatchObject({
+    'data-root': '/s/data/moby-isolated',
+    bridge: 'none',
+    iptables: false,
+    'ip-forward': false,
+  });
+
+  // The next start begins with a stop, which clears what is left.
+  events.length = 0;
+  await expect(engine.perform({ do: 'start', spec }, NEVER)).rejects.toThrow('moby-isolated ended');
+  expect(events).toEqual([
+    'stop moby-isolated',
+    'stop moby-containerd',
+    'clear',
+    'start moby-containerd',
+    'start moby-isolated',
+  ]);
+  await engine.perform({ do: 'stop' }, NEVER);
+  expect([...files.keys()]).toEqual([places.networkStore]);
+});
+
+test('a dockerd in a machine of its own needs no such care', async () => {
+  const { shell, files, tables, events } = scriptedShell();
+  files.set(mobyPlaces(PLACES).networkStore, 'networks');
+  shell.network = async () => ({ ...NETWORK, shared: false });
+  tables.stillborn = 'dockerd';
+  await expect(mobyEngine(shell, '/g').perform({ do: 'start', spec: engineSpec('moby') }, NEVER)).rejects.toThrow();
+  expect(events).toEqual(['start moby-containerd', 'start dockerd']);
+});
+
 test('moby is half there without its containerd, and a stop clears both', async () => {
   const { shell, files, events, crash } = scriptedShell();
   const engine = mobyEngine(shell, '/g');

@@ -1,6 +1,6 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { isReady, otherBridges, ownBridges, poolFor, staleAddresses } from '../../src/drivers/machines/host/bridges.ts';
 import { programEnvironment } from '../../src/drivers/machines/host/commands.ts';
@@ -92,9 +92,12 @@ describe('bridges', () => {
   ];
   const routes = ['192.0.2.0/24', '10.9.0.0/24', '10.9.0.1', '10.9.1.0/24', '172.17.0.0/16'].map(range);
 
-  test('are told apart by name and range', () => {
-    expect(ownBridges(links, 'rd12345678', pool).map(({ name }) => name)).toEqual(['rd12345678', 'br-0123456789ab']);
-    expect(otherBridges(links, 'rd12345678', pool).map(({ name }) => name)).toEqual(['br-ba9876543210', 'docker0']);
+  const networks = '\0network/0123456789abcdef/\0';
+
+  test('are told apart by what the engine made, and not by their range', () => {
+    const own = ownBridges([...links, link('br-0123456789ac', '10.9.2.1/24')], 'rd12345678', networks);
+    expect(own.map(({ name }) => name)).toEqual(['rd12345678', 'br-0123456789ab']);
+    expect(otherBridges(links, 'rd12345678', networks).map(({ name }) => name)).toEqual(['br-ba9876543210', 'docker0']);
     expect(isReady(links[1], pool)).toBe(true);
     expect(isReady(links[2], pool)).toBe(false);
     expect(isReady(undefined, pool)).toBe(false);
@@ -102,10 +105,12 @@ describe('bridges', () => {
   });
 
   test('keep their range unless somebody else uses it now', () => {
-    expect(poolFor(pool, links, routes, 'rd12345678', 8)).toEqual(pool);
-    const moved = poolFor(pool, links, [...routes, range('10.9.128.0/17')], 'rd12345678', 8);
+    expect(poolFor(pool, links, routes, 'rd12345678', networks, 8)).toEqual(pool);
+    const moved = poolFor(pool, links, [...routes, range('10.9.128.0/17')], 'rd12345678', networks, 8);
     expect(moved).not.toEqual(pool);
-    expect(poolFor(undefined, [], [], 'rd12345678', 8)).toEqual(pool);
+    // A network that another engine cut from the range while it was free.
+    expect(poolFor(pool, links, routes, 'rd12345678', '', 8)).not.toEqual(pool);
+    expect(poolFor(undefined, [], [], 'rd12345678', networks, 8)).toEqual(pool);
   });
 });
 
@@ -140,6 +145,12 @@ describe('packet filter', () => {
 :RDCTL-1 - [0:0]
 -A FORWARD -j DOCKER-USER
 ${jump}${rules}COMMIT
+*mangle
+:RDCTL-1 - [0:0]
+${jump}-A RDCTL-1 -s a -m physdev --physdev-is-bridged -j RETURN
+-A RDCTL-1 -d a -j RETURN
+-A RDCTL-1 -d a -j DROP
+COMMIT
 *nat
 :RDCTL-1 - [3:4]
 -A POSTROUTING -m comment --comment "rdctl:1" -j RDCTL-1
@@ -153,11 +164,14 @@ COMMIT
   test('lets answers in before it refuses, and refuses other bridges before it lets out', () => {
     const targets = firewallRules(plan).filter.map((rule) => `${rule[0]} ${rule.at(-1)}`);
     expect(targets).toEqual(['-s ACCEPT', '-d ACCEPT', '-d DROP', '-s DROP', '-s ACCEPT']);
+    // What is refused is refused before anybody's rules in filter.
+    const early = firewallRules(plan).mangle.map((rule) => `${rule[0]} ${rule.at(-1)}`);
+    expect(early).toEqual(['-s RETURN', '-d RETURN', '-d DROP', '-s DROP']);
     expect(
       restoreInput(plan)
         .split('\n')
         .filter((line) => line.startsWith('-A')),
-    ).toHaveLength(6);
+    ).toHaveLength(10);
     for (const line of restoreInput(plan)
       .split('\n')
       .filter((text) => text.startsWith('-A'))) {
@@ -173,7 +187,7 @@ COMMIT
     expect(completeness(parseTraces(saved(bridged + rest, ''), 'RDCTL-1'), true)).toBe('part');
     expect(completeness(parseTraces(saved(''), 'RDCTL-1'), true)).toBe('part');
     expect(completeness(parseTraces('*filter\n:FORWARD DROP [0:0]\nCOMMIT\n', 'RDCTL-1'), true)).toBe('none');
-    expect(parseTraces(saved(rest), 'RDCTL-12').jumps).toEqual({ filter: 0, nat: 1 });
+    expect(parseTraces(saved(rest), 'RDCTL-12').jumps).toEqual({ mangle: 0, filter: 0, nat: 1 });
   });
 });
 
@@ -253,5 +267,18 @@ test('the machine record comes back as it was written, and a damaged one is told
     writeFileSync(file, text);
     expect(await readMachineRecord(file), text).toBe('damaged');
   }
+  rmSync(directory, { recursive: true });
+});
+
+test('a machine record says so when it is a copy of one that is still where it was', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'rd-'));
+  const [file, copy] = [join(directory, 'one', 'machine.json'), join(directory, 'two', 'machine.json')];
+  const record = { power: 'on', spec: MACHINE, pool: range('10.9.0.0/16') } as const;
+  mkdirSync(dirname(file));
+  await writeMachineRecord(file, record);
+  cpSync(dirname(file), dirname(copy), { recursive: true });
+  expect(await readMachineRecord(copy)).toEqual({ ...record, copied: true });
+  rmSync(dirname(file), { recursive: true });
+  expect(await readMachineRecord(copy)).toEqual(record);
   rmSync(directory, { recursive: true });
 });

@@ -105,4 +105,10 @@ describe('what would keep the service busy for long is refused', () => {
     const archive = await image([directory(deep(256))]);
     expect(await contentOf(await archive('/d'))).toHaveLength(256);
   });
+
+  test('more attributes than any file has, and more layers than engines put over each other', async () => {
+    const pax = Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`k${at}`, 'v']));
+    await expect(image([{ ...file('a'), pax }])).rejects.toThrow(/too many attributes/);
+    await expect(image(...Array.from({ length: 128 }, () => [file('a')]))).rejects.toThrow(/more than 127 layers/);
+  });
 });

@@ -15,11 +15,11 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { EngineDriver, EngineStatus } from '../../src/drivers/driver.ts';
 import { qemuArguments } from '../../src/drivers/machines/qemu/arguments.ts';
-import { engineInGuest } from '../../src/drivers/machines/qemu/engines.ts';
+import { engineInGuest, type GuestState } from '../../src/drivers/machines/qemu/engines.ts';
 import { qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
 import { judge } from '../../src/drivers/machines/qemu/probe.ts';
 import { type QemuRecord, readQemuRecord, writeQemuRecord } from '../../src/drivers/machines/qemu/record.ts';
-import { makeRuntime, runtimeDirectory } from '../../src/drivers/machines/qemu/runtime.ts';
+import { makeRuntime } from '../../src/drivers/machines/qemu/runtime.ts';
 import {
   CLEAR_SCRIPT,
   END,
@@ -34,6 +34,7 @@ import { socketName } from '../../src/drivers/machines/qemu/shell.ts';
 import { guestAccess, sshOptions } from '../../src/drivers/machines/qemu/ssh.ts';
 import { RdError } from '../../src/errors.ts';
 import { shellLine } from '../../src/process/shell-words.ts';
+import { runtimeDirectory } from '../../src/storage/runtime-directory.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
@@ -364,7 +365,11 @@ describe('an engine in a guest', () => {
     version: '1',
     workload: {},
   };
-  const state = { isUp: async () => true, isConnected: async () => true };
+  const state: GuestState = {
+    isUp: async () => true,
+    isConnected: async () => true,
+    unlessHalted: (signal, work) => work(signal),
+  };
 
   function engine(observe: () => Promise<EngineStatus>) {
     const calls: string[] = [];

@@ -1,7 +1,7 @@
 import type { Shell } from '../../src/drivers/shell.ts';
 import { RdError } from '../../src/errors.ts';
 
-export const NETWORK = { bridge: 'rd12345678', pool: '10.9.0.0/16' };
+export const NETWORK = { bridge: 'rd12345678', pool: '10.9.0.0/16', shared: true };
 export const PLACES = { id: '12345678', data: '/s/data', run: '/s/run' };
 
 /** A machine in memory. Programs run until they are stopped or `crash` takes them; only containerd's client answers. */

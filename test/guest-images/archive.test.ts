@@ -127,4 +127,18 @@ describe('an image in a file', () => {
     });
     expect(readdirSync(root)).toEqual([]);
   });
+
+  test('is refused before it is taken out when the disk has no room for what it says to hold', async () => {
+    const { directory, image } = await savedSample();
+    const { disk } = image.files;
+    const huge = { ...image, files: { ...image.files, disk: { ...disk, bytes: Number.MAX_SAFE_INTEGER } } };
+    const file = join(directory, 'huge.tar');
+    writeFileSync(file, await archive([{ name: 'manifest.json', text: manifestText(huge) }]));
+    const root = join(directory, 'other');
+    await expect(addArchive(file, imageStore(root), never)).rejects.toMatchObject({
+      code: 'ERR_IO',
+      message: expect.stringMatching(/ holds 8192\.0 TiB, and .+ is free in /),
+    });
+    expect(readdirSync(root)).toEqual([]);
+  });
 });

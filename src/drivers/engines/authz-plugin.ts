@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
 import { explainImage, explainUnnamed } from '../../allowed-images/denial.ts';
@@ -24,21 +25,23 @@ export function authzPlugin(parts: PluginParts): Server {
 }
 
 async function answer(request: IncomingMessage, parts: PluginParts): Promise<object> {
-  const text = await bodyOf(request);
   switch (request.url) {
     case '/Plugin.Activate':
+      await end(request);
       return { Implements: ['authz'] };
     case '/AuthZPlugin.AuthZReq': {
       parts.asked();
-      const why = denial(callOf(text), parts.policy);
+      const why = denial(callOf(await bodyOf(request)), parts.policy);
       if (why === undefined) return { Allow: true };
       parts.refused(why);
       return { Allow: false, Msg: why };
     }
-    // The answer of a request that was let through.
+    // The answer of a request that was let through, of any length.
     case '/AuthZPlugin.AuthZRes':
+      await end(request);
       return { Allow: true };
     default:
+      await end(request);
       return { Allow: false, Err: `unknown request ${request.url}` };
   }
 }
@@ -47,6 +50,7 @@ async function answer(request: IncomingMessage, parts: PluginParts): Promise<obj
 export function denial(call: EngineCall | undefined, policy: PullPolicy): string | undefined {
   const list = policy.list();
   if (!call) return 'the request could not be understood by the list of allowed images';
+  if (list.allowsEverything) return undefined;
   const asked = askedOf(call);
   switch (asked.brings) {
     case 'nothing':
@@ -56,7 +60,7 @@ export function denial(call: EngineCall | undefined, policy: PullPolicy): string
       return refused && explainImage(refused, list.patterns);
     }
     case 'anything':
-      return list.allowsEverything ? undefined : explainUnnamed(asked.what);
+      return explainUnnamed(asked.what);
     case 'unknown':
       return `the request could bring in an image that is not allowed: ${asked.why}`;
   }
@@ -76,6 +80,12 @@ function callOf(text: string): EngineCall | undefined {
     headers: Object.fromEntries(headers),
     ...(typeof RequestBody === 'string' ? { body: Buffer.from(RequestBody, 'base64').toString('utf8') } : {}),
   };
+}
+
+/** Nothing of it is kept. */
+async function end(request: IncomingMessage): Promise<void> {
+  request.resume();
+  if (!request.readableEnded) await once(request, 'end');
 }
 
 async function bodyOf(request: IncomingMessage): Promise<string> {

@@ -1,7 +1,8 @@
 import { posix } from 'node:path';
 import type { ImageReference } from '../../allowed-images/reference.ts';
 import { isDigest, parseReference, withDefaultTag } from '../../allowed-images/reference.ts';
-import { isObject } from '../../json.ts';
+import { isObject, isTooDeep, repeatsKeys } from '../../json.ts';
+import { isImageTag } from '../../settings/image-name.ts';
 
 /** A request to dockerd as its authorization plugin is shown it. */
 export interface EngineCall {
@@ -25,87 +26,136 @@ export type Asked =
 const NOTHING: Asked = { brings: 'nothing' };
 
 /**
- * Reads a request the way dockerd does: the path unescaped, the first of several parameters of one name, a form in the body
- * before the query. What dockerd could understand in another way is `unknown`.
+ * Reads a request as dockerd would, if it is written as clients write it. Everything that dockerd could read in another way, and every
+ * request that may change something and is not known here, is `unknown`.
  */
 export function askedOf(call: EngineCall): Asked {
-  if (call.method !== 'POST') return NOTHING;
+  if (READING.has(call.method)) return NOTHING;
   const target = targetOf(call.uri);
-  if (target === undefined) return { brings: 'unknown', why: 'its path cannot be read' };
-  const { path, query } = target;
-  const reader = READERS.find(({ at }) => at.test(path));
-  if (!reader) return NOTHING;
-  if (isForm(call.headers)) {
-    return { brings: 'unknown', why: 'it is sent as a form, whose content is not shown to the list of allowed images' };
-  }
-  return reader.read(query, call);
+  if (!target) return unknown('its target is not written as clients write it, such as /v1.41/images/create');
+  const { path, query, escaped } = target;
+  const route = ROUTES.find(({ method, at }) => method === call.method && at.test(path));
+  if (!route) return unknown('the list of allowed images does not know this method and path');
+  if (!route.read) return NOTHING;
+  if (escaped) return unknown('its path is written with escapes');
+  const parameters = parametersOf(query);
+  if (!parameters) return unknown('its query names a parameter twice, or is not written as clients write it');
+  return route.read(parameters, call);
 }
 
-const READERS: readonly { at: RegExp; read: (query: URLSearchParams, call: EngineCall) => Asked }[] = [
-  { at: /^\/images\/create$/, read: imageCreate },
-  { at: /^\/images\/load$/, read: () => ({ brings: 'anything', what: 'loading an archive of images' }) },
+/** dockerd brings nothing in for these, whatever the path. */
+const READING: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'DELETE']);
+
+type Reader = (parameters: URLSearchParams, call: EngineCall) => Asked;
+
+/**
+ * Every request of dockerd's interface that may change something; those without `read` bring no image in. Builds are among
+ * them: what they fetch goes through the gateway.
+ */
+const ROUTES: readonly { method: 'POST' | 'PUT'; at: RegExp; read?: Reader }[] = [
+  { method: 'POST', at: /^\/images\/create$/, read: imageCreate },
+  { method: 'POST', at: /^\/images\/load$/, read: anything('loading an archive of images') },
   // An archive as well: the file system of a plugin, which dockerd runs as root.
-  { at: /^\/plugins\/create$/, read: () => ({ brings: 'anything', what: 'creating a plugin' }) },
-  { at: /^\/plugins\/pull$/, read: pluginPull },
-  { at: /^\/plugins\/.+\/upgrade$/, read: pluginPull },
-  { at: /^\/services\/create$/, read: (_query, call) => service(call) },
-  { at: /^\/services\/[^/]+\/update$/, read: (_query, call) => service(call) },
+  { method: 'POST', at: /^\/plugins\/create$/, read: anything('creating a plugin') },
+  { method: 'POST', at: /^\/plugins\/pull$/, read: pluginPull },
+  { method: 'POST', at: /^\/plugins\/.+\/upgrade$/, read: pluginPull },
+  { method: 'POST', at: /^\/services\/create$/, read: service },
+  { method: 'POST', at: /^\/services\/[^/]+\/update$/, read: serviceUpdate },
+  // The managers of the swarm would say from then on which images this engine pulls.
+  { method: 'POST', at: /^\/swarm\/join$/, read: anything('joining a swarm') },
+  { method: 'POST', at: /^\/(?:auth|commit|session|grpc)$/ },
+  { method: 'POST', at: /^\/build(?:\/(?:prune|cancel))?$/ },
+  { method: 'POST', at: /^\/(?:containers|networks|volumes)\/(?:create|prune)$/ },
+  {
+    method: 'POST',
+    at: /^\/containers\/.+\/(?:attach|checkpoints|copy|exec|kill|pause|rename|resize|restart|start|stop|unpause|update|wait)$/,
+  },
+  { method: 'PUT', at: /^\/containers\/.+\/archive$/ },
+  { method: 'POST', at: /^\/exec\/[^/]+\/(?:resize|start)$/ },
+  { method: 'POST', at: /^\/images\/(?:prune|.+\/(?:push|tag))$/ },
+  { method: 'POST', at: /^\/networks\/[^/]+\/(?:connect|disconnect)$/ },
+  { method: 'POST', at: /^\/plugins\/.+\/(?:disable|enable|push|set)$/ },
+  { method: 'PUT', at: /^\/volumes\/[^/]+$/ },
+  { method: 'POST', at: /^\/swarm\/(?:init|leave|unlock|update)$/ },
+  { method: 'POST', at: /^\/(?:configs|secrets)\/(?:create|[^/]+\/update)$/ },
+  { method: 'POST', at: /^\/nodes\/[^/]+\/update$/ },
 ];
 
-function targetOf(uri: string): { path: string; query: URLSearchParams } | undefined {
-  const [before = '', query = ''] = splitOnce(uri, '?');
-  // A client may send the whole address, as it would to a proxy.
-  const path = before.replace(/^https?:\/\/[^/]*/i, '');
+/** One slash between two parts, none at the end, and no sign that a reader could take for a separator. */
+const PATH = /^(?:\/v\d{1,2}\.\d{1,3})?((?:\/(?:[\w.~!$&'()*+,:@=-]|%[0-9A-Fa-f]{2})+)+)$/;
+const QUERY = /^(?:[\w.~!$&'()*+,:@=/?-]|%[0-9A-Fa-f]{2})*$/;
+
+/** The path without its version, unescaped. Undefined for what is not in origin form or would be another path for dockerd's router. */
+function targetOf(uri: string): { path: string; query: string; escaped: boolean } | undefined {
+  const mark = uri.indexOf('?');
+  const [, written] = PATH.exec(mark === -1 ? uri : uri.slice(0, mark)) ?? [];
+  const path = written === undefined ? undefined : unescaped(written);
+  if (written === undefined || path === undefined) return undefined;
+  if (posix.normalize(path) !== path || path.endsWith('/') || CONTROL.test(path)) return undefined;
+  return { path, query: mark === -1 ? '' : uri.slice(mark + 1), escaped: path !== written };
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+const CONTROL = /[\u0000-\u001f\u007f]/;
+
+/** Undefined unless every reader takes the same names and values from it. */
+function parametersOf(query: string): URLSearchParams | undefined {
+  if (!QUERY.test(query) || unescaped(query) === undefined) return undefined;
+  const parameters = new URLSearchParams(query);
+  return new Set(parameters.keys()).size === parameters.size ? parameters : undefined;
+}
+
+function unescaped(text: string): string | undefined {
   try {
-    const clean = posix
-      .normalize(decodeURIComponent(path))
-      .replace(/^\/+/, '/')
-      .replace(/(.)\/$/, '$1');
-    return { path: clean.replace(/^\/v[0-9.]+(?=\/)/, ''), query: new URLSearchParams(query) };
+    return decodeURIComponent(text);
   } catch {
     return undefined;
   }
 }
 
-function splitOnce(text: string, sign: string): string[] {
-  const at = text.indexOf(sign);
-  return at === -1 ? [text] : [text.slice(0, at), text.slice(at + 1)];
+const A_FORM = 'its body could be a form, which would count before its query';
+
+/**
+ * Of several headers of one name dockerd obeys the first and shows the last. It shows a body only when the first type is JSON, and the
+ * length only of a body that is not in chunks.
+ */
+function mayBeForm({ headers, body }: EngineCall): boolean {
+  if (body) return false;
+  const header = (wanted: string) => Object.entries(headers).find(([name]) => name.toLowerCase() === wanted)?.[1];
+  return header('content-type') !== undefined && header('content-length') !== '0';
 }
 
-function isForm(headers: EngineCall['headers']): boolean {
-  const type = Object.entries(headers).find(([name]) => name.toLowerCase() === 'content-type')?.[1] ?? '';
-  return /^\s*application\/x-www-form-urlencoded/i.test(type);
+function anything(what: string): Reader {
+  return () => ({ brings: 'anything', what });
 }
 
 /** `fromImage` with a tag or digest in it or in `tag`, which is the stronger one; without either, every tag. Else an import. */
-function imageCreate(query: URLSearchParams): Asked {
+function imageCreate(query: URLSearchParams, call: EngineCall): Asked {
   const image = query.get('fromImage') ?? '';
   if (image === '') return { brings: 'anything', what: 'importing an archive' };
+  if (mayBeForm(call)) return unknown(A_FORM);
   const named = parseReference(image.replace(/:$/, ''));
   if (!named) return notAName(image);
   const tag = query.get('tag') ?? '';
   if (tag === '') return { brings: 'images', references: [named] };
   const { registry, repository, digest } = named;
-  if (isDigest(tag.toLowerCase())) {
-    return { brings: 'images', references: [{ registry, repository, digest: tag.toLowerCase() }] };
-  }
+  if (isDigest(tag)) return { brings: 'images', references: [{ registry, repository, digest: tag }] };
+  if (!isImageTag(tag)) return notAName(`${image}:${tag}`);
   return { brings: 'images', references: [{ registry, repository, tag, ...(digest === undefined ? {} : { digest }) }] };
 }
 
-function pluginPull(query: URLSearchParams): Asked {
+function pluginPull(query: URLSearchParams, call: EngineCall): Asked {
+  if (mayBeForm(call)) return unknown(A_FORM);
   const remote = query.get('remote') ?? '';
   const named = parseReference(remote);
   return named ? { brings: 'images', references: [withDefaultTag(named)] } : notAName(remote);
 }
 
 /** A service of a swarm: the engine pulls its image by itself. */
-function service({ body }: EngineCall): Asked {
-  let value: unknown;
-  try {
-    value = JSON.parse(body ?? '');
-  } catch {
-    return { brings: 'unknown', why: 'its body is not shown to the list of allowed images' };
-  }
+function service(_parameters: URLSearchParams, { body = '' }: EngineCall): Asked {
+  const value = isTooDeep(body) ? undefined : parsed(body);
+  if (value === undefined) return unknown('its body is not shown to the list of allowed images, or is no JSON');
+  if (repeatsKeys(body)) return unknown('its body names a member twice');
   const tasks = members([value], 'TaskTemplate');
   const names = [
     ...members(members(tasks, 'ContainerSpec'), 'Image'),
@@ -120,15 +170,33 @@ function service({ body }: EngineCall): Asked {
   return references.length === 0 ? NOTHING : { brings: 'images', references };
 }
 
-/** Every member of that name, in any case: dockerd does not mind the case of names in JSON. */
+/** A rollback takes what dockerd remembers instead of the body. */
+function serviceUpdate(parameters: URLSearchParams, call: EngineCall): Asked {
+  return parameters.get('rollback')
+    ? { brings: 'anything', what: 'rolling a service back' }
+    : service(parameters, call);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Every member of that name, in any case: dockerd does not mind it, nor that `ſ` and the Kelvin sign stand for `s` and `k`. */
 function members(values: readonly unknown[], name: string): unknown[] {
+  const folded = new RegExp(`^${name}$`, 'iu');
   return values.flatMap((value) =>
-    isObject(value)
-      ? Object.entries(value).flatMap(([key, member]) => (key.toLowerCase() === name.toLowerCase() ? [member] : []))
-      : [],
+    isObject(value) ? Object.entries(value).flatMap(([key, member]) => (folded.test(key) ? [member] : [])) : [],
   );
 }
 
 function notAName(text: string): Asked {
-  return { brings: 'unknown', why: `${JSON.stringify(text.slice(0, 100))} is no name of an image` };
+  return unknown(`${JSON.stringify(text.slice(0, 100))} is no name of an image`);
+}
+
+function unknown(why: string): Asked {
+  return { brings: 'unknown', why };
 }

@@ -7,9 +7,13 @@ import { addLayer, checkEntry, emptyTree, type LayerEntry, resolve, type TreeNod
 
 /** Bounds of what is read of one image, unpacked: an archive of zeros can be small and endless. */
 const MOST_BYTES = 16 * 1024 ** 3;
-const MOST_ENTRIES = 1_000_000;
+const MOST_ENTRIES = 500_000;
 /** Characters of all names together: they are kept while the image is open. */
 const MOST_NAMES = 256 * 1024 ** 2;
+/** Attributes of an entry; the reader copies those that a layer gives all its entries for each of them. */
+const MOST_ATTRIBUTES = 200;
+/** Layers of an image: as many as engines put over each other. */
+const MOST_LAYERS = 127;
 /** Files and directories that are handed out at once. */
 const MOST_AT_ONCE = 100_000;
 
@@ -23,6 +27,7 @@ interface Entry {
 
 /** Reads the names in all layers; the content is read again when it is asked for. */
 export async function readLayers(count: number, openLayer: OpenLayer): Promise<OpenImage['archive']> {
+  if (count > MOST_LAYERS) throw new RdError('ERR_DRIVER_FAILED', `the image has more than ${MOST_LAYERS} layers`);
   const root = emptyTree();
   let entries = 0;
   let names = 0;
@@ -136,7 +141,9 @@ async function* entriesOf(archive: AsyncIterable<Uint8Array>): AsyncGenerator<En
   source.pipe(reader);
   try {
     for await (const entry of reader) {
-      const { name, type, mode = 0o644, size = 0, linkname } = entry.header;
+      const { name, type, mode = 0o644, size = 0, linkname, pax } = entry.header;
+      if (Object.keys(pax ?? {}).length > MOST_ATTRIBUTES)
+        throw new RdError('ERR_DRIVER_FAILED', 'a file in a layer of the image has too many attributes');
       yield { header: { name, type: type ?? 'file', mode, size, linkname: linkname ?? '' }, body: entry };
       entry.resume();
     }

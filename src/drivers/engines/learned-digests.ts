@@ -1,3 +1,4 @@
+import { isDigest } from '../../allowed-images/reference.ts';
 import { isObject } from '../../json.ts';
 
 /** Manifests that are remembered; the oldest go first. */
@@ -42,6 +43,6 @@ export function digestsOfIndex(body: string): string[] {
   }
   if (!isObject(value) || !Array.isArray(value.manifests)) return [];
   return value.manifests.flatMap((entry) =>
-    isObject(entry) && typeof entry.digest === 'string' ? [entry.digest] : [],
+    isObject(entry) && typeof entry.digest === 'string' && isDigest(entry.digest) ? [entry.digest] : [],
   );
 }

@@ -22,6 +22,19 @@ export interface MobyPlaces {
   pluginSocket: string;
   /** Tells dockerd where the plugin of that name is; exists only until dockerd has asked it once. */
   pluginSpec: string;
+  /** The file in which dockerd keeps its networks. */
+  networkStore: string;
+  isolated: IsolatedPlaces;
+}
+
+/** Paths of the dockerd that only takes the default network out of the store. Everything there goes when it has. */
+interface IsolatedPlaces {
+  run: string;
+  data: string;
+  config: string;
+  socket: string;
+  /** Its network namespace is mounted here. */
+  namespace: string;
 }
 
 /** The same for every dockerd of a machine, and not changed by its configuration. */
@@ -30,6 +43,7 @@ const PLUGIN_SPECS = '/etc/docker/plugins';
 export function mobyPlaces({ id, data, run }: ShellPlaces): MobyPlaces {
   const own = join(run, 'moby');
   const plugin = `${PRODUCT.name}-${id}`;
+  const isolated = join(run, 'isolated');
   return {
     run: own,
     data: join(data, 'moby'),
@@ -41,7 +55,23 @@ export function mobyPlaces({ id, data, run }: ShellPlaces): MobyPlaces {
     plugin,
     pluginSocket: join(own, 'plugin.sock'),
     pluginSpec: join(PLUGIN_SPECS, `${plugin}.spec`),
+    networkStore: mobyNetworks(data),
+    isolated: {
+      run: isolated,
+      data: join(data, 'moby-isolated'),
+      config: join(isolated, 'daemon.json'),
+      socket: join(isolated, 'docker.sock'),
+      namespace: join(isolated, 'net'),
+    },
   };
+}
+
+/** Where a dockerd keeps its networks, below its `data-root`. */
+export const NETWORK_STORE = join('network', 'files', 'local-kv.db');
+
+/** The file below the machine's data in which moby keeps the ids of its networks. */
+export function mobyNetworks(data: string): string {
+  return join(data, 'moby', NETWORK_STORE);
 }
 
 /** Containers have this long to end when the engine stops; then dockerd kills them. */
@@ -49,6 +79,9 @@ export const SHUTDOWN_SECONDS = 20;
 
 /** Size of each network that is cut from the pool. */
 const NETWORK_PREFIX = 24;
+
+/** The machine owns the packet filter: two engines that both write there undo each other's rules. */
+const HANDS_OFF = { iptables: false, ip6tables: false, 'ip-masq': false, 'ip-forward': false };
 
 /** The content of `daemon.json`. */
 export function mobyConfig(spec: EngineSpec, places: MobyPlaces, network: EngineNetwork, cgroup: string) {
@@ -65,11 +98,7 @@ export function mobyConfig(spec: EngineSpec, places: MobyPlaces, network: Engine
     containerd: places.containerd.socket,
     bridge: network.bridge,
     'default-address-pools': [{ base: network.pool, size: NETWORK_PREFIX }],
-    // The machine owns the packet filter: two engines that both write there undo each other's rules.
-    iptables: false,
-    ip6tables: false,
-    'ip-masq': false,
-    'ip-forward': false,
+    ...HANDS_OFF,
     'userland-proxy': true,
     'live-restore': false,
     'shutdown-timeout': SHUTDOWN_SECONDS,
@@ -78,6 +107,24 @@ export function mobyConfig(spec: EngineSpec, places: MobyPlaces, network: Engine
     ...(spec.allowedImages.enabled ? { 'authorization-plugins': [places.plugin] } : {}),
     // Newer engines keep the images of a fresh data root in containerd unless told; older ones ignore the word.
     ...(spec.storageDriver === 'classic' ? { features: { 'containerd-snapshotter': false } } : {}),
+  };
+}
+
+/** The content of `daemon.json` for a dockerd without a default network, and with nothing but networks in its data. */
+export function isolatedConfig({ isolated, containerd }: MobyPlaces) {
+  return {
+    'data-root': isolated.data,
+    'exec-root': isolated.run,
+    'deprecated-key-path': join(isolated.data, 'key.json'),
+    pidfile: join(isolated.run, 'docker.pid'),
+    hosts: [`unix://${isolated.socket}`],
+    group: 'root',
+    containerd: containerd.socket,
+    bridge: 'none',
+    ...HANDS_OFF,
+    // The one that needs nothing of the kernel, the file system and containerd.
+    'storage-driver': 'vfs',
+    features: { 'containerd-snapshotter': false },
   };
 }
 

@@ -4,6 +4,7 @@ import type { EngineArea, Shell } from '../shell.ts';
 import { adoptGuard } from './adoption.ts';
 import { authzPlugin } from './authz-plugin.ts';
 import { containerdDaemon } from './containerd-daemon.ts';
+import { defaultNetwork } from './default-network.ts';
 import { endedPrograms } from './ended.ts';
 import { engineRecord } from './engine-record.ts';
 import { engineSteps } from './engine-steps.ts';
@@ -33,6 +34,7 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
   const places = mobyPlaces(shell.places);
   const record = engineRecord(shell, `${shell.places.run}/moby.json`);
   const containerd = containerdDaemon(shell, places.containerd, 'moby-containerd');
+  const stored = defaultNetwork(shell, places, containerd);
   const dockerd: EngineProgram = { name: 'dockerd', argv: mobyArguments(places), readyMs: READY_MS };
   const guard = pullGuard(shell, {
     gateway: outboundProxy,
@@ -41,7 +43,7 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
   const area: EngineArea = {
     containerd: places.containerd.socket,
     state: places.containerd.state,
-    directories: [places.run, places.data, places.containerd.root],
+    directories: [places.run, places.data, places.containerd.root, places.isolated.run, places.isolated.data],
     cgroup,
   };
 
@@ -75,9 +77,12 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     const network = await shell.network();
     const gateway = await openGuard(spec);
     const config = `${JSON.stringify(mobyConfig(spec, places, network, cgroup), null, 2)}\n`;
-    const files = [{ path: places.config, text: config }];
-    if (gateway === undefined) files.unshift(record.placed({ spec }));
-    const before = containerd.arrangement({ absent: [], directories: [places.data], files });
+    const first = gateway === undefined ? [record.placed({ spec })] : [];
+    const files = [...first, { path: places.config, text: config }];
+    const wanted = { absent: [], directories: [places.data], files };
+    const mustForget = network.shared && (await stored.isThere());
+    if (mustForget) await stored.forget(network, first, signal);
+    const before = mustForget ? wanted : containerd.arrangement(wanted);
     const daemon = gateway === undefined ? dockerd : { ...dockerd, env: gatewayEnvironment(gateway) };
     // Made beside the start. Its failure is told where it is waited for, so that no start goes on that nobody waits for.
     const socket = shell.localSocket(places.socket);
@@ -117,20 +122,22 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     const started = await record.read();
     if (started === undefined || started === 'unreadable' || started.made === undefined) return;
     const { made, ...rest } = started;
-    if (await shell.removeWay(places.pluginSpec, made)) await record.write(rest);
+    // Written down for tidiness: another try finds the directories gone.
+    if (await shell.removeWay(places.pluginSpec, made)) await record.write(rest).catch(() => undefined);
   }
 
   /** Also clears what a killed engine left: the record tells that there may be something. */
   async function stop(signal: AbortSignal): Promise<void> {
     const started = await record.read();
     if (started === undefined) return;
+    await stored.stop(signal);
     await shell.stop(dockerd.name, GRACE_MS, signal);
     await shell.stop(containerd.program.name, CONTAINERD_GRACE_MS, signal);
     await shell.clear(area);
     // Not before: dockerd asks the plugin until it has ended.
     await guard.release();
     if (started === 'unreadable' || started.spec.allowedImages.enabled) await withdrawSpec();
-    await record.remove(places.run);
+    await record.remove(places.run, places.isolated.run, places.isolated.data);
   }
 
   return {

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { explainRegistry } from '../../allowed-images/denial.ts';
-import { canonicalRegistry } from '../../allowed-images/registry-name.ts';
+import { canonicalRegistry, isRegistryName } from '../../allowed-images/registry-name.ts';
 import { hasProxySecret } from './gateway-secret.ts';
 import { passOn } from './pass-on.ts';
 import type { GuardParts } from './pull-guard.ts';
@@ -77,9 +77,11 @@ function join(client: Duplex, far: Socket): void {
 }
 
 function splitAuthority(authority: string): { host: string; port: number } | undefined {
-  const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([^:/\s]+)):(\d{1,5})$/.exec(authority);
-  const host = match?.[1] ?? match?.[2];
-  return host === undefined ? undefined : { host, port: Number(match?.[3]) };
+  const [, host = '', digits = ''] = /^(.*):([1-9]\d{0,4})$/.exec(authority) ?? [];
+  const port = Number(digits);
+  return isRegistryName(authority) && port > 0 && port <= 65_535
+    ? { host: host.replace(/^\[|\]$/g, ''), port }
+    : undefined;
 }
 
 /** A request in clear text, with its whole address. */
@@ -89,10 +91,9 @@ async function plain(
   { policy, out, refused, secret }: GuardParts,
 ): Promise<void> {
   if (!hasProxySecret(request.headers, secret)) return denyRegistry(response, 407, UNKNOWN);
-  const address = request.url ?? '';
-  const target = URL.canParse(address) ? new URL(address) : undefined;
-  if (target?.protocol !== 'http:')
-    return denyRegistry(response, 400, 'this proxy wants the whole address of a request');
+  const target = plainAddress(request.url ?? '');
+  if (!target)
+    return denyRegistry(response, 400, 'this proxy wants the whole address of a request, as programs write it');
   const registry = canonicalRegistry(target.host);
   const asked = registryRequest(request.method ?? 'GET', target.pathname);
   const why = policy.refusal(registry, asked);
@@ -101,4 +102,12 @@ async function plain(
     return denyRegistry(response, 403, why);
   }
   await passOn({ request, response, registry, asked, target, out, here: policy.singlesOut(registry), policy });
+}
+
+/** Undefined for an address that is changed by reading it: whoever reads it next could change it in another way. */
+function plainAddress(address: string): URL | undefined {
+  const [, host = '', path = '/'] = /^http:\/\/([^/?#]+)(\/[^?#]*)?(?:\?[^#]*)?$/.exec(address) ?? [];
+  if (!isRegistryName(host) || !URL.canParse(address)) return undefined;
+  const target = new URL(address);
+  return target.host === host.toLowerCase().replace(/:80$/, '') && target.pathname === path ? target : undefined;
 }

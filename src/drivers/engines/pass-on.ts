@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { request as sendRequest } from 'node:http';
+import { isDigest } from '../../allowed-images/reference.ts';
 import { digestsOfIndex } from './learned-digests.ts';
 import type { PullPolicy } from './pull-policy.ts';
-import { denyRegistry, forwardedHeaders, relay } from './registry-answer.ts';
+import { denyRegistry, relay, requestHeaders } from './registry-answer.ts';
 import type { RegistryRequest } from './registry-request.ts';
 import type { WayOut } from './way-out.ts';
 
@@ -36,18 +37,20 @@ export async function passOn(passage: Passage): Promise<void> {
   const socket = await out.connect({ host, port, tls: tls ? 'ours' : 'none', here });
   // Whoever asked may have left meanwhile, and says so only once.
   if (response.destroyed) return void socket.destroy();
+  const manifest = asked.wants === 'manifest';
+  const { range, ...kept } = requestHeaders(own);
   const headers = {
-    ...forwardedHeaders(own),
+    ...kept,
+    // A manifest is read here, so it must come whole and as it is.
+    ...(manifest ? { 'accept-encoding': 'identity' } : range === undefined ? {} : { range }),
     host: target.host,
     // Without it Node sends a body of unknown length with no frame at all for some methods.
     ...(chunked ? { 'transfer-encoding': 'chunked' } : {}),
   };
-  const manifest = asked.wants === 'manifest';
   const call = sendRequest({
     method,
     path: `${target.pathname}${target.search}`,
-    // A manifest is read here, so it must come as it is.
-    headers: manifest ? { ...headers, 'accept-encoding': 'identity' } : headers,
+    headers,
     createConnection: () => socket,
   });
   if (hasBody) request.pipe(call);
@@ -60,7 +63,8 @@ export async function passOn(passage: Passage): Promise<void> {
           read(body, { 'docker-content-digest': digest }) {
             // An answer to a question that was allowed by patterns which are no longer in force teaches nothing.
             if (policy.list() !== list) return;
-            const found = [...(typeof digest === 'string' ? [digest] : []), ...digestsOfIndex(body)];
+            const own = typeof digest === 'string' && isDigest(digest) ? [digest] : [];
+            const found = [...own, ...digestsOfIndex(body)];
             policy.learn(registry, asked.repository, found);
           },
         }

@@ -52,7 +52,7 @@ export function pullPolicy(): PullPolicy {
           const known = digest !== undefined && learned.has(formatReference({ registry, repository }), digest);
           return known || list.allows(image) ? undefined : explainImage(image, list.patterns);
         }
-        case 'blob': {
+        case 'content': {
           const image = { registry, repository: request.repository };
           return list.allowsSomeOf(registry, request.repository) ? undefined : explainImage(image, list.patterns);
         }

@@ -5,8 +5,8 @@ import type { Arrangement, Program, Shell } from '../shell.ts';
 export type EngineProgram = Program & { readyMs: number };
 
 interface EngineStart {
-  /** What the programs want to find. */
-  before: Arrangement;
+  /** What the programs want to find, unless it is there. */
+  before?: Arrangement;
   /** Programs that the other one waits for by itself. */
   needs?: readonly Program[];
   program: EngineProgram;
@@ -32,7 +32,7 @@ export async function startReady(
   const { pace } = shell;
   const programs = [...needs, program];
   const deadline = pace.now() + program.readyMs;
-  await shell.start(programs, { before, signal });
+  await shell.start(programs, { ...(before ? { before } : {}), signal });
   let look = pace.now() + LOOK_MS;
   for (;;) {
     if (signal.aborted) throw new RdError('ERR_CANCELLED', `waiting for ${program.name} was cancelled`);

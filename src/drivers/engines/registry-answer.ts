@@ -28,16 +28,23 @@ const REFUSALS = {
   502: ['UNAVAILABLE', 'Bad Gateway'],
 } as const;
 
-/** Headers that concern one connection only. A cookie is what the gateway knows its clients by. */
-const OF_THE_CONNECTION =
-  /^(?:connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|host|expect|cookie|x-forwarded-.*)$/;
+/** Headers that concern one connection only. */
+const OF_THE_CONNECTION = /^(?:connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/;
 
-export function forwardedHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
+/** What clients of registries and downloads by builds say. Some servers take the path or the method from other headers. */
+const OF_A_REQUEST =
+  /^(?:accept|accept-.*|authorization|cache-control|content-.*|docker-.*|git-.*|if-.*|oci-.*|pragma|range|referer|user-agent|x-meta-.*)$/;
+
+export function requestHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => OF_A_REQUEST.test(name)));
+}
+
+function answerHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !OF_THE_CONNECTION.test(name)));
 }
 
 export interface Relay {
-  /** Called before the answer goes on, with the body of one that succeeded. Only for what is known to be short. */
+  /** Called before the answer goes on, with the body of a 200. Only for what is known to be short. */
   read?(body: string, headers: IncomingHttpHeaders): void;
   /** What the client is told of a `Location`. */
   location?(value: string): string;
@@ -49,11 +56,11 @@ export function relay(call: ClientRequest, response: ServerResponse, { read, loc
     response.once('close', () => call.destroy());
     call.on('error', reject);
     call.on('response', (answer) => {
-      const headers = forwardedHeaders(answer.headers);
+      const headers = answerHeaders(answer.headers);
       if (location && answer.headers.location !== undefined) headers.location = location(answer.headers.location);
       const status = answer.statusCode ?? 502;
       answer.on('error', reject);
-      if (!read || status >= 300) {
+      if (!read || status !== 200) {
         response.writeHead(status, headers);
         answer.pipe(response).on('finish', resolve);
         return;

@@ -1,43 +1,87 @@
-import { posix } from 'node:path';
-import { isDigest } from '../../allowed-images/reference.ts';
+import { isDigest, isRepository } from '../../allowed-images/reference.ts';
+import { isImageTag } from '../../settings/image-name.ts';
 
 /** What a request to a registry is about. */
 export type RegistryRequest =
   /** Somebody wants to know or have an image. Exactly one of tag and digest is there. */
   | { wants: 'manifest'; repository: string; tag?: string; digest?: string }
-  /** Content by its digest: layers, and the configuration of an image. */
-  | { wants: 'blob'; repository: string }
-  /** Anything else of the registry's interface: its version, lists of tags, writes. */
+  /** Something else of one repository: content by its digest, its tags, what refers to one of its images. */
+  | { wants: 'content'; repository: string }
+  /** Anything else of the registry's interface: its version, a list of its repositories, writes. */
   | { wants: 'other' }
-  /** Not a path of that interface. */
+  /** Not a path of that interface, and not like one. */
   | { wants: 'unknown' }
-  /** A path of that interface in a spelling that a server may read in another way than we do. */
+  /** A server could read it as a path of that interface in another way than we do. */
   | { wants: 'unclear' };
 
-/** Reads `/v2/REPOSITORY/manifests/REFERENCE` and the like. A repository may itself have parts of these names, so the last counts. */
+const UNCLEAR: RegistryRequest = { wants: 'unclear' };
+const OTHER: RegistryRequest = { wants: 'other' };
+
+/** What searches ask of a registry without TLS. No image comes that way. */
+const SEARCHES = ['/v1/_ping', '/v1/search'];
+
+/**
+ * Reads the path of a request by the grammar of the distribution specification, in the one spelling that clients use: without escapes,
+ * empty parts, or a slash too many. A repository may itself have parts called `manifests` and the like, so the last counts.
+ */
 export function registryRequest(method: string, path: string): RegistryRequest {
-  const decoded = decode(path);
-  if (decoded === undefined) return { wants: 'unclear' };
-  const plain = posix.normalize(decoded).replace(/^\/+/, '/');
-  if (!/^\/v2(?:\/|$)/.test(plain)) return { wants: 'unknown' };
-  if (plain !== decoded) return { wants: 'unclear' };
-  const parts = decoded.slice('/v2/'.length).split('/');
   const reading = method === 'GET' || method === 'HEAD';
-  const [kind, reference = ''] = parts.slice(-2);
-  const repository = parts.slice(0, -2).join('/');
-  if (!reading || repository === '') return { wants: 'other' };
-  if (kind === 'manifests') {
-    const digest = reference.toLowerCase();
-    return { wants: 'manifest', repository, ...(isDigest(digest) ? { digest } : { tag: reference }) };
+  if (!path.startsWith('/v2/')) {
+    if (path === '/v2' || SEARCHES.includes(path)) return reading ? OTHER : UNCLEAR;
+    return isLikeRegistry(path) ? UNCLEAR : { wants: 'unknown' };
   }
-  // A push asks with HEAD whether a layer is there already.
-  return kind === 'blobs' && method === 'GET' ? { wants: 'blob', repository } : { wants: 'other' };
+  const parts = path.slice('/v2/'.length).split('/');
+  // Its version, its catalogue; some hand out tokens at such a place as well.
+  if (parts.length === 1) return /^\w*$/.test(parts[0] ?? '') && (reading || method === 'POST') ? OTHER : UNCLEAR;
+  const [before = '', kind = '', last = ''] = parts.slice(-3);
+  if (before === 'blobs' && kind === 'uploads')
+    return ofRepository(parts.slice(0, -3), /^[\w.=-]*$/.test(last) && OTHER);
+  const repository = parts.slice(0, -2);
+  switch (kind) {
+    case 'manifests':
+      if (!isDigest(last) && !isImageTag(last)) return UNCLEAR;
+      if (!reading) return ofRepository(repository, /^(?:PUT|DELETE)$/.test(method) && OTHER);
+      return ofRepository(repository, {
+        wants: 'manifest',
+        repository: repository.join('/'),
+        ...(isDigest(last) ? { digest: last } : { tag: last }),
+      });
+    case 'blobs':
+      // A push asks with HEAD whether a layer is there already.
+      if (method === 'HEAD' || method === 'DELETE') return ofRepository(repository, isDigest(last) && OTHER);
+      return ofRepository(repository, method === 'GET' && isDigest(last) && content(repository));
+    case 'referrers':
+      return ofRepository(repository, reading && isDigest(last) && content(repository));
+    case 'tags':
+      return ofRepository(repository, reading && last === 'list' && content(repository));
+    default:
+      return UNCLEAR;
+  }
 }
 
-function decode(path: string): string | undefined {
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    return undefined;
+function content(repository: readonly string[]): RegistryRequest {
+  return { wants: 'content', repository: repository.join('/') };
+}
+
+function ofRepository(repository: readonly string[], request: RegistryRequest | false): RegistryRequest {
+  return request && isRepository(repository.join('/')) ? request : UNCLEAR;
+}
+
+/** Whether a server that is lenient about letters, escapes, signs or what comes first could take it for the path of an image. */
+function isLikeRegistry(path: string): boolean {
+  let text = path;
+  for (let round = 0; text.includes('%'); round += 1) {
+    try {
+      text = decodeURIComponent(text);
+    } catch {
+      return true;
+    }
+    if (round === 3) return true;
   }
+  const parts = text
+    .toLowerCase()
+    .split(/[/\\]/)
+    .map((part) => part.replace(/;.*/s, '').trim())
+    .filter((part) => !/^\.*$/.test(part));
+  return /^v[12]$/.test(parts[0] ?? '') || parts.includes('manifests');
 }

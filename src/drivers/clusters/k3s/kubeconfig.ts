@@ -1,5 +1,9 @@
 import { createPublicKey } from 'node:crypto';
 import { isObject } from '../../../json.ts';
+import { parseDocument } from '../../../settings/parse.ts';
+
+/** Characters of the file that k3s writes: it has about three thousand. */
+const MOST_CHARACTERS = 64 * 1024;
 
 /** What it takes to speak to the API as its administrator. All of it is secret but the first. PEM texts. */
 export interface Credentials {
@@ -8,15 +12,11 @@ export interface Credentials {
   key: string;
 }
 
-/** Out of the kubeconfig that k3s writes; undefined while it is not whole. */
-export async function readCredentials(text: string): Promise<Credentials | undefined> {
-  const { parse } = await import('yaml');
-  let value: unknown;
-  try {
-    value = parse(text);
-  } catch {
-    return undefined;
-  }
+/** Out of the kubeconfig that k3s writes; undefined while it is not whole, and for a file that k3s did not write. */
+export function readCredentials(text: string): Credentials | undefined {
+  if (text.length > MOST_CHARACTERS) return undefined;
+  const { value, findings } = parseDocument(text, '');
+  if (findings.length > 0) return undefined;
   if (!isObject(value)) return undefined;
   const cluster = innerOf(value.clusters, 'cluster');
   const user = innerOf(value.users, 'user');

@@ -1,20 +1,22 @@
 import type { Link } from './links.ts';
-import { linksWithin } from './links.ts';
 import type { Range } from './subnet.ts';
 import { bridgeAddress, choosePool, overlaps, parseRange } from './subnet.ts';
 
 /** Name that engines give to the bridge of a network: the first 12 digits of its id. */
 const ENGINE_BRIDGE = /^br-[0-9a-f]{12}$/;
 
-/** The bridge of the instance and the bridges that its engine made for networks of its own. */
-export function ownBridges(links: readonly Link[], bridge: string, pool: Range | undefined): Link[] {
-  const within = pool ? linksWithin(links, pool).filter(({ name }) => ENGINE_BRIDGE.test(name)) : [];
-  return [...links.filter(({ name }) => name === bridge), ...within];
+/**
+ * The bridge of the instance and those that its engine made for networks of its own. `networks` is the text in which the engine keeps
+ * the ids of its networks: a range does not tell whose a bridge is, because another engine may have cut a network from it since.
+ */
+export function ownBridges(links: readonly Link[], bridge: string, networks: string): Link[] {
+  const isMade = (name: string) => ENGINE_BRIDGE.test(name) && networks.includes(name.slice(3));
+  return links.filter(({ name }) => name === bridge || isMade(name));
 }
 
 /** Bridges of the host that are not the instance's. */
-export function otherBridges(links: readonly Link[], bridge: string, pool: Range): Link[] {
-  const own = ownBridges(links, bridge, pool);
+export function otherBridges(links: readonly Link[], bridge: string, networks: string): Link[] {
+  const own = ownBridges(links, bridge, networks);
   return links.filter((link) => link.bridge && !own.includes(link));
 }
 
@@ -37,9 +39,10 @@ export function poolFor(
   links: readonly Link[],
   routes: readonly Range[],
   bridge: string,
+  networks: string,
   seed: number,
 ): Range | undefined {
-  const own = ownBridges(links, bridge, before).flatMap(({ addresses }) => addresses);
+  const own = ownBridges(links, bridge, networks).flatMap(({ addresses }) => addresses);
   const ownRanges = own.flatMap((address) => parseRange(address) ?? []);
   const isOwn = (route: Range) => ownRanges.some((range) => route.prefix >= range.prefix && overlaps(route, range));
   const taken = routes.filter((route) => !isOwn(route));

@@ -17,40 +17,45 @@ export interface FirewallPlan {
 
 /** One table's own chain and the place that it is entered from. */
 interface Hook {
-  table: 'filter' | 'nat';
+  table: 'mangle' | 'filter' | 'nat';
   from: string;
 }
 const HOOKS: readonly Hook[] = [
+  { table: 'mangle', from: 'FORWARD' },
   { table: 'filter', from: 'FORWARD' },
   { table: 'nat', from: 'POSTROUTING' },
 ];
 
+const BRIDGED = '--physdev-is-bridged';
 const WAIT = ['--wait', '10'];
 
 /**
- * The rules of the two chains, as arguments without the comment. Containers reach outwards; answers come back; nothing
+ * The rules of the chains, as arguments without the comment. Containers reach outwards; answers come back; nothing
  * from outside reaches a container by its address (published ports are served by a program on the host); networks of the
  * instance do not reach each other.
+ *
+ * Refusals are in `mangle` as well, which packets pass before `filter`: an engine that starts later puts its rules for everything that
+ * comes from its own bridges before ours there.
  */
 export function firewallRules({
   pool,
   otherBridges,
   bridgeFilter,
 }: FirewallPlan): Record<Hook['table'], readonly string[][]> {
-  const inside = ['-s', pool, '-d', pool];
+  const refusals = (pass: 'RETURN' | 'ACCEPT') => [
+    ...(bridgeFilter ? [['-s', pool, '-d', pool, '-m', 'physdev', BRIDGED, '-j', pass]] : []),
+    ['-d', pool, '-m', 'conntrack', '--ctstate', 'RELATED,ESTABLISHED', '-j', pass],
+    ['-d', pool, '-j', 'DROP'],
+    ...otherBridges.map((bridge) => ['-s', pool, '-o', bridge, '-j', 'DROP']),
+  ];
   return {
-    filter: [
-      ...(bridgeFilter ? [[...inside, '-m', 'physdev', '--physdev-is-bridged', '-j', 'ACCEPT']] : []),
-      ['-d', pool, '-m', 'conntrack', '--ctstate', 'RELATED,ESTABLISHED', '-j', 'ACCEPT'],
-      ['-d', pool, '-j', 'DROP'],
-      ...otherBridges.map((bridge) => ['-s', pool, '-o', bridge, '-j', 'DROP']),
-      ['-s', pool, '-j', 'ACCEPT'],
-    ],
+    mangle: refusals('RETURN'),
+    filter: [...refusals('ACCEPT'), ['-s', pool, '-j', 'ACCEPT']],
     nat: [['-s', pool, '!', '-d', pool, '-j', 'MASQUERADE']],
   };
 }
 
-/** Input of `iptables-restore --noflush`: it replaces both chains at once and leaves everything else alone. */
+/** Input of `iptables-restore --noflush`: it replaces the chains at once and leaves everything else alone. */
 export function restoreInput(plan: FirewallPlan): string {
   const rules = firewallRules(plan);
   const tables = HOOKS.map(({ table }) => [
@@ -70,16 +75,16 @@ export interface FirewallTraces {
   jumps: Record<Hook['table'], number>;
   /** Rules inside the chain. */
   rules: Record<Hook['table'], number>;
-  /** Whether packets inside a bridge have a rule. */
-  bridged: boolean;
+  /** Rules for packets inside a bridge. */
+  bridged: number;
 }
 
 export function parseTraces(saved: string, chain: string): FirewallTraces {
   const traces: FirewallTraces = {
     chains: [],
-    jumps: { filter: 0, nat: 0 },
-    rules: { filter: 0, nat: 0 },
-    bridged: false,
+    jumps: { mangle: 0, filter: 0, nat: 0 },
+    rules: { mangle: 0, filter: 0, nat: 0 },
+    bridged: 0,
   };
   let hook: Hook | undefined;
   for (const line of saved.split('\n')) {
@@ -88,7 +93,7 @@ export function parseTraces(saved: string, chain: string): FirewallTraces {
     if (line.startsWith(`:${chain} `)) traces.chains.push(hook.table);
     if (line.startsWith(`-A ${chain} `)) {
       traces.rules[hook.table] += 1;
-      traces.bridged ||= line.includes('--physdev-is-bridged');
+      if (line.includes(BRIDGED)) traces.bridged += 1;
     }
     if (line.startsWith(`-A ${hook.from} `) && line.endsWith(` -j ${chain}`)) traces.jumps[hook.table] += 1;
   }
@@ -105,7 +110,8 @@ export function completeness(traces: FirewallTraces, bridgeFilter: boolean): 'no
   const nothing = traces.chains.length === 0 && HOOKS.every(({ table }) => traces.jumps[table] === 0);
   if (nothing) return 'none';
   const whole = HOOKS.every(({ table }) => traces.jumps[table] === 1 && traces.rules[table] >= bare[table].length);
-  return whole && (traces.bridged || !bridgeFilter) ? 'whole' : 'part';
+  const bridged = Object.values(bare).flatMap((rules) => rules.filter((rule) => rule.includes(BRIDGED)));
+  return whole && traces.bridged >= bridged.length ? 'whole' : 'part';
 }
 
 function jump({ chain, tag }: Pick<FirewallPlan, 'chain' | 'tag'>): string[] {

@@ -1,6 +1,7 @@
 import { realPace } from '../../../process/pace.ts';
 import { programPath } from '../../../process/program.ts';
 import { run as runProgram } from '../../../process/run.ts';
+import { readIfThere } from '../../../storage/atomic-file.ts';
 import type { Driver, DriverContext, DriverFactory, DriverInfo } from '../../driver.ts';
 import type { Shell } from '../../shell.ts';
 import type { Run } from './commands.ts';
@@ -24,21 +25,22 @@ const INFO: DriverInfo = {
 /** The engines that run in a machine; handed in because a machine knows no engine. */
 export type EnginesOf = (shell: Shell, cgroup: string) => Driver['engines'];
 
-/** The host as a machine, for engines that are built on its shell. */
-export function hostFactory(enginesOf: EnginesOf): DriverFactory {
+/** The host as a machine, for engines that are built on its shell. `networksOf` is the file below `data` where networks with bridges are. */
+export function hostFactory(enginesOf: EnginesOf, networksOf: (data: string) => string): DriverFactory {
   return {
     ...INFO,
     automatic: true,
     probe: async (env) => judge(await hostFacts(env)),
-    open: async (context) => openHost(context, enginesOf),
+    open: async (context) => openHost(context, enginesOf, networksOf),
   };
 }
 
-function openHost(context: DriverContext, enginesOf: EnginesOf): Driver {
+function openHost(context: DriverContext, enginesOf: EnginesOf, networksOf: (data: string) => string): Driver {
   const places = hostPlaces(context.directory);
   const environment = programEnvironment(context.env, programPath(context.env.PATH));
   const run: Run = (argv, options) => runProgram(argv, { ...options, env: environment });
-  const machine = hostMachine({ places, run, forwarding: hostForwarding, log: context.log });
+  const networks = async () => (await readIfThere(networksOf(places.data))) ?? '';
+  const machine = hostMachine({ places, run, forwarding: hostForwarding, networks, log: context.log });
   const { network } = machine;
   const shell = hostShell({
     places,

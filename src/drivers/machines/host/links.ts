@@ -2,7 +2,7 @@ import type { JsonObject, JsonValue } from '../../../json.ts';
 import { isObject } from '../../../json.ts';
 import type { Run } from './commands.ts';
 import type { Range } from './subnet.ts';
-import { overlaps, parseRange } from './subnet.ts';
+import { parseRange } from './subnet.ts';
 
 /** A network link of the host. */
 export interface Link {
@@ -49,16 +49,6 @@ export function parseRoutes(output: string): Range[] {
     const range = typeof dst === 'string' ? parseRange(dst) : undefined;
     return range && range.prefix > 0 ? [range] : [];
   });
-}
-
-/** Links whose own network lies in the range. */
-export function linksWithin(links: readonly Link[], pool: Range): Link[] {
-  return links.filter(({ addresses }) =>
-    addresses.some((address) => {
-      const range = parseRange(address);
-      return range !== undefined && overlaps(range, pool);
-    }),
-  );
 }
 
 function rows(output: string): JsonObject[] {

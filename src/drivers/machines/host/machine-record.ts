@@ -1,5 +1,7 @@
+import { dirname } from 'node:path';
 import { isObject } from '../../../json.ts';
 import { readIfThere, writeFileAtomic } from '../../../storage/atomic-file.ts';
+import { parsePlace, placeOf, standing } from '../../../storage/place.ts';
 import type { MachineSpec } from '../../driver.ts';
 import { parseMachineSpec } from '../../machine-spec.ts';
 import type { Range } from './subnet.ts';
@@ -13,6 +15,8 @@ export interface MachineRecord {
   pool: Range;
   /** Boot in which we turned forwarding on; absent when it was on already. */
   forwardingBoot?: string;
+  /** It is of another directory, which this one is a copy of: what it names is not ours. */
+  copied?: true;
 }
 
 /** Undefined when there is none; `damaged` when it cannot be understood. */
@@ -25,12 +29,15 @@ export async function readMachineRecord(file: string): Promise<MachineRecord | '
   } catch {
     return 'damaged';
   }
-  return parse(value) ?? 'damaged';
+  const record = parse(value);
+  if (!record) return 'damaged';
+  const at = isObject(value) ? parsePlace(value.at) : undefined;
+  return standing(at, dirname(file)) === 'copied' ? { ...record, copied: true } : record;
 }
 
-export async function writeMachineRecord(file: string, record: MachineRecord): Promise<void> {
+export async function writeMachineRecord(file: string, record: Omit<MachineRecord, 'copied'>): Promise<void> {
   const pool = formatRange(record.pool);
-  await writeFileAtomic(file, `${JSON.stringify({ ...record, pool }, null, 2)}\n`);
+  await writeFileAtomic(file, `${JSON.stringify({ ...record, pool, at: placeOf(dirname(file)) }, null, 2)}\n`);
 }
 
 function parse(value: unknown): MachineRecord | undefined {

@@ -1,6 +1,8 @@
 import { rm } from 'node:fs/promises';
+import { basename, dirname } from 'node:path';
 import { RdError } from '../../../errors.ts';
-import { bootId } from '../../../process/proc.ts';
+import { unrecorded } from '../../../process/daemon.ts';
+import { bootId, type ProcessEntry, readProcesses } from '../../../process/proc.ts';
 import type { DriverContext, MachineDriver, MachineSpec, MachineStatus } from '../../driver.ts';
 import type { EngineNetwork } from '../../shell.ts';
 import { isReady, otherBridges, ownBridges, poolFor, staleAddresses } from './bridges.ts';
@@ -8,13 +10,13 @@ import type { Run } from './commands.ts';
 import { completeness, ensureFirewall, othersTranslate, readTraces, removeFirewall } from './firewall.ts';
 import type { Forwarding } from './forwarding.ts';
 import { bridgesAreFiltered, mayRestore } from './forwarding.ts';
-import { readLinks, readRoutes } from './links.ts';
+import { type Link, readLinks, readRoutes } from './links.ts';
 import type { MachineRecord } from './machine-record.ts';
 import { readMachineRecord, writeMachineRecord } from './machine-record.ts';
 import type { HostPlaces } from './places.ts';
 import { makeRuntime, removeRuntime } from './runtime.ts';
 import type { Range } from './subnet.ts';
-import { bridgeAddress, formatRange } from './subnet.ts';
+import { bridgeAddress, formatRange, overlaps, parseRange } from './subnet.ts';
 
 /** The machine that is this host: what it adds to it is a bridge, its rules and, where it was off, forwarding. */
 export interface HostMachine extends MachineDriver {
@@ -26,10 +28,12 @@ export interface HostMachineParts {
   places: HostPlaces;
   run: Run;
   forwarding: Forwarding;
+  /** The text in which the engine keeps the ids of the networks that it has bridges for; empty without one. */
+  networks(): Promise<string>;
   log: DriverContext['log'];
 }
 
-export function hostMachine({ places, run, forwarding, log }: HostMachineParts): HostMachine {
+export function hostMachine({ places, run, forwarding, networks, log }: HostMachineParts): HostMachine {
   const { record: file, bridge, chain, tag } = places;
 
   async function observe(): Promise<MachineStatus> {
@@ -38,7 +42,7 @@ export function hostMachine({ places, run, forwarding, log }: HostMachineParts):
     if (record === 'damaged') {
       return { state: 'broken', reason: 'RecordDamaged', message: `${file} cannot be understood` };
     }
-    if (record.power === 'off') return { state: 'off' };
+    if (record.power === 'off' || record.copied) return { state: 'off' };
     const missing = await missingParts(record.pool);
     if (missing === 'everything') return { state: 'off' };
     if (missing.length === 0) return { state: 'on', spec: record.spec };
@@ -65,9 +69,12 @@ export function hostMachine({ places, run, forwarding, log }: HostMachineParts):
 
   async function start(spec: MachineSpec, signal: AbortSignal): Promise<void> {
     const known = await readMachineRecord(file);
-    const before = known === 'damaged' ? undefined : known;
-    const links = await readLinks(run);
-    const pool = poolFor(before?.pool, links, await readRoutes(run), bridge, Number.parseInt(places.id, 16));
+    const [links, routes, ids] = await Promise.all([readLinks(run), readRoutes(run), networks()]);
+    if (known !== undefined && known !== 'damaged' && known.copied) refuseBesideOriginal(links, known.pool);
+    // Its names on this host are made of the directory: what another one made that had this name is not to be changed.
+    if (known === undefined) await refuseUnrecorded(file);
+    const before = ours(known);
+    const pool = poolFor(before?.pool, links, routes, bridge, ids, Number.parseInt(places.id, 16));
     if (!pool) throw noRange();
     if (before && before.pool.address !== pool.address) {
       log('warn', 'something else uses the range of the container network now', { range: formatRange(before.pool) });
@@ -83,7 +90,7 @@ export function hostMachine({ places, run, forwarding, log }: HostMachineParts):
     }
     await run(['ip', 'address', 'replace', bridgeAddress(pool), 'dev', bridge], { signal });
     await run(['ip', 'link', 'set', bridge, 'up'], { signal });
-    const others = otherBridges(links, bridge, pool).map(({ name }) => name);
+    const others = otherBridges(links, bridge, ids).map(({ name }) => name);
     const bridgeFilter = await bridgesAreFiltered();
     await ensureFirewall(run, { chain, tag, pool: formatRange(pool), otherBridges: others, bridgeFilter }, signal);
     if (!(await forwarding.read())) await forwarding.write(true);
@@ -100,17 +107,23 @@ export function hostMachine({ places, run, forwarding, log }: HostMachineParts):
   }
 
   async function stop(signal: AbortSignal): Promise<void> {
-    const known = await readMachineRecord(file);
-    const record = known === 'damaged' ? undefined : known;
+    const record = ours(await readMachineRecord(file));
     await removeFirewall(run, { chain, tag }, signal);
-    for (const { name } of ownBridges(await readLinks(run), bridge, record?.pool)) {
+    for (const { name } of ownBridges(await readLinks(run), bridge, await networks())) {
       await run(['ip', 'link', 'delete', name], { signal });
     }
     await restoreForwarding(record, signal);
     await removeRuntime(places);
-    if (record) await writeMachineRecord(file, { power: 'off', spec: record.spec, pool: record.pool });
+    if (record) await writeOff(record);
     else await rm(file, { force: true });
     log('info', 'container network is gone', { bridge });
+  }
+
+  /** For the next start alone: a look sees that nothing is there, so that a full disk does not keep a machine from stopping. */
+  async function writeOff({ spec, pool }: MachineRecord): Promise<void> {
+    await writeMachineRecord(file, { power: 'off', spec, pool }).catch((error: unknown) => {
+      log('warn', 'that the machine is off was not written down', { error });
+    });
   }
 
   async function restoreForwarding(record: MachineRecord | undefined, signal: AbortSignal): Promise<void> {
@@ -132,12 +145,41 @@ export function hostMachine({ places, run, forwarding, log }: HostMachineParts):
     },
     async network() {
       const record = await readMachineRecord(file);
-      if (record !== undefined && record !== 'damaged' && record.power === 'on') {
-        return { bridge, pool: formatRange(record.pool) };
+      if (record !== undefined && record !== 'damaged' && record.power === 'on' && !record.copied) {
+        return { bridge, pool: formatRange(record.pool), shared: true };
       }
       throw new RdError('ERR_DRIVER_FAILED', 'the container network is not up', { advice: 'Start the machine first.' });
     },
   };
+}
+
+/** Undefined for what is damaged, and for a record that names what another directory has made. */
+function ours(record: MachineRecord | 'damaged' | undefined): MachineRecord | undefined {
+  return record === 'damaged' || record?.copied ? undefined : record;
+}
+
+/** @throws RdError `ERR_DRIVER_TERMINAL` when an engine runs that was started in this directory, and nothing in it tells of that. */
+async function refuseUnrecorded(file: string): Promise<void> {
+  const within = `${dirname(file)}/`;
+  const isEngine = ({ argv: [program = '', ...args] }: ProcessEntry) =>
+    /^(?:dockerd|containerd)$/.test(basename(program)) && args.some((arg) => arg.includes(within));
+  const entry = (await readProcesses()).find(isEngine);
+  if (entry) throw unrecorded(entry, file);
+}
+
+/** Networks that an engine keeps in its data have the same names and ranges in a copy of the data. */
+function refuseBesideOriginal(links: readonly Link[], pool: Range): void {
+  const isWithin = (address: string) => {
+    const range = parseRange(address);
+    return range !== undefined && overlaps(range, pool);
+  };
+  const up = links.filter(({ addresses }) => addresses.some(isWithin)).map(({ name }) => name);
+  if (up.length === 0) return;
+  throw new RdError(
+    'ERR_DRIVER_TERMINAL',
+    `these directories are a copy, and the container networks of the original are up (${up.join(', ')} in ${formatRange(pool)})`,
+    { advice: 'Stop what runs in the original with `rdctl shutdown`, then try again.' },
+  );
 }
 
 function noRange(): RdError {

@@ -12,7 +12,7 @@ export interface HostFacts {
   controlGroups: boolean;
 }
 
-const PROGRAMS = ['dockerd', 'containerd', 'ctr', 'runc', 'ip', 'iptables', 'umount'];
+const PROGRAMS = ['dockerd', 'containerd', 'ctr', 'runc', 'ip', 'iptables', 'umount', 'nsenter', 'unshare'];
 const INSTALL = 'apt-get install --no-install-recommends docker.io containerd iptables iproute2';
 
 /** Pure: the answer that the facts give, the cheapest remedy first. */

@@ -41,8 +41,9 @@ export function hostShell({ places, logs, run, environment, pace, network, log }
     offer,
     async start(programs, { before } = {}) {
       if (before) await arrange(before);
-      for (const { name, argv, env } of programs) {
-        await startDaemon({ argv, recordFile: recordOf(name), logFile: logOf(name), env: { ...environment, ...env } });
+      for (const { name, env, ...command } of programs) {
+        const files = { recordFile: recordOf(name), logFile: logOf(name) };
+        await startDaemon({ ...command, ...files, env: { ...environment, ...env } });
       }
     },
     async find(name) {

@@ -7,13 +7,15 @@ export interface GuestState {
   isUp(): Promise<boolean>;
   /** Whether the guest answers. */
   isConnected(signal: AbortSignal): Promise<boolean>;
+  /** Runs work in the guest; fails as soon as the guest cannot go on. */
+  unlessHalted<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
 }
 
 /**
  * An engine in a guest that may be off or out of reach: the first is a stopped engine, because what it had in memory is gone with the
  * guest; the second is one of which nobody knows more than that.
  */
-export function engineInGuest(engine: EngineDriver, { isUp, isConnected }: GuestState): EngineDriver {
+export function engineInGuest(engine: EngineDriver, { isUp, isConnected, unlessHalted }: GuestState): EngineDriver {
   async function observe(signal: AbortSignal): Promise<EngineStatus> {
     if (!(await isUp())) return { state: 'stopped' };
     if (!(await isConnected(signal))) return { state: 'unresponsive', message: 'the guest does not answer' };
@@ -32,7 +34,7 @@ export function engineInGuest(engine: EngineDriver, { isUp, isConnected }: Guest
     observe,
     async perform(step, signal) {
       if (step.do === 'stop' && !(await isUp())) return engine.release?.();
-      return engine.perform(step, signal);
+      return unlessHalted(signal, (until) => engine.perform(step, until));
     },
   };
 }

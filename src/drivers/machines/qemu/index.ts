@@ -7,14 +7,16 @@ import { realPace } from '../../../process/pace.ts';
 import { programPath } from '../../../process/program.ts';
 import { run as runProgram } from '../../../process/run.ts';
 import { places as homePlaces, identityOf } from '../../../storage/places.ts';
+import { runtimeDirectory } from '../../../storage/runtime-directory.ts';
 import type { ClusterDriver, Driver, DriverContext, DriverFactory, DriverInfo } from '../../driver.ts';
 import type { ClusterParts } from '../../k3s.ts';
 import type { Shell } from '../../shell.ts';
 import { accelerators } from './accelerator.ts';
 import { NETWORK } from './arguments.ts';
 import { checkDiskCopy, dataBytes, type HostRun } from './disks.ts';
-import { engineInGuest } from './engines.ts';
+import { engineInGuest, type GuestState } from './engines.ts';
 import { GUEST_PATH, guestConnection } from './guest.ts';
+import { unlessHalted } from './halt-watch.ts';
 import { liveCopies } from './live-copy.ts';
 import { qemuMachine } from './machine.ts';
 import { qemuMonitor } from './monitor.ts';
@@ -27,7 +29,6 @@ import { forwardRecord } from './ports/record.ts';
 import { qemuWay, sshWay, whyTaken } from './ports/ways.ts';
 import { judge, qemuFacts } from './probe.ts';
 import { readQemuRecord } from './record.ts';
-import { runtimeDirectory } from './runtime.ts';
 import { qemuShell } from './shell.ts';
 import { guestAccess } from './ssh.ts';
 import { memorySupport, QEMU_SUPPORT } from './support.ts';
@@ -131,7 +132,11 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
   });
   const shell = qemuShell({ places, guest, claim: ports.claim, pace: realPace, log });
   const inside = programs.engines(shell, `/rdctl-${places.id}`);
-  const state = { isUp: machine.isUp, isConnected: machine.answers };
+  const state: GuestState = {
+    isUp: machine.isUp,
+    isConnected: machine.answers,
+    unlessHalted: (signal, work) => unlessHalted({ monitor, pace: realPace }, signal, work),
+  };
   const engines = { moby: engineInGuest(inside.moby, state), containerd: engineInGuest(inside.containerd, state) };
   const memo = join(directory, 'k3s-release');
   const cluster = programs.cluster(shell, {
@@ -162,7 +167,10 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
       },
     },
     engines,
-    cluster,
+    cluster: {
+      ...cluster,
+      perform: (step, signal) => state.unlessHalted(signal, (until) => cluster.perform(step, until)),
+    },
     keeps: [places.data, memo],
     copyLive: copies.copy,
     async checkKept({ of, at }, signal) {

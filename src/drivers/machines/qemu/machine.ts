@@ -68,7 +68,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     if (halted !== undefined) {
       // What is halted has no time in which it could have answered.
       silentSince = undefined;
-      return { ...on, repair: facts.writeFailed ? REFUSED : halted };
+      return { ...on, halted: true, repair: facts.writeFailed ? REFUSED : halted };
     }
     const home = await mounts.look();
     if (home.broken !== undefined) return broken('HomeDirectoryGone', home.broken);

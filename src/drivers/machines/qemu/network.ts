@@ -1,7 +1,7 @@
 import type { EngineNetwork } from '../../shell.ts';
 
 /** The same in every guest: nobody else is in there, and its addresses are not seen outside. */
-export const GUEST_NETWORK: EngineNetwork = { bridge: 'rdctl0', pool: '172.30.0.0/16' };
+export const GUEST_NETWORK: EngineNetwork = { bridge: 'rdctl0', pool: '172.30.0.0/16', shared: false };
 const BRIDGE_ADDRESS = '172.30.0.1/24';
 
 /** Makes the bridge of the containers and the rule that gives them a way out; harmless when they are there. */

@@ -86,9 +86,10 @@ export function qemuShell({ places, guest, claim, pace, log }: QemuShellParts): 
     stream: guest.stream,
     find,
     async start(programs, { before = NOTHING, signal } = {}) {
-      const words = programs.flatMap(({ name, argv, readyMs = 0 }) => {
-        const facts = [unit(name), environmentOf(name), logOf(name), Math.ceil(readyMs / 1000), argv.length];
-        return ['program', ...facts.map(String), ...argv];
+      const words = programs.flatMap(({ name, argv, within = [], readyMs = 0 }) => {
+        const line = [...within, ...argv];
+        const facts = [unit(name), environmentOf(name), logOf(name), Math.ceil(readyMs / 1000), line.length];
+        return ['program', ...facts.map(String), ...line];
       });
       // Values are secrets of gateways: they go by a file that only root of the guest reads, not by words that everyone sees.
       const environments = programs.map(({ name, env = {} }) => ({

@@ -4,6 +4,7 @@ import { stopDaemon } from '../../../process/daemon.ts';
 import { type FrozenDraft, giveBackData, keepFrozen, saveState } from './frozen/freeze.ts';
 import { frozenPlaces } from './frozen/places.ts';
 import { goOnFrom } from './go-on.ts';
+import { standstill } from './halt-watch.ts';
 import { HALTED, SILENT } from './monitor.ts';
 import type { MachineParts } from './parts.ts';
 import { type QemuRecord, readQemuRecord, writeQemuRecord } from './record.ts';
@@ -12,6 +13,8 @@ import { removeRuntime } from './runtime.ts';
 const POWER_DOWN_MS = 45_000;
 const QUIT_MS = 10_000;
 const POLL_MS = 100;
+/** Between two looks whether a guest that powers down has been halted. */
+const HALT_LOOK_MS = 1_000;
 
 /**
  * Ends the guest as gently as it lets us: by its power button, then by QEMU's own end, then by a kill. A machine that has booted leaves a
@@ -43,8 +46,10 @@ export async function stopMachine(parts: MachineParts, signal: AbortSignal): Pro
   if (saved && record?.frozenKey !== undefined) await keep(parts, saved, record.frozenKey);
   await rm(frozenPlaces(places).layer, { force: true });
   await removeRuntime(places);
-  if (record) await writeQemuRecord(places.record, { ...record, power: 'off', booted: false });
-  else await rm(places.record, { force: true });
+  if (record === undefined) return rm(places.record, { force: true });
+  // A look sees that QEMU has ended, so that a full disk does not keep a machine from stopping.
+  const why = await unwritten(parts, { ...record, power: 'off', booted: false });
+  if (why !== undefined) parts.log('warn', 'that the machine is off was not written down', { why });
 }
 
 /** Asked twice: a QEMU that is busy may miss the first question, and its guest would lose what it has not written yet. */
@@ -129,7 +134,8 @@ async function keep(parts: MachineParts, saved: FrozenDraft, key: string): Promi
 }
 
 /** Asks the guest to end as a power button does, and waits. */
-async function powerDown({ monitor, pace, log, isAlive }: MachineParts, signal: AbortSignal): Promise<void> {
+async function powerDown(parts: MachineParts, signal: AbortSignal): Promise<void> {
+  const { monitor, pace, log, isAlive } = parts;
   const asked = await monitor
     .use((qmp) => qmp.execute('system_powerdown', undefined, { signal }), signal)
     .then(
@@ -141,9 +147,16 @@ async function powerDown({ monitor, pace, log, isAlive }: MachineParts, signal: 
     );
   if (!asked) return;
   const deadline = pace.now() + POWER_DOWN_MS;
-  while ((await isAlive()) && pace.now() < deadline) {
+  for (let look = pace.now() + HALT_LOOK_MS; (await isAlive()) && pace.now() < deadline; ) {
     if (signal.aborted) throw new RdError('ERR_CANCELLED', 'stopping the guest was cancelled');
     await pace.sleep(POLL_MS, signal);
+    if (pace.now() < look) continue;
+    look = pace.now() + HALT_LOOK_MS;
+    // What it has to write before its end finds no room, and waiting makes none.
+    const why = await standstill(parts, signal);
+    if (why === undefined) continue;
+    log('warn', 'the guest cannot power down, and is ended', { why });
+    return;
   }
   if (await isAlive()) log('warn', 'the guest does not power down, and is ended', {});
 }

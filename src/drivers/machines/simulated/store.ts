@@ -1,8 +1,12 @@
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { RdError } from '../../../errors.ts';
 import { isObject } from '../../../json.ts';
 import { emptyModel, type Model } from './model.ts';
+
+const BLOCK = 4096;
+const SPARE = 2048;
 
 /** Where a model lives between two looks at it. Synchronous, so that a change is one indivisible act. */
 export interface ModelStore {
@@ -36,17 +40,40 @@ export function fileStore(directory: string): ModelStore {
       return text === undefined ? emptyModel() : parse(text, file);
     },
     save(model) {
-      const temporary = `${file}.${process.pid}.tmp`;
-      const handle = openSync(temporary, 'w', 0o600);
+      const text = `${JSON.stringify(model, undefined, 2)}\n`;
+      const temporary = join(directory, `.machine.json.${randomBytes(6).toString('hex')}.tmp`);
       try {
-        writeFileSync(handle, `${JSON.stringify(model, undefined, 2)}\n`);
-        fsyncSync(handle);
-      } finally {
-        closeSync(handle);
+        write(temporary, withSpace(text), 'w');
+        renameSync(temporary, file);
+      } catch (error) {
+        rmSync(temporary, { force: true });
+        if (!isFull(error)) throw error;
+        const { size } = statSync(file);
+        if (Buffer.byteLength(text) > size) throw error;
+        // What stops finds room on a full disk in the file that it replaces.
+        write(file, text.padEnd(size), 'r+');
       }
-      renameSync(temporary, file);
     },
   };
+}
+
+/** With blanks at the end that the next contents may use up. */
+function withSpace(text: string): string {
+  return text.padEnd(Math.ceil((text.length + SPARE) / BLOCK) * BLOCK);
+}
+
+function write(file: string, text: string, how: 'w' | 'r+'): void {
+  const handle = openSync(file, how, 0o600);
+  try {
+    writeFileSync(handle, text);
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}
+
+function isFull(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT');
 }
 
 function readIfPresent(file: string): string | undefined {

@@ -1,0 +1,48 @@
+import { RdError } from '../../../errors.ts';
+import { goOnFrom } from './go-on.ts';
+import { HALTED, WRITE_FAILED } from './monitor.ts';
+import type { MachineParts } from './parts.ts';
+
+type WatchParts = Pick<MachineParts, 'monitor' | 'pace'>;
+
+const LOOK_MS = 1_000;
+
+/** Why a guest stands still whose write found no room, and that was told to go on, as a clause; undefined for every other. */
+export async function standstill(parts: WatchParts, signal: AbortSignal): Promise<string | undefined> {
+  const status = await parts.monitor.status(signal);
+  if (status !== WRITE_FAILED) return undefined;
+  return HALTED[await goOnFrom(parts, status, signal).catch(() => status)];
+}
+
+/**
+ * Runs work in the guest, and gives it up as soon as the guest is halted and cannot go on: it would wait for an answer that does not come,
+ * and keep the machine from being stopped.
+ * @throws RdError `ERR_DRIVER_FAILED` then; else as the work does.
+ */
+export async function unlessHalted<T>(
+  parts: WatchParts,
+  signal: AbortSignal,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const given = new AbortController();
+  const done = new AbortController();
+  const watch = async () => {
+    const until = AbortSignal.any([signal, done.signal]);
+    while (!until.aborted) {
+      await parts.pace.sleep(LOOK_MS, until);
+      const why = until.aborted ? undefined : await standstill(parts, until).catch(() => undefined);
+      if (why === undefined) continue;
+      given.abort();
+      return new RdError('ERR_DRIVER_FAILED', why);
+    }
+  };
+  const watching = watch();
+  try {
+    return await work(AbortSignal.any([signal, given.signal]));
+  } catch (error) {
+    if (!given.signal.aborted) throw error;
+    throw (await watching) ?? error;
+  } finally {
+    done.abort();
+  }
+}

@@ -1,0 +1,55 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { isOwnDirectory, runtimeDirectory } from '../storage/runtime-directory.ts';
+import { loadState } from '../storage/state-file.ts';
+import type { EngineName, MachineAccess } from './driver.ts';
+import { containerdPlaces } from './engines/containerd-config.ts';
+import { mobyPlaces } from './engines/moby-config.ts';
+import { hostPlaces } from './machines/host/places.ts';
+import { GUEST_PATH } from './machines/qemu/guest.ts';
+import { qemuPlaces } from './machines/qemu/places.ts';
+import { readQemuRecord } from './machines/qemu/record.ts';
+import { guestAccess } from './machines/qemu/ssh.ts';
+
+/** How a program of the user gets to what runs. */
+export type WayIn =
+  /** Into a machine of its own. */
+  | { in: 'machine'; access: MachineAccess }
+  /** The machine is this host: where each engine listens that was started, such as `unix:///run/docker.sock`. */
+  | { in: 'host'; endpoints: Partial<Record<EngineName, string>> }
+  /** Nothing is recorded that one could get into. `simulated`: nothing ever is. */
+  | { in: 'nothing'; simulated: boolean };
+
+/**
+ * The way to what a home runs, made of the records of its drivers on this disk and of nothing that a service answered: it becomes a
+ * program, its options and paths. Throws `ERR_IO` for records that cannot be read.
+ */
+export async function wayIn({ state, stateFile }: { state: string; stateFile: string }): Promise<WayIn> {
+  const loaded = await loadState(stateFile);
+  const driver = loaded.kind === 'loaded' ? loaded.state.driver : undefined;
+  if (driver === 'qemu') return intoGuest(join(state, 'drivers', driver));
+  if (driver === 'host') return ontoHost(join(state, 'drivers', driver));
+  return { in: 'nothing', simulated: driver === 'simulated' };
+}
+
+async function intoGuest(directory: string): Promise<WayIn> {
+  const places = qemuPlaces(directory, runtimeDirectory(process.getuid?.() ?? 0));
+  const record = await readQemuRecord(places.record);
+  const isOn = record !== undefined && record !== 'damaged' && record.power === 'on';
+  // Who can write there could be the guest.
+  if (!isOn || !isOwnDirectory(places.run)) return { in: 'nothing', simulated: false };
+  return { in: 'machine', access: guestAccess(places, ['env', GUEST_PATH]) };
+}
+
+function ontoHost(directory: string): WayIn {
+  const places = hostPlaces(directory);
+  const { data, run } = places;
+  if (!isOwnDirectory(run)) return { in: 'nothing', simulated: false };
+  const sockets = {
+    moby: mobyPlaces(places).socket,
+    containerd: containerdPlaces(join(data, 'containerd'), join(run, 'containerd')).socket,
+  };
+  // Written before an engine is started, and removed after it has stopped.
+  const started = (['moby', 'containerd'] as const).filter((name) => existsSync(join(run, `${name}.json`)));
+  return { in: 'host', endpoints: Object.fromEntries(started.map((name) => [name, `unix://${sockets[name]}`])) };
+}
