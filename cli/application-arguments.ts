@@ -31,8 +31,17 @@ export function applicationWords(given: readonly GivenFlag[]): string[] {
   );
 }
 
+/** A person who tries the executable asks first; an answer must not be a service that runs. */
+const QUESTIONS: Readonly<Record<string, 'help' | 'version'>> = {
+  '--help': 'help',
+  '-h': 'help',
+  '--version': 'version',
+};
+
 /** What the arguments ask for. */
 interface ApplicationRequest {
+  /** Nothing is to be started: this is to be printed. */
+  asks?: 'help' | 'version';
   /** Over those that were handed in; absent when there are neither. */
   settings?: JsonObject;
   noModalDialogs: boolean;
@@ -40,8 +49,8 @@ interface ApplicationRequest {
 
 /**
  * Reads the arguments; the last one of a name counts. What comes before the first argument that is known
- * is passed over: it belongs to whatever started the application.
- * @throws RdError `ERR_USAGE` for an argument that is not known after one that is, and for a value of the wrong kind.
+ * is passed over: it belongs to whatever started the application. A question for help or the version is one wherever no value is due.
+ * @throws RdError `ERR_USAGE` for an argument that is not known after one that is, for a section, and for a value of the wrong kind.
  */
 export function applicationRequest(words: readonly string[], others?: JsonObject): ApplicationRequest {
   const settings = copyOfObject(others ?? {});
@@ -51,7 +60,10 @@ export function applicationRequest(words: readonly string[], others?: JsonObject
     const word = words[at] ?? '';
     const [, name = '', inline] = /^--([^=]+)(?:=([\s\S]*))?$/.exec(word) ?? [];
     const field = settableField(name);
+    const asks = QUESTIONS[word];
+    if (asks) return { noModalDialogs, asks };
     if (!field && name !== NO_DIALOGS) {
+      if (isSection(name)) throw new RdError('ERR_USAGE', `Can't overwrite existing setting ${quote(word)}`);
       if (known) throw new RdError('ERR_USAGE', `unknown argument ${quote(word)}`);
       continue;
     }
@@ -72,6 +84,10 @@ function isSettable({ path }: Field): boolean {
 function settableField(path: string): Field | undefined {
   const field = fieldAt(path);
   return field && isSettable(field) ? field : undefined;
+}
+
+function isSection(path: string): boolean {
+  return FIELDS.some((field) => field.path.startsWith(`${path}.`));
 }
 
 /** A switch stands alone, unless a value of its kind follows. */

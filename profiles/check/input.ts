@@ -7,6 +7,7 @@ import { type ParsedDocument, parseDocument } from '../../src/settings/parse.ts'
 import { importerFor } from '../any-file.ts';
 import { PARTS, type Part } from '../deployment/part.ts';
 import type { ImportedPart, Importer } from '../import/importer.ts';
+import { hasByteOrderMark } from '../import/json.ts';
 import { type Content, wrongName } from '../import/name-and-content.ts';
 import { partOfName } from '../import/part-name.ts';
 import { oversized, type Source } from '../source.ts';
@@ -94,7 +95,7 @@ async function deploymentInput(source: Source, importer: Importer, part: Part | 
       name === 'json' && partOfName(label) === undefined ? PLATFORMS : [importer.platform],
       parts.some((each) => (each.part ?? part) === undefined) ? [...notices, assumed(label)] : notices,
     ),
-    ...(name === 'json' && hasMark(bytes) ? { unreadable: MARKED } : {}),
+    ...(name === 'json' && hasByteOrderMark(bytes) ? { unreadable: MARKED } : {}),
     ...(place ? { goesTo: place } : {}),
     // A file that is too long for a document is read all the same, without the places in it.
     place: name === 'json' && !oversized(source) ? placeIn(parseDocument(bytes, label), '') : () => undefined,
@@ -107,10 +108,6 @@ function goesTo(parts: readonly ImportedPart[], format: Importer['name']): Place
 }
 
 const MARKED: Unreadable = { platform: 'linux', reason: 'it begins with a byte order mark' };
-
-function hasMark(bytes: Uint8Array): boolean {
-  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
-}
 
 /** The place of a loss in the registry says which part it is in. */
 async function placedLosses(parts: readonly ImportedPart[], { platform }: Importer): Promise<PlacedLoss[]> {

@@ -34,17 +34,20 @@ export const jsonImporter: Importer = {
     }
     if (!isObject(value)) throw wrong('it does not hold an object');
     const part = partOfName(label);
-    const marked = bytes[0] === 0xef;
     const note = `${label} begins with a byte order mark; the application does not start with such a file.`;
-    return [
-      { ...(part ? { part } : {}), source: label, settings: value, lost: [], ...(marked ? { notes: [note] } : {}) },
-    ];
+    const notes = hasByteOrderMark(bytes) ? { notes: [note] } : {};
+    return [{ ...(part ? { part } : {}), source: label, settings: value, lost: [], ...notes }];
   },
 };
 
 /** True for what begins as JSON does and has a mistake; YAML may begin like that, too. */
 export function isBrokenJson(bytes: Uint8Array): boolean {
   return BEGIN.test(new TextDecoder().decode(bytes.subarray(0, 1024))) && jsonOf(bytes) === undefined;
+}
+
+/** True for a mark in UTF-8, which this tool reads over and the application does not. */
+export function hasByteOrderMark(bytes: Uint8Array): boolean {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
 }
 
 const BEGIN = /^\s*\{/;

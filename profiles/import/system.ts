@@ -42,7 +42,7 @@ async function partsAt(place: PolicyPlace, programs: PolicySources['programs']):
   const parts: ImportedPart[] = [];
   for (const part of PARTS) {
     const path = place[part];
-    const bytes = await readPolicyFile(path);
+    const bytes = await readPolicyFile(path, place);
     if (bytes === undefined) continue;
     const { read } = await importerOf(place.format);
     parts.push(...(await read(bytes, path)).map((each) => ({ ...each, part })));

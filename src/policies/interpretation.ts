@@ -1,4 +1,5 @@
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import { parseByteSize } from '../settings/byte-size.ts';
 import { canonicaliseTexts } from '../settings/canonical.ts';
 import { defaultSettings } from '../settings/defaults.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
@@ -76,9 +77,10 @@ function versionOf({ source, settings, noVersion }: WrittenPolicy): number {
 /** All of them, against the built-in defaults, which stand for the first run of any user. */
 function issuesOf(profile: JsonObject, host: PolicyHost): Issue[] {
   const current = defaultSettings(host);
-  // A profile may ask for a smaller disk than the default.
+  // A profile may ask for a smaller disk than the default. What is no size must not pass for an unchanged one.
   const size = leafAt(profile, 'experimental.virtualMachine.diskSize');
-  if (typeof size === 'string') current.experimental.virtualMachine.diskSize = size;
+  if (typeof size === 'string' && parseByteSize(size) !== undefined)
+    current.experimental.virtualMachine.diskSize = size;
   // Which versions of a cluster exist is not known here.
   const checked = structuredClone(profile);
   if (typeof leafAt(profile, VERSION_PATH) === 'string') removeLeaf(checked, VERSION_PATH);

@@ -3,11 +3,11 @@ import { formatFinding } from '../settings/finding.ts';
 import { SCHEMA_VERSION } from '../settings/settings.gen.ts';
 import { jsonProblem } from './json-text.ts';
 import { invalidPolicy, type WrittenPolicy } from './policy.ts';
-import { decoded, readPolicyFile } from './policy-file.ts';
+import { decoded, type PolicyOwner, readPolicyFile } from './policy-file.ts';
 
 /** Reads a profile of Linux. Throws `ERR_PROFILE_INVALID`; `undefined` when there is no file. */
-export async function readJsonPolicy(path: string): Promise<WrittenPolicy | undefined> {
-  const bytes = await readPolicyFile(path);
+export async function readJsonPolicy(path: string, owner: PolicyOwner): Promise<WrittenPolicy | undefined> {
+  const bytes = await readPolicyFile(path, owner);
   if (bytes === undefined) return undefined;
   const wrong = (reason: string, details: readonly string[] = []) =>
     invalidPolicy(`Error parsing deployment profile from ${path}: ${reason}`, details);

@@ -10,6 +10,8 @@ export type PolicyPlace = (
 ) & {
   /** It is the user's, who can correct what is there. */
   own?: true;
+  /** It is the computer's: what is there has to belong to root. */
+  system?: true;
 };
 
 /** Variables that the user's own place depends on; no other place depends on any. */
@@ -48,8 +50,8 @@ function linuxPlaces(env: Environment, homedir: string): PolicyPlace[] {
   const home = posix.isAbsolute(homedir) ? posix.join(homedir, '.config') : undefined;
   const config = own !== undefined && posix.isAbsolute(own) ? own : home;
   return [
-    filesIn(COMPATIBLE.policyDirectory, ''),
-    filesIn(posix.join('/usr', COMPATIBLE.policyDirectory), ''),
+    { ...filesIn(COMPATIBLE.policyDirectory, ''), system: true },
+    { ...filesIn(posix.join('/usr', COMPATIBLE.policyDirectory), ''), system: true },
     ...(config === undefined ? [] : [{ ...filesIn(config, `${COMPATIBLE.directory}.`), own: true as const }]),
   ];
 }
@@ -66,7 +68,10 @@ function darwinPlaces(homedir: string): PolicyPlace[] {
   };
   const own = posix.isAbsolute(homedir) ? [posix.join(homedir, 'Library', 'Preferences')] : [];
   return [
-    ...['/Library/Managed Preferences', '/Library/Preferences'].map(filesOf),
+    ...['/Library/Managed Preferences', '/Library/Preferences'].map((directory) => ({
+      ...filesOf(directory),
+      system: true as const,
+    })),
     ...own.map((directory) => ({ ...filesOf(directory), own: true as const })),
   ];
 }

@@ -2,15 +2,19 @@ import { isObject, isTooDeep, type JsonObject, type JsonValue, MOST_LEVELS } fro
 import { writtenFile } from './json-policy.ts';
 import { isDictionary, isOther, type PlistValue, xmlPlist } from './plist-value.ts';
 import { invalidPolicy, type WrittenPolicy } from './policy.ts';
-import { decoded, readPolicyFile } from './policy-file.ts';
+import { decoded, type PolicyOwner, readPolicyFile } from './policy-file.ts';
 import type { PolicyPrograms } from './programs.ts';
 
 /**
  * Reads a profile of macOS. XML is read here; what management software writes is mostly binary, and the system's own program
  * turns that into JSON. Throws `ERR_PROFILE_INVALID`; `undefined` when there is no file.
  */
-export async function readPlistPolicy(path: string, programs: PolicyPrograms): Promise<WrittenPolicy | undefined> {
-  const bytes = await readPolicyFile(path);
+export async function readPlistPolicy(
+  path: string,
+  programs: PolicyPrograms,
+  owner: PolicyOwner,
+): Promise<WrittenPolicy | undefined> {
+  const bytes = await readPolicyFile(path, owner);
   if (bytes === undefined) return undefined;
   const wrong = (reason: string, cause?: unknown) =>
     invalidPolicy(`Error loading plist file ${path}: ${reason}`, [], cause);

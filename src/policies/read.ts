@@ -55,11 +55,14 @@ async function policiesAt(
 async function pairAt(place: PolicyPlace, programs: PolicyPrograms): Promise<Pair> {
   switch (place.format) {
     case 'json':
-      return { defaults: await readJsonPolicy(place.defaults), locked: await readJsonPolicy(place.locked) };
+      return {
+        defaults: await readJsonPolicy(place.defaults, place),
+        locked: await readJsonPolicy(place.locked, place),
+      };
     case 'plist':
       return {
-        defaults: await readPlistPolicy(place.defaults, programs),
-        locked: await readPlistPolicy(place.locked, programs),
+        defaults: await readPlistPolicy(place.defaults, programs, place),
+        locked: await readPlistPolicy(place.locked, programs, place),
       };
     case 'registry': {
       const key = await registryKey(place.key, programs);

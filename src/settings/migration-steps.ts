@@ -32,7 +32,7 @@ export const MIGRATION_STEPS: Readonly<Record<number, Step>> = {
   },
   12: (context) => {
     // The value is taken away again two steps later; what remains is the section, which a partial document did not ask for.
-    if (!context.options.partial) setLeaf(context.document, `${VM}.networkingTunnel`, true);
+    if (!context.options.partial) set(context, `${VM}.networkingTunnel`, true);
   },
   13: (context) => {
     remove(context, 'virtualMachine.hostResolver');
@@ -104,27 +104,34 @@ function trimNoproxy({ document }: MigrationContext): void {
 }
 
 /** WebAssembly was new in version 11: a locked profile that could not know it does not let it be turned on. */
-function freezeWebAssembly({ document, options }: MigrationContext): void {
+function freezeWebAssembly(context: MigrationContext): void {
   const path = 'experimental.containerEngine.webAssembly.enabled';
-  if (options.locked && leafAt(document, path) === undefined) setLeaf(document, path, false);
+  if (context.options.locked && leafAt(context.document, path) === undefined) set(context, path, false);
 }
 
-function addStorageDriver({ document, options }: MigrationContext): void {
+function addStorageDriver(context: MigrationContext): void {
+  const { document, options } = context;
   const path = 'containerEngine.mobyStorageDriver';
-  if (!options.locked && !options.partial && leafAt(document, path) === undefined) setLeaf(document, path, 'auto');
+  if (!options.locked && !options.partial && leafAt(document, path) === undefined) set(context, path, 'auto');
 }
 
-function move(
-  { document, moved }: MigrationContext,
-  from: string,
-  to: string,
-  change = (value: JsonValue) => value,
-): void {
+function move(context: MigrationContext, from: string, to: string, change = (value: JsonValue) => value): void {
+  const { document, moved } = context;
   const value = leafAt(document, from);
   if (value === undefined) return;
   removeLeaf(document, from);
-  setLeaf(document, to, change(value));
-  moved(from, to);
+  if (set(context, to, change(value))) moved(from, to);
+}
+
+/** False, and nothing is done, where something else stands in the place of a section: validation names that. */
+function set({ document }: MigrationContext, path: string, value: JsonValue): boolean {
+  for (let dot = path.indexOf('.'); dot !== -1; dot = path.indexOf('.', dot + 1)) {
+    const section = leafAt(document, path.slice(0, dot));
+    if (section === undefined) break;
+    if (!isObject(section)) return false;
+  }
+  setLeaf(document, path, value);
+  return true;
 }
 
 function remove({ document }: MigrationContext, path: string): void {

@@ -7,6 +7,8 @@ const EACH = new RegExp(HIDDEN, 'gu');
 const RUNS = new RegExp(`(?:${HIDDEN.source})+`, 'gu');
 /** What is a part of the lines of a text stays in them. */
 const BETWEEN_LINES = new RegExp(`\\r?\\n|\\t|${HIDDEN.source}`, 'gu');
+/** What is not in any text of ours, its styles and cursor movements included. */
+const FOREIGN = new RegExp(`(?![\\u0000-\\u001f])${HIDDEN.source}`, 'gu');
 /** Signs of a name that are shown. */
 const LONGEST_NAME = 40;
 
@@ -22,6 +24,14 @@ export function escapedHidden(text: string): string {
 /** The same for text of many lines: line feeds, with a carriage return before them or not, and tabs stay. */
 export function escapedInLines(text: string): string {
   return text.replace(BETWEEN_LINES, (sign) => (/^(?:\r?\n|\t)$/.test(sign) ? sign : escaped(sign)));
+}
+
+/**
+ * Text on its way to a terminal, whoever made it: C1 controls, marks of direction and what has no width are escaped as JSON writes
+ * them, so that a JSON document stays the same document. Our own styles pass, so ASCII controls do; those of others are escaped before.
+ */
+export function forTerminal(text: string): string {
+  return text.replace(FOREIGN, escaped);
 }
 
 /** On one line, with a blank for each run of hidden signs. */

@@ -210,7 +210,7 @@ export type Settings = {
       /**
        * How directories of this computer appear in the virtual machine.
        */
-      type: 'reverse-sshfs' | '9p' | 'virtiofs';
+      type: '9p' | 'reverse-sshfs' | 'virtiofs';
     };
   };
   /**

@@ -6,7 +6,7 @@ import type { Issue, Problem, ValidateContext } from './issue.ts';
 import { leafAt, pointerTo } from './leaf-paths.ts';
 import { isLocked } from './locks.ts';
 import { equal, own } from './own.ts';
-import { RULES } from './rules/index.ts';
+import { RULES, RUNS_EVERY_RULE } from './rules/index.ts';
 import { ninePOption } from './rules/machine.ts';
 import type { RuleInput } from './rules/rule.ts';
 import { valueProblems } from './rules/value.ts';
@@ -79,8 +79,9 @@ function leafProblems(field: Field, desired: JsonValue, { payload, context }: Wa
     return [{ code: 'platform', message: unsupported, fatal: true }];
   }
   const problems = ruleProblems(input);
-  if (problems.length > 0 || !changed || !isLocked(context.locked ?? {}, field.path)) return problems;
-  return [{ code: 'locked', message: `field "${field.path}" is locked`, fatal: true }];
+  const isRefused = problems.length > 0 && !RUNS_EVERY_RULE.has(field.path);
+  if (isRefused || !changed || !isLocked(context.locked ?? {}, field.path)) return problems;
+  return [...problems, { code: 'locked', message: `field "${field.path}" is locked`, fatal: true }];
 }
 
 function ruleProblems(input: RuleInput): Problem[] {
@@ -88,7 +89,8 @@ function ruleProblems(input: RuleInput): Problem[] {
   const frozen = field.path.startsWith('experimental.virtualMachine.mount.9p.') ? ninePOption(input) : [];
   if (frozen.length > 0) return frozen;
   const problems = ownProblems(input);
-  return problems.length > 0 ? problems : (RULES[field.path]?.(input) ?? []);
+  if (problems.length > 0 && !RUNS_EVERY_RULE.has(field.path)) return problems;
+  return [...problems, ...(RULES[field.path]?.(input) ?? [])];
 }
 
 /** A text that only means the stored value is looked at all the same: it would be stored as a text. */

@@ -18,8 +18,9 @@ export interface Conversion {
   problems: readonly { offset: number; pointer: string; message: string; expected?: string }[];
 }
 
-/** Values that all aliases of a document may stand for together. */
+/** Values that all aliases of a document may stand for together, and characters of the texts among them. */
 const ALIAS_BUDGET = 10_000;
+const ALIAS_CHARACTERS = 1024 * 1024;
 const LONGEST_QUOTE = 60;
 const FORBIDDEN = new Set(['__proto__', 'constructor', 'prototype']);
 
@@ -29,6 +30,7 @@ interface State {
   /** Complete values by anchor name; an anchor is absent while its own value is being read. */
   anchors: Map<string, JsonValue>;
   expanded: number;
+  characters: number;
 }
 
 /**
@@ -36,7 +38,7 @@ interface State {
  * that JSON lacks and aliases that multiply without measure are problems; everything else is converted all the same.
  */
 export function jsonOf(root: unknown): Conversion {
-  const state: State = { places: new Map(), problems: [], anchors: new Map(), expanded: 0 };
+  const state: State = { places: new Map(), problems: [], anchors: new Map(), expanded: 0, characters: 0 };
   return { value: convert(root, '', undefined, state), places: state.places, problems: state.problems };
 }
 
@@ -111,13 +113,27 @@ function aliased(name: string, pointer: string, start: number, state: State): Js
     });
     return null;
   }
-  if (state.expanded > ALIAS_BUDGET) return null;
+  if (state.expanded > ALIAS_BUDGET || state.characters > ALIAS_CHARACTERS) return null;
   state.expanded += sizeOf(value, ALIAS_BUDGET);
   if (state.expanded > ALIAS_BUDGET) {
     state.problems.push({ offset: start, pointer, message: `the aliases stand for more than ${ALIAS_BUDGET} values` });
     return null;
   }
+  state.characters += charactersOf(value);
+  if (state.characters > ALIAS_CHARACTERS) {
+    const message = `the aliases stand for more than ${ALIAS_CHARACTERS} characters`;
+    state.problems.push({ offset: start, pointer, message });
+    return null;
+  }
   return copyOf(value);
+}
+
+/** Characters of all names and texts in a value. */
+function charactersOf(value: JsonValue): number {
+  if (typeof value === 'string') return value.length;
+  if (Array.isArray(value)) return value.reduce<number>((sum, item) => sum + charactersOf(item), 0);
+  if (!isObject(value)) return 0;
+  return Object.entries(value).reduce((sum, [name, item]) => sum + name.length + charactersOf(item), 0);
 }
 
 /** Number of values in a value, counted no further than the limit. */

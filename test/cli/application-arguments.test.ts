@@ -1,5 +1,5 @@
-import { spawn } from 'node:child_process';
-import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { applicationRequest } from '../../cli/application-arguments.ts';
@@ -37,7 +37,7 @@ describe('the arguments of the application', () => {
       { containerEngine: { allowedImages: { patterns: ['a'] } } },
     ],
     [['--diagnostics.mutedChecks={"A":true}'], { diagnostics: { mutedChecks: { A: true } } }],
-    [['--version=3', '--kubernetes'], undefined],
+    [['--version=3', '--kubernetes.zipperhead'], undefined],
   ])('%j', (words, settings) => expect(applicationRequest(words).settings).toEqual(settings));
 
   test.each<[string[], boolean]>([
@@ -58,6 +58,8 @@ describe('the arguments of the application', () => {
     [['--kubernetes.port', 'x'], 'the argument "--kubernetes.port" takes a number, not "x"'],
     [['--kubernetes.port'], 'no value for the argument "--kubernetes.port"'],
     [['--no-modal-dialogs=maybe'], 'the argument "--no-modal-dialogs" takes true or false, not "maybe"'],
+    [['--kubernetes=1'], `Can't overwrite existing setting "--kubernetes=1"`],
+    [['--not.ours', '--kubernetes.options', '33'], `Can't overwrite existing setting "--kubernetes.options"`],
     [['--diagnostics.mutedChecks=true'], 'the argument "--diagnostics.mutedChecks" takes a JSON object, not "true"'],
   ])('%j is refused', (words, message) => expect(() => applicationRequest(words)).toThrow(message));
 
@@ -109,6 +111,12 @@ describe('serve', () => {
     expect(err).toMatch(/^Error: /);
   });
 });
+
+/** One that starts a service does not end by itself. */
+function killAtEnd(child: ChildProcess): void {
+  const timer = setTimeout(() => child.kill('SIGKILL'), 30_000);
+  child.once('exit', () => clearTimeout(timer));
+}
 
 describe('launched as the application', () => {
   const tool = builtTool();
@@ -166,6 +174,31 @@ describe('launched as the application', () => {
     expect(stored).toMatchObject({ kubernetes: { enabled: false, version: '1.30.2' } });
     expect(await command('shutdown')).toMatchObject({ exit: 0, out: 'Shutting down.\n' });
     expect(await ended).toBe(0);
+  });
+
+  test.each([
+    [['--help'], 'rdctl-app [--SETTING=VALUE ...]'],
+    [['-h'], 'rdctl-app [--SETTING=VALUE ...]'],
+    [['--no-sandbox', '--help'], 'rdctl-app [--SETTING=VALUE ...]'],
+    [['--kubernetes.enabled', '--help'], 'rdctl-app [--SETTING=VALUE ...]'],
+    [['--version'], /^rdctl-app v\d/],
+  ])('%j prints, and starts and touches nothing', async (argv, text) => {
+    const user = temporaryDirectory();
+    for (const RDCTL_COMPAT of ['', 'rancher-desktop']) {
+      const entry = join(tool.folder(), 'rdctl-app.cjs');
+      const env = { HOME: user, RDCTL_DRIVER: 'simulated', RDCTL_COMPAT };
+      const ended = await rdctlProgram(argv, { entry, env, onSpawn: killAtEnd });
+      const expected = typeof text === 'string' ? expect.stringContaining(text) : expect.stringMatching(text);
+      expect(ended).toEqual({ exit: 0, out: expected, err: '' });
+    }
+    expect(readdirSync(user)).toEqual([]);
+  });
+
+  test('a value that reads like a question is a value', () => {
+    expect(applicationRequest(['--kubernetes.version', '--help'])).toEqual({
+      settings: { kubernetes: { version: '--help' } },
+      noModalDialogs: false,
+    });
   });
 
   test('a bad argument ends it', async () => {

@@ -38,7 +38,10 @@ test('managed preferences come first, then those of the computer, then those of 
     locked: `${path}/${domain}.locked.plist`,
   });
   expect(policyPlaces({ HOME: '/elsewhere' }, 'darwin', '/Users/u')).toEqual([
-    ...['/Library/Managed Preferences', '/Library/Preferences'].map(files),
+    ...['/Library/Managed Preferences', '/Library/Preferences'].map((directory) => ({
+      ...files(directory),
+      system: true,
+    })),
     { ...files('/Users/u/Library/Preferences'), own: true },
   ]);
   expect(policyPlaces({}, 'darwin', '')).toHaveLength(2);

@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
 import { policyPlaces } from '../../src/policies/places.ts';
@@ -33,10 +33,10 @@ const read = (...names: string[]) => readPolicies({ places: names.map(place), pr
 test('the places of the system come first and do not follow the environment', () => {
   const linux = (env: Record<string, string>, home: string) => policyPlaces(env, 'linux', home);
   const json = (defaults: string, locked: string) => ({ format: 'json', defaults, locked });
-  const system = [
-    json('/etc/rancher-desktop/defaults.json', '/etc/rancher-desktop/locked.json'),
-    json('/usr/etc/rancher-desktop/defaults.json', '/usr/etc/rancher-desktop/locked.json'),
-  ];
+  const system = ['/etc', '/usr/etc'].map((etc) => ({
+    ...json(`${etc}/rancher-desktop/defaults.json`, `${etc}/rancher-desktop/locked.json`),
+    system: true,
+  }));
   const own = (defaults: string, locked: string) => ({ ...json(defaults, locked), own: true });
   const user = own('/home/u/.config/rancher-desktop.defaults.json', '/home/u/.config/rancher-desktop.locked.json');
   expect(linux({ XDG_CONFIG_HOME: '/x', RDCTL_HOME: '/h' }, '/home/u')).toEqual([
@@ -338,3 +338,45 @@ test('a lock that goes away leaves an ordinary value', async () => {
   expect((await second.client.settings()).settings).toMatchObject({ images: { namespace: 'x' } });
   await second.client.putSettings({ version: 19, images: { namespace: 'mine' } });
 });
+
+test.runIf(process.platform !== 'win32').each([
+  ['a file that all may write', 'a/locked.json', 0o666],
+  ['a file in a directory that all may write', 'a', 0o777],
+  ['no file in a directory that all may write', 'a', 0o777, 'removed'],
+])(
+  '%s stops the start, with its owner, its mode and the command that corrects it',
+  async (_name, at, mode, removed?) => {
+    const file = write('a', 'locked', { version: 19, images: { namespace: 'x' } });
+    if (removed) rmSync(file);
+    const exposed = join(directory, at);
+    chmodSync(exposed, mode);
+    await expect(read('a')).rejects.toMatchObject({
+      code: 'ERR_PROFILE_INVALID',
+      message: expect.stringMatching(
+        new RegExp(
+          `the deployment profile .* cannot be trusted: ${exposed} can be written by other users \\(owner \\S+, mode 0${mode.toString(8)}\\)`,
+        ),
+      ),
+      details: [expect.stringContaining(`chmod go-w ${exposed}`)],
+    });
+    chmodSync(exposed, mode & 0o755);
+    await expect(read('a')).resolves.toMatchObject(removed ? {} : { locked: { source: file } });
+  },
+);
+
+test.runIf(process.getuid?.() === 0)(
+  'what another user owns is no profile of the system, nor of the user',
+  async () => {
+    const file = write('a', 'locked', { version: 19, images: { namespace: 'x' } });
+    chownSync(file, 65534, 65534);
+    for (const whose of [{ system: true as const }, { own: true as const }, {}]) {
+      await expect(
+        readPolicies({ places: [{ ...place('a'), ...whose }], programs: policyPrograms() }, HOST),
+      ).rejects.toMatchObject({
+        code: 'ERR_PROFILE_INVALID',
+        message: expect.stringContaining(`${file} belongs to another user (owner nobody, mode 0644`),
+        details: [expect.stringContaining('chown ')],
+      });
+    }
+  },
+);

@@ -2,8 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { RdError } from '../../src/errors.ts';
 import type { JsonObject, JsonValue } from '../../src/json.ts';
+import { defaultSettings } from '../../src/settings/defaults.ts';
 import { migrate, migrateWithOrigins, originOf, versionProblem } from '../../src/settings/migrate.ts';
 import { validateShape } from '../../src/settings/older-shapes.ts';
+import { validate } from '../../src/settings/validate.ts';
 
 const LINUX = { platform: 'linux' } as const;
 const PARTIAL = { platform: 'linux', partial: true } as const;
@@ -157,6 +159,24 @@ describe('one step after another', () => {
     migrate(before, LINUX);
     expect(before).toEqual({ version: 4, kubernetes: { memoryInGB: 3 }, debug: true });
   });
+});
+
+test.each([
+  [{ version: 5, application: ['x'], autoStart: true }, 'application'],
+  [{ version: 4, virtualMachine: [], kubernetes: { memoryInGB: 4 } }, 'virtualMachine'],
+  [{ version: 10, experimental: ['x'] }, 'experimental'],
+  [{ version: 12, experimental: 'x' }, 'experimental'],
+  [{ version: 16, containerEngine: [] }, 'containerEngine'],
+])('what is no section stays for validation to name: %j', (document, section) => {
+  for (const options of [{ partial: true }, {}, { locked: true }]) {
+    const migrated = migrate(document, { platform: 'linux', ...options });
+    const issues = validate(migrated, {
+      current: defaultSettings({ platform: 'linux', arch: 'x64' }),
+      platform: 'linux',
+      arch: 'x64',
+    });
+    expect(issues).toContainEqual(expect.objectContaining({ code: 'section', path: section }));
+  }
 });
 
 describe('what a migration adds', () => {

@@ -1,6 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { escapedHidden, escapedInLines, hasHidden, quotedName, withoutHidden } from '../../src/settings/printable.ts';
+import {
+  escapedHidden,
+  escapedInLines,
+  forTerminal,
+  hasHidden,
+  quotedName,
+  withoutHidden,
+} from '../../src/settings/printable.ts';
 
 const HIDDEN: readonly string[] = [
   ...['\0', '\u0007', '\u001b', '\u007f', '\u009b', '\u00ad', '\u061c', '\u200b', '\u200e', '\u200f'],
@@ -49,4 +56,12 @@ describe('a name in a message', () => {
       }),
     );
   });
+});
+
+test('on a terminal our own styles pass, and JSON stays what it is', () => {
+  expect(forTerminal('\u001b[1mbold\u001b[22m\r\n\tx 日本')).toBe('\u001b[1mbold\u001b[22m\r\n\tx 日本');
+  const document = { name: 'a\u009b31m\u202eb\u200b\u2028', note: '\u001b]0;x\u0007' };
+  const text = forTerminal(JSON.stringify(document));
+  expect(text).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}]/u);
+  expect(JSON.parse(text)).toEqual(document);
 });

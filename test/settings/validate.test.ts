@@ -24,7 +24,16 @@ describe('values that are refused', () => {
       'beefalo',
       'Invalid value for "containerEngine.name": <"beefalo">; must be one of ["containerd","moby","docker"]',
     ],
-    ['containerEngine.name', 5, 'Invalid value for "containerEngine.name": <5>'],
+    [
+      'containerEngine.name',
+      5,
+      'Invalid value for "containerEngine.name": <5>; must be one of ["containerd","moby","docker"]',
+    ],
+    [
+      'virtualMachine.mount.type',
+      'nfs',
+      'Invalid value for "virtualMachine.mount.type": <"nfs">; must be one of ["9p","reverse-sshfs","virtiofs"]',
+    ],
     [
       'application.theme',
       'blue',
@@ -50,6 +59,11 @@ describe('values that are refused', () => {
       'containerEngine.allowedImages.patterns',
       ['', 'x', ' '],
       'field "containerEngine.allowedImages.patterns" has duplicate entries: "", " "',
+    ],
+    [
+      'containerEngine.allowedImages.patterns',
+      ['', 'b', '', 'B', 'b', 'a', 'a', ''],
+      'field "containerEngine.allowedImages.patterns" has duplicate entries: "", "", "", "a", "b"',
     ],
     ['portForwarding', 'bob', 'Setting "portForwarding" should wrap an inner object, but got <bob>.'],
     ['kubernetes.options', null, 'Setting "kubernetes.options" should wrap an inner object, but got <null>.'],
@@ -79,7 +93,7 @@ describe('values that are refused', () => {
       `Setting ${VM}.mount.9p.cacheMode can only be changed when virtualMachine.mount.type is "9p".`,
     ],
     ['kubernetes.version', 'karl', 'Kubernetes version "karl" not found.'],
-    ['kubernetes.version', 1.3, 'Invalid value for "kubernetes.version": <1.3>'],
+    ['kubernetes.version', 1.3, 'Kubernetes version "1.3" not found.'],
     [
       'experimental.kubernetes.options.spinkube',
       true,
@@ -87,6 +101,13 @@ describe('values that are refused', () => {
     ],
   ])('%s: %j', (path, value, line) => {
     expect(lines({ [path]: value })).toEqual([line]);
+  });
+
+  test('a value of a wrong type is held against the rule between settings as well', () => {
+    expect(lines({ 'experimental.kubernetes.options.spinkube': 'yes' })).toEqual([
+      'Invalid value for "experimental.kubernetes.options.spinkube": <"yes">',
+      'Setting experimental.kubernetes.options.spinkube can only be set when experimental.container-engine.web-assembly.enabled is set as well.',
+    ]);
   });
 
   test.each<[string, string, number | undefined, boolean]>([
@@ -188,8 +209,25 @@ describe('locks', () => {
       'field "WSL.integrations" is locked',
     ]);
   });
-  test('a wrong value is wrong before it is locked', () => {
-    expect(lines({ 'containerEngine.name': 'x' }, { locked })).toEqual([expect.stringContaining('must be one of')]);
+  test('a wrong value of a setting with further rules is locked as well, any other one is only wrong', () => {
+    const locks = { locked: { containerEngine: { name: true }, kubernetes: { port: true } } };
+    expect(lines({ 'containerEngine.name': 'x' }, locks)).toEqual([
+      expect.stringContaining('must be one of'),
+      'field "containerEngine.name" is locked',
+    ]);
+    expect(lines({ 'kubernetes.port': 'x' }, locks)).toEqual(['Invalid value for "kubernetes.port": <"x">']);
+  });
+  test('a locked value that conflicts with other settings is locked as well', () => {
+    const current = {
+      'containerEngine.name': 'containerd',
+      'containerEngine.mobyStorageDriver': 'classic',
+      'experimental.containerEngine.webAssembly.enabled': true,
+    };
+    const locks = { locked: { containerEngine: { name: true } }, current };
+    expect(lines({ 'containerEngine.name': 'moby' }, locks)).toEqual([
+      'Cannot switch to moby container engine with classic storage when WebAssembly is enabled.',
+      'field "containerEngine.name" is locked',
+    ]);
   });
 });
 

@@ -9,7 +9,7 @@ export const extensionPatterns: Rule = ({ field, desired, changed }) => {
   if (!changed || !Array.isArray(desired)) return [];
   return desired.flatMap((pattern, index): Problem[] => {
     if (typeof pattern === 'string' && parseExtensionPattern(pattern)) return [];
-    const message = `${field.path}: ${JSON.stringify(pattern)} does not describe an image reference`;
+    const message = `${field.path}: "${pattern}" does not describe an image reference`;
     return [
       {
         code: 'format',
@@ -39,10 +39,9 @@ export const installedExtensions: Rule = ({ field, desired, current, changed }) 
 function entryProblems(path: string, map: JsonObject, name: string): Problem[] {
   const tag = own(map, name) ?? null;
   const problems: string[] = [];
-  if (!isImageName(name)) problems.push(`${path}: ${JSON.stringify(name)} is an invalid name`);
-  if (typeof tag !== 'string')
-    problems.push(`${path}: ${JSON.stringify(name)} has non-string tag "${JSON.stringify(tag)}"`);
-  else if (!isImageTag(tag)) problems.push(`${path}: ${JSON.stringify(name)} has invalid tag ${JSON.stringify(tag)}`);
+  if (!isImageName(name)) problems.push(`${path}: "${name}" is an invalid name`);
+  if (typeof tag !== 'string') problems.push(`${path}: "${name}" has non-string tag "${tag}"`);
+  else if (!isImageTag(tag)) problems.push(`${path}: "${name}" has invalid tag "${tag}"`);
   return problems.map((message) => ({
     code: 'format',
     message,

@@ -6,6 +6,17 @@ import { noproxyList } from './proxy.ts';
 import type { Rule } from './rule.ts';
 import { classicStore, diskSize, spinOperator } from './storage.ts';
 
+/** Settings whose rule and lock are looked at even where the value is wrong by itself: all lines of them are listed, as scripts know it. */
+export const RUNS_EVERY_RULE: ReadonlySet<SettingPath> = new Set([
+  'application.extensions.installed',
+  'containerEngine.mobyStorageDriver',
+  'containerEngine.name',
+  'experimental.containerEngine.webAssembly.enabled',
+  'experimental.kubernetes.options.spinkube',
+  'virtualMachine.mount.type',
+  'virtualMachine.type',
+]);
+
 /** Rules that look beyond the type of a value. A setting without one has none. */
 export const RULES: Readonly<Partial<Record<SettingPath, Rule>>> = {
   'application.extensions.allowed.list': extensionPatterns,

@@ -1,3 +1,4 @@
+import type { JsonValue } from '../../json.ts';
 import { isKubernetesVersion } from '../kubernetes-version.ts';
 import type { Rule } from './rule.ts';
 
@@ -6,9 +7,15 @@ export const kubernetesVersion: Rule = ({ desired, changed, context }) => {
   if (!changed || typeof desired !== 'string' || desired === '') return [];
   const offered = context.kubernetesVersions ?? [];
   if (offered.length > 0 ? offered.includes(desired) : isKubernetesVersion(desired)) return [];
-  const message = `Kubernetes version "${desired}" not found.`;
-  return [{ code: 'kubernetes-version', message, fatal: false, expected: expectation(offered) }];
+  return [
+    { code: 'kubernetes-version', message: versionNotFound(desired), fatal: false, expected: expectation(offered) },
+  ];
 };
+
+/** Of a value of any type. */
+export function versionNotFound(value: JsonValue): string {
+  return `Kubernetes version "${value}" not found.`;
+}
 
 function expectation(offered: readonly string[]): string {
   if (offered.length === 0) return 'a version such as "1.30.2"';

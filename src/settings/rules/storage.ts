@@ -23,8 +23,7 @@ export function classicStore(message: string): Rule {
 /** The Spin operator runs WebAssembly. */
 export const spinOperator: Rule = ({ field, desired, changes, result }) => {
   const takesPart = changes(field.path) || changes('kubernetes.enabled') || changes(WEB_ASSEMBLY);
-  if (desired !== true || !takesPart || result('kubernetes.enabled') !== true || result(WEB_ASSEMBLY) === true)
-    return [];
+  if (!desired || !takesPart || result('kubernetes.enabled') !== true || result(WEB_ASSEMBLY)) return [];
   return conflict(
     `Setting ${field.path} can only be set when experimental.container-engine.web-assembly.enabled is set as well.`,
   );
@@ -33,7 +32,7 @@ export const spinOperator: Rule = ({ field, desired, changes, result }) => {
 function isClassicWithWebAssembly({ result }: RuleInput): boolean {
   return (
     result('containerEngine.name') === 'moby' &&
-    result(WEB_ASSEMBLY) === true &&
+    Boolean(result(WEB_ASSEMBLY)) &&
     result('containerEngine.mobyStorageDriver') === 'classic'
   );
 }

@@ -3,6 +3,7 @@ import { parseByteSize } from '../byte-size.ts';
 import type { Field } from '../field.ts';
 import type { Problem } from '../issue.ts';
 import { own } from '../own.ts';
+import { versionNotFound } from './kubernetes.ts';
 
 /** What is wrong with a value of a setting, whatever the other settings are. */
 export function valueProblems(field: Field, value: JsonValue): Problem[] {
@@ -51,22 +52,34 @@ function integerProblems(field: Field, value: JsonValue): Problem[] {
 }
 
 function stringProblems(field: Field, value: JsonValue): Problem[] {
+  if (field.format === 'kubernetes-version' && typeof value !== 'string') {
+    return [{ ...wrongType(field, value), message: versionNotFound(value) }];
+  }
+  if (field.enum && !(typeof value === 'string' && field.enum.includes(value))) return [notListed(field, value)];
   if (typeof value !== 'string') return [wrongType(field, value)];
   if (field.format === 'byte-size' && parseByteSize(value) === undefined) {
     return [invalid(field, field.path, value, 'format')];
   }
-  if (!field.enum || field.enum.includes(value)) return [];
-  const accepted = [...field.enum, ...Object.keys(field.synonyms ?? {})];
-  const message = `Invalid value for "${field.path}": <${JSON.stringify(value)}>; must be one of ${JSON.stringify(accepted)}`;
-  return [{ code: 'enum', message, fatal: true, expected: expectedValue(field) }];
+  return [];
+}
+
+/** A synonym is among what is listed, although it was replaced before. */
+function notListed(field: Field, value: JsonValue): Problem {
+  const listed = JSON.stringify([...(field.enum ?? []), ...Object.keys(field.synonyms ?? {})]);
+  const { message, ...problem } = wrongType(field, value);
+  const isText = typeof value === 'string';
+  return {
+    ...problem,
+    ...(isText ? { code: 'enum', fatal: true } : {}),
+    message: `${message}; must be one of ${listed}`,
+  };
 }
 
 function listProblems(field: Field, value: JsonValue): Problem[] {
   if (!Array.isArray(value) || !value.every((item) => typeof item === 'string')) return [wrongType(field, value)];
   const repeated = duplicates(value);
   if (repeated.length === 0) return [];
-  const named = repeated.map((item) => JSON.stringify(item)).join(', ');
-  const message = `field "${field.path}" has duplicate entries: ${named}`;
+  const message = `field "${field.path}" has duplicate entries: "${repeated.join('", "')}"`;
   return [{ code: 'duplicates', message, fatal: false, expected: 'a list without duplicates' }];
 }
 
@@ -91,16 +104,16 @@ function badEntries(map: JsonObject): string[] {
   });
 }
 
-/** Sorted. Blank entries count as duplicates of each other. */
+/** Sorted as people do. Blank entries count as duplicates of each other, and each of them is listed. */
 function duplicates(list: readonly string[]): string[] {
   const blank = list.filter((item) => item.trim() === '');
   const seen = new Set<string>();
-  const repeated = new Set(blank.length > 1 ? blank : []);
+  const repeated = new Set<string>();
   for (const item of list) {
     if (item.trim() !== '' && seen.has(item)) repeated.add(item);
     seen.add(item);
   }
-  return [...repeated].sort();
+  return [...repeated, ...(blank.length > 1 ? blank : [])].sort(new Intl.Collator('en').compare);
 }
 
 function invalid(field: Field, name: string, value: JsonValue, code: 'type' | 'range' | 'format'): Problem {

@@ -42,7 +42,7 @@ d","moby","docker"],default:"moby"}}},virtualMachine:{description:"The virtual m
 Memory of the virtual machine.",type:"integer",minimum:1,default:2},numberCPUs:{description:"Processors of the virtual machine.",type:"integer",minimum:1,default:2},
 type:{description:"What runs the virtual machine: QEMU or the Virtualization framework of macOS (`vz`).",type:"string",enum:["qemu","vz"],default:"qemu"},useRosetta:{
 description:"Runs amd64 programs in the virtual machine through Rosetta.",type:"boolean",default:!1},mount:{description:"Shared directories.",type:"object",additionalProperties:!1,
-properties:{type:{description:"How directories of this computer appear in the virtual machine.",type:"string",enum:["reverse-sshfs","9p","virtiofs"],default:"re\
+properties:{type:{description:"How directories of this computer appear in the virtual machine.",type:"string",enum:["9p","reverse-sshfs","virtiofs"],default:"re\
 verse-sshfs"}}}}},WSL:{description:"Windows Subsystem for Linux.",type:"object",additionalProperties:!1,properties:{integrations:{description:"WSL distributions\
  that get the engine and the cluster tools: name to on or off.",type:"object",additionalProperties:{anyOf:[{type:"boolean"},{type:"null"}]},default:{}}}},kubernetes:{
 description:"The cluster.",type:"object",additionalProperties:!1,properties:{version:{description:"Version of the cluster, as `X.Y.Z`. Empty: the service choose\
@@ -105,7 +105,7 @@ properties:{memoryInGB:{description:"Memory of the virtual machine.",type:"integ
 ine.",type:"integer",minimum:1,default:2},type:{description:"What runs the virtual machine: QEMU or the Virtualization framework of macOS (`vz`).",type:"string",
 enum:["qemu","vz"],default:"qemu"},useRosetta:{description:"Runs amd64 programs in the virtual machine through Rosetta.",type:"boolean",default:!1},mount:{description:"\
 Shared directories.",type:"object",additionalProperties:!1,properties:{type:{description:"How directories of this computer appear in the virtual machine.",type:"\
-string",enum:["reverse-sshfs","9p","virtiofs"],default:"reverse-sshfs"}}}}},WSL:{description:"Windows Subsystem for Linux.",type:"object",additionalProperties:!1,
+string",enum:["9p","reverse-sshfs","virtiofs"],default:"reverse-sshfs"}}}}},WSL:{description:"Windows Subsystem for Linux.",type:"object",additionalProperties:!1,
 properties:{integrations:{description:"WSL distributions that get the engine and the cluster tools: name to on or off.",type:"object",additionalProperties:{anyOf:[
 {type:"boolean"},{type:"null"}]},default:{}}}},kubernetes:{description:"The cluster.",type:"object",additionalProperties:!1,properties:{version:{description:"Ve\
 rsion of the cluster, as `X.Y.Z`. Empty: the service chooses at the first start.",type:"string",default:""},port:{description:"Port of the cluster API server.",
@@ -237,7 +237,7 @@ type",params:{type:"boolean"}};e===null?e=[r]:e.push(r),i++}if(a.mount!==void 0)
 "type"){let s={instancePath:o+"/virtualMachine/mount",schemaPath:"#/properties/virtualMachine/properties/mount/additionalProperties",keyword:"additionalProperti\
 es",params:{additionalProperty:t}};e===null?e=[s]:e.push(s),i++}if(r.type!==void 0){let t=r.type;if(typeof t!="string"){let s={instancePath:o+"/virtualMachine/m\
 ount/type",schemaPath:"#/properties/virtualMachine/properties/mount/properties/type/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(s),i++}if(!(t===
-"reverse-sshfs"||t==="9p"||t==="virtiofs")){let s={instancePath:o+"/virtualMachine/mount/type",schemaPath:"#/properties/virtualMachine/properties/mount/properti\
+"9p"||t==="reverse-sshfs"||t==="virtiofs")){let s={instancePath:o+"/virtualMachine/mount/type",schemaPath:"#/properties/virtualMachine/properties/mount/properti\
 es/type/enum",keyword:"enum",params:{allowedValues:g.properties.virtualMachine.properties.mount.properties.type.enum}};e===null?e=[s]:e.push(s),i++}}}else{let t={
 instancePath:o+"/virtualMachine/mount",schemaPath:"#/properties/virtualMachine/properties/mount/type",keyword:"type",params:{type:"object"}};e===null?e=[t]:e.push(
 t),i++}}}else{let r={instancePath:o+"/virtualMachine",schemaPath:"#/properties/virtualMachine/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(

@@ -55,7 +55,7 @@ eds a mount type other than `virtiofs`."],"x-rd-formerly":["experimental.virtual
 ine through Rosetta.",type:"boolean",default:!1,"x-rd-since":15,"x-rd-platforms":["darwin"],"x-rd-effect":{lima:"restart",wsl:"none"},"x-rd-flag":{name:"virtual\
 -machine.use-rosetta",aliases:["experimental.virtual-machine.use-rosetta"]},"x-rd-requires":["Needs `virtualMachine.type` `vz` on an ARM computer."],"x-rd-forme\
 rly":["experimental.virtualMachine.useRosetta"]},mount:{description:"Shared directories.",type:"object",additionalProperties:!1,required:["type"],properties:{type:{
-description:"How directories of this computer appear in the virtual machine.",type:"string",enum:["reverse-sshfs","9p","virtiofs"],default:"reverse-sshfs","x-rd\
+description:"How directories of this computer appear in the virtual machine.",type:"string",enum:["9p","reverse-sshfs","virtiofs"],default:"reverse-sshfs","x-rd\
 -default-on":[{platform:"darwin",kernel:23,value:"virtiofs"}],"x-rd-since":16,"x-rd-platforms":["darwin","linux"],"x-rd-effect":{lima:"restart",wsl:"none"},"x-r\
 d-flag":{name:"virtual-machine.mount.type",aliases:["experimental.virtual-machine.mount.type"]},"x-rd-requires":["`9p` needs `virtualMachine.type` `qemu`.","`vi\
 rtiofs` needs `vz` on macOS and `qemu` on Linux."],"x-rd-formerly":["experimental.virtualMachine.mount.type"]}}}}},WSL:{description:"Windows Subsystem for Linux\
@@ -268,7 +268,7 @@ ies/virtualMachine/properties/useRosetta/type",keyword:"type",params:{type:"bool
 keyword:"required",params:{missingProperty:"type"}};e===null?e=[i]:e.push(i),s++}for(let i in r)if(i!=="type"){let n={instancePath:t+"/virtualMachine/mount",schemaPath:"\
 #/properties/virtualMachine/properties/mount/additionalProperties",keyword:"additionalProperties",params:{additionalProperty:i}};e===null?e=[n]:e.push(n),s++}if(r.
 type!==void 0){let i=r.type;if(typeof i!="string"){let n={instancePath:t+"/virtualMachine/mount/type",schemaPath:"#/properties/virtualMachine/properties/mount/p\
-roperties/type/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),s++}if(!(i==="reverse-sshfs"||i==="9p"||i==="virtiofs")){let n={instancePath:t+
+roperties/type/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),s++}if(!(i==="9p"||i==="reverse-sshfs"||i==="virtiofs")){let n={instancePath:t+
 "/virtualMachine/mount/type",schemaPath:"#/properties/virtualMachine/properties/mount/properties/type/enum",keyword:"enum",params:{allowedValues:d.properties.virtualMachine.
 properties.mount.properties.type.enum}};e===null?e=[n]:e.push(n),s++}}}else{let i={instancePath:t+"/virtualMachine/mount",schemaPath:"#/properties/virtualMachin\
 e/properties/mount/type",keyword:"type",params:{type:"object"}};e===null?e=[i]:e.push(i),s++}}}else{let r={instancePath:t+"/virtualMachine",schemaPath:"#/proper\
