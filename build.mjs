@@ -9,7 +9,10 @@ import { basename, join, relative, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
+import { workerSource } from './worker-source.mjs';
 
+// What is made here is run: nobody else may write it, whatever the umask of the caller allows.
+process.umask(process.umask() | 0o022);
 const { outDir, cache } = options(process.argv.slice(2));
 /** How long the service of the warm-up may take to end. */
 const STOP_MS = 30_000;
@@ -93,7 +96,12 @@ function isFunction(value) {
 
 rmSync(outDir, { recursive: true, force: true });
 const entry = join(outDir, 'rdctl.cjs');
-await build({ ...COMMON, entryPoints: ['cli/main.ts'], outfile: entry, plugins: [splitting, lazyBuiltins] });
+await build({
+  ...COMMON,
+  entryPoints: ['cli/main.ts'],
+  outfile: entry,
+  plugins: [splitting, workerSource, lazyBuiltins],
+});
 chmodSync(entry, 0o755);
 writeLauncher(join(outDir, 'rdctl-app.cjs'));
 // A chunk may have lazy imports too, so there is a next round until none is new.
@@ -105,7 +113,7 @@ for (const built = new Set(); built.size < chunks.size; ) {
     entryPoints,
     outdir: outDir,
     outExtension: { '.js': '.cjs' },
-    plugins: [splitting, sharedErrors, lazyBuiltins],
+    plugins: [splitting, sharedErrors, workerSource, lazyBuiltins],
   });
 }
 for (const name of chunks.keys()) checkAscii(join(outDir, `${name}.cjs`));

@@ -1,5 +1,6 @@
 import { defineConfig } from 'vitest/config';
 import { testSeed } from './test/helpers/seed.ts';
+import { viteWorkerSource } from './worker-source.mjs';
 
 const seed = testSeed();
 if (process.env.RDCTL_TEST_SEED === 'random') process.stderr.write(`RDCTL_TEST_SEED=${seed} repeats this search\n`);
@@ -17,15 +18,17 @@ export default defineConfig({
     update: 'none',
     projects: [
       {
+        plugins: [viteWorkerSource],
         test: {
           ...SEARCH,
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/e2e/**'],
+          exclude: ['test/e2e/**', 'test/stress/**'],
           ...PATIENT,
         },
       },
       {
+        plugins: [viteWorkerSource],
         test: {
           ...SEARCH,
           name: 'e2e',
@@ -33,6 +36,17 @@ export default defineConfig({
           ...PATIENT,
           testTimeout: 180_000,
           hookTimeout: 180_000,
+          fileParallelism: false,
+        },
+      },
+      {
+        plugins: [viteWorkerSource],
+        test: {
+          ...SEARCH,
+          name: 'stress',
+          include: ['test/stress/**/*.test.ts'],
+          ...PATIENT,
+          testTimeout: process.env.RDCTL_TEST_LONG === '1' ? 3_600_000 : 180_000,
           fileParallelism: false,
         },
       },

@@ -16,6 +16,9 @@ export function fullBudget(): Budget {
   return { bytes: 1024 * 1024 * 1024, entries: 50_000 };
 }
 
+/** Attributes of an entry; the reader copies those that an archive gives all its entries for each of them. */
+const MOST_ATTRIBUTES = 200;
+
 interface Waiting {
   path: string;
   target: string;
@@ -136,6 +139,8 @@ async function* entriesOf(
   }
   try {
     for await (const entry of reader) {
+      if (Object.keys(entry.header.pax ?? {}).length > MOST_ATTRIBUTES)
+        throw bad(entry.header.name, 'it has too many attributes');
       yield { header: entry.header, body: bodyOf(entry) };
       entry.resume();
     }

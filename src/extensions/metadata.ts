@@ -9,6 +9,9 @@ export const METADATA_LIMIT = 1024 * 1024;
 const CONTROL = /[\0-\x1f\x7f]/;
 /** Characters of a path in it: as many as the kernel takes. */
 const MOST_PATH = 4096;
+/** Parts of the user interface and programs: the engine is asked for each of them. */
+const MOST_PARTS = 100;
+const MOST_BINARIES = 1000;
 
 /** What stands for the image of the extension itself. */
 export const OWN_IMAGE = /\$\{?DESKTOP_PLUGIN_IMAGE\}?/g;
@@ -85,7 +88,9 @@ function machineOf(vm: JsonObject): Metadata['vm'] {
 function interfaces(ui: JsonValue | undefined): Metadata['ui'] {
   if (ui === undefined) return [];
   if (!isObject(ui)) throw new Mistake('"ui" is not an object');
-  return Object.entries(ui).map(([name, part]) => {
+  const parts = Object.entries(ui);
+  if (parts.length > MOST_PARTS) throw new Mistake(`"ui" has more than ${MOST_PARTS} parts`);
+  return parts.map(([name, part]) => {
     if (!/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/.test(name))
       throw new Mistake(`"ui" has the name ${JSON.stringify(name)}, which cannot be that of a directory`);
     if (!isObject(part)) throw new Mistake(`"ui.${name}" is not an object`);
@@ -109,6 +114,7 @@ function binariesFor(platform: Platform, list: JsonValue | undefined): string[] 
       return pathIn(file.path, `${where}.path`);
     });
   });
+  if (paths.length > MOST_BINARIES) throw new Mistake(`"host.binaries" has more than ${MOST_BINARIES} files`);
   const names = new Set<string>();
   for (const path of paths) {
     const name = posix.basename(path);

@@ -1,5 +1,6 @@
 import { RdError } from '../errors.ts';
 import { isObject } from '../json.ts';
+import { isImageTag } from '../settings/image-name.ts';
 import type { ImageReference } from '../settings/image-reference.ts';
 
 /** The one function of the platform that is used; a test puts a script here. */
@@ -9,6 +10,8 @@ export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 const ANSWER_MS = 20_000;
 const MOST_BYTES = 4 * 1024 * 1024;
 const MOST_PAGES = 50;
+/** Tags that are looked at. */
+const MOST_TAGS = 10_000;
 
 /**
  * Tags of a repository, asked of its registry over HTTPS without credentials (a token for everybody where it wants one). A
@@ -20,7 +23,7 @@ export async function registryTags(image: ImageReference, signal: AbortSignal, f
   const tags: string[] = [];
   let token: string | undefined;
   let next: URL | undefined = new URL(`${base}/v2/${image.repository}/tags/list`);
-  for (let page = 0; next && page < MOST_PAGES; page += 1) {
+  for (let page = 0; next && page < MOST_PAGES && tags.length < MOST_TAGS; page += 1) {
     let response = await ask(next, token, signal, fetch);
     if (response.status === 401 && token === undefined) {
       token = await publicToken(response, image, base, signal, fetch);
@@ -28,10 +31,18 @@ export async function registryTags(image: ImageReference, signal: AbortSignal, f
     }
     if (response.status !== 200) throw refused(image, response.status);
     const { tags: some } = await objectOf(response, image);
-    if (Array.isArray(some)) tags.push(...some.filter((tag) => typeof tag === 'string'));
+    if (Array.isArray(some)) tags.push(...tagsIn(some, MOST_TAGS - tags.length));
     next = nextPage(response, next);
   }
   return tags;
+}
+
+/** At most so many; what is none by its grammar is passed over. */
+function tagsIn(list: readonly unknown[], most: number): string[] {
+  return list
+    .filter((tag) => typeof tag === 'string')
+    .filter(isImageTag)
+    .slice(0, most);
 }
 
 /** Where a registry is asked. The default one has its API under another name. */

@@ -1,6 +1,6 @@
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { basename, join, posix } from 'node:path';
-import { parse as parseYaml } from 'yaml';
+import { readForeignYaml } from '../documents/foreign-yaml.ts';
 import type { OpenImage } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
 import { isObject, type JsonObject } from '../json.ts';
@@ -107,7 +107,7 @@ async function composeOf(input: StagingInput, metadata: Metadata): Promise<JsonO
   try {
     const archive = await image.archive(path);
     if (!archive) throw new RdError('ERR_EXTENSION_INVALID', `the image has no ${path}`);
-    return objectOf((await readFileOf(archive, COMPOSE_LIMIT)).toString('utf8'), path);
+    return await composeFile(await readFileOf(archive, COMPOSE_LIMIT), path);
   } catch (error) {
     if (error instanceof RdError && error.code === 'ERR_EXTENSION_INVALID')
       throw failedInstall(id, `Could not copy compose file ${path}`, error);
@@ -115,13 +115,10 @@ async function composeOf(input: StagingInput, metadata: Metadata): Promise<JsonO
   }
 }
 
-function objectOf(text: string, path: string): JsonObject {
-  try {
-    const value: unknown = parseYaml(text, { maxAliasCount: 100 });
-    if (isObject(value)) return value;
-  } catch (cause) {
-    throw new RdError('ERR_EXTENSION_INVALID', `${path} is not YAML`, { cause });
-  }
+async function composeFile(bytes: Buffer, path: string): Promise<JsonObject> {
+  const read = await readForeignYaml(bytes);
+  if ('problem' in read) throw new RdError('ERR_EXTENSION_INVALID', `${path} cannot be read as YAML: ${read.problem}`);
+  if (isObject(read.value)) return read.value;
   throw new RdError('ERR_EXTENSION_INVALID', `${path} is not a compose file`);
 }
 
@@ -130,8 +127,9 @@ function extension(path: string): string {
   return /^\.[A-Za-z0-9]{1,16}$/.test(ending) ? ending : '';
 }
 
+/** On one line: indented, a document of many levels can be a hundred times as long. */
 async function writeJson(path: string, value: object): Promise<void> {
-  await writeFile(path, JSON.stringify(value, null, 2), { flush: true });
+  await writeFile(path, JSON.stringify(value), { flush: true });
 }
 
 function isCancelled(error: unknown): boolean {

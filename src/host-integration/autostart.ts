@@ -41,7 +41,7 @@ export async function manageAutostart(
     });
   }
   return outcomeOf({ part: 'autostart', file: autostartFile }, async () => {
-    const text = await readIfThere(autostartFile);
+    const text = await readIfThere(autostartFile, { follow: true });
     if (text !== undefined && !isOurs(text, targets)) return { left: FOREIGN };
     if (!wanted && text === undefined) return 'clean';
     const directories = text === undefined ? await missingDirectories(autostartFile) : directoriesOf(text);

@@ -121,7 +121,7 @@ function metaFile({ dockerConfig, identity: { dockerContext } }: IntegrationTarg
 
 /** `foreign`: there is a context of that name without our mark. In drop-in mode the name is ours whoever made it. */
 async function readRecord(targets: IntegrationTargets): Promise<ContextRecord | 'foreign' | undefined> {
-  const text = await readIfThere(metaFile(targets));
+  const text = await textOf(metaFile(targets));
   if (text === undefined) return undefined;
   const value: unknown = tryParse(text);
   const mark = isObject(value) && isObject(value.Metadata) ? value.Metadata[PRODUCT.name] : undefined;
@@ -150,8 +150,9 @@ function options({ home, dockerConfig }: IntegrationTargets, { operations }: Con
   return { within: [home, dockerConfig], ...(operations ? { operations } : {}) };
 }
 
+/** Those who keep their files elsewhere have links here. */
 async function textOf(file: string): Promise<string | undefined> {
-  return readIfThere(file);
+  return readIfThere(file, { follow: true });
 }
 
 function tryParse(text: string): unknown {

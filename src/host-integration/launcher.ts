@@ -1,7 +1,8 @@
-import { lstat, readFile, rename } from 'node:fs/promises';
+import { lstat, rename } from 'node:fs/promises';
 import { DROP_IN, DROP_IN_IDENTITY, PRODUCT } from '../product.ts';
 import { writeFileAtomic } from '../storage/atomic-file.ts';
 import { ioError, systemCode } from '../storage/io-error.ts';
+import { readRegular } from '../storage/regular-file.ts';
 import { shellWord } from './quoting.ts';
 import { type IntegrationTargets, launcherOf } from './targets.ts';
 
@@ -35,7 +36,7 @@ async function keepForeign(path: string): Promise<string | undefined> {
   try {
     const found = await lookAt(path);
     if (!found) return undefined;
-    if (found.isFile() && found.size <= MOST_BYTES && (await readFile(path, 'utf8')).includes(MARK)) return undefined;
+    if (found.isFile() && found.size <= MOST_BYTES && (await readRegular(path)).includes(MARK)) return undefined;
     for (let number = 1; ; number += 1) {
       const name = `${path}.before-${PRODUCT.name}${number === 1 ? '' : `-${number}`}`;
       if (await lookAt(name)) continue;

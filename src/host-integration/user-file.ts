@@ -1,12 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import type { BigIntStats } from 'node:fs';
-import { copyFile, lstat, open, readFile, realpath, rename, rm, rmdir, stat, unlink } from 'node:fs/promises';
+import { copyFile, lstat, open, realpath, rename, rm, rmdir, stat, unlink } from 'node:fs/promises';
 import { basename, dirname, join, sep } from 'node:path';
 import { RdError } from '../errors.ts';
 import { run } from '../process/run.ts';
 import { removeLeftovers } from '../storage/atomic-file.ts';
 import { makeDirectory } from '../storage/directory.ts';
 import { ioError, systemCode } from '../storage/io-error.ts';
+import { exposureOf, exposureText } from '../storage/ownership.ts';
+import { readRegular } from '../storage/regular-file.ts';
 
 /** Files of a user that are larger than this are nothing that we would edit. */
 const MOST_BYTES = 4 * 1024 * 1024;
@@ -50,8 +52,10 @@ export const editOperations: EditOperations = {
 };
 
 export interface EditOptions {
-  /** Links may lead to files below these directories only. */
+  /** Links may lead to files below these directories only; a directory that is itself a link counts where it leads. */
   within: readonly string[];
+  /** The file was named by the caller, and who else may write there is the caller's matter. */
+  shared?: boolean;
   /** Permission bits of a file that is created; the usual ones of the user (0666 less the mask) unless told. */
   mode?: number;
   operations?: EditOperations;
@@ -62,17 +66,18 @@ export interface EditOptions {
  * latin1: each character is one byte. `change` gets `undefined` where there is no file and gives `undefined` where there
  * should be none; a text that it gives back as it got it causes no write.
  *
- * A symbolic link is followed to its file, which is replaced where it is; the link stays. Refused is what cannot be done without
- * harm: links that lead in a circle, nowhere, or out of `within`; files with a second hard link or of another user; anything that
- * is not a file.
+ * A symbolic link, in the place of the file or of a directory above it, is followed to the file, which is replaced where it is; the link
+ * stays. Refused is what cannot be done without harm: links that lead in a circle, nowhere, or out of `within`; files with a second hard
+ * link; what another user owns or can write, on the way there too; anything that is not a file.
  * @returns true when something was written or removed.
  * @throws RdError `ERR_IO` with the reason; the file is then as it was.
  */
 export async function editUserFile(
   path: string,
   change: (text: string | undefined) => string | undefined,
-  { within, mode = 0o666, operations = editOperations }: EditOptions,
+  { within, shared = false, mode = 0o666, operations = editOperations }: EditOptions,
 ): Promise<boolean> {
+  if (!shared) refuseExposedFile(path);
   const file = await followed(path, within);
   // A writer that was killed left one; nobody else writes such names.
   await removeLeftovers(file);
@@ -88,6 +93,7 @@ export async function editUserFile(
 
 /** Removes what a killed writer of a file left beside it, wherever its links lead, and also where there is no such file. */
 export async function removeDrafts(path: string): Promise<void> {
+  if (exposureOf(path)) return;
   const file = await realpath(path).catch(() => path);
   // Not worth an error: the file itself is whole.
   await removeLeftovers(file).catch(() => []);
@@ -103,29 +109,43 @@ export async function isFreeOf(path: string, mark: string): Promise<boolean> {
     const facts = await stat(path);
     // We never make anything but files.
     if (!facts.isFile()) return true;
-    return facts.size <= MOST_SEARCHED && !(await readFile(path, 'latin1')).includes(mark);
+    return !(await readRegular(path, { follow: true, limit: MOST_SEARCHED })).includes(mark, 0, 'latin1');
   } catch (error) {
     return ['ENOENT', 'ENOTDIR', 'ELOOP'].includes(systemCode(error) ?? '');
   }
 }
 
-/** Where the file really is. */
+/** A link, or a directory on the way, that another user could change would make us write where that user wants it. */
+function refuseExposedFile(path: string): void {
+  const exposure = exposureOf(path);
+  if (exposure) throw refused(path, exposureText(exposure));
+}
+
+/** Where the file really is, whichever part of its path is a link. */
 async function followed(path: string, within: readonly string[]): Promise<string> {
-  const there = await lstat(path).catch((cause: unknown) => {
-    if (systemCode(cause) === 'ENOENT') return undefined;
-    throw ioError('read', path, cause);
-  });
-  if (!there?.isSymbolicLink()) return path;
-  const target = await realpath(path).catch((cause: unknown) => {
-    if (systemCode(cause) === 'ELOOP') throw refused(path, 'it is a link that leads in a circle');
-    if (systemCode(cause) === 'ENOENT') throw refused(path, 'it is a link that leads nowhere');
-    throw ioError('follow', path, cause);
-  });
+  const target = await reached(path);
+  if (target === path) return path;
+  // A directory on the way may lie anywhere that is the user's own.
+  if (!(await lstat(path).catch(() => undefined))?.isSymbolicLink()) return target;
   const roots = await Promise.all(within.map((root) => realpath(root).catch(() => root)));
   if (!roots.some((root) => target.startsWith(root.endsWith(sep) ? root : root + sep))) {
     throw refused(path, `it is a link to ${target}, which is outside of the home directory`);
   }
   return target;
+}
+
+/** The path without links. A file that is not there yet will be where its directory is. */
+async function reached(path: string): Promise<string> {
+  const there = await lstat(path).catch((cause: unknown) => {
+    if (systemCode(cause) === 'ENOENT') return undefined;
+    throw ioError('read', path, cause);
+  });
+  if (!there) return dirname(path) === path ? path : join(await reached(dirname(path)), basename(path));
+  return realpath(path).catch((cause: unknown) => {
+    if (systemCode(cause) === 'ELOOP') throw refused(path, 'it is a link that leads in a circle');
+    if (systemCode(cause) === 'ENOENT') throw refused(path, 'it is a link that leads nowhere');
+    throw ioError('follow', path, cause);
+  });
 }
 
 /** The facts about a file that may be replaced; `undefined` where there is none. */
@@ -144,7 +164,7 @@ async function look(file: string): Promise<BigIntStats | undefined> {
 }
 
 function read(file: string): Promise<string> {
-  return attempt('read', file, () => readFile(file, 'latin1'));
+  return attempt('read', file, async () => (await readRegular(file)).toString('latin1'));
 }
 
 async function replace(file: string, found: BigIntStats, text: string, operations: EditOperations): Promise<void> {

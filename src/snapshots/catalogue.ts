@@ -1,16 +1,29 @@
-import { lstat, readdir, readFile, rename, rm, unlink } from 'node:fs/promises';
-import { join } from 'node:path';
+import { lstat, readdir, rename, rm } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import { RdError } from '../errors.ts';
 import { isObject } from '../json.ts';
 import { ioError, systemCode } from '../storage/io-error.ts';
+import { isThere } from '../storage/presence.ts';
+import { readText } from '../storage/regular-file.ts';
 import type { SnapshotRecord } from './contract.ts';
 import { instantOf } from './created.ts';
 import { quoted } from './name.ts';
 
 /** Files of a snapshot beside the saved state itself (api facts, 17.6). */
 export const METADATA = 'metadata.json';
-export const COMPLETE = 'complete.txt';
+/**
+ * Says that a snapshot is complete, and ours. The compatible application has another mark, and lists, deletes and restores what has it,
+ * by replacing files: it must not find that here.
+ */
+export const COMPLETE = 'rdctl-complete.txt';
+/** The mark of the compatible application, and of snapshots that early releases of ours made. */
+const COMPATIBLE_COMPLETE = 'complete.txt';
 export const SETTINGS = 'settings.json';
+
+export const MARKS: readonly string[] = [COMPLETE, COMPATIBLE_COMPLETE];
+
+/** Bytes of the small files: a description may be long. */
+const MOST_BYTES = 1024 * 1024;
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 /** Snapshots that are being made or deleted have a name that is no id, so nobody takes them for one. */
@@ -21,6 +34,8 @@ export interface Snapshot extends SnapshotRecord {
   /** A UUID, and the name of its directory. */
   id: string;
   directory: string;
+  /** Path of its mark of completeness. */
+  mark: string;
 }
 
 export interface Catalogue {
@@ -48,9 +63,13 @@ export async function readCatalogue(root: string): Promise<Catalogue> {
   return { snapshots: snapshots.sort(byAge), warnings: warnings.sort() };
 }
 
-/** @throws RdError `ERR_SNAPSHOT` with the cause of the api facts, 17.4. */
+/**
+ * The compatible application may have made one of the same name, because it does not see ours; ours is preferred.
+ * @throws RdError `ERR_SNAPSHOT` with the cause of the api facts, 17.4.
+ */
 export async function findSnapshot(root: string, name: string): Promise<Snapshot> {
-  const found = (await readCatalogue(root)).snapshots.find((snapshot) => snapshot.name === name);
+  const named = (await readCatalogue(root)).snapshots.filter((snapshot) => snapshot.name === name);
+  const found = named.find(({ mark }) => basename(mark) === COMPLETE) ?? named[0];
   if (found) return found;
   throw new RdError('ERR_SNAPSHOT', `can't find snapshot ${quoted(name)}`);
 }
@@ -67,7 +86,7 @@ export async function deleteSnapshot(
 ): Promise<void> {
   const gone = join(root, `.${id}.deleted`);
   try {
-    await unlink(join(directory, COMPLETE));
+    for (const mark of MARKS) await rm(join(directory, mark), { force: true });
     await rename(directory, gone);
     await rm(gone, { recursive: true, force: true });
   } catch (cause) {
@@ -90,28 +109,44 @@ export async function sweep(root: string): Promise<RdError[]> {
   return failures;
 }
 
+/**
+ * Gives the snapshots of early releases of ours the mark that only we look for. `isOwn` tells by the text of a mark.
+ * @returns what went wrong with those that keep the old one; they can be used as before.
+ */
+export async function renewMarks(root: string, isOwn: (mark: string) => boolean): Promise<RdError[]> {
+  const failures: RdError[] = [];
+  const { snapshots } = await readCatalogue(root).catch(() => ({ snapshots: [] }));
+  for (const { directory, mark } of snapshots.filter((each) => basename(each.mark) === COMPATIBLE_COMPLETE)) {
+    try {
+      if (isOwn(await readText(mark, MOST_BYTES))) await rename(mark, join(directory, COMPLETE));
+    } catch (cause) {
+      failures.push(ioError('rename', mark, cause));
+    }
+  }
+  return failures;
+}
+
 /** The snapshot, or why it is none as a clause. */
 async function readSnapshot(id: string, directory: string): Promise<Snapshot | string> {
   const kind = await lstat(directory).catch(() => undefined);
   // What a link leads to belongs to somebody else, and would be deleted with the snapshot.
   if (!kind?.isDirectory()) return 'it is no directory';
-  const complete = await lstat(join(directory, COMPLETE)).then(
-    () => true,
-    () => false,
-  );
-  if (!complete) return 'it is not complete';
+  const marks = MARKS.map((name) => join(directory, name));
+  const present = await Promise.all(marks.map(isThere));
+  const mark = marks.find((_, index) => present[index]);
+  if (mark === undefined) return 'it is not complete';
   let value: unknown;
   try {
-    value = JSON.parse(await readFile(join(directory, METADATA), 'utf8'));
+    value = JSON.parse(await readText(join(directory, METADATA), MOST_BYTES));
   } catch (error) {
-    return systemCode(error) === undefined ? `its ${METADATA} is not JSON` : `its ${METADATA} cannot be read`;
+    return error instanceof SyntaxError ? `its ${METADATA} is not JSON` : `its ${METADATA} cannot be read`;
   }
   if (!isObject(value) || typeof value.name !== 'string' || typeof value.created !== 'string') {
     return `its ${METADATA} does not say its name and when it was made`;
   }
   const { created, name, description } = value;
   if (instantOf(created) === undefined) return `its ${METADATA} has no date`;
-  return { id, directory, created, name, description: typeof description === 'string' ? description : '' };
+  return { id, directory, mark, created, name, description: typeof description === 'string' ? description : '' };
 }
 
 function byAge(a: Snapshot, b: Snapshot): number {

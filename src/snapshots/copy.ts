@@ -1,5 +1,6 @@
+import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
-import { copyFile, mkdir, rm, statfs, writeFile } from 'node:fs/promises';
+import { copyFile, rm, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RdError } from '../errors.ts';
 import { stopDaemon } from '../process/daemon.ts';
@@ -7,6 +8,7 @@ import { removeRecord, writeRecord } from '../process/daemon-record.ts';
 import { realPace } from '../process/pace.ts';
 import { lastLines, run } from '../process/run.ts';
 import { ioError } from '../storage/io-error.ts';
+import { SHARE_TRIAL } from '../storage/own-files.ts';
 import { sizeText } from '../storage/size.ts';
 import { usage } from './tree.ts';
 
@@ -95,15 +97,19 @@ export async function checkSpace(tops: readonly string[], directory: string, sha
 
 /** Tried out with a small file, because no file system tells. */
 async function sharesBlocks(directory: string): Promise<boolean> {
-  const trial = join(directory, `.share-${process.pid}-${Date.now()}`);
+  const [from, to] = [trialFile(directory), trialFile(directory)];
   try {
-    await mkdir(trial, { mode: 0o700 });
-    await writeFile(join(trial, 'a'), 'x'.repeat(4096));
-    await copyFile(join(trial, 'a'), join(trial, 'b'), constants.COPYFILE_FICLONE_FORCE);
+    await writeFile(from, 'x'.repeat(4096), { flag: 'wx', mode: 0o600 });
+    await copyFile(from, to, constants.COPYFILE_FICLONE_FORCE | constants.COPYFILE_EXCL);
     return true;
   } catch {
     return false;
   } finally {
-    await rm(trial, { recursive: true, force: true });
+    for (const path of [from, to]) await rm(path, { force: true }).catch(() => undefined);
   }
+}
+
+/** Named as a draft, so that one of a process that was killed goes at the next start. */
+function trialFile(directory: string): string {
+  return join(directory, `.${SHARE_TRIAL}.${randomBytes(6).toString('hex')}.tmp`);
 }

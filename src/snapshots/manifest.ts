@@ -1,16 +1,20 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { readFile, readlink } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { RdError } from '../errors.ts';
-import { isObject } from '../json.ts';
-import { SETTINGS } from './catalogue.ts';
+import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import { readText } from '../storage/regular-file.ts';
+import { MARKS, METADATA, SETTINGS } from './catalogue.ts';
 import { type TreeEntry, walk } from './tree.ts';
 
 /** File of a snapshot that says what it has to consist of. */
 export const MANIFEST = 'manifest.json';
 const FORMAT = 1;
+const MARK = 'This snapshot is complete. Manifest sha256:';
+/** Bytes of a manifest: a million files have some 200 MB. */
+const MOST_BYTES = 512 * 1024 * 1024;
 /** Bytes of a file that is read at once. */
 const SMALL = 1024 * 1024;
 
@@ -68,26 +72,82 @@ export function formatManifest({ driver, live, parts, contents }: Manifest): str
 }
 
 /**
- * The manifest of a snapshot, when it is the one that its mark of completeness names.
+ * The manifest of a snapshot, when it is the one that its mark of completeness names. `mark`: the file with that.
  * @throws RdError `ERR_SNAPSHOT` with a clause.
  */
 export async function readManifest(directory: string, mark: string): Promise<Manifest> {
-  const text = await readFile(join(directory, MANIFEST), 'utf8').catch((cause: unknown) => {
+  const text = await readText(join(directory, MANIFEST), MOST_BYTES).catch((cause: unknown) => {
     throw new RdError('ERR_SNAPSHOT', `it has no readable ${MANIFEST}, so it was not made by this product`, { cause });
   });
-  const digest = /sha256:([0-9a-f]{64})/.exec(mark)?.[1];
+  const digest = /sha256:([0-9a-f]{64})/.exec(await markText(mark))?.[1];
   if (digest !== sha256(text)) throw damaged(`${MANIFEST} is not what it was`);
-  const value: unknown = JSON.parse(text);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw damaged(`${MANIFEST} is not JSON`);
+  }
   if (!isObject(value) || value.format !== FORMAT) {
     throw new RdError('ERR_SNAPSHOT', 'it was made by a newer release, and this one cannot read it');
   }
-  // The digest says that we wrote it.
-  return value as unknown as Manifest;
+  return manifestOf(value);
+}
+
+/**
+ * The digest only says that the manifest and its mark belong together: whoever can write both can name anything. What it names is
+ * copied over the state of the machine, so it must be in the snapshot.
+ */
+function manifestOf({ driver, live, parts, contents }: JsonObject): Manifest {
+  if (typeof driver !== 'string') throw damaged(`${MANIFEST} does not name a driver`);
+  if (!Array.isArray(parts)) throw damaged(`${MANIFEST} has no list of parts`);
+  const read = parts.map(partOf);
+  const tops = savedNames(read);
+  if (new Set(tops).size < tops.length) throw damaged(`${MANIFEST} names a place twice`);
+  if (!isObject(contents)) throw damaged(`${MANIFEST} does not say what was saved`);
+  for (const [name, content] of Object.entries(contents)) {
+    const [top = '', ...below] = name.split('/');
+    if (!tops.includes(top) || below.some((part) => !isEntry(part)) || !isContent(content))
+      throw damaged(`${MANIFEST} speaks of ${JSON.stringify(readable(name))}, which cannot belong to it`);
+    if (below.length === 0 && content.kind === 'link') throw damaged(`${JSON.stringify(readable(name))} is a link`);
+  }
+  return { driver, ...(live === true ? { live } : {}), parts: read, contents: contents as Manifest['contents'] };
+}
+
+function partOf(part: JsonValue): SavedPart {
+  if (!isObject(part) || typeof part.name !== 'string') throw damaged(`${MANIFEST} has a part without a name`);
+  const { name, saved } = part;
+  if (saved === undefined) return { name };
+  if (typeof saved !== 'string' || !isEntry(saved) || [MANIFEST, METADATA, ...MARKS].includes(saved)) {
+    throw damaged(
+      `${MANIFEST} says that ${JSON.stringify(name)} is in ${JSON.stringify(saved)}, which is no place in it`,
+    );
+  }
+  return { name, saved };
+}
+
+/** One name in a directory, which leads nowhere else. */
+function isEntry(name: string): boolean {
+  return name !== '' && name !== '.' && name !== '..' && !/[/\0]/.test(name) && basename(name) === name;
+}
+
+function isContent(content: JsonValue): content is JsonObject {
+  return isObject(content) && typeof content.kind === 'string';
+}
+
+async function markText(path: string): Promise<string> {
+  return readText(path, SMALL).catch((cause: unknown) => {
+    throw new RdError('ERR_SNAPSHOT', 'its mark of completeness cannot be read', { cause });
+  });
 }
 
 /** Text of the mark of completeness, which holds the manifest in place. */
 export function markOf(manifest: string): string {
-  return `This snapshot is complete. Manifest sha256:${sha256(manifest)}`;
+  return `${MARK}${sha256(manifest)}`;
+}
+
+/** Whether the text of a mark of completeness is of ours. */
+export function isOwnMark(text: string): boolean {
+  return text.startsWith(MARK);
 }
 
 /**

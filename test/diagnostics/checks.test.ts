@@ -339,7 +339,7 @@ test('a huge kubectl configuration is not searched, and one of blank lines is at
   writeFileSync(file, `${'\n'.repeat(1024 * 1024)}current-context: rdctl\n`);
   expect(await finding('KUBE_CONTEXT', { home, env })).toMatchObject({ passed: true });
   writeFileSync(file, Buffer.alloc(8 * 1024 * 1024 + 1, ' '));
-  await expect(finding('KUBE_CONTEXT', { home, env })).rejects.toThrow(/config is larger than/);
+  await expect(finding('KUBE_CONTEXT', { home, env })).rejects.toThrow(/config: it is larger than/);
 });
 
 test('KUBECONFIG names several files; the first with a context counts', async () => {

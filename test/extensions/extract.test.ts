@@ -77,6 +77,11 @@ describe('attacks', () => {
     ['a pipe', [DIRECTORY, { name: 'top/p', type: 'fifo' }], /fifo/],
     ['a link alone', [link('top', '/etc/passwd')], /it is a link/],
     ['more below a file', [file('top'), file('top/x')], /below a file/],
+    [
+      'more attributes than any file has',
+      [{ ...file('top'), pax: Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`k${at}`, 'v'])) }],
+      /too many attributes/,
+    ],
     ['nothing', [], /empty/],
   ])('%s', async (_what, entries, message) => {
     const root = temporaryDirectory();

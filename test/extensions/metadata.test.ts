@@ -72,3 +72,12 @@ describe('refused, with the reason', () => {
     expect(read(document)).toEqual({ problem: expect.stringMatching(problem) });
   });
 });
+
+test('refused when it asks for more parts than any extension has: the engine is asked for each', () => {
+  const ui = Object.fromEntries(Array.from({ length: 101 }, (_, n) => [`tab${n}`, { root: 'r' }]));
+  expect(read({ icon: 'i', ui })).toEqual({ problem: expect.stringContaining('"ui" has more than 100 parts') });
+  const binaries = Array.from({ length: 1001 }, (_, n) => ({ linux: [{ path: `/p${n}` }] }));
+  expect(read({ icon: 'i', host: { binaries } })).toEqual({
+    problem: expect.stringContaining('"host.binaries" has more than 1000 files'),
+  });
+});

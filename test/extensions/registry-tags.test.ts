@@ -55,6 +55,22 @@ test('long lists come in parts, all from the same server', async () => {
   expect((await ask('reg.test/a', script)).tags).toEqual(['1', '2']);
 });
 
+test('what is no tag is passed over, and a list has an end', async () => {
+  const first = 'https://reg.test/v2/a/tags/list';
+  const many = Array.from({ length: 9_999 }, (_, at) => `t${at}`);
+  const script = {
+    [first]: {
+      body: list('1.0.0', '9'.repeat(200), 'a b', '1\u009b', ...many),
+      headers: { link: `<${first}?last=1>; rel="next"` },
+    },
+    [`${first}?last=1`]: { body: list('2.0.0'), headers: { link: `<${first}?last=2>; rel="next"` } },
+    [`${first}?last=2`]: { body: list('3.0.0') },
+  };
+  const { tags, asked } = await ask('reg.test/a', script);
+  expect(tags).toEqual(['1.0.0', ...many]);
+  expect(asked).toEqual([first]);
+});
+
 describe('refused', () => {
   const address = 'https://reg.test/v2/a/tags/list';
   test.each<[string, Script, string, RegExp]>([

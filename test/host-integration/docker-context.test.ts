@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
   chmodSync,
@@ -16,6 +17,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { provideContext, withdrawContext } from '../../src/host-integration/docker-context.ts';
 import type { IntegrationTargets } from '../../src/host-integration/targets.ts';
 import { testTargets } from '../helpers/integration-targets.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const ENDPOINT = 'unix:///home/x/docker.sock';
 
@@ -51,6 +53,36 @@ test.each([
     writeFileSync(draft, '{');
     await withdrawContext(targets);
     expect(existsSync(draft)).toBe(false);
+  },
+);
+
+test.runIf(process.platform !== 'win32')('a pipe in the place of config.json is told and not waited for', async () => {
+  mkdirSync(targets.dockerConfig, { recursive: true });
+  execFileSync('mkfifo', [config]);
+  const [made, chosen] = await provideContext(ENDPOINT, targets);
+  expect(made).toMatchObject({ state: 'managed' });
+  expect(chosen).toMatchObject({
+    file: config,
+    state: 'failed',
+    message: `could not open ${config}: it is a named pipe, and no file`,
+  });
+  expect((await withdrawContext(targets)).map(({ state }) => state)).toEqual(['clean', 'clean']);
+  expect(statSync(config).isFIFO()).toBe(true);
+});
+
+test.runIf(process.platform !== 'win32')(
+  'a .docker that leads where all may write is not written through',
+  async () => {
+    const open = temporaryDirectory();
+    chmodSync(open, 0o777);
+    writeFileSync(join(open, 'config.json'), '{}');
+    rmSync(targets.dockerConfig, { recursive: true, force: true });
+    symlinkSync(open, targets.dockerConfig);
+    const outcomes = await provideContext(ENDPOINT, targets);
+    expect(outcomes).toMatchObject([
+      { state: 'failed', message: expect.stringContaining(`${open} can be written by other users`) },
+    ]);
+    expect(readdirSync(open)).toEqual(['config.json']);
   },
 );
 

@@ -73,6 +73,28 @@ describe('an edit', () => {
     expect(readdirSync(join(home, 'dotfiles'))).toEqual(['bashrc']);
   });
 
+  test('changes a file in a directory that is a link below the home', async () => {
+    mkdirSync(join(home, 'dotfiles', 'docker'), { recursive: true });
+    symlinkSync('dotfiles/docker', join(home, '.docker'));
+    writeFileSync(join(home, 'dotfiles', 'docker', 'config.json'), 'mine\n');
+    await edit(join(home, '.docker', 'config.json'));
+    await edit(join(home, '.docker', 'new'));
+    expect(lstatSync(join(home, '.docker')).isSymbolicLink()).toBe(true);
+    expect(readFileSync(join(home, 'dotfiles', 'docker', 'config.json'), 'utf8')).toBe('mine\nadded\n');
+    expect(readdirSync(join(home, 'dotfiles', 'docker')).sort()).toEqual(['config.json', 'new']);
+  });
+
+  test('changes a file in a directory that is a link out of the home, where all of it is of the user', async () => {
+    const elsewhere = temporaryDirectory();
+    writeFileSync(join(elsewhere, 'config'), 'mine\n');
+    symlinkSync(elsewhere, join(home, '.config'));
+    expect(await edit(join(home, '.config', 'config'))).toBe(true);
+    expect(await edit(join(home, '.config', 'new'))).toBe(true);
+    expect(readFileSync(join(elsewhere, 'config'), 'utf8')).toBe('mine\nadded\n');
+    expect(readFileSync(join(elsewhere, 'new'), 'utf8')).toBe('added\n');
+    expect(lstatSync(join(home, '.config')).isSymbolicLink()).toBe(true);
+  });
+
   test('removes what a killed edit left, and nothing else', async () => {
     writeFileSync(file, 'mine\n');
     writeFileSync(join(home, '..bashrc.0123456789ab.tmp'), 'half');
@@ -124,6 +146,41 @@ describe('refused, with the file as it was, is', () => {
   test('a file that its user may only read, in our words', async () => {
     writeFileSync(file, 'mine\n', { mode: 0o444 });
     await asUser([home, file], () => untouched(file, `could not write ${file}: permission denied`));
+  });
+
+  test('a file that all may write, and one below a directory that all may write', async () => {
+    writeFileSync(file, 'mine\n');
+    chmodSync(file, 0o666);
+    await untouched(file, `${file} can be written by other users`);
+    chmodSync(file, 0o644);
+    chmodSync(home, 0o777);
+    await untouched(file, `${home} can be written by other users`);
+    await untouched(join(home, 'new'), `${home} can be written by other users`);
+    chmodSync(home, 0o700);
+    expect(readFileSync(file, 'utf8')).toBe('mine\n');
+  });
+
+  test('a link through a directory that all may write, which could lead elsewhere the next time', async () => {
+    const shared = join(home, 'shared');
+    mkdirSync(shared);
+    writeFileSync(join(home, 'target'), 'mine\n');
+    symlinkSync('../target', join(shared, 'link'));
+    symlinkSync('shared/link', file);
+    await edit();
+    chmodSync(shared, 0o777);
+    await untouched(file, `${shared} can be written by other users`);
+    expect(readFileSync(join(home, 'target'), 'utf8')).toBe('mine\nadded\n');
+  });
+
+  test('a file in a directory that is a link to what others can write', async () => {
+    const elsewhere = temporaryDirectory();
+    writeFileSync(join(elsewhere, 'config'), 'of somebody\n');
+    chmodSync(elsewhere, 0o777);
+    symlinkSync(elsewhere, join(home, '.kube'));
+    await untouched(join(home, '.kube', 'config'), `${elsewhere} can be written by other users`);
+    await untouched(join(home, '.kube', 'new'), `${elsewhere} can be written by other users`);
+    expect(readFileSync(join(elsewhere, 'config'), 'utf8')).toBe('of somebody\n');
+    expect(readdirSync(elsewhere)).toEqual(['config']);
   });
 
   test('a file that somebody else changes meanwhile', async () => {

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { link, lstat, rename, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -80,7 +80,7 @@ async function saved(kept: readonly string[], root = join(temporaryDirectory(), 
   expect((await readCatalogue(root)).snapshots).toEqual([]);
   await draft.complete(never);
   const { directory } = await findSnapshot(root, 'one');
-  const manifest = await readManifest(directory, readFileSync(join(directory, 'complete.txt'), 'utf8'));
+  const manifest = await readManifest(directory, join(directory, 'rdctl-complete.txt'));
   return { root, directory, manifest };
 }
 

@@ -1,7 +1,6 @@
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isObject } from '../../json.ts';
-import { systemCode } from '../../storage/io-error.ts';
+import { readIfThere } from '../../storage/atomic-file.ts';
 import { type Check, type Finding, failed, passed } from '../check.ts';
 import type { CheckContext } from '../context.ts';
 import { configDirectory } from './docker-cli-plugin.ts';
@@ -43,9 +42,11 @@ async function activeContext(context: CheckContext): Promise<Finding> {
 async function currentContext(file: string): Promise<string | undefined> {
   let value: unknown;
   try {
-    value = JSON.parse(await readFile(file, 'utf8'));
-  } catch (error) {
-    return systemCode(error) === 'ENOENT' ? 'default' : undefined;
+    const text = await readIfThere(file, { follow: true });
+    if (text === undefined) return 'default';
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
   }
   if (!isObject(value)) return undefined;
   const { currentContext: name } = value;

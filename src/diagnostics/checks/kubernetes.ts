@@ -1,8 +1,5 @@
-import { createReadStream } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { buffer } from 'node:stream/consumers';
-import { RdError } from '../../errors.ts';
-import { systemCode } from '../../storage/io-error.ts';
+import { readIfThere } from '../../storage/atomic-file.ts';
 import { type Check, failed, passed } from '../check.ts';
 import type { CheckContext } from '../context.ts';
 
@@ -36,12 +33,8 @@ export const kubeContext: Check = {
 async function currentContext({ env, home }: CheckContext): Promise<string | undefined> {
   const listed = (env.KUBECONFIG ?? '').split(delimiter).filter((file) => file !== '');
   for (const file of listed.length > 0 ? listed : [join(home, '.kube', 'config')]) {
-    const content = await buffer(createReadStream(file, { end: MOST_BYTES })).catch((error: unknown) => {
-      if (systemCode(error) === 'ENOENT') return Buffer.alloc(0);
-      throw error;
-    });
-    if (content.length > MOST_BYTES) throw new RdError('ERR_IO', `${file} is larger than ${MOST_BYTES} bytes`);
-    const name = CURRENT.exec(content.toString('utf8'))?.[1];
+    const content = await readIfThere(file, { follow: true, limit: MOST_BYTES });
+    const name = CURRENT.exec(content ?? '')?.[1];
     if (name !== undefined) return name;
   }
   return undefined;
