@@ -1,8 +1,10 @@
 import { homedir } from 'node:os';
 import type { Connection } from '../src/client/connection.ts';
 import { type HomeService, homeService } from '../src/client/home-service.ts';
+import { staleText } from '../src/client/stale-file.ts';
 import { type ErrorCode, RdError } from '../src/errors.ts';
 import { systemCode } from '../src/storage/io-error.ts';
+import { requirePrivate } from '../src/storage/ownership.ts';
 import { type Places, places } from '../src/storage/places.ts';
 import type { Absence, Caller } from './asking.ts';
 import type { GlobalFlags, Io } from './command.ts';
@@ -19,9 +21,16 @@ export const OF_A_STALE_FILE: readonly ErrorCode[] = [
 
 const RENEW = 'Stop it with `rdctl shutdown`, which needs no connection file, then start it again with `rdctl start`.';
 
-/** Where this home keeps its files. */
-export function homeOf(io: Io): Places {
+/** Where this home keeps its files, for a command that only tells where that is. */
+export function placesOf(io: Io): Places {
   return places(io.env, supportedPlatform(io.platform), homedir());
+}
+
+/** The same for all others. Throws `ERR_NOT_PRIVATE` where another user could have written what is there. */
+export function homeOf(io: Io): Places {
+  const here = placesOf(io);
+  requirePrivate(here);
+  return here;
 }
 
 /** True when the command line or the environment says which service is meant: another one is then no answer. */
@@ -96,7 +105,10 @@ export async function absentService(
   if (connection?.foreign && error.code !== 'ERR_NOT_RUNNING') throw error;
   if (!connection && error.code !== 'ERR_NOT_RUNNING') throw error;
   const home = await homeService(homeOf(io));
-  if (home.kind !== 'running') return home;
+  if (home.kind !== 'running') {
+    if (home.kind !== 'passing') tellStale(error, connection, io);
+    return home;
+  }
   // Nothing was found while it was starting; or what was asked had ended, and this is the next.
   if (!connection) return 'moved';
   if (await hasMoved(connection, connect)) return 'moved';
@@ -114,6 +126,16 @@ export async function absentService(
     `${error.message}; the service of this home is pid ${pid}${port === undefined ? '' : ` on port ${port}`}`,
     { cause: error, advice: `The connection file does not lead to it. ${RENEW}` },
   );
+}
+
+/** Tells of a connection file that leads to nobody, or to another program, where the command goes on without what it led to. */
+export function tellStale(error: RdError, connection: Connection | undefined, io: Io): void {
+  const stale = connection && error.code === 'ERR_NOT_RUNNING' ? staleText(connection) : undefined;
+  // The other application leaves its file behind whenever it is quit.
+  if (stale === undefined || (connection?.foreign && error.cause !== undefined)) return;
+  // One that nobody answers for says enough by itself.
+  const what = error.cause === undefined ? `; ${error.message}` : '';
+  io.err(`notice: ${stale}${what}. \`rdctl start\` starts a service and writes the file anew.\n`);
 }
 
 /** Whether the connection file leads to another service by now. */

@@ -1,5 +1,15 @@
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  closeSync,
+  fstatSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import { Script } from 'node:vm';
 import * as errors from '../src/errors.ts';
 
@@ -23,8 +33,8 @@ type Chunk = (
 
 /**
  * Loads `NAME.cjs` of the directory, with the code that V8 compiled in an earlier run when `NAME.VERSION-ARCH.cache` holds
- * it. A cache that is missing is written when the process ends; one that does not belong to the source, is damaged, or comes
- * from another V8 is not used. Never fails because of a cache.
+ * it. A cache that is missing is written when the process ends; one that does not belong to the source, is damaged, comes
+ * from another V8, or could have been written by another user is not used. Never fails because of a cache.
  */
 export function loadChunk(directory: string, name: string, require: ChunkRequire): object {
   const file = join(directory, `${name}.cjs`);
@@ -47,12 +57,25 @@ function compile(source: Buffer, filename: string, cacheFile: string): Chunk {
   return script.runInThisContext();
 }
 
+/** Code is taken from nobody but the user and root. */
 function readCache(file: string): Buffer | undefined {
   try {
-    return readFileSync(file);
+    if (!isOurs(statSync(dirname(file)))) return undefined;
+    const handle = openSync(file, 'r');
+    try {
+      return isOurs(fstatSync(handle)) ? readFileSync(handle) : undefined;
+    } finally {
+      closeSync(handle);
+    }
   } catch {
     return undefined;
   }
+}
+
+/** Whoever may write it else can have put code there. On Windows the bits say nothing, and the files have the access list of their directory. */
+function isOurs({ uid, mode }: Stats): boolean {
+  const user = process.geteuid?.();
+  return user === undefined || ((uid === user || uid === 0) && (mode & 0o022) === 0);
 }
 
 /** V8 trusts the bytes of a cache and can crash on damaged ones, so they are checked here, and the source with them. */
@@ -70,7 +93,8 @@ function writeCache(file: string, data: Buffer, source: Buffer): void {
   header.writeUInt32LE(crc32(data), 4);
   const temporary = `${file}.${process.pid}`;
   try {
-    writeFileSync(temporary, Buffer.concat([header, data]), { flag: 'wx' });
+    if (!isOurs(statSync(dirname(file)))) return;
+    writeFileSync(temporary, Buffer.concat([header, data]), { flag: 'wx', mode: 0o644 });
     renameSync(temporary, file);
   } catch {
     // An installation that belongs to somebody else works without.

@@ -103,6 +103,8 @@ export interface Command<T extends FlagTable = FlagTable> {
   flags: T;
   /** Classic commands exit 1 on every failure and print `Error: …`; the new ones use the table of exit codes. */
   classic: boolean;
+  /** What to use instead, as a sentence; printed before anything else, a mistake in the command line included. */
+  deprecated?: string;
   /**
    * Of a group (`cli/group.ts`): the commands below it, in the order of its help. A command line that names none of them runs the
    * group itself. Flags of a group may stand before the subcommand's word, and are parsed by the subcommand.

@@ -127,9 +127,9 @@ function requireSource({ flags }: CreateProfile): void {
 type FormatFlags = Pick<Extract<ProfileRequest, { what: 'profile' }>, 'part' | 'hive' | 'encoding'>;
 
 function registryFlags({ flags, given }: CreateProfile): FormatFlags {
-  const hive = HIVES.find((name) => name === (flags.hive ?? 'hklm').toLowerCase());
+  const hive = HIVES.find((name) => name === (flags.hive || 'hklm').toLowerCase());
   if (!hive) throw usage(`invalid registry hive of ${quote(flags.hive ?? '')} specified, must be "hklm" or "hkcu"`);
-  const part = PARTS.find((name) => name === (flags.type ?? 'locked').toLowerCase());
+  const part = PARTS.find((name) => name === (flags.type || 'locked').toLowerCase());
   if (!part) {
     throw usage(`invalid registry type of ${quote(flags.type ?? '')} specified, must be "defaults" or "locked"`);
   }
@@ -144,10 +144,11 @@ function registryFlags({ flags, given }: CreateProfile): FormatFlags {
 
 function otherFlags({ flags, given }: CreateProfile, format: string): FormatFlags {
   const has = (flag: string) => given.some(({ name }) => name === flag);
-  if (has('hive') || has('type')) {
+  // An empty text counts as not given.
+  if (flags.hive || flags.type) {
     throw usage(
       `registry hive and type can't be specified with ${quote(format)}`,
-      has('type') ? 'Choose with --part locked or --part defaults.' : undefined,
+      flags.type ? 'Choose with --part locked or --part defaults.' : undefined,
     );
   }
   const part = PARTS.find((name) => name === (flags.part ?? 'locked').toLowerCase());

@@ -1,4 +1,5 @@
 import { ERRORS, type ErrorCode, RdError } from '../src/errors.ts';
+import { escapedInLines } from '../src/settings/printable.ts';
 import type { Command, Io } from './command.ts';
 import { usageBlock } from './help.ts';
 
@@ -53,7 +54,7 @@ function reportText({ error, command, verbose }: Failure, io: Io): number {
       io.err(`Error: could not write the output: ${problem}\nWhat was written of it is not complete.\n`);
       return 1;
     }
-    io.err(`Error: ${unexpected(error)}\n`);
+    io.err(`Error: ${escapedInLines(unexpected(error))}\n`);
     io.err(
       verbose ? `${trace(error)}\n` : 'This is a defect of rdctl. Run again with --verbose to see where it happened.\n',
     );
@@ -62,10 +63,12 @@ function reportText({ error, command, verbose }: Failure, io: Io): number {
   if (error.code === 'ERR_CANCELLED' && aborted && error.advice === undefined) return cancelled(io);
   // Who said no at a prompt made no mistake.
   const decided = (error.code === 'ERR_CONSENT_NEEDED' || error.code === 'ERR_CANCELLED') && error.advice === undefined;
-  io.err(`${decided ? '' : 'Error: '}${error.message}\n`);
-  for (const line of error.details) io.err(`${line}\n`);
-  if (error.advice !== undefined) io.err(`${error.advice}\n`);
-  if (verbose) for (const sentence of causes(error)) io.err(`caused by: ${sentence}\n`);
+  // Files, registries and other programs have a say in them.
+  const tell = (text: string) => io.err(`${escapedInLines(text)}\n`);
+  tell(`${decided ? '' : 'Error: '}${error.message}`);
+  for (const line of error.details) tell(line);
+  if (error.advice !== undefined) tell(error.advice);
+  if (verbose) for (const sentence of causes(error)) tell(`caused by: ${sentence}`);
   if (error.code === 'ERR_USAGE') io.err(usageBlock(command));
   if (error.code === 'ERR_CANCELLED') return signalExit(io);
   return exitCode(error.code, command);

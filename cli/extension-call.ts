@@ -11,11 +11,13 @@ interface Change {
   /** What a terminal shows while nothing is decided. */
   meanwhile: string;
   call: typeof installExtension;
+  /** What holds when nothing was done: `is already installed`. */
+  already: string;
 }
 
 /** `Installing image ID: ANSWER` on stdout, or the status as JSON there and what was answered on stderr. */
 export async function changeExtension(
-  { word, meanwhile, call }: Change,
+  { word, meanwhile, call, already }: Change,
   { args, io, connect }: Pick<Invocation, 'args' | 'io' | 'connect'>,
 ): Promise<number> {
   exactArguments(args, 1);
@@ -26,6 +28,7 @@ export async function changeExtension(
   const reply = await call(client, id, { signal: io.signal }).finally(line.clear);
   if (reply.status < 200 || reply.status > 299) return refused(reply, io);
   io.out(`${word} image ${id}: ${reply.text}\n`);
+  if (reply.status === 204) io.err(`note: nothing to do, ${plainText(id)} ${already}\n`);
   for (const clause of reply.leftOut) io.err(`note: ${plainText(clause)}\n`);
   return 0;
 }

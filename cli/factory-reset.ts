@@ -5,7 +5,7 @@ import { homeService } from '../src/client/home-service.ts';
 import { sentenceOf } from '../src/client/plain-call.ts';
 import { RdError } from '../src/errors.ts';
 import { COMPATIBLE, PRODUCT } from '../src/product.ts';
-import { requireAdopted } from '../src/storage/adoption.ts';
+import { requireMarked } from '../src/storage/adoption.ts';
 import { checkPlaces, factoryReset, leftAlone, type ResetSummary } from '../src/storage/factory-reset.ts';
 import { lockHome } from '../src/storage/home-lock.ts';
 import { isInstalled } from '../src/storage/own-files.ts';
@@ -42,11 +42,15 @@ export async function resetEverything(wish: FactoryResetWish, caller: Caller): P
   const elsewhere = await askedElsewhere(wish, caller);
   if (elsewhere) return overTheApi(elsewhere, wish, io);
   const here = homeOf(io);
-  await requireAdopted(here);
+  await requireMarked(here);
   checkPlaces(here, wish.cache);
   if (!(await isInstalled(here))) return report(await leftAlone(here, wish.cache), wish, io);
   await consent(`everything of ${PRODUCT.name} in ${here.data}`, wish, io);
-  await stopService(wish, caller);
+  // Of a backend that does not stop, what is said here is what it means for the reset.
+  await stopService(wish, caller).catch(async (error: unknown) => {
+    await refuseLeft(here);
+    throw error;
+  });
   await refuseLeft(here);
   // The lock itself is nothing to tell about.
   const hadState = existsSync(here.state);

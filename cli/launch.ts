@@ -9,6 +9,7 @@ import type { JsonObject } from '../src/json.ts';
 import { type Detached, detach } from '../src/process/detach.ts';
 import { type Pace, realPace } from '../src/process/pace.ts';
 import { adoptPlaces, refuseRunning } from '../src/storage/adoption.ts';
+import { noting } from '../src/storage/background-log.ts';
 import { makeDirectory } from '../src/storage/directory.ts';
 import { ioError } from '../src/storage/io-error.ts';
 import { homeOf } from './absence.ts';
@@ -66,9 +67,12 @@ export async function launchService(input: LaunchInput): Promise<Connection> {
 /** As `launchService`, and says whose the service is. */
 export async function launchOwn(input: LaunchInput): Promise<Launched> {
   const { io, pace = realPace, timeoutMs = 60_000 } = input;
-  checkDriver(input.driver, io.env);
+  const here = homeOf(io);
   // Before anything is made there: what we make must not be taken for another's.
-  const adopted = await adoptPlaces(homeOf(io), { adopt: input.adopt ?? false, now: Date.now() });
+  const adopted = await noting(here, async () => {
+    checkDriver(input.driver, io.env);
+    return adoptPlaces(here, { adopt: input.adopt ?? false, now: Date.now() });
+  });
   for (const notice of adopted) io.err(`notice: ${notice}\n`);
   let left = timeoutMs;
   for (;;) {

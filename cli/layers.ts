@@ -1,4 +1,4 @@
-import { arch, homedir, release, totalmem } from 'node:os';
+import { arch, release, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { layersOfApplication, layersOfService, settingLayers } from '../src/client/layers.ts';
 import { storedSettings } from '../src/client/offline.ts';
@@ -7,7 +7,7 @@ import type { SettingLayers } from '../src/plan/layers.ts';
 import { layerFacts } from '../src/policies/layers.ts';
 import type { Host } from '../src/settings/defaults.ts';
 import { recordedFirstRun } from '../src/storage/first-run.ts';
-import { places } from '../src/storage/places.ts';
+import { homeOf } from './absence.ts';
 import type { Invocation, Io } from './command.ts';
 import { supportedPlatform } from './platform.ts';
 import { policiesOf } from './policies.ts';
@@ -41,7 +41,7 @@ export async function findLayers(invocation: Caller): Promise<FoundLayers> {
 }
 
 async function layersOfFiles(io: Io, host: Host): Promise<SettingLayers> {
-  const where = places(io.env, host.platform, homedir());
+  const where = homeOf(io);
   const policies = await policiesOf(io, host);
   const next = await storedSettings(where, host.platform, host, policies);
   const stored = await storedSettings(where, host.platform, host);

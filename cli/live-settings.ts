@@ -1,9 +1,8 @@
-import { homedir } from 'node:os';
 import { storedSettings } from '../src/client/offline.ts';
 import type { JsonObject } from '../src/json.ts';
 import { fillDefaults, type Host } from '../src/settings/defaults.ts';
 import type { Settings } from '../src/settings/settings.gen.ts';
-import { places } from '../src/storage/places.ts';
+import { homeOf } from './absence.ts';
 import type { Invocation } from './command.ts';
 import { runningService } from './service.ts';
 
@@ -35,7 +34,7 @@ export async function liveSettings(
       locked: () => client.locked({ signal: io.signal }),
     };
   }
-  const where = places(io.env, host.platform, homedir());
+  const where = homeOf(io);
   const { policiesOf } = await import('./policies.ts');
   const policies = await policiesOf(io, host);
   const { settings, from } = await storedSettings(where, host.platform, host, policies);

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { writeSync } from 'node:fs';
+import { forTerminal } from '../src/settings/printable.ts';
 import type { Io } from './command.ts';
 import { reportFailure } from './errors.ts';
 import { run } from './run.ts';
@@ -12,7 +13,8 @@ function writer(fd: 1 | 2): (data: string | Uint8Array) => void {
   let stream: NodeJS.WriteStream | undefined;
   let gone = false;
   return (data) => {
-    let rest = Buffer.from(data);
+    // Pipes and files get what there is; a terminal obeys some of it.
+    let rest = Buffer.from(isTerminal(fd) ? forTerminal(Buffer.from(data).toString('utf8')) : data);
     while (rest.length > 0 && !gone && !stream) {
       try {
         rest = rest.subarray(writeSync(fd, rest));

@@ -1,11 +1,11 @@
-import { arch, homedir, release, totalmem } from 'node:os';
+import { arch, release, totalmem } from 'node:os';
 import type { DesiredDocument } from '../profiles/document.ts';
 import { planForwards } from '../src/client/apply-forwards.ts';
 import { offlinePlan, storedSettings } from '../src/client/offline.ts';
 import { mentionsForwards, withPortForwards } from '../src/client/port-forwards.ts';
 import { storedForwards } from '../src/client/stored-forwards.ts';
 import type { Plan } from '../src/plan/change.ts';
-import { places } from '../src/storage/places.ts';
+import { homeOf } from './absence.ts';
 import type { Io } from './command.ts';
 import { forwardsOf } from './desired.ts';
 import { refuseOtherDriver } from './driver-name.ts';
@@ -30,7 +30,7 @@ export async function planFor(
 
 async function estimate(desired: DesiredDocument, io: Io, driver: string | undefined): Promise<Plan> {
   const platform = supportedPlatform(io.platform);
-  const where = places(io.env, platform, homedir());
+  const where = homeOf(io);
   const host = { arch: arch(), osRelease: release(), memoryBytes: totalmem() };
   const { policiesOf } = await import('./policies.ts');
   const policies = await policiesOf(io, { ...host, platform });

@@ -43,6 +43,6 @@ export async function replaceFile(path: string, before: Uint8Array, after: strin
       same(Buffer.from(text ?? '', 'latin1'));
       return Buffer.from(after).toString('latin1');
     },
-    { within: [parse(file).root] },
+    { within: [parse(file).root], shared: true },
   );
 }

@@ -26,6 +26,7 @@ export async function run(
     if (!entry) return unknownCommand(name, io, commands);
     const found = named(await entry.load(), without(argv, at));
     command = found.command;
+    if (command.deprecated) io.err(`Command ${quote(command.name)} is deprecated, ${command.deprecated}\n`);
     const parsed = command.passesWords
       ? { ...parseArguments(argv.slice(0, at), {}), args: argv.slice(at + 1) }
       : parseArguments(found.argv, command.flags);

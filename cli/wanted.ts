@@ -2,11 +2,18 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { NO_FORWARDS } from '../src/client/port-forwards.ts';
 import { RdError } from '../src/errors.ts';
+import { refuseExposed } from '../src/storage/ownership.ts';
 import type { Places } from '../src/storage/places.ts';
 import type { Wanted } from './applying.ts';
 import type { Io } from './command.ts';
 import { desiredOf, forwardsOf } from './desired.ts';
 import type { View } from './views/view.ts';
+
+/** The digests in a plan tell that the world has moved; they do not tell who wrote the plan. */
+const PLAN_EXPOSED = {
+  because: 'so the saved plan there need not be the one that was looked at',
+  otherwise: 'Save it in a directory that is yours alone, and look at it again before you apply it',
+} as const;
 
 export interface WantedInput {
   files: readonly string[];
@@ -42,7 +49,10 @@ export async function wantedOf({ files, args, previous, io, view, where }: Wante
     return { asked: { request: profile.request, portForwards: forwardsOf(profile) }, locate: profile.locate };
   }
   const { readSavedPlan, replayRequest } = await import('../src/client/saved-plan.ts');
-  const saved = readSavedPlan(await planText(resolve(io.cwd, planFile), planFile), planFile);
+  const path = resolve(io.cwd, planFile);
+  const text = await planText(path, planFile);
+  refuseExposed([path], PLAN_EXPOSED);
+  const saved = readSavedPlan(text, planFile);
   const { locate } = profile ?? {};
   const portForwards = profile ? forwardsOf(profile) : (saved.saved.portForwards ?? NO_FORWARDS);
   return {

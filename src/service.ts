@@ -1,11 +1,14 @@
 import { randomBytes } from 'node:crypto';
+import { rm } from 'node:fs/promises';
 import { homedir, release, totalmem } from 'node:os';
 import { createApp } from './api/app.ts';
 import type { ApiContext } from './api/context.ts';
 import { createDesiredStore } from './api/desired-store.ts';
-import { bindListener } from './api/listener.ts';
+import { bindListener, type Listener } from './api/listener.ts';
 import { createTransientStore } from './api/transient-settings.ts';
+import type { Reached } from './client/connection.ts';
 import { homeService } from './client/home-service.ts';
+import { proofOf } from './client/service-proof.ts';
 import { RdError } from './errors.ts';
 import { withOfferedVersion } from './policies/kubernetes-version.ts';
 import { PRODUCT } from './product.ts';
@@ -30,12 +33,19 @@ import { adoptPlaces, refuseRunning } from './storage/adoption.ts';
 import { backendLock } from './storage/backend-lock.ts';
 import { noteFailedStart, noteProgress } from './storage/background-log.ts';
 import { removeConnectionFile, removeStaleConnectionFile, writeConnectionFile } from './storage/connection-file.ts';
+import { sweepDrafts } from './storage/drafts.ts';
 import { checkPlaces } from './storage/factory-reset.ts';
-import { lockHome } from './storage/home-lock.ts';
+import { lockHome, sweepLock } from './storage/home-lock.ts';
+import { keepPlace } from './storage/home-move.ts';
+import { ioError } from './storage/io-error.ts';
+import { lockStanding } from './storage/lock-place.ts';
 import type { LogFile } from './storage/log-file.ts';
 import { openLog } from './storage/log-file.ts';
-import { identityOf, places } from './storage/places.ts';
+import { requirePrivate } from './storage/ownership.ts';
+import { identityOf, type Places, places } from './storage/places.ts';
+import { fillReserve } from './storage/reserve.ts';
 import { saveSettings } from './storage/settings-file.ts';
+import { makeServiceSocketPlace, removeServiceSocket } from './storage/socket-place.ts';
 import type { SettingsHost } from './storage/startup-settings.ts';
 import { startupSettings } from './storage/startup-settings.ts';
 import { saveState } from './storage/state-file.ts';
@@ -64,23 +74,35 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   const { env, platform } = options;
   const here = places(env, platform, homedir());
   checkDriverName(options);
+  requirePrivate(here);
   const adopted = await adoptPlaces(here, { adopt: options.adopt ?? false, now: Date.now() });
   // What an earlier service did not stop is still to be stopped, also when this one does not get that far.
   let backendStopped = (await homeService(here)).kind !== 'left';
+  const copied = lockStanding(here.serviceLock) === 'copied';
   const lock = await lockHome(here.serviceLock, here.data);
+  const place = keepPlace(here.serviceLock, [here.data, here.config, here.logs, here.state, here.cache]);
+  undo.push(['place', async () => place.end()]);
   undo.push(['lock', () => (backendStopped ? lock.release() : lock.leave())]);
+  // What was not there before could have been made by another user meanwhile, in a directory like /tmp.
+  requirePrivate(here);
   await refuseRunning(here);
   // Until ours is written, what an earlier service left there would lead to ours, with another password.
   await removeStaleConnectionFile(here.connectionFile, undefined);
+  // It leads to the service of the home that this one was copied from.
+  if (copied) await rm(here.connectionFile, { force: true });
+  await fillReserve(here.state);
   const reset = createPendingReset(here);
   undo.push(['factory reset', () => reset.perform(backendStopped, () => integration)]);
   const notices: string[] = [...adopted];
   const log = await openLog(here.logs, 'info', (error) => notices.push(`The log cannot be written: ${error.message}.`));
   undo.push(['log', () => log.close()]);
+  for (const failure of await sweepDrafts(here, Date.now())) log.write('warn', failure.message);
+  await sweepLock(here.applyLock).catch((error: unknown) => log.write('warn', 'the lock stays', { error }));
   // Scripts of drop-in mode know one port; nobody looks for a service that only works on data.
   const fixed = here.dropIn === undefined || options.idle ? undefined : PRODUCT.defaultPort;
   const listener = await bindListener(options.port ?? fixed);
   const { port } = listener;
+  undo.push(['socket', () => removeServiceSocket(here)]);
   undo.push(['listener', () => listener.close()]);
   await lock.update({ port, ...(options.idle ? { idle: true } : {}) });
   undo.push([
@@ -134,6 +156,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     clock: systemClock,
     random: Math.random,
     log: log.write,
+    check: place.check,
   });
   let stopping: Promise<void> | undefined;
   const store = createDesiredStore({
@@ -252,10 +275,12 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     portForwards,
     snapshots: data.snapshots,
     resetBackend: data.reset,
+    prove: (nonce) => proofOf({ password: credentials.password, port }, nonce),
     log: log.write,
     about: {
       version: PRODUCT.version,
       pid: process.pid,
+      port,
       home: here.data,
       startedAt: new Date().toISOString(),
       driverReason: reason,
@@ -269,6 +294,8 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   await createApp(context, listener.server).ready();
   // A plan asked for before the drivers were would count what survived the last service as not running.
   await firstLook(controllers, AbortSignal.timeout(FIRST_LOOK_LIMIT));
+  // Before the file: who reads that finds the socket.
+  const reached = await listenAtSocket(here, listener, notice);
   await writeConnectionFile(here.connectionFile, { ...credentials, port, pid: process.pid });
   await lock.update({ announced: true });
   integration.follow(controllers);
@@ -283,11 +310,35 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   });
   return {
     port,
-    connection: { host: '127.0.0.1', port, ...credentials, file: here.connectionFile, foreign: false },
+    connection: {
+      host: '127.0.0.1',
+      port,
+      ...credentials,
+      file: here.connectionFile,
+      pid: process.pid,
+      foreign: false,
+      reached,
+    },
     stopped,
     stop,
     resetSummary: reset.summary,
+    backendStopped: () => backendStopped,
   };
+}
+
+/** Without a socket callers ask for a proof on the port; that is slower, and no less safe. */
+async function listenAtSocket(here: Places, listener: Listener, notice: (text: string) => void): Promise<Reached> {
+  let path: string | undefined;
+  try {
+    path = await makeServiceSocketPlace(here);
+    if (path === undefined) return { by: 'word' };
+    await listener.listenAt(path);
+    return { by: 'socket', path };
+  } catch (error) {
+    const { message } = ioError('listen at', path ?? 'its socket', error);
+    notice(`The service has no Unix socket and is reached through its port alone: ${message}.`);
+    return { by: 'word' };
+  }
 }
 
 function setLogLevel(log: LogFile, settings: Settings): void {

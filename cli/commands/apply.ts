@@ -1,10 +1,8 @@
-import { homedir } from 'node:os';
-import { places } from '../../src/storage/places.ts';
+import { homeOf } from '../absence.ts';
 import { applyNow, type Wanted } from '../applying.ts';
 import { defineCommand } from '../command.ts';
 import { checkDriver } from '../driver-name.ts';
 import { FILE_FLAG } from '../file-flag.ts';
-import { supportedPlatform } from '../platform.ts';
 import { TARGET_FLAG } from '../targets.ts';
 import { OUTPUT_FLAG, viewFor } from '../views/choose.ts';
 import { wantedOf } from '../wanted.ts';
@@ -16,7 +14,8 @@ export const apply = defineCommand({
   summary: 'Make the desktop match a profile, and wait until it does',
   usage: '-f FILE... | PLAN [-f FILE...] | --previous',
   description: `Plans, sends only what differs in one request, and waits until the service has converged. Where nothing
-differs nothing is sent. With no service running it starts one. PLAN is a file of \`rdctl plan --out-file\`.
+differs nothing is sent. With no service running it starts one. PLAN is a file of \`rdctl plan --out-file\` that nobody else
+can write.
 Before data is destroyed it asks, or without a terminal refuses; --allow-reset agrees beforehand.
 Exit codes: 0 done; 1 failed; 3 refused: invalid profile, locked or unsupported setting, wrong target;
 4 not ready in time; 5 consent needed; 6 something moved since the plan was saved.`,
@@ -37,7 +36,7 @@ Exit codes: 0 done; 1 failed; 3 refused: invalid profile, locked or unsupported 
   async run(invocation) {
     const { flags, args, io } = invocation;
     const view = viewFor(flags.output, io);
-    const where = places(io.env, supportedPlatform(io.platform), homedir());
+    const where = homeOf(io);
     checkDriver(flags.driver, io.env);
     const wanted: Wanted = await wantedOf({
       files: flags.file ?? [],

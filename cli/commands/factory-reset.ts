@@ -15,10 +15,10 @@ export const factoryResetCommand = defineCommand({
     output: OUTPUT_FLAG,
   },
   classic: true,
+  deprecated: "Use 'rdctl reset --factory' instead.",
   async run(invocation) {
-    const { flags, args, io } = invocation;
+    const { flags, args } = invocation;
     noArguments(args, 'factory-reset');
-    io.err(`Command "factory-reset" is deprecated, Use 'rdctl reset --factory' instead.\n`);
     const { target } = flags;
     return resetEverything(
       {

@@ -2,7 +2,7 @@ import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { COMPATIBLE } from '../../src/product.ts';
 import type { Environment, Places } from '../../src/storage/places.ts';
-import { homeOf } from '../absence.ts';
+import { placesOf } from '../absence.ts';
 import { noArguments } from '../arguments.ts';
 import { defineCommand, type Io } from '../command.ts';
 import { packageRoot } from '../package-root.ts';
@@ -19,7 +19,7 @@ they are that application's places.`,
   classic: true,
   async run({ args, io }) {
     noArguments(args, 'paths');
-    io.out(`${JSON.stringify(pathsOf(homeOf(io), io))}\n`);
+    io.out(`${JSON.stringify(pathsOf(placesOf(io), io))}\n`);
     return 0;
   },
 });

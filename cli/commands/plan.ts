@@ -1,7 +1,7 @@
 import type { DesiredDocument } from '../../profiles/document.ts';
 import { RdError } from '../../src/errors.ts';
 import type { Plan } from '../../src/plan/change.ts';
-import { defineCommand } from '../command.ts';
+import { defineCommand, type Io } from '../command.ts';
 import { desiredOf, forwardsOf } from '../desired.ts';
 import { checkDriver, DRIVER_FLAG } from '../driver-name.ts';
 import { FILE_FLAG } from '../file-flag.ts';
@@ -16,7 +16,8 @@ export const plan = defineCommand({
   usage: '[-f] FILE...',
   description: `Names the target, each change with its cost and the reason, what would be interrupted or lost, and a total.
 Asks the running service; with none running it compares with the stored settings and says that costs are estimated.
-\`rdctl apply PLAN\` carries out a plan saved with --out-file: exactly that one, or nothing.
+\`rdctl apply PLAN\` carries out a plan saved with --out-file: exactly that one, or nothing. A plan that others can write is refused:
+it tells that something moved since, and not that somebody changed it.
 Exit codes: 0 done; with --detailed-exitcode 2 when there are changes; 3 the profile is invalid, the target is not ours, or a
 change cannot be made: it is locked, or the driver does not support it; 1 a file could not be read.`,
   flags: {
@@ -37,26 +38,35 @@ change cannot be made: it is locked, or the driver does not support it; 1 a file
     const service = await runningService(invocation);
     if (service) showNotices(service.status, io);
     const made = await planFor(desired, service, io, flags.driver);
-    if (path !== undefined) await save(path, made, desired, service);
+    if (path !== undefined) await save(path, made, desired, service, io);
     view.plan(made, desired.locate);
     if (made.summary.blocked > 0) return 3;
     return flags['detailed-exitcode'] && made.changes.length > 0 ? 2 : 0;
   },
 });
 
-async function save(path: string, made: Plan, desired: DesiredDocument, service: Service | undefined): Promise<void> {
+async function save(
+  path: string,
+  made: Plan,
+  desired: DesiredDocument,
+  service: Service | undefined,
+  io: Io,
+): Promise<void> {
   if (!service) {
     throw new RdError('ERR_NOT_RUNNING', 'A plan is saved for a service, and none is running.', {
       advice: 'Start one with `rdctl start`; without --out-file the estimated plan is shown.',
     });
   }
-  const [{ savePlan }, { writeFileAtomic }] = await Promise.all([
+  const [{ savePlan }, { writeFileAtomic }, { exposureOf, exposureText }] = await Promise.all([
     import('../../src/client/saved-plan.ts'),
     import('../../src/storage/atomic-file.ts'),
+    import('../../src/storage/ownership.ts'),
   ]);
   const { client, status } = service;
   const { settings } = await client.settings();
   const live = { settings, locks: await client.locked(), power: status.power };
   const document = savePlan(made, desired.request, live, desired.files, new Date(), forwardsOf(desired));
   await writeFileAtomic(path, `${JSON.stringify(document, null, 2)}\n`);
+  const exposure = exposureOf(path);
+  if (exposure) io.err(`notice: ${exposureText(exposure)}, so \`rdctl apply\` refuses the plan there\n`);
 }

@@ -2,7 +2,7 @@ import { type Client, createClient } from '../../src/client/client.ts';
 import { sentenceOf } from '../../src/client/plain-call.ts';
 import { RdError } from '../../src/errors.ts';
 import { COMPATIBLE } from '../../src/product.ts';
-import { requireAdopted } from '../../src/storage/adoption.ts';
+import { requireMarked } from '../../src/storage/adoption.ts';
 import { clearCache } from '../../src/storage/factory-reset.ts';
 import { homeOf } from '../absence.ts';
 import { mistake, noArguments } from '../arguments.ts';
@@ -51,7 +51,7 @@ is 1 when something could not be removed.`,
     if (mode !== undefined) io.out(`${await resetBackend(mode, yes, target, invocation)}\n`);
     if (flags.cache === true) {
       const here = homeOf(io);
-      await requireAdopted(here);
+      await requireMarked(here);
       await clearCache(here);
       io.out('Cache cleared successfully\n');
     }

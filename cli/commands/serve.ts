@@ -1,6 +1,9 @@
 import { createClient } from '../../src/client/client.ts';
 import { RdError } from '../../src/errors.ts';
 import { isObject, type JsonObject } from '../../src/json.ts';
+import { PRODUCT } from '../../src/product.ts';
+import { noting } from '../../src/storage/background-log.ts';
+import { homeOf } from '../absence.ts';
 import { ADOPT } from '../adopt.ts';
 import { APPLICATION_FLAGS, applicationRequest, applicationWords } from '../application-arguments.ts';
 import { noArguments } from '../arguments.ts';
@@ -16,6 +19,20 @@ import { summaryText } from '../reset-summary.ts';
 const PARENT_MS = 500;
 /** Bytes of settings on standard input. What is longer is cut off, and then no JSON. */
 const MOST_SETTINGS = 1024 * 1024;
+/** The executable that other clients start, beside `rdctl`. */
+const APPLICATION = 'rdctl-app';
+const APPLICATION_HELP = `Run the service in the foreground, with settings as arguments
+
+Usage:
+  ${APPLICATION} [--SETTING=VALUE ...] [--no-modal-dialogs]
+
+For clients that start the application themselves. A setting is named by its path, as in
+--kubernetes.enabled=false; \`rdctl explain\` tells what there is. What precedes the first setting and is
+none is passed over; after it, an unknown argument is a mistake. Ctrl-C and \`rdctl shutdown\` stop it.
+
+  -h, --help     Show this help
+      --version  Show the version
+`;
 const POWERS = ['keep', 'started', 'stopped'] as const;
 
 export const serve = defineCommand({
@@ -65,10 +82,19 @@ real one that can run here. \`simulated\` runs nothing and is never chosen by it
       await stopLeft({ env: io.env, platform: supportedPlatform(io.platform), signal: io.signal });
       return 0;
     }
+    if (flags['as-application']) {
+      const { asks } = await noting(homeOf(io), () => applicationRequest(args));
+      if (asks) {
+        io.out(asks === 'version' ? `${APPLICATION} v${PRODUCT.version}\n` : APPLICATION_HELP);
+        return 0;
+      }
+    }
     const driver = typeof flags.driver === 'string' ? flags.driver : undefined;
-    checkDriver(driver, io.env);
-    const handed = flags.settings === undefined ? undefined : await readSettings(io);
-    const { settings, noModalDialogs } = applicationRequest([...applicationWords(given), ...args], handed);
+    const { settings, noModalDialogs } = await noting(homeOf(io), async () => {
+      checkDriver(driver, io.env);
+      const handed = flags.settings === undefined ? undefined : await readSettings(io);
+      return applicationRequest([...applicationWords(given), ...args], handed);
+    });
     // Taken before anything runs: from here on a signal stops what has been started instead of this process alone.
     const { signal } = io;
     const { runService } = await import('../../src/service.ts');
@@ -100,9 +126,15 @@ real one that can run here. \`simulated\` runs nothing and is never chosen by it
     await service.stop(signal.aborted ? String(signal.reason) : 'the command that it worked for is gone');
     await service.stopped;
     const summary = service.resetSummary();
-    if (!summary) return 0;
-    io.err(summaryText(summary));
-    return summary.failed.length === 0 ? 0 : 1;
+    if (summary) {
+      io.err(summaryText(summary));
+      return summary.failed.length === 0 ? 0 : 1;
+    }
+    if (service.backendStopped()) return 0;
+    throw new RdError('ERR_DRIVER_FAILED', 'the service has ended, and what it ran did not stop', {
+      advice:
+        'Look into its log for the reason (`rdctl paths logs`). `rdctl shutdown` tries again, and `rdctl start` takes it over.',
+    });
   },
 });
 

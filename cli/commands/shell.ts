@@ -1,11 +1,13 @@
 import { existsSync } from 'node:fs';
 import { type Client, createClient } from '../../src/client/client.ts';
+import type { Connection } from '../../src/client/connection.ts';
 import { RdError } from '../../src/errors.ts';
 import type { MachineAccess, StatusDocument } from '../../src/reconcile/status-document.ts';
-import { homeOf, OF_A_STALE_FILE } from '../absence.ts';
+import { homeOf, OF_A_STALE_FILE, tellStale } from '../absence.ts';
 import { defineCommand, type Invocation, type Io } from '../command.ts';
 import { engineEnvironment } from '../engine-environment.ts';
 import { commandHelp } from '../help.ts';
+import { plainText } from '../views/value.ts';
 import { NOT_RUNNING, notInState, refuse } from '../vm-state-texts.ts';
 
 export const shell = defineCommand({
@@ -42,22 +44,34 @@ and the number of the signal that ended it.
 // No signal goes into the requests here: the handlers that come with it would end this process, and the terminal is somebody else's soon.
 
 /** The service, when one runs. */
-async function running({ connect }: Invocation): Promise<Client | undefined> {
+async function running({ connect, io }: Invocation): Promise<Client | undefined> {
+  let connection: Connection | undefined;
   try {
-    const client = createClient(await connect());
+    connection = await connect();
+    const client = createClient(connection);
     // Something else may answer at the address of a service that is gone.
     await client.backendState();
     return client;
   } catch (error) {
-    if (error instanceof RdError && error.code !== 'ERR_UNAUTHORIZED' && OF_A_STALE_FILE.includes(error.code))
-      return undefined;
-    throw error;
+    if (!(error instanceof RdError) || error.code === 'ERR_UNAUTHORIZED' || !OF_A_STALE_FILE.includes(error.code))
+      throw error;
+    tellStale(error, connection, io);
+    return undefined;
   }
 }
 
+/**
+ * The service says what state things are in. What is run, and with which options and paths, comes from this disk alone: a word of
+ * another program must not become a command.
+ */
+
 async function ownShell(status: StatusDocument, args: readonly string[], io: Io): Promise<number> {
-  const { driver, machine, engine } = status;
-  if (driver.simulated) {
+  const { home, machine, engine } = status;
+  const here = homeOf(io);
+  if (home !== here.data) throw otherHome(home, here.data);
+  const { wayIn } = await import('../../src/drivers/way-in.ts');
+  const way = await wayIn(here);
+  if (way.in === 'nothing' && way.simulated) {
     throw new RdError('ERR_NOT_READY', 'There is no shell: the desktop is simulated, and no engine runs in it.', {
       advice: 'Use another home with a real driver: RDCTL_HOME=DIR rdctl start --driver host',
     });
@@ -65,17 +79,29 @@ async function ownShell(status: StatusDocument, args: readonly string[], io: Io)
   if (machine.state !== 'on')
     return refuse(notInState(machine.state === 'absent' ? 'Stopped' : STATES[status.backendState]), io);
   const command = withoutSeparator(args);
-  if (status.access) return guestShell(status.access, command, io);
-  if (engine.endpoint === undefined) {
-    throw new RdError('ERR_NOT_READY', `The engine ${engine.name} does not run: it is ${engine.state}.`, {
+  if (way.in === 'machine') return guestShell(way.access, command, io);
+  const name = engine.name === 'moby' ? 'moby' : 'containerd';
+  const endpoint = way.in === 'host' && engine.state === 'running' ? way.endpoints[name] : undefined;
+  if (endpoint === undefined) {
+    throw new RdError('ERR_NOT_READY', `The engine ${name} does not run: it is ${plainText(engine.state)}.`, {
       advice: 'Wait for it, or see `rdctl status` for what is in its way.',
     });
   }
-  const { bin } = homeOf(io);
-  const env = engineEnvironment({ name: engine.name, endpoint: engine.endpoint }, io.env, existsSync(bin) ? [bin] : []);
+  const { bin } = here;
+  const env = engineEnvironment({ name, endpoint }, io.env, existsSync(bin) ? [bin] : []);
   const { runAttached } = await import('../../src/process/attached.ts');
   const argv = command.length > 0 ? command : [io.env.SHELL || '/bin/sh'];
   return runAttached({ argv, env, terminal: io.interactive });
+}
+
+function otherHome(home: unknown, here: string): RdError {
+  return new RdError(
+    'ERR_WRONG_TARGET',
+    `the service that answers is not of the home ${here}, and no command was run`,
+    {
+      advice: `It says that it is of ${plainText(String(home))}: call as the user of that home, with RDCTL_HOME naming it, and without --host and --port.`,
+    },
+  );
 }
 
 /** `limactl`, which the compatible tool passes all words to, takes one `--` away as well. */

@@ -58,6 +58,7 @@ service runs, there is nothing to do and nothing is said.`,
         const { namesService } = await import('../absence.ts');
         const own = !connection.foreign && !globals.port && !namesService(globals, io);
         await gone(() => serviceLives(client, pid, io), pid, io, { own });
+        if (own) await refuseLeft(io);
       }
       io.out(`${answer}\n`);
       return 0;
@@ -75,10 +76,13 @@ async function withoutAnswer(
   { flags, globals, io, connect }: Pick<Invocation<typeof shutdown.flags>, 'flags' | 'globals' | 'io' | 'connect'>,
 ): Promise<'done' | 'again'> {
   if (!(error instanceof RdError)) throw error;
-  const { hasMoved, homeOf, leftText, namesService, OF_A_STALE_FILE, processText } = await import('../absence.ts');
+  const { hasMoved, homeOf, leftText, namesService, OF_A_STALE_FILE, processText, tellStale } = await import(
+    '../absence.ts'
+  );
   const refused = error.code === 'ERR_NOT_RUNNING';
   if (namesService(globals, io) || globals.port) {
     if (!refused) throw error;
+    tellStale(error, connection, io);
     if (!namesService(globals, io)) await tellLeft(globals.port, io);
     return 'done';
   }
@@ -86,12 +90,14 @@ async function withoutAnswer(
   const { homeService } = await import('../../src/client/home-service.ts');
   const home = await homeService(homeOf(io));
   const wait = flags.wait !== false;
+  if (home.kind === 'none' || home.kind === 'left') tellStale(error, connection, io);
   switch (home.kind) {
     case 'running':
       // The password was given here, or the service hangs: a signal would not help, or was not meant.
       if (connection?.passwordFrom !== undefined || error.code === 'ERR_DEADLINE') throw error;
       if ((!connection && refused) || (connection && (await hasMoved(connection, connect)))) return 'again';
       await endBySignal(home.holder, processText(home), wait, io);
+      if (wait) await refuseLeft(io);
       return 'done';
     case 'passing':
       return pastIt(home.holder, wait, io);
@@ -113,7 +119,10 @@ async function withoutAnswer(
 /** One that is stopping is waited for, as if this command had asked it; one that is starting can be asked after that. */
 async function pastIt(holder: LockHolder, wait: boolean, io: Io): Promise<'done' | 'again'> {
   if (holder.ending) {
-    if (wait) await gone(() => processTable.isAlive(holder), holder.pid, io);
+    if (wait) {
+      await gone(() => processTable.isAlive(holder), holder.pid, io);
+      await refuseLeft(io);
+    }
     io.out(SAID);
     return 'done';
   }
@@ -127,6 +136,24 @@ async function pastIt(holder: LockHolder, wait: boolean, io: Io): Promise<'done'
   };
   await gone(isStarting, holder.pid, io, { words: STARTING });
   return 'again';
+}
+
+/** @throws RdError `ERR_DRIVER_FAILED` when the service has ended, and its lock says that what it ran did not stop. */
+async function refuseLeft(io: Io): Promise<void> {
+  const [{ homeOf }, { homeService }] = await Promise.all([
+    import('../absence.ts'),
+    import('../../src/client/home-service.ts'),
+  ]);
+  const where = homeOf(io);
+  const home = await homeService(where);
+  if (home.kind !== 'left') return;
+  throw new RdError(
+    'ERR_DRIVER_FAILED',
+    `the service has ended, and what it ran with the driver ${home.driver} did not stop`,
+    {
+      advice: `Look into ${where.logs} for the reason. \`rdctl shutdown\` tries again, and \`rdctl start\` takes it over.`,
+    },
+  );
 }
 
 /** Nobody listens on the port that was given: what a killed service left is not there either. */

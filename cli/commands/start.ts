@@ -3,6 +3,7 @@ import { homeService } from '../../src/client/home-service.ts';
 import { type ErrorCode, RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { COMPATIBLE } from '../../src/product.ts';
+import { noting } from '../../src/storage/background-log.ts';
 import { homeOf, namesService } from '../absence.ts';
 import { ADOPT } from '../adopt.ts';
 import { noArguments, usage } from '../arguments.ts';
@@ -55,7 +56,7 @@ are changed as \`set\` does, and a stopped backend is started.`,
     const settings = givenSettings(given, platformName(io.platform));
     const path = text(flags.path);
     const driver = text(flags.driver);
-    checkDriver(driver, io.env);
+    await noting(homeOf(io), () => checkDriver(driver, io.env));
     let running = await runningService(invocation);
     if (running && path !== undefined) {
       throw usage(`--path ${quote(path)} specified but ${COMPATIBLE.productName} is already running`);

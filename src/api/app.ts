@@ -2,7 +2,7 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { FastifyHttpOptions, FastifyInstance, FastifyRequest } from 'fastify';
 import fastify from 'fastify';
 import { RdError } from '../errors.ts';
-import { collectBody } from './body.ts';
+import { bodyCollector } from './body.ts';
 import { answerClientError } from './client-error.ts';
 import type { ApiContext } from './context.ts';
 import { describedRoutes } from './described-routes.ts';
@@ -20,6 +20,7 @@ import { olderVersionRoutes } from './routes/older-version.ts';
 import { openApiRoutes } from './routes/openapi.ts';
 import { planRoutes } from './routes/plan.ts';
 import { portForwardRoutes } from './routes/port-forwards.ts';
+import { proofRoutes } from './routes/proof.ts';
 import { proposalRoutes } from './routes/proposal.ts';
 import { settingsRoutes } from './routes/settings.ts';
 import { shutdownRoutes } from './routes/shutdown.ts';
@@ -62,8 +63,12 @@ export function createApp(context: ApiContext, server?: Server): FastifyInstance
     }
     // Any media type is accepted, also one that cannot be parsed: the bytes are what counts.
     if (raw.method !== 'GET') raw.headers['content-type'] = 'application/octet-stream';
-    done(guard(request));
+    const refusal = guard(request);
+    // Nothing of a stranger's body is read; without this its connection would be drained to the end of it.
+    if (refusal && hasBody(raw)) reply.header('Connection', 'close');
+    done(refusal);
   });
+  const collectBody = bodyCollector();
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (_request: FastifyRequest, payload: IncomingMessage) => collectBody(payload));
 
@@ -89,14 +94,19 @@ export function createApp(context: ApiContext, server?: Server): FastifyInstance
   extensionRoutes(app, context);
   olderVersionRoutes(app);
   statusRoutes(app, context);
+  proofRoutes(app, context);
   layerRoutes(app, context);
   openApiRoutes(app, context, described);
   // In a scope of its own: there, bodies are parsed and checked against a schema.
   app.register((scope, _options, done) => {
-    planRoutes(scope, context);
+    planRoutes(scope, context, collectBody);
     done();
   });
   return app;
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
 /** False for what the router would change before it compares: `*`, and an escape or a fragment in the path. */

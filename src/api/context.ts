@@ -44,6 +44,8 @@ export interface ApiContext {
   maintenance(): string | undefined;
   /** What became of files of the user outside of our directories. */
   hostIntegration(): NonNullable<StatusDocument['hostIntegration']>;
+  /** Of a nonce; see `src/client/service-proof.ts`. */
+  prove(nonce: string): string;
   log: Log;
   about: ServiceFacts;
   layers: LayerFacts;
@@ -62,6 +64,7 @@ interface WriteCounters {
 interface ServiceFacts {
   version: string;
   pid: number;
+  port: number;
   home: string;
   /** RFC 3339. */
   startedAt: string;

@@ -1,19 +1,34 @@
+import { chmod } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import { createServer } from 'node:http';
+import type { ListenOptions, Server as NetServer } from 'node:net';
+import { createServer as createNetServer } from 'node:net';
 import { RdError } from '../errors.ts';
 import { PRODUCT } from '../product.ts';
 
 const HOST = '127.0.0.1';
 /** Ports tried from the default one on. */
 const ATTEMPTS = 50;
-/** Milliseconds. An idle connection; the reception of one request; how long a stop waits for answers under way. */
+/**
+ * Milliseconds. An idle connection; the reception of the head of a request, and of all of it; how often that is looked at; how long a
+ * stop waits for answers under way.
+ */
 const KEEP_ALIVE = 5_000;
-const REQUEST_TIMEOUT = 300_000;
+const HEAD_TIMEOUT = 10_000;
+const REQUEST_TIMEOUT = 60_000;
+const LOOK_EVERY = 2_000;
 const CLOSE_LIMIT = 5_000;
+/** Connections at a time: each has a file descriptor, which the service needs for other things too. */
+const MOST_CONNECTIONS = 1_000;
 
 export interface Listener {
   server: Server;
   port: number;
+  /**
+   * Listens at a Unix socket as well, for this user alone; the directory has to be private already. It goes with `close`.
+   * @throws what the system says, as it is.
+   */
+  listenAt(path: string): Promise<void>;
   /** Refuses new connections and lets the answers under way finish, for a bounded time. */
   close(): Promise<void>;
 }
@@ -24,11 +39,23 @@ export interface Listener {
  * @throws RdError `ERR_PORT_IN_USE` naming the port.
  */
 export async function bindListener(port?: number): Promise<Listener> {
-  const server = createServer();
+  const server = createServer({ connectionsCheckingInterval: LOOK_EVERY });
+  server.maxConnections = MOST_CONNECTIONS;
+  server.headersTimeout = HEAD_TIMEOUT;
   server.keepAliveTimeout = KEEP_ALIVE;
   server.requestTimeout = REQUEST_TIMEOUT;
   const bound = port === undefined ? await firstFree(server) : await only(server, port);
-  return { server, port: bound, close: () => close(server) };
+  const local = createNetServer({ allowHalfOpen: true }, (socket) => server.emit('connection', socket));
+  return {
+    server,
+    port: bound,
+    async listenAt(path) {
+      const failure = await tryListen(local, { path });
+      if (failure) throw failure;
+      await chmod(path, 0o600);
+    },
+    close: () => close(server, local),
+  };
 }
 
 async function only(server: Server, port: number): Promise<number> {
@@ -65,6 +92,10 @@ function inUse(message: string, cause?: unknown): RdError {
 
 /** One attempt; a server that failed to listen can try again. */
 function tryPort(server: Server, port: number): Promise<NodeJS.ErrnoException | undefined> {
+  return tryListen(server, { port, host: HOST });
+}
+
+function tryListen(server: NetServer, where: ListenOptions): Promise<NodeJS.ErrnoException | undefined> {
   return new Promise((resolve) => {
     const failed = (error: NodeJS.ErrnoException) => {
       server.off('listening', succeeded);
@@ -75,7 +106,7 @@ function tryPort(server: Server, port: number): Promise<NodeJS.ErrnoException | 
       resolve(undefined);
     };
     server.once('error', failed).once('listening', succeeded);
-    server.listen({ port, host: HOST, exclusive: true });
+    server.listen({ ...where, exclusive: true });
   });
 }
 
@@ -85,13 +116,12 @@ function portOf(server: Server): number {
   return address.port;
 }
 
-function close(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    const limit = setTimeout(() => server.closeAllConnections(), CLOSE_LIMIT);
-    server.close(() => {
-      clearTimeout(limit);
-      resolve();
-    });
-    server.closeIdleConnections();
-  });
+async function close(server: Server, local: NetServer): Promise<void> {
+  const limit = setTimeout(() => server.closeAllConnections(), CLOSE_LIMIT);
+  // One that never listened says so, and is as good as closed.
+  const ends = [server, local].map((each) => new Promise((resolve) => each.close(resolve)));
+  // Those that came by the socket are its too.
+  server.closeIdleConnections();
+  await Promise.all(ends);
+  clearTimeout(limit);
 }

@@ -29,6 +29,7 @@ export interface OpenApiOperation {
   summary: string;
   description?: string;
   tags: string[];
+  security?: Record<string, string[]>[];
   parameters?: OpenApiParameter[];
   requestBody?: { description: string; required: boolean; content: Record<string, Media> };
   responses: Record<string, OpenApiReply>;
@@ -83,12 +84,14 @@ export function openApiDocument(routes: readonly DescribedRoute[], version: stri
 
 function operation(method: string, path: string, doc: RouteDoc): OpenApiOperation {
   const parameters = parametersOf(doc);
-  const replies = { ...usualReplies(method, path), ...doc.replies };
+  const { 401: unauthorized, ...usual } = usualReplies(method, path);
+  const replies = { ...(doc.open ? {} : { 401: unauthorized }), ...usual, ...doc.replies };
   return {
     operationId: operationId(method, path),
     summary: doc.summary,
     ...(doc.description === undefined ? {} : { description: doc.description }),
     tags: [tagOf(path)],
+    ...(doc.open ? { security: [] } : {}),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(doc.body === undefined
       ? {}
@@ -159,7 +162,7 @@ function textSchema(schema: JsonSchema | undefined): JsonSchema {
 }
 
 /** What the guard, the body limit and a bug answer on every route. */
-function usualReplies(method: string, path: string): Record<number, ReplyDoc> {
+function usualReplies(method: string, path: string): Record<number, ReplyDoc> & { 401: ReplyDoc } {
   const refusal = (description: string, example?: JsonValue): ReplyDoc =>
     path.startsWith('/v2/')
       ? { description, body: 'json', schema: schemaOf('Error') }

@@ -25,6 +25,8 @@ export interface RouteDoc {
   body?: { description: string; schema: JsonSchema; required: boolean };
   /** By status. Left out, because every route has them: 401, 403 of the guard, 413, and 500 for a bug. */
   replies: Readonly<Record<number, ReplyDoc>>;
+  /** Asks for no credentials. Host and Origin are looked at all the same. */
+  open?: true;
   /** Answers `/v0` or is otherwise served without being listed. */
   unlisted?: true;
 }

@@ -1,5 +1,5 @@
 // Synchronous: a connection file is tiny, and the promise half of the module costs a short command a twentieth of its time.
-import { lstatSync, readFileSync } from 'node:fs';
+import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync, statfsSync, statSync } from 'node:fs';
 import { homedir as systemHome } from 'node:os';
 import { basename, posix } from 'node:path';
 import { RdError } from '../errors.ts';
@@ -7,9 +7,13 @@ import { isObject } from '../json.ts';
 import { COMPATIBLE } from '../product.ts';
 import type { Platform } from '../settings/field.ts';
 import { ioError, systemCode } from '../storage/io-error.ts';
+import { lockStanding } from '../storage/lock-place.ts';
+import { exposedBy, requirePrivate, trustOfUser } from '../storage/ownership.ts';
 import type { Environment, Places } from '../storage/places.ts';
 import { places } from '../storage/places.ts';
-import type { Connection } from './connection.ts';
+import { serviceSocket } from '../storage/service-socket.ts';
+import { shellQuoted } from '../storage/shell-quoted.ts';
+import type { Connection, Reached } from './connection.ts';
 
 /** The global flags that say where the service is; an empty string and port 0 count as not given. */
 export interface ConnectionFlags {
@@ -39,7 +43,14 @@ interface ConnectionFile {
   password: string;
   port: number;
   host: string;
+  pid?: number;
+  /** What shows that its service is the one that listens, unless the user names host or port. */
+  reached: Reached;
 }
+
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[?::1\]?)$/i;
+/** Type of a file system: `V9FS_MAGIC` of linux/magic.h. */
+const PLAN_9 = 0x01021997;
 
 const PREFIX = 'failed to get connection info: ';
 
@@ -47,7 +58,7 @@ const PREFIX = 'failed to get connection info: ';
  * Finds the service: flags first, then the environment (`RDCTL_CONFIG_PATH`, `RDCTL_PASSWORD`), then a connection file, ours
  * before the compatible application's.
  * @throws RdError `ERR_NOT_RUNNING` when there is no file and the flags are not enough; `ERR_CONNECTION_SETTINGS` when a file
- * cannot be used.
+ * cannot be used; `ERR_NOT_PRIVATE` when another user could have written ours.
  */
 export async function discover(
   flags: ConnectionFlags,
@@ -89,8 +100,15 @@ export async function discover(
     password,
     ...(passwordFrom === undefined ? {} : { passwordFrom }),
     ...(file ? { file: file.path } : {}),
+    ...(file?.pid === undefined ? {} : { pid: file.pid }),
     foreign: file?.foreign ?? false,
+    reached: file && !flags.host && given.port === undefined ? withPassword(file.reached, password) : { by: 'word' },
   };
+}
+
+/** What everybody knows proves nothing: without a password in the file it is the given one that has to be known. */
+function withPassword(reached: Reached, password: string): Reached {
+  return reached.by === 'proof' && reached.password === '' ? { ...reached, password } : reached;
 }
 
 async function defaultFile(
@@ -99,16 +117,45 @@ async function defaultFile(
   platform: Platform,
   options: DiscoveryOptions,
 ): Promise<ConnectionFile | undefined> {
-  const own = await readConnectionFile(here.connectionFile, await belongsToOther(here));
+  const found = await readConnectionFile(here.connectionFile, await belongsToOther(here));
+  const own = found && (await isOfThisHome(here)) ? found : undefined;
+  if (own && !own.foreign) {
+    requirePrivate(here);
+    const socket = serviceSocket(here);
+    return { ...own, reached: socket === undefined ? await withoutSocket(own, here) : { by: 'socket', path: socket } };
+  }
   if (own || here.foreignConnectionFile === undefined) return own;
   const { windowsDataDirectory, wslpath = '/bin/wslpath' } = options;
   if (windowsDataDirectory && platform === 'linux' && insideWsl(env, wslpath)) {
     const directory = await windowsDataDirectory(wslpath);
     const path = directory && posix.join(directory, COMPATIBLE.directory, COMPATIBLE.connectionFile);
-    const windows = path ? await readConnectionFile(path, true) : undefined;
-    if (windows) return windows;
+    // Its mount says nothing of the Windows user, and what listens is on the other side.
+    const windows = path ? await readConnectionFile(path, true, { anyOwner: true }) : undefined;
+    if (windows) return { ...windows, reached: { by: 'user', unseen: 'accepted' } };
   }
   return readConnectionFile(here.foreignConnectionFile, true);
+}
+
+/** A service of an older release has neither socket nor proof: while the lock says that it lives and has that port, its user is enough. */
+async function withoutSocket({ reached, pid, port }: ConnectionFile, { serviceLock }: Places): Promise<Reached> {
+  if (reached.by !== 'proof') return reached;
+  const { lockHolder } = await import('../storage/home-lock.ts');
+  const holder = await lockHolder(serviceLock);
+  const isLiving = holder?.alive === true && holder.announced === true && holder.pid === pid && holder.port === port;
+  return isLiving ? { ...reached, orUser: true } : reached;
+}
+
+/**
+ * False for the file in a copy of a home: it leads to the service of the other one.
+ * @throws RdError `ERR_HOME_MOVED` when it leads to a service that was started with another directory, which is this one now.
+ */
+async function isOfThisHome({ serviceLock }: Places): Promise<boolean> {
+  const stands = lockStanding(serviceLock);
+  if (stands === 'moved') {
+    const { lockHolder } = await import('../storage/home-lock.ts');
+    await lockHolder(serviceLock);
+  }
+  return stands !== 'copied';
 }
 
 /**
@@ -127,7 +174,11 @@ async function belongsToOther({ dropIn, serviceLock, connectionFile }: Places): 
 }
 
 async function explicitFile(path: string): Promise<ConnectionFile> {
-  const file = await readConnectionFile(path, basename(path) === COMPATIBLE.connectionFile);
+  const file = await readConnectionFile(path, basename(path) === COMPATIBLE.connectionFile, { named: true });
+  // Who listens on another computer cannot be seen from here; the user has named it.
+  if (file && file.host !== '' && !LOOPBACK.test(file.host)) return { ...file, reached: { by: 'word' } };
+  // A file of any name may be of either.
+  if (file?.reached.by === 'proof') return { ...file, reached: { ...file.reached, orUser: true } };
   if (file) return file;
   throw new RdError('ERR_CONNECTION_SETTINGS', `${PREFIX}open ${path}: no such file or directory`, {
     advice: 'Check --config-path or RDCTL_CONFIG_PATH; the file exists only while its service runs.',
@@ -135,11 +186,16 @@ async function explicitFile(path: string): Promise<ConnectionFile> {
 }
 
 /** Absent fields come back empty; a missing file is `undefined`. */
-async function readConnectionFile(path: string, foreign: boolean): Promise<ConnectionFile | undefined> {
+async function readConnectionFile(
+  path: string,
+  foreign: boolean,
+  { anyOwner = false, named = false } = {},
+): Promise<ConnectionFile | undefined> {
   let text: string;
   try {
-    text = readFileSync(path, 'utf8');
+    text = ownText(path, { anyOwner, named });
   } catch (cause) {
+    if (cause instanceof RdError) throw cause;
     const code = systemCode(cause);
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
     const reason = code === 'EACCES' ? 'permission denied' : code === 'EISDIR' ? 'is a directory' : String(code);
@@ -148,7 +204,42 @@ async function readConnectionFile(path: string, foreign: boolean): Promise<Conne
       advice: 'The file belongs to the user that runs the service; call as that user.',
     });
   }
-  return { path, foreign, ...fieldsOf(path, parse(path, text)) };
+  const fields = fieldsOf(path, parse(path, text));
+  return { path, foreign, ...fields, reached: foreign ? { by: 'user' } : { by: 'proof', password: fields.password } };
+}
+
+/** What others can write leads to them. Opened without waiting: a pipe in its place would never end. */
+function ownText(path: string, { anyOwner, named }: { anyOwner: boolean; named: boolean }): string {
+  // Of a shell that writes it, `--config-path <(…)`: opened once, and waited for.
+  if (named && statSync(path).isFIFO()) return readFileSync(path, 'utf8');
+  const file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+  try {
+    const facts = fstatSync(file);
+    if (!anyOwner && process.getuid && facts.isFile()) {
+      const by = exposedBy({ ...facts, kind: 'file', last: true }, trustOfUser());
+      if (by && !(named && isOnWindows(path))) {
+        if (by === 'owner') throw untrusted(path, `it belongs to another user (uid ${facts.uid})`);
+        throw untrusted(path, 'other users can write it', `chmod 600 ${shellQuoted(path)}`);
+      }
+    }
+    if (!facts.isFile() && !facts.isDirectory()) throw untrusted(path, 'it is not a file');
+    return readFileSync(file, 'utf8');
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** Inside WSL, the mounts of Windows give every file to everybody. */
+function isOnWindows(path: string): boolean {
+  return process.platform === 'linux' && statfsSync(path).type === PLAN_9;
+}
+
+function untrusted(path: string, reason: string, remedy?: string): RdError {
+  return new RdError('ERR_CONNECTION_SETTINGS', `${PREFIX}open ${path}: ${reason}, and nothing was sent`, {
+    advice: remedy
+      ? `What it says may be theirs. If it is yours: \`${remedy}\`, and start the service again.`
+      : 'Call as the user that runs the service, or name it with --host, --port, --user and --password-file.',
+  });
 }
 
 function parse(path: string, text: string): unknown {
@@ -160,7 +251,7 @@ function parse(path: string, text: string): unknown {
   }
 }
 
-function fieldsOf(path: string, value: unknown): Pick<ConnectionFile, 'user' | 'password' | 'port' | 'host'> {
+function fieldsOf(path: string, value: unknown): Pick<ConnectionFile, 'user' | 'password' | 'port' | 'host' | 'pid'> {
   if (!isObject(value)) throw unusable(path, 'it is not a JSON object');
   // Readers of this file match names without regard to case.
   const fields = new Map(Object.entries(value).map(([name, each]) => [name.toLowerCase(), each]));
@@ -172,7 +263,9 @@ function fieldsOf(path: string, value: unknown): Pick<ConnectionFile, 'user' | '
   const port = fields.get('port') ?? 0;
   if (typeof port !== 'number' || !Number.isInteger(port)) throw unusable(path, '"port" is not an integer');
   if (port < 0 || port > 65_535) throw unusable(path, '"port" is not between 1 and 65535');
-  return { user: text('user'), password: text('password'), host: text('host'), port };
+  const pid = fields.get('pid');
+  const process = typeof pid === 'number' && Number.isSafeInteger(pid) && pid > 0 ? { pid } : {};
+  return { user: text('user'), password: text('password'), host: text('host'), port, ...process };
 }
 
 function unusable(path: string, reason: string, cause?: unknown): RdError {

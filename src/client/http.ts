@@ -1,9 +1,10 @@
-import type { IncomingHttpHeaders } from 'node:http';
+import type { IncomingHttpHeaders, RequestOptions } from 'node:http';
 import { request as send } from 'node:http';
 import { RdError } from '../errors.ts';
 import { systemCode } from '../storage/io-error.ts';
 import type { Connection } from './connection.ts';
 import { addressOf, requestText } from './request-text.ts';
+import { staleAdvice } from './stale-file.ts';
 
 /** One request. `path` is sent as it is; `body` is sent byte for byte as JSON. */
 export interface HttpRequest {
@@ -51,11 +52,40 @@ export function withinTime(leftMs: () => number, transport: Transport = httpTran
 
 /**
  * Sends over HTTP, always directly: an agent of our own per request ignores proxy variables, which must not get to see the
- * password.
- * @throws RdError `ERR_NOT_RUNNING` when nothing listens, `ERR_DEADLINE` when nothing comes in time, `ERR_CANCELLED` by the signal,
- * `ERR_CONNECTION` for every other failure of the transport.
+ * password. Nothing is sent before it is shown who listens; see `Reached`.
+ * @throws RdError `ERR_NOT_RUNNING` when nothing listens, or another than the one who is meant; `ERR_DEADLINE` when nothing comes in
+ * time, `ERR_CANCELLED` by the signal, `ERR_CONNECTION` for every other failure of the transport.
  */
-export const httpTransport: Transport = (connection, request) =>
+export const httpTransport: Transport = async (connection, request) => {
+  const { reached } = connection;
+  if (reached.by === 'word') return exchange(connection, request, { agent: false });
+  if (reached.by === 'socket') return exchange(connection, request, { agent: false, socketPath: reached.path });
+  return assured(connection, request);
+};
+
+/** What shows who listens counts in the time of the request. */
+async function assured(connection: Connection, request: HttpRequest): Promise<HttpResponse> {
+  const { timeoutMs = answerLimit(request), signal } = request;
+  const { assuredSocket } = await import('./assurance.ts');
+  const begun = performance.now();
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(new TimeoutError('did not answer', timeoutMs)), timeoutMs);
+  try {
+    const socket = await assuredSocket(connection, {
+      signal: signal ? AbortSignal.any([signal, late.signal]) : late.signal,
+    });
+    const left = Math.max(1, timeoutMs - (performance.now() - begun));
+    return await exchange(connection, { ...request, timeoutMs: left }, { createConnection: () => socket });
+  } catch (cause) {
+    if (cause instanceof RdError) throw cause;
+    throw transportError(connection, request, cause);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** `way`: how it gets there, in the words of Node. */
+const exchange = (connection: Connection, request: HttpRequest, way: RequestOptions): Promise<HttpResponse> =>
   new Promise((resolve, reject) => {
     let timer: NodeJS.Timeout | undefined;
     let connecting: NodeJS.Timeout | undefined;
@@ -75,7 +105,7 @@ export const httpTransport: Transport = (connection, request) =>
           method: request.method,
           path: request.path,
           headers: requestHeaders(connection, request),
-          agent: false,
+          ...way,
           ...(request.signal ? { signal: request.signal } : {}),
         },
         (incoming) => {
@@ -153,10 +183,11 @@ function transportError(connection: Connection, request: HttpRequest, cause: unk
       advice: 'The service may be busy, or another program listens there: see which one, and end it or try again.',
     });
   }
-  if (code === 'ECONNREFUSED') {
+  // A socket that was there at the first look may be gone at the second.
+  if (code === 'ECONNREFUSED' || (code === 'ENOENT' && connection.reached.by === 'socket')) {
     return new RdError('ERR_NOT_RUNNING', `connection refused: no service listens on ${where}`, {
       cause,
-      advice: 'Start it with `rdctl start`.',
+      advice: staleAdvice(connection),
     });
   }
   if (code.startsWith('HPE_')) return notOurService(connection, 'its answer is not HTTP', cause);

@@ -10,7 +10,7 @@ import { lockRecord } from '../settings/locks.ts';
 import { mergeSettings } from '../settings/merge.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 import type { Places } from '../storage/places.ts';
-import { loadSettings } from '../storage/settings-file.ts';
+import { loadSettings, usableSettings } from '../storage/settings-file.ts';
 import { loadState } from '../storage/state-file.ts';
 
 /** For settings that are complete already, so that no default is ever taken. */
@@ -53,6 +53,8 @@ export async function storedSettings(
   const inForce = (settings: Settings) => (locked ? mergeSettings(settings, locked.settings) : settings);
   const loaded = await loadSettings(where.settingsFile, where.previousSettingsFile, facts);
   if (loaded.kind === 'missing') {
+    const before = await usableSettings(where.previousSettingsFile, facts);
+    if (before) return { settings: inForce(before), from: 'file', ...rest };
     const first = defaultSettings(facts);
     return { settings: inForce(defaults ? mergeSettings(first, defaults.settings) : first), from: 'defaults', ...rest };
   }

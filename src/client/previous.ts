@@ -5,7 +5,7 @@ import { RdError } from '../errors.ts';
 import { isObject, type JsonObject } from '../json.ts';
 import type { PlanRequest, Target } from '../plan/change.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
-import { readIfThere, writeFileAtomic } from '../storage/atomic-file.ts';
+import { readIfThere, removeLeftovers, writeFileAtomic } from '../storage/atomic-file.ts';
 import { ioError, systemCode } from '../storage/io-error.ts';
 import type { Places } from '../storage/places.ts';
 import { isWantedForwards, type WantedForwards } from './port-forwards.ts';
@@ -38,7 +38,10 @@ export async function keepPrevious(
   now: Date,
 ): Promise<void> {
   const previous: Previous = { formatVersion: 1, savedAt: now.toISOString(), ...before };
-  await writeFileAtomic(join(where.state, fileOf(before.target)), `${JSON.stringify(previous, null, 2)}\n`);
+  const file = join(where.state, fileOf(before.target));
+  // One apply at a time writes it.
+  await removeLeftovers(file);
+  await writeFileAtomic(file, `${JSON.stringify(previous, null, 2)}\n`);
 }
 
 /**

@@ -22,6 +22,7 @@ function reasonText(address: Address, cause: unknown): string {
     case 'ENOTFOUND':
       return `dial tcp: lookup ${address.host}: no such host`;
     case 'ECONNREFUSED':
+    case 'ENOENT':
       return `${dial}connection refused`;
     case 'EHOSTUNREACH':
       return `${dial}no route to host`;
@@ -42,7 +43,7 @@ export function addressOf({ host, port }: Address): string {
 
 /** A refused connection as `api` and `extension` of the compatible tool tell it, in full; every other error as it is. */
 export function inFull(address: Address, request: HttpRequest, error: unknown): unknown {
-  if (!(error instanceof RdError) || systemCode(error.cause) !== 'ECONNREFUSED') return error;
+  if (!(error instanceof RdError) || error.code !== 'ERR_NOT_RUNNING' || error.cause === undefined) return error;
   const { advice, cause } = error;
   const message = requestText(address, request, cause);
   return new RdError('ERR_NOT_RUNNING', message, { cause, ...(advice === undefined ? {} : { advice }) });

@@ -41,4 +41,6 @@ export interface RunningService {
   stop(reason: string): Promise<void>;
   /** What the factory reset did that the service ended with; absent when none was asked for. */
   resetSummary(): ResetSummary | undefined;
+  /** False when what the service ran did not stop, once the service has. */
+  backendStopped(): boolean;
 }

@@ -1,8 +1,10 @@
 import { RdError } from '../errors.ts';
+import { COMPATIBLE } from '../product.ts';
 import type { Hold } from '../reconcile/hold.ts';
-import { sweep } from '../snapshots/catalogue.ts';
+import { renewMarks, sweep } from '../snapshots/catalogue.ts';
 import { endCopy } from '../snapshots/copy.ts';
 import { type Journal, readJournal } from '../snapshots/journal.ts';
+import { isOwnMark } from '../snapshots/manifest.ts';
 import { quoted } from '../snapshots/name.ts';
 import { clean, goBack, leftBeside, type SwapOperations, swapOperations } from '../snapshots/swap.ts';
 import { writeFileAtomic } from '../storage/atomic-file.ts';
@@ -41,6 +43,9 @@ export async function recoverBackend(
   const notices: string[] = [];
   const leftOver = (error: unknown) =>
     void notices.push(`An operation that did not end left something behind, which is in nobody's way: ${told(error)}`);
+  for (const { message } of await renewMarks(here.snapshots, isOwnMark)) {
+    notices.push(`A snapshot of an earlier release still looks like one of ${COMPATIBLE.productName}: ${message}`);
+  }
   await endCopy(copyRecord(here)).catch(leftOver);
   let unproven: Journal | undefined;
   try {

@@ -1,10 +1,9 @@
-import { readFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { RdError } from '../errors.ts';
 import type { Clock } from '../reconcile/clock.ts';
 import type { Controllers, Desired } from '../reconcile/contract.ts';
 import type { Settings } from '../settings/settings.gen.ts';
-import { COMPLETE, deleteSnapshot, findSnapshot, readCatalogue, SETTINGS } from '../snapshots/catalogue.ts';
+import { deleteSnapshot, findSnapshot, readCatalogue, SETTINGS } from '../snapshots/catalogue.ts';
 import type { Snapshots } from '../snapshots/contract.ts';
 import { checkSpace } from '../snapshots/copy.ts';
 import { createdNow } from '../snapshots/created.ts';
@@ -127,10 +126,10 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
     async restore(name) {
       const action = `Restoring snapshot ${quoted(name)}`;
       await named(`failed to restore snapshot ${quoted(name)}`, ', and everything is as it was before', async () => {
-        const { id, directory } = await findSnapshot(root, name);
+        const { id, directory, mark } = await findSnapshot(root, name);
         await exclusively(id, async (signal) => {
           await rest.begin(action, signal);
-          const manifest = await readManifest(directory, await readFile(join(directory, COMPLETE), 'utf8'));
+          const manifest = await readManifest(directory, mark);
           const sources = sourcesOf(manifest, directory);
           // All that can be found wrong is found while the backend still runs.
           await verify(directory, manifest, { signal });

@@ -1,4 +1,5 @@
 import { arch, homedir } from 'node:os';
+import { homeService } from '../client/home-service.ts';
 import { BACKEND_STOP_MS } from '../client/stop-limits.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
@@ -9,7 +10,9 @@ import type { Platform } from '../settings/field.ts';
 import { removeStaleConnectionFile } from '../storage/connection-file.ts';
 import { lockHolder, lockHome } from '../storage/home-lock.ts';
 import { type LogFile, openLog } from '../storage/log-file.ts';
+import { requirePrivate } from '../storage/ownership.ts';
 import { type Environment, places } from '../storage/places.ts';
+import { removeServiceSocket } from '../storage/socket-place.ts';
 import { loadState, type ServiceState } from '../storage/state-file.ts';
 import { troubleOf } from './backend-wait.ts';
 import { openDriver } from './driver.ts';
@@ -27,16 +30,20 @@ export interface StopLeftOptions {
  * Stops what a service left running that was killed. It needs no settings, no profiles and no port, because nothing is started and
  * nobody is listened to, and it changes neither settings nor state.
  * @throws RdError `ERR_ALREADY_RUNNING` while a service lives, `ERR_DRIVER_FAILED` when it does not stop; the next to look then
- * finds the same as before.
+ * finds the same as before. `ERR_HOME_MOVED` when it was started somewhere else.
  */
 export async function stopLeft({ env, platform, signal, limitMs = BACKEND_STOP_MS }: StopLeftOptions): Promise<void> {
   const here = places(env, platform, homedir());
+  requirePrivate(here);
+  await homeService(here);
   const last = await lockHolder(here.serviceLock);
   const lock = await lockHome(here.serviceLock, here.data);
   try {
+    requirePrivate(here);
     const loaded = await loadState(here.stateFile);
     if (loaded.kind === 'loaded') await stopBackend(loaded.state);
     await removeStaleConnectionFile(here.connectionFile, last?.pid);
+    await removeServiceSocket(here);
     await lock.release();
   } catch (error) {
     await lock.leave();

@@ -8,9 +8,12 @@ export const extensionInstall = defineCommand({
   usage: 'IMAGE[:TAG]',
   description: `Fetches the image through the engine that runs and takes the extension out of it. Without a tag the
 highest version that the registry and the engine have is taken. Another version that is installed is
-replaced; with the same version nothing is done and nothing stands after the colon.`,
+replaced; with the same version nothing is done, nothing stands after the colon, and a note says so.`,
   flags: { force: { type: 'boolean', summary: 'Ask nothing; nothing is ever asked, so this changes nothing' } },
   classic: true,
   run: (invocation) =>
-    changeExtension({ word: 'Installing', meanwhile: 'Fetching', call: installExtension }, invocation),
+    changeExtension(
+      { word: 'Installing', meanwhile: 'Fetching', call: installExtension, already: 'is already installed' },
+      invocation,
+    ),
 });

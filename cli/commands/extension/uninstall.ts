@@ -7,9 +7,13 @@ export const extensionUninstall = defineCommand({
   summary: 'Uninstall an extension',
   usage: 'IMAGE[:TAG]',
   description: `Removes its files and, with moby, its container; the image stays in the engine. With a tag only that
-version is uninstalled. When it is not installed nothing is done and nothing stands after the colon.`,
+version is uninstalled. When it is not installed nothing is done,
+nothing stands after the colon, and a note says so.`,
   flags: {},
   classic: true,
   run: (invocation) =>
-    changeExtension({ word: 'Uninstalling', meanwhile: 'Removing', call: uninstallExtension }, invocation),
+    changeExtension(
+      { word: 'Uninstalling', meanwhile: 'Removing', call: uninstallExtension, already: 'is not installed' },
+      invocation,
+    ),
 });

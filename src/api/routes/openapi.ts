@@ -20,9 +20,9 @@ export function openApiRoutes(app: FastifyInstance, { about }: ApiContext, route
       },
     },
   });
-  app.get('/v2/openapi.json', doc, async (request, reply) => {
+  app.get('/v2/openapi.json', doc, async (_request, reply) => {
     const { openApiDocument } = await import('../openapi.ts');
-    const document = openApiDocument(routes, about.version, request.socket.localPort);
+    const document = openApiDocument(routes, about.version, about.port);
     return reply.type(JSON_TYPE).send(`${JSON.stringify(document, null, 2)}\n`);
   });
 }

@@ -13,7 +13,7 @@ import { valueAt } from '../../settings/leaf-paths.ts';
 import { withoutRemovals } from '../../settings/removals.ts';
 import type { Settings } from '../../settings/settings.gen.ts';
 import { unknownKeys, validate } from '../../settings/validate.ts';
-import { collectBody, parseJson } from '../body.ts';
+import { type CollectBody, parseJson } from '../body.ts';
 import type { ApiContext } from '../context.ts';
 import { documented, schemaOf } from '../route-doc.ts';
 import { validateContext } from '../settings-update.ts';
@@ -51,7 +51,7 @@ const DOC = documented({
 });
 
 /** `POST /v2/plan`: what a desired state would change here, at what cost. Changes nothing. */
-export function planRoutes(app: FastifyInstance, context: ApiContext): void {
+export function planRoutes(app: FastifyInstance, context: ApiContext, collectBody: CollectBody): void {
   const { controllers, store, driver, about } = context;
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', async (_request: FastifyRequest, payload: IncomingMessage) =>

@@ -1,0 +1,55 @@
+import type { FastifyInstance } from 'fastify';
+import { RdError } from '../../errors.ts';
+import type { ApiContext } from '../context.ts';
+import { documented, schemaOf } from '../route-doc.ts';
+import { JSON_TYPE } from '../wire-texts.ts';
+
+/** 16 to 64 bytes. */
+const NONCE = /^(?:[0-9a-f]{2}){16,64}$/;
+/** Answers in a second; a tool needs one per request. */
+const MOST = 500;
+
+/**
+ * `GET /v2/proof`: shows a caller that this is the service of the connection file before the caller sends its password. It has to be
+ * answered without credentials, so it tells nothing but a keyed digest of what was sent, and not too often.
+ * `now`: milliseconds.
+ */
+export function proofRoutes(
+  app: FastifyInstance,
+  { prove }: Pick<ApiContext, 'prove'>,
+  now: () => number = () => performance.now(),
+): void {
+  let second = 0;
+  let answered = 0;
+  const doc = documented({
+    summary: 'Prove to a caller, without credentials, that this is the service of the connection file',
+    description:
+      'HMAC-SHA256, keyed with the password of the connection file, of four lines: "rdctl service proof 1", the port, the nonce, and an empty one.',
+    open: true,
+    query: { nonce: { description: '16 to 64 random bytes as lower-case hexadecimal digits', required: true } },
+    replies: {
+      200: {
+        description: 'the proof',
+        body: 'json',
+        schema: {
+          type: 'object',
+          required: ['proof'],
+          properties: { proof: { type: 'string', pattern: '^[0-9a-f]{64}$' } },
+        },
+      },
+      400: { description: 'no such nonce', body: 'json', schema: schemaOf('Error') },
+      503: { description: 'asked too often', body: 'json', schema: schemaOf('Error') },
+    },
+  });
+  app.get<{ Querystring: { nonce?: unknown } }>('/v2/proof', doc, (request, reply) => {
+    const { nonce } = request.query;
+    if (typeof nonce !== 'string' || !NONCE.test(nonce)) {
+      throw new RdError('ERR_BODY_INVALID', 'nonce is not 16 to 64 bytes in lower-case hexadecimal digits');
+    }
+    const present = Math.floor(now() / 1000);
+    answered = present === second ? answered + 1 : 1;
+    second = present;
+    if (answered > MOST) throw new RdError('ERR_NOT_READY', `more than ${MOST} proofs in a second were asked for`);
+    reply.type(JSON_TYPE).send(`${JSON.stringify({ proof: prove(nonce) })}\n`);
+  });
+}
