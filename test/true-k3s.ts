@@ -5,6 +5,7 @@ import { architectureOf, artefactNames } from '../src/drivers/clusters/k3s/artef
 import type { ClusterDriver, ClusterSpec } from '../src/drivers/driver.ts';
 import { containerdEngine } from '../src/drivers/engines/containerd.ts';
 import { mobyEngine } from '../src/drivers/engines/moby.ts';
+import { mobyNetworks } from '../src/drivers/engines/moby-config.ts';
 import { k3sOn, podNetwork } from '../src/drivers/k3s.ts';
 import { hostFactory } from '../src/drivers/machines/host/index.ts';
 import { run } from '../src/process/run.ts';
@@ -64,7 +65,7 @@ async function exercise(
     };
     cluster = k3sOn(shell, parts);
     return { moby: mobyEngine(shell, cgroup), containerd: containerdEngine(shell, podNetwork(shell.places)) };
-  }).open(context);
+  }, mobyNetworks).open(context);
   if (!cluster) throw new Error('there is no cluster');
   const given = { port: 6443, traefik: true, flannel: true, spinkube: false, localhostOnly: false, engine };
   const spec: ClusterSpec = { ...given, version: release };

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { collectBody, parseJson, settingsPayload } from '../../src/api/body.ts';
+import { bodyCollector, parseJson, settingsPayload } from '../../src/api/body.ts';
 import { MOST_LEVELS } from '../../src/json.ts';
 import { startApi } from '../helpers/api.ts';
 
@@ -33,7 +33,7 @@ test('a caller who goes away in the middle is no failure of ours', async () => {
     yield Buffer.from('{"ver');
     throw new Error('aborted');
   }
-  await expect(collectBody(cutOff())).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
+  await expect(bodyCollector()(cutOff())).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
 });
 
 test.each(['/v1/settings', '/v1/propose_settings'])('PUT %s refuses a body without end', async (path) => {
@@ -55,4 +55,22 @@ test('a body of 250,000 unknown keys is answered, with as many of them as a head
   });
   expect(answer.status).toBe(202);
   expect(String(answer.headers['rdctl-ignored-keys'])).toMatch(/^kubernetes\.k0, kubernetes\.k1, .*%E2%80%A6$/);
+});
+
+test('bodies that are under way share their room, and a small one always has it', async () => {
+  const collect = bodyCollector(1_000_000);
+  const held: (() => void)[] = [];
+  async function* unfinished(size: number) {
+    yield Buffer.alloc(size);
+    await new Promise<void>((go) => held.push(go));
+  }
+  async function* whole(size: number) {
+    yield Buffer.alloc(size);
+  }
+  const first = collect(unfinished(1_000_000));
+  await expect(collect(whole(200_000))).rejects.toMatchObject({ code: 'ERR_NOT_READY' });
+  expect(await collect(whole(60_000))).toHaveLength(60_000);
+  for (const go of held) go();
+  expect(await first).toHaveLength(1_000_000);
+  expect(await collect(whole(1_000_000))).toHaveLength(1_000_000);
 });

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test, vi } from 'vitest';
@@ -186,6 +186,33 @@ describe('a saved plan', () => {
     expect(exit).toBe(3);
     expect(two.proxy.writes()).toEqual([]);
   });
+
+  test.runIf(process.platform !== 'win32')(
+    'is refused where others can write it, with the command that ends that',
+    async () => {
+      const { rdctl, proxy, file, cwd } = await stage();
+      file('p.json', CONTAINERD);
+      const plan = join(cwd, 'plan.json');
+      expect(await rdctl(['plan', '-f', 'p.json', '--out-file', 'plan.json'])).toMatchObject({ exit: 0, err: '' });
+      expect(statSync(plan).mode & 0o777).toBe(0o600);
+      for (const [exposed, mode, usual] of [
+        [plan, 0o666, 0o600],
+        [cwd, 0o777, 0o700],
+      ] as const) {
+        chmodSync(exposed, mode);
+        const { exit, err } = await rdctl(['apply', 'plan.json']);
+        expect(exit).toBe(3);
+        expect(err).toContain(`${exposed} can be written by other users`);
+        expect(err).toContain(`Run \`chmod go-w ${exposed}\`. Otherwise: save it in a directory that is yours alone`);
+        // A new plan is a new file; the directory stays what it is, which is told at once.
+        const again = await rdctl(['plan', '-f', 'p.json', '--out-file', 'plan.json']);
+        expect(again.err.includes('so `rdctl apply` refuses the plan there')).toBe(exposed === cwd);
+        chmodSync(exposed, usual);
+      }
+      expect(proxy.writes()).toEqual([]);
+      expect((await rdctl(['apply', 'plan.json'])).exit).toBe(0);
+    },
+  );
 
   test('is stale when the power changes while it is looked at', async () => {
     const { rdctl, client, proxy, file } = await stage();

@@ -282,7 +282,7 @@ describe('api', () => {
   test('a refused connection is told in full', async () => {
     await using server = await scriptedServer(() => OK);
     await server.close();
-    const failed = `dial tcp 127.0.0.1:${server.port}: connect: connection refused\nStart it with \`rdctl start\`.\n`;
+    const failed = `dial tcp 127.0.0.1:${server.port}: connect: connection refused\n${server.home}/app-engine.json is stale: what wrote it does not listen there any more. Start one with \`rdctl start\`.\n`;
     for (const [argv, verb, path] of [
       [['api', '/'], 'Get', '/'],
       [['api', 'x', '-b', '{}'], 'Put', '/v1/x'],

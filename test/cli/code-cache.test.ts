@@ -1,9 +1,21 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { builtTool } from '../helpers/built-tool.ts';
 import { type Outcome, rdctlProgram } from '../helpers/cli.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const tool = builtTool();
 const chunk = () => join(tool.folder(), 'validate.cjs');
@@ -84,6 +96,66 @@ describe('a cache that is', () => {
     expect(await validate()).toEqual(good);
     expect(readdirSync(tool.folder()).filter((name) => name.includes('.cache.'))).toEqual([]);
   });
+});
+
+describe.runIf(process.platform !== 'win32')('a cache that another user could have written', () => {
+  /** Code that fits the source by its checksums and is of another one: shows whether it runs. */
+  function plant(): void {
+    writeFileSync(chunk(), sameLength(source).after);
+    forge(readFileSync(cache()).subarray(8), readFileSync(chunk()));
+  }
+  async function isUsed(): Promise<boolean> {
+    const { out, err } = await validate();
+    expect(out + err).toMatch(/: valid/i);
+    return (out + err).includes(': valid');
+  }
+
+  test('is used while nobody else can write', async () => {
+    plant();
+    expect(await isUsed()).toBe(true);
+  });
+
+  test.each([0o666, 0o664])('is not used with mode %o', async (mode) => {
+    plant();
+    chmodSync(cache(), mode);
+    expect(await isUsed()).toBe(false);
+    // It was made anew, for the user alone to write.
+    expect(statSync(cache()).mode & 0o777).toBe(0o644);
+  });
+
+  test.each([0o777, 0o1777, 0o775])('is neither used nor made in a directory of mode %o', async (mode) => {
+    plant();
+    const before = readFileSync(cache());
+    chmodSync(tool.folder(), mode);
+    try {
+      expect(await isUsed()).toBe(false);
+      expect(readFileSync(cache()).equals(before)).toBe(true);
+    } finally {
+      chmodSync(tool.folder(), 0o755);
+    }
+  });
+
+  test.runIf(process.getuid?.() === 0)('is not used when it belongs to that user', async () => {
+    plant();
+    chownSync(cache(), 65534, 65534);
+    expect(await isUsed()).toBe(false);
+  });
+});
+
+test.runIf(process.platform !== 'win32')('a build under umask 0 makes nothing that others can write', () => {
+  const folder = join(temporaryDirectory(), 'dist');
+  execFileSync('sh', [
+    '-c',
+    'umask 0; exec "$@"',
+    'sh',
+    process.execPath,
+    'build.mjs',
+    '--no-cache',
+    '--out-dir',
+    folder,
+  ]);
+  const open = ['.', ...readdirSync(folder)].filter((name) => statSync(join(folder, name)).mode & 0o022);
+  expect(open).toEqual([]);
 });
 
 test('a small chunk has none', async () => {

@@ -364,7 +364,12 @@ export const WITH_A_SERVICE: readonly Row[] = [
   [['shell', 'true'], 1, '', refusal('There is no shell: the desktop is simulated')],
   [['extension', 'list'], 0, 'No extensions are installed.\n', ''],
   [['extension', 'ls', '-o', 'json'], 0, /^\{\}\n/, ''],
-  [['extension', 'uninstall', 'no/such'], 0, 'Uninstalling image no/such: \n', ''],
+  [
+    ['extension', 'uninstall', 'no/such'],
+    0,
+    'Uninstalling image no/such: \n',
+    'note: nothing to do, no/such is not installed\n',
+  ],
   [['extension', 'install', '--force', 'No Such'], 1, /^\{"message":"4\d\d .*"\}\n$/, /\S/],
   [['snapshot', 'create', 'one', '--description', 'first'], 0, '', ''],
   [['snapshot', 'create', 'one'], 1, '', refusal('name "one" already exists')],

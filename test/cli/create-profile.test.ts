@@ -99,6 +99,8 @@ describe('what is printed', () => {
     const { exit, out, err } = await create('--output', 'reg', '-b', body);
     expect({ exit, err }).toEqual({ exit: 0, err: '' });
     expect(out).toContain('[HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies\\Rancher Desktop\\locked]\n"version"=dword:13\n');
+    expect((await create('--output', 'reg', '--hive=', '--type', '', '-b', body)).out).toBe(out);
+    expect(await create('--output', 'plist', '--hive=', '--type=', '-b', body)).toMatchObject({ exit: 0 });
     const other = await create('--output=reg', '--hive=HKCU', '--type=Defaults', '-b', body);
     expect(other.out).toContain('[HKEY_CURRENT_USER\\SOFTWARE\\Policies\\Rancher Desktop\\defaults]\n');
   });

@@ -38,7 +38,7 @@ describe('rdctl extension', () => {
     expect(await run(['uninstall', 'simulated/hello'])).toEqual({
       exit: 0,
       out: 'Uninstalling image simulated/hello: \n',
-      err: '',
+      err: 'note: nothing to do, simulated/hello is not installed\n',
     });
     const { out } = await run(['ls', '-o', 'json']);
     expect(JSON.parse(out)).toMatchObject({ 'simulated/panel': { version: 'v1', labels: expect.any(Object) } });

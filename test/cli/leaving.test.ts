@@ -51,6 +51,7 @@ const connection = (port: number, password = 'p'): Connection => ({
   port,
   password,
   foreign: false,
+  reached: { by: 'word' },
 });
 
 describe('a connection file that was not there at the first look', () => {

@@ -1,6 +1,9 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/json.ts';
+import { rdctl } from '../helpers/cli.ts';
 import { startService, type TestService } from '../helpers/service.ts';
 
 // What the original command-line client puts on the wire, byte for byte, sent without a client of ours (cli facts, 3.1, 6.4).
@@ -220,5 +223,84 @@ describe('the other commands', () => {
     const { connection, port } = running.service;
     const other = { ...running, service: { ...running.service, port, connection: { ...connection, password: 'x' } } };
     expect(await exchange(other, 'GET', '/v1/settings')).toMatchObject({ status: 401, reason: 'Unauthorized' });
+  });
+});
+
+/** Its `snapshot list`, which looks at the files alone: what is in it can be restored there, over the files of the service. */
+function listedByOriginal(root: string): string[] {
+  return readdirSync(root)
+    .filter((name) => /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(name))
+    .flatMap((directory) => {
+      // One that cannot be read is the end of every snapshot command.
+      const { name, id } = JSON.parse(readFileSync(join(root, directory, 'metadata.json'), 'utf8'));
+      return existsSync(join(root, id, 'complete.txt')) ? [name] : [];
+    });
+}
+
+describe('snapshots on the disk', () => {
+  const names = async ({ client }: TestService) =>
+    JSON.parse((await client.request({ method: 'GET', path: '/v1/snapshots' })).body.toString()).map(
+      ({ name }: { name: string }) => name,
+    );
+  const create = async (running: TestService, name: string) => {
+    await running.converged();
+    expect(await exchange(running, 'POST', '/v1/snapshots', JSON.stringify({ name }))).toMatchObject({ status: 200 });
+    await running.converged();
+  };
+  const restore = async (running: TestService, name: string) => {
+    await running.converged();
+    return exchange(running, 'POST', `/v1/snapshot/restore?name=${name}`);
+  };
+
+  test('of ours are none that the original lists, and ours all the same', async () => {
+    const running = await startService({ power: 'started' });
+    await create(running, 'one');
+    expect(listedByOriginal(running.here.snapshots)).toEqual([]);
+    expect(await names(running)).toEqual(['one']);
+    expect(await restore(running, 'one')).toMatchObject({ status: 200 });
+  });
+
+  test('that an earlier release made are none that it lists after the next start', async () => {
+    const first = await startService({ power: 'started' });
+    const root = first.here.snapshots;
+    await create(first, 'one');
+    await create(first, 'two');
+    await first.service.stop('the test goes on');
+    for (const id of readdirSync(root)) {
+      const [mark = ''] = readdirSync(join(root, id)).filter((name) => name.endsWith('complete.txt'));
+      renameSync(join(root, id, mark), join(root, id, 'complete.txt'));
+    }
+    expect(listedByOriginal(root).sort()).toEqual(['one', 'two']);
+    expect((await rdctl(['snapshot', 'list'], { env: first.env })).out).toContain('one');
+    // One of the original stays its own, and what a link leads to is not ours to rename.
+    const theirs = '00000000-0000-4000-8000-000000000000';
+    mkdirSync(join(root, theirs));
+    const metadata = { created: '2026-01-02T03:04:05Z', name: 'theirs', id: theirs, description: '' };
+    writeFileSync(join(root, theirs, 'metadata.json'), JSON.stringify(metadata));
+    const mark = 'The presence of this file indicates that this snapshot is complete and valid.';
+    writeFileSync(join(root, theirs, 'complete.txt'), mark);
+
+    const second = await startService({ home: first.home });
+    expect(listedByOriginal(root)).toEqual(['theirs']);
+    expect(readFileSync(join(root, theirs, 'complete.txt'), 'utf8')).toBe(mark);
+    expect(await names(second)).toEqual(['theirs', 'one', 'two']);
+    expect(await restore(second, 'two')).toMatchObject({ status: 200 });
+    expect(await restore(second, 'theirs')).toMatchObject({
+      status: 400,
+      body: expect.stringContaining('was not made by this product'),
+    });
+    expect(await exchange(second, 'DELETE', '/v1/snapshots?name=one')).toMatchObject({ status: 200 });
+    expect(await names(second)).toEqual(['theirs', 'two']);
+  });
+
+  test('of the same name are told apart: ours is the one that can be restored', async () => {
+    const running = await startService({ power: 'started' });
+    const theirs = join(running.here.snapshots, '00000000-0000-4000-8000-000000000000');
+    await create(running, 'one');
+    mkdirSync(theirs);
+    const metadata = { created: '2026-01-02T03:04:05Z', name: 'one', id: 'x', description: '' };
+    writeFileSync(join(theirs, 'metadata.json'), JSON.stringify(metadata));
+    writeFileSync(join(theirs, 'complete.txt'), '');
+    expect(await restore(running, 'one')).toMatchObject({ status: 200 });
   });
 });

@@ -40,7 +40,7 @@ test('a start names every mistake of the settings file and the way back, and tha
     expect(err.split('\n')).toEqual([
       `Error: the settings file ${here.settingsFile} has mistakes, and nothing was started or changed`,
       `${here.settingsFile}:${line}:13: "kubernetes.port" cannot be "many" (/kubernetes/port); expected an integer from 1 to 65535`,
-      `Correct it, or remove it to begin with default settings, or go back with: mv ${here.previousSettingsFile} ${here.settingsFile}`,
+      `Correct it, or remove it and ${here.previousSettingsFile} to begin with default settings, or go back with: mv ${here.previousSettingsFile} ${here.settingsFile}`,
       '',
     ]);
   }

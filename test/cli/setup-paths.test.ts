@@ -78,7 +78,7 @@ describe('in drop-in mode', () => {
     const before = fingerprint(env.HOME ?? '');
     const { exit, out, err } = await rdctl(argv, { env });
     expect(exit).toBe(3);
-    expect(out + err).toContain('made by Rancher Desktop, and nothing there was touched');
+    expect(out + err).toContain('made by Rancher Desktop, and nothing of it was changed');
     if (!argv.includes('--json'))
       expect({ out, err }).toMatchObject({ out: '', err: expect.stringMatching(/--adopt/) });
     expect(fingerprint(env.HOME ?? '')).toEqual(before);

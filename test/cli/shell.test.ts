@@ -5,13 +5,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { engineEnvironment } from '../../cli/engine-environment.ts';
+import { writeQemuRecord } from '../../src/drivers/machines/qemu/record.ts';
+import { MACHINE } from '../contract/driver-suite.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { type ChildOptions, rdctl, rdctlProgram } from '../helpers/cli.ts';
 import { type Reply, scriptedServer, writeConnection } from '../helpers/scripted-server.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
-const MOBY = { name: 'moby', state: 'running', endpoint: 'unix:///run/x/docker.sock' };
+/** An endpoint of somebody else: it is never used. */
+const MOBY = { name: 'moby', state: 'running', endpoint: 'unix:///run/theirs/docker.sock' };
 
 function status(parts: object = {}): object {
   return {
@@ -29,11 +32,44 @@ function status(parts: object = {}): object {
   };
 }
 
-/** A service whose status is this. */
-function answers(document: object): (request: { path: string }) => Reply {
+/** A service of that home, or of the one of the document, whose status is this. */
+function answers(document: object, home: () => string = () => ''): (request: { path: string }) => Reply {
   return ({ path }) => ({
-    body: path === '/v1/backend_state' ? '{"vmState":"STARTED","locked":false}' : JSON.stringify(document),
+    body:
+      path === '/v1/backend_state'
+        ? '{"vmState":"STARTED","locked":false}'
+        : JSON.stringify({ home: home(), ...document }),
   });
+}
+
+/** What the host driver leaves on the disk of a home where these engines were started. */
+function hostRecords(home: string, engines: readonly string[] = ['moby']): string {
+  const run = join(home, 'state', 'drivers', 'host', 'run');
+  mkdirSync(run, { recursive: true, mode: 0o700 });
+  for (const name of engines) writeFileSync(join(run, `${name}.json`), '{}');
+  writeState(home, 'host');
+  return run;
+}
+
+function writeState(home: string, driver: string): void {
+  mkdirSync(join(home, 'state'), { recursive: true, mode: 0o700 });
+  writeFileSync(
+    join(home, 'state', 'state.json'),
+    JSON.stringify({ format: 1, driver, power: 'started', generation: 1 }),
+  );
+}
+
+/** What the qemu driver leaves there while its machine is on, and an `ssh` for PATH that is this script. */
+async function guestRecords(home: string, ssh: string): Promise<string> {
+  const directory = join(home, 'state', 'drivers', 'qemu');
+  mkdirSync(join(directory, 'run'), { recursive: true, mode: 0o700 });
+  const started = { image: 'sha256:1', sshPort: 2222, accelerator: 'tcg', booted: true } as const;
+  await writeQemuRecord(join(directory, 'machine.json'), { power: 'on', spec: MACHINE, ...started });
+  writeState(home, 'qemu');
+  const bin = join(home, 'programs');
+  mkdirSync(bin);
+  writeFileSync(join(bin, 'ssh'), `#!/bin/bash\n${ssh}\n`, { mode: 0o755 });
+  return `${bin}:${process.env.PATH}`;
 }
 
 describe('the environment', () => {
@@ -64,7 +100,8 @@ describe('the environment', () => {
 
 describe('no shell', () => {
   const refused = async (document: object) => {
-    await using server = await scriptedServer(answers(document));
+    await using server = await scriptedServer(answers(document, () => server.home));
+    hostRecords(server.home);
     return await rdctl(['shell', 'true'], { env: server.env });
   };
 
@@ -88,6 +125,23 @@ describe('no shell', () => {
         `^The Rancher Desktop VM needs to be in state "Running" in order to execute 'rdctl shell', but it is current in state "${word}"\\.\\n.*rdctl start`,
       ),
     );
+  });
+
+  test('of a service of another home, whatever it offers', async () => {
+    const { exit, out, err } = await refused(status({ home: '/home/of/others' }));
+    expect({ exit, out }).toEqual({ exit: 3, out: '' });
+    expect(err).toMatch(/^Error: the service that answers is not of the home \/.*\n.*\/home\/of\/others/);
+  });
+
+  test.each([
+    ['was not started here, whatever the service says', status({ engine: { ...MOBY, name: 'containerd' } })],
+    ['is no engine', status({ engine: { ...MOBY, name: '../moby' } })],
+  ])('while the engine %s', async (_, document) => {
+    const { exit, err } = await refused(document);
+    expect({ exit, err }).toMatchObject({
+      exit: 1,
+      err: expect.stringContaining('The engine containerd does not run'),
+    });
   });
 
   test('while the engine does not run', async () => {
@@ -126,22 +180,36 @@ describe('a command', () => {
   const tool = builtTool();
 
   /** Runs `shell` as a program against a service whose engine is moby. */
-  const shell = async (argv: string[], options: ChildOptions = {}, document = status()) => {
-    await using server = await scriptedServer(answers(document));
-    return await rdctlProgram(argv, { entry: tool.entry(), ...options, env: { ...server.env, ...options.env } });
+  const shell = async (argv: string[], options: ChildOptions = {}) => {
+    await using server = await scriptedServer(answers(status(), () => server.home));
+    const run = hostRecords(server.home);
+    const outcome = await rdctlProgram(argv, {
+      entry: tool.entry(),
+      ...options,
+      env: { ...server.env, ...options.env },
+    });
+    return { ...outcome, out: outcome.out.replaceAll(run, 'RUN') };
   };
 
+  /** The same with a machine that `ssh` leads into. */
+  const inGuest = async (argv: string[], ssh: string, options: ChildOptions = {}) => {
+    // What it says of the way in is of somebody else, and the engine does not have to run.
+    const access = { ssh: ['sh', '-c', 'echo theirs'], target: 'there', before: ['env', 'WHERE=theirs'] };
+    const document = status({ access, engine: { name: 'moby', state: 'stopped' }, driver: { name: 'host' } });
+    await using server = await scriptedServer(answers(document, () => server.home));
+    const env = { ...server.env, PATH: await guestRecords(server.home, ssh) };
+    return await rdctlProgram(argv, { entry: tool.entry(), ...options, env });
+  };
+  /** What ssh does with its last word: the shell of the other side reads it. */
+  const LAST =
+    'for line; do :; done; [[ " $* " == *" -S "*"/state/drivers/qemu/run/ssh "*" -T 127.0.0.1 "* ]] || exit 9';
+
   test('runs in the machine where there is one, with its words, the streams and the exit status', async () => {
-    // What ssh does with its last word: the shell of the other side reads it.
-    const ssh = ['sh', '-c', 'test "$1 $2" = "-T there" || exit 9; exec sh -c "$3"', 'ssh'];
-    const access = { ssh, target: 'there', before: ['env', 'WHERE=inside'] };
-    // The engine does not have to run.
-    const document = status({ access, engine: { name: 'moby', state: 'stopped' } });
-    const script = 'read line; echo "$WHERE $DOCKER_HOST $line $*"; echo to-stderr >&2; exit 7';
+    const script = 'read line; echo "$DOCKER_HOST $line $*"; echo to-stderr >&2; exit 7';
     const argv = ['shell', 'sh', '-c', script, 'x', '--', '--help', "two  'words'", '$(id)', ''];
-    expect(await shell(argv, { stdin: 'hello\n' }, document)).toEqual({
+    expect(await inGuest(argv, `${LAST}; exec sh -c "$line"`, { stdin: 'hello\n' })).toEqual({
       exit: 7,
-      out: "inside  hello -- --help two  'words' $(id) \n",
+      out: " hello -- --help two  'words' $(id) \n",
       err: 'to-stderr\n',
     });
   });
@@ -152,11 +220,10 @@ describe('a command', () => {
     ['INT', 130],
   ])('tells of the signal %s that ended it in the machine, without a word', async (signal, exit) => {
     // ssh says 255 when a signal ended the shell of the other side.
-    const other = "spawnSync('bash', ['--norc', '-c', process.argv[3]], { stdio: 'inherit' }).status ?? 255";
-    const ssh = [process.execPath, '-e', `process.exit(require('node:child_process').${other})`, '--'];
-    const access = { ssh, target: 'there', before: ['env'] };
+    const other = "spawnSync('bash', ['--norc', '-c', process.argv[1]], { stdio: 'inherit' }).status ?? 255";
+    const ssh = `${LAST}; exec ${process.execPath} -e "process.exit(require('node:child_process').${other})" -- "$line"`;
     const argv = ['shell', 'sh', '-c', `echo said >&2; kill -${signal} $$`];
-    expect(await shell(argv, {}, status({ access }))).toEqual({ exit, out: '', err: 'said\n' });
+    expect(await inGuest(argv, ssh)).toEqual({ exit, out: '', err: 'said\n' });
   });
 
   test('gets its words, the streams and the engine', async () => {
@@ -164,7 +231,7 @@ describe('a command', () => {
     const argv = ['shell', 'sh', '-c', script, 'x', '--', '--help', '-h', 'two words', ''];
     expect(await shell(argv, { stdin: 'hello\n' })).toEqual({
       exit: 0,
-      out: 'unix:///run/x/docker.sock hello -- --help -h two words \n',
+      out: 'unix://RUN/moby/docker.sock hello -- --help -h two words \n',
       err: 'to-stderr\n',
     });
   });
@@ -216,7 +283,8 @@ describe('a command', () => {
 
   test('that a signal ends leaves the terminal as it was', async (context) => {
     if (!existsSync('/usr/bin/script')) return context.skip('script of util-linux is not installed');
-    await using server = await scriptedServer(answers(status()));
+    await using server = await scriptedServer(answers(status(), () => server.home));
+    hostRecords(server.home);
     const rdctl = `${process.execPath} ${tool.entry()}`;
     const line = `stty -a > $A; ${rdctl} shell sh -c 'stty raw -echo; kill -KILL $$'; echo $? > $C; stty -a > $B`;
     const [A, B, C] = ['a', 'b', 'c'].map((name) => join(server.home, name));

@@ -27,7 +27,7 @@ function scripted(answers: Record<string, unknown[]>, foreign: boolean): Client 
     return value;
   };
   const partial: Partial<Client> = {
-    connection: { host: '127.0.0.1', port: 1, user: 'u', password: 'p', foreign },
+    connection: { host: '127.0.0.1', port: 1, user: 'u', password: 'p', foreign, reached: { by: 'word' } },
     status: next('status') as Client['status'],
     backendState: next('backendState') as Client['backendState'],
     proposal: next('proposal') as Client['proposal'],

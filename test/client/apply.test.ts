@@ -58,7 +58,7 @@ function scripted({ plans, moved = 0, statuses = [] }: Script) {
   let refusals = moved;
   const settings: JsonObject = defaultSettings({ platform: 'linux', arch: 'x64' });
   const client: Client = {
-    connection: { host: '127.0.0.1', port: 1, user: 'u', password: 'p', foreign: false },
+    connection: { host: '127.0.0.1', port: 1, user: 'u', password: 'p', foreign: false, reached: { by: 'word' } },
     settings: async () => ({ settings, text: '', etag: `"${planned}"` }),
     plan: async (request) => {
       calls.push({ call: 'plan', body: request });

@@ -31,7 +31,9 @@ test('our file comes before the one of the compatible application', async () => 
     user: 'user',
     password: 'secret-word',
     file: own,
+    pid: 1,
     foreign: false,
+    reached: { by: 'proof', password: 'secret-word' },
   });
 });
 
@@ -89,7 +91,10 @@ test('the password may come from a file or the environment', async () => {
 
 test('without a file, flags that say everything are enough, and fewer mean that nothing runs', async () => {
   const all = { user: 'u', password: 'p', port: 5 };
-  expect(await find(all)).toEqual({ host: '127.0.0.1', ...all, passwordFrom: '--password', foreign: false });
+  expect(await find(all)).toEqual({
+    ...{ host: '127.0.0.1', ...all, passwordFrom: '--password', foreign: false },
+    reached: { by: 'word' },
+  });
   await expect(find({ ...all, port: 0 })).rejects.toMatchObject({
     code: 'ERR_NOT_RUNNING',
     message: `failed to get connection info: open ${own}: no such file or directory`,

@@ -17,6 +17,7 @@ async function listening(server: Server): Promise<Connection> {
     user: 'user',
     password: 'pa:ss wörd',
     foreign: false,
+    reached: { by: 'word' },
     file: '/f.json',
   };
 }

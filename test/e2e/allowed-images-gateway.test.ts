@@ -13,7 +13,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import type { Driver } from '../../src/drivers/driver.ts';
 import { containerdEngine } from '../../src/drivers/engines/containerd.ts';
 import { mobyEngine } from '../../src/drivers/engines/moby.ts';
-import { mobyPlaces } from '../../src/drivers/engines/moby-config.ts';
+import { mobyNetworks, mobyPlaces } from '../../src/drivers/engines/moby-config.ts';
 import { hostFactory } from '../../src/drivers/machines/host/index.ts';
 import { hostPlaces } from '../../src/drivers/machines/host/places.ts';
 import type { Arrangement } from '../../src/drivers/shell.ts';
@@ -95,7 +95,7 @@ describe.skipIf(reason !== undefined)('the gateway of a real dockerd', () => {
         cgroup,
       );
       return { moby, containerd: containerdEngine(shell) };
-    });
+    }, mobyNetworks);
     const open = () => factory.open({ directory, logs, log: () => undefined, now: () => Date.now(), env: environment });
     const driver = await open();
     onTestFinished(async () => {

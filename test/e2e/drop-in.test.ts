@@ -11,7 +11,8 @@ import { hostTraces } from '../helpers/host-instance.ts';
 import { whyNoRealEngine } from '../helpers/real-programs.ts';
 import { fingerprint, type UserHome, userHome } from '../helpers/user-home.ts';
 
-const { entry } = builtTool();
+const { entry, folder } = builtTool();
+const builtEntry = (name: string) => join(folder(), name);
 const reason = await whyNoRealEngine();
 const COMPAT = { RDCTL_COMPAT: 'rancher-desktop' };
 
@@ -68,7 +69,40 @@ describe('drop-in mode', () => {
       expect(err).toContain('made by Rancher Desktop');
       expect(err).toContain('--adopt');
     }
+    // The log that scripts read has the two starts, and nothing else is there that was not.
+    const log = data(user, 'logs', 'background.log');
+    expect(
+      readFileSync(log, 'utf8').match(/Error Starting Rancher Desktop\n\n.*made by Rancher Desktop/g),
+    ).toHaveLength(2);
+    rmSync(data(user, 'logs'), { recursive: true });
     expect(fingerprint(user.home)).toEqual(before);
+  });
+
+  test('settings that a script wrote before the first start are adopted', async () => {
+    const user = userHome(entry(), COMPAT);
+    mkdirSync(config(user), { recursive: true });
+    const provisioned = JSON.stringify({ version: 10, kubernetes: { enabled: false }, images: { namespace: 'mine' } });
+    writeFileSync(config(user, 'settings.json'), provisioned);
+    // Starts that fail before that leave them to be adopted by the next one.
+    const { exit: refused } = await user.rdctlWith({ env: { RDCTL_DRIVER: 'nonsense' } }, 'start', '--port', PORT);
+    expect(refused).toBe(1);
+    const application = builtEntry('rdctl-app.cjs');
+    const argv = ['--kubernetes.enabled=x'];
+    expect(await rdctlProgram(argv, { entry: application, env: user.env })).toMatchObject({ exit: 1 });
+    const log = readFileSync(data(user, 'logs', 'background.log'), 'utf8');
+    expect(log.match(/Fatal Error:\nError Starting Rancher Desktop\n/g)).toHaveLength(2);
+
+    const { exit, err } = await user.rdctl(...START);
+    expect([exit, err]).toEqual([0, expect.stringContaining('was there before the first start and is in force')]);
+    expect(JSON.parse((await user.rdctl('list-settings')).out)).toMatchObject({
+      kubernetes: { enabled: false },
+      images: { namespace: 'mine' },
+    });
+    const copy = readdirSync(config(user)).find((name) => name.startsWith('settings.before-rdctl-')) ?? '';
+    expect(readFileSync(config(user, copy), 'utf8')).toBe(provisioned);
+    await user.rdctl('shutdown');
+    expect(await user.rdctl('reset', '--factory')).toMatchObject({ exit: 0 });
+    expect(readdirSync(config(user))).toEqual([copy]);
   });
 
   test('with --adopt its settings go on, and a copy of them is kept', async () => {
@@ -135,6 +169,8 @@ test.skipIf(reason !== undefined)(
     const digest = 'b547d66a5de60e5f0843aba28283a8875c2ad72e99ba076060ef9ec7c09917c8';
     const context = user.at('.docker', 'contexts', 'meta', digest, 'meta.json');
     await expect.poll(() => existsSync(context), { timeout: 10_000 }).toBe(true);
+    // It is selected after it is made.
+    await expect.poll(() => existsSync(user.at('.docker', 'config.json')), { timeout: 10_000 }).toBe(true);
     expect(JSON.parse(readFileSync(user.at('.docker', 'config.json'), 'utf8'))).toEqual({
       currentContext: 'rancher-desktop',
     });

@@ -29,10 +29,11 @@ async function whyNoNeighbour(): Promise<string | undefined> {
   return 'this host has a docker of its own';
 }
 
-/** Rules of the packet filter without counters and comments, in an order of their own. */
+/** Rules of the packet filter, chains of users and policies other than ACCEPT, without counters: a table may be there and empty. */
 async function rules(): Promise<string[]> {
   const { stdout } = await run(['iptables-save']);
-  return stdout.split('\n').flatMap((line) => (line.startsWith('#') ? [] : [line.replace(/ \[\d+:\d+\]$/, '')]));
+  const lines = stdout.split('\n').filter((line) => /^[:-]/.test(line) && !/ ACCEPT \[\d+:\d+\]$/.test(line));
+  return lines.map((line) => line.replace(/ \[\d+:\d+\]$/, ''));
 }
 
 const reason = await whyNoNeighbour();

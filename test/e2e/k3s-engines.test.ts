@@ -7,6 +7,7 @@ import type { Driver } from '../../src/drivers/driver.ts';
 import { containerdEngine } from '../../src/drivers/engines/containerd.ts';
 import { containerdPods } from '../../src/drivers/engines/containerd-pods.ts';
 import { mobyEngine } from '../../src/drivers/engines/moby.ts';
+import { mobyNetworks } from '../../src/drivers/engines/moby-config.ts';
 import { mobyPods } from '../../src/drivers/engines/moby-pods.ts';
 import { podNetwork } from '../../src/drivers/k3s.ts';
 import { hostFactory } from '../../src/drivers/machines/host/index.ts';
@@ -34,7 +35,7 @@ describe.skipIf(reason !== undefined)('real engines under a cluster', () => {
     const factory = hostFactory((opened, cgroup) => {
       shell = opened;
       return { moby: mobyEngine(opened, cgroup), containerd: containerdEngine(opened, podNetwork(opened.places)) };
-    });
+    }, mobyNetworks);
     const context = { directory, logs: join(root, 'logs'), log: () => undefined, now: Date.now, env: process.env };
     driver = await factory.open(context);
     await driver.machine.perform({ do: 'start', spec: MACHINE }, FOREVER);

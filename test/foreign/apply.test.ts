@@ -472,7 +472,7 @@ describe('the state of its backend', () => {
   test('without a deadline in reach it says what is missing', async () => {
     const { file, apply } = await stage({ version: 18, looksPerState: 10_000 });
     file('p.json', profile({ containerEngine: { name: 'containerd' } }));
-    const { exit, err } = await apply('-f', 'p.json', '--timeout', '1s');
+    const { exit, err } = await apply('-f', 'p.json', '--timeout', '5s');
     expect(exit).toBe(4);
     expect(err).toContain('it has not restarted yet for the settings that it accepted');
   });

@@ -8,6 +8,7 @@ import type { Client } from '../../src/client/client.ts';
 import { createClient } from '../../src/client/client.ts';
 import type { HttpResponse, Transport } from '../../src/client/http.ts';
 import { requestHeaders } from '../../src/client/http.ts';
+import { proofOf } from '../../src/client/service-proof.ts';
 import type { Diagnostics } from '../../src/diagnostics/report.ts';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
 import { RdError } from '../../src/errors.ts';
@@ -153,10 +154,12 @@ export function startApi(options: TestApiOptions = {}): TestApi {
     diagnostics: NO_DIAGNOSTICS,
     portForwards: options.portForwards ?? noForwards,
     extensions: options.extensions ?? noExtensions,
+    prove: (nonce) => proofOf({ password: PASSWORD, port: 6107 }, nonce),
     log: (level, message, values) => logged.push({ level, message, ...(values ? { values } : {}) }),
     about: {
       version: '1.2.3',
       pid: 42,
+      port: 6107,
       home: '/home/of/the/test',
       startedAt: '2030-01-01T00:00:00.000Z',
       driverReason: 'it was asked for',
@@ -171,7 +174,14 @@ export function startApi(options: TestApiOptions = {}): TestApi {
     counters: { settingsPuts: 0, settingsWrites: 0 },
   };
   const app = createApp(context);
-  const connection = { host: '127.0.0.1', port: 6107, user: 'user', password: PASSWORD, foreign: false };
+  const connection = {
+    host: '127.0.0.1',
+    port: 6107,
+    user: 'user',
+    password: PASSWORD,
+    foreign: false,
+    reached: { by: 'word' },
+  } as const;
   return { app, client: createClient(connection, injectTransport(app)), script, context, logged, stops };
 }
 

@@ -63,6 +63,8 @@ export interface ChildOptions {
   onSpawn?: (child: ReturnType<typeof spawn>) => void;
   /** Instead of `dist/rdctl.cjs`. */
   entry?: string;
+  /** Another user than that of the test; for root alone. */
+  uid?: number;
 }
 
 /** Nothing listens there: services of tests ask nobody outside of this computer, not even for names. */
@@ -74,6 +76,7 @@ export function rdctlProgram(argv: readonly string[], options: ChildOptions = {}
     const child = spawn(process.execPath, [options.entry ?? resolve('dist/rdctl.cjs'), ...argv], {
       env: { PATH: process.env.PATH, RDCTL_CONNECTIVITY_URL: NOBODY, ...options.env },
       stdio: ['pipe', 'pipe', 'pipe'],
+      ...(options.uid === undefined ? {} : { uid: options.uid, gid: options.uid }),
     });
     const text = { out: '', err: '' };
     child.stdout.on('data', (part: Buffer) => {

@@ -70,7 +70,7 @@ export async function k3sMachine(change: (shell: Shell) => Shell = (shell) => sh
     environment,
     // Real time, looked at more often.
     pace: { ...realPace, sleep: (ms, signal) => realPace.sleep(Math.min(ms, 40), signal) },
-    network: async () => ({ bridge: '', pool: '' }),
+    network: async () => ({ bridge: '', pool: '', shared: false }),
     log: (level, message, values) => logged.push(`${level} ${message} ${JSON.stringify(values ?? {})}`),
   });
   // Looking through all processes and mounts of a busy host is slow, and the program in its place makes none.

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Connection } from '../../src/client/connection.ts';
+import { proofOf } from '../../src/client/service-proof.ts';
 import { writeConnection } from './scripted-server.ts';
 import { temporaryDirectory } from './temp-home.ts';
 
@@ -19,8 +20,13 @@ export interface RecordingProxy {
 export async function recordingProxy(connection: Connection): Promise<RecordingProxy> {
   const requests: string[] = [];
   const server = createServer((incoming, outgoing) => {
-    requests.push(`${incoming.method} ${incoming.url}`);
-    const { method, url, headers } = incoming;
+    const { method, url = '', headers } = incoming;
+    const nonce = /^\/v2\/proof\?nonce=(.*)$/.exec(url)?.[1];
+    if (nonce !== undefined) {
+      outgoing.end(JSON.stringify({ proof: proofOf({ password: connection.password, port }, nonce) }));
+      return;
+    }
+    requests.push(`${method} ${url}`);
     const options = { host: connection.host, port: connection.port, method, path: url, headers, agent: false };
     const forward = request(options, (answer) => {
       outgoing.writeHead(answer.statusCode ?? 500, answer.headers);

@@ -3,6 +3,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'no
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { proofOf } from '../../src/client/service-proof.ts';
 
 /** One request as it arrived. */
 export interface Received {
@@ -25,7 +26,7 @@ export interface Reply {
 /** Decides what to answer; `undefined` is a 404. */
 export type Script = (request: Received) => Reply | undefined;
 
-/** A server that answers as it is told, and a home whose connection file leads to it. */
+/** A server that answers as it is told, once it has proved to be the service of the file, and a home whose connection file leads to it. */
 export interface ScriptedServer extends AsyncDisposable {
   home: string;
   port: number;
@@ -41,6 +42,9 @@ export async function scriptedServer(script: Script): Promise<ScriptedServer> {
   const server = createServer((incoming, outgoing) => {
     readAll(incoming).then((body) => {
       const request = { method: incoming.method ?? '', path: incoming.url ?? '', headers: incoming.headers, body };
+      const nonce = /^\/v2\/proof\?nonce=(.*)$/.exec(request.path)?.[1];
+      if (nonce !== undefined)
+        return outgoing.end(JSON.stringify({ proof: proofOf({ password: 'secret', port }, nonce) }));
       received.push(request);
       const reply = script(request) ?? { status: 404 };
       if (reply.drop) incoming.socket.destroy();

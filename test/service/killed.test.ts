@@ -9,6 +9,7 @@ import type { Client } from '../../src/client/client.ts';
 import { createClient } from '../../src/client/client.ts';
 import { discover } from '../../src/client/discovery.ts';
 import { places } from '../../src/storage/places.ts';
+import { workerSource } from '../../worker-source.mjs';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
@@ -28,6 +29,7 @@ beforeAll(async () => {
     target: 'node20',
     write: false,
     logLevel: 'error',
+    plugins: [workerSource],
   });
   program = outputFiles[0]?.text ?? '';
 });

@@ -257,7 +257,7 @@ test('a snapshot of another driver, without a manifest, or with a changed one is
   writeFileSync(file, text.replace('"simulated"', '"host"'));
   expect((await restore(service, 'one')).text).toContain('the snapshot is damaged: manifest.json is not what it was');
   const changed = createHash('sha256').update(readFileSync(file)).digest('hex');
-  writeFileSync(join(service.here.snapshots, id, 'complete.txt'), `sha256:${changed}`);
+  writeFileSync(join(service.here.snapshots, id, 'rdctl-complete.txt'), `sha256:${changed}`);
   expect((await restore(service, 'one')).text).toBe(
     'failed to restore snapshot "one": it was made with the driver host, and this service uses simulated',
   );

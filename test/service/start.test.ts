@@ -1,10 +1,11 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { createClient } from '../../src/client/client.ts';
 import { discover } from '../../src/client/discovery.ts';
+import { storedSettings } from '../../src/client/offline.ts';
 import { RdError } from '../../src/errors.ts';
 import { runService } from '../../src/service.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
@@ -42,7 +43,12 @@ test('a second service for the same home is refused, naming pid and port, and di
 test('two homes, two services', async () => {
   const [one, other] = await Promise.all([startService({ power: 'stopped' }), startService({ power: 'stopped' })]);
   expect(one.service.port).not.toBe(other.service.port);
-  await expect(createClient({ ...other.service.connection, port: one.service.port }).status()).rejects.toMatchObject({
+  const asOther = createClient({
+    ...other.service.connection,
+    port: one.service.port,
+    reached: { by: 'word' },
+  });
+  await expect(asOther.status()).rejects.toMatchObject({
     code: 'ERR_UNAUTHORIZED',
   });
 });
@@ -256,6 +262,45 @@ test.each([
   expect(readFileSync(join(logs, 'service.log'), 'utf8')).toContain(JSON.stringify(notices[0]).slice(1, -1));
   const second = await startService({ home, power: 'stopped' });
   expect((await second.client.status()).notices).toEqual([]);
+});
+
+test('a settings file that is gone gives way to the copy from before the last change, and a notice says so', async () => {
+  const home = temporaryDirectory();
+  const { settingsFile, previousSettingsFile } = paths(home);
+  const first = await startService({ home, power: 'stopped', settings: { containers: { namespace: 'good' } } });
+  await first.client.putSettings({ version: 19, images: { namespace: 'next' } });
+  await first.service.stop('the test goes on');
+  const good = readFileSync(previousSettingsFile, 'utf8');
+  rmSync(settingsFile);
+  expect((await storedSettings(places({ RDCTL_HOME: home }, 'linux', ''), 'linux', { arch: 'x64' })).settings).toEqual(
+    JSON.parse(good),
+  );
+
+  const defaults = join(home, 'defaults.json');
+  write(defaults, '{"version":19,"containers":{"namespace":"of the administrator"}}');
+  const second = await startService({ home, power: 'stopped', policies: { defaults } });
+  expect((await second.client.status()).notices).toEqual([
+    `The settings file ${settingsFile} was gone, and the settings from before the last change are in force again. ` +
+      `To begin with default settings, stop the service and delete ${previousSettingsFile} together with it.`,
+  ]);
+  expect((await second.client.settings()).settings).toMatchObject({ containers: { namespace: 'good' } });
+  expect([settingsFile, previousSettingsFile].map((path) => readFileSync(path, 'utf8'))).toEqual([good, good]);
+  await second.service.stop('the test goes on');
+
+  // As the notice says.
+  for (const path of [settingsFile, previousSettingsFile]) rmSync(path);
+  const third = await startService({ home, power: 'stopped' });
+  expect((await third.client.status()).notices).toEqual([]);
+  expect((await third.client.settings()).settings).not.toMatchObject({ containers: { namespace: 'good' } });
+});
+
+test('a copy that cannot be used when the settings file is gone is told and kept', async () => {
+  const home = temporaryDirectory();
+  const { previousSettingsFile } = paths(home);
+  write(previousSettingsFile, '{"version": 1');
+  const { client } = await startService({ home, power: 'stopped' });
+  expect((await client.status()).notices).toEqual([expect.stringContaining('default settings are in force')]);
+  expect(asides(previousSettingsFile).map((each) => readFileSync(each, 'utf8'))).toEqual(['{"version": 1']);
 });
 
 test('settings given at a start after a garbled file leave the copy alone', async () => {

@@ -39,6 +39,33 @@ export const ownRows: readonly Row[] = [
     reply: expect.objectContaining({ code: 'ERR_BODY_INVALID' }),
   },
   {
+    request: `GET /v2/proof?nonce=${'0a'.repeat(32)}`,
+    when: 'without credentials',
+    fact: 'ours: docs/api.md',
+    headers: { Authorization: undefined },
+    status: 200,
+    type: 'json',
+    reply: /^\{"proof":"[0-9a-f]{64}"\}\n$/,
+  },
+  ...[`?nonce=${'0a'.repeat(15)}`, `?nonce=${'0a'.repeat(65)}`, '?nonce=../x', ''].map(
+    (query): Row => ({
+      request: `GET /v2/proof${query}`,
+      fact: 'ours: docs/api.md',
+      status: 400,
+      type: 'json',
+      reply: expect.objectContaining({ code: 'ERR_BODY_INVALID' }),
+    }),
+  ),
+  {
+    request: `GET /v2/proof?nonce=${'0a'.repeat(32)}`,
+    when: 'from a page',
+    fact: 'ours: docs/api.md',
+    headers: { Origin: 'http://elsewhere.example' },
+    status: 403,
+    type: 'json',
+    reply: expect.objectContaining({ code: 'ERR_FORBIDDEN' }),
+  },
+  {
     request: 'GET /v2/settings/layers',
     fact: 'ours: docs/policies.md',
     status: 200,

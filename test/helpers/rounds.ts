@@ -1,0 +1,7 @@
+/**
+ * How many rounds a search under stress makes: `short` of them where a change has to wait for it, `full` with `RDCTL_TEST_LONG=1`.
+ * Both begin with the seed of the run, so that the short one is the beginning of the full one.
+ */
+export function rounds(short: number, full: number): number {
+  return process.env.RDCTL_TEST_LONG === '1' ? full : short;
+}
