@@ -1,0 +1,107 @@
+import { readFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { createClient } from '../../src/client/client.ts';
+import { residentMemory } from '../helpers/resident-memory.ts';
+import { rounds } from '../helpers/rounds.ts';
+import { toolHome } from '../helpers/tool-home.ts';
+
+const MEBIBYTE = 1024 * 1024;
+const LARGEST = 4 * MEBIBYTE;
+/** Connections of each kind at a time. */
+const MANY = 200;
+
+/** One request that is begun. What comes back is kept. */
+interface Begun {
+  socket: Socket;
+  answer(): string;
+  closed(): boolean;
+}
+
+function begin(port: number, head: readonly string[], body: Buffer | string): Begun {
+  const socket = connect(port, '127.0.0.1');
+  let text = '';
+  let closed = false;
+  socket.on('data', (chunk) => {
+    text += chunk.toString('latin1');
+  });
+  // A service that closes while the rest is on its way resets the connection.
+  socket.on('error', () => undefined);
+  socket.on('close', () => {
+    closed = true;
+  });
+  socket.write(`${head.join('\r\n')}\r\n\r\n`);
+  socket.write(body);
+  onTestFinished(() => void socket.destroy());
+  return { socket, answer: () => text, closed: () => closed };
+}
+
+test('unfinished, oversized and broken bodies take no memory, and others are answered meanwhile', async () => {
+  const { home, rdctl, servicePid } = toolHome({ RDCTL_SIMULATED_LATENCY_MS: '0' });
+  expect((await rdctl('start', '--driver', 'simulated')).exit).toBe(0);
+  const pid = servicePid();
+  const { port, user, password } = JSON.parse(readFileSync(join(home, 'app-engine.json'), 'utf8'));
+  const client = createClient({
+    host: '127.0.0.1',
+    port,
+    user,
+    password,
+    foreign: false,
+    reached: { by: 'word' },
+  } as const);
+  const own = `Authorization: Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
+  const strange = `Authorization: Basic ${Buffer.from(`${user}:wrong`).toString('base64')}`;
+  const head = (who: string, ...more: string[]) => ['PUT /v1/settings HTTP/1.1', 'Host: 127.0.0.1', who, ...more];
+  const before = (await client.settings()).text;
+
+  // What the largest bodies cost one after the other is the reference.
+  const whole = `{"version":19,"x":"${'x'.repeat(LARGEST - 100)}"}`;
+  for (let round = 0; round < 20; round += 1) {
+    expect((await client.request({ method: 'PUT', path: '/v1/settings', body: whole })).status).toBe(202);
+  }
+  const reference = residentMemory(pid);
+  const mostOf = 64 * LARGEST;
+  let peak = reference;
+  let answers = 0;
+  const answered = async () => {
+    expect((await client.request({ method: 'GET', path: '/v1/settings' })).status).toBe(200);
+    answers += 1;
+    peak = Math.max(peak, residentMemory(pid));
+  };
+  const drained = (all: readonly Begun[]) => all.every(({ socket, closed }) => closed() || socket.writableLength === 0);
+  const part = Buffer.alloc(LARGEST - 1, ' ');
+
+  for (let round = 0; round < rounds(2, 40); round += 1) {
+    const unfinished = Array.from({ length: MANY }, () => begin(port, head(own, `Content-Length: ${LARGEST}`), part));
+    while (!drained(unfinished)) await answered();
+    expect(unfinished.filter(({ closed }) => closed()).length).toBeLessThan(MANY);
+
+    const strangers = Array.from({ length: MANY }, () =>
+      begin(port, head(strange, `Content-Length: ${LARGEST}`), part),
+    );
+    const chunked = Array.from({ length: MANY / 4 }, () =>
+      begin(port, head(strange, 'Transfer-Encoding: chunked'), `FFFFFF\r\n${'x'.repeat(10_000)}`),
+    );
+    const garbage = Array.from({ length: MANY / 4 }, () =>
+      begin(port, head(own, 'Transfer-Encoding: chunked'), 'not a length\r\nxx\r\n'),
+    );
+    // A stranger is not waited for, and nothing of what it sends is.
+    const refused = [...strangers, ...chunked, ...garbage];
+    while (!refused.every(({ closed }) => closed())) await answered();
+    for (const { answer } of chunked) expect(answer()).toMatch(/^HTTP\/1\.1 401 |^$/);
+    for (const { answer } of garbage) expect(answer()).toMatch(/^HTTP\/1\.1 400 |^$/);
+
+    const small = await client.request({ method: 'PUT', path: '/v1/settings', body: '{"version":19}' });
+    expect(small.status).toBe(202);
+    for (const { socket } of unfinished) socket.destroy();
+    await vi.waitUntil(async () => {
+      const { status } = await client.request({ method: 'PUT', path: '/v1/settings', body: whole });
+      return status === 202;
+    });
+  }
+  expect(answers).toBeGreaterThan(rounds(2, 40));
+  expect(peak - reference, `${peak} bytes, and ${reference} before`).toBeLessThan(mostOf);
+  expect(servicePid()).toBe(pid);
+  expect((await client.settings()).text).toBe(before);
+});

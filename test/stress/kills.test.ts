@@ -1,0 +1,187 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { expect, test } from 'vitest';
+import { type Client, createClient } from '../../src/client/client.ts';
+import type { JsonObject } from '../../src/json.ts';
+import { rdctlProgram } from '../helpers/cli.ts';
+import { rounds } from '../helpers/rounds.ts';
+import { testSeed } from '../helpers/seed.ts';
+import { isAlive, killsHome, usageOf } from './kills/home.ts';
+import { chosen, type Operation, type State } from './kills/operations.ts';
+
+/** Milliseconds for the search; what follows it takes some seconds more. */
+const LIMIT = rounds(32_000, 3_000_000);
+const KILLS = rounds(20, 500);
+
+/** Numbers from 0 to 1 that follow from a seed alone. */
+function random(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+function split(settings: JsonObject): JsonObject {
+  const { application, ...rest } = structuredClone(settings);
+  const { extensions, ...others } = application as JsonObject;
+  const { installed: _, ...allowed } = extensions as JsonObject;
+  return { ...rest, application: { ...others, extensions: allowed } };
+}
+
+test('kills of service and tool at any moment lose nothing, leave nothing and touch nothing of others', async () => {
+  const scene = killsHome();
+  const { home, env, rdctl } = scene;
+  const next = random(testSeed());
+  const trace: string[] = [];
+  const told = () => `after\n${trace.slice(-6).join('\n')}`;
+  const usual = new Map<string, number>();
+  let measured: { pid: number; files: number; bytes: number } | undefined;
+
+  const client = (): Client => {
+    const { port, user, password } = JSON.parse(readFileSync(join(home, 'app-engine.json'), 'utf8'));
+    return createClient({ host: '127.0.0.1', port, user, password, foreign: false, reached: { by: 'word' } } as const);
+  };
+
+  /** The next start works, and what was under way is over. */
+  async function recovered(): Promise<Client> {
+    const { exit, err } = await rdctl('start', '--wait', '--wait-timeout=60s');
+    expect([exit, err], told()).toEqual([0, expect.any(String)]);
+    const service = client();
+    await service.request({ method: 'POST', path: '/v1/snapshots/cancel' });
+    await expect
+      .poll(
+        async () => {
+          const { converged, maintenance } = await service.status();
+          return { converged, maintenance };
+        },
+        { message: told() },
+      )
+      .toEqual({ converged: true, maintenance: undefined });
+    return service;
+  }
+
+  /** The snapshots have the settings that they were made with; which ones there are is looked up. */
+  async function observed(service: Client, known: State['snapshots']): Promise<State> {
+    const json = async (path: string) => JSON.parse((await service.request({ method: 'GET', path })).body.toString());
+    const names: string[] = (await json('/v1/snapshots')).map(({ name }: { name: string }) => name);
+    const extensions: Record<string, { version: string }> = await json('/v1/extensions');
+    return {
+      settings: split((await service.settings()).settings),
+      extensions: Object.entries(extensions)
+        .map(([id, { version }]) => `${id}:${version}`)
+        .sort(),
+      snapshots: Object.fromEntries(names.map((name) => [name, known[name] ?? {}])),
+    };
+  }
+
+  async function check(service: Client, before: State, operation?: Operation): Promise<State> {
+    const outcomes = [before, ...(operation?.outcomes(before) ?? [])];
+    const known = Object.assign({}, ...outcomes.map(({ snapshots }) => snapshots));
+    const found = await observed(service, known);
+    const fits = outcomes.some((outcome) => isDeepStrictEqual(outcome, found));
+    if (!fits) expect(found, told()).toEqual(outcomes.at(-1));
+    const stored = JSON.parse(readFileSync(join(home, 'config', 'settings.json'), 'utf8'));
+    expect(split(stored), told()).toEqual(found.settings);
+    await scene.checkSnapshots(Object.keys(found.snapshots));
+    scene.checkOthers();
+    await expect.poll(() => problem(scene.checkFiles), { message: told() }).toBeUndefined();
+    const pid = scene.servicePid() ?? 0;
+    const { files, bytes } = usageOf(pid);
+    if (measured?.pid !== pid) measured = { pid, files, bytes };
+    // Connections come and go; what is lost with every operation is more than that after a few of them.
+    expect(files, told()).toBeLessThan(measured.files + 24);
+    expect(bytes, told()).toBeLessThan(measured.bytes + 192 * 1024 ** 2);
+    return found;
+  }
+
+  function previousSettings(present: JsonObject): JsonObject {
+    try {
+      return split(JSON.parse(readFileSync(join(home, 'config', 'settings.previous.json'), 'utf8')));
+    } catch {
+      return present;
+    }
+  }
+
+  /** Runs it, and kills the tool, the service, or both somewhere in it. */
+  async function killedIn({ argv }: Operation): Promise<void> {
+    const kind = argv.slice(0, 2).join(' ');
+    const limit = usual.get(kind) ?? 900;
+    const victims = ['service', 'tool', 'both'][Math.floor(next() * 3)] ?? '';
+    const after = Math.floor(next() * limit * 1.1);
+    trace.push(`${argv.join(' ')}: kill of ${victims} after ${after} ms`);
+    const begun = Date.now();
+    let ended = false;
+    let tool = 0;
+    const onSpawn = ({ pid = 0 }: { pid?: number | undefined }) => {
+      tool = pid;
+    };
+    const outcome = rdctlProgram(argv, { env, onSpawn }).then((result) => {
+      ended = true;
+      usual.set(kind, (limit + Date.now() - begun) / 2);
+      return result;
+    });
+    await Promise.race([outcome, new Promise((resolve) => setTimeout(resolve, after))]);
+    const service = victims === 'tool' && !ended ? undefined : scene.servicePid();
+    if (!ended && victims !== 'service') process.kill(tool, 'SIGKILL');
+    if (service !== undefined) killed(service);
+    const { exit, err } = await outcome;
+    trace.push(`  exit ${exit} ${err.trim().split('\n').at(-1) ?? ''}`);
+    if (service !== undefined) await expect.poll(() => isAlive(service), { message: told() }).toBe(false);
+  }
+
+  let present = await (async () => {
+    const service = await recovered();
+    return observed(service, {});
+  })();
+  const defaults = present.settings;
+  const deadline = Date.now() + LIMIT;
+  let kills = 0;
+  for (; kills < KILLS && Date.now() < deadline; kills += 1) {
+    const operation = chosen(next, {
+      serial: kills,
+      present,
+      defaults,
+      previous: previousSettings(present.settings),
+      profile(settings) {
+        const path = join(env.HOME ?? '', 'profile.json');
+        writeFileSync(path, JSON.stringify({ version: 19, ...settings }));
+        return path;
+      },
+    });
+    await killedIn(operation);
+    present = await check(await recovered(), present, operation);
+  }
+  expect(kills).toBeGreaterThanOrEqual(Math.min(KILLS, 5));
+
+  // Everything that is listed can be restored, and in the end everything of ours goes.
+  for (const [name, settings] of Object.entries(present.snapshots)) {
+    expect(await rdctl('snapshot', 'restore', name), told()).toMatchObject({ exit: 0 });
+    present = await check(client(), { ...present, settings });
+    expect(await rdctl('snapshot', 'delete', name), told()).toMatchObject({ exit: 0 });
+    const { [name]: _, ...snapshots } = present.snapshots;
+    present = { ...present, snapshots };
+  }
+  expect(await rdctl('reset', '--factory', '--cache', '--yes'), told()).toMatchObject({ exit: 0 });
+  scene.checkClean();
+});
+
+function killed(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It ended by itself.
+  }
+}
+
+function problem(check: () => void): string | undefined {
+  try {
+    check();
+    return undefined;
+  } catch (error) {
+    return String(error);
+  }
+}

@@ -1,0 +1,135 @@
+import type { JsonObject } from '../../../src/json.ts';
+
+/** What a user has, as far as operations change it. `settings` are without the list of installed extensions. */
+export interface State {
+  settings: JsonObject;
+  extensions: readonly string[];
+  /** Names, and the settings in each. */
+  snapshots: Readonly<Record<string, JsonObject>>;
+}
+
+export interface Operation {
+  argv: string[];
+  /** What there may be when it ended, or was killed at any moment; what was there before is always one of them. */
+  outcomes(before: State): State[];
+}
+
+export interface Circumstances {
+  /** A number that no operation had before. */
+  serial: number;
+  present: State;
+  /** Settings of a first start, and those that a factory reset which was cut off leaves: the copy from before the last change. */
+  defaults: JsonObject;
+  previous: JsonObject;
+  /** Writes the profile and gives its path. */
+  profile(settings: JsonObject): string;
+}
+
+/** From 0 to 1, without 1. */
+export type Random = () => number;
+
+const EXTENSIONS = ['simulated/hello:1.0.0', 'simulated/panel:v1'];
+const MOST_SNAPSHOTS = 4;
+
+const nothing = () => [];
+
+export function chosen(random: Random, at: Circumstances): Operation {
+  const names = Object.keys(at.present.snapshots);
+  const pick = <T>(of: readonly T[]): T | undefined => of[Math.floor(random() * of.length)];
+  const name = pick(names);
+  const kind = random() * 100;
+  if (kind < 25) return apply(random, at);
+  if (kind < 40) return set(at);
+  if (kind < 55 && names.length < MOST_SNAPSHOTS) return create(`s${at.serial}`);
+  if (kind < 70 && name !== undefined) return restore(name);
+  if (kind < 76 && name !== undefined) return remove(name);
+  if (kind < 84) return install(pick(EXTENSIONS) ?? '');
+  if (kind < 88) return uninstall(pick(EXTENSIONS) ?? '');
+  if (kind < 92) return { argv: ['start', '--wait'], outcomes: nothing };
+  if (kind < 96) return { argv: ['shutdown'], outcomes: nothing };
+  return reset(at);
+}
+
+/** Fields in several groups: a mixture of the old and the new ones would be seen. */
+function changed(settings: JsonObject, change: Record<string, JsonObject>): JsonObject {
+  const groups = Object.entries(change).map(([group, fields]) => [
+    group,
+    { ...(settings[group] as JsonObject), ...fields },
+  ]);
+  return { ...settings, ...Object.fromEntries(groups) };
+}
+
+function apply(random: Random, { serial, profile }: Circumstances): Operation {
+  const change = {
+    containers: { namespace: `c${serial}` },
+    images: { namespace: `i${serial}` },
+    kubernetes: { port: 20_000 + serial },
+    ...(random() < 0.3 ? { containerEngine: { name: random() < 0.5 ? 'moby' : 'containerd' } } : {}),
+  };
+  return {
+    argv: ['apply', '--yes', '-f', profile(change)],
+    outcomes: (before) => [{ ...before, settings: changed(before.settings, change) }],
+  };
+}
+
+function set({ serial }: Circumstances): Operation {
+  const change = { containers: { namespace: `set-c${serial}` }, images: { namespace: `set-i${serial}` } };
+  return {
+    argv: ['set', '--containers.namespace', change.containers.namespace, '--images.namespace', change.images.namespace],
+    outcomes: (before) => [{ ...before, settings: changed(before.settings, change) }],
+  };
+}
+
+function create(name: string): Operation {
+  return {
+    argv: ['snapshot', 'create', name],
+    outcomes: (before) => [{ ...before, snapshots: { ...before.snapshots, [name]: before.settings } }],
+  };
+}
+
+function restore(name: string): Operation {
+  return {
+    argv: ['snapshot', 'restore', name],
+    outcomes: (before) => [{ ...before, settings: before.snapshots[name] ?? {} }],
+  };
+}
+
+function remove(name: string): Operation {
+  return {
+    argv: ['snapshot', 'delete', name],
+    outcomes: (before) => {
+      const { [name]: _, ...snapshots } = before.snapshots;
+      return [{ ...before, snapshots }];
+    },
+  };
+}
+
+function install(image: string): Operation {
+  return {
+    argv: ['extension', 'install', image],
+    outcomes: (before) => [{ ...before, extensions: [...new Set([...before.extensions, image])].sort() }],
+  };
+}
+
+function uninstall(image: string): Operation {
+  const [id = ''] = image.split(':');
+  return {
+    argv: ['extension', 'uninstall', id],
+    outcomes: (before) => [{ ...before, extensions: before.extensions.filter((each) => each !== image) }],
+  };
+}
+
+/** Snapshots stay. One that was cut off may have got as far as it likes, and each file is then whole or gone. */
+function reset({ defaults, previous }: Circumstances): Operation {
+  return {
+    argv: ['reset', '--factory', '--yes'],
+    outcomes: (before) =>
+      [before.settings, previous, defaults].flatMap((settings) =>
+        subsets(before.extensions).map((extensions) => ({ ...before, settings, extensions })),
+      ),
+  };
+}
+
+function subsets(of: readonly string[]): string[][] {
+  return of.reduce<string[][]>((found, each) => found.flatMap((set) => [set, [...set, each]]), [[]]);
+}
