@@ -185,6 +185,9 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     ...(found ? { found } : {}),
     ...(options.idle ? { idle: IDLE } : {}),
   });
+  // It ends after the backend, because it gives back the docker context of an engine that has stopped.
+  const integration = createHostIntegration({ ...options, here, settings, driver, log });
+  undo.push(['host integration', () => integration.close()]);
   backendStopped = false;
   undo.push([
     'backend',
@@ -203,8 +206,6 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   undo.push(['port forwards', () => portForwards.close()]);
 
   const credentials = { user: 'user', password: randomBytes(32).toString('base64url') };
-  const integration = createHostIntegration({ ...options, here, settings, driver, log });
-  undo.push(['host integration', () => integration.close()]);
   let ended = () => {};
   const stopped = new Promise<void>((resolve) => {
     ended = resolve;

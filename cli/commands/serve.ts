@@ -79,7 +79,7 @@ real one that can run here. \`simulated\` runs nothing and is never chosen by it
     if (!flags['as-application']) noArguments(args, 'serve');
     if (flags['stop-left']) {
       const { stopLeft } = await import('../../src/service/stop-left.ts');
-      await stopLeft({ env: io.env, platform: supportedPlatform(io.platform), signal: io.signal });
+      await stopLeft({ env: io.env, platform: supportedPlatform(io.platform), signal: io.signal, self: io.self });
       return 0;
     }
     if (flags['as-application']) {

@@ -11,7 +11,9 @@ export type Selection =
   /** There was no such key. */
   | { how: 'inserted' }
   /** The key said so: `default`, or nothing. */
-  | { how: 'replaced'; previous: string };
+  | { how: 'replaced'; previous: string }
+  /** The user did it, and what was there before is not known. */
+  | { how: 'chosen' };
 
 /**
  * The context that `config.json` selects: `default` where it does not say.
@@ -39,6 +41,7 @@ export function select(text: string | undefined, name: string): { text: string; 
 /** The text as it was before `select`, with what others have changed since; `undefined` when the file goes too. */
 export function deselect(text: string, selection: Selection): string | undefined {
   if (selection.how === 'replaced') return withValue(text, KEY, selection.previous);
+  if (selection.how === 'chosen') return withValue(text, KEY, 'default');
   const rest = withoutMember(text, KEY);
   return selection.how === 'created' && membersOf(rest).length === 0 ? undefined : rest;
 }
@@ -47,7 +50,7 @@ export function deselect(text: string, selection: Selection): string | undefined
 export function selectionFrom(value: unknown): Selection | undefined {
   if (!isObject(value)) return undefined;
   const { how, previous } = value;
-  if (how === 'created' || how === 'inserted') return { how };
+  if (how === 'created' || how === 'inserted' || how === 'chosen') return { how };
   return how === 'replaced' && typeof previous === 'string' ? { how, previous } : undefined;
 }
 

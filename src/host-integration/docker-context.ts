@@ -28,13 +28,16 @@ interface ContextRecord {
   endpoint?: string;
   /** Absent: the context was never selected by us. */
   selection?: Selection;
+  /** It was undone because the engine stopped, or is about to be made: the next start selects the context. */
+  givenBack?: true;
   /** Made for the file of the context. */
   directories: number;
 }
 
 /**
  * Makes the context of our engine, and selects it where that overrides nobody: `config.json` selects `default` or nothing and no
- * engine of the system answers there. Somebody who has selected another one after us is left alone too. Never throws.
+ * engine of the system answers there. Somebody who has selected another one after us is left alone too. What `releaseContext` gave
+ * back is selected again, unless another context is selected by now. Never throws.
  */
 export async function provideContext(
   endpoint: string,
@@ -55,26 +58,62 @@ export async function provideContext(
   if (made.state !== 'managed' || !ours) return [made];
   const record: ContextRecord = ours;
   const selected = await outcomeOf({ part: 'docker-context', file: config }, async () => {
-    const current = currentContext(await textOf(config));
-    if (current === name) return 'managed';
-    if (current !== 'default') return { left: `the context ${current} is selected there, and stays so` };
-    if (record.selection) return { left: `${name} was selected, and somebody has gone back to default` };
-    if (await accepts({ path: targets.systemSocket })) {
+    const text = await textOf(config);
+    const current = currentContext(text);
+    const { givenBack, ...settled } = record;
+    const { selection } = settled;
+    if (current === name || current !== 'default') {
+      // Whichever was chosen meanwhile, it counts from now on.
+      if (givenBack) await writeRecord(settled, targets, around);
+      return current === name ? 'managed' : { left: `the context ${current} is selected there, and stays so` };
+    }
+    if (selection && !givenBack) return { left: `${name} was selected, and somebody has gone back to default` };
+    const chosen = selection?.how === 'chosen' ? selection : undefined;
+    if (!chosen && (await accepts({ path: targets.systemSocket }))) {
       return {
         left: `default is an engine that answers at ${targets.systemSocket}; \`docker context use ${name}\` selects ours`,
       };
     }
-    let selection: Selection | undefined;
-    const change = (text: string | undefined) => {
-      const chosen = select(text, name);
-      selection = chosen.selection;
-      return chosen.text;
+    let undo = chosen ?? select(text, name).selection;
+    // Before the selection: a service that is killed in between would take ours for the choice of the user.
+    await writeRecord({ ...settled, selection: undo, givenBack: true }, targets, around);
+    const change = (now: string | undefined) => {
+      const made = select(now, name);
+      undo = chosen ?? made.selection;
+      return made.text;
     };
     await editUserFile(config, change, { ...options(targets, around), mode: 0o600 });
-    if (selection) await writeRecord({ ...record, selection }, targets, around);
+    await writeRecord({ ...settled, selection: undo }, targets, around);
     return 'managed';
   });
   return [made, selected];
+}
+
+/**
+ * Gives the selection back where it is ours, because the engine has stopped: a selected context whose engine is gone would hide an engine
+ * of the system. The context itself stays. Never throws.
+ */
+export async function releaseContext(
+  targets: IntegrationTargets,
+  around: ContextSurroundings = {},
+): Promise<IntegrationOutcome[]> {
+  const config = join(targets.dockerConfig, 'config.json');
+  const name = targets.identity.dockerContext;
+  const record = await readRecord(targets).catch(() => undefined);
+  if (record === 'foreign' || !record) return [];
+  const ours = async () => !(await isFreeOf(config, `"${name}"`)) && currentContext(await textOf(config)) === name;
+  const selection = record.selection ?? { how: 'chosen' };
+  const noted = await outcomeOf({ part: 'docker-context', file: metaFile(targets) }, async () => {
+    if (await ours().catch(() => false)) await writeRecord({ ...record, selection, givenBack: true }, targets, around);
+    return 'managed';
+  });
+  const released = await outcomeOf({ part: 'docker-context', file: config }, async () => {
+    const change = (text: string | undefined) =>
+      text === undefined || currentContext(text) !== name ? text : deselect(text, selection);
+    if (await ours()) await editUserFile(config, change, options(targets, around));
+    return 'clean';
+  });
+  return [noted, released];
 }
 
 /** Takes the context away, and the selection where it is still ours. Never throws. */
@@ -125,10 +164,23 @@ async function readRecord(targets: IntegrationTargets): Promise<ContextRecord | 
   if (text === undefined) return undefined;
   const value: unknown = tryParse(text);
   const mark = isObject(value) && isObject(value.Metadata) ? value.Metadata[PRODUCT.name] : undefined;
-  if (!isObject(mark)) return targets.identity.dockerContext === PRODUCT.name ? 'foreign' : { directories: 1 };
+  if (!isObject(mark)) {
+    return targets.identity.dockerContext === PRODUCT.name ? 'foreign' : { ...endpointOf(value), directories: 1 };
+  }
   const selection = selectionFrom(mark.selection);
   const directories = typeof mark.directories === 'number' ? mark.directories : 1;
-  return { directories, ...(selection ? { selection } : {}) };
+  return {
+    ...endpointOf(value),
+    directories,
+    ...(selection ? { selection } : {}),
+    ...(mark.givenBack === true ? { givenBack: true } : {}),
+  };
+}
+
+function endpointOf(document: unknown): { endpoint?: string } {
+  const endpoints = isObject(document) ? document.Endpoints : undefined;
+  const docker = isObject(endpoints) ? endpoints.docker : undefined;
+  return isObject(docker) && typeof docker.Host === 'string' ? { endpoint: docker.Host } : {};
 }
 
 async function writeRecord(

@@ -3,7 +3,7 @@ import { isAbsolute } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { DriverInfo } from '../drivers/driver.ts';
 import { manageAutostart } from '../host-integration/autostart.ts';
-import { provideContext, withdrawContext } from '../host-integration/docker-context.ts';
+import { provideContext, releaseContext, withdrawContext } from '../host-integration/docker-context.ts';
 import { provideKubeContext, withdrawKubeContext } from '../host-integration/kube-config.ts';
 import { writeLauncher } from '../host-integration/launcher.ts';
 import type { HostIntegration, IntegrationOutcome } from '../host-integration/outcome.ts';
@@ -22,13 +22,16 @@ interface Wish {
   path: Settings['application']['pathManagementStrategy'];
   autoStart: boolean;
   engine: Settings['containerEngine']['name'];
-  /** Where moby answers; absent while it does not run. */
-  endpoint?: string;
+  /** Absent: nothing of it is to change, as while moby starts, stops or restarts. */
+  docker?: DockerWish;
   /** Whether a cluster is to run. */
   cluster: boolean;
   /** Of the cluster that runs; `starts` tells one start from the next, which may have other certificates. */
   kubeconfig?: { file: string; starts: number };
 }
+
+/** The context is selected while moby answers at the endpoint, given back while it is meant to be stopped, else gone. */
+type DockerWish = { context: 'selected'; endpoint: string } | { context: 'given back' } | { context: 'removed' };
 
 export interface IntegrationInput {
   env: Environment;
@@ -46,7 +49,7 @@ export interface FollowingIntegration extends HostIntegration {
   /** Begins; what it finds out about the engine it hears from the controllers. */
   follow(controllers: Pick<Controllers, 'onChange' | 'status'>): void;
   settingsChanged(next: Desired): void;
-  /** Resolves when what was begun is done. Later changes are not followed. */
+  /** After the backend has stopped. Resolves when what follows from that is done; later changes are not followed. */
   close(): Promise<void>;
   /** Takes everything out of the user's files again. After `close`. */
   undo(): Promise<readonly IntegrationOutcome[]>;
@@ -67,6 +70,7 @@ export function createHostIntegration(input: IntegrationInput): FollowingIntegra
   let work: Promise<void> | undefined;
   let closed = false;
   let unfollow = () => {};
+  let last: () => void = () => undefined;
   let clusterRan = false;
 
   function pursue(): void {
@@ -90,9 +94,15 @@ export function createHostIntegration(input: IntegrationInput): FollowingIntegra
 
   function heard(status: LoopStatus): void {
     const { moby } = status.engines;
-    // An engine that is stopped keeps its context, as long as it is the one that the settings ask for.
-    if (wish.engine === 'moby' && moby.state === 'running') wish = { ...wish, endpoint: moby.endpoint };
-    // As with the engine: a cluster that is stopped for a while keeps its context.
+    if (wish.engine === 'moby') {
+      // An engine that is only restarted keeps its context all the while.
+      if (moby.state === 'running' && status.power === 'started') {
+        wish = { ...wish, docker: { context: 'selected', endpoint: moby.endpoint } };
+      } else if (moby.state === 'stopped' && status.power === 'stopped') {
+        wish = { ...wish, docker: { context: 'given back' } };
+      }
+    }
+    // A cluster that is stopped keeps its context: it is selected only where none was, and hides nothing.
     const { cluster } = status;
     const runs = cluster.state === 'running' && cluster.ready;
     if (runs && !clusterRan && wish.cluster && cluster.kubeconfig !== undefined && isAbsolute(cluster.kubeconfig)) {
@@ -106,22 +116,24 @@ export function createHostIntegration(input: IntegrationInput): FollowingIntegra
     integrationOutcomes: () => outcomes,
     follow(controllers) {
       unfollow = controllers.onChange(heard);
-      heard(controllers.status());
+      last = () => heard(controllers.status());
+      last();
     },
     settingsChanged({ settings }) {
-      const { endpoint, kubeconfig } = wish;
+      const { docker, kubeconfig } = wish;
       const next = wishOf(settings);
       wish = {
         ...next,
-        ...(next.engine === 'moby' && endpoint !== undefined ? { endpoint } : {}),
+        ...(next.engine === 'moby' && docker && docker.context !== 'removed' ? { docker } : {}),
         ...(next.cluster && kubeconfig !== undefined ? { kubeconfig } : {}),
       };
       pursue();
     },
     async close() {
-      closed = true;
       unfollow();
+      last();
       await work;
+      closed = true;
     },
     undo: () => undoIntegration(targets),
   };
@@ -145,6 +157,7 @@ function wishOf({ application, containerEngine, kubernetes }: Settings): Wish {
     path: application.pathManagementStrategy,
     autoStart: application.autoStart,
     engine: containerEngine.name,
+    ...(containerEngine.name === 'moby' ? {} : { docker: { context: 'removed' } }),
     cluster: kubernetes.enabled,
   };
 }
@@ -170,19 +183,32 @@ async function fulfil(
   if (wish.autoStart ? before?.autoStart !== true : before?.autoStart === true) {
     found.push(await manageAutostart(wish.autoStart, targets));
   }
-  if (wish.engine !== 'moby') {
-    if (before?.engine !== wish.engine) found.push(...(await withdrawContext(targets)));
-  } else if (wish.endpoint !== undefined && (before?.engine !== 'moby' || before.endpoint !== wish.endpoint)) {
-    found.push(...(await provideContext(wish.endpoint, targets)));
+  if (wish.docker && !isDeepStrictEqual(before?.docker, wish.docker)) {
+    found.push(...(await manageContext(wish.docker, targets)));
   }
   if (!wish.cluster) {
     if (before?.cluster !== false) found.push(...(await withdrawKubeContext(targets)));
   } else if (wish.kubeconfig !== undefined && !isDeepStrictEqual(before?.kubeconfig, wish.kubeconfig)) {
     found.push(await provideKubeContext(wish.kubeconfig.file, targets));
   }
+  logOutcomes(found, log);
+  return found;
+}
+
+export function logOutcomes(found: readonly IntegrationOutcome[], log: LogFile): void {
   for (const { state, part, file, message } of found) {
     const level = state === 'failed' ? 'warn' : state === 'left' ? 'info' : 'debug';
     log.write(level, 'host integration', { part, file, state, ...(message === undefined ? {} : { reason: message }) });
   }
-  return found;
+}
+
+function manageContext(wish: DockerWish, targets: IntegrationTargets): Promise<IntegrationOutcome[]> {
+  switch (wish.context) {
+    case 'selected':
+      return provideContext(wish.endpoint, targets);
+    case 'given back':
+      return releaseContext(targets);
+    case 'removed':
+      return withdrawContext(targets);
+  }
 }

@@ -3,6 +3,8 @@ import { homeService } from '../client/home-service.ts';
 import { BACKEND_STOP_MS } from '../client/stop-limits.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
+import { releaseContext } from '../host-integration/docker-context.ts';
+import { integrationTargets } from '../host-integration/targets.ts';
 import { systemClock } from '../reconcile/clock.ts';
 import { createControllers } from '../reconcile/controllers.ts';
 import { defaultSettings } from '../settings/defaults.ts';
@@ -16,23 +18,33 @@ import { removeServiceSocket } from '../storage/socket-place.ts';
 import { loadState, type ServiceState } from '../storage/state-file.ts';
 import { troubleOf } from './backend-wait.ts';
 import { openDriver } from './driver.ts';
+import { logOutcomes } from './host-integration.ts';
 
 export interface StopLeftOptions {
   env: Environment;
   platform: Platform;
   /** Ends the attempt; what was not stopped by then runs on. */
   signal: AbortSignal;
+  /** Command that starts this tool; without it nothing outside of our directories is touched. */
+  self?: readonly string[];
   /** Milliseconds until the backend must have stopped; a minute unless told. */
   limitMs?: number;
 }
 
 /**
  * Stops what a service left running that was killed. It needs no settings, no profiles and no port, because nothing is started and
- * nobody is listened to, and it changes neither settings nor state.
+ * nobody is listened to, and it changes neither settings nor state. A docker context that was
+ * selected is given back.
  * @throws RdError `ERR_ALREADY_RUNNING` while a service lives, `ERR_DRIVER_FAILED` when it does not stop; the next to look then
  * finds the same as before. `ERR_HOME_MOVED` when it was started somewhere else.
  */
-export async function stopLeft({ env, platform, signal, limitMs = BACKEND_STOP_MS }: StopLeftOptions): Promise<void> {
+export async function stopLeft({
+  env,
+  platform,
+  signal,
+  self = [],
+  limitMs = BACKEND_STOP_MS,
+}: StopLeftOptions): Promise<void> {
   const here = places(env, platform, homedir());
   requirePrivate(here);
   await homeService(here);
@@ -59,6 +71,11 @@ export async function stopLeft({ env, platform, signal, limitMs = BACKEND_STOP_M
       // What it ran is of the driver that is recorded, whichever one a new service would be asked to have.
       const { driver } = await openDriver({ env: { ...env, RDCTL_DRIVER: undefined } }, state, here, log);
       await stopDriver(driver, state, log).finally(() => driver.release?.());
+      const { simulated } = driver;
+      const homeDirectory = env.HOME || homedir();
+      const targets = integrationTargets({ env, platform, homedir: homeDirectory, here, self, simulated });
+      const found = 'offBecause' in targets ? [] : await releaseContext(targets);
+      logOutcomes(found, log);
     } finally {
       await log.close();
     }

@@ -12,6 +12,7 @@ import {
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { hostPlaces } from '../../src/drivers/machines/host/places.ts';
+import { run } from '../../src/process/run.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { callEngine } from '../helpers/engine-client.ts';
 import { hostTraces } from '../helpers/host-instance.ts';
@@ -47,6 +48,12 @@ const contextFile = (name: string) =>
 function endpointOf(file: string): string {
   const { Endpoints } = JSON.parse(readFileSync(file, 'utf8'));
   return Endpoints.docker.Host;
+}
+
+/** As the docker command line of this user says it. */
+async function dockerContext({ env }: UserHome): Promise<string> {
+  const { stdout } = await run(['docker', 'context', 'show'], { env: { PATH: process.env.PATH, ...env } });
+  return stdout.trim();
 }
 
 /** Another instance on this computer keeps rules about its neighbours for a moment longer than they live. */
@@ -100,6 +107,34 @@ describe.skipIf(reason !== undefined)('the environment of a user', () => {
     expect(err).toContain(at('.local', 'state', 'rdctl'));
     expect(fingerprint(user.home)).toEqual(before);
     expect(await tracesOf(driver)).toEqual([]);
+  });
+
+  test('has its docker context back while the engine is stopped, and ours while it runs', async () => {
+    const user = userHome(entry());
+    const { at, rdctl } = user;
+    livedIn(user);
+    const config = at('.docker', 'config.json');
+    const before = readFileSync(config, 'utf8');
+    const shown = () => dockerContext(user);
+    expect(await shown()).toBe('default');
+    await rdctl('start', '--driver', 'host', '--wait');
+    await expect.poll(shown, { timeout: 10_000 }).toBe('rdctl');
+    expect(await rdctl('shutdown')).toMatchObject({ exit: 0 });
+    expect([await shown(), readFileSync(config, 'utf8')]).toEqual(['default', before]);
+
+    await rdctl('start', '--wait');
+    await expect.poll(shown, { timeout: 10_000 }).toBe('rdctl');
+    const { pid } = JSON.parse(readFileSync(at('.local', 'share', 'rdctl', 'app-engine.json'), 'utf8'));
+    process.kill(pid, 'SIGKILL');
+    expect(await rdctl('shutdown')).toMatchObject({ exit: 0 });
+    expect([await shown(), readFileSync(config, 'utf8')]).toEqual(['default', before]);
+
+    await rdctl('start', '--wait');
+    await expect.poll(shown, { timeout: 10_000 }).toBe('rdctl');
+    writeFileSync(at('off.yaml'), 'apiVersion: rdctl/v1\nkind: Profile\nstate: stopped\nsettings:\n  version: 19\n');
+    expect(await rdctl('apply', '-f', at('off.yaml'))).toMatchObject({ exit: 0 });
+    await expect.poll(shown).toBe('default');
+    expect(readFileSync(config, 'utf8')).toBe(before);
   });
 
   test('is given back after a service that was killed, with its engine running on', async () => {

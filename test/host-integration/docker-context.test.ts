@@ -14,8 +14,9 @@ import {
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { provideContext, withdrawContext } from '../../src/host-integration/docker-context.ts';
+import { provideContext, releaseContext, withdrawContext } from '../../src/host-integration/docker-context.ts';
 import type { IntegrationTargets } from '../../src/host-integration/targets.ts';
+import { editOperations } from '../../src/host-integration/user-file.ts';
 import { testTargets } from '../helpers/integration-targets.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
@@ -36,6 +37,12 @@ function metaOf(name = 'rdctl'): string {
 function writeConfig(text: string): void {
   mkdirSync(targets.dockerConfig, { recursive: true });
   writeFileSync(config, text);
+}
+
+async function startSystemEngine(): Promise<void> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(targets.systemSocket, resolve));
+  onTestFinished(() => void server.close());
 }
 
 const selected = () => JSON.parse(readFileSync(config, 'utf8')).currentContext;
@@ -169,9 +176,7 @@ describe('what is foreign', () => {
   });
 
   test('an engine of the system stays the default', async () => {
-    const server = createServer();
-    await new Promise<void>((resolve) => server.listen(targets.systemSocket, resolve));
-    onTestFinished(() => void server.close());
+    await startSystemEngine();
     expect((await provideContext(ENDPOINT, targets))[1]).toMatchObject({
       state: 'left',
       message: expect.stringContaining('docker context use rdctl'),
@@ -220,4 +225,141 @@ test('a context that cannot be deselected is not removed: docker would have noth
   writeConfig('{"currentContext":"rdctl"');
   expect(await withdrawContext(targets)).toMatchObject([{ state: 'failed' }]);
   expect(existsSync(metaOf())).toBe(true);
+});
+
+describe('an engine that has stopped', () => {
+  const dockerLogin = '{\n\t"auths": {\n\t\t"registry.example.com": {}\n\t}\n}';
+
+  test.each([dockerLogin, '{"currentContext":"default"}\n', '{ "currentContext" : "" , "a": 1 }', '{}'])(
+    'gives the selection back and takes it again, twice, byte for byte: %j',
+    async (text) => {
+      writeConfig(text);
+      for (const _ of [1, 2]) {
+        await provideContext(ENDPOINT, targets);
+        expect(selected()).toBe('rdctl');
+        expect((await releaseContext(targets)).map(({ state, file }) => [state, file])).toEqual([
+          ['managed', metaOf()],
+          ['clean', config],
+        ]);
+        expect(readFileSync(config, 'utf8')).toBe(text);
+        expect(JSON.parse(readFileSync(metaOf(), 'utf8')).Endpoints.docker.Host).toBe(ENDPOINT);
+      }
+      await withdrawContext(targets);
+      expect(readFileSync(config, 'utf8')).toBe(text);
+      expect(existsSync(metaOf())).toBe(false);
+    },
+  );
+
+  test('takes a config.json of ours with it, and leaves nothing after the context has gone', async () => {
+    for (const _ of [1, 2]) {
+      await provideContext(ENDPOINT, targets);
+      await releaseContext(targets);
+      expect(existsSync(config)).toBe(false);
+    }
+    await provideContext(ENDPOINT, targets);
+    await withdrawContext(targets);
+    expect(existsSync(targets.dockerConfig)).toBe(false);
+  });
+
+  test('changes nothing when it stops a second time, or had never run', async () => {
+    expect(await releaseContext(targets)).toEqual([]);
+    writeConfig('{}');
+    await provideContext(ENDPOINT, targets);
+    await releaseContext(targets);
+    const inodes = () => [metaOf(), config].map((file) => statSync(file, { bigint: true }).ino);
+    const before = inodes();
+    await releaseContext(targets);
+    expect(inodes()).toEqual(before);
+  });
+
+  test('keeps what the user has written meanwhile', async () => {
+    await provideContext(ENDPOINT, targets);
+    writeConfig('{"auths":{},"currentContext":"rdctl"}');
+    await releaseContext(targets);
+    expect(readFileSync(config, 'utf8')).toBe('{"auths":{}}');
+    writeConfig(dockerLogin);
+    await provideContext(ENDPOINT, targets);
+    expect(selected()).toBe('rdctl');
+    await releaseContext(targets);
+    expect(readFileSync(config, 'utf8')).toBe(dockerLogin);
+  });
+
+  test.each(['while it runs', 'while it is stopped'])(
+    'leaves another choice made %s, also at the next start',
+    async (when) => {
+      writeConfig('{}');
+      await provideContext(ENDPOINT, targets);
+      if (when === 'while it is stopped') await releaseContext(targets);
+      const choice = '{"currentContext":"work"}';
+      writeConfig(choice);
+      if (when === 'while it runs') await releaseContext(targets);
+      expect(readFileSync(config, 'utf8')).toBe(choice);
+      expect((await provideContext(ENDPOINT, targets))[1]).toMatchObject({ state: 'left' });
+      expect(readFileSync(config, 'utf8')).toBe(choice);
+      // Back from there to default is a choice, too.
+      await releaseContext(targets);
+      writeConfig('{}');
+      expect((await provideContext(ENDPOINT, targets))[1]).toMatchObject({ state: 'left' });
+      expect(readFileSync(config, 'utf8')).toBe('{}');
+    },
+  );
+
+  test('gives back to an engine of the system what the user selected by hand, and selects it again', async () => {
+    await startSystemEngine();
+    await provideContext(ENDPOINT, targets);
+    const byHand = '{ "currentContext": "rdctl", "auths": {} }';
+    writeConfig(byHand);
+    for (const _ of [1, 2]) {
+      await releaseContext(targets);
+      expect(selected()).toBe('default');
+      await provideContext(ENDPOINT, targets);
+      expect(readFileSync(config, 'utf8')).toBe(byHand);
+    }
+  });
+
+  test('leaves the default to an engine of the system that was installed meanwhile', async () => {
+    writeConfig('{}');
+    await provideContext(ENDPOINT, targets);
+    await releaseContext(targets);
+    await startSystemEngine();
+    expect((await provideContext(ENDPOINT, targets))[1]).toMatchObject({ state: 'left' });
+    expect(readFileSync(config, 'utf8')).toBe('{}');
+  });
+
+  test.each(['selected', 'given back'])(
+    'is understood after a crash at any write while the context was %s',
+    async (what) => {
+      for (let survives = 0; ; survives += 1) {
+        targets = testTargets();
+        config = join(targets.dockerConfig, 'config.json');
+        writeConfig('{"a":1}');
+        if (what === 'given back') await provideContext(ENDPOINT, targets);
+        let writes = 0;
+        const rename: typeof editOperations.rename = async (from, to) => {
+          writes += 1;
+          if (writes > survives) throw new Error('killed');
+          await editOperations.rename(from, to);
+        };
+        const around = { operations: { ...editOperations, rename } };
+        await (what === 'selected' ? provideContext(ENDPOINT, targets, around) : releaseContext(targets, around));
+        await provideContext(ENDPOINT, targets);
+        expect([survives, selected()]).toEqual([survives, 'rdctl']);
+        await releaseContext(targets);
+        expect(readFileSync(config, 'utf8')).toBe('{"a":1}');
+        if (writes <= survives) break;
+      }
+    },
+  );
+
+  test('says what cannot be given back, and leaves a foreign context alone', async () => {
+    writeConfig('{}');
+    await provideContext(ENDPOINT, targets);
+    writeConfig('{"currentContext":"rdctl"');
+    expect(await releaseContext(targets)).toMatchObject([{ state: 'managed' }, { state: 'failed', file: config }]);
+    writeConfig('{"currentContext":"rdctl"}');
+    const foreign = JSON.stringify({ Name: 'rdctl', Metadata: {}, Endpoints: {} });
+    writeFileSync(metaOf(), foreign);
+    expect(await releaseContext(targets)).toEqual([]);
+    expect([selected(), readFileSync(metaOf(), 'utf8')]).toEqual(['rdctl', foreign]);
+  });
 });

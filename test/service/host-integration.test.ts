@@ -1,8 +1,8 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
 import type { Desired } from '../../src/reconcile/contract.ts';
-import type { LoopStatus } from '../../src/reconcile/status.ts';
+import type { LoopStatus, Power } from '../../src/reconcile/status.ts';
 import { createHostIntegration, type IntegrationInput } from '../../src/service/host-integration.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { places } from '../../src/storage/places.ts';
@@ -16,7 +16,7 @@ beforeEach(() => {
 });
 
 /** The integration of a service for this user, and what the rest of that service says to it. */
-function integration(changes: Partial<IntegrationInput> = {}) {
+function integration(changes: Partial<IntegrationInput> & { power?: Power } = {}) {
   const env = { HOME: home, PATH: '' };
   const lines: { level: string; message: string }[] = [];
   const settings = defaultSettings({ platform: 'linux', arch: 'x64' });
@@ -35,13 +35,20 @@ function integration(changes: Partial<IntegrationInput> = {}) {
     ...changes,
   };
   const made = createHostIntegration(input);
-  const status = startApi().context.controllers.status();
-  let tell: (status: LoopStatus) => void = () => undefined;
+  const status = { ...startApi().context.controllers.status(), power: changes.power ?? 'started' };
+  let latest: LoopStatus = status;
+  let listener: (status: LoopStatus) => void = () => undefined;
+  const tell = (next: LoopStatus) => {
+    latest = next;
+    listener(next);
+  };
   made.follow({
-    status: () => status,
-    onChange(listener) {
-      tell = listener;
-      return () => undefined;
+    status: () => latest,
+    onChange(given) {
+      listener = given;
+      return () => {
+        listener = () => undefined;
+      };
     },
   });
   return {
@@ -67,6 +74,7 @@ function integration(changes: Partial<IntegrationInput> = {}) {
           },
         },
       }),
+    mobyStops: (power: Power) => tell({ ...status, power }),
     clusterRuns: (kubeconfig: string | undefined, ready = true) => {
       const given = { version: '1.33.6', port: 6443, engine: 'moby' } as const;
       const spec = { ...given, traefik: true, flannel: true, spinkube: false, localhostOnly: false };
@@ -157,6 +165,52 @@ test('another engine takes the context away, and the shell files are not looked 
   expect(existsSync(join(home, '.docker'))).toBe(false);
 });
 
+test('the context is given back when the engine is to stay off, and not when it is only restarted', async () => {
+  const user = integration();
+  const config = join(home, '.docker', 'config.json');
+  user.mobyRuns('unix:///one.sock');
+  await expect.poll(() => states(user, 'docker-context')).toEqual(['managed', 'managed']);
+  const selected = statSync(config, { bigint: true }).ino;
+  user.mobyStops('started');
+  user.mobyRuns('unix:///one.sock');
+  user.change((next) => {
+    next.virtualMachine.memoryInGB += 1;
+  });
+  expect(statSync(config, { bigint: true }).ino).toBe(selected);
+  user.mobyStops('stopped');
+  await expect.poll(() => states(user, 'docker-context')).toEqual(['managed', 'clean']);
+  expect(existsSync(config)).toBe(false);
+  user.mobyRuns('unix:///one.sock');
+  await expect.poll(() => existsSync(config)).toBe(true);
+  await user.close();
+  expect(existsSync(config)).toBe(true);
+});
+
+test('the end of the service gives the context back, and the next one selects it', async () => {
+  const first = integration();
+  const config = join(home, '.docker', 'config.json');
+  first.mobyRuns('unix:///one.sock');
+  await expect.poll(() => states(first, 'docker-context')).toEqual(['managed', 'managed']);
+  first.mobyStops('stopped');
+  await first.close();
+  expect(existsSync(config)).toBe(false);
+  const second = integration();
+  second.mobyRuns('unix:///one.sock');
+  await expect.poll(() => existsSync(config)).toBe(true);
+  await second.close();
+});
+
+test('a service that starts with the engine off gives back what a killed one left selected', async () => {
+  const killed = integration();
+  const config = join(home, '.docker', 'config.json');
+  killed.mobyRuns('unix:///one.sock');
+  await expect.poll(() => states(killed, 'docker-context')).toEqual(['managed', 'managed']);
+  await killed.close();
+  const next = integration({ power: 'stopped' });
+  await expect.poll(() => existsSync(config)).toBe(false);
+  await next.close();
+});
+
 test('an entry that was made without the setting stays until the setting changes', async () => {
   const entry = join(home, '.config', 'autostart', 'rdctl.desktop');
   mkdirSync(join(home, '.config', 'autostart'), { recursive: true });
@@ -191,7 +245,8 @@ test('after the end nothing is followed; then everything can be undone', async (
   user.change((next) => {
     next.application.autoStart = true;
   });
-  expect(existsSync(join(home, '.docker'))).toBe(false);
+  await user.close();
+  expect(existsSync(join(home, '.config', 'autostart')) || existsSync(join(home, '.docker'))).toBe(false);
   expect((await user.undo()).every(({ state }) => state === 'clean')).toBe(true);
   expect(text('.bashrc')).toBe('# mine\n');
 });
