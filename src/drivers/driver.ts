@@ -223,6 +223,11 @@ export interface Driver extends DriverInfo {
   published?(): readonly PublishedPort[];
   /** How a program of the user gets into a machine that is on; absent where the machine is this host or none at all. */
   access?(): MachineAccess;
+  /**
+   * Calls back at the moment when something ends that the last look found running, so that nobody has to wait for the next look; also
+   * now and then without a reason. Returns the function that ends it.
+   */
+  watch(changed: () => void): () => void;
   /** Ends what this process serves to programs that run, such as the list of allowed images; they go on. A look begins it again. */
   release?(): Promise<void>;
 }

@@ -47,6 +47,11 @@ export interface Shell {
   copyIn(from: string, to: string, mode: number, signal: AbortSignal): Promise<void>;
   /** Whether a program of the machine takes connections at that socket. */
   listens(path: string): Promise<boolean>;
+  /**
+   * Holds a connection to that socket of a program that runs, where that costs nothing, so that its end is seen when it happens
+   * (`Driver.watch`). `hello` is what keeps the program from ending an idle connection.
+   */
+  hold(path: string, hello: string | Uint8Array): Promise<void>;
   /** A socket on this host that leads to that socket in the machine. */
   localSocket(path: string): Promise<string>;
   /**

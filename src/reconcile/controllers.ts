@@ -36,9 +36,10 @@ export interface ControllersInput {
 
 /**
  * Starts the loop: look, decide one step, perform it, look again. It rests when nothing is left to do and looks again after
- * `IDLE_MS`, so it repairs what broke by itself. A failed step is tried again with growing pauses; an error that cannot heal,
- * or the last attempt, ends in state `ERROR` until `desire` is called or something else breaks (`given-up.ts`). `desire` ends every pause at once and calls off a
- * start that has become futile; `close` calls off any start.
+ * `IDLE_MS`, so it repairs what broke by itself; at once when the driver tells of an end (`Driver.watch`), unless what has ended
+ * came up so shortly before that it would be a hot loop. A failed step is tried again with growing pauses; an error that cannot heal,
+ * or the last attempt, ends in state `ERROR` until `desire` is called or something else breaks (`given-up.ts`). `desire` ends every
+ * pause at once and calls off a start that has become futile; `close` calls off any start.
  *
  * Every step has a limit (`step-limits.ts`). One that does not even end when it is called off leaves the loop looking, in state
  * `ERROR`, and nothing is performed until it has ended: parts nest, so a second step beside it could undo or be undone.
@@ -75,8 +76,15 @@ export function createControllers({
   /** The pause that follows is not wanted any more. */
   let nudged = false;
   let resting: AbortController | undefined;
+  /** Since when every look has found nothing to do. */
+  let calmSince: number | undefined;
   const sight = createSight({ driver, clock, check, closing: closing.signal, wake: () => resting?.abort() });
   let published = snapshot([]);
+  const unwatch = driver.watch(() => {
+    sight.doubt();
+    if (calmSince !== undefined && clock.now() - calmSince >= IDLE_MS) nudged = true;
+    publish();
+  });
   const ended = run();
 
   return {
@@ -118,6 +126,7 @@ export function createControllers({
     },
     async close() {
       closing.abort();
+      unwatch();
       sight.end();
       if (underway?.step.step.do === 'start') underway.abort.abort();
       resting?.abort();
@@ -148,6 +157,7 @@ export function createControllers({
     fresh = true;
     if (desired.hold?.keep !== 'as it is') workedOn = desired.settings;
     const step = nextStep(goal, now, driver);
+    if (step) calmSince = undefined;
     const isOther = failure?.terminal === true && givenUp.isOther(step, now);
     if (!step) return rested(isReady(goal, now));
     clusterWait.forget();
@@ -176,6 +186,7 @@ export function createControllers({
     attempts.forget();
     clusterWait.forget();
     observedGeneration = desired.generation;
+    calmSince ??= clock.now();
     serving = goal.on;
     return IDLE_MS;
   }
@@ -279,7 +290,7 @@ export function createControllers({
     const { generation, hold } = desired;
     const held = hold !== undefined && hold.keep !== 'as it is';
     const seen = sight.seen();
-    const settled = fresh && underway === undefined;
+    const settled = fresh && underway === undefined && !sight.doubted();
     const conditions = conditionsOf(
       { goal, seen, driver, failure, fresh: settled, generation, now, ...(hold ? { hold } : {}) },
       before,

@@ -5,13 +5,19 @@ import { createLookers, type Lookers } from './lookers.ts';
 import { observeInTime } from './observe.ts';
 
 /** What the loop has seen of the backend, and who waits for it to look again. */
-export interface Sight extends Pick<Lookers, 'ask' | 'waiting' | 'end'> {
+export interface Sight extends Pick<Lookers, 'ask' | 'end'> {
   /** Looks at everything now. Throws what a driver throws, and `ERR_DRIVER_FAILED` when the look is ended. */
   look(): Promise<Observed>;
+  /** Somebody waits for a look, or one is due. */
+  waiting(): boolean;
   /** Ends a look under way, because another will follow at once; those who asked for it get that one. */
   interrupt(): void;
   /** The last look that succeeded. */
   seen(): Observed | undefined;
+  /** Something that was seen may have ended: a look is due at once. */
+  doubt(): void;
+  /** What was seen is not to be relied on, because something may have ended since the last look that succeeded began. */
+  doubted(): boolean;
   /** Why what is there now is not known, as a clause; undefined after a look that succeeded. */
   trouble(): string | undefined;
 }
@@ -23,7 +29,7 @@ export interface SightInput {
   check(): void;
   /** Ends everything. */
   closing: AbortSignal;
-  /** Called when somebody asks for a look. */
+  /** Called when somebody asks for a look, and when one is due. */
   wake(): void;
 }
 
@@ -32,10 +38,20 @@ export function createSight({ driver, clock, check, closing, wake }: SightInput)
   let seen: Observed | undefined;
   let trouble: string | undefined = 'the service has not looked at it yet';
   let looking: AbortController | undefined;
+  let isDue = false;
+  /** Counts what may have ended; `settled` of them were before a look that succeeded. */
+  let doubts = 0;
+  let settled = 0;
   return {
     ask: lookers.ask,
-    waiting: lookers.waiting,
+    waiting: () => isDue || lookers.waiting(),
     end: lookers.end,
+    doubt() {
+      doubts++;
+      isDue = true;
+      wake();
+    },
+    doubted: () => doubts > settled,
     seen: () => seen,
     trouble: () => trouble,
     interrupt: () => looking?.abort(),
@@ -43,6 +59,8 @@ export function createSight({ driver, clock, check, closing, wake }: SightInput)
       const abort = new AbortController();
       looking = abort;
       const turn = lookers.begin();
+      const known = doubts;
+      isDue = false;
       try {
         check();
         seen = await observeInTime(driver, clock, AbortSignal.any([abort.signal, closing]));
@@ -58,6 +76,7 @@ export function createSight({ driver, clock, check, closing, wake }: SightInput)
         looking = undefined;
       }
       trouble = undefined;
+      settled = known;
       turn.end(true);
       return seen;
     },

@@ -219,6 +219,28 @@ export function driverSuite(subject: DriverSubject): void {
       },
     );
 
+    test.each(['moby', 'containerd'] as const)('tells when %s ends, each time, and not after its end', async (name) => {
+      await machine('start');
+      let told = 0;
+      const end = driver.watch(() => told++);
+      for (let round = 0; round < 2; round += 1) {
+        await start(engineSpec(name));
+        expect(await engine(name)).toMatchObject({ state: 'running' });
+        const before = told;
+        await subject.crash(driver, name, join(directory, 'd'));
+        await expect.poll(() => told).toBeGreaterThan(before);
+        expect((await engine(name)).state).not.toBe('running');
+        await stop(name);
+      }
+      end();
+      const last = told;
+      await start(engineSpec(name));
+      expect(await engine(name)).toMatchObject({ state: 'running' });
+      await subject.crash(driver, name, join(directory, 'd'));
+      expect((await engine(name)).state).not.toBe('running');
+      expect(told).toBe(last);
+    });
+
     test.each(['moby', 'containerd'] as const)(
       '%s pulls what the list of allowed images names and nothing else, also after the list has changed',
       async (name) => {

@@ -21,6 +21,7 @@ function scene() {
     close: async () => undefined,
   };
   const shell = qemuShell({
+    hold: async () => undefined,
     places: qemuPlaces('/d', '/r'),
     guest,
     claim: async () => () => undefined,

@@ -69,6 +69,7 @@ export function scriptedShell() {
       files.set(to, from);
     },
     localSocket: async (path) => path,
+    hold: async () => undefined,
     localPort: async () => undefined,
     closePort: async () => undefined,
     async dial(host, port) {

@@ -61,6 +61,7 @@ export async function k3sMachine(change: (shell: Shell) => Shell = (shell) => sh
   const environment = { PATH: process.env.PATH ?? '', LC_ALL: 'C' };
   const logged: string[] = [];
   const onHost = hostShell({
+    hold: async () => undefined,
     places: {
       ...{ id: '12345678', record: '', data, run: runDirectory, runElsewhere: false },
       ...{ bridge: '', chain: '', tag: '', cgroup: '' },

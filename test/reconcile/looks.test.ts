@@ -63,6 +63,87 @@ describe('looking', () => {
     expect(controllers.status().converged).toBe(true);
   });
 
+  /** The engine dies. */
+  function kill(model: Model): Model {
+    const { moby } = model.engines;
+    return { ...model, engines: { ...model.engines, moby: { ...moby, process: { state: 'hung' } } } };
+  }
+
+  test('the end of an engine is seen when it happens, and mended at once', async () => {
+    const { controllers, clock, simulation, steps } = start({ model: runningModel(NO_CLUSTER) });
+    await clock.turn();
+    for (const round of [1, 2, 3]) {
+      await clock.advance(2 * IDLE_MS);
+      expect(controllers.status().converged).toBe(true);
+      simulation.meddle(kill);
+      expect(controllers.status().converged).toBe(false);
+      await clock.turn();
+      expect(controllers.status()).toMatchObject({ converged: true, counters: { restarts: round } });
+    }
+    expect(steps()).toHaveLength(6);
+    expect(clock.sleepers()).toBe(1);
+  });
+
+  test('one that dies as soon as it runs is seen at once as well, and not started again in a hot loop', async () => {
+    const { controllers, clock, simulation, steps, condition } = start({ model: runningModel(NO_CLUSTER) });
+    await clock.turn();
+    for (let seconds = 0; seconds < 60; seconds++) {
+      simulation.meddle(kill);
+      expect(controllers.status().converged).toBe(false);
+      await clock.advance(1_000);
+    }
+    expect(steps().filter((step) => step === 'moby start done').length).toBeLessThanOrEqual(60_000 / IDLE_MS + 1);
+    simulation.meddle(kill);
+    await clock.turn();
+    expect(condition('EngineReady')?.reason).toBe('Unresponsive');
+    await clock.advance(IDLE_MS);
+    expect(controllers.status().converged).toBe(true);
+  });
+
+  test('what may have ended is not called converged while the look at it fails', async () => {
+    let broken = false;
+    const { controllers, clock, simulation } = start({
+      model: runningModel(NO_CLUSTER),
+      faults: (_part, step) =>
+        broken && step === 'observe'
+          ? { kind: 'error', when: 'before', error: new RdError('ERR_DRIVER_FAILED', 'no answer') }
+          : undefined,
+    });
+    await clock.turn();
+    broken = true;
+    simulation.meddle(kill);
+    await clock.turn();
+    expect(controllers.status().converged).toBe(false);
+    broken = false;
+    await clock.advance(IDLE_MS);
+    await clock.advance(IDLE_MS);
+    expect(controllers.status()).toMatchObject({ converged: true, counters: { restarts: 1 } });
+  });
+
+  test('an end that is told during a look is one that the look may have missed', async () => {
+    const looks: (() => void)[] = [];
+    const { controllers, clock, simulation } = start({ model: runningModel(NO_CLUSTER) });
+    await clock.advance(2 * IDLE_MS);
+    const { moby } = simulation.driver.engines;
+    const observe = moby.observe.bind(moby);
+    moby.observe = async (signal) => {
+      const status = await observe(signal);
+      await new Promise<void>((resolve) => looks.push(resolve));
+      return status;
+    };
+    void controllers.look(never);
+    await clock.turn();
+    simulation.meddle(kill);
+    looks.shift()?.();
+    await clock.turn();
+    expect(controllers.status().converged).toBe(false);
+    expect(looks).toHaveLength(1);
+    moby.observe = observe;
+    looks.shift()?.();
+    await clock.turn();
+    expect(controllers.status()).toMatchObject({ converged: true, counters: { restarts: 1 } });
+  });
+
   test('a look that is asked for during another is one that begins after it', async () => {
     const looks: (() => void)[] = [];
     const { controllers, clock, simulation } = start({ model: runningModel(NO_CLUSTER) });

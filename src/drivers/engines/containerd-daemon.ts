@@ -6,6 +6,9 @@ import { type EngineProgram, startReady } from './ready.ts';
 
 const READY_MS = 60_000;
 
+/** What containerd, like every gRPC server, waits for and then keeps a connection open: the preface of HTTP/2 and empty settings. */
+export const GRPC_HELLO = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0', 'latin1');
+
 /** The private containerd of an engine: moby runs its containers with one, and it is an engine by itself. */
 export interface ContainerdDaemon {
   readonly program: EngineProgram;

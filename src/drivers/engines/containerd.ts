@@ -3,7 +3,7 @@ import type { EngineDriver, EngineSpec, EngineStatus } from '../driver.ts';
 import type { EngineArea, Shell } from '../shell.ts';
 import { adoptGuard } from './adoption.ts';
 import { containerdPlaces, hostsConfig, hostsDirectory, hostsFile, type PodNetwork } from './containerd-config.ts';
-import { containerdDaemon } from './containerd-daemon.ts';
+import { containerdDaemon, GRPC_HELLO } from './containerd-daemon.ts';
 import { containerdImages } from './containerd-images.ts';
 import { containerdWorkload, endTasks } from './containerd-tasks.ts';
 import { endedPrograms } from './ended.ts';
@@ -41,11 +41,12 @@ export function containerdEngine(shell: Shell, pods?: PodNetwork): EngineDriver 
     }
     const unguarded = await adoptGuard(guard, started);
     if (unguarded) return unguarded;
+    const endpoint = `unix://${await shell.localSocket(places.socket)}`;
+    await shell.hold(places.socket, GRPC_HELLO);
     const version = await daemon.version(signal);
     if (version === undefined) {
       return { state: 'unresponsive', message: `containerd does not answer on ${places.socket}` };
     }
-    const endpoint = `unix://${await shell.localSocket(places.socket)}`;
     const workload = await containerdWorkload(daemon, signal);
     return { state: 'running', spec: started.spec, endpoint, version, workload };
   }

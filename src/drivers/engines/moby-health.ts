@@ -7,6 +7,9 @@ import { getOverSocket } from './engine-socket.ts';
 const PING_MS = 10_000;
 const INFO_MS = 10_000;
 
+/** What dockerd, like every HTTP server, keeps a connection open after. */
+export const HTTP_HELLO = 'GET /_ping HTTP/1.1\r\nHost: localhost\r\n\r\n';
+
 export interface MobyFacts {
   version: string;
   workload: Workload;

@@ -3,7 +3,7 @@ import type { EngineDriver, EngineSpec, EngineStatus } from '../driver.ts';
 import type { EngineArea, Shell } from '../shell.ts';
 import { adoptGuard } from './adoption.ts';
 import { authzPlugin } from './authz-plugin.ts';
-import { containerdDaemon } from './containerd-daemon.ts';
+import { containerdDaemon, GRPC_HELLO } from './containerd-daemon.ts';
 import { defaultNetwork } from './default-network.ts';
 import { endedPrograms } from './ended.ts';
 import { engineRecord } from './engine-record.ts';
@@ -11,7 +11,7 @@ import { engineSteps } from './engine-steps.ts';
 import type { Gateway } from './gateway-secret.ts';
 import { mobyCompanions } from './moby-companions.ts';
 import { gatewayEnvironment, mobyArguments, mobyConfig, mobyPlaces, SHUTDOWN_SECONDS } from './moby-config.ts';
-import { answersPing, mobyFacts } from './moby-health.ts';
+import { answersPing, HTTP_HELLO, mobyFacts } from './moby-health.ts';
 import { mobyImages } from './moby-images.ts';
 import { outboundProxy } from './outbound-proxy.ts';
 import { pullGuard } from './pull-guard.ts';
@@ -58,6 +58,8 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     const unguarded = await adoptGuard(guard, started);
     if (unguarded) return unguarded;
     const socket = await shell.localSocket(places.socket);
+    // Before it is asked: what answers now cannot end unseen then.
+    await Promise.all([shell.hold(places.socket, HTTP_HELLO), shell.hold(places.containerd.socket, GRPC_HELLO)]);
     const before = guard.questions();
     if (!(await answersPing(socket, signal))) {
       return { state: 'unresponsive', message: `dockerd does not answer on ${socket}` };

@@ -3,6 +3,7 @@ import { programPath } from '../../../process/program.ts';
 import { run as runProgram } from '../../../process/run.ts';
 import { readIfThere } from '../../../storage/atomic-file.ts';
 import type { Driver, DriverContext, DriverFactory, DriverInfo } from '../../driver.ts';
+import { lifelines } from '../../lifelines.ts';
 import type { Shell } from '../../shell.ts';
 import type { Run } from './commands.ts';
 import { programEnvironment } from './commands.ts';
@@ -42,6 +43,7 @@ function openHost(context: DriverContext, enginesOf: EnginesOf, networksOf: (dat
   const networks = async () => (await readIfThere(networksOf(places.data))) ?? '';
   const machine = hostMachine({ places, run, forwarding: hostForwarding, networks, log: context.log });
   const { network } = machine;
+  const lines = lifelines(realPace);
   const shell = hostShell({
     places,
     logs: context.logs,
@@ -49,6 +51,7 @@ function openHost(context: DriverContext, enginesOf: EnginesOf, networksOf: (dat
     environment,
     pace: realPace,
     network,
+    hold: lines.hold,
     log: context.log,
   });
   const engines = enginesOf(shell, places.cgroup);
@@ -57,6 +60,7 @@ function openHost(context: DriverContext, enginesOf: EnginesOf, networksOf: (dat
     machine,
     engines,
     keeps: [places.data],
+    watch: lines.watch,
     async release() {
       await Promise.all(Object.values(engines).map((engine) => engine.release?.()));
     },

@@ -22,11 +22,12 @@ export interface HostShellParts {
   environment: Readonly<Record<string, string>>;
   pace: Pace;
   network: () => Promise<EngineNetwork>;
+  hold: Shell['hold'];
   log: DriverContext['log'];
 }
 
 /** This host as engines see it. */
-export function hostShell({ places, logs, run, environment, pace, network, log }: HostShellParts): Shell {
+export function hostShell({ places, logs, run, environment, pace, network, hold, log }: HostShellParts): Shell {
   const recordOf = (name: string) => join(places.run, `${name}.pid.json`);
   const logOf = (name: string) => join(logs, `${name}.log`);
 
@@ -36,6 +37,7 @@ export function hostShell({ places, logs, run, environment, pace, network, log }
     run,
     stream: (argv, options) => stream(argv, { ...options, env: environment }),
     network,
+    hold,
     log,
     environment,
     offer,

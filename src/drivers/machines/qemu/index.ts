@@ -10,6 +10,7 @@ import { places as homePlaces, identityOf } from '../../../storage/places.ts';
 import { runtimeDirectory } from '../../../storage/runtime-directory.ts';
 import type { ClusterDriver, Driver, DriverContext, DriverFactory, DriverInfo } from '../../driver.ts';
 import type { ClusterParts } from '../../k3s.ts';
+import { lifelines } from '../../lifelines.ts';
 import type { Shell } from '../../shell.ts';
 import { accelerators } from './accelerator.ts';
 import { NETWORK } from './arguments.ts';
@@ -82,6 +83,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     if (record !== undefined && record !== 'damaged' && record.power === 'on') return record.sshPort;
     throw new RdError('ERR_DRIVER_FAILED', 'the machine is not on', { advice: 'Start the machine first.' });
   }
+  const lines = lifelines(realPace);
   const guest = guestConnection({ places, logFile: join(logs, 'guest-ssh.log'), environment, pace: realPace, port });
   const facts = async () => hostFacts(env.PATH, featuresOf(await images.list()));
   const mounts = guestMounts({
@@ -130,7 +132,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     answers: async (signal) => (await machine.isUp()) && machine.answers(signal),
     log,
   });
-  const shell = qemuShell({ places, guest, claim: ports.claim, pace: realPace, log });
+  const shell = qemuShell({ places, guest, claim: ports.claim, hold: lines.hold, pace: realPace, log });
   const inside = programs.engines(shell, `/rdctl-${places.id}`);
   const state: GuestState = {
     isUp: machine.isUp,
@@ -163,7 +165,10 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
         await copies.settle();
         support = await supportNow();
         diskBytes = await dataBytes(places.data);
-        return machine.observe(signal);
+        const seen = await machine.observe(signal);
+        // The connection into the guest ends with QEMU, and everything that goes through it.
+        if (seen.state === 'on') await lines.hold(places.control);
+        return seen;
       },
     },
     engines,
@@ -178,6 +183,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     },
     diskBytes: () => diskBytes,
     published: ports.published,
+    watch: lines.watch,
     access: () => guestAccess(places, ['env', GUEST_PATH]),
     async release() {
       await Promise.all([ports.release(), ...Object.values(engines).map((engine) => engine.release?.())]);

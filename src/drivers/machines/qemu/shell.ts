@@ -29,6 +29,7 @@ export interface QemuShellParts {
   places: QemuPlaces;
   guest: Connection;
   claim: ClaimPort;
+  hold: Shell['hold'];
   pace: Pace;
   log: DriverContext['log'];
 }
@@ -53,7 +54,7 @@ const CLEAR_KILL_S = 5;
 const CLEAR_MORE_MS = 10_000;
 
 /** The guest as engines see it. Programs are units of its service manager, so that they are found, ended and logged by it. */
-export function qemuShell({ places, guest, claim, pace, log }: QemuShellParts): Shell {
+export function qemuShell({ places, guest, claim, hold, pace, log }: QemuShellParts): Shell {
   const unit = (name: string) => `rdctl-${name}.service`;
   const logOf = (name: string) => posix.join(LOGS, `${name}.log`);
   const environmentOf = (name: string) => posix.join(RUN, `${name}.env`);
@@ -133,6 +134,10 @@ export function qemuShell({ places, guest, claim, pace, log }: QemuShellParts): 
       return stdout.trim() !== '';
     },
     localSocket,
+    async hold(path, hello) {
+      const local = sockets.get(path);
+      if (local !== undefined) await hold(local, hello);
+    },
     ...guestReach(guest, places, claim),
     offer: guestOffers(places, guest, claim),
     network: async () => GUEST_NETWORK,

@@ -62,6 +62,7 @@ export function simulatedDriver(simulation: Simulation): Driver {
     machine,
     engines: { moby: engine('moby'), containerd: engine('containerd') },
     ...(info.hasCluster ? { cluster } : {}),
+    watch: store.watch,
     keeps: store.file === undefined ? [] : [store.file],
   };
 

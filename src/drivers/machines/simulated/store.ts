@@ -1,6 +1,16 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  closeSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  watch,
+  writeFileSync,
+} from 'node:fs';
+import { basename, join } from 'node:path';
 import { RdError } from '../../../errors.ts';
 import { isObject } from '../../../json.ts';
 import { emptyModel, type Model } from './model.ts';
@@ -12,6 +22,8 @@ const SPARE = 2048;
 export interface ModelStore {
   load(): Model;
   save(model: Model): void;
+  /** Calls back when something in the model that ran does not run any more, whoever changed it. Returns the function that ends it. */
+  watch(ended: () => void): () => void;
   /** Absent for a model that is only in memory. */
   readonly file?: string;
 }
@@ -19,10 +31,17 @@ export interface ModelStore {
 /** Keeps the model for as long as the process lives. */
 export function memoryStore(model: Model = emptyModel()): ModelStore {
   let kept = structuredClone(model);
+  const watchers = new Set<() => void>();
   return {
     load: () => structuredClone(kept),
     save(next) {
+      const before = kept;
       kept = structuredClone(next);
+      if (hasEnded(before, kept)) for (const ended of [...watchers]) ended();
+    },
+    watch(ended) {
+      watchers.add(ended);
+      return () => watchers.delete(ended);
     },
   };
 }
@@ -33,14 +52,29 @@ export function memoryStore(model: Model = emptyModel()): ModelStore {
  */
 export function fileStore(directory: string): ModelStore {
   const file = join(directory, 'machine.json');
+  /** As last read or written here. */
+  let known: Model | undefined;
+  function load(): Model {
+    const text = readIfPresent(file);
+    known = text === undefined ? emptyModel() : parse(text, file);
+    return known;
+  }
+  function look(ended: () => void): void {
+    const before = known;
+    try {
+      if (before === undefined || !hasEnded(before, load())) return;
+    } catch {
+      // The look that follows says what is wrong with the file.
+    }
+    ended();
+  }
   return {
     file,
-    load() {
-      const text = readIfPresent(file);
-      return text === undefined ? emptyModel() : parse(text, file);
-    },
+    load,
+    watch: (ended) => watchFile(directory, basename(file), () => look(ended)),
     save(model) {
       const text = `${JSON.stringify(model, undefined, 2)}\n`;
+      known = model;
       const temporary = join(directory, `.machine.json.${randomBytes(6).toString('hex')}.tmp`);
       try {
         write(temporary, withSpace(text), 'w');
@@ -55,6 +89,30 @@ export function fileStore(directory: string): ModelStore {
       }
     },
   };
+}
+
+/** Without a watch, as where the system has no more of them, the next look tells. */
+function watchFile(directory: string, name: string, changed: () => void): () => void {
+  try {
+    const watcher = watch(directory, { persistent: false }, (_event, file) => {
+      if (file === name) changed();
+    });
+    watcher.on('error', () => watcher.close());
+    return () => watcher.close();
+  } catch {
+    return () => undefined;
+  }
+}
+
+function hasEnded(before: Model, after: Model): boolean {
+  const running = ({ machine, engines, cluster }: Model) => [
+    machine.state === 'on',
+    engines.moby.process.state === 'running',
+    engines.containerd.process.state === 'running',
+    cluster.state === 'running',
+  ];
+  const now = running(after);
+  return running(before).some((ran, index) => ran && !now[index]);
 }
 
 /** With blanks at the end that the next contents may use up. */

@@ -1,0 +1,75 @@
+import { connect, type Socket } from 'node:net';
+import type { Pace } from '../process/pace.ts';
+
+/** Connections to programs that run, held for nothing but their end, which tells at once that a program has died. */
+export interface Lifelines {
+  /**
+   * Holds one to a Unix socket of this host, unless there is one, and only while somebody watches. Resolves when it is there, or cannot
+   * be had. `hello` is what the program must be sent to leave an idle connection open.
+   */
+  hold(path: string, hello?: string | Uint8Array): Promise<void>;
+  /** As `Driver.watch`. */
+  watch(changed: () => void): () => void;
+}
+
+/** A program that ends every connection at once must not be asked for one again and again: so many, and then a rest. */
+const MOST_SHORT = 3;
+const SHORT_MS = 1_000;
+const REST_MS = 5_000;
+
+export function lifelines({ now }: Pick<Pace, 'now'>): Lifelines {
+  const watchers = new Set<() => void>();
+  const held = new Map<string, Socket>();
+  /** When the last one to a path was begun, and how many in a row, that one included, were begun shortly after the one before. */
+  const begun = new Map<string, { at: number; short: number }>();
+
+  function mayBegin(path: string): boolean {
+    const last = begun.get(path);
+    const passed = last === undefined ? Number.POSITIVE_INFINITY : now() - last.at;
+    const short = last !== undefined && passed < SHORT_MS ? last.short + 1 : 1;
+    if (short > MOST_SHORT || (last?.short === MOST_SHORT && passed < REST_MS)) return false;
+    begun.set(path, { at: now(), short });
+    return true;
+  }
+
+  function ended(path: string, socket: Socket): void {
+    if (held.get(path) !== socket) return;
+    held.delete(path);
+    socket.destroy();
+    for (const changed of [...watchers]) changed();
+  }
+
+  return {
+    hold(path, hello) {
+      if (watchers.size === 0 || held.has(path) || !mayBegin(path)) return Promise.resolve();
+      return new Promise((resolve) => {
+        const socket = connect({ path });
+        // Alone it keeps no process from ending.
+        socket.unref();
+        socket.once('connect', () => {
+          if (watchers.size === 0) socket.destroy();
+          else held.set(path, socket);
+          if (hello !== undefined) socket.write(hello);
+          resolve();
+        });
+        for (const event of ['end', 'error', 'close']) {
+          socket.on(event, () => {
+            ended(path, socket);
+            resolve();
+          });
+        }
+        socket.resume();
+      });
+    },
+    watch(changed) {
+      watchers.add(changed);
+      return () => {
+        watchers.delete(changed);
+        if (watchers.size > 0) return;
+        const sockets = [...held.values()];
+        held.clear();
+        for (const socket of sockets) socket.destroy();
+      };
+    },
+  };
+}
