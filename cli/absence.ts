@@ -1,4 +1,3 @@
-import { homedir } from 'node:os';
 import type { Connection } from '../src/client/connection.ts';
 import { type HomeService, homeService } from '../src/client/home-service.ts';
 import { staleText } from '../src/client/stale-file.ts';
@@ -6,6 +5,7 @@ import { type ErrorCode, RdError } from '../src/errors.ts';
 import { systemCode } from '../src/storage/io-error.ts';
 import { requirePrivate } from '../src/storage/ownership.ts';
 import { type Places, places } from '../src/storage/places.ts';
+import { userHome } from '../src/storage/user-home.ts';
 import type { Absence, Caller } from './asking.ts';
 import type { GlobalFlags, Io } from './command.ts';
 import { supportedPlatform } from './platform.ts';
@@ -23,7 +23,7 @@ const RENEW = 'Stop it with `rdctl shutdown`, which needs no connection file, th
 
 /** Where this home keeps its files, for a command that only tells where that is. */
 export function placesOf(io: Io): Places {
-  return places(io.env, supportedPlatform(io.platform), homedir());
+  return places(io.env, supportedPlatform(io.platform), userHome(io.env, io.platform));
 }
 
 /** The same for all others. Throws `ERR_NOT_PRIVATE` where another user could have written what is there. */

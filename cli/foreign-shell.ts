@@ -1,11 +1,11 @@
 import { existsSync, realpathSync } from 'node:fs';
-import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Connection } from '../src/client/connection.ts';
 import { RdError } from '../src/errors.ts';
 import { runAttached } from '../src/process/attached.ts';
 import { run } from '../src/process/run.ts';
 import { COMPATIBLE } from '../src/product.ts';
+import { userHome } from '../src/storage/user-home.ts';
 import type { Io } from './command.ts';
 import { notInState, refuse } from './vm-state-texts.ts';
 
@@ -40,14 +40,15 @@ export async function foreignShell({ file }: Connection, args: readonly string[]
 
 /** Where the application installs the program: beside its own command-line tool, first that of this user. */
 function candidates({ env, platform }: Io): string[] {
-  const home = env.HOME || homedir();
-  const tool = join(home, '.rd', 'bin', 'rdctl');
+  const home = userHome(env, platform);
+  // Never below the working directory.
+  const tool = home === '' ? undefined : join(home, '.rd', 'bin', 'rdctl');
   const installed =
     platform === 'darwin'
       ? `/Applications/${COMPATIBLE.productName}.app/Contents/Resources/resources/darwin`
       : `/opt/${COMPATIBLE.directory}/resources/resources/linux`;
-  return [...(existsSync(tool) ? [join(dirname(realpathSync(tool)), '..')] : []), installed].map((directory) =>
-    join(directory, 'lima', 'bin', 'limactl'),
+  return [...(tool !== undefined && existsSync(tool) ? [join(dirname(realpathSync(tool)), '..')] : []), installed].map(
+    (directory) => join(directory, 'lima', 'bin', 'limactl'),
   );
 }
 

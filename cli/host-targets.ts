@@ -1,5 +1,5 @@
-import { homedir } from 'node:os';
 import { type IntegrationTargets, integrationTargets } from '../src/host-integration/targets.ts';
+import { userHome } from '../src/storage/user-home.ts';
 import { homeOf } from './absence.ts';
 import type { Io } from './command.ts';
 import { supportedPlatform } from './platform.ts';
@@ -9,7 +9,7 @@ export function hostTargets(io: Io): IntegrationTargets | { offBecause: string }
   return integrationTargets({
     env: io.env,
     platform: supportedPlatform(io.platform),
-    homedir: io.env.HOME || homedir(),
+    homedir: userHome(io.env, io.platform),
     here: homeOf(io),
     self: io.self,
   });

@@ -1,9 +1,9 @@
-import { homedir } from 'node:os';
 import { policyPlaces } from '../src/policies/places.ts';
 import type { Policies, PolicyHost } from '../src/policies/policy.ts';
 import { policyPrograms } from '../src/policies/programs.ts';
 import { type PolicySources, readPolicies } from '../src/policies/read.ts';
 import type { Platform } from '../src/settings/field.ts';
+import { userHome } from '../src/storage/user-home.ts';
 import type { Io } from './command.ts';
 
 /** The deployment profiles that a service started now would obey. Throws `ERR_PROFILE_INVALID` as it would. */
@@ -13,5 +13,5 @@ export async function policiesOf(io: Io, host: PolicyHost): Promise<Policies> {
 
 /** Where they are, and what reads them. */
 export function policySources({ env, policies }: Io, platform: Platform): PolicySources {
-  return policies ?? { places: policyPlaces(env, platform, homedir()), programs: policyPrograms() };
+  return policies ?? { places: policyPlaces(env, platform, userHome(env, platform)), programs: policyPrograms() };
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
-import { homedir, release, totalmem } from 'node:os';
+import { release, totalmem } from 'node:os';
 import { createApp } from './api/app.ts';
 import type { ApiContext } from './api/context.ts';
 import { createDesiredStore } from './api/desired-store.ts';
@@ -51,6 +51,7 @@ import { startupSettings } from './storage/startup-settings.ts';
 import { saveState } from './storage/state-file.ts';
 import type { Undo } from './storage/teardown.ts';
 import { unwind } from './storage/teardown.ts';
+import { userHome } from './storage/user-home.ts';
 
 /** Milliseconds: how long a start waits for the first look at the backend. */
 const FIRST_LOOK_LIMIT = 5_000;
@@ -65,14 +66,18 @@ export async function runService(options: ServiceOptions): Promise<RunningServic
     return await start(options, undo);
   } catch (error) {
     await unwind(undo, () => undefined);
-    await noteFailedStart(places(options.env, options.platform, homedir()), error, Date.now());
+    await noteFailedStart(
+      places(options.env, options.platform, userHome(options.env, options.platform)),
+      error,
+      Date.now(),
+    );
     throw error;
   }
 }
 
 async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningService> {
   const { env, platform } = options;
-  const here = places(env, platform, homedir());
+  const here = places(env, platform, userHome(env, platform));
   checkDriverName(options);
   requirePrivate(here);
   const adopted = await adoptPlaces(here, { adopt: options.adopt ?? false, now: Date.now() });

@@ -1,7 +1,7 @@
-import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { COMPATIBLE } from '../../src/product.ts';
 import type { Environment, Places } from '../../src/storage/places.ts';
+import { userHome } from '../../src/storage/user-home.ts';
 import { placesOf } from '../absence.ts';
 import { noArguments } from '../arguments.ts';
 import { defineCommand, type Io } from '../command.ts';
@@ -55,19 +55,22 @@ function oldUserData({ data, cache }: Places, platform: NodeJS.Platform, config:
   return join(parent, COMPATIBLE.productName);
 }
 
-function linuxProfiles({ XDG_CONFIG_HOME, HOME }: Environment): Record<string, string> {
-  const user = XDG_CONFIG_HOME?.startsWith('/') ? XDG_CONFIG_HOME : join(HOME || homedir(), '.config');
+function linuxProfiles(env: Environment): Record<string, string> {
+  const { XDG_CONFIG_HOME } = env;
+  const home = userHome(env, 'linux');
+  const user = XDG_CONFIG_HOME?.startsWith('/') ? XDG_CONFIG_HOME : home && join(home, '.config');
   return {
     deploymentProfileSystem: COMPATIBLE.policyDirectory,
     altDeploymentProfileSystem: join('/usr', COMPATIBLE.policyDirectory),
-    deploymentProfileUser: user,
+    ...(user === '' ? {} : { deploymentProfileUser: user }),
   };
 }
 
-function darwinProfiles({ HOME }: Environment): Record<string, string> {
+function darwinProfiles(env: Environment): Record<string, string> {
+  const home = userHome(env, 'darwin');
   return {
     deploymentProfileSystem: '/Library/Managed Preferences',
     altDeploymentProfileSystem: '/Library/Preferences',
-    deploymentProfileUser: join(HOME || homedir(), 'Library', 'Preferences'),
+    ...(home === '' ? {} : { deploymentProfileUser: join(home, 'Library', 'Preferences') }),
   };
 }

@@ -1,6 +1,5 @@
 // Synchronous: a connection file is tiny, and the promise half of the module costs a short command a twentieth of its time.
 import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync, statfsSync, statSync } from 'node:fs';
-import { homedir as systemHome } from 'node:os';
 import { basename, posix } from 'node:path';
 import { RdError } from '../errors.ts';
 import { isObject } from '../json.ts';
@@ -13,6 +12,7 @@ import type { Environment, Places } from '../storage/places.ts';
 import { places } from '../storage/places.ts';
 import { serviceSocket } from '../storage/service-socket.ts';
 import { shellQuoted } from '../storage/shell-quoted.ts';
+import { userHome } from '../storage/user-home.ts';
 import type { Connection, Reached } from './connection.ts';
 
 /** The global flags that say where the service is; an empty string and port 0 count as not given. */
@@ -66,7 +66,7 @@ export async function discover(
   platform: Platform,
   options: DiscoveryOptions = {},
 ): Promise<Connection> {
-  const here = places(env, platform, options.homedir ?? systemHome());
+  const here = places(env, platform, options.homedir ?? userHome(env, platform));
   const explicit = flags['config-path'] || env.RDCTL_CONFIG_PATH || undefined;
   const file =
     explicit === undefined || explicit === here.connectionFile

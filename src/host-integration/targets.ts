@@ -44,6 +44,7 @@ export function integrationTargets(input: TargetInput): IntegrationTargets | { o
   const { env, platform, homedir, here, self } = input;
   if (here.home !== undefined) return { offBecause: 'RDCTL_HOME keeps this installation to itself' };
   if (input.simulated) return { offBecause: 'the simulated driver touches nothing real' };
+  if (homedir === '') return { offBecause: 'the home directory of the user is not known' };
   if (self.length === 0) return { offBecause: 'the command that starts the service is not known' };
   const { join, isAbsolute } = platform === 'win32' ? win32 : posix;
   const identity = identityOf(here);

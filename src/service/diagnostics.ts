@@ -1,4 +1,3 @@
-import { homedir } from 'node:os';
 import { createBackground } from '../diagnostics/background.ts';
 import { allChecks } from '../diagnostics/checks/index.ts';
 import type { CheckContext } from '../diagnostics/context.ts';
@@ -8,6 +7,7 @@ import { run } from '../process/run.ts';
 import { PRODUCT } from '../product.ts';
 import type { Clock } from '../reconcile/clock.ts';
 import type { Controllers } from '../reconcile/contract.ts';
+import { userHome } from '../storage/user-home.ts';
 import { documentationPage } from './documentation.ts';
 
 /** Milliseconds that one check may take. */
@@ -38,7 +38,7 @@ export function createServiceDiagnostics(options: DiagnosticsOptions): ServiceDi
   const documentation = documentationPage('diagnostics.md', self);
   const context: CheckContext = {
     ...options,
-    home: env.HOME || homedir(),
+    home: userHome(env, platform),
     ...(documentation === undefined ? {} : { documentation }),
     connectivityUrl: connectivityUrl(env.RDCTL_CONNECTIVITY_URL, log),
     status: () => controllers.status(),

@@ -1,4 +1,3 @@
-import { homedir } from 'node:os';
 import { isAbsolute } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { DriverInfo } from '../drivers/driver.ts';
@@ -16,6 +15,7 @@ import type { Platform } from '../settings/field.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 import type { LogFile } from '../storage/log-file.ts';
 import type { Environment, Places } from '../storage/places.ts';
+import { userHome } from '../storage/user-home.ts';
 
 /** What follows from the settings and the engine. */
 interface Wish {
@@ -62,7 +62,7 @@ export interface FollowingIntegration extends HostIntegration {
 export function createHostIntegration(input: IntegrationInput): FollowingIntegration {
   const { env, platform, here, log, self = [], driver } = input;
   const { simulated } = driver;
-  const targets = integrationTargets({ env, platform, homedir: env.HOME || homedir(), here, self, simulated });
+  const targets = integrationTargets({ env, platform, homedir: userHome(env, platform), here, self, simulated });
   if ('offBecause' in targets) return { ...OFF, offBecause: targets.offBecause };
   let wish = wishOf(input.settings);
   let done: Wish | undefined;

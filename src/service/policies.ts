@@ -1,4 +1,3 @@
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { FirstRun, LayerFacts } from '../plan/layers.ts';
 import { layerFacts } from '../policies/layers.ts';
@@ -10,6 +9,7 @@ import type { Platform } from '../settings/field.ts';
 import { recordedFirstRun, recordFirstRun } from '../storage/first-run.ts';
 import type { Environment, Places } from '../storage/places.ts';
 import type { SettingsHost } from '../storage/startup-settings.ts';
+import { userHome } from '../storage/user-home.ts';
 
 /** What tests put in the place of the system's own. */
 export type PolicyOptions = Partial<PolicySources>;
@@ -21,7 +21,7 @@ export async function servicePolicies(
 ): Promise<Policies> {
   const { places, programs } = options.policies ?? {};
   const sources = {
-    places: places ?? policyPlaces(options.env, options.platform, homedir()),
+    places: places ?? policyPlaces(options.env, options.platform, userHome(options.env, options.platform)),
     programs: programs ?? policyPrograms(),
   };
   return readPolicies(sources, host);

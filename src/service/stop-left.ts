@@ -1,4 +1,4 @@
-import { arch, homedir } from 'node:os';
+import { arch } from 'node:os';
 import { homeService } from '../client/home-service.ts';
 import { BACKEND_STOP_MS } from '../client/stop-limits.ts';
 import type { Driver } from '../drivers/driver.ts';
@@ -16,6 +16,7 @@ import { requirePrivate } from '../storage/ownership.ts';
 import { type Environment, places } from '../storage/places.ts';
 import { removeServiceSocket } from '../storage/socket-place.ts';
 import { loadState, type ServiceState } from '../storage/state-file.ts';
+import { userHome } from '../storage/user-home.ts';
 import { troubleOf } from './backend-wait.ts';
 import { openDriver } from './driver.ts';
 import { logOutcomes } from './host-integration.ts';
@@ -38,6 +39,7 @@ export interface StopLeftOptions {
  * @throws RdError `ERR_ALREADY_RUNNING` while a service lives, `ERR_DRIVER_FAILED` when it does not stop; the next to look then
  * finds the same as before. `ERR_HOME_MOVED` when it was started somewhere else.
  */
+<<<<<<< HEAD
 export async function stopLeft({
   env,
   platform,
@@ -46,6 +48,10 @@ export async function stopLeft({
   limitMs = BACKEND_STOP_MS,
 }: StopLeftOptions): Promise<void> {
   const here = places(env, platform, homedir());
+=======
+export async function stopLeft({ env, platform, signal, limitMs = BACKEND_STOP_MS }: StopLeftOptions): Promise<void> {
+  const here = places(env, platform, userHome(env, platform));
+>>>>>>> bfb729d (storage: ask for the home directory of the user in one place)
   requirePrivate(here);
   await homeService(here);
   const last = await lockHolder(here.serviceLock);

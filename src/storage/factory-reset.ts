@@ -1,5 +1,4 @@
 import { readdir, readlink } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { dirname, join, sep } from 'node:path';
 import { RdError } from '../errors.ts';
 import { PRODUCT } from '../product.ts';
@@ -8,6 +7,7 @@ import type { Places } from './places.ts';
 import { isThere } from './presence.ts';
 import { type Removal, type RemovalOperations, removalOperations, remove } from './removal.ts';
 import { removeServiceSocket } from './socket-place.ts';
+import { userHome } from './user-home.ts';
 
 /** What a factory reset did. Paths are absolute, and each list is in the order of the work. */
 export interface ResetSummary {
@@ -74,7 +74,7 @@ export async function leftAlone(here: Places, cache: boolean): Promise<ResetSumm
  * @throws RdError `ERR_IO`.
  */
 export function checkPlaces(here: Places, cache: boolean): void {
-  const user = homedir();
+  const user = userHome();
   for (const { path, owns } of ownPlaces(here, cache)) {
     const depth = path.split(/[/\\]/).filter((part) => part !== '').length;
     if (owns || (depth > 1 && path !== user && !user.startsWith(path + sep))) continue;

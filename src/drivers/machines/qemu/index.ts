@@ -1,4 +1,4 @@
-import { homedir, totalmem } from 'node:os';
+import { totalmem } from 'node:os';
 import { join } from 'node:path';
 import { RdError } from '../../../errors.ts';
 import { imageStore } from '../../../guest-images/store.ts';
@@ -8,6 +8,7 @@ import { programPath } from '../../../process/program.ts';
 import { run as runProgram } from '../../../process/run.ts';
 import { places as homePlaces, identityOf } from '../../../storage/places.ts';
 import { runtimeDirectory } from '../../../storage/runtime-directory.ts';
+import { userHome } from '../../../storage/user-home.ts';
 import type { ClusterDriver, Driver, DriverContext, DriverFactory, DriverInfo } from '../../driver.ts';
 import type { ClusterParts } from '../../k3s.ts';
 import { lifelines } from '../../lifelines.ts';
@@ -68,7 +69,7 @@ function imagesOf(env: DriverContext['env']) {
 }
 
 function homeOf(env: DriverContext['env']) {
-  return homePlaces(env, 'linux', homedir());
+  return homePlaces(env, 'linux', userHome(env, 'linux'));
 }
 
 async function openQemu(context: DriverContext, programs: GuestPrograms): Promise<Driver> {
@@ -76,7 +77,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
   const home = homeOf(env);
   const images = imagesOf(env);
   const places = qemuPlaces(directory, runtimeDirectory(process.getuid?.() ?? 0));
-  const environment = { PATH: programPath(env.PATH), LC_ALL: 'C', HOME: env.HOME ?? homedir() };
+  const environment = { PATH: programPath(env.PATH), LC_ALL: 'C', HOME: userHome(env, 'linux') };
   const run: HostRun = (argv, options) => runProgram(argv, { ...options, env: environment });
   async function port(): Promise<number> {
     const record = await readQemuRecord(places.record);
