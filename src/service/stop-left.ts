@@ -39,7 +39,6 @@ export interface StopLeftOptions {
  * @throws RdError `ERR_ALREADY_RUNNING` while a service lives, `ERR_DRIVER_FAILED` when it does not stop; the next to look then
  * finds the same as before. `ERR_HOME_MOVED` when it was started somewhere else.
  */
-<<<<<<< HEAD
 export async function stopLeft({
   env,
   platform,
@@ -47,11 +46,7 @@ export async function stopLeft({
   self = [],
   limitMs = BACKEND_STOP_MS,
 }: StopLeftOptions): Promise<void> {
-  const here = places(env, platform, homedir());
-=======
-export async function stopLeft({ env, platform, signal, limitMs = BACKEND_STOP_MS }: StopLeftOptions): Promise<void> {
   const here = places(env, platform, userHome(env, platform));
->>>>>>> bfb729d (storage: ask for the home directory of the user in one place)
   requirePrivate(here);
   await homeService(here);
   const last = await lockHolder(here.serviceLock);
@@ -78,8 +73,7 @@ export async function stopLeft({ env, platform, signal, limitMs = BACKEND_STOP_M
       const { driver } = await openDriver({ env: { ...env, RDCTL_DRIVER: undefined } }, state, here, log);
       await stopDriver(driver, state, log).finally(() => driver.release?.());
       const { simulated } = driver;
-      const homeDirectory = env.HOME || homedir();
-      const targets = integrationTargets({ env, platform, homedir: homeDirectory, here, self, simulated });
+      const targets = integrationTargets({ env, platform, homedir: userHome(env, platform), here, self, simulated });
       const found = 'offBecause' in targets ? [] : await releaseContext(targets);
       logOutcomes(found, log);
     } finally {
