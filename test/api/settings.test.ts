@@ -52,6 +52,22 @@ test('a change is kept, handed on with the next generation, and read back', asyn
   expect(context.counters).toEqual({ settingsPuts: 1, settingsWrites: 1 });
 });
 
+test('a newer version is refused alone, whatever else is wrong', async () => {
+  const said = `errors in attempt to update settings:\nChanging field "version" via the API isn't supported.`;
+  const { client, status, text } = await put({ version: 20, kubernetes: { port: -1 }, images: { namespace: 'x' } });
+  expect({ status, text }).toEqual({ status: 400, text: said });
+  expect((await client.settings()).settings).toEqual(defaults());
+});
+
+test.each([true, false])('updates that do not exist are %s as they were set, and set nothing off', async (enabled) => {
+  const { client, script } = startApi();
+  const updater = { version: 19, application: { updater: { enabled } } };
+  await client.putSettings(updater);
+  expect((await client.settings()).settings).toMatchObject({ application: { updater: { enabled } } });
+  expect(script.desired.map(({ settings }) => settings.application.updater.enabled)).toEqual(enabled ? [] : [false]);
+  expect(await client.putSettings(updater)).toMatchObject({ text: 'no changes necessary' });
+});
+
 test('nothing differs: no write, no new generation, the same tag', async () => {
   let writes = 0;
   const { client, script } = startApi({ persist: async () => void writes++ });

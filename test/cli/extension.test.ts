@@ -1,7 +1,12 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { idOf } from '../../src/extensions/directory.ts';
+import { leafAt } from '../../src/settings/leaf-paths.ts';
 import { rdctl, type Stage } from '../helpers/cli.ts';
 import { scriptedServer } from '../helpers/scripted-server.ts';
 import { startService } from '../helpers/service.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 async function stage(options: Parameters<typeof startService>[0] = {}) {
   const service = await startService(options);
@@ -106,5 +111,47 @@ describe('rdctl extension', () => {
     const { run } = await stage();
     expect((await run(['install'])).err).toMatch(/^Error: accepts 1 arg\(s\), received 0\n/);
     expect((await run(['uninstall', 'a', 'b'])).err).toMatch(/^Error: accepts 1 arg\(s\), received 2\n/);
+  });
+});
+
+describe('extensions of a profile', () => {
+  const profile = (installed: Record<string, string | null>) =>
+    JSON.stringify({
+      apiVersion: 'rdctl/v1',
+      kind: 'Profile',
+      settings: { version: 19, application: { extensions: { installed } } },
+    });
+
+  async function applied(...documents: string[]) {
+    const service = await stage();
+    const cwd = temporaryDirectory();
+    const apply = async (stdin: string) => {
+      const { exit, out } = await rdctl(['apply', '-f', '-', '-o', 'json'], { env: service.env, cwd, stdin });
+      return { exit, outcome: JSON.parse(out).outcome };
+    };
+    for (const document of documents) expect(await apply(document)).toEqual({ exit: 0, outcome: 'applied' });
+    const installed = async () =>
+      leafAt((await service.client.settings()).settings, 'application.extensions.installed');
+    return { ...service, cwd, apply, installed };
+  }
+
+  test('come back with apply --previous, and again', async () => {
+    const { env, cwd, installed } = await applied(
+      profile({ 'simulated/hello': '1.0.0' }),
+      profile({ 'simulated/hello': '1.1.0', 'simulated/panel': 'v1' }),
+    );
+    for (const back of [{ 'simulated/hello': '1.0.0' }, { 'simulated/hello': '1.1.0', 'simulated/panel': 'v1' }]) {
+      expect((await rdctl(['apply', '--previous'], { env, cwd })).exit).toBe(0);
+      expect(await installed()).toEqual(back);
+    }
+  });
+
+  test('are nothing to do for apply where only their files were damaged', async () => {
+    const one = profile({ 'simulated/hello': '1.0.0' });
+    const { apply, here, run } = await applied(one);
+    writeFileSync(join(here.extensions, idOf('simulated/hello'), 'metadata.json'), '{x');
+    expect((await run(['ls'])).out).toBe('No extensions are installed.\n');
+    expect(await apply(one)).toEqual({ exit: 0, outcome: 'unchanged' });
+    expect((await run(['ls'])).out).toBe('No extensions are installed.\n');
   });
 });

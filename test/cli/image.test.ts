@@ -91,10 +91,12 @@ test('remove asks for --force where the machine boots the image', async () => {
   const driver = join(directory, 'state', 'drivers', 'qemu');
   mkdirSync(driver, { recursive: true });
   writeFileSync(join(driver, 'machine.json'), JSON.stringify({ power: 'off', image: image.digest }));
+  writeFileSync(join(driver, 'data.qcow2'), 'all that there is');
   const refused = await rdctl(['image', 'remove', 'debian-a'], { env });
   expect(refused).toMatchObject({ exit: 1, out: '' });
   expect(refused.err).toContain(
     `the machine of this home boots ${image.digest.slice(7, 19)} debian-a; nothing was removed`,
   );
   expect(await rdctl(['image', 'remove', 'debian-a', '--force'], { env })).toMatchObject({ exit: 0 });
+  expect(readFileSync(join(driver, 'data.qcow2'), 'utf8')).toBe('all that there is');
 });

@@ -76,4 +76,18 @@ describe('before anything is created', () => {
     );
     nothing(other);
   });
+
+  test('a plan is read from a file only, not from standard input', async () => {
+    const { env, client } = await startService();
+    const planned = await rdctl(['plan', '-f', '-', '-o', 'json'], { env, stdin: PROFILE });
+    const before = await client.status();
+    for (const argv of [
+      ['apply', '-'],
+      ['apply', '-f', '-'],
+    ]) {
+      const { exit, err } = await rdctl(argv, { env, cwd: temporaryDirectory(), stdin: planned.out });
+      expect([argv, exit === 0, err.includes('Sent')]).toEqual([argv, false, false]);
+    }
+    expect((await client.status()).generation).toBe(before.generation);
+  });
 });

@@ -32,6 +32,21 @@ describe('setup', () => {
     }
   });
 
+  test('leaves the settings as they are', async () => {
+    const env = userEnv();
+    const file = join(env.HOME ?? '', 'config', 'rdctl', 'settings.json');
+    for (const wanted of [true, false]) {
+      expect((await rdctl(['setup', `--auto-start=${wanted}`], { env })).exit).toBe(0);
+      expect(existsSync(file)).toBe(false);
+    }
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, '{"version":19}');
+    for (const wanted of [true, false]) {
+      expect((await rdctl(['setup', `--auto-start=${wanted}`], { env })).exit).toBe(0);
+      expect(readFileSync(file, 'utf8')).toBe('{"version":19}');
+    }
+  });
+
   test('without a change is an error', async () => {
     const { exit, out, err } = await rdctl(['setup'], { env: userEnv() });
     expect({ exit, out }).toEqual({ exit: 1, out: '' });

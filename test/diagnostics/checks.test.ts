@@ -8,6 +8,7 @@ import { allChecks } from '../../src/diagnostics/checks/index.ts';
 import { engineSpec } from '../../src/plan/spec.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
+import { fingerprint } from '../helpers/user-home.ts';
 import { type ContextChange, checkContext } from './context.ts';
 
 const never = new AbortController().signal;
@@ -375,5 +376,35 @@ test('the version of the cluster can be had, cannot, or nobody knows', async () 
 test('checks of other systems are listed and never apply', async () => {
   for (const id of ['MOCK_CHECKER', 'WINDOWS_INTEGRATIONS', 'LIMA_OVERRIDES', 'WSL_INFO', 'STATIC_FALSE']) {
     expect(await look(id)).toBe('does not apply');
+  }
+});
+
+test('no check changes anything, however often it looks', async () => {
+  const home = temporaryDirectory();
+  const files = {
+    '.bashrc': 'export MINE=1\n',
+    '.zshrc': '',
+    '.docker/config.json': '{"currentContext":"default"}',
+    '.kube/config': 'current-context: mine\n',
+    'settings.json': '{}',
+  };
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(join(home, name, '..'), { recursive: true });
+    writeFileSync(join(home, name), text);
+  }
+  const context = checkContext({
+    home,
+    data: home,
+    env: { HOME: home, PATH: process.env.PATH ?? '', SHELL: '/bin/bash' },
+    secretFiles: [join(home, 'settings.json')],
+  });
+  const before = fingerprint(home);
+  const applying = allChecks('linux').filter((check) => check.applies(context));
+  expect(applying.length).toBeGreaterThan(8);
+  for (const round of [1, 2]) {
+    for (const check of applying) {
+      await check.run(context, never);
+      expect([round, check.id, fingerprint(home)]).toEqual([round, check.id, before]);
+    }
   }
 });

@@ -101,6 +101,10 @@ describe.skipIf(reason !== undefined)('allowed images through the tool', () => {
     expect(await apply(`${registry.host}/team/`, 'registry.example.com')).toMatchObject({ exit: 0 });
     expect(await pull(endpoint, 'team/app', '1')).toEqual(allowed);
     expect(await pull(endpoint, 'good', '1')).toEqual(denied('good:1'));
+    // What came in before stays, and can be run.
+    expect(await engineJson(endpoint, 'GET', `/images/${registry.host}/good:1/json`)).toHaveProperty('Id');
+    const again = { Image: `${registry.host}/good:1`, Cmd: ['x'] };
+    expect((await callEngine(endpoint, 'POST', '/containers/create', again)).status).toBe(201);
     expect(await build(endpoint, 'registry.example.com/base:1', 1)).not.toContain('allowed images');
     expect(await pidOf(directory, 'dockerd')).toBe(pid);
     expect((await status()).counters.steps).toBe(before.counters.steps + 1);

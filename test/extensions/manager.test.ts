@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pack } from 'tar-stream';
 import { describe, expect, test } from 'vitest';
@@ -44,7 +44,7 @@ async function world(
         labels: {},
         archive: async (path) => {
           const text = images[reference]?.[path];
-          return text === undefined ? undefined : archiveOf(path.slice(1), text);
+          return text === undefined ? undefined : archiveOf(path.slice(path.lastIndexOf('/') + 1), text);
         },
       }),
   };
@@ -183,4 +183,32 @@ test('a file in the place of the directory is named', async () => {
   writeFileSync(root, 'a file where the directory belongs');
   await expect(world({}, { root })).rejects.toMatchObject({ code: 'ERR_IO' });
   expect(existsSync(root)).toBe(true);
+});
+
+test('no program of an image is run, and nothing of it is put elsewhere', async () => {
+  const place = temporaryDirectory();
+  const marker = join(place, 'it-ran');
+  const script = { linux: ['one', marker] };
+  const host = {
+    binaries: [{ linux: [{ path: '/host/one' }] }],
+    ...{ 'x-rd-install': script, 'x-rd-uninstall': script, 'x-rd-shutdown': script },
+  };
+  const files: Files = {
+    ...GOOD,
+    '/metadata.json': JSON.stringify({ icon: '/icon.svg', host }),
+    '/host/one': `#!/bin/sh\ntouch '${marker}'\n`,
+  };
+  const { extensions, root } = await world({ [ONE]: files }, { root: join(place, 'extensions') });
+  extensions.engineIsUp();
+  await extensions.idle();
+  await extensions.install('org/one:1');
+  const program = join(root, idOf('org/one'), 'bin', 'one');
+  expect(existsSync(program)).toBe(true);
+  chmodSync(program, 0o755);
+  extensions.engineIsUp();
+  await extensions.idle();
+  await extensions.uninstall('org/one');
+  await extensions.close();
+  expect(existsSync(program)).toBe(false);
+  expect(readdirSync(place)).toEqual(['extensions']);
 });

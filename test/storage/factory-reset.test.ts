@@ -151,6 +151,15 @@ test('only names of ours go from a directory for logs that a variable names', as
   expect(filesBelow(user)).toEqual(['var/log/syslog']);
 });
 
+test('the old data of the other application, which `paths` names, is not touched', async () => {
+  const here = KINDS['drop-in']();
+  used(here);
+  const theirs = ['.config/Rancher Desktop/Preferences', '.cache/rancher-desktop-updater/staged'];
+  for (const path of theirs) write(join(user, path));
+  await factoryReset(here, { cache: true });
+  expect(filesBelow(user)).toEqual([...theirs].sort());
+});
+
 describe('places where no service ever ran', () => {
   test('are known by what tells of one', async () => {
     for (const kind of ['RDCTL_HOME', 'drop-in'] as const) {

@@ -65,48 +65,48 @@ tools: name to on or off.",type:"object",additionalProperties:{type:"boolean"},d
 etes.WSLIntegrations"]}}},kubernetes:{description:"The cluster.",type:"object",additionalProperties:!1,required:["version","port","enabled","options","ingress"],
 properties:{version:{description:"Version of the cluster, as `X.Y.Z`. Empty: the service chooses at the first start.",type:"string",default:"","x-rd-format":"ku\
 bernetes-version","x-rd-since":1,"x-rd-effect":{lima:"restart-or-reset",wsl:"restart-or-reset"},"x-rd-flag":{name:"kubernetes.version",aliases:["kubernetes-vers\
-ion"]},"x-rd-requires":["Must be a version that is offered; can be made empty only while the cluster is off."]},port:{description:"Port of the cluster API serve\
-r.",type:"integer",minimum:1,maximum:65535,default:6443,"x-rd-since":3,"x-rd-effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"kubernetes.port"}},enabled:{
-description:"Runs a Kubernetes cluster.",type:"boolean",default:!0,"x-rd-since":4,"x-rd-effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"kubernetes.ena\
-bled",aliases:["kubernetes-enabled"]}},options:{description:"Parts of the cluster.",type:"object",additionalProperties:!1,required:["traefik","flannel"],properties:{
-traefik:{description:"Installs the Traefik ingress controller in the cluster.",type:"boolean",default:!0,"x-rd-since":4,"x-rd-effect":{lima:"restart",wsl:"resta\
-rt"},"x-rd-flag":{name:"kubernetes.options.traefik"}},flannel:{description:"Uses Flannel as the pod network. Turn it off to install another one.",type:"boolean",
-default:!0,"x-rd-since":4,"x-rd-effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"kubernetes.options.flannel",aliases:["flannel-enabled"]}}}},ingress:{description:"\
-Published services.",type:"object",additionalProperties:!1,required:["localhostOnly"],properties:{localhostOnly:{description:"Publishes cluster services on the \
-loopback address alone.",type:"boolean",default:!1,"x-rd-since":6,"x-rd-platforms":["win32"],"x-rd-effect":{lima:"none",wsl:"restart"},"x-rd-flag":{name:"kubern\
-etes.ingress.localhost-only"}}}}}},portForwarding:{description:"Port forwards.",type:"object",additionalProperties:!1,required:["includeKubernetesServices"],properties:{
-includeKubernetesServices:{description:"Shows the services of the cluster itself among the port forwards.",type:"boolean",default:!1,"x-rd-since":2,"x-rd-flag":{
-name:"port-forwarding.include-kubernetes-services"}}}},images:{description:"The list of images.",type:"object",additionalProperties:!1,required:["showAll","name\
-space"],properties:{showAll:{description:"Shows system images in the list of images.",type:"boolean",default:!0,"x-rd-since":2,"x-rd-flag":{name:"images.show-al\
-l"}},namespace:{description:"Namespace of the list of images (containerd only).",type:"string",default:"default","x-rd-since":3,"x-rd-flag":{name:"images.namesp\
-ace"}}}},containers:{description:"The list of containers.",type:"object",additionalProperties:!1,required:["showAll","namespace"],properties:{showAll:{description:"\
-Shows system containers in the list of containers.",type:"boolean",default:!0,"x-rd-since":10,"x-rd-flag":{name:"containers.show-all"}},namespace:{description:"\
-Namespace of the list of containers (containerd only).",type:"string",default:"default","x-rd-since":10,"x-rd-flag":{name:"containers.namespace"}}}},diagnostics:{
-description:"Diagnostics.",type:"object",additionalProperties:!1,required:["showMuted","mutedChecks","connectivity"],properties:{showMuted:{description:"Shows m\
-uted diagnostics too.",type:"boolean",default:!1,"x-rd-since":4,"x-rd-flag":{name:"diagnostics.show-muted"}},mutedChecks:{description:"Diagnostics that are mute\
-d: id of the check to true or false.",type:"object",additionalProperties:{type:"boolean"},default:{},"x-rd-format":"check-id-to-boolean","x-rd-since":4,"x-rd-ma\
-chine-only":!0,"x-rd-flag":{name:"diagnostics.muted-checks"}},connectivity:{description:"Connectivity checks.",type:"object",additionalProperties:!1,required:["\
-interval","timeout"],properties:{interval:{description:"Time between two connectivity checks; 0 turns them off.",type:"integer",minimum:0,maximum:2147483647,default:5e3,
-"x-rd-unit":"ms","x-rd-since":16,"x-rd-flag":{name:"diagnostics.connectivity.interval"}},timeout:{description:"Time that one connectivity check may take.",type:"\
-integer",minimum:1,maximum:2147483647,default:5e3,"x-rd-unit":"ms","x-rd-since":16,"x-rd-flag":{name:"diagnostics.connectivity.timeout"}}}}}},experimental:{description:"\
-Settings that may still change.",type:"object",additionalProperties:!1,required:["containerEngine","kubernetes","virtualMachine"],properties:{containerEngine:{description:"\
-The container engine.",type:"object",additionalProperties:!1,required:["webAssembly"],properties:{webAssembly:{description:"WebAssembly.",type:"object",additionalProperties:!1,
-required:["enabled"],properties:{enabled:{description:"Installs the WebAssembly shims for the container engine.",type:"boolean",default:!1,"x-rd-since":11,"x-rd\
--effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"experimental.container-engine.web-assembly.enabled"},"x-rd-requires":["Cannot be on with the engine `\
-moby` and the storage driver `classic`."]}}}}},kubernetes:{description:"The cluster.",type:"object",additionalProperties:!1,required:["options"],properties:{options:{
-description:"Parts of the cluster.",type:"object",additionalProperties:!1,required:["spinkube"],properties:{spinkube:{description:"Installs the Spin operator in\
- the cluster.",type:"boolean",default:!1,"x-rd-since":11,"x-rd-effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"experimental.kubernetes.options.spinkub\
-e"},"x-rd-requires":["While the cluster is on, needs `experimental.containerEngine.webAssembly.enabled`."]}}}}},virtualMachine:{description:"The virtual machine\
-.",type:"object",additionalProperties:!1,required:["diskSize","mount","proxy","sshPortForwarder"],properties:{diskSize:{description:"Size of the disk of the vir\
-tual machine, such as `100GiB`. A disk never shrinks.",type:"string",maxLength:64,pattern:"^[0-9]+(\\.[0-9]+)? ?[kKmMgGtTpPeEzZyY]?([iI]?[bB])?$",default:"100Gi\
-B","x-rd-format":"byte-size","x-rd-since":16,"x-rd-platforms":["darwin","linux"],"x-rd-effect":{lima:"restart",wsl:"none"},"x-rd-flag":{name:"experimental.virtu\
-al-machine.disk-size"},"x-rd-requires":["Cannot become smaller than it is."]},mount:{description:"Shared directories.",type:"object",additionalProperties:!1,required:[
-"9p"],properties:{"9p":{description:"9p mounts.",type:"object",additionalProperties:!1,required:["securityModel","protocolVersion","msizeInKib","cacheMode"],properties:{
-securityModel:{description:"How 9p mounts map owners and permissions.",type:"string",enum:["passthrough","mapped-xattr","mapped-file","none"],default:"none","x-\
-rd-since":6,"x-rd-platforms":["darwin","linux"],"x-rd-effect":{lima:"restart",wsl:"none"},"x-rd-flag":{name:"experimental.virtual-machine.mount.9p.security-mode\
-l"},"x-rd-requires":["Can be changed only while `virtualMachine.mount.type` is `9p`."]},protocolVersion:{description:"Dialect of the 9p protocol.",type:"string",
-enum:["9p2000","9p2000.u","9p2000.L"],default:"9p2000.L","x-rd-since":6,"x-rd-platforms":["darwin","linux"],"x-rd-effect":{lima:"restart",wsl:"none"},"x-rd-flag":{
-name:"experimental.virtual-machine.mount.9p.protocol-version"},"x-rd-requires":["Can be changed only while `virtualMachine.mount.type` is `9p`."]},msizeInKib:{description:"\
+ion"]},"x-rd-requires":["Must be a version that is offered, or empty."]},port:{description:"Port of the cluster API server.",type:"integer",minimum:1,maximum:65535,
+default:6443,"x-rd-since":3,"x-rd-effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"kubernetes.port"}},enabled:{description:"Runs a Kubernetes cluster.",
+type:"boolean",default:!0,"x-rd-since":4,"x-rd-effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"kubernetes.enabled",aliases:["kubernetes-enabled"]}},options:{
+description:"Parts of the cluster.",type:"object",additionalProperties:!1,required:["traefik","flannel"],properties:{traefik:{description:"Installs the Traefik \
+ingress controller in the cluster.",type:"boolean",default:!0,"x-rd-since":4,"x-rd-effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"kubernetes.options.\
+traefik"}},flannel:{description:"Uses Flannel as the pod network. Turn it off to install another one.",type:"boolean",default:!0,"x-rd-since":4,"x-rd-effect":{lima:"\
+restart",wsl:"restart"},"x-rd-flag":{name:"kubernetes.options.flannel",aliases:["flannel-enabled"]}}}},ingress:{description:"Published services.",type:"object",
+additionalProperties:!1,required:["localhostOnly"],properties:{localhostOnly:{description:"Publishes cluster services on the loopback address alone.",type:"bool\
+ean",default:!1,"x-rd-since":6,"x-rd-platforms":["win32"],"x-rd-effect":{lima:"none",wsl:"restart"},"x-rd-flag":{name:"kubernetes.ingress.localhost-only"}}}}}},
+portForwarding:{description:"Port forwards.",type:"object",additionalProperties:!1,required:["includeKubernetesServices"],properties:{includeKubernetesServices:{
+description:"Shows the services of the cluster itself among the port forwards.",type:"boolean",default:!1,"x-rd-since":2,"x-rd-flag":{name:"port-forwarding.incl\
+ude-kubernetes-services"}}}},images:{description:"The list of images.",type:"object",additionalProperties:!1,required:["showAll","namespace"],properties:{showAll:{
+description:"Shows system images in the list of images.",type:"boolean",default:!0,"x-rd-since":2,"x-rd-flag":{name:"images.show-all"}},namespace:{description:"\
+Namespace of the list of images (containerd only).",type:"string",default:"default","x-rd-since":3,"x-rd-flag":{name:"images.namespace"}}}},containers:{description:"\
+The list of containers.",type:"object",additionalProperties:!1,required:["showAll","namespace"],properties:{showAll:{description:"Shows system containers in the\
+ list of containers.",type:"boolean",default:!0,"x-rd-since":10,"x-rd-flag":{name:"containers.show-all"}},namespace:{description:"Namespace of the list of conta\
+iners (containerd only).",type:"string",default:"default","x-rd-since":10,"x-rd-flag":{name:"containers.namespace"}}}},diagnostics:{description:"Diagnostics.",type:"\
+object",additionalProperties:!1,required:["showMuted","mutedChecks","connectivity"],properties:{showMuted:{description:"Shows muted diagnostics too.",type:"bool\
+ean",default:!1,"x-rd-since":4,"x-rd-flag":{name:"diagnostics.show-muted"}},mutedChecks:{description:"Diagnostics that are muted: id of the check to true or fal\
+se.",type:"object",additionalProperties:{type:"boolean"},default:{},"x-rd-format":"check-id-to-boolean","x-rd-since":4,"x-rd-machine-only":!0,"x-rd-flag":{name:"\
+diagnostics.muted-checks"}},connectivity:{description:"Connectivity checks.",type:"object",additionalProperties:!1,required:["interval","timeout"],properties:{interval:{
+description:"Time between two connectivity checks; 0 turns them off.",type:"integer",minimum:0,maximum:2147483647,default:5e3,"x-rd-unit":"ms","x-rd-since":16,"\
+x-rd-flag":{name:"diagnostics.connectivity.interval"}},timeout:{description:"Time that one connectivity check may take.",type:"integer",minimum:1,maximum:2147483647,
+default:5e3,"x-rd-unit":"ms","x-rd-since":16,"x-rd-flag":{name:"diagnostics.connectivity.timeout"}}}}}},experimental:{description:"Settings that may still chang\
+e.",type:"object",additionalProperties:!1,required:["containerEngine","kubernetes","virtualMachine"],properties:{containerEngine:{description:"The container eng\
+ine.",type:"object",additionalProperties:!1,required:["webAssembly"],properties:{webAssembly:{description:"WebAssembly.",type:"object",additionalProperties:!1,required:[
+"enabled"],properties:{enabled:{description:"Installs the WebAssembly shims for the container engine.",type:"boolean",default:!1,"x-rd-since":11,"x-rd-effect":{
+lima:"restart",wsl:"restart"},"x-rd-flag":{name:"experimental.container-engine.web-assembly.enabled"},"x-rd-requires":["Cannot be on with the engine `moby` and \
+the storage driver `classic`."]}}}}},kubernetes:{description:"The cluster.",type:"object",additionalProperties:!1,required:["options"],properties:{options:{description:"\
+Parts of the cluster.",type:"object",additionalProperties:!1,required:["spinkube"],properties:{spinkube:{description:"Installs the Spin operator in the cluster.",
+type:"boolean",default:!1,"x-rd-since":11,"x-rd-effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"experimental.kubernetes.options.spinkube"},"x-rd-requi\
+res":["While the cluster is on, needs `experimental.containerEngine.webAssembly.enabled`."]}}}}},virtualMachine:{description:"The virtual machine.",type:"object",
+additionalProperties:!1,required:["diskSize","mount","proxy","sshPortForwarder"],properties:{diskSize:{description:"Size of the disk of the virtual machine, suc\
+h as `100GiB`. A disk never shrinks.",type:"string",maxLength:64,pattern:"^[0-9]+(\\.[0-9]+)? ?[kKmMgGtTpPeEzZyY]?([iI]?[bB])?$",default:"100GiB","x-rd-format":"\
+byte-size","x-rd-since":16,"x-rd-platforms":["darwin","linux"],"x-rd-effect":{lima:"restart",wsl:"none"},"x-rd-flag":{name:"experimental.virtual-machine.disk-si\
+ze"},"x-rd-requires":["Cannot become smaller than it is."]},mount:{description:"Shared directories.",type:"object",additionalProperties:!1,required:["9p"],properties:{
+"9p":{description:"9p mounts.",type:"object",additionalProperties:!1,required:["securityModel","protocolVersion","msizeInKib","cacheMode"],properties:{securityModel:{
+description:"How 9p mounts map owners and permissions.",type:"string",enum:["passthrough","mapped-xattr","mapped-file","none"],default:"none","x-rd-since":6,"x-\
+rd-platforms":["darwin","linux"],"x-rd-effect":{lima:"restart",wsl:"none"},"x-rd-flag":{name:"experimental.virtual-machine.mount.9p.security-model"},"x-rd-requi\
+res":["Can be changed only while `virtualMachine.mount.type` is `9p`."]},protocolVersion:{description:"Dialect of the 9p protocol.",type:"string",enum:["9p2000",
+"9p2000.u","9p2000.L"],default:"9p2000.L","x-rd-since":6,"x-rd-platforms":["darwin","linux"],"x-rd-effect":{lima:"restart",wsl:"none"},"x-rd-flag":{name:"experi\
+mental.virtual-machine.mount.9p.protocol-version"},"x-rd-requires":["Can be changed only while `virtualMachine.mount.type` is `9p`."]},msizeInKib:{description:"\
 Largest 9p packet.",type:"integer",minimum:4,default:128,"x-rd-unit":"KiB","x-rd-since":7,"x-rd-platforms":["darwin","linux"],"x-rd-effect":{lima:"restart",wsl:"\
 none"},"x-rd-flag":{name:"experimental.virtual-machine.mount.9p.msize-in-kib"},"x-rd-requires":["Can be changed only while `virtualMachine.mount.type` is `9p`."],
 "x-rd-formerly":["experimental.virtualMachine.mount.9p.msizeInKB"]},cacheMode:{description:"How the virtual machine caches 9p mounts.",type:"string",enum:["none",
