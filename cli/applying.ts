@@ -14,6 +14,7 @@ import type { Invocation } from './command.ts';
 import { withEnd, withWayBack } from './convergence-failure.ts';
 import { refuseOtherDriver } from './driver-name.ts';
 import { showNotices } from './notices.ts';
+import { PLAN_WAIT_MS, patientClient } from './patient-client.ts';
 import { withPlaces } from './placed-errors.ts';
 import { lastingService, runningService, type Service, targetOf } from './service.ts';
 import { requireNamed } from './targets.ts';
@@ -84,7 +85,8 @@ export async function applyNow(options: ApplyOptions): Promise<void> {
     if (!portForwards) view.warnings([FORWARDS_UNKNOWN]);
     let sent = false;
     const input: ApplyInput = {
-      client,
+      // What is to be done next has to have some of the time.
+      client: patientClient(client, io, () => Math.min(PLAN_WAIT_MS, leftMs() / 2)),
       request,
       portForwards: portForwards ?? NO_FORWARDS,
       skipLocked: options.skipLocked,

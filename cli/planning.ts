@@ -9,22 +9,26 @@ import { homeOf } from './absence.ts';
 import type { Io } from './command.ts';
 import { forwardsOf } from './desired.ts';
 import { refuseOtherDriver } from './driver-name.ts';
+import { PLAN_WAIT_MS, patientClient } from './patient-client.ts';
 import { withPlaces } from './placed-errors.ts';
 import { supportedPlatform } from './platform.ts';
 import type { Service } from './service.ts';
 
-/** The plan for a desired state: by the service if one runs, else estimated from what is stored. */
+/** The plan for a desired state: by the service if one runs, which may wait for a look at what runs, else estimated from what is stored. */
 export async function planFor(
   desired: DesiredDocument,
   service: Service | undefined,
   io: Io,
   driver: string | undefined,
+  waitMs = PLAN_WAIT_MS,
 ): Promise<Plan> {
   if (service && !service.client.foreign) refuseOtherDriver(service.status.driver.name, driver);
   if (!service) return estimate(desired, io, driver);
-  const plan = await service.client.plan(desired.request, { signal: io.signal }).catch((error: unknown) => {
-    throw withPlaces(error, desired.locate);
-  });
+  const plan = await patientClient(service.client, io, () => waitMs)
+    .plan(desired.request)
+    .catch((error: unknown) => {
+      throw withPlaces(error, desired.locate);
+    });
   return planForwards(service.client, plan, forwardsOf(desired));
 }
 

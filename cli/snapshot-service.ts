@@ -5,13 +5,14 @@ import { type SnapshotCalls, snapshotCalls } from '../src/client/snapshots.ts';
 import { RdError } from '../src/errors.ts';
 import { realPace } from '../src/process/pace.ts';
 import { COMPATIBLE } from '../src/product.ts';
+import type { StatusDocument } from '../src/reconcile/status-document.ts';
 import { lockHolder } from '../src/storage/home-lock.ts';
 import { homeOf, namesService } from './absence.ts';
 import { askService, type Caller } from './asking.ts';
 import type { FlagTable, Io } from './command.ts';
 import { launchOwn } from './launch.ts';
 import { hangsAdvice, stays, waitGone } from './leaving.ts';
-import { passingLine } from './views/passing-line.ts';
+import { serviceLine } from './service-line.ts';
 import { plainText } from './views/value.ts';
 
 /** Of every snapshot command, before or after its word. */
@@ -77,7 +78,7 @@ async function underSignal(client: Client, { caller, json, cancelling, cutOff, w
   };
   if (io.signal.aborted) throw new RdError('ERR_CANCELLED', 'Nothing was begun.');
   io.signal.addEventListener('abort', onSignal, { once: true });
-  const stopShowing = io.progress && !json && !client.connection.foreign ? showProgress(client, io) : async () => {};
+  const stopShowing = json || client.connection.foreign ? async () => {} : serviceLine(client, io, { text: workText });
   try {
     await work(calls);
   } catch (error) {
@@ -97,28 +98,13 @@ async function underSignal(client: Client, { caller, json, cancelling, cutOff, w
   }
 }
 
-const LOOK_MS = 400;
+const LOOK_MS = 40;
 /** How long a killed service may take to be gone. */
 const DYING_MS = 3000;
 
-/** One line on the terminal that says what is being done. Returns what ends it. */
-function showProgress(client: Client, io: Io): () => Promise<void> {
-  const ending = new AbortController();
-  const line = passingLine(io);
-  const showing = (async () => {
-    while (!ending.signal.aborted) {
-      const status = await client.status({ signal: ending.signal }).catch(() => undefined);
-      const held = status?.conditions.find(({ type }) => type === 'Converged');
-      const text = status?.maintenance ?? (held?.status === 'True' ? undefined : held?.message);
-      if (text !== undefined && !ending.signal.aborted) line.draw(plainText(text).slice(0, 100));
-      await realPace.sleep(LOOK_MS, ending.signal);
-    }
-  })();
-  return async () => {
-    ending.abort();
-    await showing;
-    line.clear();
-  };
+function workText({ maintenance, conditions }: StatusDocument): string | undefined {
+  const held = conditions.find(({ type }) => type === 'Converged');
+  return maintenance ?? (held?.status === 'True' ? undefined : held?.message);
 }
 
 /** Whether a request broke off because the service of this home is no more. */
@@ -129,7 +115,7 @@ async function hasEnded({ connection }: Client, error: RdError, { globals, io }:
   const deadline = realPace.now() + DYING_MS;
   while (await serviceLives(io)) {
     if (realPace.now() >= deadline) return false;
-    await realPace.sleep(LOOK_MS / 10);
+    await realPace.sleep(LOOK_MS);
   }
   return true;
 }

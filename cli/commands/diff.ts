@@ -4,6 +4,7 @@ import { defineCommand } from '../command.ts';
 import { desiredOf } from '../desired.ts';
 import { checkDriver, DRIVER_FLAG } from '../driver-name.ts';
 import { FILE_FLAG } from '../file-flag.ts';
+import { PLAN_TIMEOUT_FLAG } from '../patient-client.ts';
 import { planFor } from '../planning.ts';
 import { runningService } from '../service.ts';
 import { OUTPUT_FLAG, viewFor } from '../views/choose.ts';
@@ -31,6 +32,7 @@ ours; 1 failed.
   rdctl diff profile.yaml Locked.mobileconfig`,
   flags: {
     file: FILE_FLAG,
+    ...PLAN_TIMEOUT_FLAG,
     driver: DRIVER_FLAG,
     output: OUTPUT_FLAG,
     part: { type: 'string', summary: 'Of A and B: compare what is locked, or the rest', values: PARTS },
@@ -41,6 +43,7 @@ ours; 1 failed.
     const [a, b, ...more] = args;
     if (a !== undefined && b !== undefined) {
       if (more.length > 0 || flags.file) throw usage(LAYERS);
+      if (flags.timeout !== undefined) throw usage('--timeout is about the desktop, and two files are compared');
       if (flags.driver !== undefined) throw usage('--driver is about the desktop, and two files are compared');
       const { compareTwo } = await import('../comparing.ts');
       return compareTwo([a, b], { output: flags.output, part: PARTS.find((part) => part === flags.part) }, invocation);
@@ -49,7 +52,7 @@ ours; 1 failed.
     checkDriver(flags.driver, io.env);
     const view = viewFor(flags.output, io);
     const desired = await desiredOf([...(flags.file ?? []), ...args], io, view);
-    const compared = await planFor(desired, await runningService(invocation), io, flags.driver);
+    const compared = await planFor(desired, await runningService(invocation), io, flags.driver, flags.timeout);
     view.diff(compared);
     return compared.changes.length > 0 ? 2 : 0;
   },

@@ -6,6 +6,7 @@ import { desiredOf, forwardsOf } from '../desired.ts';
 import { checkDriver, DRIVER_FLAG } from '../driver-name.ts';
 import { FILE_FLAG } from '../file-flag.ts';
 import { showNotices } from '../notices.ts';
+import { PLAN_TIMEOUT_FLAG } from '../patient-client.ts';
 import { planFor } from '../planning.ts';
 import { runningService, type Service } from '../service.ts';
 import { OUTPUT_FLAG, viewFor } from '../views/choose.ts';
@@ -15,7 +16,7 @@ export const plan = defineCommand({
   summary: 'Show what apply would change, and what that costs',
   usage: '[-f] FILE...',
   description: `Names the target, each change with its cost and the reason, what would be interrupted or lost, and a total.
-Asks the running service; with none running it compares with the stored settings and says that costs are estimated.
+Asks the running service, which looks at what runs first and waits for a step that is under way; with none running it compares with the stored settings and says that costs are estimated.
 \`rdctl apply PLAN\` carries out a plan saved with --out-file: exactly that one, or nothing. A plan that others can write is refused:
 it tells that something moved since, and not that somebody changed it.
 Exit codes: 0 done; with --detailed-exitcode 2 when there are changes; 3 the profile is invalid, the target is not ours, or a
@@ -24,6 +25,7 @@ change cannot be made: it is locked, or the driver does not support it; 1 a file
     file: FILE_FLAG,
     'out-file': { type: 'string', summary: 'Save the plan for `rdctl apply PLAN`', placeholder: 'PLAN' },
     'detailed-exitcode': { type: 'boolean', summary: 'Exit with 2 when there are changes' },
+    ...PLAN_TIMEOUT_FLAG,
     driver: DRIVER_FLAG,
     output: OUTPUT_FLAG,
   },
@@ -37,7 +39,7 @@ change cannot be made: it is locked, or the driver does not support it; 1 a file
     const desired = await desiredOf([...(flags.file ?? []), ...args], io, view);
     const service = await runningService(invocation);
     if (service) showNotices(service.status, io);
-    const made = await planFor(desired, service, io, flags.driver);
+    const made = await planFor(desired, service, io, flags.driver, flags.timeout);
     if (path !== undefined) await save(path, made, desired, service, io);
     view.plan(made, desired.locate);
     if (made.summary.blocked > 0) return 3;

@@ -51,7 +51,8 @@ export interface Client {
   setBackendState(state: 'STARTED' | 'STOPPED', options?: CallOptions): Promise<WriteReply>;
   /** Returns the server's sentence: `Shutting down.` */
   shutdown(options?: CallOptions): Promise<string>;
-  plan(request: PlanRequest, options?: CallOptions): Promise<Plan>;
+  /** `waitMs`: how long the service may wait for a look at what runs, beyond what it takes by itself. */
+  plan(request: PlanRequest, options?: CallOptions & { waitMs?: number }): Promise<Plan>;
   /** `undefined` where nobody can see which there are. */
   portForwards(options?: CallOptions): Promise<ForwardsReport | undefined>;
   addPortForward(forward: ForwardKey & { hostPort: number }, options?: CallOptions): Promise<void>;
@@ -112,8 +113,9 @@ export function createClient(connection: Connection, transport: Transport = http
     async shutdown(options) {
       return (await call({ method: 'PUT', path: '/v1/shutdown', ...options })).body.toString();
     },
-    async plan(request, options) {
-      const { value } = await object({ method: 'POST', path: '/v2/plan', body: JSON.stringify(request), ...options });
+    async plan(request, { waitMs, ...options } = {}) {
+      const path = waitMs === undefined ? '/v2/plan' : `/v2/plan?waitMs=${Math.round(waitMs)}`;
+      const { value } = await object({ method: 'POST', path, body: JSON.stringify(request), ...options });
       if (!isDocument(value, 'Plan', PLAN_PARTS)) throw notOurService(connection, '/v2/plan has no plan in it');
       return value as unknown as Plan;
     },

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '../json.ts';
 import type { Change, Plan } from '../plan/change.ts';
-import { summarise } from '../plan/summary.ts';
+import { summarise, UNKNOWN } from '../plan/summary.ts';
 import type { ForwardKey, ForwardReport, ForwardsReport } from '../port-forwards/forward.ts';
 
 export type { ForwardKey, ForwardsReport } from '../port-forwards/forward.ts';
@@ -136,6 +136,7 @@ function extended(plan: Plan, changes: Change[], radius: Plan['blastRadius'], wa
     blastRadius,
     restart: plan.summary.restarts > 0,
     pending: plan.pendingRestart.length > 0,
+    unknown: plan.summary.text.endsWith(UNKNOWN),
   });
   const estimated = plan.basis === 'estimated' && plan.summary.text.endsWith(', estimated');
   const text = estimated ? summary.text.replace(', nothing is lost', ', estimated') : summary.text;

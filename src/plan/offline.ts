@@ -64,7 +64,11 @@ export function estimatePlan({ request, base, locks = {}, lockedBy, target, idle
       ...patternWarnings(request.settings),
     ],
     // Nobody looked at what runs, so nothing may be promised.
-    summary: { ...summary, text: summary.text.replace(', nothing is lost', ', estimated') },
+    summary: {
+      ...summary,
+      nothingLost: summary.nothingLost && idle,
+      text: summary.text.replace(', nothing is lost', ', estimated'),
+    },
   };
 }
 

@@ -28,6 +28,8 @@ export interface PlanInput {
   lockedBy?: string;
   driver: DriverInfo;
   observed: Observed;
+  /** No look has succeeded since the plan was asked for: more may run than was observed. */
+  outdated?: boolean;
   target: Target;
   generation: number;
 }
@@ -57,7 +59,7 @@ export function makePlan(input: PlanInput): Plan {
   const state = powerChange(power, goal, observed);
   if (state) changes.push(state);
   const touched = changes.some((change) => !change.blocked);
-  const unseen = observed.assumed === undefined ? [] : [unseenWarning(observed.assumed)];
+  const unseen = unseenWarnings(input);
   const radius = touched ? blastRadius({ goal, observed, driver, downgrade: lowersVersion(open, at) }) : [];
   const pending = power === 'started' ? pendingRestart(live, observed, driver) : [];
   const restart = touched && power === 'started' && goal.on && restarts(changes, goal, observed, driver);
@@ -80,6 +82,9 @@ export function makePlan(input: PlanInput): Plan {
     }),
   };
 }
+
+const OUTDATED =
+  'What runs could not be looked at in time, because a step is under way or a driver does not answer: more may be interrupted than is listed.';
 
 interface Judged {
   difference: Difference;
@@ -138,8 +143,13 @@ function lowersVersion(open: readonly Difference[], { desired, observed, driver 
   return asked && driver.hasCluster && mayDowngrade(installedVersion(observed), desired.kubernetes.version);
 }
 
-function unseenWarning(reason: string): string {
-  return `It is not known what runs: ${reason}. What the changes cost assumes that everything runs as last asked for.`;
+function unseenWarnings({ observed: { assumed }, outdated = false }: PlanInput): string[] {
+  if (assumed !== undefined) {
+    return [
+      `It is not known what runs: ${assumed}. What the changes cost assumes that everything runs as last asked for.`,
+    ];
+  }
+  return outdated ? [OUTDATED] : [];
 }
 
 /** What no change of this plan brings about, because the settings ask for it already. */

@@ -7,20 +7,23 @@ export interface SummaryInput {
   restart: boolean;
   /** A restart is due even without the plan. */
   pending: boolean;
-  /** Nobody knows what runs. */
+  /** Nobody knows what runs, or no look has succeeded since the plan was asked for. */
   unknown?: boolean;
 }
 
+/** The end of the line about a plan that was made without a look. */
+export const UNKNOWN = 'what runs is not known';
+
 /**
  * The totals of a plan and their one line. A plan costs one restart at most, whatever the number of changes that need it.
- * "nothing is lost" is said only where nothing that runs is touched either; "no data is deleted" where something is.
+ * "nothing is lost" is said only where nothing that runs is touched either, as a look has shown; "no data is deleted" where something is.
  */
 export function summarise({ changes, blastRadius, restart, pending, unknown = false }: SummaryInput): PlanSummary {
   const open = changes.filter((change) => !change.blocked);
   const resets = open.some((change) => change.severity === 'reset') ? 1 : 0;
   const restarts = restart ? 1 : 0;
   const blocked = changes.length - open.length;
-  const nothingLost = blastRadius.length === 0;
+  const nothingLost = blastRadius.length === 0 && !unknown;
   const totals = {
     changes: changes.length,
     severity: highest(open.map((change) => change.severity)),
@@ -30,7 +33,8 @@ export function summarise({ changes, blastRadius, restart, pending, unknown = fa
     nothingLost,
   };
   if (changes.length === 0) {
-    return { ...totals, text: pending ? 'nothing to change, a restart is already due' : 'nothing to change' };
+    const more = pending ? ', a restart is already due' : unknown ? `, ${UNKNOWN}` : '';
+    return { ...totals, text: `nothing to change${more}` };
   }
   const parts = [
     counted(changes.length, 'change'),
@@ -56,7 +60,7 @@ function costs(open: readonly Change[], restarts: number, resets: number): strin
 }
 
 function loss(blastRadius: readonly BlastItem[], unknown: boolean): string {
-  if (unknown) return 'what runs is not known';
+  if (unknown) return UNKNOWN;
   if (blastRadius.some((item) => item.lost)) return 'cluster data is lost';
   return blastRadius.length > 0 ? 'no data is deleted' : 'nothing is lost';
 }

@@ -23,9 +23,10 @@ export interface Controllers {
   /**
    * Has everything looked at now, and resolves when that is done: `observed()` is then of a moment after the call. Nothing is
    * decided by that look, and while a step is under way it waits for the step. False when there was no such look, because it
-   * failed, the signal aborted or the loop has ended; what is known is then older.
+   * failed, the signal aborted or the loop has ended; what is known is then older. With `patience` a look that failed is made again,
+   * unless nothing is tried any more.
    */
-  look(signal: AbortSignal): Promise<boolean>;
+  look(signal: AbortSignal, patience?: 'until it succeeds'): Promise<boolean>;
   /** Resolves when the loop has converged or reached a terminal error for the present generation, or the signal aborts. */
   quiesce(signal: AbortSignal): Promise<LoopStatus>;
   /** Calls back after every pass that changed the status. Returns the function that ends it. */

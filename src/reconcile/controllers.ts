@@ -104,7 +104,8 @@ export function createControllers({
     },
     status: () => published,
     observed: () => reckoned(known(), (underway ?? stuck)?.step),
-    look: (signal) => sight.ask(signal),
+    look: (signal, patience) =>
+      sight.ask(signal, () => patience === 'until it succeeds' && published.backendState !== 'ERROR'),
     quiesce: (signal) =>
       new Promise((resolve) => {
         const finish = () => {

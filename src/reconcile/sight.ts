@@ -5,7 +5,7 @@ import { createLookers, type Lookers } from './lookers.ts';
 import { observeInTime } from './observe.ts';
 
 /** What the loop has seen of the backend, and who waits for it to look again. */
-export interface Sight extends Pick<Lookers, 'ask' | 'end'> {
+export interface Sight extends Pick<Lookers, 'end'> {
   /** Looks at everything now. Throws what a driver throws, and `ERR_DRIVER_FAILED` when the look is ended. */
   look(): Promise<Observed>;
   /** Somebody waits for a look, or one is due. */
@@ -14,6 +14,8 @@ export interface Sight extends Pick<Lookers, 'ask' | 'end'> {
   interrupt(): void;
   /** The last look that succeeded. */
   seen(): Observed | undefined;
+  /** As `Lookers.ask`; asks again after a look that failed for as long as `isHopeful`. */
+  ask(signal: AbortSignal, isHopeful: () => boolean): Promise<boolean>;
   /** Something that was seen may have ended: a look is due at once. */
   doubt(): void;
   /** What was seen is not to be relied on, because something may have ended since the last look that succeeded began. */
@@ -33,6 +35,9 @@ export interface SightInput {
   wake(): void;
 }
 
+/** Between a look that failed and the next one for those who wait for one that does not. */
+const AGAIN_MS = 500;
+
 export function createSight({ driver, clock, check, closing, wake }: SightInput): Sight {
   const lookers = createLookers(wake);
   let seen: Observed | undefined;
@@ -43,7 +48,14 @@ export function createSight({ driver, clock, check, closing, wake }: SightInput)
   let doubts = 0;
   let settled = 0;
   return {
-    ask: lookers.ask,
+    async ask(signal, isHopeful) {
+      const end = AbortSignal.any([signal, closing]);
+      while (!(await lookers.ask(signal))) {
+        if (end.aborted || !isHopeful()) return false;
+        await clock.sleep(AGAIN_MS, end);
+      }
+      return true;
+    },
     waiting: () => isDue || lookers.waiting(),
     end: lookers.end,
     doubt() {

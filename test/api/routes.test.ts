@@ -1,7 +1,9 @@
-import { expect, test } from 'vitest';
+import { once } from 'node:events';
+import { expect, onTestFinished, test } from 'vitest';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
+import type { PlanRequest } from '../../src/plan/change.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
-import { runsWith, startApi } from '../helpers/api.ts';
+import { PASSWORD, runsWith, startApi } from '../helpers/api.ts';
 
 const LISTING = [
   ...['GET /', 'GET /v0', 'GET /v1', 'GET /v1/about', 'GET /v1/backend_state', 'PUT /v1/backend_state'],
@@ -208,11 +210,57 @@ test('a plan is made of what a new look shows', async () => {
   expect(plan.warnings).toEqual([]);
 });
 
-test('a plan says when what runs could not be looked at', async () => {
+const AUTHORIZATION = `Basic ${btoa(`user:${PASSWORD}`)}`;
+const NOTHING: PlanRequest = { settings: {}, state: 'unmanaged', prune: [] };
+
+/** A look that no step lets happen. */
+function neverLooks(signal: AbortSignal): Promise<boolean> {
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(false), { once: true }));
+}
+
+test('a plan waits for a look as long as it is asked to, and says when there was none', async () => {
   const { client, script } = startApi();
-  script.look = () => false;
-  const plan = await client.plan({ settings: {}, state: 'unmanaged', prune: [] });
-  expect(plan.warnings).toEqual([expect.stringMatching(/^What runs could not be looked at just now/)]);
+  script.look = neverLooks;
+  const plan = await client.plan(NOTHING, { waitMs: 5 });
+  expect(plan.warnings).toEqual([expect.stringMatching(/^What runs could not be looked at in time/)]);
+  expect(plan.summary).toMatchObject({ nothingLost: false, text: 'nothing to change, what runs is not known' });
+});
+
+test.each(['-1', '', '1.5', '600001', '1&waitMs=2'])('waitMs=%s is refused', async (waitMs) => {
+  const { app, context, script } = startApi();
+  script.look = () => expect.unreachable();
+  const reply = await app.inject({
+    method: 'POST',
+    url: `/v2/plan?waitMs=${waitMs}`,
+    headers: { host: `127.0.0.1:${context.about.port}`, authorization: AUTHORIZATION },
+    payload: JSON.stringify(NOTHING),
+  });
+  expect(reply.statusCode).toBe(400);
+  expect(reply.body).toContain('waitMs is a number of milliseconds');
+});
+
+test('nobody is waited for who has gone', async () => {
+  const { app, script } = startApi();
+  const asked = new Promise<AbortSignal>((resolve) => {
+    script.look = (signal) => {
+      resolve(signal);
+      return neverLooks(signal);
+    };
+  });
+  const address = await app.listen({ port: 0, host: '127.0.0.1' });
+  onTestFinished(() => app.close());
+  const leaving = new AbortController();
+  const call = fetch(`${address}/v2/plan?waitMs=600000`, {
+    method: 'POST',
+    headers: { authorization: AUTHORIZATION },
+    body: JSON.stringify(NOTHING),
+    signal: leaving.signal,
+  });
+  const signal = await asked;
+  expect(signal.aborted).toBe(false);
+  const ended = once(signal, 'abort');
+  leaving.abort();
+  await Promise.all([expect(call).rejects.toThrow(), ended]);
 });
 
 test('a plan request with mistakes is refused without a look', async () => {

@@ -31,7 +31,7 @@ interface Script {
   /** Every desired state that was handed on. */
   desired: Desired[];
   /** What a look does, and whether it succeeds; without it, it succeeds. */
-  look?: () => boolean;
+  look?: (signal: AbortSignal) => boolean | Promise<boolean>;
 }
 
 export interface TestApi {
@@ -200,7 +200,7 @@ function scripted(script: Script, initial: Desired): Controllers {
       phases: [],
       counters: { steps: 0, restarts: 0, resets: 0, failures: 0 },
     }),
-    look: async () => script.look?.() ?? true,
+    look: async (signal) => script.look?.(signal) ?? true,
     quiesce: () => Promise.reject(new Error('not in this script')),
     onChange: () => () => undefined,
     close: async () => undefined,

@@ -46,6 +46,6 @@ export async function recordingProxy(connection: Connection): Promise<RecordingP
   return {
     env: { RDCTL_HOME: home },
     requests,
-    writes: () => requests.filter((line) => !line.startsWith('GET ') && line !== 'POST /v2/plan'),
+    writes: () => requests.filter((line) => !line.startsWith('GET ') && !/^POST \/v2\/plan(\?|$)/.test(line)),
   };
 }

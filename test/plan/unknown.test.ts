@@ -53,7 +53,15 @@ describe('a plan while nobody knows what runs', () => {
   test('a plan without changes has no blast radius, and the warning all the same', async () => {
     const plan = await blindPlan({}, {});
     expect(plan).toMatchObject({ changes: [], blastRadius: [], warnings: [expect.stringContaining(REASON)] });
-    expect(plan.summary.text).toBe('nothing to change');
+    expect(plan.summary.text).toBe('nothing to change, what runs is not known');
+  });
+
+  test('nor is anything promised by a look that was too long ago', async () => {
+    const wanted = requestFor({ 'application.debug': true });
+    expect((await planFor({}, wanted)).summary).toMatchObject({ nothingLost: true });
+    const plan = await planFor({}, wanted, { outdated: true });
+    expect(plan.warnings).toContainEqual(expect.stringMatching(/^What runs could not be looked at in time/));
+    expect(plan.summary).toMatchObject({ nothingLost: false, text: '1 change, no restart, what runs is not known' });
   });
 
   test('a stop interrupts whatever runs', async () => {

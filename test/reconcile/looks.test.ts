@@ -275,4 +275,40 @@ describe('looking', () => {
     expect(typeof (await last)).toBe('boolean');
     expect(clock.sleepers()).toBe(0);
   });
+
+  /** A loop whose next looks fail, so many of them. */
+  async function shaky(failures: number) {
+    let left = 0;
+    const loop = start({
+      model: runningModel(NO_CLUSTER),
+      faults: (part, step) =>
+        part === 'machine' && step === 'observe' && left-- > 0
+          ? { kind: 'error', when: 'before', error: new RdError('ERR_DRIVER_FAILED', 'no answer') }
+          : undefined,
+    });
+    await loop.clock.turn();
+    left = failures;
+    return loop;
+  }
+
+  test('who has patience gets the look that succeeds, and others that it failed', async () => {
+    const { controllers, clock } = await shaky(3);
+    expect(await controllers.look(never)).toBe(false);
+    const patient = controllers.look(never, 'until it succeeds');
+    await clock.advance(IDLE_MS);
+    expect(await patient).toBe(true);
+  });
+
+  test('patience ends with the signal and with the loop', async () => {
+    const { controllers, clock } = await shaky(Number.POSITIVE_INFINITY);
+    const leaving = new AbortController();
+    const given = controllers.look(leaving.signal, 'until it succeeds');
+    const patient = controllers.look(never, 'until it succeeds');
+    await clock.turn();
+    leaving.abort();
+    expect(await given).toBe(false);
+    await controllers.close();
+    expect(await patient).toBe(false);
+    expect(clock.sleepers()).toBe(0);
+  });
 });

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { RdError, type SettingsFinding } from '../../errors.ts';
-import type { JsonObject } from '../../json.ts';
+import { isObject, type JsonObject } from '../../json.ts';
 import type { PlanRequest } from '../../plan/change.ts';
 import { makePlan } from '../../plan/plan.ts';
 import { PRODUCT } from '../../product.ts';
@@ -19,10 +19,9 @@ import { documented, schemaOf } from '../route-doc.ts';
 import { validateContext } from '../settings-update.ts';
 import { JSON_TYPE } from '../wire-texts.ts';
 
-/** Milliseconds: a plan is not held up for longer by a step that is under way. */
-const LOOK_LIMIT = 3_000;
-const NOT_LOOKED =
-  'What runs could not be looked at just now, because a step is under way or a driver does not answer: more may be interrupted than is listed.';
+/** Milliseconds that a plan waits for a look, as while a step is under way: where the caller says nothing, and at most. */
+const USUAL_WAIT = 3_000;
+const LONGEST_WAIT = 600_000;
 
 const BODY = {
   type: 'object',
@@ -39,6 +38,11 @@ const DOC = documented({
   summary: 'What a desired state would change here, at what cost',
   description:
     'Changes nothing. Locked fields and fields that the driver cannot give effect to are changes with `blocked`, not errors.',
+  query: {
+    waitMs: {
+      description: `How long to wait for a look at what runs, in milliseconds up to ${LONGEST_WAIT}; ${USUAL_WAIT} where it is missing`,
+    },
+  },
   body: { description: 'The desired state', required: true, schema: BODY },
   replies: {
     200: { description: 'the plan', body: 'json', schema: schemaOf('Plan') },
@@ -57,11 +61,12 @@ export function planRoutes(app: FastifyInstance, context: ApiContext, collectBod
   app.addContentTypeParser('*', async (_request: FastifyRequest, payload: IncomingMessage) =>
     parseJson(await collectBody(payload)),
   );
-  app.post<{ Body: PlanRequest }>('/v2/plan', { ...DOC, schema: { body: BODY } }, async ({ body }, reply) => {
+  app.post<{ Body: PlanRequest }>('/v2/plan', { ...DOC, schema: { body: BODY } }, async ({ body, query }, reply) => {
+    const limit = AbortSignal.timeout(waitOf(query));
     const request = { ...body, settings: canonicalise(body.settings) };
     checkSettings(request, store.snapshot().desired.settings, context);
     // A container that was started a second ago is at stake, too.
-    const looked = await controllers.look(AbortSignal.timeout(LOOK_LIMIT));
+    const looked = await controllers.look(AbortSignal.any([limit, gone(reply)]), 'until it succeeds');
     const { desired } = store.snapshot();
     const observed = controllers.observed();
     const plan = makePlan({
@@ -72,13 +77,28 @@ export function planRoutes(app: FastifyInstance, context: ApiContext, collectBod
       ...(about.lockedBy === undefined ? {} : { lockedBy: about.lockedBy }),
       driver,
       observed,
+      outdated: !looked,
       target: { product: PRODUCT.name, home: about.home, driver: driver.name, simulated: driver.simulated },
       generation: desired.generation,
     });
-    // What is only assumed carries its own warning.
-    const warnings = looked || observed.assumed !== undefined ? plan.warnings : [NOT_LOOKED, ...plan.warnings];
-    return reply.type(JSON_TYPE).send(`${JSON.stringify({ ...plan, warnings }, null, 2)}\n`);
+    return reply.type(JSON_TYPE).send(`${JSON.stringify(plan, null, 2)}\n`);
   });
+}
+
+/** @throws RdError `ERR_BODY_INVALID` for anything but a number of milliseconds, once. */
+function waitOf(query: unknown): number {
+  const given: unknown = isObject(query) ? query.waitMs : undefined;
+  if (given === undefined) return USUAL_WAIT;
+  const ms = typeof given === 'string' && /^\d{1,6}$/.test(given) ? Number(given) : Number.NaN;
+  if (ms <= LONGEST_WAIT) return ms;
+  throw new RdError('ERR_BODY_INVALID', `waitMs is a number of milliseconds between 0 and ${LONGEST_WAIT}`);
+}
+
+/** Aborted when nobody waits for the answer any more. */
+function gone({ raw }: FastifyReply): AbortSignal {
+  const left = new AbortController();
+  raw.once('close', () => left.abort());
+  return left.signal;
 }
 
 /** All problems of the document itself. Locks and refusals of the driver are part of a plan, not errors. */

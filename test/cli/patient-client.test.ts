@@ -1,0 +1,69 @@
+import { expect, test } from 'vitest';
+import { patientClient } from '../../cli/patient-client.ts';
+import type { Client } from '../../src/client/client.ts';
+import { createClient } from '../../src/client/client.ts';
+import type { PlanRequest } from '../../src/plan/change.ts';
+import { startApi } from '../helpers/api.ts';
+import { fakeIo, type Stage } from '../helpers/cli.ts';
+
+/** A client of a service whose plan is made only when the test says so. */
+function stage(options: Stage) {
+  const { client } = startApi();
+  const io = fakeIo(options);
+  const asked: Parameters<Client['plan']>[1][] = [];
+  let answer: () => void = () => expect.unreachable('no plan was asked for');
+  const slow: Client = {
+    ...client,
+    async plan(request, call) {
+      asked.push(call);
+      await new Promise<void>((resolve) => {
+        answer = resolve;
+      });
+      return client.plan(request);
+    },
+  };
+  return { io, asked, client: patientClient(slow, io, () => 7_000), answer: () => answer() };
+}
+
+const NOTHING: PlanRequest = { settings: {}, state: 'unmanaged', prune: [] };
+
+test('a terminal is told what is waited for, and the line goes away', async () => {
+  const { io, asked, client, answer } = stage({ progress: true });
+  const drawn = new Promise<string>((resolve) => {
+    const { err } = io;
+    io.err = (text) => {
+      err(text);
+      resolve(text);
+    };
+  });
+  const plan = client.plan(NOTHING);
+  expect(await drawn).toBe('Waiting for a look at what runs: the driver is asked …');
+  answer();
+  expect((await plan).changes).toEqual([]);
+  expect(io.text.err.endsWith('\r\u001b[2K')).toBe(true);
+  expect(asked).toMatchObject([{ waitMs: 7_000, signal: io.signal }]);
+  // Longer than the service may take.
+  expect(asked[0]?.timeoutMs).toBeGreaterThan(7_000);
+});
+
+test('a plan that comes at once has no line, and neither has one without a terminal', async () => {
+  for (const progress of [true, false]) {
+    const { io, client, answer } = stage({ progress });
+    const plan = client.plan(NOTHING);
+    answer();
+    await plan;
+    expect(io.text.err).toBe('');
+  }
+});
+
+test('the time is part of the request', async () => {
+  const paths: string[] = [];
+  const connection = { host: 'h', port: 1, user: 'u', password: 'p', foreign: false, reached: { by: 'word' } } as const;
+  const client = createClient(connection, async (_connection, { path }) => {
+    paths.push(path);
+    throw new Error('the test needs no answer');
+  });
+  await expect(patientClient(client, fakeIo(), () => 1_234.5).plan(NOTHING)).rejects.toThrow();
+  await expect(client.plan(NOTHING)).rejects.toThrow();
+  expect(paths).toEqual(['/v2/plan?waitMs=1235', '/v2/plan']);
+});
