@@ -187,7 +187,13 @@ test('each shell file has an answer of its own', async () => {
 test('bash is asked for the search path of a new login shell', async () => {
   const home = temporaryDirectory();
   const binDirectory = join(home, '.rd', 'bin');
-  const change = { home, binDirectory, env: { PATH: [binDirectory, '/usr/bin', '/bin'].join(delimiter) } };
+  const given = { home, binDirectory, env: { PATH: [binDirectory, '/usr/bin', '/bin'].join(delimiter) } };
+  const outcome = (state: 'clean' | 'failed') => [{ part: 'path', file: join(home, '.bashrc'), state } as const];
+  const change = { ...given, integration: { integrationOutcomes: () => outcome('failed') } };
+  const before = { ...given, integration: { integrationOutcomes: () => [] } };
+  expect(await look('RD_BIN_IN_BASH_PATH', before), 'nothing has been written yet').toEqual([]);
+  const manualBefore = { ...given, integration: { integrationOutcomes: () => outcome('clean') } };
+  expect(await look('RD_BIN_IN_BASH_PATH', manualBefore), 'the setting has just changed').toEqual([]);
   expect(await finding('RD_BIN_IN_BASH_PATH', change)).toMatchObject({
     passed: false,
     fixes: [{ description: expect.stringContaining('PATH_MANAGEMENT') }],

@@ -14,17 +14,20 @@ export function shellPath(id: string, shell: string, options: readonly string[])
   return {
     id,
     category: 'Utilities',
+    followsSettings: true,
     applies: ({ platform, binDirectory, integration }) =>
       platform !== 'win32' && binDirectory !== undefined && integration.offBecause === undefined,
     async run(context, signal) {
       const { binDirectory = '' } = context;
       const program = await findProgram(shell, programPath(context.env.PATH));
       if (program === undefined) return [passed(`${shell} is not installed.`)];
+      const isManual = context.settings().application.pathManagementStrategy === 'manual';
+      // After a first start the files are still to be written.
+      if (!isManual && !isWritten(context)) return [];
       const path = await loginPath([program, ...options, PRINT_PATH], context, signal);
       if (path.split(delimiter).includes(binDirectory)) {
         return [passed(`\`${binDirectory}\` is on the search path of ${shell}.`)];
       }
-      const isManual = context.settings().application.pathManagementStrategy === 'manual';
       return [
         failed(`\`${binDirectory}\` is not on the search path of ${shell}.`, [
           {
@@ -36,6 +39,11 @@ export function shellPath(id: string, shell: string, options: readonly string[])
       ];
     },
   };
+}
+
+/** The start-up files have been edited, or that failed. */
+function isWritten({ integration }: CheckContext): boolean {
+  return integration.integrationOutcomes().some(({ part, state }) => part === 'path' && state !== 'clean');
 }
 
 /** The search path of a fresh shell that inherits one without our directory. */
