@@ -270,6 +270,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
       return known;
     },
     hostIntegration: () => statusOf(integration),
+    userFiles: () => integration.userFiles(),
     maintenance: () => maintenance.doing(),
     checkFactoryReset: ({ cache }) => checkPlaces(here, cache),
     requestFactoryReset(request) {

@@ -87,6 +87,7 @@ const TABLE: readonly Rule[] = [
   {
     module: 'src/host-integration/',
     may: ['src/host-integration/', 'src/storage/', 'src/process/', 'src/settings/'],
+    types: ['src/plan/'],
     because: 'it edits files of a user and knows nothing of what runs',
   },
   {

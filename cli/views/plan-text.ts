@@ -31,6 +31,12 @@ export function planText(plan: Plan, paint: Style, locate?: Locate): string {
       ),
     ),
     listText(
+      'Your files:',
+      (plan.userFiles ?? []).map(
+        ({ action, file, what }) => `  ${SIGNS[action]} ${plainText(file)}: ${plainText(what)}`,
+      ),
+    ),
+    listText(
       'A restart is already due:',
       plan.pendingRestart.map((reason) => `  * ${plainText(reason)}`),
     ),

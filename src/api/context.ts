@@ -2,6 +2,7 @@ import type { Diagnostics } from '../diagnostics/report.ts';
 import type { Driver, DriverInfo } from '../drivers/driver.ts';
 import type { Extensions } from '../extensions/contract.ts';
 import type { LayerFacts } from '../plan/layers.ts';
+import type { UserFileFacts } from '../plan/user-files.ts';
 import type { PortForwards } from '../port-forwards/manager.ts';
 import type { Controllers } from '../reconcile/contract.ts';
 import type { StatusDocument } from '../reconcile/status-document.ts';
@@ -44,6 +45,8 @@ export interface ApiContext {
   maintenance(): string | undefined;
   /** What became of files of the user outside of our directories. */
   hostIntegration(): NonNullable<StatusDocument['hostIntegration']>;
+  /** What a plan has to know of those files; absent while none is touched. */
+  userFiles(): Promise<UserFileFacts | undefined>;
   /** Of a nonce; see `src/client/service-proof.ts`. */
   prove(nonce: string): string;
   log: Log;

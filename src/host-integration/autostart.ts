@@ -7,12 +7,10 @@ import { outcomeOf } from './attempt.ts';
 import type { IntegrationOutcome } from './outcome.ts';
 import { type RunKey, windowsRunKey } from './run-key.ts';
 import { type IntegrationTargets, launcherOf } from './targets.ts';
-import { type EditOperations, editUserFile, missingDirectories, removeEmptyDirectories } from './user-file.ts';
+import { type EditSurroundings, editUserFile, missingDirectories, removeEmptyDirectories } from './user-file.ts';
 
-/** What the tests replace. */
-interface AutostartSurroundings {
+interface AutostartSurroundings extends EditSurroundings {
   runKey?: RunKey;
-  operations?: EditOperations;
 }
 
 /** Lines of a desktop entry that are ours alone. */
@@ -29,13 +27,19 @@ export async function manageAutostart(
   around: AutostartSurroundings = {},
 ): Promise<IntegrationOutcome> {
   const { autostartFile, identity } = targets;
+  const { runKey = windowsRunKey, ...edits } = around;
+  const what = wanted ? `starts ${PRODUCT.name} at login` : `no longer starts ${PRODUCT.name} at login`;
   if (autostartFile === undefined) {
-    const runKey = around.runKey ?? windowsRunKey;
     const name = identity.autostart.win32;
-    return outcomeOf({ part: 'autostart', file: runKey.place(name) }, async () => {
+    const file = runKey.place(name);
+    return outcomeOf({ part: 'autostart', file }, async () => {
       const command = await runKey.get(name);
       if (command !== undefined && !STARTS_US.test(command)) return { left: FOREIGN };
-      if (wanted) await runKey.set(name, `"${launcherOf(targets)}" start`);
+      const next = wanted ? `"${launcherOf(targets)}" start` : undefined;
+      if (around.rehearsal) {
+        const action = next === undefined ? 'delete' : command === undefined ? 'create' : 'update';
+        if (next !== command) around.rehearsal.set(file, { file, action, what });
+      } else if (next !== undefined) await runKey.set(name, next);
       else if (command !== undefined) await runKey.remove(name);
       return wanted ? 'managed' : 'clean';
     });
@@ -46,13 +50,13 @@ export async function manageAutostart(
     if (!wanted && text === undefined) return 'clean';
     const directories = text === undefined ? await missingDirectories(autostartFile) : directoriesOf(text);
     const next = wanted ? bytes(entryText(targets, directories)) : undefined;
-    const { operations } = around;
     await editUserFile(autostartFile, () => next, {
       within: [targets.home],
       mode: 0o644,
-      ...(operations ? { operations } : {}),
+      what,
+      ...edits,
     });
-    if (!wanted) await removeEmptyDirectories(autostartFile, directories);
+    if (!wanted) await removeEmptyDirectories(autostartFile, directories, edits);
     return wanted ? 'managed' : 'clean';
   });
 }

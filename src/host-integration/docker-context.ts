@@ -10,7 +10,7 @@ import { currentContext, deselect, type Selection, select, selectionFrom } from 
 import type { IntegrationOutcome } from './outcome.ts';
 import type { IntegrationTargets } from './targets.ts';
 import {
-  type EditOperations,
+  type EditSurroundings,
   editUserFile,
   isFreeOf,
   missingDirectories,
@@ -18,10 +18,7 @@ import {
   removeEmptyDirectories,
 } from './user-file.ts';
 
-/** What the tests replace. */
-interface ContextSurroundings {
-  operations?: EditOperations;
-}
+const DESELECTS = 'selects docker context default';
 
 /** Our part of a context's metadata; docker keeps members that it does not know. */
 interface ContextRecord {
@@ -42,17 +39,19 @@ interface ContextRecord {
 export async function provideContext(
   endpoint: string,
   targets: IntegrationTargets,
-  around: ContextSurroundings = {},
+  around: EditSurroundings = {},
 ): Promise<IntegrationOutcome[]> {
   const meta = metaFile(targets);
   const config = join(targets.dockerConfig, 'config.json');
   const name = targets.identity.dockerContext;
   let ours: ContextRecord | undefined;
+  let does: 'makes' | 'updates' = 'updates';
   const made = await outcomeOf({ part: 'docker-context', file: meta }, async () => {
     const before = await readRecord(targets);
     if (before === 'foreign') return { left: `somebody else has made a context of the name ${name}` };
     ours = { ...(before ?? { directories: await missingDirectories(meta) }), endpoint };
-    await writeRecord(ours, targets, around);
+    if (!before) does = 'makes';
+    await writeRecord(ours, targets, around, does);
     return 'managed';
   });
   if (made.state !== 'managed' || !ours) return [made];
@@ -82,8 +81,9 @@ export async function provideContext(
       undo = chosen ?? made.selection;
       return made.text;
     };
-    await editUserFile(config, change, { ...options(targets, around), mode: 0o600 });
-    await writeRecord({ ...settled, selection: undo }, targets, around);
+    const what = `selects docker context ${name}`;
+    await editUserFile(config, change, { ...options(targets, around), mode: 0o600, what });
+    await writeRecord({ ...settled, selection: undo }, targets, around, does);
     return 'managed';
   });
   return [made, selected];
@@ -95,13 +95,14 @@ export async function provideContext(
  */
 export async function releaseContext(
   targets: IntegrationTargets,
-  around: ContextSurroundings = {},
+  around: EditSurroundings = {},
 ): Promise<IntegrationOutcome[]> {
   const config = join(targets.dockerConfig, 'config.json');
   const name = targets.identity.dockerContext;
   const record = await readRecord(targets).catch(() => undefined);
   if (record === 'foreign' || !record) return [];
-  const ours = async () => !(await isFreeOf(config, `"${name}"`)) && currentContext(await textOf(config)) === name;
+  const ours = async () =>
+    !(await isFreeOf(config, `"${name}"`, around)) && currentContext(await textOf(config)) === name;
   const selection = record.selection ?? { how: 'chosen' };
   const noted = await outcomeOf({ part: 'docker-context', file: metaFile(targets) }, async () => {
     if (await ours().catch(() => false)) await writeRecord({ ...record, selection, givenBack: true }, targets, around);
@@ -110,7 +111,7 @@ export async function releaseContext(
   const released = await outcomeOf({ part: 'docker-context', file: config }, async () => {
     const change = (text: string | undefined) =>
       text === undefined || currentContext(text) !== name ? text : deselect(text, selection);
-    if (await ours()) await editUserFile(config, change, options(targets, around));
+    if (await ours()) await editUserFile(config, change, { ...options(targets, around), what: DESELECTS });
     return 'clean';
   });
   return [noted, released];
@@ -119,7 +120,7 @@ export async function releaseContext(
 /** Takes the context away, and the selection where it is still ours. Never throws. */
 export async function withdrawContext(
   targets: IntegrationTargets,
-  around: ContextSurroundings = {},
+  around: EditSurroundings = {},
 ): Promise<IntegrationOutcome[]> {
   const meta = metaFile(targets);
   const config = join(targets.dockerConfig, 'config.json');
@@ -127,15 +128,15 @@ export async function withdrawContext(
   const record = await readRecord(targets).catch(() => undefined);
   if (record === 'foreign') return [];
   const outcomes: IntegrationOutcome[] = [];
-  if ((await textOf(config).catch(() => '')) === undefined) await removeDrafts(config);
+  if ((await textOf(config).catch(() => '')) === undefined) await removeDrafts(config, around);
   else {
     const deselected = await outcomeOf({ part: 'docker-context', file: config }, async () => {
-      if (await isFreeOf(config, `"${name}"`)) return 'clean';
+      if (await isFreeOf(config, `"${name}"`, around)) return 'clean';
       const change = (text: string | undefined) =>
         text === undefined || currentContext(text) !== name
           ? text
           : deselect(text, record?.selection ?? { how: 'inserted' });
-      await editUserFile(config, change, options(targets, around));
+      await editUserFile(config, change, { ...options(targets, around), what: DESELECTS });
       return 'clean';
     });
     outcomes.push(deselected);
@@ -143,13 +144,21 @@ export async function withdrawContext(
     if (deselected.state === 'failed') return outcomes;
   }
   const removed = await outcomeOf({ part: 'docker-context', file: meta }, async () => {
-    await editUserFile(meta, () => undefined, options(targets, around));
+    const what = `removes docker context ${name}`;
+    await editUserFile(meta, () => undefined, { ...options(targets, around), what });
+    if (around.rehearsal) return 'clean';
     await rmdir(dirname(meta)).catch(() => undefined);
     // The first of them is the one that has just been removed.
-    await removeEmptyDirectories(dirname(meta), Math.max(0, (record?.directories ?? 1) - 1));
+    await removeEmptyDirectories(dirname(meta), Math.max(0, (record?.directories ?? 1) - 1), around);
     return 'clean';
   });
   return [...outcomes, removed];
+}
+
+/** Where the context of ours that is there leads to. */
+export async function contextEndpoint(targets: IntegrationTargets): Promise<string | undefined> {
+  const record = await readRecord(targets).catch(() => undefined);
+  return record === 'foreign' ? undefined : record?.endpoint;
 }
 
 /** Docker names the directory of a context after the digest of its name. */
@@ -186,7 +195,8 @@ function endpointOf(document: unknown): { endpoint?: string } {
 async function writeRecord(
   record: ContextRecord,
   targets: IntegrationTargets,
-  around: ContextSurroundings,
+  around: EditSurroundings,
+  does: 'makes' | 'updates' = 'updates',
 ): Promise<void> {
   const { endpoint, ...mark } = record;
   const document = {
@@ -195,11 +205,12 @@ async function writeRecord(
     Endpoints: { docker: { Host: endpoint, SkipTLSVerify: false } },
   };
   const text = Buffer.from(JSON.stringify(document), 'utf8').toString('latin1');
-  await editUserFile(metaFile(targets), () => text, { ...options(targets, around), mode: 0o644 });
+  const what = `${does} docker context ${targets.identity.dockerContext}`;
+  await editUserFile(metaFile(targets), () => text, { ...options(targets, around), mode: 0o644, what });
 }
 
-function options({ home, dockerConfig }: IntegrationTargets, { operations }: ContextSurroundings) {
-  return { within: [home, dockerConfig], ...(operations ? { operations } : {}) };
+function options({ home, dockerConfig }: IntegrationTargets, around: EditSurroundings) {
+  return { within: [home, dockerConfig], ...around };
 }
 
 /** Those who keep their files elsewhere have links here. */

@@ -9,11 +9,9 @@ import { outcomeOf } from './attempt.ts';
 import type { KubeEntry } from './kube-entries.ts';
 import type { IntegrationOutcome } from './outcome.ts';
 import type { IntegrationTargets } from './targets.ts';
-import { type EditOperations, editUserFile, isFreeOf } from './user-file.ts';
+import { type EditSurroundings, editUserFile, isFreeOf, type Rehearsal } from './user-file.ts';
 
-/** What the tests replace. */
-interface KubeSurroundings {
-  operations?: EditOperations;
+interface KubeSurroundings extends EditSurroundings {
   sleep?(ms: number): Promise<void>;
 }
 
@@ -32,16 +30,51 @@ export async function provideKubeContext(
 ): Promise<IntegrationOutcome> {
   const file = await writtenFile(targets.kubeconfigs);
   const name = targets.identity.kubeContext;
-  return outcomeOf({ part: 'kubeconfig', file }, async () => {
-    const entry = await entryOf(kubeconfig, name);
-    let foreign = false;
-    await edit(file, targets, around, ({ withEntry }) => (text) => {
-      const next = withEntry(text, entry);
-      foreign = next === 'foreign';
-      return foreign ? text : next;
-    });
-    return foreign ? { left: `a cluster ${name} in it is on another computer` } : 'managed';
+  return outcomeOf({ part: 'kubeconfig', file }, async () =>
+    putEntry(file, await entryOf(kubeconfig, name), targets, around),
+  );
+}
+
+/**
+ * What `provideKubeContext` would change at a start of the cluster. A cluster that was there before keeps its keys; those of one that is
+ * `renewed` are not known yet.
+ */
+export async function foreseeKubeContext(
+  renewed: boolean,
+  targets: IntegrationTargets,
+  rehearsal: Rehearsal,
+): Promise<void> {
+  const file = await writtenFile(targets.kubeconfigs);
+  const name = targets.identity.kubeContext;
+  const fresh = { name, cluster: { server: 'https://127.0.0.1' }, user: { 'client-key-data': 'not known yet' } };
+  await outcomeOf({ part: 'kubeconfig', file }, async () => {
+    const there = renewed ? undefined : await ownEntry(file, name);
+    return putEntry(file, there ?? fresh, targets, { rehearsal });
   });
+}
+
+/** The port at which the user's kubeconfig looks for our cluster. */
+export async function kubePort({ kubeconfigs, identity }: IntegrationTargets): Promise<number | undefined> {
+  const entry = await ownEntry(await writtenFile(kubeconfigs), identity.kubeContext).catch(() => undefined);
+  const port = /:(\d+)\/?$/.exec(entry?.cluster.server ?? '')?.[1];
+  return port === undefined ? undefined : Number(port);
+}
+
+async function ownEntry(file: string, name: string): Promise<KubeEntry | undefined> {
+  const text = await readIfThere(file, { follow: true });
+  return text === undefined ? undefined : (await import('./kube-entries.ts')).entryIn(text, name);
+}
+
+async function putEntry(file: string, entry: KubeEntry, targets: IntegrationTargets, around: KubeSurroundings) {
+  const { name } = entry;
+  let foreign = false;
+  const what = `adds cluster, user and context ${name}`;
+  await edit(file, targets, { ...around, what }, ({ withEntry }) => (text) => {
+    const next = withEntry(text, entry);
+    foreign = next === 'foreign';
+    return foreign ? text : next;
+  });
+  return foreign ? { left: `a cluster ${name} in it is on another computer` } : ('managed' as const);
 }
 
 /** Takes them out again, of every file that kubectl reads. Never throws. */
@@ -54,17 +87,18 @@ export async function withdrawKubeContext(
   for (const file of targets.kubeconfigs) {
     if (!(await exists(file))) continue;
     const outcome = await outcomeOf({ part: 'kubeconfig', file }, async () => {
-      if (await isFreeOf(file, name)) return 'clean';
+      if (await isFreeOf(file, name, around)) return 'clean';
       await edit(
         file,
         targets,
-        around,
+        { ...around, what: `removes cluster, user and context ${name}` },
         ({ withoutEntry }) =>
           (text) =>
             text === undefined ? undefined : withoutEntry(text, name),
       );
       // Made by us, when it is empty now and where it is usual.
-      if (dirname(file) === join(targets.home, '.kube')) await rmdir(dirname(file)).catch(() => undefined);
+      if (!around.rehearsal && dirname(file) === join(targets.home, '.kube'))
+        await rmdir(dirname(file)).catch(() => undefined);
       return 'clean';
     });
     outcomes.push(outcome);
@@ -81,7 +115,7 @@ async function writtenFile(files: readonly string[]): Promise<string> {
 async function edit(
   file: string,
   { home }: IntegrationTargets,
-  { operations, sleep = pause }: KubeSurroundings,
+  { sleep = pause, ...around }: KubeSurroundings & { what: string },
   changeWith: (entries: Entries) => (text: string | undefined) => string | undefined,
 ): Promise<void> {
   const change = changeWith(await import('./kube-entries.ts'));
@@ -91,8 +125,9 @@ async function edit(
     // Unless it was changed it is not to be written.
     return next === text ? bytes : next === undefined ? undefined : Buffer.from(next, 'utf8').toString('latin1');
   };
-  const options = { within: [home, dirname(file)], mode: 0o600, ...(operations ? { operations } : {}) };
-  await locked(file, sleep, () => editUserFile(file, inBytes, options));
+  const options = { within: [home, dirname(file)], mode: 0o600, ...around };
+  if (around.rehearsal) await editUserFile(file, inBytes, options);
+  else await locked(file, sleep, () => editUserFile(file, inBytes, options));
 }
 
 /** Bytes as one character each, as they are edited. */

@@ -45,6 +45,20 @@ export function withEntry(text: string | undefined, entry: KubeEntry): string | 
   return checked(after, wanted);
 }
 
+/** The cluster of that name and its user, as they are in a text. Throws as `withEntry`. */
+export function entryIn(text: string, name: string): KubeEntry | undefined {
+  const { value } = read(text);
+  const member = (kind: Kind, key: string): Record<string, string> | undefined => {
+    const inner = listOf(value, kind).find((item) => item.name === name)?.[key];
+    if (!isObject(inner)) return undefined;
+    return Object.fromEntries(
+      Object.entries(inner).flatMap(([at, text]) => (typeof text === 'string' ? [[at, text] as const] : [])),
+    );
+  };
+  const cluster = member('clusters', 'cluster');
+  return cluster && { name, cluster, user: member('users', 'user') ?? {} };
+}
+
 /** The text without the entries of that name; undefined when nothing else was in it. Throws as `withEntry`. */
 export function withoutEntry(text: string, name: string): string | undefined {
   const before = read(text);

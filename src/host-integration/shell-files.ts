@@ -7,7 +7,7 @@ import { PATH_LINES } from './quoting.ts';
 import { withBlock, withoutBlock } from './shell-block.ts';
 import type { IntegrationTargets } from './targets.ts';
 import {
-  type EditOperations,
+  type EditSurroundings,
   editUserFile,
   isFreeOf,
   missingDirectories,
@@ -18,11 +18,6 @@ import {
 export type PathStrategy = 'manual' | 'rcfiles';
 
 type ShellName = 'bash' | 'zsh' | 'csh' | 'tcsh' | 'fish';
-
-/** What the tests replace. */
-interface ShellSurroundings {
-  operations?: EditOperations;
-}
 
 interface ShellFile {
   path: string;
@@ -42,7 +37,7 @@ const BASH_LOGIN = ['.bash_profile', '.bash_login', '.profile'];
 export async function managePath(
   strategy: PathStrategy,
   targets: IntegrationTargets,
-  around: ShellSurroundings = {},
+  around: EditSurroundings = {},
 ): Promise<IntegrationOutcome[]> {
   const all = shellFiles(targets.home);
   const wanted = strategy === 'rcfiles' ? await filesToManage(all, targets.searchPath) : new Set<string>();
@@ -91,33 +86,34 @@ async function isAnyInstalled(shells: readonly ShellName[], searchPath: string):
   return false;
 }
 
-function put({ path, line }: ShellFile, targets: IntegrationTargets, { operations }: ShellSurroundings) {
+function put({ path, line }: ShellFile, targets: IntegrationTargets, around: EditSurroundings) {
   const { home, bin, identity } = targets;
   return outcomeOf({ part: 'path', file: path }, async () => {
     const lines = [bytes(line(bin))];
     const directories = await missingDirectories(path);
     await editUserFile(path, (text) => withBlock(text, lines, marksOf(identity), directories), {
       within: [home],
-      ...(operations ? { operations } : {}),
+      what: `adds ${bin} to PATH`,
+      ...around,
     });
     return 'managed';
   });
 }
 
 /** No outcome for a file that does not exist, which is how most of them are. */
-async function take({ path }: ShellFile, targets: IntegrationTargets, { operations }: ShellSurroundings) {
+async function take({ path }: ShellFile, targets: IntegrationTargets, around: EditSurroundings) {
   if (!(await isThere(path))) return undefined;
-  const { home, identity } = targets;
+  const { home, bin, identity } = targets;
   return outcomeOf({ part: 'path', file: path }, async () => {
-    if (await isFreeOf(path, bytes(identity.blockStart))) return 'clean';
+    if (await isFreeOf(path, bytes(identity.blockStart), around)) return 'clean';
     let directories = 0;
     const change = (text: string | undefined) => {
       const rest = text === undefined ? { directories: 0 } : withoutBlock(text, marksOf(identity));
       directories = rest.directories;
       return 'text' in rest ? rest.text : undefined;
     };
-    await editUserFile(path, change, { within: [home], ...(operations ? { operations } : {}) });
-    await removeEmptyDirectories(path, directories);
+    await editUserFile(path, change, { within: [home], what: `removes ${bin} from PATH`, ...around });
+    await removeEmptyDirectories(path, directories, around);
     return 'clean';
   });
 }

@@ -3,6 +3,7 @@ import type { BigIntStats } from 'node:fs';
 import { copyFile, lstat, open, realpath, rename, rm, rmdir, stat, unlink } from 'node:fs/promises';
 import { basename, dirname, join, sep } from 'node:path';
 import { RdError } from '../errors.ts';
+import type { UserFileChange } from '../plan/user-files.ts';
 import { run } from '../process/run.ts';
 import { removeLeftovers } from '../storage/atomic-file.ts';
 import { makeDirectory } from '../storage/directory.ts';
@@ -51,14 +52,25 @@ export const editOperations: EditOperations = {
   unlink,
 };
 
-export interface EditOptions {
+/** By file, what an edit would do to it. */
+export type Rehearsal = Map<string, UserFileChange>;
+
+/** What the tests replace, and what makes an edit a look ahead. */
+export interface EditSurroundings {
+  operations?: EditOperations;
+  /** Nothing is changed then, whatever the edit is of: what it would do is put in here. */
+  rehearsal?: Rehearsal;
+}
+
+export interface EditOptions extends EditSurroundings {
   /** Links may lead to files below these directories only; a directory that is itself a link counts where it leads. */
   within: readonly string[];
   /** The file was named by the caller, and who else may write there is the caller's matter. */
   shared?: boolean;
   /** Permission bits of a file that is created; the usual ones of the user (0666 less the mask) unless told. */
   mode?: number;
-  operations?: EditOperations;
+  /** What the edit is for, as a clause: `selects docker context rdctl`. */
+  what?: string;
 }
 
 /**
@@ -75,25 +87,32 @@ export interface EditOptions {
 export async function editUserFile(
   path: string,
   change: (text: string | undefined) => string | undefined,
-  { within, shared = false, mode = 0o666, operations = editOperations }: EditOptions,
+  { within, shared = false, mode = 0o666, what = 'changes it', operations = editOperations, rehearsal }: EditOptions,
 ): Promise<boolean> {
   if (!shared) refuseExposedFile(path);
   const file = await followed(path, within);
   // A writer that was killed left one; nobody else writes such names.
-  await removeLeftovers(file);
+  if (!rehearsal) await removeLeftovers(file);
   const found = await look(file);
   const before = found && (await read(file));
   const after = change(before);
-  if (after === before) return false;
-  if (after === undefined) await attempt('remove', file, () => operations.unlink(file));
+  if (after === before) {
+    // Of several edits of a file the last one counts: in a rehearsal each begins with what is there now.
+    rehearsal?.delete(path);
+    return false;
+  }
+  if (rehearsal) {
+    const action = after === undefined ? 'delete' : found ? 'update' : 'create';
+    rehearsal.set(path, { file: path, action, what });
+  } else if (after === undefined) await attempt('remove', file, () => operations.unlink(file));
   else if (found) await replace(file, found, after, operations);
   else await create(file, after, mode, operations);
   return true;
 }
 
 /** Removes what a killed writer of a file left beside it, wherever its links lead, and also where there is no such file. */
-export async function removeDrafts(path: string): Promise<void> {
-  if (exposureOf(path)) return;
+export async function removeDrafts(path: string, { rehearsal }: EditSurroundings): Promise<void> {
+  if (rehearsal || exposureOf(path)) return;
   const file = await realpath(path).catch(() => path);
   // Not worth an error: the file itself is whole.
   await removeLeftovers(file).catch(() => []);
@@ -103,8 +122,8 @@ export async function removeDrafts(path: string): Promise<void> {
  * True when what we would take out is certainly not in a file, wherever its links lead: then it needs no edit, and nothing that
  * would forbid one matters. `mark` is latin1. What a killed writer left beside it goes, as with an edit.
  */
-export async function isFreeOf(path: string, mark: string): Promise<boolean> {
-  await removeDrafts(path);
+export async function isFreeOf(path: string, mark: string, around: EditSurroundings): Promise<boolean> {
+  await removeDrafts(path, around);
   try {
     const facts = await stat(path);
     // We never make anything but files.
@@ -218,7 +237,12 @@ export async function missingDirectories(file: string): Promise<number> {
 }
 
 /** Removes the directory of a file and those above it, `count` altogether, as long as they are empty. */
-export async function removeEmptyDirectories(file: string, count: number): Promise<void> {
+export async function removeEmptyDirectories(
+  file: string,
+  count: number,
+  { rehearsal }: EditSurroundings,
+): Promise<void> {
+  if (rehearsal) return;
   let at = dirname(file);
   for (let left = count; left > 0; left -= 1, at = dirname(at)) {
     try {

@@ -1,4 +1,5 @@
 import type { JsonValue } from '../json.ts';
+import type { UserFileChange } from './user-files.ts';
 
 /** What a change costs: only stored; applied to what runs; restarts the backend; destroys cluster data. In that order. */
 export type Severity = 'none' | 'live' | 'restart' | 'reset';
@@ -72,6 +73,8 @@ export interface Plan {
   blastRadius: BlastItem[];
   /** Reasons of a restart that is already due, before any change of this plan. */
   pendingRestart: string[];
+  /** Files of the user outside of our own directories that carrying it out touches. Absent: not known, as of another application. */
+  userFiles?: UserFileChange[];
   warnings: string[];
   summary: PlanSummary;
 }

@@ -16,6 +16,7 @@ import { powerChange } from './power-change.ts';
 import { type Circumstances, type Cost, costOf } from './severity.ts';
 import { type Goal, goalOf } from './spec.ts';
 import { summarise } from './summary.ts';
+import { clusterStart, type UserFileFacts, userFilesOf } from './user-files.ts';
 
 export interface PlanInput {
   request: PlanRequest;
@@ -32,6 +33,8 @@ export interface PlanInput {
   outdated?: boolean;
   target: Target;
   generation: number;
+  /** Absent: files of the user are not touched. */
+  userFiles?: UserFileFacts;
 }
 
 /**
@@ -72,6 +75,13 @@ export function makePlan(input: PlanInput): Plan {
     changes,
     blastRadius: radius,
     pendingRestart: pending,
+    userFiles: touched
+      ? userFilesOf(input.userFiles, {
+          settings: desired,
+          on: goal.on,
+          cluster: clusterStart(goal, observed, driver),
+        })
+      : [],
     warnings: [...unseen, ...flaws(observed), ...warnings(open, driver), ...patternWarnings(request.settings)],
     summary: summarise({
       changes,

@@ -1,14 +1,12 @@
 import { isAbsolute } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { DriverInfo } from '../drivers/driver.ts';
-import { manageAutostart } from '../host-integration/autostart.ts';
-import { provideContext, releaseContext, withdrawContext } from '../host-integration/docker-context.ts';
-import { provideKubeContext, withdrawKubeContext } from '../host-integration/kube-config.ts';
 import { writeLauncher } from '../host-integration/launcher.ts';
 import type { HostIntegration, IntegrationOutcome } from '../host-integration/outcome.ts';
-import { managePath } from '../host-integration/shell-files.ts';
+import { bringInLine, foresee } from '../host-integration/parts.ts';
 import { type IntegrationTargets, integrationTargets } from '../host-integration/targets.ts';
 import { undoIntegration } from '../host-integration/undo.ts';
+import { dueParts, type FilesWish, filesWishOf, type UserFileFacts } from '../plan/user-files.ts';
 import type { Controllers, Desired } from '../reconcile/contract.ts';
 import type { LoopStatus } from '../reconcile/status.ts';
 import type { Platform } from '../settings/field.ts';
@@ -16,22 +14,6 @@ import type { Settings } from '../settings/settings.gen.ts';
 import type { LogFile } from '../storage/log-file.ts';
 import type { Environment, Places } from '../storage/places.ts';
 import { userHome } from '../storage/user-home.ts';
-
-/** What follows from the settings and the engine. */
-interface Wish {
-  path: Settings['application']['pathManagementStrategy'];
-  autoStart: boolean;
-  engine: Settings['containerEngine']['name'];
-  /** Absent: nothing of it is to change, as while moby starts, stops or restarts. */
-  docker?: DockerWish;
-  /** Whether a cluster is to run. */
-  cluster: boolean;
-  /** Of the cluster that runs; `starts` tells one start from the next, which may have other certificates. */
-  kubeconfig?: { file: string; starts: number };
-}
-
-/** The context is selected while moby answers at the endpoint, given back while it is meant to be stopped, else gone. */
-type DockerWish = { context: 'selected'; endpoint: string } | { context: 'given back' } | { context: 'removed' };
 
 export interface IntegrationInput {
   env: Environment;
@@ -49,6 +31,8 @@ export interface FollowingIntegration extends HostIntegration {
   /** Begins; what it finds out about the engine it hears from the controllers. */
   follow(controllers: Pick<Controllers, 'onChange' | 'status'>): void;
   settingsChanged(next: Desired): void;
+  /** What a plan has to know of the user's files; absent while nothing is touched. */
+  userFiles(): Promise<UserFileFacts | undefined>;
   /** After the backend has stopped. Resolves when what follows from that is done; later changes are not followed. */
   close(): Promise<void>;
   /** Takes everything out of the user's files again. After `close`. */
@@ -64,8 +48,9 @@ export function createHostIntegration(input: IntegrationInput): FollowingIntegra
   const { simulated } = driver;
   const targets = integrationTargets({ env, platform, homedir: userHome(env, platform), here, self, simulated });
   if ('offBecause' in targets) return { ...OFF, offBecause: targets.offBecause };
-  let wish = wishOf(input.settings);
-  let done: Wish | undefined;
+  let { settings } = input;
+  let wish = filesWishOf(settings);
+  let done: FilesWish | undefined;
   let outcomes: IntegrationOutcome[] = [];
   let work: Promise<void> | undefined;
   let closed = false;
@@ -92,23 +77,22 @@ export function createHostIntegration(input: IntegrationInput): FollowingIntegra
     }
   }
 
-  function heard(status: LoopStatus): void {
-    const { moby } = status.engines;
-    if (wish.engine === 'moby') {
+  function heard({ engines: { moby }, cluster, power }: LoopStatus): void {
+    if (settings.containerEngine.name === 'moby') {
       // An engine that is only restarted keeps its context all the while.
-      if (moby.state === 'running' && status.power === 'started') {
+      if (moby.state === 'running' && power === 'started') {
         wish = { ...wish, docker: { context: 'selected', endpoint: moby.endpoint } };
-      } else if (moby.state === 'stopped' && status.power === 'stopped') {
+      } else if (moby.state === 'stopped' && power === 'stopped') {
         wish = { ...wish, docker: { context: 'given back' } };
       }
     }
     // A cluster that is stopped keeps its context: it is selected only where none was, and hides nothing.
-    const { cluster } = status;
-    const runs = cluster.state === 'running' && cluster.ready;
-    if (runs && !clusterRan && wish.cluster && cluster.kubeconfig !== undefined && isAbsolute(cluster.kubeconfig)) {
-      wish = { ...wish, kubeconfig: { file: cluster.kubeconfig, starts: (wish.kubeconfig?.starts ?? 0) + 1 } };
+    const runs = settings.kubernetes.enabled && cluster.state === 'running' && cluster.ready;
+    if (runs && !clusterRan && cluster.kubeconfig !== undefined && isAbsolute(cluster.kubeconfig)) {
+      const starts = wish.kube?.context === 'present' ? wish.kube.starts + 1 : 1;
+      wish = { ...wish, kube: { context: 'present', file: cluster.kubeconfig, starts } };
     }
-    clusterRan = runs && wish.cluster;
+    clusterRan = runs;
     pursue();
   }
 
@@ -119,15 +103,19 @@ export function createHostIntegration(input: IntegrationInput): FollowingIntegra
       last = () => heard(controllers.status());
       last();
     },
-    settingsChanged({ settings }) {
-      const { docker, kubeconfig } = wish;
-      const next = wishOf(settings);
+    settingsChanged(next) {
+      const { docker, kube } = wish;
+      settings = next.settings;
       wish = {
-        ...next,
-        ...(next.engine === 'moby' && docker && docker.context !== 'removed' ? { docker } : {}),
-        ...(next.cluster && kubeconfig !== undefined ? { kubeconfig } : {}),
+        ...(docker && docker.context !== 'removed' ? { docker } : {}),
+        ...(kube?.context === 'present' ? { kube } : {}),
+        ...filesWishOf(settings),
       };
       pursue();
+    },
+    async userFiles() {
+      await work;
+      return { ...(done ? { done } : {}), ...(await foresee(targets)) };
     },
     async close() {
       unfollow();
@@ -148,23 +136,14 @@ const OFF: FollowingIntegration = {
   integrationOutcomes: () => [],
   follow: () => undefined,
   settingsChanged: () => undefined,
+  userFiles: async () => undefined,
   close: async () => undefined,
   undo: async () => [],
 };
 
-function wishOf({ application, containerEngine, kubernetes }: Settings): Wish {
-  return {
-    path: application.pathManagementStrategy,
-    autoStart: application.autoStart,
-    engine: containerEngine.name,
-    ...(containerEngine.name === 'moby' ? {} : { docker: { context: 'removed' } }),
-    cluster: kubernetes.enabled,
-  };
-}
-
 async function fulfil(
-  wish: Wish,
-  before: Wish | undefined,
+  wish: FilesWish,
+  before: FilesWish | undefined,
   targets: IntegrationTargets,
   log: LogFile,
 ): Promise<IntegrationOutcome[]> {
@@ -177,20 +156,7 @@ async function fulfil(
       log.write('warn', 'the launcher cannot be written', { error });
     }
   }
-  // Windows has no such files; its setting can only be `manual`.
-  if (targets.platform !== 'win32' && before?.path !== wish.path) found.push(...(await managePath(wish.path, targets)));
-  // An entry made by `rdctl setup` stays as long as nobody changes the setting.
-  if (wish.autoStart ? before?.autoStart !== true : before?.autoStart === true) {
-    found.push(await manageAutostart(wish.autoStart, targets));
-  }
-  if (wish.docker && !isDeepStrictEqual(before?.docker, wish.docker)) {
-    found.push(...(await manageContext(wish.docker, targets)));
-  }
-  if (!wish.cluster) {
-    if (before?.cluster !== false) found.push(...(await withdrawKubeContext(targets)));
-  } else if (wish.kubeconfig !== undefined && !isDeepStrictEqual(before?.kubeconfig, wish.kubeconfig)) {
-    found.push(await provideKubeContext(wish.kubeconfig.file, targets));
-  }
+  for (const part of dueParts(wish, before)) found.push(...(await bringInLine(part, wish, targets)));
   logOutcomes(found, log);
   return found;
 }
@@ -199,16 +165,5 @@ export function logOutcomes(found: readonly IntegrationOutcome[], log: LogFile):
   for (const { state, part, file, message } of found) {
     const level = state === 'failed' ? 'warn' : state === 'left' ? 'info' : 'debug';
     log.write(level, 'host integration', { part, file, state, ...(message === undefined ? {} : { reason: message }) });
-  }
-}
-
-function manageContext(wish: DockerWish, targets: IntegrationTargets): Promise<IntegrationOutcome[]> {
-  switch (wish.context) {
-    case 'selected':
-      return provideContext(wish.endpoint, targets);
-    case 'given back':
-      return releaseContext(targets);
-    case 'removed':
-      return withdrawContext(targets);
   }
 }

@@ -62,6 +62,30 @@ test('a real status, too, with the file that leads to it', async () => {
   expect(problemsOf('plan', plan)).toEqual([]);
 });
 
+test('a plan lists the files of the user that it touches, as the schema says', async () => {
+  const update = [{ file: '/home/user/.bashrc', action: 'update', what: 'removes /home/user/bin from PATH' }] as const;
+  const foreseen = {
+    path: { manual: update, rcfiles: [] },
+    autostart: { on: [], off: [] },
+    docker: { selected: [], 'given back': [], removed: [] },
+    kube: { present: [], renewed: [], removed: [] },
+  };
+  const request = {
+    settings: { application: { pathManagementStrategy: 'manual' } },
+    state: 'unmanaged' as const,
+    prune: [],
+  };
+  const plan = await startApi({ userFiles: { foreseen } }).client.plan(request);
+  expect(plan.userFiles).toEqual(update);
+  expect(problemsOf('plan', plan)).toEqual([]);
+  expect(problemsOf('plan', { ...plan, userFiles: [{ file: '/home/user/.bashrc' }] })).not.toEqual([]);
+  const { userFiles: _, ...older } = plan;
+  expect(problemsOf('plan', older)).toEqual([]);
+  const untouched = await startApi().client.plan(request);
+  expect(untouched.changes).toHaveLength(1);
+  expect(untouched.userFiles, 'where the integration is off').toEqual([]);
+});
+
 test('the schemas notice what is missing or wrong', async () => {
   const { kind: _, ...rest } = await startApi().client.status();
   expect(problemsOf('status', rest)).not.toEqual([]);

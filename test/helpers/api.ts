@@ -16,6 +16,7 @@ import type { Extensions } from '../../src/extensions/contract.ts';
 import type { JsonObject } from '../../src/json.ts';
 import type { Observed } from '../../src/plan/observed.ts';
 import { clusterSpec, engineSpec, machineSpec } from '../../src/plan/spec.ts';
+import type { UserFileFacts } from '../../src/plan/user-files.ts';
 import type { PortForwards } from '../../src/port-forwards/manager.ts';
 import type { Controllers, Desired } from '../../src/reconcile/contract.ts';
 import type { BackendState, Power } from '../../src/reconcile/status.ts';
@@ -58,6 +59,7 @@ export interface TestApiOptions {
   persist?: DesiredStoreInput['persist'];
   versions?: readonly string[];
   backendLocked?: boolean;
+  userFiles?: UserFileFacts;
 }
 
 export const PASSWORD = 'a-password-of-the-test';
@@ -147,6 +149,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
     snapshots: options.snapshots ?? NO_SNAPSHOTS,
     resetBackend: options.resetBackend ?? (async () => undefined),
     hostIntegration: () => ({ offBecause: 'this is a test', files: [] }),
+    userFiles: async () => options.userFiles,
     maintenance: () => undefined,
     checkFactoryReset: () => undefined,
     requestFactoryReset: ({ cache }) => stops.push(`factory reset, ${cache ? 'downloads too' : 'without downloads'}`),

@@ -28,6 +28,7 @@ describe('the document', () => {
       changes: [],
       blastRadius: [],
       pendingRestart: [],
+      userFiles: [],
       warnings: [],
       summary: {
         changes: 0,

@@ -1,12 +1,8 @@
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
-import type { Desired } from '../../src/reconcile/contract.ts';
-import type { LoopStatus, Power } from '../../src/reconcile/status.ts';
-import { createHostIntegration, type IntegrationInput } from '../../src/service/host-integration.ts';
-import { defaultSettings } from '../../src/settings/defaults.ts';
 import { places } from '../../src/storage/places.ts';
-import { startApi } from '../helpers/api.ts';
+import { followedIntegration } from '../helpers/followed-integration.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 let home: string;
@@ -15,88 +11,7 @@ beforeEach(() => {
   writeFileSync(join(home, '.bashrc'), '# mine\n');
 });
 
-/** The integration of a service for this user, and what the rest of that service says to it. */
-function integration(changes: Partial<IntegrationInput> & { power?: Power } = {}) {
-  const env = { HOME: home, PATH: '' };
-  const lines: { level: string; message: string }[] = [];
-  const settings = defaultSettings({ platform: 'linux', arch: 'x64' });
-  const input: IntegrationInput = {
-    env,
-    platform: 'linux',
-    self: ['/usr/bin/node', '/opt/rdctl.cjs'],
-    here: places(env, 'linux', home),
-    settings,
-    driver: { simulated: false },
-    log: {
-      write: (level, message) => lines.push({ level, message }),
-      setLevel: () => undefined,
-      close: async () => undefined,
-    },
-    ...changes,
-  };
-  const made = createHostIntegration(input);
-  const status = { ...startApi().context.controllers.status(), power: changes.power ?? 'started' };
-  let latest: LoopStatus = status;
-  let listener: (status: LoopStatus) => void = () => undefined;
-  const tell = (next: LoopStatus) => {
-    latest = next;
-    listener(next);
-  };
-  made.follow({
-    status: () => latest,
-    onChange(given) {
-      listener = given;
-      return () => {
-        listener = () => undefined;
-      };
-    },
-  });
-  return {
-    ...made,
-    lines,
-    settings,
-    mobyRuns: (endpoint: string) =>
-      tell({
-        ...status,
-        engines: {
-          ...status.engines,
-          moby: {
-            state: 'running',
-            spec: {
-              name: 'moby',
-              storageDriver: 'auto',
-              webAssembly: false,
-              allowedImages: { enabled: false, patterns: [] },
-            },
-            endpoint,
-            version: '1',
-            workload: {},
-          },
-        },
-      }),
-    mobyStops: (power: Power) => tell({ ...status, power }),
-    clusterRuns: (kubeconfig: string | undefined, ready = true) => {
-      const given = { version: '1.33.6', port: 6443, engine: 'moby' } as const;
-      const spec = { ...given, traefik: true, flannel: true, spinkube: false, localhostOnly: false };
-      tell({
-        ...status,
-        cluster: {
-          state: 'running',
-          installedVersion: '1.33.6',
-          spec,
-          ready,
-          ...(kubeconfig === undefined ? {} : { kubeconfig }),
-        },
-      });
-    },
-    clusterStops: () => tell({ ...status, cluster: { state: 'stopped', installedVersion: '1.33.6' } }),
-    change: (change: (next: Desired['settings']) => void) => {
-      const next = structuredClone(settings);
-      change(next);
-      made.settingsChanged({ settings: next, power: 'started', generation: 2 });
-    },
-  };
-}
+const integration = (changes: Parameters<typeof followedIntegration>[1] = {}) => followedIntegration(home, changes);
 
 const text = (...names: string[]) => readFileSync(join(home, ...names), 'utf8');
 const states = (of: { integrationOutcomes(): readonly { part: string; state: string }[] }, part: string) =>

@@ -36,6 +36,10 @@ test('a plan with everything in it', () => {
         { what: 'stops 7 containers', lost: false },
         { what: 'deletes the cluster', lost: true },
       ],
+      userFiles: [
+        { action: 'update', file: '/home/user/.bashrc', what: 'removes /home/user/bin from PATH' },
+        { action: 'delete', file: '/home/user/.docker/config.json', what: 'selects docker context default' },
+      ],
       pendingRestart: ['the storage driver changed'],
       warnings: ['"kubernetes.port" has no effect here.'],
     },
@@ -61,6 +65,10 @@ Cannot be changed:
 Blast radius:
   * stops 7 containers
   * deletes the cluster (cannot be had back)
+
+Your files:
+  ~ /home/user/.bashrc: removes /home/user/bin from PATH
+  - /home/user/.docker/config.json: selects docker context default
 
 A restart is already due:
   * the storage driver changed
@@ -99,7 +107,12 @@ test('control characters of values, names and sentences never reach the terminal
         change({ key: evil, before: evil, after: [evil], reason: evil, blocked: { by: 'lock', message: evil } }),
         change({ reason: evil, after: evil }),
       ],
-      { blastRadius: [{ what: evil, lost: false }], warnings: [evil], pendingRestart: [evil] },
+      {
+        blastRadius: [{ what: evil, lost: false }],
+        userFiles: [{ action: 'create', file: evil, what: evil }],
+        warnings: [evil],
+        pendingRestart: [evil],
+      },
     ),
     PLAIN,
   );

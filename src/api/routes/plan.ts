@@ -67,6 +67,7 @@ export function planRoutes(app: FastifyInstance, context: ApiContext, collectBod
     checkSettings(request, store.snapshot().desired.settings, context);
     // A container that was started a second ago is at stake, too.
     const looked = await controllers.look(AbortSignal.any([limit, gone(reply)]), 'until it succeeds');
+    const userFiles = await context.userFiles();
     const { desired } = store.snapshot();
     const observed = controllers.observed();
     const plan = makePlan({
@@ -80,6 +81,7 @@ export function planRoutes(app: FastifyInstance, context: ApiContext, collectBod
       outdated: !looked,
       target: { product: PRODUCT.name, home: about.home, driver: driver.name, simulated: driver.simulated },
       generation: desired.generation,
+      ...(userFiles ? { userFiles } : {}),
     });
     return reply.type(JSON_TYPE).send(`${JSON.stringify(plan, null, 2)}\n`);
   });

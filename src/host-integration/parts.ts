@@ -1,0 +1,78 @@
+import type { DockerWish, FilesPart, FilesWish, UserFileChange, UserFileFacts } from '../plan/user-files.ts';
+import { manageAutostart } from './autostart.ts';
+import { contextEndpoint, provideContext, releaseContext, withdrawContext } from './docker-context.ts';
+import { foreseeKubeContext, kubePort, provideKubeContext, withdrawKubeContext } from './kube-config.ts';
+import type { IntegrationOutcome } from './outcome.ts';
+import { managePath } from './shell-files.ts';
+import type { IntegrationTargets } from './targets.ts';
+import type { EditSurroundings, Rehearsal } from './user-file.ts';
+
+/** Brings one part of the files of a user in line with a wish that says something about it. Never throws. */
+export async function bringInLine(
+  part: FilesPart,
+  wish: FilesWish,
+  targets: IntegrationTargets,
+  around: EditSurroundings = {},
+): Promise<IntegrationOutcome[]> {
+  switch (part) {
+    case 'path':
+      // Windows has no such files; its setting can only be `manual`.
+      return targets.platform === 'win32' ? [] : managePath(wish.path, targets, around);
+    case 'autostart':
+      return [await manageAutostart(wish.autoStart, targets, around)];
+    case 'docker':
+      return wish.docker ? manageContext(wish.docker, targets, around) : [];
+    case 'kube':
+      if (wish.kube?.context === 'present') return [await provideKubeContext(wish.kube.file, targets, around)];
+      return wish.kube ? withdrawKubeContext(targets, around) : [];
+  }
+}
+
+/** What any wish would change in the files as they are now, by the same code that would change them. */
+export async function foresee(targets: IntegrationTargets): Promise<Omit<UserFileFacts, 'done'>> {
+  const rehearse = async (part: FilesPart, wish: Partial<FilesWish>): Promise<UserFileChange[]> =>
+    collected((rehearsal) => bringInLine(part, { path: 'manual', autoStart: false, ...wish }, targets, { rehearsal }));
+  // Where there is a context, the next start has the same endpoint.
+  const endpoint = (await contextEndpoint(targets)) ?? '';
+  const [manual, rcfiles, on, off, selected, givenBack, noDocker, present, renewed, noKube, port] = await Promise.all([
+    rehearse('path', { path: 'manual' }),
+    rehearse('path', { path: 'rcfiles' }),
+    rehearse('autostart', { autoStart: true }),
+    rehearse('autostart', { autoStart: false }),
+    rehearse('docker', { docker: { context: 'selected', endpoint } }),
+    rehearse('docker', { docker: { context: 'given back' } }),
+    rehearse('docker', { docker: { context: 'removed' } }),
+    collected((rehearsal) => foreseeKubeContext(false, targets, rehearsal)),
+    collected((rehearsal) => foreseeKubeContext(true, targets, rehearsal)),
+    rehearse('kube', { kube: { context: 'removed' } }),
+    kubePort(targets),
+  ]);
+  const foreseen = {
+    path: { manual, rcfiles },
+    autostart: { on, off },
+    docker: { selected, 'given back': givenBack, removed: noDocker },
+    kube: { present, renewed, removed: noKube },
+  };
+  return { foreseen, ...(port === undefined ? {} : { kubePort: port }) };
+}
+
+async function collected(work: (rehearsal: Rehearsal) => Promise<unknown>): Promise<UserFileChange[]> {
+  const rehearsal: Rehearsal = new Map();
+  await work(rehearsal);
+  return [...rehearsal.values()];
+}
+
+function manageContext(
+  wish: DockerWish,
+  targets: IntegrationTargets,
+  around: EditSurroundings,
+): Promise<IntegrationOutcome[]> {
+  switch (wish.context) {
+    case 'selected':
+      return provideContext(wish.endpoint, targets, around);
+    case 'given back':
+      return releaseContext(targets, around);
+    case 'removed':
+      return withdrawContext(targets, around);
+  }
+}
