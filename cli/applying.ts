@@ -57,8 +57,9 @@ export interface ApplyOptions {
 
 const FORWARDS_UNKNOWN = 'Which port forwards there were was not recorded, so they stay as they are.';
 
-/** A service, and whether this apply has started it without the backend that is to run. */
+/** A service, whether this apply has started it, and whether without the backend that is to run. */
 interface Found extends Service {
+  started?: true;
   heldBack?: boolean;
 }
 
@@ -123,6 +124,8 @@ export async function applyNow(options: ApplyOptions): Promise<void> {
     const outcome = await applyDesired(input)
       .catch(async (error: unknown) => {
         if (service.heldBack && !sent) await client.setBackendState('STARTED').catch(() => undefined);
+        if (service.started && !sent)
+          io.err('The service that was started for this still runs; `rdctl shutdown` stops it.\n');
         throw error;
       })
       .catch((error: unknown) => withEnd(error, service, where, sent))
@@ -215,9 +218,9 @@ async function serviceFor(
   const client = createClient(connection, withinTime(leftMs));
   const status = await client.status({ signal: io.signal });
   view.event({ type: 'started', target: targetOf(status) });
-  if (power === 'keep' || recorded.power !== 'started') return { client, status };
+  if (power === 'keep' || recorded.power !== 'started') return { client, status, started: true };
   // For the way back, and for a refusal: what was wanted before this apply, which began with a stop of its own.
-  return { client, status: { ...status, power: recorded.power }, heldBack: true };
+  return { client, status: { ...status, power: recorded.power }, started: true, heldBack: true };
 }
 
 /**

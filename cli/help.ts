@@ -25,9 +25,15 @@ export function rootHelp(all: readonly CommandEntry[]): string {
     'Usage:\n  rdctl COMMAND [flags]\n',
     ...groups,
     `Flags of every command:\n${flagLines(GLOBAL_FLAGS)}`,
+    `${flowed(EXIT_CODES)}\n`,
     "Run 'rdctl COMMAND --help' for more about a command.\n",
   ].join('\n');
 }
+
+/** The table is in docs/commands.md. */
+const EXIT_CODES = `Exit codes: 0 done; 1 failed; 3 refused; 4 not ready in time; 5 consent needed; 6 something moved since the
+plan was saved. Commands of the compatible tool know 0 and 1, and 3 where another
+service or application was found than the one that is meant.`;
 
 /** What `rdctl COMMAND --help` prints. Flags are in alphabetical order; hidden ones are left out. */
 export function commandHelp(command: Command, platform: NodeJS.Platform): string {

@@ -96,10 +96,16 @@ function isWrongType({ code }: Issue): boolean {
   return code === 'type' || code === 'section';
 }
 
-/** `expecting value of type string, got an array ["a"]`, or the sentence of the validator. */
+/**
+ * `expecting value of type string, got an array ["a"]`, or the sentence of the validator, with what is expected where the value alone is
+ * what is wrong with it.
+ */
 function problemText(issue: Issue, profile: JsonObject, { quote }: WrittenPolicy): string {
   const field = fieldAt(issue.path);
-  if (!isWrongType(issue)) return shortened(issue.message);
+  if (!isWrongType(issue)) {
+    const isValue = issue.code === 'range' || issue.code === 'format';
+    return `${shortened(issue.message)}${isValue && issue.expected ? `; expected ${issue.expected}` : ''}`;
+  }
   const value = valueAt(profile, issue.pointer) ?? null;
   const shown = holdsSecret(issue.path) ? '***' : shortened(JSON.stringify(value));
   // An entry of a map is not named by the path of its field.

@@ -1,4 +1,4 @@
-import { mkdir, stat } from 'node:fs/promises';
+import { lstat, mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { RdError } from '../errors.ts';
 import { refuseMoved } from './home-move.ts';
@@ -49,14 +49,23 @@ async function directoryError(path: string, cause: unknown): Promise<RdError> {
   const failed = (reason: string) =>
     new RdError('ERR_IO', `could not create the directory ${path}: ${reason}`, { cause, advice });
   if (code === 'ENOENT') return failed(`${await nearest(path)} takes no new directories`);
-  if (code === 'ENOTDIR' || code === 'EEXIST') return failed(`${await nearest(path)} is a file`);
+  if (code === 'ENOTDIR' || code === 'EEXIST') return failed(await obstacle(await nearest(path)));
   return ioError('create the directory', path, cause);
 }
 
-/** The path itself or the first above it that is there. */
+/** What is in the place of a directory. */
+async function obstacle(path: string): Promise<string> {
+  const isLink = await stat(path).then(
+    () => false,
+    () => true,
+  );
+  return `${path} is ${isLink ? 'a link that leads nowhere' : 'a file'}`;
+}
+
+/** The path itself or the first above it that is there, a link to nothing included. */
 async function nearest(path: string): Promise<string> {
   for (let at = path; ; at = dirname(at)) {
-    const there = await stat(at).then(
+    const there = await lstat(at).then(
       () => true,
       () => false,
     );

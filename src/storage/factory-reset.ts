@@ -62,7 +62,7 @@ export async function leftAlone(here: Places, cache: boolean): Promise<ResetSumm
   const kept: ResetSummary['kept'] = [];
   for (const place of ownPlaces(here, cache)) {
     for (const path of await ownIn(place)) {
-      kept.push({ path, why: `nothing tells that ${PRODUCT.name} made it` });
+      if ((await entryCount(path)) !== 0) kept.push({ path, why: `nothing tells that ${PRODUCT.name} made it` });
     }
   }
   return { removed: [], kept, failed: [] };
@@ -139,7 +139,7 @@ async function ownIn({ path, owns }: OwnPlace): Promise<string[]> {
 async function reasonsToKeep(here: Places, cache: boolean): Promise<Map<string, string>> {
   const reasons = new Map<string, string>();
   for (const path of [here.snapshots, join(here.data, 'containerd-shims')]) {
-    if (await isFilledDirectory(path)) reasons.set(path, 'not empty');
+    if (await entryCount(path)) reasons.set(path, 'not empty');
   }
   if (reasons.size > 0 && here.dropInMarker !== undefined) {
     reasons.set(here.dropInMarker, 'says whose the directory is');
@@ -176,9 +176,10 @@ function isWithin(path: string, root: string): boolean {
   return path === root || path.startsWith(root + sep);
 }
 
-async function isFilledDirectory(path: string): Promise<boolean> {
+/** How many names are in a directory; `undefined` for what is none, or cannot be read. */
+async function entryCount(path: string): Promise<number | undefined> {
   return readdir(path).then(
-    (names) => names.length > 0,
-    () => false,
+    ({ length }) => length,
+    () => undefined,
   );
 }

@@ -1,7 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import type { Command } from '../../cli/command.ts';
 import { COMMANDS } from '../../cli/commands.ts';
+import { reportFailure } from '../../cli/errors.ts';
 import { commandHelp, rootHelp } from '../../cli/help.ts';
+import { ERRORS, type ErrorCode, RdError } from '../../src/errors.ts';
+import { fakeIo } from '../helpers/cli.ts';
 
 const CLASSIC = [
   'extension',
@@ -23,10 +27,14 @@ const CLASSIC = [
   'paths',
 ];
 
-async function helpOf(name: string, platform: NodeJS.Platform = 'linux'): Promise<string> {
+async function loaded(name: string): Promise<Command> {
   const entry = COMMANDS.find((each) => each.name === name);
   if (!entry) throw new Error(`no command ${name}`);
-  return commandHelp(await entry.load(), platform);
+  return entry.load();
+}
+
+async function helpOf(name: string, platform: NodeJS.Platform = 'linux'): Promise<string> {
+  return commandHelp(await loaded(name), platform);
 }
 
 function flagsOf(help: string): string[] {
@@ -71,4 +79,43 @@ test('the reference names every command', () => {
   expect(
     COMMANDS.map(({ name }) => name).filter((name) => !/NoDesc$/.test(name) && !reference.includes(`\`${name}`)),
   ).toEqual([]);
+});
+
+describe('the exit codes', () => {
+  const [, section = ''] = readFileSync('docs/commands.md', 'utf8').split('\n## Exit codes\n');
+  const text = section.split('\n## ', 1).join('');
+  const table = new Map(
+    [...text.matchAll(/^\| (\d+) \|(.*)\|(.*)\|$/gm)].map(([, code, classic = '', others = '']) => [
+      Number(code),
+      { classic: classic.trim() !== '', others: others.trim() !== '' },
+    ]),
+  );
+
+  test('of every error are in the table, for both kinds of commands', async () => {
+    const codes = { classic: new Set([0]), others: new Set([0, 2]) };
+    for (const code of Object.keys(ERRORS) as ErrorCode[]) {
+      const error = new RdError(code, 'no');
+      const exitOf = (command: Command) => reportFailure({ error, command, verbose: false }, fakeIo());
+      // Only an end by a signal gives this one.
+      if (code === 'ERR_CANCELLED') continue;
+      codes.classic.add(exitOf(await loaded('set')));
+      codes.others.add(exitOf(await loaded('apply')));
+    }
+    const documented = (kind: 'classic' | 'others') => [...table].filter(([, row]) => row[kind]).map(([code]) => code);
+    expect([...codes.classic].sort()).toEqual(documented('classic'));
+    expect([...codes.others].sort()).toEqual(documented('others'));
+  });
+
+  test('are those of the compatible tool for the commands that are listed', async () => {
+    const loadedAll = await Promise.all(COMMANDS.map(({ name }) => loaded(name)));
+    const [, list = ''] = /Classic are ([^:]*):/.exec(text) ?? [];
+    const own = ['__complete', '__completeNoDesc', 'internal'];
+    const classic = loadedAll.filter((command) => command.classic || command.name === 'snapshot');
+    expect([...list.matchAll(/`([^`]+)`/g)].map(([, name]) => name)).toEqual(
+      classic
+        .map(({ name }) => name)
+        .filter((name) => !own.includes(name))
+        .sort(),
+    );
+  });
 });

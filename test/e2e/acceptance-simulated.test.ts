@@ -41,6 +41,20 @@ describe('a newcomer with nothing but Node', () => {
     });
   });
 
+  test('a refused apply says that the service that it started still runs', async () => {
+    const { rdctlWith, status } = toolHome();
+    const stdin =
+      'apiVersion: rdctl/v1\nkind: Profile\nmetadata: { name: x }\nsettings:\n  version: 19\n  kubernetes: { version: 1.2.3 }\n';
+    const refused = await rdctlWith({ stdin }, 'apply', '-f', '-', '--driver', 'simulated');
+    expect(refused.exit).toBe(3);
+    expect(refused.err).toContain(
+      '\nThe service that was started for this still runs; `rdctl shutdown` stops it.\nError: ',
+    );
+    expect(await status()).toMatchObject({ converged: true });
+    const again = await rdctlWith({ stdin }, 'apply', '-f', '-');
+    expect(again.err).not.toContain('still runs');
+  });
+
   test('bare settings round-trip, before and after a restart of the service', async () => {
     const { rdctl, rdctlWith, status } = toolHome();
     expect(await rdctl('start', '--driver', 'simulated', '--wait')).toMatchObject({ exit: 0 });

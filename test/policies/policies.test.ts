@@ -133,6 +133,22 @@ test('every bad field is named', async () => {
   }
 });
 
+test('a value that is refused for its form says what is expected', async () => {
+  write('a', 'defaults', {
+    version: 19,
+    kubernetes: { port: 0 },
+    experimental: { virtualMachine: { diskSize: 'lots' } },
+    containerEngine: { name: 'x' },
+  });
+  await expect(read('a')).rejects.toMatchObject({
+    details: [
+      `Error for field 'kubernetes.port': Invalid value for "kubernetes.port": <0>; expected an integer from 1 to 65535`,
+      `Error for field 'experimental.virtualMachine.diskSize': Invalid value for "experimental.virtualMachine.diskSize": <"lots">; expected a size such as "100GiB"`,
+      `Error for field 'containerEngine.name': Invalid value for "containerEngine.name": <"x">; must be one of ["containerd","moby","docker"]`,
+    ],
+  });
+});
+
 test('a policy may ask for a smaller disk than the default', async () => {
   write('a', 'defaults', { version: 19, experimental: { virtualMachine: { diskSize: '20GiB' } } });
   expect((await read('a')).defaults?.settings).toMatchObject({

@@ -1,4 +1,4 @@
-import { readdirSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { makeDirectory } from '../../src/storage/directory.ts';
@@ -28,6 +28,17 @@ test('a file in the way is named', async () => {
     await expect(makeDirectory(path)).rejects.toMatchObject({
       code: 'ERR_IO',
       message: `could not create the directory ${path}: ${file} is a file`,
+    });
+  }
+});
+
+test('a link to nothing in the way is named as one', async () => {
+  const link = join(temporaryDirectory(), 'link');
+  symlinkSync('nowhere', link);
+  for (const path of [link, join(link, 'a'), join(link, 'a', 'b')]) {
+    await expect(makeDirectory(path)).rejects.toMatchObject({
+      code: 'ERR_IO',
+      message: `could not create the directory ${path}: ${link} is a link that leads nowhere`,
     });
   }
 });

@@ -183,6 +183,14 @@ describe('places where no service ever ran', () => {
     });
   });
 
+  test('have nothing to tell of a directory without anything in it', async () => {
+    const here = KINDS.RDCTL_HOME();
+    mkdirSync(here.snapshots, { recursive: true });
+    mkdirSync(here.guestImages, { recursive: true });
+    write(join(here.guestImages, 'image'));
+    expect((await leftAlone(here, true)).kept.map(({ path }) => path)).toEqual([here.guestImages]);
+  });
+
   test('are known again after a reset that could not remove everything', async () => {
     const here = KINDS.RDCTL_HOME();
     used(here);
