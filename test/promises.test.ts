@@ -1,0 +1,81 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { stringify } from 'yaml';
+import { COMMANDS } from '../cli/commands.ts';
+import { helpPromises, markdownPromises } from './promises/sentences.ts';
+import { CONDITIONS, type Entry, KINDS, readTable, testsNamed } from './promises/table.ts';
+import { hasTest } from './promises/titles.ts';
+
+const MARKDOWN = ['README.md', 'ARCHITECTURE.md', ...readdirSync('docs').map((name) => `docs/${name}`)];
+const DOCUMENTS = [...MARKDOWN.filter((path) => path.endsWith('.md')), 'help'];
+/** What an entry may have in the place of `once`. */
+const ALTERNATIVES = `\`${CONDITIONS.join('`, `')}\` name tests, or \`says:\` is ${KINDS.join(', ')}`;
+
+const tableOf = (document: string) => `test/promises/${basename(document, '.md').toLowerCase()}.yaml`;
+
+async function promisesOf(document: string): Promise<string[]> {
+  if (document !== 'help') return markdownPromises(readFileSync(document, 'utf8'));
+  const commands = await Promise.all(COMMANDS.map((each) => each.load()));
+  return [...new Set(commands.flatMap(helpPromises))];
+}
+
+const holds = (entry: Entry, sentence: string) =>
+  'text' in entry ? entry.text === sentence : new RegExp(entry.pattern).test(sentence);
+
+/** The part of all their words that two sentences share. */
+function likeness(one: string, other: string): number {
+  const [mine, theirs] = [wordsOf(one), wordsOf(other)];
+  const shared = [...mine].filter((word) => theirs.has(word)).length;
+  return shared / (mine.size + theirs.size - shared);
+}
+
+const wordsOf = (text: string) => new Set(text.toLowerCase().split(/\W+/));
+
+const closest = (text: string, sentences: string[]) =>
+  [...sentences].sort((one, other) => likeness(other, text) - likeness(one, text))[0];
+
+describe.each(DOCUMENTS)('%s', (document) => {
+  const file = tableOf(document);
+  let sentences: string[];
+  let entries: Entry[];
+
+  beforeAll(async () => {
+    sentences = await promisesOf(document);
+    entries = existsSync(file) ? readTable(file) : [];
+  });
+
+  test('every sentence that promises is in the table', () => {
+    const missing = sentences.filter((sentence) => !entries.some((entry) => holds(entry, sentence)));
+    const paste = missing.map((text) => ({ text, once: 'test/FILE.test.ts › title of the test' }));
+    expect(missing, `add to ${file} (${ALTERNATIVES}):\n\n${stringify(paste, { lineWidth: 0 })}\n`).toEqual([]);
+  });
+
+  test('every entry of the table is a sentence', () => {
+    const gone = entries.filter((entry) => !sentences.some((sentence) => holds(entry, sentence)));
+    const advice = gone.map((entry) => {
+      const was = 'text' in entry ? entry.text : entry.pattern;
+      return `- ${was}\n  closest: ${closest(was, sentences) ?? 'none'}\n`;
+    });
+    expect(gone, `no longer in ${document}; edit ${file}:\n\n${advice.join('')}`).toEqual([]);
+  });
+
+  test('every sentence has one entry', () => {
+    const texts = entries.flatMap((entry) => ('text' in entry ? [entry.text] : []));
+    expect(
+      texts.filter((text, index) => texts.indexOf(text) !== index),
+      file,
+    ).toEqual([]);
+  });
+
+  test('every test that the table names exists', () => {
+    const missing = entries.flatMap(testsNamed).filter((named) => !hasTest(named));
+    expect(missing, `named in ${file}`).toEqual([]);
+  });
+});
+
+test('every table belongs to a document', () => {
+  const tables = readdirSync('test/promises').filter((name) => name.endsWith('.yaml'));
+  const expected = DOCUMENTS.map((document) => basename(tableOf(document)));
+  expect(tables.filter((name) => !expected.includes(name))).toEqual([]);
+});

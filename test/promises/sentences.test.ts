@@ -1,0 +1,83 @@
+import { describe, expect, test } from 'vitest';
+import { defineCommand } from '../../cli/command.ts';
+import { helpPromises, markdownPromises } from './sentences.ts';
+
+describe('a Markdown text', () => {
+  test('promises in paragraphs and list items, over lines and without markup', () => {
+    const text = `# It never counts as a heading
+
+It **never** sends a [password](x.md), \`not. Even\` once; the
+rest stays. This says something else. *Only* here.
+
+- Files stay
+  as they are.
+- 1 of them goes.
+1. Nothing happens.
+> Always.
+`;
+    expect(markdownPromises(text)).toEqual([
+      'It never sends a password, not. Even once; the rest stays.',
+      'Only here.',
+      'Files stay as they are.',
+      'Nothing happens.',
+      'Always.',
+    ]);
+  });
+
+  test('promises in cells, which carry their row and, in a wide table, their column', () => {
+    const text = `Before it.
+| What never counts | Then |
+| --- | --- |
+| a kill | nothing \`a|b\` changes. It goes on. |
+| never a label | on |
+
+| What | There | Here |
+| --- | --- | --- |
+| \`__x__\` | always | a \\| refused |
+`;
+    expect(markdownPromises(text)).toEqual([
+      'a kill › nothing a|b changes.',
+      '__x__ › There: always',
+      '__x__ › Here: a | refused',
+    ]);
+  });
+
+  test('promises nothing in code, in parts of other words, or twice', () => {
+    const text =
+      'Text.\n\n```\nnothing\n```\n\n- x\n\n  ```console\n  never\n  ```\n\nA read-only backup. `--only` once.\n\nNever.\n\nNever.';
+    expect(markdownPromises(text)).toEqual(['Never.']);
+  });
+});
+
+test('a help promises in its summary, its text and its flags, and so do its subcommands', () => {
+  const part = defineCommand({
+    name: 'x part',
+    summary: 'Never more',
+    usage: '',
+    description: '',
+    flags: {},
+    classic: false,
+    run: async () => 0,
+  });
+  const command = defineCommand({
+    name: 'x',
+    summary: 'Only this',
+    usage: '',
+    description: 'It goes\nback. It ends.\n\nNothing else:\n  rdctl x never',
+    flags: {
+      yes: { type: 'boolean', summary: 'Ask nothing' },
+      old: { type: 'boolean', summary: 'Never shown', hidden: true },
+    },
+    subcommands: [part],
+    classic: false,
+    run: async () => 0,
+  });
+  expect(helpPromises(command)).toEqual([
+    'Only this',
+    'It goes back.',
+    'Nothing else:',
+    'rdctl x never',
+    '--yes › Ask nothing',
+    'Never more',
+  ]);
+});
