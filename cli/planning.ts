@@ -9,6 +9,7 @@ import { homeOf } from './absence.ts';
 import type { Io } from './command.ts';
 import { forwardsOf } from './desired.ts';
 import { refuseOtherDriver } from './driver-name.ts';
+import { hostTargets } from './host-targets.ts';
 import { PLAN_WAIT_MS, patientClient } from './patient-client.ts';
 import { withPlaces } from './placed-errors.ts';
 import { supportedPlatform } from './platform.ts';
@@ -44,10 +45,19 @@ async function estimate(desired: DesiredDocument, io: Io, driver: string | undef
   const { homeService, mayRun } = await import('../src/client/home-service.ts');
   const left = mayRun(await homeService(where));
   const facts = { ...stored, left, ...(asked === undefined ? {} : { driver: asked }) };
-  const estimated = offlinePlan(desired.request, facts, where);
+  const estimated = offlinePlan(desired.request, facts, where, await userFiles(asked, io));
   const plan = { ...estimated, warnings: [...(await unstartable(asked, io)), ...estimated.warnings] };
   const wanted = forwardsOf(desired);
   return mentionsForwards(wanted) ? withPortForwards(plan, wanted, await storedForwards(where)) : plan;
+}
+
+/** What is known of the files of the user. Where the driver is not chosen yet, it will be a real one. */
+async function userFiles(driver: string | undefined, io: Io): Promise<Parameters<typeof offlinePlan>[3]> {
+  const hasCluster = driver === 'qemu';
+  const targets = hostTargets(io);
+  if (driver === 'simulated' || 'offBecause' in targets) return { hasCluster };
+  const { foresee } = await import('../src/host-integration/parts.ts');
+  return { facts: await foresee(targets), hasCluster };
 }
 
 /**

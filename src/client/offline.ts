@@ -1,7 +1,7 @@
 import { RdError } from '../errors.ts';
 import type { JsonObject } from '../json.ts';
 import type { Plan, PlanRequest } from '../plan/change.ts';
-import { estimatePlan } from '../plan/offline.ts';
+import { type EstimatedFiles, estimatePlan } from '../plan/offline.ts';
 import type { Policies } from '../policies/policy.ts';
 import { PRODUCT } from '../product.ts';
 import { defaultSettings, type Host } from '../settings/defaults.ts';
@@ -72,20 +72,27 @@ export async function recordedState({ stateFile }: Places): Promise<Pick<StoredS
   return { driver, power };
 }
 
-/** The plan that can be made while no service runs. */
-export function offlinePlan(request: PlanRequest, stored: StoredSettings, where: Places): Plan {
+/** The plan that can be made while no service runs. `userFiles`: what is known of the files of the user. */
+export function offlinePlan(
+  request: PlanRequest,
+  stored: StoredSettings,
+  where: Places,
+  userFiles: Omit<EstimatedFiles, 'on'>,
+): Plan {
   const target = {
     product: PRODUCT.name,
     home: where.data,
     driver: stored.driver ?? 'not chosen yet',
     simulated: stored.driver === 'simulated',
   };
-  const { locks, lockedBy, warnings = [] } = stored;
+  const { locks, lockedBy, warnings = [], power = 'started' } = stored;
+  const on = (request.state === 'unmanaged' ? power : request.state) === 'started';
   const plan = estimatePlan({
     request,
     base: stored.settings,
     target,
     idle: isIdle(request, stored),
+    userFiles: { ...userFiles, on },
     ...(locks ? { locks } : {}),
     ...(lockedBy === undefined ? {} : { lockedBy }),
   });

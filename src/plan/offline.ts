@@ -11,6 +11,7 @@ import { patternWarnings } from './pattern-warnings.ts';
 import { changeOf } from './plan.ts';
 import type { Cost } from './severity.ts';
 import { summarise } from './summary.ts';
+import { type UserFileChange, type UserFileFacts, userFilesOf } from './user-files.ts';
 
 export interface EstimateInput {
   request: PlanRequest;
@@ -21,6 +22,17 @@ export interface EstimateInput {
   target: Target;
   /** Nothing runs, and nothing is started before the settings are written: then nothing can restart. */
   idle?: boolean;
+  /** Absent: nothing is known of the files of the user. */
+  userFiles?: EstimatedFiles;
+}
+
+/** What an apply with no service running has to do with the files of the user. */
+export interface EstimatedFiles {
+  /** Absent: no file is touched. */
+  facts?: UserFileFacts;
+  /** Whether the backend runs afterwards, and with a cluster where the settings ask for one. */
+  on: boolean;
+  hasCluster: boolean;
 }
 
 /**
@@ -28,7 +40,8 @@ export interface EstimateInput {
  * and leaves power out, because nobody knows what it is. It does not know what the service's driver supports, nor what would
  * be interrupted.
  */
-export function estimatePlan({ request, base, locks = {}, lockedBy, target, idle = false }: EstimateInput): Plan {
+export function estimatePlan(input: EstimateInput): Plan {
+  const { request, base, locks = {}, lockedBy, target, idle = false, userFiles } = input;
   const judged = differences(base, request).map((difference) => ({
     difference,
     locked: isLocked(locks, difference.path),
@@ -59,6 +72,7 @@ export function estimatePlan({ request, base, locks = {}, lockedBy, target, idle
     changes,
     blastRadius,
     pendingRestart: [],
+    ...(userFiles ? { userFiles: filesTouched(changes, base, desired, userFiles) } : {}),
     warnings: [
       'No service was asked: what each change costs is an estimate, and what it interrupts is unknown.',
       ...patternWarnings(request.settings),
@@ -70,6 +84,20 @@ export function estimatePlan({ request, base, locks = {}, lockedBy, target, idle
       text: summary.text.replace(', nothing is lost', ', estimated'),
     },
   };
+}
+
+/** Between the files as they are and the end of an apply, whose service first follows the settings that it begins with. */
+function filesTouched(
+  changes: readonly Change[],
+  base: Settings,
+  settings: Settings,
+  { facts, on, hasCluster }: EstimatedFiles,
+): UserFileChange[] {
+  if (changes.every(({ blocked }) => blocked)) return [];
+  // Without having made the entry, a service leaves one alone that the settings do not ask for.
+  const ended = base.application.autoStart && !settings.application.autoStart;
+  const known = facts && ended ? { ...facts, done: { autoStart: true } } : facts;
+  return userFilesOf(known, { settings, on, cluster: on && hasCluster ? 'same' : 'none' });
 }
 
 /** Judged as the service does: neither the driver nor what runs has a say in it. */

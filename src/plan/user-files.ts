@@ -33,7 +33,7 @@ export type FilesPart = 'path' | 'autostart' | 'docker' | 'kube';
 /** What somebody who can look at the files knows about them. */
 export interface UserFileFacts {
   /** What the service has brought them in line with last; absent before it has. */
-  done?: FilesWish;
+  done?: Partial<FilesWish>;
   /** At which the kubeconfig of the user looks for our cluster; absent where it does not. */
   kubePort?: number;
   /** What bringing a part in line would change in the files as they are now. */
@@ -57,7 +57,7 @@ export function filesWishOf({ application, containerEngine, kubernetes }: Settin
 }
 
 /** The parts that a wish asks to be brought in line. A plan lists them and the service does them, so the two cannot disagree. */
-export function dueParts(wish: FilesWish, done: FilesWish | undefined): FilesPart[] {
+export function dueParts(wish: FilesWish, done: Partial<FilesWish> | undefined): FilesPart[] {
   const due: Record<FilesPart, boolean> = {
     path: wish.path !== done?.path,
     // An entry made by `rdctl setup` stays as long as nobody changes the setting.
@@ -103,6 +103,6 @@ export function userFilesOf(
 }
 
 /** An engine that is started again answers where it did before. */
-function selected(done: FilesWish | undefined): DockerWish {
+function selected(done: Partial<FilesWish> | undefined): DockerWish {
   return done?.docker?.context === 'selected' ? done.docker : { context: 'selected', endpoint: '' };
 }

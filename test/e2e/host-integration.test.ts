@@ -56,6 +56,16 @@ async function dockerContext({ env }: UserHome): Promise<string> {
   return stdout.trim();
 }
 
+/** What differs from a fingerprint, by the names that people use: not our own files, not directories, links instead of what they lead to. */
+function changedFiles({ home, at }: UserHome, before: Record<string, string>): string[] {
+  const after = fingerprint(home);
+  return [...new Set([...Object.keys(before), ...Object.keys(after)])]
+    .filter((name) => before[name] !== after[name] && !/^\.(local|config\/rdctl)\//.test(name))
+    .filter((name) => [before[name], after[name]].some((print) => print && !print.endsWith(' ')))
+    .map((name) => at(name === join('dotfiles', 'bashrc') ? '.bashrc' : name))
+    .sort();
+}
+
 /** Another instance on this computer keeps rules about its neighbours for a moment longer than they live. */
 async function tracesOf(directory: string): Promise<string[]> {
   const { tag } = hostPlaces(directory);
@@ -107,6 +117,28 @@ describe.skipIf(reason !== undefined)('the environment of a user', () => {
     expect(err).toContain(at('.local', 'state', 'rdctl'));
     expect(fingerprint(user.home)).toEqual(before);
     expect(await tracesOf(driver)).toEqual([]);
+  });
+
+  test('has the changes that a plan lists, before the first start and while the service runs', async () => {
+    const user = userHome(entry());
+    const { at, rdctl } = user;
+    livedIn(user);
+    const profile = (file: string, state: string, application: object) => {
+      const settings = { version: 19, application, kubernetes: { enabled: false } };
+      writeFileSync(at(file), JSON.stringify({ apiVersion: 'rdctl/v1', kind: 'Profile', state, settings }));
+    };
+    profile('on.yaml', 'started', { autoStart: true });
+    profile('off.yaml', 'stopped', { autoStart: false, pathManagementStrategy: 'manual' });
+    for (const file of ['on.yaml', 'off.yaml']) {
+      const before = fingerprint(user.home);
+      const { userFiles } = JSON.parse((await rdctl('plan', '-f', at(file), '--driver', 'host', '-o', 'json')).out);
+      expect(userFiles.length).toBeGreaterThan(3);
+      expect(await rdctl('apply', '-f', at(file), '--driver', 'host')).toMatchObject({ exit: 0 });
+      const listed = userFiles.map((each: { file: string }) => each.file).sort();
+      await expect.poll(() => changedFiles(user, before), { timeout: 10_000 }).toEqual(listed);
+      const again = JSON.parse((await rdctl('plan', '-f', at(file), '-o', 'json')).out);
+      expect([again.changes, again.userFiles]).toEqual([[], []]);
+    }
   });
 
   test('has its docker context back while the engine is stopped, and ours while it runs', async () => {

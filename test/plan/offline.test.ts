@@ -52,6 +52,35 @@ describe('a plan from schema facts', () => {
     expect(estimate(base, lower, { idle: true }).summary.severity).toBe('reset');
   });
 
+  test('lists the files of the user that a start with these settings touches', () => {
+    const change = (what: string) => [{ file: `/home/user/${what}`, action: 'update' as const, what }];
+    const facts = {
+      foreseen: {
+        path: { manual: change('out of PATH'), rcfiles: change('on PATH') },
+        autostart: { on: change('at login'), off: change('not at login') },
+        docker: { selected: change('selected'), 'given back': change('given back'), removed: change('removed') },
+        kube: { present: change('cluster'), renewed: change('new cluster'), removed: change('no cluster') },
+      },
+    };
+    const listed = (wanted: Values, files: { on: boolean; hasCluster: boolean }, base: Values = {}) =>
+      estimate(base, wanted, { userFiles: { facts, ...files } }).userFiles?.map(({ what }) => what);
+    const debug = { 'application.debug': true };
+    expect(listed(debug, { on: true, hasCluster: true })).toEqual(['on PATH', 'selected', 'cluster']);
+    expect(listed(debug, { on: true, hasCluster: false })).toEqual(['on PATH', 'selected']);
+    expect(listed(debug, { on: false, hasCluster: true })).toEqual(['on PATH', 'given back']);
+    const asked = { 'application.autoStart': true, 'containerEngine.name': 'containerd', 'kubernetes.enabled': false };
+    const rest = ['removed', 'no cluster'];
+    expect(listed(asked, { on: true, hasCluster: true })).toEqual(['on PATH', 'at login', ...rest]);
+    // Only a service that made the entry takes it away.
+    expect(listed({ 'application.autoStart': false }, { on: true, hasCluster: true }, asked)).toEqual([
+      ...['on PATH', 'not at login'],
+      ...rest,
+    ]);
+    expect(listed({}, { on: true, hasCluster: true }), 'nothing to change').toEqual([]);
+    expect(estimate({}, debug, { userFiles: { on: true, hasCluster: true } }).userFiles, 'integration off').toEqual([]);
+    expect(estimate({}, debug).userFiles, 'not known').toBeUndefined();
+  });
+
   test('knows the locks that it is given', () => {
     const locks = lockRecord({ version: 19, kubernetes: { port: 6443 } });
     const plan = estimate({}, { 'kubernetes.port': 7000 }, { locks, lockedBy: 'locked.json' });
