@@ -311,6 +311,11 @@ test('connects to a pod behind a service, by the name and the number of the port
   };
   const services = {
     'default/web': { spec, slices: [slice(false, 1), slice(true, await freePort()), slice(undefined, port)] },
+    // The pods name their port, so that its number is known from them alone.
+    'default/named': {
+      spec: { ports: [{ name: 'http', port: 80, targetPort: 'web' }] },
+      slices: [slice(true, port)],
+    },
     'default/idle': { spec, slices: [slice(false, port)] },
     'default/dead': { spec, slices: [slice(true, await freePort())] },
     'default/external': {
@@ -327,8 +332,14 @@ test('connects to a pod behind a service, by the name and the number of the port
   });
   say({}, { services });
   await start();
-  for (const at of [80, 'http', 8080]) {
-    const stream = await connect('web', at);
+  const ways: [string, number | string][] = [
+    ['web', 80],
+    ['web', 'http'],
+    ['web', 8080],
+    ['named', port],
+  ];
+  for (const [service, at] of ways) {
+    const stream = await connect(service, at);
     stream.end('hello');
     const chunks: Buffer[] = [];
     for await (const chunk of stream) chunks.push(chunk);

@@ -26,10 +26,10 @@ export async function connectService(
   const base = `namespaces/${encodeURIComponent(namespace)}`;
   const found = await ask(api, `/api/v1/${base}/services/${encodeURIComponent(service)}`, signal);
   if (found === undefined) throw new RdError('ERR_NOT_FOUND', `the cluster has no service ${id}`);
-  const name = portName(found, port);
-  if (name === undefined) throw new RdError('ERR_NOT_FOUND', `the service ${id} has no TCP port ${port}`);
   const selector = encodeURIComponent(`kubernetes.io/service-name=${service}`);
   const slices = await ask(api, `/apis/discovery.k8s.io/v1/${base}/endpointslices?labelSelector=${selector}`, signal);
+  const name = portName(found, port) ?? podPortName(slices ?? {}, port);
+  if (name === undefined) throw new RdError('ERR_NOT_FOUND', `the service ${id} has no TCP port ${port}`);
   const addresses = readyAddresses(slices ?? {}, name);
   let failure: unknown;
   for (const { host, port: at } of addresses) {
@@ -59,6 +59,15 @@ function portName(service: object, wanted: number | string): string | undefined 
     ports.find(({ targetPort }) => typeof wanted === 'number' && targetPort === wanted);
   if (!found) return undefined;
   return typeof found.name === 'string' ? found.name : '';
+}
+
+/** The same by a port of the pods that the service names and does not number. */
+function podPortName(list: object, wanted: number | string): string | undefined {
+  const slices = isObject(list) && Array.isArray(list.items) ? list.items : [];
+  const found = slices
+    .flatMap((slice) => (isObject(slice) && Array.isArray(slice.ports) ? slice.ports : []))
+    .find((port) => isObject(port) && port.port === wanted && (port.protocol ?? 'TCP') === 'TCP');
+  return isObject(found) ? String(found.name ?? '') : undefined;
 }
 
 /** Of an EndpointSliceList: who is ready to serve the port of that name. */
