@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { COMMANDS } from '../cli/commands.ts';
@@ -25,6 +25,38 @@ function rows(heading: string): string[][] {
   );
 }
 
+const DIFFERENCES = ['API', 'Settings file and deployment profiles', 'Command line', 'Environment of the user'];
+
+/** Cells of every difference below a heading: topic, there, here, why. */
+function differences(heading: string): string[][] {
+  const [, after = ''] = document.split(`\n## ${heading}\n`);
+  const [, , ...lines] = (after.split('\n## ')[0] ?? '').split('\n').filter((line) => line.startsWith('|'));
+  // A bar inside of backquotes is none of the table.
+  return lines.map((line) =>
+    line
+      .replaceAll(/`[^`]*`/g, (code) => code.replaceAll('|', '¦'))
+      .split('|')
+      .slice(1, -1),
+  );
+}
+
+/** Text of all of our sources. */
+function sources(...folders: string[]): string {
+  return folders
+    .flatMap((folder) => readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)))
+    .filter((file) => /\.(?:ts|md)$/.test(file))
+    .map((file) => readFileSync(file, 'utf8'))
+    .join('\n');
+}
+
+/** As the page of a document shows a heading in its address. */
+function anchorOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replaceAll(/[^\w\- ]/g, '')
+    .replaceAll(' ', '-');
+}
+
 /** What stands in backquotes. */
 function quoted(cell = ''): string[] {
   return [...cell.matchAll(/`([^`]+)`/g)].map(([, text = '']) => text);
@@ -34,6 +66,46 @@ function quoted(cell = ''): string[] {
 function exists(path: string): boolean {
   return existsSync(path.includes('*') ? path.slice(0, path.lastIndexOf('/')) : path);
 }
+
+describe('the tables of differences', () => {
+  test.each(DIFFERENCES)('%s: every row says what it is about, and what is here; none is there twice', (heading) => {
+    const table = differences(heading);
+    expect(table.length).toBeGreaterThan(5);
+    for (const row of table) {
+      expect(row, row.join('|')).toHaveLength(4);
+      expect(row[0]?.trim(), row.join('|')).not.toBe('');
+      expect(row[2]?.trim(), row.join('|')).not.toBe('');
+    }
+    const topics = table.map(([topic]) => topic);
+    expect(topics.filter((topic, index) => topics.indexOf(topic) !== index)).toEqual([]);
+  });
+
+  test('endpoints, headers, variables and checks that are named exist', () => {
+    const text = DIFFERENCES.flatMap(differences).flat().join('\n');
+    const known = sources('src', 'cli', 'schemas');
+    const named = (pattern: RegExp) => [...new Set([...text.matchAll(pattern)].map(([, name = '']) => name))];
+    const headers = named(/`(Rdctl-[\w-]+)`/g);
+    const variables = named(/\b(RDCTL_[A-Z_]+)/g);
+    const checks = quoted(differences('API').find(([topic]) => topic?.includes('Checks of our own'))?.[2]);
+    expect([headers.length, variables.length, checks.length].every((count) => count > 2)).toBe(true);
+    expect([...headers, ...variables, ...checks].filter((name) => !known.includes(name))).toEqual([]);
+    const listed = ENDPOINTS.map(({ method, name }) => `${method} /v1/${name}`);
+    const ours = named(/`((?:GET|PUT|POST|DELETE) \/v[12]\/[\w/.]+)`/g);
+    expect(ours.length).toBeGreaterThan(10);
+    expect(ours.filter((name) => !listed.includes(name) && !known.includes(`'${name.split(' ')[1]}'`))).toEqual([]);
+  });
+
+  test('links lead to documents and headings that are there', () => {
+    const links = [...document.matchAll(/\]\(([\w-]+\.md)(?:#([\w-]+))?\)/g)];
+    expect(links.length).toBeGreaterThan(5);
+    for (const [, file = '', anchor] of links) {
+      const headings = [...readFileSync(join('docs', file), 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, text = '']) =>
+        anchorOf(text),
+      );
+      if (anchor !== undefined) expect(headings, `${file}#${anchor}`).toContain(anchor);
+    }
+  });
+});
 
 describe('the tables of what is compatible', () => {
   test('every endpoint is there, in the order of the listings, with rows that call it', () => {

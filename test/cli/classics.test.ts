@@ -63,6 +63,15 @@ describe('list-settings', () => {
     expect(err).toMatch(/^Error: connection refused/);
   });
 
+  test('a redirect is not followed: credentials go where they are meant to go', async () => {
+    const { exit, out, err, server } = await against({ status: 302, headers: { location: '/v1/x' } }, [
+      'list-settings',
+    ]);
+    expect({ exit, out }).toEqual({ exit: 1, out: '' });
+    expect(err).toBe('Error: 302 Found (unexpected server error)\n');
+    expect(server.received).toHaveLength(1);
+  });
+
   test('a dropped connection', async () => {
     const { exit, err } = await against({ drop: true }, ['list-settings']);
     expect(exit).toBe(1);

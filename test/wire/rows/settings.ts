@@ -218,7 +218,47 @@ export const settingsRows: readonly Row[] = [
     array: NOT_AN_OBJECT,
   }),
 
+  put(
+    'version with a fraction',
+    { version: 1.5 },
+    'ours: no step of the migration would run',
+    `${UPDATE}\nupdating settings requires specifying an API version, but "1.5" is not a proper config version`,
+    400,
+  ),
+  refused(
+    'several mistakes',
+    { kubernetes: { port: 0 }, application: { extensions: { allowed: { list: ['A b'] } } } },
+    'ours: one does not hide another',
+    'Invalid value for "kubernetes.port": <0>',
+    'application.extensions.allowed.list: "A b" does not describe an image reference',
+  ),
+  put(
+    'null for an extension that is not there',
+    { version: 19, application: { extensions: { installed: { 'a/b': null } } } },
+    'ours: nothing changes',
+    'no changes necessary',
+  ),
+  put(
+    'a restart would be needed, and nothing runs',
+    { version: 19, containerEngine: { name: 'containerd' } },
+    'ours: it stays off',
+    'settings updated; no restart required',
+  ),
+
   proposed('nothing', {}, 'api 11.1', '{}'),
+  {
+    ...proposed(
+      'a cluster of an older version than the installed one is switched on',
+      { kubernetes: { enabled: true, version: '1.30.2' } },
+      'ours: what is lost is named',
+      '{"kubernetes.version":{"current":"1.33.4","desired":"1.30.2","severity":"reset"},"kubernetes.enabled":{"current":false,"desired":true,"severity":"restart"}}',
+    ),
+    before: async ({ send, converged }) => {
+      await converged();
+      await send('PUT /v1/settings', { version: 19, kubernetes: { enabled: false } });
+      await converged();
+    },
+  },
   { ...proposed('nothing runs', { containerEngine: { name: 'containerd' } }, 'api 11.1', '{}'), given: stopped },
   {
     ...proposed(
