@@ -218,6 +218,15 @@ export const settingsRows: readonly Row[] = [
     array: NOT_AN_OBJECT,
   }),
 
+  {
+    ...put(
+      'keys that every object inherits',
+      { version: 19, constructor: { x: 1 }, images: { toString: 'x' } },
+      'ours: unknown as any other',
+      'no changes necessary',
+    ),
+    replyHeaders: { 'rdctl-ignored-keys': 'constructor, images.toString' },
+  },
   put(
     'version with a fraction',
     { version: 1.5 },
