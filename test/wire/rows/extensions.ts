@@ -84,6 +84,20 @@ export const extensionRows: readonly Row[] = [
     type: 'text',
     reply: 'The image example/tool:1 is not an allowed extension',
   },
+  {
+    request: 'POST /v1/extensions/install?id=example.invalid/nothing:1',
+    when: 'the engine is off again',
+    fact: 'ours: the image is not at fault',
+    before: async ({ converged, send }) => {
+      await converged();
+      await send('PUT /v1/backend_state', { vmState: 'STOPPED' });
+      await converged();
+    },
+    interim: [102],
+    status: 503,
+    type: 'text',
+    reply: 'The container engine is not running, and an extension comes out of an image.',
+  },
   ...ids('POST /v1/extensions/uninstall'),
   {
     request: 'POST /v1/extensions/uninstall?id=example/tool:1',
