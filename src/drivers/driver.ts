@@ -115,11 +115,22 @@ export type ClusterStatus =
   | { state: 'running'; installedVersion: string; spec: ClusterSpec; ready: boolean; kubeconfig?: string }
   | { state: 'unresponsive'; installedVersion: string; message: string };
 
-/** What a stop would interrupt and a switch would hide; counts are absent when they could not be read. */
+/** What a stop would interrupt and a switch would hide; absent is what could not be read. */
 export interface Workload {
   runningContainers?: number;
   containers?: number;
   images?: number;
+  /** The running ones, in the order of the engine. */
+  running?: readonly RunningContainer[];
+}
+
+export interface RunningContainer {
+  /** What people call it by. */
+  name: string;
+  /** Whether it starts by itself after a stop and a start of the engine; absent where that depends, or could not be read. */
+  returns?: boolean;
+  /** Of the cluster, which starts its containers itself. */
+  pod?: true;
 }
 
 export type MachineStep =

@@ -1,4 +1,4 @@
-import type { DriverInfo, EngineName, EngineStatus } from '../drivers/driver.ts';
+import type { DriverInfo, EngineName, EngineStatus, RunningContainer } from '../drivers/driver.ts';
 import type { BlastItem } from './change.ts';
 import { clusterMustReset, clusterMustStop, engineMustStop } from './consequences.ts';
 import { ENGINE_NAMES, installedVersion, type Observed } from './observed.ts';
@@ -24,7 +24,7 @@ export function blastRadius({ goal, observed, driver, downgrade }: BlastInput): 
     const engine = observed.engines[name];
     if (!engineMustStop(name, goal, observed, driver)) return [];
     if (engine.state !== 'running') return unanswered(name, goal);
-    return [stopped(name, engine), ...hidden(name, engine, goal)];
+    return [stoppedItem(name, engine, goal), ...hidden(name, engine, goal)];
   });
   return [
     ...(observed.assumed === undefined
@@ -35,12 +35,51 @@ export function blastRadius({ goal, observed, driver, downgrade }: BlastInput): 
   ];
 }
 
-function stopped(name: EngineName, { workload }: Running): BlastItem | undefined {
+function stoppedItem(name: EngineName, { workload, spec }: Running, goal: Goal): BlastItem | undefined {
   const count = workload.runningContainers;
   if (count === 0) return undefined;
-  const what =
-    count === undefined ? `stops the containers in ${name} (not counted)` : `stops ${plural(count, 'container')}`;
-  return { what, lost: false };
+  if (count === undefined) return { what: `stops the containers in ${name} (not counted)`, lost: false };
+  const { running } = workload;
+  if (running?.length !== count) return { what: `stops ${plural(count, 'container')}`, lost: false };
+  const own = running.filter(({ pod }) => !pod);
+  const what = `stops ${stoppedNames(own, count - own.length)}`;
+  return { what: [what, ...fates(name, own, spec, goal)].join('; '), lost: false };
+}
+
+/** `3 containers: web, db and cache`, and how many of the cluster, which nobody knows by their names. */
+function stoppedNames(own: readonly RunningContainer[], pods: number): string {
+  const ofCluster = pods === 0 ? [] : [`${plural(pods, 'container')} of the cluster`];
+  const named = own.length === 0 ? [] : [`${plural(own.length, 'container')}: ${namesOf(own)}`];
+  return [...named, ...ofCluster].join(', and ');
+}
+
+/** What becomes of them: which start again without anybody's doing, and which do not. */
+function fates(name: EngineName, own: readonly RunningContainer[], spec: Running['spec'], goal: Goal): string[] {
+  if (hidesWithStorage(name, spec, goal)) return [];
+  const back = own.filter(({ returns }) => returns === true);
+  const down = own.filter(({ returns }) => returns === false);
+  const unsure = own.filter(({ returns }) => returns === undefined);
+  const subject = (some: readonly RunningContainer[]) =>
+    some.length < own.length ? namesOf(some) : some.length === 1 ? 'it' : 'all';
+  const verb = (some: readonly RunningContainer[], one: string, more: string) => (some.length === 1 ? one : more);
+  const restarts = goal.on && !isSwitch(name, goal);
+  const how = restarts ? `by ${verb(back, 'itself', 'themselves')}` : `when ${name} does`;
+  const clauses = [
+    ...(back.length > 0 ? [`${subject(back)} ${verb(back, 'starts', 'start')} again ${how}`] : []),
+    ...(restarts && down.length > 0 ? [`${subject(down)} ${verb(down, 'stays', 'stay')} down`] : []),
+    ...(restarts && unsure.length > 0 ? [`${subject(unsure)} may start again`] : []),
+  ];
+  return clauses.length === 0 ? [] : [clauses.join(', ')];
+}
+
+const MOST_NAMES = 5;
+
+/** `web, db and cache`; beyond five only how many more there are. */
+function namesOf(containers: readonly RunningContainer[]): string {
+  const names = containers.slice(0, MOST_NAMES).map(({ name }) => name);
+  const more = containers.length - names.length;
+  const all = more > 0 ? [...names, `${more} more`] : names;
+  return all.length > 1 ? `${all.slice(0, -1).join(', ')} and ${all.at(-1)}` : (all[0] ?? '');
 }
 
 /** An engine that does not answer cannot be asked what it holds, so nothing may be promised about it. */
@@ -59,18 +98,23 @@ function hiddenWhatever(name: EngineName, goal: Goal): BlastItem {
 
 function hidden(name: EngineName, { workload, spec }: Running, goal: Goal): BlastItem[] {
   const things = inventory(workload);
-  const uncounted = Object.values(workload).every((count) => count === undefined);
+  const uncounted = workload.images === undefined && workload.containers === undefined;
   if (uncounted && isSwitch(name, goal)) return [hiddenWhatever(name, goal)];
   if (!goal.on || things === '') return [];
   if (isSwitch(name, goal)) {
     const what = `${things} ${one(things) ? 'stays' : 'stay'} with ${name} and ${one(things) ? 'is' : 'are'} not visible in ${goal.engine.name}`;
     return [{ what, lost: false }];
   }
-  if (name === 'moby' && spec.storageDriver !== goal.engine.storageDriver) {
+  if (hidesWithStorage(name, spec, goal)) {
     const what = `${things} may be invisible with storage driver ${goal.engine.storageDriver}, until ${spec.storageDriver} is back`;
     return [{ what, lost: false }];
   }
   return [];
+}
+
+/** Each storage driver of moby has its own images and containers. */
+function hidesWithStorage(name: EngineName, spec: Running['spec'], goal: Goal): boolean {
+  return name === 'moby' && !isSwitch(name, goal) && spec.storageDriver !== goal.engine.storageDriver;
 }
 
 function clusterItems({ goal, observed, driver, downgrade }: BlastInput): BlastItem[] {

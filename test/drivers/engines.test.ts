@@ -4,7 +4,13 @@ import { containerdConfig, containerdPlaces } from '../../src/drivers/engines/co
 import { runningTasks } from '../../src/drivers/engines/containerd-tasks.ts';
 import { mobyEngine } from '../../src/drivers/engines/moby.ts';
 import { mobyArguments, mobyConfig, mobyPlaces } from '../../src/drivers/engines/moby-config.ts';
-import { parseContainers, parseImages, parseVersion } from '../../src/drivers/engines/moby-health.ts';
+import {
+  parseContainers,
+  parseImages,
+  parseReturns,
+  parseVersion,
+  runningIn,
+} from '../../src/drivers/engines/moby-health.ts';
 import { engineSpec } from '../contract/driver-suite.ts';
 import { NETWORK, PLACES, scriptedShell } from './scripted-shell.ts';
 
@@ -21,7 +27,7 @@ describe('containerd', () => {
       spec,
       endpoint: 'unix:///s/run/containerd/containerd.sock',
       version: '1.6.20',
-      workload: { runningContainers: 0, containers: 0, images: 0 },
+      workload: { runningContainers: 0, containers: 0, images: 0, running: [] },
     });
     await engine.perform({ do: 'start', spec }, NEVER);
     await engine.perform({ do: 'stop' }, NEVER);
@@ -211,6 +217,35 @@ describe('counts', () => {
     expect(parseContainers({ message: 'no' })).toEqual({});
     expect(parseImages([{}, {}])).toEqual({ images: 2 });
     expect(parseImages({ message: 'no' })).toEqual({});
+  });
+
+  test('come with the names of what runs, which of it is of the cluster, and what dockerd starts again', () => {
+    const Id = '0123456789abcdef'.repeat(4);
+    const State = 'running';
+    const list = [
+      { Id, State, Names: ['/shop/database', '/db'] },
+      { Id, State, Names: [] },
+      { Id, State, Names: ['/k8s_dns'], Labels: { 'io.kubernetes.pod.uid': '1' } },
+      { Id, State, Names: ['/task'], Labels: { 'com.docker.swarm.service.id': '1' } },
+      { Id, State: 'exited', Names: ['/gone'] },
+    ];
+    expect(runningIn(list)).toEqual([
+      { name: 'db', id: Id },
+      { name: '0123456789ab', id: Id },
+      { name: 'k8s_dns', id: '', pod: true },
+      { name: 'task', id: '' },
+    ]);
+    expect(runningIn({ message: 'no' })).toBeUndefined();
+    const policies = ['always', 'unless-stopped', 'no', '', 'on-failure', undefined];
+    expect(policies.map((Name) => parseReturns({ HostConfig: { RestartPolicy: { Name } } }))).toEqual([
+      true,
+      true,
+      false,
+      false,
+      undefined,
+      undefined,
+    ]);
+    expect(parseReturns({ message: 'no' })).toBeUndefined();
   });
 
   test('are read from the table of tasks', () => {

@@ -102,6 +102,36 @@ describe.skipIf(reason !== undefined)('the host driver through the tool', () => 
     expect(await hostTraces(join(home, 'state', 'drivers', 'host'))).toEqual([]);
   });
 
+  test('a restart stops what its plan names, and what it says starts again does so', async () => {
+    const { rdctl, status } = toolHome();
+    expect(await rdctl('apply', '-f', 'examples/moby.yaml')).toMatchObject({ exit: 0 });
+    const endpoint = (await status()).engine.endpoint ?? '';
+    await buildImage(endpoint);
+    const policies = { job: 'on-failure', cache: 'no', db: 'unless-stopped', web: 'always' };
+    for (const [name, restart] of Object.entries(policies)) {
+      await startContainer(endpoint, { image: IMAGE, command: SERVE, restart, name });
+    }
+    const file = join(folder, 'restart.json');
+    const allowedImages = { enabled: true, patterns: ['test/web'] };
+    writeFileSync(file, JSON.stringify({ version: 19, containerEngine: { allowedImages } }));
+    const { blastRadius } = JSON.parse((await rdctl('plan', '-f', file, '-o', 'json')).out);
+    expect(blastRadius).toEqual([
+      {
+        what: 'stops 4 containers: web, db, cache and job; web and db start again by themselves, cache stays down, job may start again',
+        lost: false,
+      },
+    ]);
+    const running = async () => {
+      const { body } = await callEngine(endpoint, 'GET', '/containers/json');
+      const containers: { Names: string[] }[] = JSON.parse(body.toString());
+      return containers.flatMap(({ Names }) => Names);
+    };
+    expect(await rdctl('apply', '-f', file)).toMatchObject({ exit: 0 });
+    expect((await status()).counters.restarts).toBe(1);
+    await expect.poll(running).toEqual(expect.arrayContaining(['/web', '/db']));
+    expect(await running()).not.toContain('/cache');
+  });
+
   test('a service killed with -9 leaves the engine and its containers running, and the next one adopts them', async () => {
     const { rdctl, servicePid, status } = toolHome();
     expect(await rdctl('apply', '-f', 'examples/moby.yaml')).toMatchObject({ exit: 0 });

@@ -48,7 +48,7 @@ describe.skipIf(reason !== undefined)('containerd on the host', () => {
     const pid = Number(/longer\s+(\d+)/.exec(stdout)?.[1]);
     expect(await observe()).toMatchObject({
       state: 'running',
-      workload: { runningContainers: 1, containers: 1, images: 1 },
+      workload: { runningContainers: 1, containers: 1, images: 1, running: [{ name: 'longer', returns: false }] },
     });
     await stop();
     expect(await readProcess(pid)).toBeUndefined();

@@ -52,23 +52,29 @@ export interface ContainerOptions {
   binds?: string[];
   network?: string;
   restart?: string;
+  name?: string;
 }
 
 /** Creates and starts a container; returns its id. */
 export async function startContainer(endpoint: string, options: ContainerOptions): Promise<string> {
-  const created = await engineJson(endpoint, 'POST', '/containers/create', {
-    Image: options.image,
-    Cmd: options.command,
-    ExposedPorts: Object.fromEntries(Object.keys(options.ports ?? {}).map((port) => [port, {}])),
-    HostConfig: {
-      // The first process of a container ignores SIGTERM unless it says otherwise, and busybox does not.
-      Init: true,
-      PortBindings: options.ports ?? {},
-      Binds: options.binds ?? [],
-      NetworkMode: options.network ?? 'default',
-      RestartPolicy: { Name: options.restart ?? 'no' },
+  const created = await engineJson(
+    endpoint,
+    'POST',
+    `/containers/create${options.name ? `?name=${options.name}` : ''}`,
+    {
+      Image: options.image,
+      Cmd: options.command,
+      ExposedPorts: Object.fromEntries(Object.keys(options.ports ?? {}).map((port) => [port, {}])),
+      HostConfig: {
+        // The first process of a container ignores SIGTERM unless it says otherwise, and busybox does not.
+        Init: true,
+        PortBindings: options.ports ?? {},
+        Binds: options.binds ?? [],
+        NetworkMode: options.network ?? 'default',
+        RestartPolicy: { Name: options.restart ?? 'no' },
+      },
     },
-  });
+  );
   const id = String(created.Id);
   await engineJson(endpoint, 'POST', `/containers/${id}/start`);
   return id;

@@ -4,7 +4,7 @@ import { emptyModel, type Model } from '../../src/drivers/machines/simulated/mod
 import { patchOf } from '../../src/plan/patch.ts';
 import { lockRecord } from '../../src/settings/locks.ts';
 import { runningModel, seenOf, settingsWith } from '../reconcile/worlds.ts';
-import { planFor, requestFor, TARGET } from './planning.ts';
+import { planFor, requestFor, TARGET, type Values } from './planning.ts';
 
 const MUTED = 'diagnostics.mutedChecks';
 const EXTENSIONS = 'application.extensions.installed';
@@ -242,7 +242,7 @@ describe('what a plan interrupts, hides and destroys', () => {
   test('a switch stops containers and hides what stays with the other engine', async () => {
     const plan = await planFor(OFF, requestFor({ 'containerEngine.name': 'containerd' }), { model: busy(7, 12) });
     expect(plan.blastRadius).toEqual([
-      { what: 'stops 7 containers', lost: false },
+      { what: 'stops 7 containers: c0, c1, c2, c3, c4 and 2 more', lost: false },
       { what: '12 images and 7 containers stay with moby and are not visible in containerd', lost: false },
     ]);
     expect(plan.summary.text).toBe('1 change, 1 restart, no data is deleted');
@@ -252,10 +252,63 @@ describe('what a plan interrupts, hides and destroys', () => {
     const model = busy(1, 0);
     const plan = await planFor(OFF, requestFor({ 'containerEngine.name': 'containerd' }), { model });
     expect(plan.blastRadius.map(({ what }) => what)).toEqual([
-      'stops 1 container',
+      'stops 1 container: c0',
       '1 container stays with moby and is not visible in containerd',
     ]);
   });
+
+  const RETURNS: Record<string, boolean> = { back: true, down: false };
+
+  test.each([
+    ['web down', 'stops 1 container: web; it stays down'],
+    ['web back', 'stops 1 container: web; it starts again by itself'],
+    ['web back db back', 'stops 2 containers: web and db; all start again by themselves'],
+    [
+      'web back db back cache down',
+      'stops 3 containers: web, db and cache; web and db start again by themselves, cache stays down',
+    ],
+    [
+      'web back db down job unsure',
+      'stops 3 containers: web, db and job; web starts again by itself, db stays down, job may start again',
+    ],
+    ['job unsure', 'stops 1 container: job; it may start again'],
+    ['dns pod api pod web down', 'stops 1 container: web, and 2 containers of the cluster; it stays down'],
+    ['dns pod', 'stops 1 container of the cluster'],
+    [
+      'a down b down c down d down e down f down g back',
+      'stops 7 containers: a, b, c, d, e and 2 more; g starts again by itself, a, b, c, d, e and 1 more stay down',
+    ],
+  ])('a restart names what stops, and what then starts again: %s', async (containers, what) => {
+    const observed = await running(containers);
+    const plan = await planFor(OFF, requestFor({ 'containerEngine.allowedImages.enabled': true }), { observed });
+    expect(plan.blastRadius.map((item) => item.what)).toEqual([what]);
+  });
+
+  test('what stays off starts nothing again, and what is hidden neither', async () => {
+    const observed = await running('web back cache down');
+    const first = async (values: Values, rest = {}) =>
+      (await planFor(OFF, requestFor(values, rest), { observed })).blastRadius[0]?.what;
+    const later = 'stops 2 containers: web and cache; web starts again when moby does';
+    expect(await first({}, { state: 'stopped' })).toBe(later);
+    expect(await first({ 'containerEngine.name': 'containerd' })).toBe(later);
+    expect(await first({ 'containerEngine.mobyStorageDriver': 'snapshotter' })).toBe(
+      'stops 2 containers: web and cache',
+    );
+  });
+
+  /** What dockerd says about pairs of a name and what becomes of it. */
+  async function running(containers: string) {
+    const observed = await seenOf(runningModel(settingsWith(OFF)));
+    const { moby } = observed.engines;
+    if (moby.state !== 'running') throw new Error('moby runs in this model');
+    const found = [...containers.matchAll(/(\w+) (\w+)/g)].map(([, name = '', fate = '']) => ({
+      name,
+      ...(fate in RETURNS ? { returns: RETURNS[fate] === true } : {}),
+      ...(fate === 'pod' ? { pod: true as const } : {}),
+    }));
+    moby.workload = { runningContainers: found.length, running: found };
+    return observed;
+  }
 
   test('a restart of an idle engine loses nothing', async () => {
     const plan = await planFor(OFF, requestFor({ 'containerEngine.allowedImages.enabled': true }));
@@ -328,7 +381,7 @@ describe('power', () => {
     const plan = await planFor({}, requestFor({}, { state: 'stopped' }), { model: busy(2, 1, settingsWith()) });
     expect(plan.changes).toMatchObject([{ path: 'state', before: 'started', after: 'stopped', severity: 'restart' }]);
     expect(plan.blastRadius.map(({ what }) => what)).toEqual([
-      'stops 2 containers',
+      'stops 2 containers: c0 and c1',
       'stops the workloads of the cluster',
     ]);
     expect(plan.summary).toMatchObject({ restarts: 0, text: '1 change, stops the backend, no data is deleted' });

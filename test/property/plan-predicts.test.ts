@@ -132,7 +132,7 @@ test('a plan says what apply then does, and a second apply does nothing', async 
       // What runs is stopped, and what is there is hidden, exactly where the plan says so.
       const stopped = steps.find((step) => step.do === 'stop' && isEngine(step.part));
       const says = (pattern: RegExp) => plan.blastRadius.some((item) => pattern.test(item.what));
-      expect(says(/^stops \d+ containers?$/)).toBe(stopped !== undefined && running > 0);
+      expect(says(/^stops \d+ containers?: /)).toBe(stopped !== undefined && running > 0);
       expect(says(/not visible in/)).toBe(
         steps.some((step) => isEngine(step.part) && step.part !== stopped?.part && !!stopped),
       );

@@ -1,11 +1,16 @@
 import { RdError } from '../../errors.ts';
-import type { Workload } from '../driver.ts';
+import type { RunningContainer, Workload } from '../driver.ts';
 import type { Shell } from '../shell.ts';
 import type { ContainerdDaemon } from './containerd-daemon.ts';
 
 /** Time that tasks have after SIGTERM; what then still runs is killed with its shim. */
 const TASK_GRACE_MS = 10_000;
 const POLL_MS = 100;
+/** Where a cluster has its containers. */
+const PODS = 'k8s.io';
+/** Labels by which clients such as nerdctl ask containerd itself to keep a container running. */
+const KEPT_RUNNING = 'labels."containerd.io/restart.status"==running';
+const LONG_ID = /^[0-9a-f]{64}$/;
 
 /** Lines of a quiet listing. */
 function names(output: string): string[] {
@@ -18,10 +23,11 @@ export function runningTasks(table: string): string[] {
   return rows.flatMap(([id, , status]) => (id !== undefined && status === 'RUNNING' ? [id] : []));
 }
 
-/** Counts over all namespaces; empty when they cannot be read, because an engine that answers is not to be called dead. */
+/** Counts and what runs over all namespaces; empty when they cannot be read, because an engine that answers is not to be called dead. */
 export async function containerdWorkload(daemon: ContainerdDaemon, signal: AbortSignal): Promise<Workload> {
   try {
     const counts = { runningContainers: 0, containers: 0, images: 0 };
+    const running: RunningContainer[] = [];
     for (const namespace of names(await daemon.ctr(['namespaces', 'ls', '-q'], signal))) {
       const inside = (args: string[]) => daemon.ctr(['--namespace', namespace, ...args], signal);
       const [tasks, containers, images] = await Promise.all([
@@ -29,15 +35,26 @@ export async function containerdWorkload(daemon: ContainerdDaemon, signal: Abort
         inside(['containers', 'ls', '-q']),
         inside(['images', 'ls', '-q']),
       ]);
-      counts.runningContainers += runningTasks(tasks).length;
+      const ids = runningTasks(tasks);
+      const kept =
+        ids.length > 0 && namespace !== PODS ? names(await inside(['containers', 'ls', '-q', KEPT_RUNNING])) : [];
+      running.push(...ids.map((id) => runningContainer(id, namespace, kept)));
+      counts.runningContainers += ids.length;
       counts.containers += names(containers).length;
       counts.images += names(images).length;
     }
-    return counts;
+    return { ...counts, running };
   } catch (error) {
     if (error instanceof RdError && error.code === 'ERR_DRIVER_FAILED') return {};
     throw error;
   }
+}
+
+/** With a policy of containerd it depends: on the policy, on how the container ends, and on the client being there to set it up. */
+function runningContainer(id: string, namespace: string, kept: readonly string[]): RunningContainer {
+  const name = LONG_ID.test(id) ? id.slice(0, 12) : id;
+  if (namespace === PODS) return { name, pod: true };
+  return kept.includes(id) ? { name } : { name, returns: false };
 }
 
 /** Asks every running task to end and waits for it within the grace. What is left then, the caller clears. */

@@ -1,11 +1,17 @@
 import { RdError } from '../../errors.ts';
-import { isObject } from '../../json.ts';
-import type { Workload } from '../driver.ts';
+import { isObject, type JsonObject } from '../../json.ts';
+import type { RunningContainer, Workload } from '../driver.ts';
 import { getOverSocket } from './engine-socket.ts';
 
 /** A loaded engine can be slow; taking it for dead would end its containers. */
 const PING_MS = 10_000;
 const INFO_MS = 10_000;
+/** Only its details tell the restart policy of a container. So many are asked for in one look, and so many at a time. */
+const MOST_DETAILS = 100;
+const DETAILS_AT_ONCE = 10;
+const POD = 'io.kubernetes.pod.uid';
+/** What a swarm starts again does not follow from the container. */
+const SWARM = 'com.docker.swarm.service.id';
 
 /** What dockerd, like every HTTP server, keeps a connection open after. */
 export const HTTP_HELLO = 'GET /_ping HTTP/1.1\r\nHost: localhost\r\n\r\n';
@@ -26,11 +32,61 @@ export async function answersPing(socket: string, signal: AbortSignal, timeoutMs
   }
 }
 
-/** Version and counts. What cannot be read is left out: an engine that answers `/_ping` is not to be called dead. */
+/** Version, counts and what runs. What cannot be read is left out: an engine that answers `/_ping` is not to be called dead. */
 export async function mobyFacts(socket: string, signal: AbortSignal): Promise<MobyFacts> {
   const paths = ['/version', '/containers/json?all=1', '/images/json'];
   const [version, containers, images] = await Promise.all(paths.map((path) => read(socket, path, signal)));
-  return { version: parseVersion(version), workload: { ...parseContainers(containers), ...parseImages(images) } };
+  const running = await details(socket, runningIn(containers), signal);
+  const workload = { ...parseContainers(containers), ...parseImages(images), ...(running ? { running } : {}) };
+  return { version: parseVersion(version), workload };
+}
+
+/** A running container in the list of `GET /containers/json`. */
+interface Listed extends RunningContainer {
+  /** Empty where its details would not tell whether it returns. */
+  id: string;
+}
+
+/** Those that run in the list of `GET /containers/json`, without what only their details tell; undefined where it is no such list. */
+export function runningIn(list: unknown): Listed[] | undefined {
+  if (!Array.isArray(list)) return undefined;
+  return list.filter(isRunning).map(({ Id, Names, Labels }) => {
+    const id = typeof Id === 'string' ? Id : '';
+    const names = (Array.isArray(Names) ? Names : []).filter((name) => typeof name === 'string');
+    // Behind another slash it is what a container with a link to this one calls it.
+    const name = names.find((one) => one.lastIndexOf('/') === 0)?.slice(1) || id.slice(0, 12);
+    const labels = isObject(Labels) ? Labels : {};
+    if (POD in labels) return { name, id: '', pod: true };
+    return { name, id: SWARM in labels ? '' : id };
+  });
+}
+
+async function details(
+  socket: string,
+  listed: Listed[] | undefined,
+  signal: AbortSignal,
+): Promise<RunningContainer[] | undefined> {
+  if (!listed) return undefined;
+  const asked = listed.filter(({ id }) => id !== '').slice(0, MOST_DETAILS);
+  const returning = new Map<string, boolean | undefined>();
+  for (let from = 0; from < asked.length; from += DETAILS_AT_ONCE) {
+    const some = asked.slice(from, from + DETAILS_AT_ONCE);
+    await Promise.all(
+      some.map(async ({ id }) => returning.set(id, parseReturns(await read(socket, `/containers/${id}/json`, signal)))),
+    );
+  }
+  return listed.map(({ id, ...container }) => {
+    const returns = returning.get(id);
+    return returns === undefined ? container : { ...container, returns };
+  });
+}
+
+/** Reads the restart policy in `GET /containers/ID/json`. With `on-failure` it depends on how the stop of the engine ends the container. */
+export function parseReturns(body: unknown): boolean | undefined {
+  const host = isObject(body) ? body.HostConfig : undefined;
+  const policy = isObject(host) && isObject(host.RestartPolicy) ? host.RestartPolicy.Name : undefined;
+  if (policy === 'always' || policy === 'unless-stopped') return true;
+  return policy === 'no' || policy === '' ? false : undefined;
 }
 
 async function read(socket: string, path: string, signal: AbortSignal): Promise<unknown> {
@@ -54,8 +110,11 @@ export function parseVersion(body: unknown): string {
  */
 export function parseContainers(list: unknown): Workload {
   if (!Array.isArray(list)) return {};
-  const running = list.filter((container) => isObject(container) && container.State === 'running');
-  return { runningContainers: running.length, containers: list.length };
+  return { runningContainers: list.filter(isRunning).length, containers: list.length };
+}
+
+function isRunning(container: unknown): container is JsonObject {
+  return isObject(container) && container.State === 'running';
 }
 
 /** The list of `GET /images/json`: its length is what people see, while `/info` counts the steps of builds as well. */

@@ -66,10 +66,12 @@ export function emptyModel(): Model {
 }
 
 export function workloadOf({ containers, images }: EngineModel): Workload {
+  const running = containers.filter((container) => container.running).map(({ name }) => ({ name, returns: false }));
   return {
-    runningContainers: containers.filter((container) => container.running).length,
+    runningContainers: running.length,
     containers: containers.length,
     images: images.length,
+    running,
   };
 }
 
