@@ -355,12 +355,11 @@ test('a start that fails after it found a garbled file leaves it, and the next o
   expect(asides(settingsFile)).toHaveLength(1);
 });
 
-test('an older file is migrated and completed', async () => {
+test('an older file is migrated and completed, and written with the first change', async () => {
   const home = temporaryDirectory();
-  write(
-    paths(home).settingsFile,
-    JSON.stringify({ version: 4, kubernetes: { containerEngine: 'containerd', memoryInGB: 3 } }),
-  );
+  const { settingsFile } = paths(home);
+  const older = JSON.stringify({ version: 4, kubernetes: { containerEngine: 'containerd', memoryInGB: 3 } });
+  write(settingsFile, older);
   const { client } = await startService({ home, power: 'stopped' });
   expect((await client.settings()).settings).toMatchObject({
     version: 19,
@@ -369,6 +368,9 @@ test('an older file is migrated and completed', async () => {
     kubernetes: { port: 6443 },
   });
   expect((await client.status()).notices).toEqual([]);
+  expect(readFileSync(settingsFile, 'utf8')).toBe(older);
+  await client.putSettings({ version: 19, images: { namespace: 'one' } });
+  expect(JSON.parse(readFileSync(settingsFile, 'utf8'))).toMatchObject({ version: 19, images: { namespace: 'one' } });
 });
 
 test('a file of a newer release stops the start and stays as it is', async () => {
