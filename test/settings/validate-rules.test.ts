@@ -93,6 +93,12 @@ describe('the virtual machine', () => {
       ['Invalid value for "virtualMachine.useRosetta": <"yes">'],
     ],
     ['Rosetta with vz at once', { 'virtualMachine.type': 'vz', 'virtualMachine.useRosetta': true }, MAC, []],
+    [
+      'a 9p option without 9p',
+      { [`${VM}.mount.9p.msizeInKib`]: 64 },
+      {},
+      [`Setting ${VM}.mount.9p.msizeInKib can only be changed when virtualMachine.mount.type is "9p".`],
+    ],
     ['a 9p option with 9p at once', { 'virtualMachine.mount.type': '9p', [`${VM}.mount.9p.msizeInKib`]: 64 }, {}, []],
     [
       'a wrong 9p option',
