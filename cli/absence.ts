@@ -9,6 +9,7 @@ import { userHome } from '../src/storage/user-home.ts';
 import type { Absence, Caller } from './asking.ts';
 import type { GlobalFlags, Io } from './command.ts';
 import { supportedPlatform } from './platform.ts';
+import { plainText } from './views/value.ts';
 
 /** Failures that a connection file without its service behind it can be the reason of. */
 export const OF_A_STALE_FILE: readonly ErrorCode[] = [
@@ -151,11 +152,13 @@ export function processText({ holder: { pid, port } }: Extract<HomeService, { ki
 
 /** What a service left behind; `advice` is what follows on the sentence. */
 export function leftText(
-  { driver, pid }: Extract<HomeService, { kind: 'left' }>,
+  { driver, pid, interrupted }: Extract<HomeService, { kind: 'left' }>,
   advice = ': `rdctl start` takes it over, `rdctl shutdown` stops it.',
 ): string {
   const who = pid === undefined ? 'The last service' : `The last service (pid ${pid})`;
-  return `${who} ended without stopping what it ran with the driver ${driver}, so that may run on${advice}`;
+  const cut =
+    interrupted === undefined ? '' : `, unless it was stopped for what was cut off (${plainText(interrupted)})`;
+  return `${who} ended without stopping what it ran with the driver ${driver}, so that may run on${cut}${advice}`;
 }
 
 /** What a command says that needs a service. */

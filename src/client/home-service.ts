@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs';
 import { uptime } from 'node:os';
+import { backendLock } from '../storage/backend-lock.ts';
 import { type LockHolder, lockHolder } from '../storage/home-lock.ts';
 import { homeMoved } from '../storage/home-move.ts';
 import { lockStanding } from '../storage/lock-place.ts';
@@ -11,8 +12,11 @@ import { loadState } from '../storage/state-file.ts';
 export type HomeService =
   /** None lives, and none has left anything real behind. `killed`: a model of what ran may still say that it does. */
   | { kind: 'none'; killed?: true }
-  /** The last one ended and did not stop what it ran, so that it may still run. */
-  | { kind: 'left'; driver: string; pid?: number }
+  /**
+   * The last one ended and did not stop what it ran, so that it may still run. `interrupted`: what it was doing with the data of the
+   * backend, which may have been stopped for that.
+   */
+  | { kind: 'left'; driver: string; pid?: number; interrupted?: string }
   /** One lives that is starting or stopping: its connection file is not there yet, or it was asked to stop. */
   | { kind: 'passing'; holder: LockHolder }
   /** One lives, and has written its connection file. */
@@ -39,7 +43,13 @@ export async function homeService(where: Places, now: number = Date.now()): Prom
   if (holder?.movedFrom !== undefined && (await isOfThisBoot(holder))) {
     throw homeMoved(holder.movedFrom, where.serviceLock, { pid: holder.pid, alive: false });
   }
-  return { kind: 'left', driver: state.state.driver, ...(holder ? { pid: holder.pid } : {}) };
+  const work = await backendLock(where.backendLock).read();
+  return {
+    kind: 'left',
+    driver: state.state.driver,
+    ...(holder ? { pid: holder.pid } : {}),
+    ...(work?.abandoned && work.action !== undefined ? { interrupted: work.action } : {}),
+  };
 }
 
 /** True when the backend of the last service may run, or be taken for running. */

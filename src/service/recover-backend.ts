@@ -48,12 +48,18 @@ export async function recoverBackend(
   }
   await endCopy(copyRecord(here)).catch(leftOver);
   let unproven: Journal | undefined;
+  let undone = false;
+  const notice = (text: string) => {
+    undone = true;
+    notices.push(text);
+  };
   try {
-    unproven = await replay(here, operations, { leftOver, notice: (text) => void notices.push(text) });
+    unproven = await replay(here, operations, { leftOver, notice });
   } catch (error) {
     const reason = await damage(error, here);
     return { found: { hold: { keep: 'off', reason, damaged: true }, lasts: 'service' }, notices: [...notices, reason] };
   }
+  if (facts?.abandoned && facts.action !== undefined && !undone) notices.push(interrupted(facts.action, unproven));
   const recovered = { ...(unproven ? { unproven } : {}), notices };
   if (facts && !facts.abandoned) return { ...recovered, found: { hold: holdOfLock(facts.action), lasts: 'lock' } };
   for (const failure of await sweep(here.snapshots)) leftOver(failure);
@@ -61,8 +67,17 @@ export async function recoverBackend(
   return recovered;
 }
 
+const BACKEND = 'A backend that was stopped for it starts again, if it is to run.';
+
+/** What was cut off without anything being put back. */
+function interrupted(action: string, unproven: Journal | undefined): string {
+  const state = unproven ? 'what was put in place stays if it runs' : 'what it had begun is removed';
+  return `The last service ended in the middle of this: ${action}; ${state}. ${BACKEND}`;
+}
+
 interface Report {
   leftOver(error: unknown): void;
+  /** Something was put back: a sentence. */
   notice(text: string): void;
 }
 
@@ -81,7 +96,7 @@ async function replay(
   await clean(await goBack(journal, operations), operations).catch(leftOver);
   if (phase !== 'confirmed') {
     const what = snapshot === undefined ? 'a reset' : `the restore of the snapshot ${quoted(snapshot)}`;
-    notice(`The last service ended during ${what}; everything is as it was before.`);
+    notice(`The last service ended during ${what}; everything is as it was before. ${BACKEND}`);
   }
   return earlier;
 }

@@ -2,6 +2,7 @@ import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { uptime } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { absenceText } from '../../cli/absence.ts';
 import { homeService } from '../../src/client/home-service.ts';
 import { lockHome } from '../../src/storage/home-lock.ts';
 import { type Places, places } from '../../src/storage/places.ts';
@@ -47,6 +48,13 @@ test('a service that ended without a stop has left what a real driver runs', asy
   expect(await homeService(where)).toEqual({ kind: 'none', killed: true });
   await recorded(where, 'host');
   expect(await homeService(where)).toEqual({ kind: 'left', driver: 'host', pid: 2 ** 30 });
+  const interrupted = 'Creating snapshot "x"';
+  writeFileSync(where.backendLock, JSON.stringify({ action: interrupted, pid: 2 ** 30, started: 'then' }));
+  const left = await homeService(where);
+  expect(left).toEqual({ kind: 'left', driver: 'host', pid: 2 ** 30, interrupted });
+  expect(absenceText(left)).toBe(
+    `The last service (pid ${2 ** 30}) ended without stopping what it ran with the driver host, so that may run on, unless it was stopped for what was cut off (Creating snapshot "x"): \`rdctl start\` takes it over, \`rdctl shutdown\` stops it.`,
+  );
 });
 
 test('a connection file without a lock tells the same; nothing survives a restart of the computer', async () => {
