@@ -3,6 +3,7 @@ import { RdError } from '../src/errors.ts';
 import type { JsonObject } from '../src/json.ts';
 import { SCHEMA_VERSION } from '../src/settings/settings.gen.ts';
 import type { Io } from './command.ts';
+import { tellInterruptions } from './interruptions.ts';
 import { type GivenSetting, settingsPayload } from './setting-flags.ts';
 
 /** What was sent, and the version of the desired state after it, where the server tells. */
@@ -14,6 +15,8 @@ export interface SentSettings {
 /** Sends the settings that were named, in one PUT, and prints the server's sentence. */
 export async function writeSettings(client: Client, settings: readonly GivenSetting[], io: Io): Promise<SentSettings> {
   const body = await bodyFor(client, settings, io);
+  const { version: _, ...named } = body;
+  await tellInterruptions(client, { settings: named, state: 'unmanaged', prune: [] }, io);
   const reply = await client.putSettings(body, { signal: io.signal });
   const text = reply.text.trim();
   io.out(text === '' ? 'Operation successfully returned with no output.\n' : `Status: ${text}.\n`);

@@ -3,6 +3,7 @@ import { blame } from '../src/client/converge.ts';
 import { homeService } from '../src/client/home-service.ts';
 import { type SnapshotCalls, snapshotCalls } from '../src/client/snapshots.ts';
 import { RdError } from '../src/errors.ts';
+import type { PlanRequest } from '../src/plan/change.ts';
 import { realPace } from '../src/process/pace.ts';
 import { COMPATIBLE } from '../src/product.ts';
 import type { StatusDocument } from '../src/reconcile/status-document.ts';
@@ -10,6 +11,7 @@ import { lockHolder } from '../src/storage/home-lock.ts';
 import { homeOf, namesService } from './absence.ts';
 import { askService, type Caller } from './asking.ts';
 import type { FlagTable, Io } from './command.ts';
+import { tellInterruptions } from './interruptions.ts';
 import { launchOwn } from './launch.ts';
 import { hangsAdvice, stays, waitGone } from './leaving.ts';
 import { serviceLine } from './service-line.ts';
@@ -123,6 +125,35 @@ async function hasEnded({ connection }: Client, error: RdError, { globals, io }:
 async function serviceLives(io: Io): Promise<boolean> {
   const { kind } = await homeService(homeOf(io));
   return kind === 'running' || kind === 'passing';
+}
+
+/** How the backend of a running service goes on that is stopped for it. */
+const AFTERWARDS = {
+  create: 'The backend starts again when the copy is made.',
+  restore: 'That happens once the snapshot is verified; the backend then starts with what it holds.',
+};
+
+interface Deed {
+  do: keyof typeof AFTERWARDS;
+  name: string;
+  /** A machine that is on, and all that it is to be, is otherwise copied as it runs. */
+  stop: boolean;
+}
+
+/** Says on stderr what is about to be stopped meanwhile; nothing where the name keeps it from beginning. */
+export async function tellStopped(client: Client, deed: Deed, io: Io): Promise<void> {
+  if (client.connection.foreign) return;
+  const known = await Promise.all([snapshotCalls(client).list(io.signal), client.status({ signal: io.signal })]).catch(
+    () => undefined,
+  );
+  if (!known) return;
+  const [records, status] = known;
+  if (records.some(({ name }) => name === deed.name) !== (deed.do === 'restore')) return;
+  if (!deed.stop && status.access && status.converged) return;
+  const stopping: PlanRequest = { settings: {}, state: 'stopped', prune: [] };
+  // Of a restore the plan of a stop knows what ends, and not what starts.
+  const words = ({ what }: { what: string }) => (deed.do === 'restore' ? (what.split('; ')[0] ?? what) : what);
+  if (await tellInterruptions(client, stopping, io, words)) io.err(`notice: ${AFTERWARDS[deed.do]}\n`);
 }
 
 /** Says on stderr when the backend of a running service did not come back, which undoes nothing. */

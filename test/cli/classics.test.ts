@@ -137,13 +137,14 @@ describe('set', () => {
     expect({ exit, out, err }).toEqual({ exit: 0, out: 'Status: settings updated; no restart required.\n', err: '' });
     expect(server.received).toMatchObject([
       { method: 'GET', path: '/v1/settings' },
+      { method: 'POST', path: '/v2/plan?waitMs=1000' },
       {
         method: 'PUT',
         path: '/v1/settings',
         body: '{"version":19,"containerEngine":{"name":"docker"},"kubernetes":{"enabled":false}}',
       },
     ]);
-    expect(server.received[1]?.headers['content-type']).toBe('application/json');
+    expect(server.received[2]?.headers['content-type']).toBe('application/json');
   });
 
   test('an empty answer', async () => {

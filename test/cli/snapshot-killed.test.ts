@@ -51,7 +51,9 @@ test('a service that is killed with -9 while it restores leaves the old or the n
     const { exit, err } = await restoring;
     if (exit !== 0) {
       expect(err, instant).toBe(
-        `Error: failed to restore snapshot "one": the service ended in the middle of it
+        `notice: stops the workloads of the cluster
+notice: That happens once the snapshot is verified; the backend then starts with what it holds.
+Error: failed to restore snapshot "one": the service ended in the middle of it
 The next start of the service completes the restore, or puts everything back: \`rdctl start\`.
 `,
       );

@@ -177,6 +177,38 @@ describe('requests', () => {
   });
 });
 
+/** Of a simulation that holds nothing yet but its cluster. */
+const STOPS = 'notice: stops the workloads of the cluster\n';
+
+test('what is stopped is named before it is, by set, create and restore', async () => {
+  const service = await startService({
+    settings: { kubernetes: { enabled: false } },
+    env: { RDCTL_SIMULATED_WORKLOAD: 'containers=2' },
+  });
+  const call = async (...argv: string[]) => {
+    await service.converged();
+    return rdctl(argv, { env: service.env });
+  };
+  const reply = 'Status: reconfiguring Rancher Desktop to apply changes (this may take a while).\n';
+  expect(await call('set', '--application.debug')).toMatchObject({ exit: 0, err: '' });
+  expect(await call('set', '--container-engine.name=containerd')).toEqual({
+    exit: 0,
+    out: reply,
+    err: `notice: stops 2 containers: simulated-1 and simulated-2
+notice: 2 containers stay with moby and are not visible in containerd
+`,
+  });
+  expect(await call('snapshot', 'create', 'one')).toEqual({
+    exit: 0,
+    out: '',
+    err: `notice: stops 2 containers: simulated-1 and simulated-2
+notice: The backend starts again when the copy is made.
+`,
+  });
+  expect(await call('snapshot', 'create', 'two')).toEqual({ exit: 0, out: '', err: '' });
+  expect(await call('snapshot', 'restore', 'one')).toEqual({ exit: 0, out: '', err: '' });
+});
+
 test('a signal cancels over the API, waits for the request, and the exit code tells', async () => {
   const service = await startService({ env: { RDCTL_SIMULATED_LATENCY_MS: '100' } });
   for (const json of [false, true]) {
@@ -190,7 +222,9 @@ test('a signal cancels over the API, waits for the request, and the exit code te
     expect(await outcome).toEqual({
       exit: 130,
       out: json ? `${JSON.stringify({ error: text })}\n` : '',
-      err: json ? '' : `Cancelling snapshot creation...\nError: ${text}\nNothing was changed.\n`,
+      err: json
+        ? ''
+        : `${STOPS}notice: The backend starts again when the copy is made.\nCancelling snapshot creation...\nError: ${text}\nNothing was changed.\n`,
     });
     expect(await service.client.backendState()).toMatchObject({ locked: false });
     expect(await service.client.status()).toMatchObject({ converged: true, backendState: 'STARTED' });
@@ -230,11 +264,20 @@ test('with a running service: what is created is listed, restored and deleted', 
   const service = await startService();
   await service.converged();
   const call = (...argv: string[]) => rdctl(['snapshot', ...argv], { env: service.env });
-  expect(await call('create', 'one', '--description=first')).toEqual({ exit: 0, out: '', err: '' });
+  expect(await call('create', 'one', '--description=first')).toEqual({
+    exit: 0,
+    out: '',
+    err: `${STOPS}notice: The backend starts again when the copy is made.\n`,
+  });
   await service.converged();
   expect((await call('list', '--json')).out).toMatch(/^\{"created":"[^"]+","name":"one","description":"first"\}\n$/);
   expect(await call('create', 'one')).toMatchObject({ exit: 1, err: 'Error: name "one" already exists\n' });
-  expect(await call('restore', 'one')).toEqual({ exit: 0, out: '', err: '' });
+  expect(await call('restore', 'one')).toEqual({
+    exit: 0,
+    out: '',
+    err: `${STOPS}notice: That happens once the snapshot is verified; the backend then starts with what it holds.\n`,
+  });
+  expect((await call('restore', 'none')).err).not.toContain('notice');
   expect(await call('delete', 'one')).toEqual({ exit: 0, out: '', err: '' });
   expect((await call('ls')).err).toBe('No snapshots present.\n');
 });

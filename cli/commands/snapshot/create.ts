@@ -2,7 +2,7 @@ import { checkName } from '../../../src/snapshots/name.ts';
 import { exactArguments, usage } from '../../arguments.ts';
 import { defineCommand } from '../../command.ts';
 import { readInput } from '../../input.ts';
-import { JSON_FLAG, operate, reporting, snapshotClient, tellUnready } from '../../snapshot-service.ts';
+import { JSON_FLAG, operate, reporting, snapshotClient, tellStopped, tellUnready } from '../../snapshot-service.ts';
 
 export const snapshotCreate = defineCommand({
   name: 'snapshot create',
@@ -38,6 +38,8 @@ what was begun and waits for it.
     return reporting(json, io, async () => {
       checkName(name);
       const client = await snapshotClient(invocation);
+      const stop = flags.stop ?? false;
+      if (client && !json) await tellStopped(client, { do: 'create', name, stop }, io);
       await operate(client, {
         caller: invocation,
         json,
@@ -46,7 +48,7 @@ what was begun and waits for it.
           message: 'failed to create snapshot',
           advice: 'The next start of the service removes what was begun: `rdctl start`.',
         },
-        work: (calls) => calls.create(name, description, { stop: flags.stop ?? false }),
+        work: (calls) => calls.create(name, description, { stop }),
       });
       if (client && !json) await tellUnready(client, io);
     });
