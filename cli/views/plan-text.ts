@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Locate } from '../../profiles/places.ts';
 import type { Action, Change, Plan, Severity, Target } from '../../src/plan/change.ts';
 import { placeSuffix } from '../placed-errors.ts';
@@ -79,8 +80,10 @@ function changeLines(change: Change, paint: Style): string[] {
 }
 
 /** `old → new`; an entry that appears or goes has one side only. */
-export function transition(change: Pick<Change, 'action' | 'before' | 'after'>): string {
+export function transition(change: Pick<Change, 'action' | 'before' | 'after' | 'blocked'>): string {
   if (change.action === 'create') return valueText(change.after);
+  // A wish that is fulfilled by chance and cannot be.
+  if (change.blocked && isDeepStrictEqual(change.before, change.after)) return valueText(change.after);
   if (change.action === 'delete') return `${valueText(change.before)} → (removed)`;
   return `${valueText(change.before)} → ${valueText(change.after)}`;
 }

@@ -15,7 +15,7 @@ export interface Sensitive {
 
 /** One setting (or map entry, or the power state) with what it is and what it would be. */
 export interface Change {
-  /** Dotted setting path; `state` for the power state. */
+  /** Dotted setting path; `state` for the power state; `service`, `machine`, `engine` or `cluster` for what should run and does not. */
   path: string;
   /** Key of the entry where the setting is a map. */
   key?: string;
@@ -86,4 +86,9 @@ export interface PlanRequest {
   state: 'started' | 'stopped' | 'unmanaged';
   /** Dotted paths of maps that are exclusive: entries not listed in `settings` are removed. */
   prune: string[];
+  /**
+   * Dotted paths of settings that are wished for whatever they are now, as in a document of kind Profile. Settings that an application
+   * printed are none: what equals the settings in force asks for nothing there.
+   */
+  wishes?: string[];
 }

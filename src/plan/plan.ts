@@ -1,6 +1,7 @@
 import type { DriverInfo } from '../drivers/driver.ts';
-import type { JsonObject, JsonValue } from '../json.ts';
+import { isObject, type JsonObject, type JsonValue } from '../json.ts';
 import { fieldAt } from '../settings/fields.ts';
+import { leafAt } from '../settings/leaf-paths.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 import { blastRadius } from './blast-radius.ts';
 import { blockOf } from './blocks.ts';
@@ -13,6 +14,7 @@ import { ENGINE_NAMES, installedVersion, isUp, type Observed } from './observed.
 import { patternWarnings } from './pattern-warnings.ts';
 import { pendingRestart } from './pending.ts';
 import { powerChange } from './power-change.ts';
+import { runtimeChanges } from './runtime-changes.ts';
 import { type Circumstances, type Cost, costOf } from './severity.ts';
 import { type Goal, goalOf } from './spec.ts';
 import { summarise } from './summary.ts';
@@ -49,6 +51,7 @@ export function makePlan(input: PlanInput): Plan {
   const judged: Judged[] = [
     ...found.map((difference) => ({ difference, blocked: blockOf(difference, { ...input, extensions }) })),
     ...refusedExtensions(live, request.settings, found, extensions),
+    ...vainWishes(input, found),
   ];
   const open = judged.filter(({ blocked }) => !blocked).map(({ difference }) => difference);
   const desired = settled(live, open);
@@ -61,6 +64,8 @@ export function makePlan(input: PlanInput): Plan {
   );
   const state = powerChange(power, goal, observed);
   if (state) changes.push(state);
+  // A change of power brings everything up or down, and says so.
+  else changes.push(...runtimeChanges({ goal, observed, driver, changed: new Set(open.map(({ path }) => path)) }));
   const touched = changes.some((change) => !change.blocked);
   const unseen = unseenWarnings(input);
   const radius = touched ? blastRadius({ goal, observed, driver, downgrade: lowersVersion(open, at) }) : [];
@@ -82,7 +87,12 @@ export function makePlan(input: PlanInput): Plan {
           cluster: clusterStart(goal, observed, driver),
         })
       : [],
-    warnings: [...unseen, ...flaws(observed), ...warnings(open, driver), ...patternWarnings(request.settings)],
+    warnings: [
+      ...unseen,
+      ...flaws(observed),
+      ...storedOnly([...open.map(({ path }) => path), ...(request.wishes ?? [])], driver),
+      ...patternWarnings(request.settings),
+    ],
     summary: summarise({
       changes,
       blastRadius: radius,
@@ -95,6 +105,23 @@ export function makePlan(input: PlanInput): Plan {
 
 const OUTDATED =
   'What runs could not be looked at in time, because a step is under way or a driver does not answer: more may be interrupted than is listed.';
+
+/**
+ * Wishes that equal the settings in force and that the driver cannot fulfil. A default is no answer to a wish: without this the same
+ * profile would be refused on one computer and do nothing on another.
+ */
+function vainWishes({ request, live, driver }: PlanInput, found: readonly Difference[]): Judged[] {
+  const differing = new Set(found.map(({ path }) => path));
+  return (request.wishes ?? []).flatMap((name) => {
+    const path = fieldAt(name)?.path;
+    const after = path && leafAt(live, path);
+    // What is not in a map is no wish, and what is in it differs or is there.
+    if (path === undefined || after === undefined || isObject(after) || differing.has(path)) return [];
+    const difference: Difference = { path, action: 'update', before: after, after };
+    const blocked = blockOf(difference, { locks: {}, driver });
+    return blocked ? [{ difference, blocked }] : [];
+  });
+}
 
 interface Judged {
   difference: Difference;
@@ -168,10 +195,12 @@ function flaws({ machine }: Observed): string[] {
   return [`The machine is not all that was asked for: ${machine.flaw}.`];
 }
 
-function warnings(open: readonly Difference[], driver: DriverInfo): string[] {
-  return [...new Set(open.map(({ path }) => path))].flatMap((path) => {
-    const support = driver.support[path];
-    if (support.level !== 'stored' || support.reason === undefined) return [];
+/** What is written and does nothing is said every time, also when it is written already. */
+function storedOnly(paths: readonly string[], driver: DriverInfo): string[] {
+  return [...new Set(paths)].flatMap((name) => {
+    const path = fieldAt(name)?.path;
+    const support = path && driver.support[path];
+    if (support?.level !== 'stored' || support.reason === undefined) return [];
     return [`"${path}" is stored and has no effect with the ${driver.name} driver: ${support.reason}.`];
   });
 }

@@ -369,10 +369,14 @@ describe('what a plan interrupts, hides and destroys', () => {
     ]);
   });
 
-  test('a plan that changes nothing interrupts nothing, even with a restart due', async () => {
+  test('a restart that is due without any change of the plan is one, with what it interrupts', async () => {
     const plan = await planFor({ ...OFF, 'containerEngine.name': 'containerd' }, requestFor({}), { model: busy(2, 2) });
-    expect(plan.blastRadius).toEqual([]);
-    expect(plan.summary.text).toBe('nothing to change, a restart is already due');
+    expect(plan.changes).toMatchObject([{ path: 'engine', before: 'moby', after: 'containerd', severity: 'restart' }]);
+    expect(plan.blastRadius.map(({ what }) => what)).toEqual([
+      'stops 2 containers',
+      '2 images and 2 containers stay with moby and are not visible in containerd',
+    ]);
+    expect(plan.summary.text).toBe('1 change, 1 restart, no data is deleted');
   });
 });
 
@@ -399,7 +403,8 @@ describe('power', () => {
 
   test('the same power and an unmanaged one are no change', async () => {
     expect((await planFor({}, requestFor({}, { state: 'started' }))).changes).toEqual([]);
-    expect((await planFor({}, requestFor({}), { power: 'stopped' })).changes).toEqual([]);
+    const off = { power: 'stopped', model: emptyModel() } as const;
+    expect((await planFor({}, requestFor({}), off)).changes).toEqual([]);
   });
 });
 

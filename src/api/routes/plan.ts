@@ -31,6 +31,7 @@ const BODY = {
     settings: { type: 'object' },
     state: { enum: ['started', 'stopped', 'unmanaged'] },
     prune: { type: 'array', items: { type: 'string' } },
+    wishes: { type: 'array', items: { type: 'string' } },
   },
 } as const;
 

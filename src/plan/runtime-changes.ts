@@ -1,0 +1,146 @@
+import type { DriverInfo } from '../drivers/driver.ts';
+import type { SettingPath } from '../settings/settings.gen.ts';
+import type { Change } from './change.ts';
+import { clusterMustReset } from './consequences.ts';
+import { clusterDrift, type Drift, engineDrift, machineDrift } from './drift.ts';
+import { busyEngines, installedVersion, type Observed } from './observed.ts';
+import type { Part } from './running.ts';
+import type { Goal } from './spec.ts';
+
+/** What carrying out a plan brings up or down although no setting and no power state changes: somebody or something ended it. */
+export const RUNTIME_PATHS = ['service', 'machine', 'engine', 'cluster'] as const;
+
+/** True for a change of what runs, as opposed to one of a setting or of the power state. */
+export function isRuntimeChange({ path }: Pick<Change, 'path'>): boolean {
+  return RUNTIME_PATHS.some((part) => part === path);
+}
+
+export interface RuntimeInput {
+  /** What is to be once the settings of the plan are in force; its power is the one that is in force already. */
+  goal: Goal;
+  observed: Observed;
+  driver: DriverInfo;
+  /** Settings that the plan changes: their cost is told with them. */
+  changed: ReadonlySet<SettingPath>;
+}
+
+/**
+ * The parts that are not as they should be, in the order in which they start. Empty while nobody knows what runs, because then it is
+ * taken to run as last asked for.
+ */
+export function runtimeChanges(input: RuntimeInput): Change[] {
+  if (input.observed.assumed !== undefined) return [];
+  const parts = input.goal.on ? [machineUp, engineUp, clusterUp] : [machineDown, engineDown, clusterDown];
+  return parts.flatMap((part) => part(input) ?? []);
+}
+
+/** The service itself, which a plan made without it has to name: `engines` may run on, or may not. */
+export const SERVICE_START: Change = {
+  path: 'service',
+  action: 'update',
+  before: 'stopped',
+  after: 'started',
+  severity: 'live',
+  reason: 'it was not stopped by anybody, so it should run and does not',
+};
+
+function machineUp({ goal, observed, driver, changed }: RuntimeInput): Change | undefined {
+  const { machine } = observed;
+  switch (machine.state) {
+    case 'absent':
+    case 'off':
+      return started('machine', 'stopped');
+    case 'broken':
+      return restarted('machine', 'broken', 'it does not work, and is started anew');
+    case 'on':
+      return drifted('machine', machineDrift(machine, goal.machine, driver), changed, machine.repair !== undefined);
+  }
+}
+
+function engineUp({ goal, observed, driver, changed }: RuntimeInput): Change | undefined {
+  const { name } = goal.engine;
+  const other = busyEngines(observed).find((busy) => busy !== name);
+  if (other !== undefined) {
+    // With the setting comes the switch, and what it costs.
+    if (changed.has('containerEngine.name')) return undefined;
+    return { ...restarted('engine', other, `${other} is stopped and ${name} is started`), after: name };
+  }
+  const engine = observed.engines[name];
+  switch (engine.state) {
+    case 'stopped':
+      return started('engine', 'stopped');
+    case 'unresponsive':
+      return restarted('engine', 'unresponsive', 'it does not answer, and is started anew');
+    case 'running':
+      return drifted('engine', engineDrift(engine.spec, goal.engine, driver), changed, false);
+  }
+}
+
+function clusterUp({ goal, observed, driver, changed }: RuntimeInput): Change | undefined {
+  const { cluster } = observed;
+  const has = cluster.state === 'running' || cluster.state === 'unresponsive';
+  if (!goal.cluster) {
+    if (!has || changed.has('kubernetes.enabled')) return undefined;
+    return { ...restarted('cluster', 'started', 'it runs and should not'), after: 'stopped' };
+  }
+  // What the version costs is told with the version.
+  if (changed.has('kubernetes.enabled')) return undefined;
+  if (clusterMustReset(goal, observed)) {
+    if (changed.has('kubernetes.version')) return undefined;
+    const reason = `its data is deleted, because the installed version is newer (${installedVersion(observed) || 'unknown'})`;
+    return { ...restarted('cluster', has ? 'started' : 'stopped', reason), severity: 'reset' };
+  }
+  switch (cluster.state) {
+    case 'running': {
+      const drift = drifted('cluster', clusterDrift(cluster.spec, goal.cluster, driver), changed, false);
+      return (
+        drift ?? (cluster.ready ? undefined : { ...started('cluster', 'starting'), reason: 'it does not answer yet' })
+      );
+    }
+    case 'unresponsive':
+      return restarted('cluster', 'unresponsive', 'it does not answer, and is started anew');
+    default:
+      return started('cluster', 'stopped');
+  }
+}
+
+function machineDown({ observed }: RuntimeInput): Change | undefined {
+  return observed.machine.state === 'on' || observed.machine.state === 'broken' ? ended('machine') : undefined;
+}
+
+function engineDown({ observed }: RuntimeInput): Change | undefined {
+  return busyEngines(observed).length > 0 ? ended('engine') : undefined;
+}
+
+function clusterDown({ observed }: RuntimeInput): Change | undefined {
+  const { state } = observed.cluster;
+  return state === 'running' || state === 'unresponsive' ? ended('cluster') : undefined;
+}
+
+function started(path: Part, before: string): Change {
+  return { path, action: 'update', before, after: 'started', severity: 'live', reason: 'it should run and does not' };
+}
+
+function ended(path: Part): Change {
+  const reason = 'it should not run and does';
+  return { path, action: 'update', before: 'started', after: 'stopped', severity: 'restart', reason };
+}
+
+function restarted(path: Part, before: string, reason: string): Change {
+  return { path, action: 'update', before, after: 'restarted', severity: 'restart', reason };
+}
+
+/** A part that was started, or last adjusted, with other settings than those in force. */
+function drifted(
+  path: Part,
+  { live, restart }: Drift,
+  changed: ReadonlySet<SettingPath>,
+  repair: boolean,
+): Change | undefined {
+  const due = restart.filter((setting) => !changed.has(setting));
+  if (due.length > 0) return restarted(path, 'started', `it runs with another ${due.join(', ')} than the settings say`);
+  const open = live.filter((setting) => !changed.has(setting));
+  if (open.length === 0 && !repair) return undefined;
+  const reason = open.length > 0 ? `${open.join(', ')} has not reached it yet` : 'something of it is missing';
+  return { path, action: 'update', before: 'started', after: 'adjusted', severity: 'live', reason };
+}

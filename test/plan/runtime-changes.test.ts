@@ -1,0 +1,88 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
+import { emptyModel, type Model } from '../../src/drivers/machines/simulated/model.ts';
+import { makePlan } from '../../src/plan/plan.ts';
+import { goalOf } from '../../src/plan/spec.ts';
+import { assumed } from '../../src/reconcile/assumed.ts';
+import { isReady, nextStep } from '../../src/reconcile/step.ts';
+import {
+  modelArbitrary,
+  powerArbitrary,
+  runningModel,
+  seenOf,
+  settingsArbitrary,
+  settingsWith,
+} from '../reconcile/worlds.ts';
+import { planFor, requestFor, TARGET } from './planning.ts';
+
+const LIVE = settingsWith();
+
+/** What a plan says that asks for nothing new. */
+async function saidOf(model: Model, power: 'started' | 'stopped' = 'started') {
+  const { changes, summary, blastRadius } = await planFor({}, requestFor({}), { model, power });
+  const lines = changes.map(({ path, before, after, severity }) => `${path}: ${before} → ${after} (${severity})`);
+  return { lines, text: summary.text, lost: blastRadius.map(({ what }) => what) };
+}
+
+test('what should run and does not is a change, and interrupts nothing', async () => {
+  expect(await saidOf(emptyModel())).toEqual({
+    lines: [
+      'machine: stopped → started (live)',
+      'engine: stopped → started (live)',
+      'cluster: stopped → started (live)',
+    ],
+    text: '3 changes, starts the machine, engine and cluster, nothing is lost',
+    lost: [],
+  });
+});
+
+test('what runs as it should is none', async () => {
+  expect((await saidOf(runningModel(LIVE))).lines).toEqual([]);
+});
+
+test('a part that ended alone is named alone', async () => {
+  const model = runningModel(LIVE);
+  const cluster = { ...model.cluster, state: 'stopped' } as Model['cluster'];
+  expect((await saidOf({ ...model, cluster })).lines).toEqual(['cluster: stopped → started (live)']);
+});
+
+test('a switch that was cut off in the middle names the engine that is stopped, and its containers', async () => {
+  const model = runningModel(settingsWith({ 'containerEngine.name': 'containerd' }));
+  const containerd = { ...model.engines.containerd, containers: [{ name: 'web', running: true }] };
+  const said = await saidOf({ ...model, engines: { ...model.engines, containerd } });
+  expect(said.lines[0]).toBe('engine: containerd → moby (restart)');
+  expect(said.lost).toContain('stops 1 container');
+});
+
+test('what should not run and does is stopped', async () => {
+  const { lines, text } = await saidOf(runningModel(LIVE), 'stopped');
+  expect(lines).toEqual([
+    'machine: started → stopped (restart)',
+    'engine: started → stopped (restart)',
+    'cluster: started → stopped (restart)',
+  ]);
+  expect(text).toBe('3 changes, stops the machine, engine and cluster, no data is deleted');
+});
+
+test('where nobody looked nothing is said to be stopped', async () => {
+  const observed = assumed({ seen: undefined, settings: LIVE, driver: SIMULATED_INFO, reason: 'nobody looked' });
+  expect((await planFor({}, requestFor({}), { observed })).changes).toEqual([]);
+});
+
+test('a plan that asks for nothing is empty exactly where the loop has nothing to do', async () => {
+  await fc.assert(
+    fc.asyncProperty(modelArbitrary, settingsArbitrary, powerArbitrary, async (model, live, power) => {
+      const observed = await seenOf(model);
+      const plan = makePlan({
+        ...{ request: requestFor({}), live, power, observed, locks: {}, driver: SIMULATED_INFO },
+        ...{ target: TARGET, generation: 1 },
+      });
+      const goal = goalOf(live, power, SIMULATED_INFO);
+      const settled = nextStep(goal, observed, SIMULATED_INFO) === undefined && isReady(goal, observed);
+      expect(plan.changes.length === 0).toBe(settled);
+      if (plan.changes.length === 0) expect(plan.blastRadius).toEqual([]);
+    }),
+    { numRuns: 500 },
+  );
+});
