@@ -13,6 +13,7 @@ import { wallClock } from './clock.ts';
 import type { Invocation } from './command.ts';
 import { withEnd, withWayBack } from './convergence-failure.ts';
 import { refuseOtherDriver } from './driver-name.ts';
+import { endOwn } from './leaving.ts';
 import { showNotices } from './notices.ts';
 import { PLAN_WAIT_MS, patientClient } from './patient-client.ts';
 import { withPlaces } from './placed-errors.ts';
@@ -47,6 +48,7 @@ export interface ApplyOptions {
   /** Consent was given on the command line. */
   agreed: boolean;
   skipLocked: boolean;
+  skipUnsupported: boolean;
   wait: boolean;
   /** Start a service when none runs. */
   start: boolean;
@@ -57,84 +59,113 @@ export interface ApplyOptions {
 
 const FORWARDS_UNKNOWN = 'Which port forwards there were was not recorded, so they stay as they are.';
 
-/** A service, whether this apply has started it, and whether without the backend that is to run. */
+/** A service, and how this apply has started it. */
 interface Found extends Service {
   started?: true;
+  /** Without the backend that is to run. */
   heldBack?: boolean;
+  /** Nobody had stopped the last one. */
+  again?: boolean;
+  /** Its backend stays off; the process ends with this apply. */
+  idle?: { pid: number };
 }
 
 /** Takes the lock of this home, finds or starts the service, applies, and shows what happened. */
 export async function applyNow(options: ApplyOptions): Promise<void> {
-  const { wanted, caller, view, where, timeoutMs } = options;
+  const { caller, view, where, timeoutMs } = options;
   const { io } = caller;
   let begun = wallClock.now();
   const leftMs = () => Math.max(0, timeoutMs - (wallClock.now() - begun));
-  if (wanted.saved || typeof wanted.asked === 'function') await refuseStrange(options, leftMs);
+  const state = await refuseStrange(options, leftMs);
   const lock = await lockApply(where.applyLock, {
     timeoutMs,
     onWait: ({ pid, since }) => view.event({ type: 'lock-held', pid, since }),
     signal: io.signal,
   });
+  let service: Found | undefined;
   try {
-    const service = await serviceFor(options, leftMs);
-    showNotices(service.status, io);
-    const { client } = service;
-    const target = targetOf(service.status);
-    const { checkTarget, checkFresh } = wanted.saved ? await import('../src/client/saved-plan.ts') : {};
-    if (wanted.saved) checkTarget?.(wanted.saved, target);
-    const { request, portForwards } = askedOf(wanted, target);
-    if (!portForwards) view.warnings([FORWARDS_UNKNOWN]);
-    let sent = false;
-    const input: ApplyInput = {
-      // What is to be done next has to have some of the time.
-      client: patientClient(client, io, () => Math.min(PLAN_WAIT_MS, leftMs() / 2)),
-      request,
-      portForwards: portForwards ?? NO_FORWARDS,
-      skipLocked: options.skipLocked,
-      skipUnsupported: wanted.goesBack === true,
-      wait: options.wait,
-      timeoutMs,
+    service = await serviceFor(options, state, leftMs);
+    await applyWith(service, options, {
       leftMs,
-      clock: wallClock,
-      signal: io.signal,
-      exact: wanted.saved !== undefined,
-      async consent(plan) {
-        if (options.agreed) return true;
-        const asked = wallClock.now();
-        const answer = await ask(plan, io);
-        // The time that a person takes to decide is not the service's.
-        begun += wallClock.now() - asked;
-        return answer;
+      decided: (ms) => {
+        begun += ms;
       },
-      async inspect(plan, live, now) {
-        const { power } = service.heldBack ? service.status : now;
-        const { generation } = now;
-        if (wanted.saved) {
-          const { settings } = live;
-          checkFresh?.(wanted.saved, plan, { settings, locks: await client.locked(), power, generation });
-        }
-        if (plan.changes.length === 0) return;
-        await keepWayBack(client, where, { target, settings: live.settings, power }, io.signal);
-      },
-      onEvent(event) {
-        if (event.type === 'sent') sent = true;
-        view.event(event, wanted.locate);
-      },
-    };
-    const outcome = await applyDesired(input)
-      .catch(async (error: unknown) => {
-        if (service.heldBack && !sent) await client.setBackendState('STARTED').catch(() => undefined);
-        if (service.started && !sent)
-          io.err('The service that was started for this still runs; `rdctl shutdown` stops it.\n');
-        throw error;
-      })
-      .catch((error: unknown) => withEnd(error, service, where, sent))
-      .catch((error: unknown) => withWayBack(withPlaces(error, wanted.locate), service, where))
-      .finally(() => view.endEvents());
-    view.applied(outcome);
+    });
   } finally {
-    await lock.release();
+    try {
+      if (service?.idle) await endOwn(service.client, service.idle.pid, { io, quiet: true });
+    } finally {
+      await lock.release();
+    }
   }
+}
+
+interface Timing {
+  leftMs(): number;
+  /** Milliseconds that a person took to decide, which are not the service's. */
+  decided(ms: number): void;
+}
+
+async function applyWith(service: Found, options: ApplyOptions, { leftMs, decided }: Timing): Promise<void> {
+  const { wanted, caller, view, where, timeoutMs } = options;
+  const { io } = caller;
+  showNotices(service.status, io);
+  const { client } = service;
+  const target = targetOf(service.status);
+  const { checkTarget, checkFresh } = wanted.saved ? await import('../src/client/saved-plan.ts') : {};
+  if (wanted.saved) checkTarget?.(wanted.saved, target);
+  const { request, portForwards } = askedOf(wanted, target);
+  if (!portForwards) view.warnings([FORWARDS_UNKNOWN]);
+  let sent = false;
+  const input: ApplyInput = {
+    // What is to be done next has to have some of the time.
+    client: patientClient(client, io, () => Math.min(PLAN_WAIT_MS, leftMs() / 2)),
+    request,
+    portForwards: portForwards ?? NO_FORWARDS,
+    skipLocked: options.skipLocked,
+    skipUnsupported: options.skipUnsupported || wanted.goesBack === true,
+    wait: options.wait,
+    ...(service.idle ? { started: 'idle' as const } : service.again ? { started: 'again' as const } : {}),
+    timeoutMs,
+    leftMs,
+    clock: wallClock,
+    signal: io.signal,
+    exact: wanted.saved !== undefined,
+    async consent(plan) {
+      if (options.agreed) return true;
+      const asked = wallClock.now();
+      const answer = await ask(plan, io);
+      decided(wallClock.now() - asked);
+      return answer;
+    },
+    async inspect(plan, live, now) {
+      const { power } = service.heldBack ? service.status : now;
+      const { generation } = now;
+      if (wanted.saved) {
+        const { settings } = live;
+        checkFresh?.(wanted.saved, plan, { settings, locks: await client.locked(), power, generation });
+      }
+      if (plan.changes.length === 0) return;
+      const changesPower = plan.changes.some(({ path }) => path === 'state');
+      const back = { target, settings: live.settings, power: changesPower ? power : ('unmanaged' as const) };
+      await keepWayBack(client, where, back, io.signal);
+    },
+    onEvent(event) {
+      if (event.type === 'sent') sent = true;
+      view.event(event, wanted.locate);
+    },
+  };
+  const outcome = await applyDesired(input)
+    .catch(async (error: unknown) => {
+      if (service.heldBack && !sent) await client.setBackendState('STARTED').catch(() => undefined);
+      if (service.started && !sent)
+        io.err('The service that was started for this still runs; `rdctl shutdown` stops it.\n');
+      throw error;
+    })
+    .catch((error: unknown) => withEnd(error, service, where, sent))
+    .catch((error: unknown) => withWayBack(withPlaces(error, wanted.locate), service, where))
+    .finally(() => view.endEvents());
+  view.applied(outcome);
 }
 
 async function ask(plan: Parameters<ApplyInput['consent']>[0], io: Invocation['io']): Promise<boolean> {
@@ -142,8 +173,15 @@ async function ask(plan: Parameters<ApplyInput['consent']>[0], io: Invocation['i
   return askConsent(plan, io);
 }
 
-/** What was made for somebody else is refused before a service is started for it, and before anything is recorded. */
-async function refuseStrange({ wanted, caller, where }: ApplyOptions, leftMs: () => number): Promise<void> {
+/**
+ * What was made for somebody else is refused before a service is started for it, and before anything is recorded. Tells the power state
+ * that is asked for.
+ */
+async function refuseStrange(
+  { wanted, caller, where }: ApplyOptions,
+  leftMs: () => number,
+): Promise<PlanRequest['state']> {
+  if (!wanted.saved && typeof wanted.asked !== 'function') return wanted.asked.request.state;
   const [service, { checkTarget }, { recordedState }] = await Promise.all([
     runningService(caller, leftMs),
     import('../src/client/saved-plan.ts'),
@@ -153,7 +191,7 @@ async function refuseStrange({ wanted, caller, where }: ApplyOptions, leftMs: ()
   const idle = { product: PRODUCT.name, home: where.data, driver, simulated: driver === 'simulated' };
   const target = service ? targetOf(service.status) : idle;
   if (wanted.saved) checkTarget(wanted.saved, target);
-  askedOf(wanted, target);
+  return askedOf(wanted, target).request.state;
 }
 
 function askedOf({ asked }: Wanted, target: Target): Asked {
@@ -163,7 +201,7 @@ function askedOf({ asked }: Wanted, target: Target): Asked {
 async function keepWayBack(
   client: Client,
   where: Places,
-  found: { target: Target; settings: JsonObject; power: 'started' | 'stopped' },
+  found: { target: Target; settings: JsonObject; power: PlanRequest['state'] },
   signal: AbortSignal,
 ): Promise<void> {
   const [{ keepPrevious }, forwards] = await Promise.all([
@@ -181,6 +219,7 @@ async function keepWayBack(
 
 async function serviceFor(
   { wanted, where, caller, view, start, driver, target }: ApplyOptions,
+  state: PlanRequest['state'],
   leftMs: () => number,
 ): Promise<Found> {
   const running = await lastingService(caller, leftMs);
@@ -194,40 +233,48 @@ async function serviceFor(
       advice: 'Start one with `rdctl start`, or leave --no-start out.',
     });
   }
-  const [{ recordedState }, { homeService, mayRun }] = await Promise.all([
+  const [{ recordedState }, { homeService, mayRun, wasCut }] = await Promise.all([
     import('../src/client/offline.ts'),
     import('../src/client/home-service.ts'),
   ]);
   const recorded = await recordedState(where);
   refuseOtherDriver(recorded.driver, driver);
-  const power = firstPower(wanted, mayRun(await homeService(where)));
+  const home = await homeService(where);
+  const shouldRun = wasCut(home) && recorded.power === 'started';
+  const first = firstStart(state, { saved: wanted.saved !== undefined, running: mayRun(home), shouldRun });
   view.event({ type: 'starting', ...(driver === undefined ? {} : { driver }) });
-  const [{ launchService }, { createClient }, { withinTime }] = await Promise.all([
+  const [{ launchOwn }, { createClient }, { withinTime }] = await Promise.all([
     import('./launch.ts'),
     import('../src/client/client.ts'),
     import('../src/client/http.ts'),
   ]);
   const { io, globals } = caller;
-  const connection = await launchService({
+  const { connection, pid } = await launchOwn({
     io,
     globals,
-    power,
+    ...first,
     leftMs,
     ...(driver === undefined ? {} : { driver }),
   });
   const client = createClient(connection, withinTime(leftMs));
   const status = await client.status({ signal: io.signal });
   view.event({ type: 'started', target: targetOf(status) });
-  if (power === 'keep' || recorded.power !== 'started') return { client, status, started: true };
+  if (first.idle) return { client, status, ...(pid === undefined ? {} : { idle: { pid } }) };
+  if (first.power === 'keep') return { client, status, started: true, again: shouldRun };
+  if (recorded.power !== 'started') return { client, status, started: true };
   // For the way back, and for a refusal: what was wanted before this apply, which began with a stop of its own.
-  return { client, status: { ...status, power: recorded.power }, started: true, heldBack: true };
+  return { client, status: { ...status, power: recorded.power }, started: true, heldBack: true, again: shouldRun };
 }
 
 /**
  * A service that is started for a profile with a power state begins stopped, so that it does not start what the settings then
- * restart. What an earlier one left running is not stopped for that, and a saved plan was made for the power as it is.
+ * restart. What an earlier one left running is not stopped for that, and a saved plan was made for the power as it is. Under a profile
+ * that leaves power alone nothing that somebody stopped is started.
  */
-function firstPower({ asked, saved }: Wanted, running: boolean): 'keep' | 'stopped' {
-  const leavesPower = typeof asked !== 'function' && asked.request.state === 'unmanaged';
-  return leavesPower || saved || running ? 'keep' : 'stopped';
+function firstStart(
+  state: PlanRequest['state'],
+  { saved, running, shouldRun }: { saved: boolean; running: boolean; shouldRun: boolean },
+): { power: 'keep' | 'stopped'; idle?: boolean } {
+  if (state === 'unmanaged') return running || shouldRun ? { power: 'keep' } : { power: 'keep', idle: true };
+  return saved || running ? { power: 'keep' } : { power: 'stopped' };
 }

@@ -106,7 +106,7 @@ async function readFile(name: string, part: Part | undefined, { io }: Context): 
 }
 
 /** What is not written is its default. */
-function besidesOf({ state = 'started', prune = [], portForwards = [] }: Shape): JsonObject {
+function besidesOf({ state = 'unmanaged', prune = [], portForwards = [] }: Shape): JsonObject {
   return { state, prune: [...prune].sort(), portForwards: portForwards.map((each) => ({ ...each })) };
 }
 

@@ -87,7 +87,7 @@ export async function othersEnd(io: Io, { quiet, leftMs, pace = realPace }: Leav
 function reason({ pid, ending }: LockHolder): string {
   return ending
     ? `The last service (pid ${pid}) is stopping`
-    : `Another command works on the snapshots (service ${pid})`;
+    : `Another command works with the backend off (service ${pid})`;
 }
 
 export interface GoneWait {
@@ -138,4 +138,31 @@ function hangs(late: string, advice: string): RdError {
 export function hangsAdvice(pid: number, io: Io): string {
   const kill = io.platform === 'win32' ? `taskkill /F /PID ${pid}` : `kill -9 ${pid}`;
   return `Look into ${homeOf(io).logs} for what it waits for. To give it up, end its process: \`${kill}\`. After that \`rdctl start\` takes over what it left running, \`rdctl shutdown\` stops that, and \`rdctl factory-reset\` stops and removes it.`;
+}
+
+/**
+ * Ends a service that a command has started for itself, and waits until it is gone.
+ * @throws RdError `ERR_DEADLINE` when it hangs.
+ */
+export async function endOwn(
+  client: Pick<Client, 'shutdown'>,
+  pid: number,
+  { io, quiet }: { io: Io; quiet: boolean },
+): Promise<void> {
+  // After it another command may have started its own.
+  const lives = async () => {
+    const holder = await lockHolder(homeOf(io).serviceLock);
+    return holder?.alive === true && holder.pid === pid;
+  };
+  await client.shutdown().catch(async (error: unknown) => {
+    if (await lives()) throw error;
+  });
+  await waitGone({
+    lives,
+    io,
+    quiet,
+    late: `the service that was started for this (pid ${pid}) was asked to stop and still runs`,
+    waiting: `Waiting for the end of the service ${pid}`,
+    advice: hangsAdvice(pid, io),
+  });
 }

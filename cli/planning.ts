@@ -42,9 +42,9 @@ async function estimate(desired: DesiredDocument, io: Io, driver: string | undef
   const stored = await storedSettings(where, platform, host, policies);
   refuseOtherDriver(stored.driver, driver);
   const asked = stored.driver ?? (driver || io.env.RDCTL_DRIVER || undefined);
-  const { homeService, mayRun } = await import('../src/client/home-service.ts');
-  const left = mayRun(await homeService(where));
-  const facts = { ...stored, left, ...(asked === undefined ? {} : { driver: asked }) };
+  const { homeService, mayRun, wasCut } = await import('../src/client/home-service.ts');
+  const home = await homeService(where);
+  const facts = { ...stored, left: mayRun(home), cut: wasCut(home), ...(asked === undefined ? {} : { driver: asked }) };
   const estimated = offlinePlan(desired.request, facts, where, await userFiles(asked, io));
   const plan = { ...estimated, warnings: [...(await unstartable(asked, io)), ...estimated.warnings] };
   const wanted = forwardsOf(desired);

@@ -7,13 +7,12 @@ import type { PlanRequest } from '../src/plan/change.ts';
 import { realPace } from '../src/process/pace.ts';
 import { COMPATIBLE } from '../src/product.ts';
 import type { StatusDocument } from '../src/reconcile/status-document.ts';
-import { lockHolder } from '../src/storage/home-lock.ts';
 import { homeOf, namesService } from './absence.ts';
 import { askService, type Caller } from './asking.ts';
 import type { FlagTable, Io } from './command.ts';
 import { tellInterruptions } from './interruptions.ts';
 import { launchOwn } from './launch.ts';
-import { hangsAdvice, stays, waitGone } from './leaving.ts';
+import { endOwn, stays } from './leaving.ts';
 import { serviceLine } from './service-line.ts';
 import { plainText } from './views/value.ts';
 
@@ -65,7 +64,7 @@ async function alone(own: Client, pid: number, input: OperationInput): Promise<v
   try {
     await underSignal(own, input);
   } finally {
-    await end(own, pid, input);
+    await endOwn(own, pid, { io: input.caller.io, quiet: input.json });
   }
 }
 
@@ -163,25 +162,6 @@ export async function tellUnready(client: Client, io: Io): Promise<void> {
   if (!status || status.converged) return;
   const why = blame(status)?.message ?? 'see `rdctl status`.';
   io.err(`notice: The snapshot is complete, and the backend is not up (${status.backendState}): ${plainText(why)}\n`);
-}
-
-async function end(client: Client, pid: number, { caller: { io }, json }: OperationInput): Promise<void> {
-  // After it another command may have started its own.
-  const lives = async () => {
-    const holder = await lockHolder(homeOf(io).serviceLock);
-    return holder?.alive === true && holder.pid === pid;
-  };
-  await client.shutdown().catch(async (error: unknown) => {
-    if (await lives()) throw error;
-  });
-  await waitGone({
-    lives,
-    io,
-    quiet: json,
-    late: `the service that was started for this (pid ${pid}) was asked to stop and still runs`,
-    waiting: `Waiting for the end of the service ${pid}`,
-    advice: hangsAdvice(pid, io),
-  });
 }
 
 /** With `--json` a failure is an object on stdout, for programs; otherwise it is thrown on to be printed. */

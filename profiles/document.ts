@@ -18,6 +18,8 @@ interface DesiredRequest {
   settings: JsonObject;
   state: DesiredState;
   prune: string[];
+  /** What documents of kind Profile mention; bare settings wish for nothing that is there already. */
+  wishes: string[];
 }
 
 /** One or several documents laid over each other. */
@@ -100,9 +102,11 @@ function combine(parts: readonly Part[]): DesiredDocument {
   return {
     request: {
       settings,
-      // Bare settings say nothing about power; a profile that says nothing means started.
-      state: written ?? (profiles.length > 0 ? 'started' : 'unmanaged'),
+      state: written ?? 'unmanaged',
       prune: prune.filter((path) => path !== PORT_FORWARDS),
+      wishes: [...new Set(profiles.flatMap((part) => leaves(part.settings).map(([path]) => path)))].filter(
+        (path) => path !== 'version',
+      ),
     },
     secrets: Object.fromEntries(parts.flatMap((part) => Object.entries(part.secrets))),
     ...(allLocked ? { locked: allLocked } : {}),

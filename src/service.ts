@@ -264,6 +264,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     host: { platform, arch: process.arch, osVersion: release() },
     kubernetesVersions,
     extensions,
+    idle: options.idle ?? false,
     isBackendLocked: () => backend.isHeld(),
     requestStop(why) {
       void stop(why);

@@ -110,18 +110,26 @@ function byLocks(changes: readonly Change[]): boolean {
   return changes.every(({ blocked }) => blocked?.by === 'lock');
 }
 
-function appliedText({ outcome, skipped, status, ms }: ApplyOutcome, steps: Progress, paint: Style): string {
+function appliedText(
+  { outcome, skipped, status, staysStopped, ms }: ApplyOutcome,
+  steps: Progress,
+  paint: Style,
+): string {
   const rest =
     skipped.length === 0 ? '' : ` ${count(skipped.length, byLocks(skipped) ? 'locked change' : 'change')} skipped.`;
   const where = status.engine.endpoint === undefined ? '' : `Endpoint: ${plainText(status.engine.endpoint)}\n`;
+  const stays = staysStopped
+    ? 'The backend is stopped and stays so; add `state: started` to the profile to start it.\n'
+    : '';
   switch (outcome) {
     case 'unchanged':
-      return `${paint.good('Nothing to change.')}${rest}\n${where}`;
+      return `${paint.good('Nothing to change.')}${rest}\n${stays}${where}`;
     case 'sent':
       return `Sent; not waiting.${rest} Follow it with \`rdctl status\`.\n`;
     case 'applied': {
+      const done = paint.good(staysStopped ? 'Stored' : 'Converged');
       const phases = phasesText(steps.unshown(status.phases));
-      return `${phases === '' ? '' : `${phases}\n`}${paint.good('Converged')} in ${durationText(ms)}.${rest}\n${where}`;
+      return `${phases === '' ? '' : `${phases}\n`}${done} in ${durationText(ms)}.${rest}\n${stays}${where}`;
     }
   }
 }

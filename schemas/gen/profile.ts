@@ -58,9 +58,9 @@ export function profileSchema(declaration: JsonObject): JsonObject {
         type: 'object',
       },
       state: {
-        description: 'Whether the backend runs.',
+        description: 'Whether the backend runs. Left out it is unmanaged: what runs goes on, and what is stopped stays so.',
         enum: ['started', 'stopped', 'unmanaged'],
-        default: 'started',
+        default: 'unmanaged',
       },
       portForwards: {
         description: 'Services of the cluster that answer on a port of this machine.',

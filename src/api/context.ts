@@ -26,6 +26,8 @@ export interface ApiContext {
   host: { platform: Platform; arch: string; osVersion?: string };
   /** Exact versions that the cluster driver offers; `undefined` while they are not known, or there is no cluster. */
   kubernetesVersions(): readonly string[] | undefined;
+  /** The backend stays off as long as this service lives, whatever is wished for. */
+  idle: boolean;
   /** True while the lock file of a snapshot operation exists. */
   isBackendLocked(): Promise<boolean>;
   /** Begins the orderly stop. Resolves once everybody who looks for the service of this home can see that it is about to end. */

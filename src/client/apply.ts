@@ -1,6 +1,8 @@
 import { RdError } from '../errors.ts';
 import { type Change, type Plan, type PlanRequest, SEVERITIES } from '../plan/change.ts';
+import { extendedPlan } from '../plan/extended-plan.ts';
 import { patchOf } from '../plan/patch.ts';
+import { SERVICE_START } from '../plan/runtime-changes.ts';
 import type { Clock } from '../reconcile/clock.ts';
 import type { StatusDocument } from '../reconcile/status-document.ts';
 import { fillDefaults } from '../settings/defaults.ts';
@@ -43,6 +45,8 @@ export interface ApplyInput {
   skipUnsupported?: boolean;
   /** Wait until the service has converged. */
   wait: boolean;
+  /** The service was started for this apply: `again` because nobody had stopped the last one, `idle` with its backend off to the end. */
+  started?: 'again' | 'idle';
   /** For the waiting. */
   timeoutMs: number;
   /** What is left of it when the waiting begins, where it counts from an earlier moment on. */
@@ -67,6 +71,8 @@ export interface ApplyOutcome {
   writes: number;
   /** Its phases are those of this apply. */
   status: StatusDocument;
+  /** The backend is stopped, and the profile leaves that as it is. */
+  staysStopped: boolean;
   /** Milliseconds from the first write to the end; the time to decide does not count. */
   ms: number;
 }
@@ -104,8 +110,18 @@ export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
     const forwards = await forwardStage(input, plan);
     // What cannot be seen is sent again every time, and is no change for that.
     const writes = finished + (forwards.again ? 0 : forwards.names.length);
-    const outcome = writes === 0 ? 'unchanged' : input.wait ? 'applied' : 'sent';
-    return { outcome, plan, skipped, writes, status: withOwnPhases(status, found), ms: clock.now() - begun };
+    const unchanged = writes === 0 && plan.changes.length === 0;
+    const outcome = unchanged ? 'unchanged' : input.wait || input.started === 'idle' ? 'applied' : 'sent';
+    const staysStopped = request.state === 'unmanaged' && (input.started === 'idle' || status.power === 'stopped');
+    return {
+      outcome,
+      plan,
+      skipped,
+      writes,
+      status: withOwnPhases(status, found),
+      staysStopped,
+      ms: clock.now() - begun,
+    };
   }
   throw new RdError('ERR_PLAN_STALE', `The settings changed under each of ${MOST_PLANS} plans; ${unsent(before)}.`, {
     advice: 'See who else changes them, and apply again.',
@@ -137,14 +153,18 @@ async function makePlan(input: ApplyInput): Promise<{
 }> {
   // Settings first: if they change before the plan is made, the write fails on the older tag and the plan is made again.
   const live = await input.client.settings();
-  const plan = await planForwards(input.client, await input.client.plan(input.request), input.portForwards);
+  const made = async (request: PlanRequest, forwards: WantedForwards) => {
+    const plan = await planForwards(input.client, await input.client.plan(request), forwards);
+    return input.started === 'again' ? extendedPlan(plan, { before: [SERVICE_START] }) : plan;
+  };
+  const plan = await made(input.request, input.portForwards);
   const skipped = plan.changes.filter(({ blocked }) =>
     blocked?.by === 'lock' ? input.skipLocked : blocked && input.skipUnsupported,
   );
   if (skipped.length === 0) return { plan, live, request: input.request, skipped };
   const request = withoutLocked(input.request, skipped);
   const wanted = leavingForwards(input.portForwards, skipped);
-  return { plan: await planForwards(input.client, await input.client.plan(request), wanted), live, request, skipped };
+  return { plan: await made(request, wanted), live, request, skipped };
 }
 
 function consentNeeded(plan: Plan): RdError {
@@ -253,7 +273,7 @@ async function finish(input: ApplyInput, plan: Plan, sent: Writes, found: Status
     generation = Math.max(generation, reply.generation ?? 0);
     status = await client.status();
   }
-  const wait = input.wait || changesExtensions(plan);
+  const wait = input.started !== 'idle' && (input.wait || changesExtensions(plan));
   if (!wait || hasConverged(status, generation)) return { status, writes };
   status = await waitConverged({
     read: () => client.status(),

@@ -23,7 +23,7 @@ function adviceFor({ blocked }: Change, { target }: Plan): string {
     return 'Take what is locked out of the profile, or add --skip-locked to apply the rest.';
   }
   const other = target.settingsVersion === undefined ? 'use a driver that supports it' : 'update the application';
-  return `Take what is not supported out of the profile, or ${other}.`;
+  return `Take what is not supported out of the profile, add --skip-unsupported to apply the rest, or ${other}.`;
 }
 
 function pointerOfChange({ path, key }: Change): string {

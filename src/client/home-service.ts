@@ -10,8 +10,11 @@ import { loadState } from '../storage/state-file.ts';
 
 /** What the lock of a home tells about its service, whoever answers on a port. */
 export type HomeService =
-  /** None lives, and none has left anything real behind. `killed`: a model of what ran may still say that it does. */
-  | { kind: 'none'; killed?: true }
+  /**
+   * None lives, and none has left anything real behind. `cut`: nobody stopped the last one. It was killed, and a model of what ran may
+   * still say that it does, or it ended with the computer.
+   */
+  | { kind: 'none'; cut?: 'killed' | 'reboot' }
   /**
    * The last one ended and did not stop what it ran, so that it may still run. `interrupted`: what it was doing with the data of the
    * backend, which may have been stopped for that.
@@ -36,10 +39,11 @@ export async function homeService(where: Places, now: number = Date.now()): Prom
   if (!holder && lockStanding(where.serviceLock) === 'copied') return { kind: 'none' };
   // Both are taken away by a service that ends in order.
   const since = holder?.startedAt === undefined ? modified(where.connectionFile) : Date.parse(holder.startedAt);
-  if (since === undefined || since < now - uptime() * 1000) return { kind: 'none' };
+  if (since === undefined) return { kind: 'none' };
+  if (since < now - uptime() * 1000) return { kind: 'none', cut: 'reboot' };
   const state = await loadState(where.stateFile);
   if (state.kind !== 'loaded') return { kind: 'none' };
-  if (state.state.driver === SIMULATED && !holder?.left) return { kind: 'none', killed: true };
+  if (state.state.driver === SIMULATED && !holder?.left) return { kind: 'none', cut: 'killed' };
   if (holder?.movedFrom !== undefined && (await isOfThisBoot(holder))) {
     throw homeMoved(holder.movedFrom, where.serviceLock, { pid: holder.pid, alive: false });
   }
@@ -54,7 +58,12 @@ export async function homeService(where: Places, now: number = Date.now()): Prom
 
 /** True when the backend of the last service may run, or be taken for running. */
 export function mayRun(home: HomeService): boolean {
-  return home.kind === 'left' || (home.kind === 'none' && home.killed === true);
+  return home.kind === 'left' || (home.kind === 'none' && home.cut === 'killed');
+}
+
+/** True when nobody stopped the last service: what was to run still is to. */
+export function wasCut(home: HomeService): boolean {
+  return home.kind === 'left' || (home.kind === 'none' && home.cut !== undefined);
 }
 
 /** A home that came from another computer has a lock of another boot. */

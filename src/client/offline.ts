@@ -1,7 +1,8 @@
 import { RdError } from '../errors.ts';
 import type { JsonObject } from '../json.ts';
-import type { Plan, PlanRequest } from '../plan/change.ts';
-import { type EstimatedFiles, estimatePlan } from '../plan/offline.ts';
+import type { Change, Plan, PlanRequest } from '../plan/change.ts';
+import { type EstimatedFiles, estimatePlan, START } from '../plan/offline.ts';
+import { SERVICE_START } from '../plan/runtime-changes.ts';
 import type { Policies } from '../policies/policy.ts';
 import { PRODUCT } from '../product.ts';
 import { defaultSettings, type Host } from '../settings/defaults.ts';
@@ -31,6 +32,8 @@ export interface StoredSettings {
   warnings?: readonly string[];
   /** The last service ended without a stop, so that its backend may run. */
   left?: boolean;
+  /** Nobody stopped the last service: `left`, or it ended with the computer. */
+  cut?: boolean;
 }
 
 /**
@@ -85,14 +88,15 @@ export function offlinePlan(
     driver: stored.driver ?? 'not chosen yet',
     simulated: stored.driver === 'simulated',
   };
-  const { locks, lockedBy, warnings = [], power = 'started' } = stored;
-  const on = (request.state === 'unmanaged' ? power : request.state) === 'started';
+  const { locks, lockedBy, warnings = [] } = stored;
+  const on = request.state === 'unmanaged' ? shouldRun(stored) : request.state === 'started';
   const plan = estimatePlan({
     request,
     base: stored.settings,
     target,
     idle: isIdle(request, stored),
     userFiles: { ...userFiles, on },
+    power: powerChanges(request, stored),
     ...(locks ? { locks } : {}),
     ...(lockedBy === undefined ? {} : { lockedBy }),
   });
@@ -104,9 +108,30 @@ export function offlinePlan(
 }
 
 /**
- * True when an apply that starts the service begins with a stopped backend. Under a profile that leaves power alone the next
- * service first starts what ran, and the settings then restart it.
+ * True when an apply begins with a stopped backend. After a service that nobody stopped, a profile that leaves power alone has the next one
+ * start what ran, and the settings then restart it.
  */
-function isIdle({ state }: PlanRequest, { power, left }: StoredSettings): boolean {
-  return !left && (state !== 'unmanaged' || power === 'stopped');
+function isIdle(request: PlanRequest, stored: StoredSettings): boolean {
+  return !stored.left && !(request.state === 'unmanaged' && shouldRun(stored));
 }
+
+/** Nobody stopped what was to run. */
+function shouldRun({ power, cut }: StoredSettings): boolean {
+  return cut === true && power === 'started';
+}
+
+function powerChanges({ state }: PlanRequest, stored: StoredSettings): Change[] {
+  if (state !== 'stopped' && shouldRun(stored)) return [SERVICE_START];
+  if (state === 'started') return [START];
+  if (state === 'stopped' && stored.left && stored.power === 'started') return [STOP_LEFT];
+  return [];
+}
+
+const STOP_LEFT: Change = {
+  path: 'state',
+  action: 'update',
+  before: 'started',
+  after: 'stopped',
+  severity: 'restart',
+  reason: 'everything that the last service left running is stopped',
+};

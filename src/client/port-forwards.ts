@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '../json.ts';
 import type { Change, Plan } from '../plan/change.ts';
-import { summarise, UNKNOWN } from '../plan/summary.ts';
+import { extendedPlan } from '../plan/extended-plan.ts';
 import type { ForwardKey, ForwardReport, ForwardsReport } from '../port-forwards/forward.ts';
 
 export type { ForwardKey, ForwardsReport } from '../port-forwards/forward.ts';
@@ -99,7 +99,11 @@ export function withPortForwards(plan: Plan, wanted: WantedForwards, live: Forwa
     what: `closes ${forward.connections} connection${forward.connections === 1 ? '' : 's'} through the forward ${forwardName(forward)}`,
     lost: false,
   }));
-  return extended(plan, [...deletions, ...found], radius, failedWarnings(wanted, present));
+  return extendedPlan(plan, {
+    after: [...deletions, ...found],
+    blastRadius: radius,
+    warnings: failedWarnings(wanted, present),
+  });
 }
 
 /** What an apply has to do about the forwards of a plan. */
@@ -124,28 +128,6 @@ export function blindSteps({ entries }: WantedForwards): ForwardSteps {
   return {
     remove: entries.filter(({ hostPort }) => hostPort === null),
     ensure: entries.flatMap((entry) => (entry.hostPort === null ? [] : [{ ...entry, hostPort: entry.hostPort }])),
-  };
-}
-
-function extended(plan: Plan, changes: Change[], radius: Plan['blastRadius'], warnings: string[]): Plan {
-  if (changes.length === 0) return { ...plan, warnings: [...plan.warnings, ...warnings] };
-  const all = [...plan.changes, ...changes];
-  const blastRadius = [...plan.blastRadius, ...radius];
-  const summary = summarise({
-    changes: all,
-    blastRadius,
-    restart: plan.summary.restarts > 0,
-    pending: plan.pendingRestart.length > 0,
-    unknown: plan.summary.text.endsWith(UNKNOWN),
-  });
-  const estimated = plan.basis === 'estimated' && plan.summary.text.endsWith(', estimated');
-  const text = estimated ? summary.text.replace(', nothing is lost', ', estimated') : summary.text;
-  return {
-    ...plan,
-    changes: all,
-    blastRadius,
-    warnings: [...plan.warnings, ...warnings],
-    summary: { ...summary, text },
   };
 }
 

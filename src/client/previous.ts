@@ -17,7 +17,8 @@ interface Previous {
   savedAt: string;
   target: Target;
   settings: JsonObject;
-  power: 'started' | 'stopped';
+  /** `unmanaged` where the apply left it alone, so that the way back does too. */
+  power: PlanRequest['state'];
   /** Absent where nobody can see them, and in the files of older releases. */
   portForwards?: WantedForwards['entries'];
 }
@@ -113,5 +114,9 @@ function isPrevious(value: unknown): value is Previous {
   if (!isObject(value) || value.formatVersion !== 1 || typeof value.savedAt !== 'string') return false;
   const { portForwards: entries } = value;
   if (entries !== undefined && !isWantedForwards({ entries, exclusive: true })) return false;
-  return isObject(value.settings) && isTarget(value.target) && (value.power === 'started' || value.power === 'stopped');
+  return (
+    isObject(value.settings) &&
+    isTarget(value.target) &&
+    ['started', 'stopped', 'unmanaged'].some((word) => word === value.power)
+  );
 }

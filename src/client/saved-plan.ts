@@ -1,6 +1,7 @@
 import { RdError } from '../errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
 import type { Plan, PlanRequest, Target } from '../plan/change.ts';
+import { isRuntimeChange } from '../plan/runtime-changes.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
 import { leafAt, leaves, removeLeaf, setLeaf } from '../settings/leaf-paths.ts';
 import { canonicalJson, digestOf } from './digest.ts';
@@ -134,10 +135,15 @@ export function checkFresh(plan: SavedPlan, fresh: Plan, live: LiveState): void 
     throw stale('a setting or the power state that the plan manages has changed');
   if (live.generation !== undefined && live.generation !== fresh.generation)
     throw stale('the settings or the power state changed while it was checked');
-  if (canonicalJson(toJson(fresh.changes)) !== canonicalJson(plan.changes))
+  if (canonicalJson(toJson(agreedTo(fresh.changes))) !== canonicalJson(toJson(agreedTo(plan.changes))))
     throw stale('the same changes now cost something else');
   if (fresh.blastRadius.filter((item) => item.lost).length > plan.lost)
     throw stale('more would be lost than the plan says');
+}
+
+/** What runs comes up and goes down by itself; what it costs to bring it in line is looked at below. */
+function agreedTo(changes: unknown): unknown {
+  return Array.isArray(changes) ? changes.filter((change) => !isRuntimeChange(change)) : changes;
 }
 
 function stale(what: string): RdError {

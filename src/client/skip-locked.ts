@@ -10,5 +10,6 @@ export function withoutLocked(request: PlanRequest, changes: readonly Change[]):
     settings,
     state: paths.has('state') ? 'unmanaged' : request.state,
     prune: request.prune.filter((path) => !paths.has(path)),
+    ...(request.wishes ? { wishes: request.wishes.filter((path) => !paths.has(path)) } : {}),
   };
 }

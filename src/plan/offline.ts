@@ -22,6 +22,8 @@ export interface EstimateInput {
   target: Target;
   /** Nothing runs, and nothing is started before the settings are written: then nothing can restart. */
   idle?: boolean;
+  /** What happens to the service and the backend as a whole, as far as that is known. */
+  power?: readonly Change[];
   /** Absent: nothing is known of the files of the user. */
   userFiles?: EstimatedFiles;
 }
@@ -41,7 +43,7 @@ export interface EstimatedFiles {
  * be interrupted.
  */
 export function estimatePlan(input: EstimateInput): Plan {
-  const { request, base, locks = {}, lockedBy, target, idle = false, userFiles } = input;
+  const { request, base, locks = {}, lockedBy, target, idle = false, power = [], userFiles } = input;
   const judged = differences(base, request).map((difference) => ({
     difference,
     locked: isLocked(locks, difference.path),
@@ -57,7 +59,7 @@ export function estimatePlan(input: EstimateInput): Plan {
     const cost = estimate(difference.path, base, desired);
     return changeOf(difference, idle ? atRest(cost, request) : cost);
   });
-  if (idle && request.state === 'started') changes.push(START);
+  changes.push(...power);
   const restart =
     !idle && changes.some(({ severity, blocked }) => !blocked && (severity === 'restart' || severity === 'reset'));
   const lost = changes.some(({ severity }) => severity === 'reset');
@@ -107,8 +109,8 @@ function extensionChange(difference: Difference, { state }: PlanRequest, desired
   return blocked ? { ...changeOf(difference, BLOCKED), blocked } : changeOf(difference, extensionCost(difference));
 }
 
-/** The words are those of a plan that the service makes while nothing runs. */
-const START: Change = {
+/** A start of what was stopped, in the words of a plan that the service makes while nothing runs. */
+export const START: Change = {
   path: 'state',
   action: 'update',
   before: 'stopped',

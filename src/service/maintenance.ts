@@ -74,8 +74,11 @@ export function holdOfLock(action: string | undefined): Hold {
   };
 }
 
-/** The hold of a service that only works on data. */
-export const IDLE: Hold = { keep: 'off', reason: 'This service only works on snapshots; the backend stays off.' };
+/** The hold of a service that one command has started for itself. */
+export const IDLE: Hold = {
+  keep: 'off',
+  reason: 'This service works for one command and ends with it; the backend stays off.',
+};
 
 export function createMaintenance(input: MaintenanceInput): Maintenance {
   const { lock, controllers, clock, log } = input;

@@ -11,7 +11,12 @@ import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { toolAt } from '../helpers/tool-home.ts';
 
 const tool = builtTool();
-const PROFILE = JSON.stringify({ version: 19, images: { showAll: false } });
+const PROFILE = JSON.stringify({
+  apiVersion: 'rdctl/v1',
+  kind: 'Profile',
+  settings: { version: 19, images: { showAll: false } },
+  state: 'started',
+});
 
 const at = (home: string) => toolAt(tool.entry(), home);
 

@@ -272,7 +272,7 @@ state: stopped
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({
       settings: { containerEngine: { name: 'moby' } },
-      power: 'started',
+      power: 'unmanaged',
     });
   });
 

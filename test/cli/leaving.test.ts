@@ -157,7 +157,7 @@ describe('a service that does not stay', () => {
 
   test.each([
     [{ ending: true }, /^notice: The last service \(pid \d+\) is stopping; waiting for its end\.\n$/],
-    [{ idle: true }, /^notice: Another command works on the snapshots \(service \d+\); waiting for its end\.\n$/],
+    [{ idle: true }, /^notice: Another command works with the backend off \(service \d+\); waiting for its end\.\n$/],
   ])('is waited for: %j', async (facts, notice) => {
     const { io, take } = newHome();
     const lock = await take();
@@ -353,7 +353,8 @@ describe('a start', () => {
         const ended = rdctlProgram(argv, {
           entry: tool.entry(),
           env,
-          stdin: 'version: 19\nkubernetes:\n  enabled: false\n',
+          stdin:
+            'apiVersion: rdctl/v1\nkind: Profile\nstate: started\nsettings: { version: 19, kubernetes: { enabled: false } }\n',
           onSpawn: (child) => child.stderr?.on('data', (part: Buffer) => (said += part.toString())),
         });
         await expect.poll(() => said, { timeout: 60_000 }).toContain('waiting for its end');

@@ -13,7 +13,7 @@ const at = (home: string) => toolAt(tool.entry(), home);
 
 describe('a plan while nothing runs', () => {
   const stdin =
-    'apiVersion: rdctl/v1\nkind: Profile\nsettings: { version: 19, containerEngine: { name: containerd } }\n';
+    'apiVersion: rdctl/v1\nkind: Profile\nstate: started\nsettings: { version: 19, containerEngine: { name: containerd } }\n';
 
   test('says what apply then does', async () => {
     const home = temporaryDirectory();

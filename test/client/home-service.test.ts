@@ -45,7 +45,7 @@ test('a service that ended without a stop has left what a real driver runs', asy
   dead(where);
   expect(await homeService(where)).toEqual({ kind: 'none' });
   await recorded(where, 'simulated');
-  expect(await homeService(where)).toEqual({ kind: 'none', killed: true });
+  expect(await homeService(where)).toEqual({ kind: 'none', cut: 'killed' });
   await recorded(where, 'host');
   expect(await homeService(where)).toEqual({ kind: 'left', driver: 'host', pid: 2 ** 30 });
   const interrupted = 'Creating snapshot "x"';
@@ -65,7 +65,7 @@ test('a connection file without a lock tells the same; nothing survives a restar
   expect(await homeService(where)).toEqual({ kind: 'left', driver: 'host' });
   const beforeBoot = Date.now() / 1000 - uptime() - 60;
   utimesSync(where.connectionFile, beforeBoot, beforeBoot);
-  expect(await homeService(where)).toEqual({ kind: 'none' });
+  expect(await homeService(where)).toEqual({ kind: 'none', cut: 'reboot' });
   dead(where, beforeBoot * 1000);
-  expect(await homeService(where)).toEqual({ kind: 'none' });
+  expect(await homeService(where)).toEqual({ kind: 'none', cut: 'reboot' });
 });

@@ -144,6 +144,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
     driver,
     host: { platform, arch: 'x64' },
     kubernetesVersions: () => options.versions,
+    idle: false,
     isBackendLocked: async () => options.backendLocked ?? false,
     requestStop: async (reason) => void stops.push(reason),
     snapshots: options.snapshots ?? NO_SNAPSHOTS,

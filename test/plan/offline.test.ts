@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Severity } from '../../src/plan/change.ts';
-import { estimatePlan } from '../../src/plan/offline.ts';
+import { estimatePlan, START } from '../../src/plan/offline.ts';
 import { lockRecord } from '../../src/settings/locks.ts';
 import { settingsWith } from '../reconcile/worlds.ts';
 import { requestFor, TARGET, type Values } from './planning.ts';
@@ -38,7 +38,7 @@ describe('a plan from schema facts', () => {
   test('where nothing runs nothing restarts, and only data on the disk can be lost', () => {
     const wanted = { 'containerEngine.name': 'containerd', 'kubernetes.port': 7000, 'application.debug': true };
     const started = { ...requestFor(wanted), state: 'started' as const };
-    const plan = estimatePlan({ request: started, base: settingsWith({}), target: TARGET, idle: true });
+    const plan = estimatePlan({ request: started, base: settingsWith({}), target: TARGET, idle: true, power: [START] });
     expect(plan.changes.map(({ path, severity }) => [path, severity])).toEqual([
       ['application.debug', 'none'],
       ['containerEngine.name', 'none'],

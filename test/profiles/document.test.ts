@@ -36,11 +36,17 @@ describe('forms', () => {
       settings: { version: 19, images: { showAll: false } },
       state: 'unmanaged',
       prune: [],
+      wishes: [],
     });
   });
 
-  test('a profile means started unless it says otherwise', async () => {
-    expect((await load(`${PROFILE}settings: { version: 19 }`)).desired?.request.state).toBe('started');
+  test('a profile wishes for everything that it mentions, and for nothing else', async () => {
+    const { desired } = await load(`${PROFILE}settings: { version: 19, images: { showAll: true } }`);
+    expect(desired?.request.wishes).toEqual(['images.showAll']);
+  });
+
+  test('a profile that does not mention the power state leaves it alone', async () => {
+    expect((await load(`${PROFILE}settings: { version: 19 }`)).desired?.request.state).toBe('unmanaged');
     expect((await load(`${PROFILE}settings: { version: 19 }\nstate: stopped`)).desired?.request.state).toBe('stopped');
   });
 

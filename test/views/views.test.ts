@@ -33,7 +33,15 @@ describe('progress', () => {
     const status = statusWith({ phases: [STOP, late] });
     view.event({ type: 'progress', status });
     view.endEvents();
-    view.applied({ outcome: 'applied', plan: planWith([ENGINE_CHANGE]), skipped: [], writes: 1, status, ms: 1600 });
+    view.applied({
+      outcome: 'applied',
+      plan: planWith([ENGINE_CHANGE]),
+      skipped: [],
+      staysStopped: false,
+      writes: 1,
+      status,
+      ms: 1600,
+    });
     const told = `${io.text.err.slice(io.text.err.lastIndexOf('\r') + 1)}${io.text.out}`;
     expect(told.match(/engine stop/g)).toHaveLength(1);
     expect(told.match(/engine start/g)).toHaveLength(1);
@@ -71,6 +79,7 @@ describe('progress', () => {
       outcome: 'applied' as const,
       plan: planWith([ENGINE_CHANGE]),
       skipped: [],
+      staysStopped: false,
       writes: 1,
       status: statusWith({ phases: [STOP] }),
       ms: 1600,
@@ -87,7 +96,7 @@ describe('progress', () => {
 });
 
 describe('the end of an apply', () => {
-  const base = { plan: planWith([ENGINE_CHANGE]), skipped: [], writes: 1, ms: 1600 };
+  const base = { plan: planWith([ENGINE_CHANGE]), skipped: [], staysStopped: false, writes: 1, ms: 1600 };
 
   test.each([
     [

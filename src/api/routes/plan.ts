@@ -74,7 +74,7 @@ export function planRoutes(app: FastifyInstance, context: ApiContext, collectBod
     const plan = makePlan({
       request,
       live: desired.settings,
-      power: desired.power,
+      power: context.idle ? 'stopped' : desired.power,
       locks: store.locks,
       ...(about.lockedBy === undefined ? {} : { lockedBy: about.lockedBy }),
       driver,

@@ -17,114 +17,116 @@ rote: what is needed to apply exactly this plan.",type:"object",required:["creat
 description:"SHA-256 of canonical JSON, secret values left out.",type:"object",required:["live","locks","schema","profile"],properties:{live:{$ref:"#/$defs/dige\
 st"},locks:{$ref:"#/$defs/digest"},schema:{$ref:"#/$defs/digest"},profile:{$ref:"#/$defs/digest"}}},files:{description:"Absolute paths of the profile's files, -\
  for standard input.",type:"array",items:{type:"string"}},request:{type:"object",required:["settings","state","prune"],properties:{settings:{type:"object"},state:{
-enum:["started","stopped","unmanaged"]},prune:{type:"array",items:{type:"string"}}}},portForwards:{description:"Absent where the profile says nothing about them\
-.",type:"object",required:["entries","exclusive"],properties:{entries:{type:"array",items:{type:"object"}},exclusive:{type:"boolean"}}}}}},$defs:{digest:{type:"\
-string",pattern:"^sha256:[0-9a-f]{64}$"},severity:{description:"none: only stored; live: applied to what runs; restart: restarts the backend; reset: destroys cl\
-uster data.",enum:["none","live","restart","reset"]},target:{type:"object",required:["product","driver","simulated"],properties:{product:{type:"string"},home:{description:"\
-Directory of the service's state.",type:"string"},driver:{type:"string"},simulated:{type:"boolean"},settingsVersion:{description:"Only of another application: t\
-he version of the settings that it speaks.",type:"integer"}}},change:{type:"object",required:["path","action","severity","reason"],properties:{path:{description:"\
-Dotted setting path; `state` for the power state.",type:"string"},key:{description:"Key of the entry where the setting is a map.",type:"string"},action:{enum:["\
-create","update","replace","delete","no-op"]},before:{description:'Absent for create; { "sensitive": true } for a value that must not be shown.'},after:{description:'\
-Absent for delete; { "sensitive": true } for a value that must not be shown.'},severity:{$ref:"#/$defs/severity"},reason:{type:"string"},blocked:{description:"S\
-et when the change cannot be made.",type:"object",required:["by","message"],properties:{by:{enum:["lock","unsupported"]},message:{type:"string"},advice:{description:"\
-What would help, where that depends on the change.",type:"string"}}}}}}};var k={description:"none: only stored; live: applied to what runs; restart: restarts the backend; reset: destroys cluster data.",enum:["none","live","restart","\
-reset"]};var w={type:"object",required:["path","action","severity","reason"],properties:{path:{description:"Dotted setting path; `state` for the power state.",type:"stri\
-ng"},key:{description:"Key of the entry where the setting is a map.",type:"string"},action:{enum:["create","update","replace","delete","no-op"]},before:{description:'\
-Absent for create; { "sensitive": true } for a value that must not be shown.'},after:{description:'Absent for delete; { "sensitive": true } for a value that mus\
-t not be shown.'},severity:{$ref:"#/$defs/severity"},reason:{type:"string"},blocked:{description:"Set when the change cannot be made.",type:"object",required:["\
-by","message"],properties:{by:{enum:["lock","unsupported"]},message:{type:"string"},advice:{description:"What would help, where that depends on the change.",type:"\
-string"}}}}};function l(p,{instancePath:a="",parentData:b,parentDataProperty:v,rootData:h=p,dynamicAnchors:c={}}={}){let e=null,i=0,d=l.evaluated;if(d.dynamicProps&&
-(d.props=void 0),d.dynamicItems&&(d.items=void 0),p&&typeof p=="object"&&!Array.isArray(p)){if(p.path===void 0){let s={instancePath:a,schemaPath:"#/required",keyword:"\
-required",params:{missingProperty:"path"}};e===null?e=[s]:e.push(s),i++}if(p.action===void 0){let s={instancePath:a,schemaPath:"#/required",keyword:"required",params:{
-missingProperty:"action"}};e===null?e=[s]:e.push(s),i++}if(p.severity===void 0){let s={instancePath:a,schemaPath:"#/required",keyword:"required",params:{missingProperty:"\
-severity"}};e===null?e=[s]:e.push(s),i++}if(p.reason===void 0){let s={instancePath:a,schemaPath:"#/required",keyword:"required",params:{missingProperty:"reason"}};
-e===null?e=[s]:e.push(s),i++}if(p.path!==void 0&&typeof p.path!="string"){let s={instancePath:a+"/path",schemaPath:"#/properties/path/type",keyword:"type",params:{
-type:"string"}};e===null?e=[s]:e.push(s),i++}if(p.key!==void 0&&typeof p.key!="string"){let s={instancePath:a+"/key",schemaPath:"#/properties/key/type",keyword:"\
-type",params:{type:"string"}};e===null?e=[s]:e.push(s),i++}if(p.action!==void 0){let s=p.action;if(!(s==="create"||s==="update"||s==="replace"||s==="delete"||s===
-"no-op")){let r={instancePath:a+"/action",schemaPath:"#/properties/action/enum",keyword:"enum",params:{allowedValues:w.properties.action.enum}};e===null?e=[r]:e.
-push(r),i++}}if(p.severity!==void 0){let s=p.severity;if(!(s==="none"||s==="live"||s==="restart"||s==="reset")){let r={instancePath:a+"/severity",schemaPath:"#/\
-$defs/severity/enum",keyword:"enum",params:{allowedValues:k.enum}};e===null?e=[r]:e.push(r),i++}}if(p.reason!==void 0&&typeof p.reason!="string"){let s={instancePath:a+
-"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(s),i++}if(p.blocked!==void 0){let s=p.blocked;if(s&&
-typeof s=="object"&&!Array.isArray(s)){if(s.by===void 0){let r={instancePath:a+"/blocked",schemaPath:"#/properties/blocked/required",keyword:"required",params:{
-missingProperty:"by"}};e===null?e=[r]:e.push(r),i++}if(s.message===void 0){let r={instancePath:a+"/blocked",schemaPath:"#/properties/blocked/required",keyword:"\
-required",params:{missingProperty:"message"}};e===null?e=[r]:e.push(r),i++}if(s.by!==void 0){let r=s.by;if(!(r==="lock"||r==="unsupported")){let t={instancePath:a+
-"/blocked/by",schemaPath:"#/properties/blocked/properties/by/enum",keyword:"enum",params:{allowedValues:w.properties.blocked.properties.by.enum}};e===null?e=[t]:
-e.push(t),i++}}if(s.message!==void 0&&typeof s.message!="string"){let r={instancePath:a+"/blocked/message",schemaPath:"#/properties/blocked/properties/message/t\
-ype",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),i++}if(s.advice!==void 0&&typeof s.advice!="string"){let r={instancePath:a+"/blocked/advice",
-schemaPath:"#/properties/blocked/properties/advice/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),i++}}else{let r={instancePath:a+"/block\
-ed",schemaPath:"#/properties/blocked/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),i++}}}else{let s={instancePath:a,schemaPath:"#/type",
-keyword:"type",params:{type:"object"}};e===null?e=[s]:e.push(s),i++}return l.errors=e,i===0}l.evaluated={props:{path:!0,key:!0,action:!0,before:!0,after:!0,severity:!0,
-reason:!0,blocked:!0},dynamicProps:!1,dynamicItems:!1};var f=new RegExp("^sha256:[0-9a-f]{64}$","u");function y(p,{instancePath:a="",parentData:b,parentDataProperty:v,
-rootData:h=p,dynamicAnchors:c={}}={}){let e=null,i=0,d=y.evaluated;if(d.dynamicProps&&(d.props=void 0),d.dynamicItems&&(d.items=void 0),p&&typeof p=="object"&&!Array.
-isArray(p)){if(p.kind===void 0){let s={instancePath:a,schemaPath:"#/required",keyword:"required",params:{missingProperty:"kind"}};e===null?e=[s]:e.push(s),i++}if(p.
-formatVersion===void 0){let s={instancePath:a,schemaPath:"#/required",keyword:"required",params:{missingProperty:"formatVersion"}};e===null?e=[s]:e.push(s),i++}
-if(p.target===void 0){let s={instancePath:a,schemaPath:"#/required",keyword:"required",params:{missingProperty:"target"}};e===null?e=[s]:e.push(s),i++}if(p.basis===
-void 0){let s={instancePath:a,schemaPath:"#/required",keyword:"required",params:{missingProperty:"basis"}};e===null?e=[s]:e.push(s),i++}if(p.generation===void 0){
-let s={instancePath:a,schemaPath:"#/required",keyword:"required",params:{missingProperty:"generation"}};e===null?e=[s]:e.push(s),i++}if(p.changes===void 0){let s={
-instancePath:a,schemaPath:"#/required",keyword:"required",params:{missingProperty:"changes"}};e===null?e=[s]:e.push(s),i++}if(p.blastRadius===void 0){let s={instancePath:a,
-schemaPath:"#/required",keyword:"required",params:{missingProperty:"blastRadius"}};e===null?e=[s]:e.push(s),i++}if(p.pendingRestart===void 0){let s={instancePath:a,
-schemaPath:"#/required",keyword:"required",params:{missingProperty:"pendingRestart"}};e===null?e=[s]:e.push(s),i++}if(p.warnings===void 0){let s={instancePath:a,
-schemaPath:"#/required",keyword:"required",params:{missingProperty:"warnings"}};e===null?e=[s]:e.push(s),i++}if(p.summary===void 0){let s={instancePath:a,schemaPath:"\
-#/required",keyword:"required",params:{missingProperty:"summary"}};e===null?e=[s]:e.push(s),i++}if(p.kind!==void 0&&p.kind!=="Plan"){let s={instancePath:a+"/kin\
-d",schemaPath:"#/properties/kind/const",keyword:"const",params:{allowedValue:"Plan"}};e===null?e=[s]:e.push(s),i++}if(p.formatVersion!==void 0&&p.formatVersion!==
-1){let s={instancePath:a+"/formatVersion",schemaPath:"#/properties/formatVersion/const",keyword:"const",params:{allowedValue:1}};e===null?e=[s]:e.push(s),i++}if(p.
-target!==void 0){let s=p.target;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.product===void 0){let r={instancePath:a+"/target",schemaPath:"#/$defs/target/r\
-equired",keyword:"required",params:{missingProperty:"product"}};e===null?e=[r]:e.push(r),i++}if(s.driver===void 0){let r={instancePath:a+"/target",schemaPath:"#\
-/$defs/target/required",keyword:"required",params:{missingProperty:"driver"}};e===null?e=[r]:e.push(r),i++}if(s.simulated===void 0){let r={instancePath:a+"/targ\
-et",schemaPath:"#/$defs/target/required",keyword:"required",params:{missingProperty:"simulated"}};e===null?e=[r]:e.push(r),i++}if(s.product!==void 0&&typeof s.product!=
-"string"){let r={instancePath:a+"/target/product",schemaPath:"#/$defs/target/properties/product/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(
-r),i++}if(s.home!==void 0&&typeof s.home!="string"){let r={instancePath:a+"/target/home",schemaPath:"#/$defs/target/properties/home/type",keyword:"type",params:{
-type:"string"}};e===null?e=[r]:e.push(r),i++}if(s.driver!==void 0&&typeof s.driver!="string"){let r={instancePath:a+"/target/driver",schemaPath:"#/$defs/target/\
-properties/driver/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),i++}if(s.simulated!==void 0&&typeof s.simulated!="boolean"){let r={instancePath:a+
-"/target/simulated",schemaPath:"#/$defs/target/properties/simulated/type",keyword:"type",params:{type:"boolean"}};e===null?e=[r]:e.push(r),i++}if(s.settingsVersion!==
-void 0){let r=s.settingsVersion;if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let t={instancePath:a+"/target/settingsVersion",schemaPath:"#/$defs/ta\
-rget/properties/settingsVersion/type",keyword:"type",params:{type:"integer"}};e===null?e=[t]:e.push(t),i++}}}else{let r={instancePath:a+"/target",schemaPath:"#/\
-$defs/target/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),i++}}if(p.basis!==void 0){let s=p.basis;if(!(s==="service"||s==="estimated")){
-let r={instancePath:a+"/basis",schemaPath:"#/properties/basis/enum",keyword:"enum",params:{allowedValues:m.properties.basis.enum}};e===null?e=[r]:e.push(r),i++}}
-if(p.generation!==void 0){let s=p.generation;if(!(typeof s=="number"&&!(s%1)&&!isNaN(s)&&isFinite(s))){let r={instancePath:a+"/generation",schemaPath:"#/propert\
-ies/generation/type",keyword:"type",params:{type:"integer"}};e===null?e=[r]:e.push(r),i++}if(typeof s=="number"&&isFinite(s)&&(s<0||isNaN(s))){let r={instancePath:a+
-"/generation",schemaPath:"#/properties/generation/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[r]:e.push(r),i++}}if(p.changes!==void 0){
-let s=p.changes;if(Array.isArray(s)){let r=s.length;for(let t=0;t<r;t++)l(s[t],{instancePath:a+"/changes/"+t,parentData:s,parentDataProperty:t,rootData:h,dynamicAnchors:c})||
-(e=e===null?l.errors:e.concat(l.errors),i=e.length)}else{let r={instancePath:a+"/changes",schemaPath:"#/properties/changes/type",keyword:"type",params:{type:"ar\
-ray"}};e===null?e=[r]:e.push(r),i++}}if(p.blastRadius!==void 0){let s=p.blastRadius;if(Array.isArray(s)){let r=s.length;for(let t=0;t<r;t++){let n=s[t];if(n&&typeof n==
-"object"&&!Array.isArray(n)){if(n.what===void 0){let o={instancePath:a+"/blastRadius/"+t,schemaPath:"#/properties/blastRadius/items/required",keyword:"required",
-params:{missingProperty:"what"}};e===null?e=[o]:e.push(o),i++}if(n.lost===void 0){let o={instancePath:a+"/blastRadius/"+t,schemaPath:"#/properties/blastRadius/i\
-tems/required",keyword:"required",params:{missingProperty:"lost"}};e===null?e=[o]:e.push(o),i++}if(n.what!==void 0&&typeof n.what!="string"){let o={instancePath:a+
-"/blastRadius/"+t+"/what",schemaPath:"#/properties/blastRadius/items/properties/what/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(o),i++}if(n.
-lost!==void 0&&typeof n.lost!="boolean"){let o={instancePath:a+"/blastRadius/"+t+"/lost",schemaPath:"#/properties/blastRadius/items/properties/lost/type",keyword:"\
-type",params:{type:"boolean"}};e===null?e=[o]:e.push(o),i++}}else{let o={instancePath:a+"/blastRadius/"+t,schemaPath:"#/properties/blastRadius/items/type",keyword:"\
-type",params:{type:"object"}};e===null?e=[o]:e.push(o),i++}}}else{let r={instancePath:a+"/blastRadius",schemaPath:"#/properties/blastRadius/type",keyword:"type",
-params:{type:"array"}};e===null?e=[r]:e.push(r),i++}}if(p.pendingRestart!==void 0){let s=p.pendingRestart;if(Array.isArray(s)){let r=s.length;for(let t=0;t<r;t++)
-if(typeof s[t]!="string"){let n={instancePath:a+"/pendingRestart/"+t,schemaPath:"#/properties/pendingRestart/items/type",keyword:"type",params:{type:"string"}};
-e===null?e=[n]:e.push(n),i++}}else{let r={instancePath:a+"/pendingRestart",schemaPath:"#/properties/pendingRestart/type",keyword:"type",params:{type:"array"}};e===
-null?e=[r]:e.push(r),i++}}if(p.userFiles!==void 0){let s=p.userFiles;if(Array.isArray(s)){let r=s.length;for(let t=0;t<r;t++){let n=s[t];if(n&&typeof n=="object"&&
-!Array.isArray(n)){if(n.file===void 0){let o={instancePath:a+"/userFiles/"+t,schemaPath:"#/properties/userFiles/items/required",keyword:"required",params:{missingProperty:"\
-file"}};e===null?e=[o]:e.push(o),i++}if(n.action===void 0){let o={instancePath:a+"/userFiles/"+t,schemaPath:"#/properties/userFiles/items/required",keyword:"req\
-uired",params:{missingProperty:"action"}};e===null?e=[o]:e.push(o),i++}if(n.what===void 0){let o={instancePath:a+"/userFiles/"+t,schemaPath:"#/properties/userFi\
-les/items/required",keyword:"required",params:{missingProperty:"what"}};e===null?e=[o]:e.push(o),i++}if(n.file!==void 0&&typeof n.file!="string"){let o={instancePath:a+
-"/userFiles/"+t+"/file",schemaPath:"#/properties/userFiles/items/properties/file/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(o),i++}if(n.
-action!==void 0){let o=n.action;if(!(o==="create"||o==="update"||o==="delete")){let u={instancePath:a+"/userFiles/"+t+"/action",schemaPath:"#/properties/userFil\
-es/items/properties/action/enum",keyword:"enum",params:{allowedValues:m.properties.userFiles.items.properties.action.enum}};e===null?e=[u]:e.push(u),i++}}if(n.what!==
-void 0&&typeof n.what!="string"){let o={instancePath:a+"/userFiles/"+t+"/what",schemaPath:"#/properties/userFiles/items/properties/what/type",keyword:"type",params:{
-type:"string"}};e===null?e=[o]:e.push(o),i++}}else{let o={instancePath:a+"/userFiles/"+t,schemaPath:"#/properties/userFiles/items/type",keyword:"type",params:{type:"\
-object"}};e===null?e=[o]:e.push(o),i++}}}else{let r={instancePath:a+"/userFiles",schemaPath:"#/properties/userFiles/type",keyword:"type",params:{type:"array"}};
-e===null?e=[r]:e.push(r),i++}}if(p.warnings!==void 0){let s=p.warnings;if(Array.isArray(s)){let r=s.length;for(let t=0;t<r;t++)if(typeof s[t]!="string"){let n={
-instancePath:a+"/warnings/"+t,schemaPath:"#/properties/warnings/items/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),i++}}else{let r={instancePath:a+
-"/warnings",schemaPath:"#/properties/warnings/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),i++}}if(p.summary!==void 0){let s=p.summary;if(s&&
-typeof s=="object"&&!Array.isArray(s)){if(s.changes===void 0){let r={instancePath:a+"/summary",schemaPath:"#/properties/summary/required",keyword:"required",params:{
-missingProperty:"changes"}};e===null?e=[r]:e.push(r),i++}if(s.severity===void 0){let r={instancePath:a+"/summary",schemaPath:"#/properties/summary/required",keyword:"\
-required",params:{missingProperty:"severity"}};e===null?e=[r]:e.push(r),i++}if(s.restarts===void 0){let r={instancePath:a+"/summary",schemaPath:"#/properties/su\
-mmary/required",keyword:"required",params:{missingProperty:"restarts"}};e===null?e=[r]:e.push(r),i++}if(s.resets===void 0){let r={instancePath:a+"/summary",schemaPath:"\
-#/properties/summary/required",keyword:"required",params:{missingProperty:"resets"}};e===null?e=[r]:e.push(r),i++}if(s.blocked===void 0){let r={instancePath:a+"\
-/summary",schemaPath:"#/properties/summary/required",keyword:"required",params:{missingProperty:"blocked"}};e===null?e=[r]:e.push(r),i++}if(s.nothingLost===void 0){
-let r={instancePath:a+"/summary",schemaPath:"#/properties/summary/required",keyword:"required",params:{missingProperty:"nothingLost"}};e===null?e=[r]:e.push(r),
-i++}if(s.text===void 0){let r={instancePath:a+"/summary",schemaPath:"#/properties/summary/required",keyword:"required",params:{missingProperty:"text"}};e===null?
-e=[r]:e.push(r),i++}if(s.changes!==void 0){let r=s.changes;if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let t={instancePath:a+"/summary/changes",schemaPath:"\
-#/properties/summary/properties/changes/type",keyword:"type",params:{type:"integer"}};e===null?e=[t]:e.push(t),i++}if(typeof r=="number"&&isFinite(r)&&(r<0||isNaN(
-r))){let t={instancePath:a+"/summary/changes",schemaPath:"#/properties/summary/properties/changes/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===
-null?e=[t]:e.push(t),i++}}if(s.severity!==void 0){let r=s.severity;if(!(r==="none"||r==="live"||r==="restart"||r==="reset")){let t={instancePath:a+"/summary/sev\
-erity",schemaPath:"#/$defs/severity/enum",keyword:"enum",params:{allowedValues:k.enum}};e===null?e=[t]:e.push(t),i++}}if(s.restarts!==void 0){let r=s.restarts;if(!(typeof r==
-"number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let t={instancePath:a+"/summary/restarts",schemaPath:"#/properties/summary/properties/restarts/type",keyword:"type",params:{
+enum:["started","stopped","unmanaged"]},prune:{type:"array",items:{type:"string"}},wishes:{description:"Settings that a profile asks for, also where they equal \
+those in force.",type:"array",items:{type:"string"}}}},portForwards:{description:"Absent where the profile says nothing about them.",type:"object",required:["en\
+tries","exclusive"],properties:{entries:{type:"array",items:{type:"object"}},exclusive:{type:"boolean"}}}}}},$defs:{digest:{type:"string",pattern:"^sha256:[0-9a\
+-f]{64}$"},severity:{description:"none: only stored; live: applied to what runs; restart: restarts the backend; reset: destroys cluster data.",enum:["none","liv\
+e","restart","reset"]},target:{type:"object",required:["product","driver","simulated"],properties:{product:{type:"string"},home:{description:"Directory of the s\
+ervice's state.",type:"string"},driver:{type:"string"},simulated:{type:"boolean"},settingsVersion:{description:"Only of another application: the version of the \
+settings that it speaks.",type:"integer"}}},change:{type:"object",required:["path","action","severity","reason"],properties:{path:{description:"Dotted setting p\
+ath; `state` for the power state; `service`, `machine`, `engine` or `cluster` for what should run and does not.",type:"string"},key:{description:"Key of the ent\
+ry where the setting is a map.",type:"string"},action:{enum:["create","update","replace","delete","no-op"]},before:{description:'Absent for create; { "sensitive\
+": true } for a value that must not be shown.'},after:{description:'Absent for delete; { "sensitive": true } for a value that must not be shown.'},severity:{$ref:"\
+#/$defs/severity"},reason:{type:"string"},blocked:{description:"Set when the change cannot be made.",type:"object",required:["by","message"],properties:{by:{enum:[
+"lock","unsupported"]},message:{type:"string"},advice:{description:"What would help, where that depends on the change.",type:"string"}}}}}}};var k={description:"none: only stored; live: applied to what runs; restart: restarts the backend; reset: destroys cluster data.",enum:["none","live","restart","\
+reset"]};var w={type:"object",required:["path","action","severity","reason"],properties:{path:{description:"Dotted setting path; `state` for the power state; `service`, \
+`machine`, `engine` or `cluster` for what should run and does not.",type:"string"},key:{description:"Key of the entry where the setting is a map.",type:"string"},
+action:{enum:["create","update","replace","delete","no-op"]},before:{description:'Absent for create; { "sensitive": true } for a value that must not be shown.'},
+after:{description:'Absent for delete; { "sensitive": true } for a value that must not be shown.'},severity:{$ref:"#/$defs/severity"},reason:{type:"string"},blocked:{
+description:"Set when the change cannot be made.",type:"object",required:["by","message"],properties:{by:{enum:["lock","unsupported"]},message:{type:"string"},advice:{
+description:"What would help, where that depends on the change.",type:"string"}}}}};function l(p,{instancePath:a="",parentData:v,parentDataProperty:b,rootData:h=p,
+dynamicAnchors:c={}}={}){let e=null,i=0,u=l.evaluated;if(u.dynamicProps&&(u.props=void 0),u.dynamicItems&&(u.items=void 0),p&&typeof p=="object"&&!Array.isArray(
+p)){if(p.path===void 0){let s={instancePath:a,schemaPath:"#/required",keyword:"required",params:{missingProperty:"path"}};e===null?e=[s]:e.push(s),i++}if(p.action===
+void 0){let s={instancePath:a,schemaPath:"#/required",keyword:"required",params:{missingProperty:"action"}};e===null?e=[s]:e.push(s),i++}if(p.severity===void 0){
+let s={instancePath:a,schemaPath:"#/required",keyword:"required",params:{missingProperty:"severity"}};e===null?e=[s]:e.push(s),i++}if(p.reason===void 0){let s={
+instancePath:a,schemaPath:"#/required",keyword:"required",params:{missingProperty:"reason"}};e===null?e=[s]:e.push(s),i++}if(p.path!==void 0&&typeof p.path!="st\
+ring"){let s={instancePath:a+"/path",schemaPath:"#/properties/path/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(s),i++}if(p.key!==void 0&&
+typeof p.key!="string"){let s={instancePath:a+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(s),i++}if(p.
+action!==void 0){let s=p.action;if(!(s==="create"||s==="update"||s==="replace"||s==="delete"||s==="no-op")){let r={instancePath:a+"/action",schemaPath:"#/proper\
+ties/action/enum",keyword:"enum",params:{allowedValues:w.properties.action.enum}};e===null?e=[r]:e.push(r),i++}}if(p.severity!==void 0){let s=p.severity;if(!(s===
+"none"||s==="live"||s==="restart"||s==="reset")){let r={instancePath:a+"/severity",schemaPath:"#/$defs/severity/enum",keyword:"enum",params:{allowedValues:k.enum}};
+e===null?e=[r]:e.push(r),i++}}if(p.reason!==void 0&&typeof p.reason!="string"){let s={instancePath:a+"/reason",schemaPath:"#/properties/reason/type",keyword:"ty\
+pe",params:{type:"string"}};e===null?e=[s]:e.push(s),i++}if(p.blocked!==void 0){let s=p.blocked;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.by===void 0){let r={
+instancePath:a+"/blocked",schemaPath:"#/properties/blocked/required",keyword:"required",params:{missingProperty:"by"}};e===null?e=[r]:e.push(r),i++}if(s.message===
+void 0){let r={instancePath:a+"/blocked",schemaPath:"#/properties/blocked/required",keyword:"required",params:{missingProperty:"message"}};e===null?e=[r]:e.push(
+r),i++}if(s.by!==void 0){let r=s.by;if(!(r==="lock"||r==="unsupported")){let t={instancePath:a+"/blocked/by",schemaPath:"#/properties/blocked/properties/by/enum",
+keyword:"enum",params:{allowedValues:w.properties.blocked.properties.by.enum}};e===null?e=[t]:e.push(t),i++}}if(s.message!==void 0&&typeof s.message!="string"){
+let r={instancePath:a+"/blocked/message",schemaPath:"#/properties/blocked/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(
+r),i++}if(s.advice!==void 0&&typeof s.advice!="string"){let r={instancePath:a+"/blocked/advice",schemaPath:"#/properties/blocked/properties/advice/type",keyword:"\
+type",params:{type:"string"}};e===null?e=[r]:e.push(r),i++}}else{let r={instancePath:a+"/blocked",schemaPath:"#/properties/blocked/type",keyword:"type",params:{
+type:"object"}};e===null?e=[r]:e.push(r),i++}}}else{let s={instancePath:a,schemaPath:"#/type",keyword:"type",params:{type:"object"}};e===null?e=[s]:e.push(s),i++}
+return l.errors=e,i===0}l.evaluated={props:{path:!0,key:!0,action:!0,before:!0,after:!0,severity:!0,reason:!0,blocked:!0},dynamicProps:!1,dynamicItems:!1};var f=new RegExp(
+"^sha256:[0-9a-f]{64}$","u");function y(p,{instancePath:a="",parentData:v,parentDataProperty:b,rootData:h=p,dynamicAnchors:c={}}={}){let e=null,i=0,u=y.evaluated;
+if(u.dynamicProps&&(u.props=void 0),u.dynamicItems&&(u.items=void 0),p&&typeof p=="object"&&!Array.isArray(p)){if(p.kind===void 0){let s={instancePath:a,schemaPath:"\
+#/required",keyword:"required",params:{missingProperty:"kind"}};e===null?e=[s]:e.push(s),i++}if(p.formatVersion===void 0){let s={instancePath:a,schemaPath:"#/re\
+quired",keyword:"required",params:{missingProperty:"formatVersion"}};e===null?e=[s]:e.push(s),i++}if(p.target===void 0){let s={instancePath:a,schemaPath:"#/requ\
+ired",keyword:"required",params:{missingProperty:"target"}};e===null?e=[s]:e.push(s),i++}if(p.basis===void 0){let s={instancePath:a,schemaPath:"#/required",keyword:"\
+required",params:{missingProperty:"basis"}};e===null?e=[s]:e.push(s),i++}if(p.generation===void 0){let s={instancePath:a,schemaPath:"#/required",keyword:"requir\
+ed",params:{missingProperty:"generation"}};e===null?e=[s]:e.push(s),i++}if(p.changes===void 0){let s={instancePath:a,schemaPath:"#/required",keyword:"required",
+params:{missingProperty:"changes"}};e===null?e=[s]:e.push(s),i++}if(p.blastRadius===void 0){let s={instancePath:a,schemaPath:"#/required",keyword:"required",params:{
+missingProperty:"blastRadius"}};e===null?e=[s]:e.push(s),i++}if(p.pendingRestart===void 0){let s={instancePath:a,schemaPath:"#/required",keyword:"required",params:{
+missingProperty:"pendingRestart"}};e===null?e=[s]:e.push(s),i++}if(p.warnings===void 0){let s={instancePath:a,schemaPath:"#/required",keyword:"required",params:{
+missingProperty:"warnings"}};e===null?e=[s]:e.push(s),i++}if(p.summary===void 0){let s={instancePath:a,schemaPath:"#/required",keyword:"required",params:{missingProperty:"\
+summary"}};e===null?e=[s]:e.push(s),i++}if(p.kind!==void 0&&p.kind!=="Plan"){let s={instancePath:a+"/kind",schemaPath:"#/properties/kind/const",keyword:"const",
+params:{allowedValue:"Plan"}};e===null?e=[s]:e.push(s),i++}if(p.formatVersion!==void 0&&p.formatVersion!==1){let s={instancePath:a+"/formatVersion",schemaPath:"\
+#/properties/formatVersion/const",keyword:"const",params:{allowedValue:1}};e===null?e=[s]:e.push(s),i++}if(p.target!==void 0){let s=p.target;if(s&&typeof s=="ob\
+ject"&&!Array.isArray(s)){if(s.product===void 0){let r={instancePath:a+"/target",schemaPath:"#/$defs/target/required",keyword:"required",params:{missingProperty:"\
+product"}};e===null?e=[r]:e.push(r),i++}if(s.driver===void 0){let r={instancePath:a+"/target",schemaPath:"#/$defs/target/required",keyword:"required",params:{missingProperty:"\
+driver"}};e===null?e=[r]:e.push(r),i++}if(s.simulated===void 0){let r={instancePath:a+"/target",schemaPath:"#/$defs/target/required",keyword:"required",params:{
+missingProperty:"simulated"}};e===null?e=[r]:e.push(r),i++}if(s.product!==void 0&&typeof s.product!="string"){let r={instancePath:a+"/target/product",schemaPath:"\
+#/$defs/target/properties/product/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),i++}if(s.home!==void 0&&typeof s.home!="string"){let r={
+instancePath:a+"/target/home",schemaPath:"#/$defs/target/properties/home/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),i++}if(s.driver!==
+void 0&&typeof s.driver!="string"){let r={instancePath:a+"/target/driver",schemaPath:"#/$defs/target/properties/driver/type",keyword:"type",params:{type:"string"}};
+e===null?e=[r]:e.push(r),i++}if(s.simulated!==void 0&&typeof s.simulated!="boolean"){let r={instancePath:a+"/target/simulated",schemaPath:"#/$defs/target/proper\
+ties/simulated/type",keyword:"type",params:{type:"boolean"}};e===null?e=[r]:e.push(r),i++}if(s.settingsVersion!==void 0){let r=s.settingsVersion;if(!(typeof r==
+"number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let t={instancePath:a+"/target/settingsVersion",schemaPath:"#/$defs/target/properties/settingsVersion/type",keyword:"\
+type",params:{type:"integer"}};e===null?e=[t]:e.push(t),i++}}}else{let r={instancePath:a+"/target",schemaPath:"#/$defs/target/type",keyword:"type",params:{type:"\
+object"}};e===null?e=[r]:e.push(r),i++}}if(p.basis!==void 0){let s=p.basis;if(!(s==="service"||s==="estimated")){let r={instancePath:a+"/basis",schemaPath:"#/pr\
+operties/basis/enum",keyword:"enum",params:{allowedValues:m.properties.basis.enum}};e===null?e=[r]:e.push(r),i++}}if(p.generation!==void 0){let s=p.generation;if(!(typeof s==
+"number"&&!(s%1)&&!isNaN(s)&&isFinite(s))){let r={instancePath:a+"/generation",schemaPath:"#/properties/generation/type",keyword:"type",params:{type:"integer"}};
+e===null?e=[r]:e.push(r),i++}if(typeof s=="number"&&isFinite(s)&&(s<0||isNaN(s))){let r={instancePath:a+"/generation",schemaPath:"#/properties/generation/minimu\
+m",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[r]:e.push(r),i++}}if(p.changes!==void 0){let s=p.changes;if(Array.isArray(s)){let r=s.length;
+for(let t=0;t<r;t++)l(s[t],{instancePath:a+"/changes/"+t,parentData:s,parentDataProperty:t,rootData:h,dynamicAnchors:c})||(e=e===null?l.errors:e.concat(l.errors),
+i=e.length)}else{let r={instancePath:a+"/changes",schemaPath:"#/properties/changes/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),i++}}if(p.
+blastRadius!==void 0){let s=p.blastRadius;if(Array.isArray(s)){let r=s.length;for(let t=0;t<r;t++){let n=s[t];if(n&&typeof n=="object"&&!Array.isArray(n)){if(n.
+what===void 0){let o={instancePath:a+"/blastRadius/"+t,schemaPath:"#/properties/blastRadius/items/required",keyword:"required",params:{missingProperty:"what"}};
+e===null?e=[o]:e.push(o),i++}if(n.lost===void 0){let o={instancePath:a+"/blastRadius/"+t,schemaPath:"#/properties/blastRadius/items/required",keyword:"required",
+params:{missingProperty:"lost"}};e===null?e=[o]:e.push(o),i++}if(n.what!==void 0&&typeof n.what!="string"){let o={instancePath:a+"/blastRadius/"+t+"/what",schemaPath:"\
+#/properties/blastRadius/items/properties/what/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(o),i++}if(n.lost!==void 0&&typeof n.lost!="boo\
+lean"){let o={instancePath:a+"/blastRadius/"+t+"/lost",schemaPath:"#/properties/blastRadius/items/properties/lost/type",keyword:"type",params:{type:"boolean"}};
+e===null?e=[o]:e.push(o),i++}}else{let o={instancePath:a+"/blastRadius/"+t,schemaPath:"#/properties/blastRadius/items/type",keyword:"type",params:{type:"object"}};
+e===null?e=[o]:e.push(o),i++}}}else{let r={instancePath:a+"/blastRadius",schemaPath:"#/properties/blastRadius/type",keyword:"type",params:{type:"array"}};e===null?
+e=[r]:e.push(r),i++}}if(p.pendingRestart!==void 0){let s=p.pendingRestart;if(Array.isArray(s)){let r=s.length;for(let t=0;t<r;t++)if(typeof s[t]!="string"){let n={
+instancePath:a+"/pendingRestart/"+t,schemaPath:"#/properties/pendingRestart/items/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),i++}}else{
+let r={instancePath:a+"/pendingRestart",schemaPath:"#/properties/pendingRestart/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),i++}}if(p.userFiles!==
+void 0){let s=p.userFiles;if(Array.isArray(s)){let r=s.length;for(let t=0;t<r;t++){let n=s[t];if(n&&typeof n=="object"&&!Array.isArray(n)){if(n.file===void 0){let o={
+instancePath:a+"/userFiles/"+t,schemaPath:"#/properties/userFiles/items/required",keyword:"required",params:{missingProperty:"file"}};e===null?e=[o]:e.push(o),i++}
+if(n.action===void 0){let o={instancePath:a+"/userFiles/"+t,schemaPath:"#/properties/userFiles/items/required",keyword:"required",params:{missingProperty:"actio\
+n"}};e===null?e=[o]:e.push(o),i++}if(n.what===void 0){let o={instancePath:a+"/userFiles/"+t,schemaPath:"#/properties/userFiles/items/required",keyword:"required",
+params:{missingProperty:"what"}};e===null?e=[o]:e.push(o),i++}if(n.file!==void 0&&typeof n.file!="string"){let o={instancePath:a+"/userFiles/"+t+"/file",schemaPath:"\
+#/properties/userFiles/items/properties/file/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(o),i++}if(n.action!==void 0){let o=n.action;if(!(o===
+"create"||o==="update"||o==="delete")){let d={instancePath:a+"/userFiles/"+t+"/action",schemaPath:"#/properties/userFiles/items/properties/action/enum",keyword:"\
+enum",params:{allowedValues:m.properties.userFiles.items.properties.action.enum}};e===null?e=[d]:e.push(d),i++}}if(n.what!==void 0&&typeof n.what!="string"){let o={
+instancePath:a+"/userFiles/"+t+"/what",schemaPath:"#/properties/userFiles/items/properties/what/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(
+o),i++}}else{let o={instancePath:a+"/userFiles/"+t,schemaPath:"#/properties/userFiles/items/type",keyword:"type",params:{type:"object"}};e===null?e=[o]:e.push(o),
+i++}}}else{let r={instancePath:a+"/userFiles",schemaPath:"#/properties/userFiles/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),i++}}if(p.
+warnings!==void 0){let s=p.warnings;if(Array.isArray(s)){let r=s.length;for(let t=0;t<r;t++)if(typeof s[t]!="string"){let n={instancePath:a+"/warnings/"+t,schemaPath:"\
+#/properties/warnings/items/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),i++}}else{let r={instancePath:a+"/warnings",schemaPath:"#/prop\
+erties/warnings/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),i++}}if(p.summary!==void 0){let s=p.summary;if(s&&typeof s=="object"&&!Array.
+isArray(s)){if(s.changes===void 0){let r={instancePath:a+"/summary",schemaPath:"#/properties/summary/required",keyword:"required",params:{missingProperty:"chang\
+es"}};e===null?e=[r]:e.push(r),i++}if(s.severity===void 0){let r={instancePath:a+"/summary",schemaPath:"#/properties/summary/required",keyword:"required",params:{
+missingProperty:"severity"}};e===null?e=[r]:e.push(r),i++}if(s.restarts===void 0){let r={instancePath:a+"/summary",schemaPath:"#/properties/summary/required",keyword:"\
+required",params:{missingProperty:"restarts"}};e===null?e=[r]:e.push(r),i++}if(s.resets===void 0){let r={instancePath:a+"/summary",schemaPath:"#/properties/summ\
+ary/required",keyword:"required",params:{missingProperty:"resets"}};e===null?e=[r]:e.push(r),i++}if(s.blocked===void 0){let r={instancePath:a+"/summary",schemaPath:"\
+#/properties/summary/required",keyword:"required",params:{missingProperty:"blocked"}};e===null?e=[r]:e.push(r),i++}if(s.nothingLost===void 0){let r={instancePath:a+
+"/summary",schemaPath:"#/properties/summary/required",keyword:"required",params:{missingProperty:"nothingLost"}};e===null?e=[r]:e.push(r),i++}if(s.text===void 0){
+let r={instancePath:a+"/summary",schemaPath:"#/properties/summary/required",keyword:"required",params:{missingProperty:"text"}};e===null?e=[r]:e.push(r),i++}if(s.
+changes!==void 0){let r=s.changes;if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let t={instancePath:a+"/summary/changes",schemaPath:"#/properties/su\
+mmary/properties/changes/type",keyword:"type",params:{type:"integer"}};e===null?e=[t]:e.push(t),i++}if(typeof r=="number"&&isFinite(r)&&(r<0||isNaN(r))){let t={
+instancePath:a+"/summary/changes",schemaPath:"#/properties/summary/properties/changes/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[t]:
+e.push(t),i++}}if(s.severity!==void 0){let r=s.severity;if(!(r==="none"||r==="live"||r==="restart"||r==="reset")){let t={instancePath:a+"/summary/severity",schemaPath:"\
+#/$defs/severity/enum",keyword:"enum",params:{allowedValues:k.enum}};e===null?e=[t]:e.push(t),i++}}if(s.restarts!==void 0){let r=s.restarts;if(!(typeof r=="numb\
+er"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let t={instancePath:a+"/summary/restarts",schemaPath:"#/properties/summary/properties/restarts/type",keyword:"type",params:{
 type:"integer"}};e===null?e=[t]:e.push(t),i++}if(typeof r=="number"&&isFinite(r)&&(r<0||isNaN(r))){let t={instancePath:a+"/summary/restarts",schemaPath:"#/prope\
 rties/summary/properties/restarts/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[t]:e.push(t),i++}}if(s.resets!==void 0){let r=s.resets;
 if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let t={instancePath:a+"/summary/resets",schemaPath:"#/properties/summary/properties/resets/type",keyword:"\
@@ -170,20 +172,23 @@ e===null?e=[t]:e.push(t),i++}if(r.settings!==void 0){let t=r.settings;if(!(t&&ty
 ings",schemaPath:"#/properties/saved/properties/request/properties/settings/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),i++}}if(r.state!==
 void 0){let t=r.state;if(!(t==="started"||t==="stopped"||t==="unmanaged")){let n={instancePath:a+"/saved/request/state",schemaPath:"#/properties/saved/propertie\
 s/request/properties/state/enum",keyword:"enum",params:{allowedValues:m.properties.saved.properties.request.properties.state.enum}};e===null?e=[n]:e.push(n),i++}}
-if(r.prune!==void 0){let t=r.prune;if(Array.isArray(t)){let n=t.length;for(let o=0;o<n;o++)if(typeof t[o]!="string"){let u={instancePath:a+"/saved/request/prune\
-/"+o,schemaPath:"#/properties/saved/properties/request/properties/prune/items/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.push(u),i++}}else{let n={
+if(r.prune!==void 0){let t=r.prune;if(Array.isArray(t)){let n=t.length;for(let o=0;o<n;o++)if(typeof t[o]!="string"){let d={instancePath:a+"/saved/request/prune\
+/"+o,schemaPath:"#/properties/saved/properties/request/properties/prune/items/type",keyword:"type",params:{type:"string"}};e===null?e=[d]:e.push(d),i++}}else{let n={
 instancePath:a+"/saved/request/prune",schemaPath:"#/properties/saved/properties/request/properties/prune/type",keyword:"type",params:{type:"array"}};e===null?e=
-[n]:e.push(n),i++}}}else{let t={instancePath:a+"/saved/request",schemaPath:"#/properties/saved/properties/request/type",keyword:"type",params:{type:"object"}};e===
-null?e=[t]:e.push(t),i++}}if(s.portForwards!==void 0){let r=s.portForwards;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.entries===void 0){let t={instancePath:a+
-"/saved/portForwards",schemaPath:"#/properties/saved/properties/portForwards/required",keyword:"required",params:{missingProperty:"entries"}};e===null?e=[t]:e.push(
-t),i++}if(r.exclusive===void 0){let t={instancePath:a+"/saved/portForwards",schemaPath:"#/properties/saved/properties/portForwards/required",keyword:"required",
-params:{missingProperty:"exclusive"}};e===null?e=[t]:e.push(t),i++}if(r.entries!==void 0){let t=r.entries;if(Array.isArray(t)){let n=t.length;for(let o=0;o<n;o++){
-let u=t[o];if(!(u&&typeof u=="object"&&!Array.isArray(u))){let g={instancePath:a+"/saved/portForwards/entries/"+o,schemaPath:"#/properties/saved/properties/port\
-Forwards/properties/entries/items/type",keyword:"type",params:{type:"object"}};e===null?e=[g]:e.push(g),i++}}}else{let n={instancePath:a+"/saved/portForwards/en\
-tries",schemaPath:"#/properties/saved/properties/portForwards/properties/entries/type",keyword:"type",params:{type:"array"}};e===null?e=[n]:e.push(n),i++}}if(r.
-exclusive!==void 0&&typeof r.exclusive!="boolean"){let t={instancePath:a+"/saved/portForwards/exclusive",schemaPath:"#/properties/saved/properties/portForwards/\
-properties/exclusive/type",keyword:"type",params:{type:"boolean"}};e===null?e=[t]:e.push(t),i++}}else{let t={instancePath:a+"/saved/portForwards",schemaPath:"#/\
-properties/saved/properties/portForwards/type",keyword:"type",params:{type:"object"}};e===null?e=[t]:e.push(t),i++}}}else{let r={instancePath:a+"/saved",schemaPath:"\
-#/properties/saved/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),i++}}}else{let s={instancePath:a,schemaPath:"#/type",keyword:"type",params:{
-type:"object"}};e===null?e=[s]:e.push(s),i++}return y.errors=e,i===0}y.evaluated={props:{kind:!0,formatVersion:!0,target:!0,basis:!0,generation:!0,changes:!0,blastRadius:!0,
-pendingRestart:!0,userFiles:!0,warnings:!0,summary:!0,saved:!0},dynamicProps:!1,dynamicItems:!1};export{q as default,P as validate};
+[n]:e.push(n),i++}}if(r.wishes!==void 0){let t=r.wishes;if(Array.isArray(t)){let n=t.length;for(let o=0;o<n;o++)if(typeof t[o]!="string"){let d={instancePath:a+
+"/saved/request/wishes/"+o,schemaPath:"#/properties/saved/properties/request/properties/wishes/items/type",keyword:"type",params:{type:"string"}};e===null?e=[d]:
+e.push(d),i++}}else{let n={instancePath:a+"/saved/request/wishes",schemaPath:"#/properties/saved/properties/request/properties/wishes/type",keyword:"type",params:{
+type:"array"}};e===null?e=[n]:e.push(n),i++}}}else{let t={instancePath:a+"/saved/request",schemaPath:"#/properties/saved/properties/request/type",keyword:"type",
+params:{type:"object"}};e===null?e=[t]:e.push(t),i++}}if(s.portForwards!==void 0){let r=s.portForwards;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.entries===
+void 0){let t={instancePath:a+"/saved/portForwards",schemaPath:"#/properties/saved/properties/portForwards/required",keyword:"required",params:{missingProperty:"\
+entries"}};e===null?e=[t]:e.push(t),i++}if(r.exclusive===void 0){let t={instancePath:a+"/saved/portForwards",schemaPath:"#/properties/saved/properties/portForwa\
+rds/required",keyword:"required",params:{missingProperty:"exclusive"}};e===null?e=[t]:e.push(t),i++}if(r.entries!==void 0){let t=r.entries;if(Array.isArray(t)){
+let n=t.length;for(let o=0;o<n;o++){let d=t[o];if(!(d&&typeof d=="object"&&!Array.isArray(d))){let g={instancePath:a+"/saved/portForwards/entries/"+o,schemaPath:"\
+#/properties/saved/properties/portForwards/properties/entries/items/type",keyword:"type",params:{type:"object"}};e===null?e=[g]:e.push(g),i++}}}else{let n={instancePath:a+
+"/saved/portForwards/entries",schemaPath:"#/properties/saved/properties/portForwards/properties/entries/type",keyword:"type",params:{type:"array"}};e===null?e=[
+n]:e.push(n),i++}}if(r.exclusive!==void 0&&typeof r.exclusive!="boolean"){let t={instancePath:a+"/saved/portForwards/exclusive",schemaPath:"#/properties/saved/p\
+roperties/portForwards/properties/exclusive/type",keyword:"type",params:{type:"boolean"}};e===null?e=[t]:e.push(t),i++}}else{let t={instancePath:a+"/saved/portF\
+orwards",schemaPath:"#/properties/saved/properties/portForwards/type",keyword:"type",params:{type:"object"}};e===null?e=[t]:e.push(t),i++}}}else{let r={instancePath:a+
+"/saved",schemaPath:"#/properties/saved/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),i++}}}else{let s={instancePath:a,schemaPath:"#/typ\
+e",keyword:"type",params:{type:"object"}};e===null?e=[s]:e.push(s),i++}return y.errors=e,i===0}y.evaluated={props:{kind:!0,formatVersion:!0,target:!0,basis:!0,generation:!0,
+changes:!0,blastRadius:!0,pendingRestart:!0,userFiles:!0,warnings:!0,summary:!0,saved:!0},dynamicProps:!1,dynamicItems:!1};export{q as default,P as validate};

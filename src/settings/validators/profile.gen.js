@@ -8,39 +8,40 @@ string"}}},settings:{description:"The managed settings.",type:"object",required:
 o 19. Older ones are migrated.",type:"integer",minimum:1,maximum:19}},if:{required:["version"],properties:{version:{const:19}}},then:{$ref:"#/$defs/settings"}},
 prune:{description:"Maps that are exclusive, and portForwards: entries that are not listed are removed.",type:"array",items:{type:"string",enum:["application.ex\
 tensions.installed","WSL.integrations","diagnostics.mutedChecks","portForwards"]}},locked:{description:"Which of the settings an exported policy locks; the othe\
-rs become its defaults.",type:"object"},state:{description:"Whether the backend runs.",enum:["started","stopped","unmanaged"],default:"started"},portForwards:{description:"\
-Services of the cluster that answer on a port of this machine.",type:"array",items:{type:"object",additionalProperties:!1,required:["namespace","service","k8sPo\
-rt","hostPort"],properties:{namespace:{type:"string",pattern:"^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$"},service:{type:"string",pattern:"^[a-z0-9](?:[-a-z0-9]{0,6\
-1}[a-z0-9])?$"},k8sPort:{description:"Number or name of the port of the service.",anyOf:[{$ref:"#/$defs/port"},{type:"string",pattern:"^(?=[-0-9]*[a-z])[a-z0-9]\
-(?:-?[a-z0-9]){0,14}$"}]},hostPort:{description:"Port of this machine; null removes the forward.",anyOf:[{$ref:"#/$defs/port"},{type:"null"}]}}}}},$defs:{port:{
-type:"integer",minimum:1,maximum:65535},secret:{description:"Where a secret comes from.",anyOf:[{type:"object",additionalProperties:!1,required:["fromEnv"],properties:{
-fromEnv:{type:"string"}}},{type:"object",additionalProperties:!1,required:["fromFile"],properties:{fromFile:{type:"string"}}}]},settings:{title:"Settings",description:"\
-All settings, version 19. The only place where a setting is declared; schemas/README.md explains the x-rd words.",type:"object",additionalProperties:!1,properties:{
-version:{description:"Version of the settings shape. Every document and every update names it; it cannot be changed.",type:"integer",const:19,default:19},application:{
-description:"The desktop application.",type:"object",additionalProperties:!1,properties:{adminAccess:{description:"Lets the application do what needs administra\
-tor rights on this computer, such as privileged networking and the system-wide engine socket.",type:"boolean",default:!1},debug:{description:"Writes more detail\
- to the logs. Cluster components follow at their next start.",type:"boolean",default:!1},extensions:{description:"Extensions.",type:"object",additionalProperties:!1,
-properties:{allowed:{description:"Allow list of extensions.",type:"object",additionalProperties:!1,properties:{enabled:{description:"Limits extensions to those \
-that the allow list names. With an empty list nothing can be installed.",type:"boolean",default:!1},list:{description:"Extension images that may be installed wh\
-ile the allow list is on: `org/name`, `org/name:tag`, `org/` for a whole organisation, `host.domain/` for a whole registry.",type:"array",items:{type:"string"},
-default:[]}}},installed:{description:"Installed extensions: image name to tag. Changed by installing and uninstalling.",type:"object",additionalProperties:{anyOf:[
-{type:"string"},{type:"null"}]},default:{}}}},pathManagementStrategy:{description:"How the tools get onto your PATH: `rcfiles` edits the shell start-up files, `\
-manual` leaves it to you.",type:"string",enum:["manual","rcfiles"],default:"rcfiles"},telemetry:{description:"Usage statistics.",type:"object",additionalProperties:!1,
-properties:{enabled:{description:"Sends anonymous usage statistics.",type:"boolean",default:!0}}},updater:{description:"Updates.",type:"object",additionalProperties:!1,
-properties:{enabled:{description:"Looks for new releases and installs them.",type:"boolean",default:!0}}},autoStart:{description:"Starts the application when yo\
-u log in.",type:"boolean",default:!1},startInBackground:{description:"Starts without opening the main window.",type:"boolean",default:!1},hideNotificationIcon:{
-description:"Keeps the icon out of the notification area.",type:"boolean",default:!1},locale:{description:"Language of the user interface.",type:"string",enum:[
-"de","en-us","es","fr","it","ja","ko","pt-br","zh-hans"],default:"en-us"},window:{description:"Main window.",type:"object",additionalProperties:!1,properties:{quitOnClose:{
-description:"Ends the application when its main window is closed.",type:"boolean",default:!1}}},theme:{description:"Colours of the user interface; `system` foll\
-ows the desktop.",type:"string",enum:["system","light","dark"],default:"system"}}},containerEngine:{description:"The container engine.",type:"object",additionalProperties:!1,
-properties:{allowedImages:{description:"Allow list of images.",type:"object",additionalProperties:!1,properties:{enabled:{description:"Only images that match th\
-e patterns can be pulled.",type:"boolean",default:!1},patterns:{description:"Images that may be pulled while the allow list is on: `org/name`, `host.domain/org/\
-name:tag`, `org/` for everything below, `*` within a part of a name; see allowed-images.md.",type:"array",items:{type:"string"},default:[]}}},mobyStorageDriver:{
-description:"Where moby keeps images: its `classic` store, the containerd `snapshotter`, or `auto` to decide from existing data.",type:"string",enum:["classic",
-"snapshotter","auto"],default:"auto"},name:{description:"The container engine that runs. `docker` is another spelling of `moby`.",type:"string",enum:["container\
-d","moby","docker"],default:"moby"}}},virtualMachine:{description:"The virtual machine.",type:"object",additionalProperties:!1,properties:{memoryInGB:{description:"\
-Memory of the virtual machine.",type:"integer",minimum:1,default:2},numberCPUs:{description:"Processors of the virtual machine.",type:"integer",minimum:1,default:2},
-type:{description:"What runs the virtual machine: QEMU or the Virtualization framework of macOS (`vz`).",type:"string",enum:["qemu","vz"],default:"qemu"},useRosetta:{
+rs become its defaults.",type:"object"},state:{description:"Whether the backend runs. Left out it is unmanaged: what runs goes on, and what is stopped stays so.",
+enum:["started","stopped","unmanaged"],default:"unmanaged"},portForwards:{description:"Services of the cluster that answer on a port of this machine.",type:"arr\
+ay",items:{type:"object",additionalProperties:!1,required:["namespace","service","k8sPort","hostPort"],properties:{namespace:{type:"string",pattern:"^[a-z0-9](?\
+:[-a-z0-9]{0,61}[a-z0-9])?$"},service:{type:"string",pattern:"^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$"},k8sPort:{description:"Number or name of the port of the s\
+ervice.",anyOf:[{$ref:"#/$defs/port"},{type:"string",pattern:"^(?=[-0-9]*[a-z])[a-z0-9](?:-?[a-z0-9]){0,14}$"}]},hostPort:{description:"Port of this machine; nu\
+ll removes the forward.",anyOf:[{$ref:"#/$defs/port"},{type:"null"}]}}}}},$defs:{port:{type:"integer",minimum:1,maximum:65535},secret:{description:"Where a secr\
+et comes from.",anyOf:[{type:"object",additionalProperties:!1,required:["fromEnv"],properties:{fromEnv:{type:"string"}}},{type:"object",additionalProperties:!1,
+required:["fromFile"],properties:{fromFile:{type:"string"}}}]},settings:{title:"Settings",description:"All settings, version 19. The only place where a setting \
+is declared; schemas/README.md explains the x-rd words.",type:"object",additionalProperties:!1,properties:{version:{description:"Version of the settings shape. \
+Every document and every update names it; it cannot be changed.",type:"integer",const:19,default:19},application:{description:"The desktop application.",type:"o\
+bject",additionalProperties:!1,properties:{adminAccess:{description:"Lets the application do what needs administrator rights on this computer, such as privilege\
+d networking and the system-wide engine socket.",type:"boolean",default:!1},debug:{description:"Writes more detail to the logs. Cluster components follow at the\
+ir next start.",type:"boolean",default:!1},extensions:{description:"Extensions.",type:"object",additionalProperties:!1,properties:{allowed:{description:"Allow l\
+ist of extensions.",type:"object",additionalProperties:!1,properties:{enabled:{description:"Limits extensions to those that the allow list names. With an empty \
+list nothing can be installed.",type:"boolean",default:!1},list:{description:"Extension images that may be installed while the allow list is on: `org/name`, `or\
+g/name:tag`, `org/` for a whole organisation, `host.domain/` for a whole registry.",type:"array",items:{type:"string"},default:[]}}},installed:{description:"Ins\
+talled extensions: image name to tag. Changed by installing and uninstalling.",type:"object",additionalProperties:{anyOf:[{type:"string"},{type:"null"}]},default:{}}}},
+pathManagementStrategy:{description:"How the tools get onto your PATH: `rcfiles` edits the shell start-up files, `manual` leaves it to you.",type:"string",enum:[
+"manual","rcfiles"],default:"rcfiles"},telemetry:{description:"Usage statistics.",type:"object",additionalProperties:!1,properties:{enabled:{description:"Sends \
+anonymous usage statistics.",type:"boolean",default:!0}}},updater:{description:"Updates.",type:"object",additionalProperties:!1,properties:{enabled:{description:"\
+Looks for new releases and installs them.",type:"boolean",default:!0}}},autoStart:{description:"Starts the application when you log in.",type:"boolean",default:!1},
+startInBackground:{description:"Starts without opening the main window.",type:"boolean",default:!1},hideNotificationIcon:{description:"Keeps the icon out of the\
+ notification area.",type:"boolean",default:!1},locale:{description:"Language of the user interface.",type:"string",enum:["de","en-us","es","fr","it","ja","ko",
+"pt-br","zh-hans"],default:"en-us"},window:{description:"Main window.",type:"object",additionalProperties:!1,properties:{quitOnClose:{description:"Ends the appl\
+ication when its main window is closed.",type:"boolean",default:!1}}},theme:{description:"Colours of the user interface; `system` follows the desktop.",type:"st\
+ring",enum:["system","light","dark"],default:"system"}}},containerEngine:{description:"The container engine.",type:"object",additionalProperties:!1,properties:{
+allowedImages:{description:"Allow list of images.",type:"object",additionalProperties:!1,properties:{enabled:{description:"Only images that match the patterns c\
+an be pulled.",type:"boolean",default:!1},patterns:{description:"Images that may be pulled while the allow list is on: `org/name`, `host.domain/org/name:tag`, `\
+org/` for everything below, `*` within a part of a name; see allowed-images.md.",type:"array",items:{type:"string"},default:[]}}},mobyStorageDriver:{description:"\
+Where moby keeps images: its `classic` store, the containerd `snapshotter`, or `auto` to decide from existing data.",type:"string",enum:["classic","snapshotter",
+"auto"],default:"auto"},name:{description:"The container engine that runs. `docker` is another spelling of `moby`.",type:"string",enum:["containerd","moby","doc\
+ker"],default:"moby"}}},virtualMachine:{description:"The virtual machine.",type:"object",additionalProperties:!1,properties:{memoryInGB:{description:"Memory of \
+the virtual machine.",type:"integer",minimum:1,default:2},numberCPUs:{description:"Processors of the virtual machine.",type:"integer",minimum:1,default:2},type:{
+description:"What runs the virtual machine: QEMU or the Virtualization framework of macOS (`vz`).",type:"string",enum:["qemu","vz"],default:"qemu"},useRosetta:{
 description:"Runs amd64 programs in the virtual machine through Rosetta.",type:"boolean",default:!1},mount:{description:"Shared directories.",type:"object",additionalProperties:!1,
 properties:{type:{description:"How directories of this computer appear in the virtual machine.",type:"string",enum:["9p","reverse-sshfs","virtiofs"],default:"re\
 verse-sshfs"}}}}},WSL:{description:"Windows Subsystem for Linux.",type:"object",additionalProperties:!1,properties:{integrations:{description:"WSL distributions\

@@ -1,0 +1,29 @@
+import type { BlastItem, Change, Plan } from './change.ts';
+import { summarise, UNKNOWN } from './summary.ts';
+
+/** What is known of a plan beside what its maker knew. */
+export interface MoreOfPlan {
+  /** Come in front. */
+  before?: readonly Change[];
+  after?: readonly Change[];
+  blastRadius?: readonly BlastItem[];
+  warnings?: readonly string[];
+}
+
+/** The plan with more in it, and a summary of all of it. */
+export function extendedPlan(plan: Plan, { before = [], after = [], ...more }: MoreOfPlan): Plan {
+  const warnings = [...plan.warnings, ...(more.warnings ?? [])];
+  if (before.length + after.length === 0) return { ...plan, warnings };
+  const changes = [...before, ...plan.changes, ...after];
+  const blastRadius = [...plan.blastRadius, ...(more.blastRadius ?? [])];
+  const summary = summarise({
+    changes,
+    blastRadius,
+    restart: plan.summary.restarts > 0,
+    pending: plan.pendingRestart.length > 0,
+    unknown: plan.summary.text.endsWith(UNKNOWN),
+  });
+  const estimated = plan.basis === 'estimated' && plan.summary.text.endsWith(', estimated');
+  const text = estimated ? summary.text.replace(', nothing is lost', ', estimated') : summary.text;
+  return { ...plan, changes, blastRadius, warnings, summary: { ...summary, text } };
+}

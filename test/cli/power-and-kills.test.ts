@@ -1,0 +1,108 @@
+import { existsSync, readFileSync, rmSync, utimesSync } from 'node:fs';
+import { uptime } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { processTable } from '../../src/storage/process-identity.ts';
+import { builtTool } from '../helpers/built-tool.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+import { toolAt } from '../helpers/tool-home.ts';
+
+const tool = builtTool();
+
+const profile = (rest: object) => JSON.stringify({ apiVersion: 'rdctl/v1', kind: 'Profile', ...rest });
+/** Says nothing of the power state. */
+const CALM = profile({ settings: { version: 19, application: { debug: true }, kubernetes: { enabled: false } } });
+const STARTED = profile({ settings: { version: 19, kubernetes: { enabled: false } }, state: 'started' });
+
+function stage() {
+  const home = temporaryDirectory();
+  const rdctl = toolAt(tool.entry(), home, { RDCTL_DRIVER: 'simulated' });
+  const connectionFile = join(home, 'app-engine.json');
+  return {
+    home,
+    connectionFile,
+    rdctl: (argv: string[], stdin = '') => rdctl(argv, stdin),
+    async kill() {
+      const { pid } = JSON.parse(readFileSync(connectionFile, 'utf8'));
+      process.kill(pid, 'SIGKILL');
+      await expect.poll(() => processTable.isAlive({ pid })).toBe(false);
+    },
+  };
+}
+
+test('after a kill of the service, plan and diff say what apply then brings back, every time', async () => {
+  const { rdctl, kill } = stage();
+  expect(await rdctl(['apply', '-f', '-'], STARTED)).toMatchObject({ exit: 0 });
+  for (const wanted of [STARTED, profile({ settings: { version: 19 } }), STARTED]) {
+    await kill();
+    const planned = await rdctl(['plan', '--detailed-exitcode', '-f', '-'], wanted);
+    expect(planned).toMatchObject({ exit: 2 });
+    expect(planned.out).toContain('~ service: stopped → started');
+    expect(planned.out).not.toContain('nothing is lost');
+    const compared = await rdctl(['diff', '-'], wanted);
+    expect(compared).toMatchObject({ exit: 2 });
+    expect(compared.out).toContain('service: stopped → started');
+    const applied = await rdctl(['apply', '-f', '-'], wanted);
+    expect(applied).toMatchObject({ exit: 0 });
+    expect(applied.err).toContain('~ service: stopped → started');
+    expect(applied.out).toContain('Converged');
+    expect(applied.out).not.toContain('Nothing to change');
+    const again = await rdctl(['apply', '-f', '-'], wanted);
+    expect(again.out).toContain('Nothing to change.');
+    expect((await rdctl(['plan', '--detailed-exitcode', '-f', '-'], wanted)).exit).toBe(0);
+  }
+});
+
+test('a computer that went down ends no wish', async () => {
+  const { rdctl, kill, home, connectionFile } = stage();
+  expect(await rdctl(['apply', '-f', '-'], STARTED)).toMatchObject({ exit: 0 });
+  await kill();
+  // As it looks after the next boot: what is there was written before it.
+  const before = Date.now() / 1000 - uptime() - 60;
+  utimesSync(connectionFile, before, before);
+  const lock = join(home, 'state', 'service.lock');
+  rmSync(lock, { recursive: true });
+  expect((await rdctl(['plan', '--detailed-exitcode', '-f', '-'], profile({ settings: { version: 19 } }))).exit).toBe(
+    2,
+  );
+});
+
+test('a profile without a power state starts nothing that was shut down, and stores what it asks for', async () => {
+  const { rdctl, connectionFile } = stage();
+  for (const starts of [false, true]) {
+    const first = await rdctl(['apply', '-f', '-'], CALM.replace('"debug":true', `"debug":${starts}`));
+    expect(first).toMatchObject({ exit: 0 });
+    expect(first.out).toContain(
+      'The backend is stopped and stays so; add `state: started` to the profile to start it.',
+    );
+    expect(existsSync(connectionFile)).toBe(false);
+    const stored = await rdctl(['plan', '--detailed-exitcode', '-f', '-'], CALM.replace('true', String(starts)));
+    expect(stored).toMatchObject({ exit: 0 });
+    const second = await rdctl(['apply', '-f', '-'], CALM.replace('"debug":true', `"debug":${starts}`));
+    expect(second.out).toMatch(/^Nothing to change\.\nThe backend is stopped and stays so/);
+    // The wish is as it was: a start by hand starts, and a shutdown after it leaves everything as before.
+    expect(await rdctl(['start', '--wait'])).toMatchObject({ exit: 0 });
+    expect(JSON.parse((await rdctl(['status', '-o', 'json'])).out)).toMatchObject({
+      power: 'started',
+      converged: true,
+    });
+    expect(await rdctl(['shutdown'])).toMatchObject({ exit: 0 });
+  }
+});
+
+test('the way back from it starts nothing either', async () => {
+  const { rdctl, connectionFile } = stage();
+  expect(await rdctl(['apply', '-f', '-'], CALM)).toMatchObject({ exit: 0 });
+  expect(await rdctl(['apply', '--previous'])).toMatchObject({ exit: 0 });
+  expect(existsSync(connectionFile)).toBe(false);
+});
+
+test('a running service with a stopped backend says that it stays stopped', async () => {
+  const { rdctl } = stage();
+  expect(await rdctl(['apply', '-f', '-'], profile({ settings: { version: 19 }, state: 'stopped' }))).toMatchObject({
+    exit: 0,
+  });
+  const { out } = await rdctl(['apply', '-f', '-'], CALM);
+  expect(out).toContain('stays so; add `state: started`');
+  expect(JSON.parse((await rdctl(['status', '-o', 'json'])).out)).toMatchObject({ backendState: 'STOPPED' });
+});
