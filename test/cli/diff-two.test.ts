@@ -69,9 +69,9 @@ describe('diff A B', () => {
     const profile = (rest: string) => `{apiVersion: rdctl/v1, kind: Profile, settings: {version: 19}${rest}}`;
     const { path, diff } = scene({
       'a.yaml': profile(''),
-      'b.yaml': profile(', state: started, prune: []'),
+      'b.yaml': profile(', state: unmanaged, prune: []'),
       'c.yaml': profile(', state: stopped, prune: [portForwards]'),
-      'd.yaml': profile(', state: unmanaged'),
+      'd.yaml': profile(', state: started'),
       'bare.yaml': 'version: 19\n',
     });
     const end = async (a: string, b: string, ...more: string[]) => {
