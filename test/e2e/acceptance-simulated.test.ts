@@ -44,7 +44,7 @@ describe('a newcomer with nothing but Node', () => {
   test('a refused apply says that the service that it started still runs', async () => {
     const { rdctlWith, status } = toolHome();
     const stdin =
-      'apiVersion: rdctl/v1\nkind: Profile\nmetadata: { name: x }\nsettings:\n  version: 19\n  kubernetes: { version: 1.2.3 }\n';
+      'apiVersion: rdctl/v1\nkind: Profile\nmetadata: { name: x }\nsettings:\n  version: 19\n  kubernetes: { version: 1.2.3 }\nstate: started\n';
     const refused = await rdctlWith({ stdin }, 'apply', '-f', '-', '--driver', 'simulated');
     expect(refused.exit).toBe(3);
     expect(refused.err).toContain(

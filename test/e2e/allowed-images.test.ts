@@ -41,7 +41,8 @@ describe.skipIf(reason !== undefined)('allowed images through the tool', () => {
           containerEngine: { name: engine, allowedImages },
           kubernetes: { enabled: false },
         };
-        const document = { apiVersion: 'rdctl/v1', kind: 'Profile', metadata: { name: 'images' }, settings };
+        const head = { apiVersion: 'rdctl/v1', kind: 'Profile', metadata: { name: 'images' } };
+        const document = { ...head, settings, state: 'started' };
         writeFileSync(profile, JSON.stringify(document));
         return tool.rdctl('apply', '-f', profile);
       },

@@ -30,6 +30,7 @@ function profile({ memory, cpus, disk }: Size): string {
   return `apiVersion: rdctl/v1
 kind: Profile
 metadata: { name: sizes }
+state: started
 settings:
   version: 19
   containerEngine: { name: moby }
