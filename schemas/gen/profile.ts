@@ -58,7 +58,8 @@ export function profileSchema(declaration: JsonObject): JsonObject {
         type: 'object',
       },
       state: {
-        description: 'Whether the backend runs. Left out it is unmanaged: what runs goes on, and what is stopped stays so.',
+        description:
+          'Whether the backend runs. Left out it is unmanaged: what runs goes on, and what is stopped stays so.',
         enum: ['started', 'stopped', 'unmanaged'],
         default: 'unmanaged',
       },
