@@ -243,13 +243,13 @@ async function serviceFor(
   const shouldRun = wasCut(home) && recorded.power === 'started';
   const first = firstStart(state, { saved: wanted.saved !== undefined, running: mayRun(home), shouldRun });
   view.event({ type: 'starting', ...(driver === undefined ? {} : { driver }) });
-  const [{ launchOwn }, { createClient }, { withinTime }] = await Promise.all([
+  const [{ launchService }, { createClient }, { withinTime }] = await Promise.all([
     import('./launch.ts'),
     import('../src/client/client.ts'),
     import('../src/client/http.ts'),
   ]);
   const { io, globals } = caller;
-  const { connection, pid } = await launchOwn({
+  const { connection, pid } = await launchService({
     io,
     globals,
     ...first,

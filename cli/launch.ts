@@ -56,16 +56,11 @@ interface Launched {
 }
 
 /**
- * Starts the service in the background and returns once its API answers. The service holds none of our streams. One that another
+ * Starts the service in the background and returns once its API answers, and says whose the service is. The service holds none of our streams. One that another
  * command starts meanwhile is as good; one that is about to end is waited out first.
  * @throws RdError with the service's own code and sentence when it ended instead; `ERR_DEADLINE` when it stays silent.
  */
-export async function launchService(input: LaunchInput): Promise<Connection> {
-  return (await launchOwn(input)).connection;
-}
-
-/** As `launchService`, and says whose the service is. */
-export async function launchOwn(input: LaunchInput): Promise<Launched> {
+export async function launchService(input: LaunchInput): Promise<Launched> {
   const { io, pace = realPace, timeoutMs = 60_000 } = input;
   const here = homeOf(io);
   // Before anything is made there: what we make must not be taken for another's.

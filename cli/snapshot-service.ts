@@ -11,7 +11,7 @@ import { homeOf, namesService } from './absence.ts';
 import { askService, type Caller } from './asking.ts';
 import type { FlagTable, Io } from './command.ts';
 import { tellInterruptions } from './interruptions.ts';
-import { launchOwn } from './launch.ts';
+import { launchService } from './launch.ts';
 import { endOwn, stays } from './leaving.ts';
 import { serviceLine } from './service-line.ts';
 import { plainText } from './views/value.ts';
@@ -53,7 +53,7 @@ export async function operate(client: Client | undefined, input: OperationInput)
   let found = client;
   for (;;) {
     if (found && (await stays(found, input.caller))) return underSignal(found, input);
-    const { connection, pid } = await launchOwn({ io, globals, power: 'keep', idle: true, quiet: input.json });
+    const { connection, pid } = await launchService({ io, globals, power: 'keep', idle: true, quiet: input.json });
     if (pid !== undefined) return alone(createClient(connection), pid, input);
     found = createClient(connection);
   }

@@ -11,7 +11,7 @@ import { askService, type Caller } from '../asking.ts';
 import { defineCommand, type Io } from '../command.ts';
 import { checkDriver } from '../driver-name.ts';
 import { driverText } from '../driver-text.ts';
-import { launchOwn } from '../launch.ts';
+import { launchService } from '../launch.ts';
 import { stays } from '../leaving.ts';
 import { quote } from '../literals.ts';
 import { showNotices } from '../notices.ts';
@@ -63,7 +63,7 @@ are changed as \`set\` does, and a stopped backend is started.`,
     }
     let done = running && (await changeRunning(running, { driver, settings }, invocation));
     while (!done) {
-      const { connection, pid } = await launchOwn({
+      const { connection, pid } = await launchService({
         io,
         globals,
         power: 'started',

@@ -8,7 +8,7 @@ import type { Part } from './running.ts';
 import type { Goal } from './spec.ts';
 
 /** What carrying out a plan brings up or down although no setting and no power state changes: somebody or something ended it. */
-export const RUNTIME_PATHS = ['service', 'machine', 'engine', 'cluster'] as const;
+const RUNTIME_PATHS = ['service', 'machine', 'engine', 'cluster'] as const;
 
 /** True for a change of what runs, as opposed to one of a setting or of the power state. */
 export function isRuntimeChange({ path }: Pick<Change, 'path'>): boolean {

@@ -26,7 +26,7 @@ export interface FilesWish {
 export type DockerWish = { context: 'selected'; endpoint: string } | { context: 'given back' } | { context: 'removed' };
 
 /** `starts` tells one start of the cluster from the next, which may have other certificates. */
-export type KubeWish = { context: 'present'; file: string; starts: number } | { context: 'removed' };
+type KubeWish = { context: 'present'; file: string; starts: number } | { context: 'removed' };
 
 export type FilesPart = 'path' | 'autostart' | 'docker' | 'kube';
 

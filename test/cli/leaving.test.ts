@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { absentService, findAgain, homeOf } from '../../cli/absence.ts';
 import { askService } from '../../cli/asking.ts';
-import { launchOwn } from '../../cli/launch.ts';
+import { launchService } from '../../cli/launch.ts';
 import { othersEnd, stays, waitGone } from '../../cli/leaving.ts';
 import { createClient } from '../../src/client/client.ts';
 import type { Connection } from '../../src/client/connection.ts';
@@ -219,7 +219,7 @@ describe('a service that does not stay', () => {
     await (await take()).update({ ending: true });
     const time = pace(async () => undefined, 20);
     const input = { io, globals: {}, power: 'started' as const, quiet: true, pace: time };
-    await expect(launchOwn(input)).rejects.toMatchObject({
+    await expect(launchService(input)).rejects.toMatchObject({
       code: 'ERR_DEADLINE',
       message: expect.stringContaining('was asked to stop and still runs'),
     });
