@@ -1,6 +1,7 @@
 import { storedSettings } from '../src/client/offline.ts';
 import type { JsonObject } from '../src/json.ts';
 import { fillDefaults, type Host } from '../src/settings/defaults.ts';
+import { FIELDS } from '../src/settings/fields.gen.ts';
 import type { Settings } from '../src/settings/settings.gen.ts';
 import { homeOf } from './absence.ts';
 import type { Invocation } from './command.ts';
@@ -14,6 +15,8 @@ export interface LiveSettings {
   origin: string;
   /** What cannot be changed, in the shape of the settings. */
   locked(): Promise<JsonObject>;
+  /** Settings that a profile may not ask for here, because the driver does nothing with them; none where nobody can be asked. */
+  refused(): Promise<readonly string[]>;
 }
 
 /** The settings of the running service; without one the stored ones, or the defaults. */
@@ -32,6 +35,12 @@ export async function liveSettings(
       state: status.power,
       origin: foreign ? `the running application (${connection.file ?? connection.host})` : 'the running service',
       locked: () => client.locked({ signal: io.signal }),
+      async refused() {
+        if (foreign) return [];
+        const wishes = FIELDS.map(({ path }) => path).filter((path) => path !== 'version');
+        const plan = await client.plan({ settings, state: 'unmanaged', prune: [], wishes }, { signal: io.signal });
+        return plan.changes.filter(({ blocked }) => blocked?.by === 'unsupported').map(({ path }) => path);
+      },
     };
   }
   const where = homeOf(io);
@@ -42,6 +51,7 @@ export async function liveSettings(
     settings,
     state: 'started',
     origin: from === 'file' ? 'the stored settings' : 'the defaults',
+    refused: async () => [],
     async locked() {
       const { lockRecord } = await import('../src/settings/locks.ts');
       return policies.locked ? lockRecord(policies.locked.settings) : {};

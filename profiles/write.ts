@@ -13,6 +13,8 @@ export interface ProfileText {
   defaults: JsonObject;
   /** Write every setting, not only those that differ from the defaults. */
   all: boolean;
+  /** Paths of settings that are not written in any case. */
+  leaveOut?: readonly string[];
   state: DesiredState;
   /** Address of the profile schema for the first line, which editors read. */
   schema: string;
@@ -21,9 +23,12 @@ export interface ProfileText {
 }
 
 /** A commented YAML profile that changes nothing when it is applied where the settings came from. Secrets are left out. */
-export function profileText({ settings, defaults, all, state, schema, origin }: ProfileText): string {
+export function profileText({ settings, defaults, all, leaveOut = [], state, schema, origin }: ProfileText): string {
   const chosen = FIELDS.filter(
-    ({ path }) => path !== 'version' && (all || !sameValue(path, leafAt(settings, path), leafAt(defaults, path))),
+    ({ path }) =>
+      path !== 'version' &&
+      !leaveOut.includes(path) &&
+      (all || !sameValue(path, leafAt(settings, path), leafAt(defaults, path))),
   );
   const lines = [
     `# yaml-language-server: $schema=${schema}`,

@@ -64,8 +64,9 @@ export function makePlan(input: PlanInput): Plan {
   );
   const state = powerChange(power, goal, observed);
   if (state) changes.push(state);
-  // A change of power brings everything up or down, and says so.
-  else changes.push(...runtimeChanges({ goal, observed, driver, changed: new Set(open.map(({ path }) => path)) }));
+  // A change of power brings everything up or down, and says so. Without a look nobody knows what does not run.
+  else if (!input.outdated)
+    changes.push(...runtimeChanges({ goal, observed, driver, changed: new Set(open.map(({ path }) => path)) }));
   const touched = changes.some((change) => !change.blocked);
   const unseen = unseenWarnings(input);
   const radius = touched ? blastRadius({ goal, observed, driver, downgrade: lowersVersion(open, at) }) : [];

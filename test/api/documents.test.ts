@@ -82,7 +82,7 @@ test('a plan lists the files of the user that it touches, as the schema says', a
   const { userFiles: _, ...older } = plan;
   expect(problemsOf('plan', older)).toEqual([]);
   const untouched = await startApi().client.plan(request);
-  expect(untouched.changes).toHaveLength(1);
+  expect(untouched.changes.length).toBeGreaterThan(0);
   expect(untouched.userFiles, 'where the integration is off').toEqual([]);
 });
 

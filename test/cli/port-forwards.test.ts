@@ -98,7 +98,7 @@ test('may be asked for while the cluster is off, and open with it', async () => 
   expect((await run('apply')).exit).toBe(0);
   expect(await forwards()).toEqual([`web ${port} waiting`]);
   expect((await run('apply')).out).toMatch(/^Nothing to change\.\n/);
-  profile(`portForwards: [${forward('web', 80, port)}]`);
+  profile(`portForwards: [${forward('web', 80, port)}]\nstate: started`);
   expect((await run('plan')).out).not.toContain('portForwards[');
   expect((await run('apply')).exit).toBe(0);
   await expect.poll(forwards).toEqual([`web ${port} listening`]);

@@ -102,6 +102,16 @@ describe.skipIf(reason !== undefined)('the host driver through the tool', () => 
     expect(await hostTraces(join(home, 'state', 'drivers', 'host'))).toEqual([]);
   });
 
+  test('a profile that init writes, with every setting too, changes nothing and is refused nothing', async () => {
+    const { rdctl, rdctlWith } = toolHome();
+    expect(await rdctl('apply', '-f', 'examples/moby.yaml')).toMatchObject({ exit: 0 });
+    for (const all of [[], ['--all']]) {
+      const { out: stdin } = await rdctl('init', ...all);
+      expect(await rdctlWith({ stdin }, 'plan', '--detailed-exitcode', '-f', '-')).toMatchObject({ exit: 0 });
+      expect((await rdctlWith({ stdin }, 'apply', '-f', '-')).out).toContain('Nothing to change.');
+    }
+  });
+
   test('a restart stops what its plan names, and what it says starts again does so', async () => {
     const { rdctl, status } = toolHome();
     expect(await rdctl('apply', '-f', 'examples/moby.yaml')).toMatchObject({ exit: 0 });

@@ -373,7 +373,7 @@ describe('what a plan interrupts, hides and destroys', () => {
     const plan = await planFor({ ...OFF, 'containerEngine.name': 'containerd' }, requestFor({}), { model: busy(2, 2) });
     expect(plan.changes).toMatchObject([{ path: 'engine', before: 'moby', after: 'containerd', severity: 'restart' }]);
     expect(plan.blastRadius.map(({ what }) => what)).toEqual([
-      'stops 2 containers',
+      'stops 2 containers: c0 and c1',
       '2 images and 2 containers stay with moby and are not visible in containerd',
     ]);
     expect(plan.summary.text).toBe('1 change, 1 restart, no data is deleted');

@@ -52,7 +52,7 @@ test('a switch that was cut off in the middle names the engine that is stopped, 
   const containerd = { ...model.engines.containerd, containers: [{ name: 'web', running: true }] };
   const said = await saidOf({ ...model, engines: { ...model.engines, containerd } });
   expect(said.lines[0]).toBe('engine: containerd → moby (restart)');
-  expect(said.lost).toContain('stops 1 container');
+  expect(said.lost).toContain('stops 1 container: web');
 });
 
 test('what should not run and does is stopped', async () => {

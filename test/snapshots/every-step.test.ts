@@ -125,7 +125,7 @@ describe('replacing what is kept', () => {
       'The data of the backend could not be put back: the disk is gone. Restart the service to try it again.',
     ]);
     expect((await recoverBackend(at.here)).notices).toEqual([
-      'The last service ended during the restore of the snapshot "one"; everything is as it was before.',
+      'The last service ended during the restore of the snapshot "one"; everything is as it was before. A backend that was stopped for it starts again, if it is to run.',
     ]);
     expect(at.seen()).toEqual(OLD);
   });
