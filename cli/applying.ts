@@ -76,7 +76,7 @@ export async function applyNow(options: ApplyOptions): Promise<void> {
   const { io } = caller;
   let begun = wallClock.now();
   const leftMs = () => Math.max(0, timeoutMs - (wallClock.now() - begun));
-  const state = await refuseStrange(options, leftMs);
+  const state = await askedState(options, leftMs);
   const lock = await lockApply(where.applyLock, {
     timeoutMs,
     onWait: ({ pid, since }) => view.event({ type: 'lock-held', pid, since }),
@@ -174,10 +174,10 @@ async function ask(plan: Parameters<ApplyInput['consent']>[0], io: Invocation['i
 }
 
 /**
- * What was made for somebody else is refused before a service is started for it, and before anything is recorded. Tells the power state
- * that is asked for.
+ * The power state that is asked for. What was made for somebody else is refused before a service is started for it, and before anything
+ * is recorded.
  */
-async function refuseStrange(
+async function askedState(
   { wanted, caller, where }: ApplyOptions,
   leftMs: () => number,
 ): Promise<PlanRequest['state']> {
@@ -263,7 +263,7 @@ async function serviceFor(
   if (first.power === 'keep') return { client, status, started: true, again: shouldRun };
   if (recorded.power !== 'started') return { client, status, started: true };
   // For the way back, and for a refusal: what was wanted before this apply, which began with a stop of its own.
-  return { client, status: { ...status, power: recorded.power }, started: true, heldBack: true, again: shouldRun };
+  return { client, status: { ...status, power: recorded.power }, started: true, heldBack: true };
 }
 
 /**

@@ -56,8 +56,8 @@ interface Launched {
 }
 
 /**
- * Starts the service in the background and returns once its API answers, and says whose the service is. The service holds none of our streams. One that another
- * command starts meanwhile is as good; one that is about to end is waited out first.
+ * Starts the service in the background, returns once its API answers, and says whose the service is. It holds none of our streams. One
+ * that another command starts meanwhile is as good; one that is about to end is waited out first.
  * @throws RdError with the service's own code and sentence when it ended instead; `ERR_DEADLINE` when it stays silent.
  */
 export async function launchService(input: LaunchInput): Promise<Launched> {

@@ -12,8 +12,9 @@ export const init = defineCommand({
   name: 'init',
   summary: 'Write a profile from the settings that are in force',
   usage: '',
-  description: `Only what differs from the defaults is written, unless --all is given. What the driver cannot do is left out: applied where it was made
-it changes nothing. With no service running it describes the stored settings, or the defaults. Secrets are left out.
+  description: `Only what differs from the defaults is written, unless --all is given. What the driver cannot do is
+left out: applied where it was made it changes nothing. With no service running it describes the
+stored settings, or the defaults. Secrets are left out.
 The first line tells editors where the schema is: they complete names and show mistakes.`,
   flags: {
     'out-file': { type: 'string', summary: 'Write to this file instead of standard output', placeholder: 'FILE' },

@@ -16,7 +16,8 @@ export const plan = defineCommand({
   summary: 'Show what apply would change, and what that costs',
   usage: '[-f] FILE...',
   description: `Names the target, each change with its cost and the reason, what would be interrupted or lost, and a total.
-Asks the running service, which looks at what runs first and waits for a step that is under way; with none running it compares with the stored settings and says that costs are estimated.
+Asks the running service, which looks at what runs first and waits for a step that is under way; with
+none running it compares with the stored settings and says that costs are estimated.
 \`rdctl apply PLAN\` carries out a plan saved with --out-file: exactly that one, or nothing. A plan that others can write is refused:
 it tells that something moved since, and not that somebody changed it.
 Exit codes: 0 done; with --detailed-exitcode 2 when there are changes; 3 the profile is invalid, the target is not ours, or a

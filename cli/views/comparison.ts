@@ -1,5 +1,6 @@
 import type { Comparison, ValueDifference } from '../../profiles/difference.ts';
 import type { JsonValue } from '../../src/json.ts';
+import { wordList } from '../../src/settings/word-list.ts';
 import type { Io } from '../command.ts';
 import { type Style, style } from './style.ts';
 import { count, pathText, plainText, valueText } from './value.ts';
@@ -65,9 +66,7 @@ function comparisonText(
 function ending(differences: number, besides: readonly string[]): string {
   if (besides.length === 0) return differences === 0 ? 'No differences.' : count(differences, 'difference');
   const found = differences === 0 ? 'No differences in' : `${count(differences, 'difference')} of`;
-  const last = besides.at(-1) ?? '';
-  const names = besides.length === 1 ? last : `${besides.slice(0, -1).join(', ')} and ${last}`;
-  return `${found} settings and locks; ${names} ${besides.length === 1 ? 'differs' : 'differ'}, which is not compared.`;
+  return `${found} settings and locks; ${wordList(besides)} ${besides.length === 1 ? 'differs' : 'differ'}, which is not compared.`;
 }
 
 function side({ sensitive, ...values }: ValueDifference, which: 'before' | 'after'): string {

@@ -1,5 +1,6 @@
 import { PLATFORM_NAMES, PLATFORMS, type Platform } from '../../src/settings/field.ts';
 import { RELEASES } from '../../src/settings/releases.ts';
+import { wordList } from '../../src/settings/word-list.ts';
 import type { CheckCell, CheckFinding, Effect, Verdict } from './finding.ts';
 
 /** A finding with all cells that it concerns. */
@@ -92,7 +93,7 @@ export function whereText({ where }: SpreadFinding, cells: readonly CheckCell[])
 /** `macOS, Linux and Windows` */
 function namesText(platforms: readonly Platform[]): string {
   const names = PLATFORMS.filter((platform) => platforms.includes(platform)).map((each) => PLATFORM_NAMES[each]);
-  return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
+  return wordList(names);
 }
 
 /**

@@ -121,10 +121,11 @@ function shouldRun({ power, cut }: StoredSettings): boolean {
 }
 
 function powerChanges({ state }: PlanRequest, stored: StoredSettings): Change[] {
-  if (state !== 'stopped' && shouldRun(stored)) return [SERVICE_START];
-  if (state === 'started') return [START];
-  if (state === 'stopped' && stored.left && stored.power === 'started') return [STOP_LEFT];
-  return [];
+  const ran = stored.left === true && stored.power === 'started';
+  // Where nothing can run any more, a start is a start like every other.
+  if (state === 'started') return [ran ? SERVICE_START : START];
+  if (state === 'stopped') return ran ? [STOP_LEFT] : [];
+  return shouldRun(stored) ? [SERVICE_START] : [];
 }
 
 const STOP_LEFT: Change = {

@@ -1,4 +1,5 @@
 import type { DriverInfo, EngineName, EngineStatus, RunningContainer } from '../drivers/driver.ts';
+import { wordList } from '../settings/word-list.ts';
 import type { BlastItem } from './change.ts';
 import { clusterMustReset, clusterMustStop, engineMustStop } from './consequences.ts';
 import { ENGINE_NAMES, installedVersion, type Observed } from './observed.ts';
@@ -78,8 +79,7 @@ const MOST_NAMES = 5;
 function namesOf(containers: readonly RunningContainer[]): string {
   const names = containers.slice(0, MOST_NAMES).map(({ name }) => name);
   const more = containers.length - names.length;
-  const all = more > 0 ? [...names, `${more} more`] : names;
-  return all.length > 1 ? `${all.slice(0, -1).join(', ')} and ${all.at(-1)}` : (all[0] ?? '');
+  return wordList(more > 0 ? [...names, `${more} more`] : names);
 }
 
 /** An engine that does not answer cannot be asked what it holds, so nothing may be promised about it. */

@@ -34,7 +34,7 @@ export function runtimeChanges(input: RuntimeInput): Change[] {
   return parts.flatMap((part) => part(input) ?? []);
 }
 
-/** The service itself, which a plan made without it has to name: `engines` may run on, or may not. */
+/** The start of a service that nobody had stopped. What it left running may run on, or may not. */
 export const SERVICE_START: Change = {
   path: 'service',
   action: 'update',

@@ -1,3 +1,4 @@
+import { wordList } from '../settings/word-list.ts';
 import { type BlastItem, type Change, type PlanSummary, SEVERITIES, type Severity } from './change.ts';
 import { isRuntimeChange } from './runtime-changes.ts';
 
@@ -56,9 +57,9 @@ function costs(open: readonly Change[], restarts: number, resets: number): strin
   const found = [];
   if (power) found.push(power.after === 'started' ? 'starts the backend' : 'stops the backend');
   const begun = open.filter((change) => isRuntimeChange(change) && change.severity === 'live');
-  if (begun.length > 0) found.push(`${verbOf(begun)} the ${listed(begun.map(({ path }) => path))}`);
+  if (begun.length > 0) found.push(`${verbOf(begun)} the ${wordList(begun.map(({ path }) => path))}`);
   const ended = open.filter((change) => isRuntimeChange(change) && change.after === 'stopped');
-  if (ended.length > 0) found.push(`stops the ${listed(ended.map(({ path }) => path))}`);
+  if (ended.length > 0) found.push(`stops the ${wordList(ended.map(({ path }) => path))}`);
   if (restarts > 0) found.push(counted(restarts, 'restart'));
   if (resets > 0) found.push(counted(resets, 'reset'));
   return found.length > 0 ? found : ['no restart'];
@@ -66,10 +67,6 @@ function costs(open: readonly Change[], restarts: number, resets: number): strin
 
 function verbOf(changes: readonly Change[]): string {
   return changes.every(({ after }) => after === 'adjusted') ? 'adjusts' : 'starts';
-}
-
-function listed(parts: readonly string[]): string {
-  return parts.length < 2 ? parts.join('') : `${parts.slice(0, -1).join(', ')} and ${parts.at(-1)}`;
 }
 
 function loss(blastRadius: readonly BlastItem[], unknown: boolean): string {

@@ -62,9 +62,14 @@ test('a computer that went down ends no wish', async () => {
   utimesSync(connectionFile, before, before);
   const lock = join(home, 'state', 'service.lock');
   rmSync(lock, { recursive: true });
-  expect((await rdctl(['plan', '--detailed-exitcode', '-f', '-'], profile({ settings: { version: 19 } }))).exit).toBe(
-    2,
-  );
+  const unmanaged = profile({ settings: { version: 19 } });
+  expect((await rdctl(['plan', '--detailed-exitcode', '-f', '-'], unmanaged)).exit).toBe(2);
+  // A start that was asked for is one change, in the plan as in what was done.
+  const planned = JSON.parse((await rdctl(['plan', '-f', '-', '-o', 'json'], STARTED)).out);
+  const applied = await rdctl(['apply', '-f', '-', '-o', 'json'], STARTED);
+  const paths = ({ changes }: { changes: { path: string }[] }) => changes.map(({ path }) => path);
+  expect(paths(planned)).toEqual(['state']);
+  expect(paths(JSON.parse(applied.out))).toEqual(paths(planned));
 });
 
 test('a profile without a power state starts nothing that was shut down, and stores what it asks for', async () => {
