@@ -1,6 +1,7 @@
 import { build } from 'plist';
 import { stringify } from 'yaml';
-import { ALL, type CheckPart, checkProfile } from '../profiles/check/check.ts';
+import { ALL, checkProfile } from '../profiles/check/check.ts';
+import type { CheckPart } from '../profiles/check/finding.ts';
 import { deploymentTree } from '../profiles/deployment/tree.ts';
 import { EXPORTERS } from '../profiles/export/exporters.ts';
 import type { JsonObject } from '../src/json.ts';

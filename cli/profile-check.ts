@@ -1,8 +1,6 @@
 import { ALL, type CheckSelection, checkProfile } from '../profiles/check/check.ts';
 import { type CheckCell, type CheckFinding, verdictOf } from '../profiles/check/finding.ts';
-import { type CheckInput, checkInput } from '../profiles/check/input.ts';
-import { lossFindings } from '../profiles/check/losses.ts';
-import { reachNotices } from '../profiles/check/reach.ts';
+import { type CheckInput, checkInput, lossFindings, reachNotices } from '../profiles/check/input.ts';
 import { spread } from '../profiles/check/summary.ts';
 import type { Part } from '../profiles/deployment/part.ts';
 import { IMPORT_LIMIT } from '../profiles/import/importer.ts';

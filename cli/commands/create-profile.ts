@@ -1,7 +1,6 @@
 import { dirname, join } from 'node:path';
 import { RdError } from '../../src/errors.ts';
-import type { Io } from '../command.ts';
-import { defineCommand } from '../command.ts';
+import { defineCommand, type Io } from '../command.ts';
 import { deploymentInput } from '../create-profile-input.ts';
 import { type CreateProfile, FLAGS, type ProfileRequest, requestOf, strayArgument } from '../create-profile-request.ts';
 import { writeOutFile, writeOutFiles } from '../out-file.ts';
@@ -48,7 +47,7 @@ async function writeProfile(
     await Promise.all([
       import('../../profiles/export/exporters.ts'),
       import('../../profiles/deployment/selection.ts'),
-      import('../../profiles/deployment/judgement.ts'),
+      import('../../profiles/check/check.ts'),
       import('../../profiles/deployment/tree.ts'),
       import('../../profiles/export/encoding.ts'),
       import('../create-profile-remarks.ts'),
@@ -68,7 +67,7 @@ async function writeProfile(
   });
   const tree = await deploymentTree(selected.settings);
   const text = exporter.text(tree, request);
-  const judged = await judgement(input, selected, { part: request.part, platform });
+  const judged = judgement(input, selected, { part: request.part, platform });
   const own = remarks(text, selected.elsewhere, request);
   const warnings = [...selected.warnings, ...tree.warnings, ...judged.warnings, ...own.warnings];
   if (flags.strict && warnings.length > 0) {

@@ -1,6 +1,13 @@
+import type { JsonObject } from '../../src/json.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import { entryPath } from '../deployment/entry-path.ts';
 import type { Part } from '../deployment/part.ts';
+
+/** One of the two deployment profiles, at its own version and by the names of that version. */
+export interface CheckPart {
+  part: Part;
+  settings: JsonObject;
+}
 
 /**
  * What becomes of a field: `refused`: the application does not start with the profile, or quits as soon as it needs the value;

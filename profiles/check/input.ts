@@ -4,16 +4,16 @@ import { PLATFORM_NAMES, PLATFORMS, type Platform } from '../../src/settings/fie
 import { formatFinding, formatFindings } from '../../src/settings/finding.ts';
 import { pointerTo } from '../../src/settings/leaf-paths.ts';
 import { type ParsedDocument, parseDocument } from '../../src/settings/parse.ts';
+import { releaseIndex } from '../../src/settings/releases.ts';
 import { importerFor } from '../any-file.ts';
 import { PARTS, type Part } from '../deployment/part.ts';
-import type { ImportedPart, Importer } from '../import/importer.ts';
+import type { ImportedPart, Importer, Loss } from '../import/importer.ts';
 import { hasByteOrderMark } from '../import/json.ts';
 import { type Content, wrongName } from '../import/name-and-content.ts';
 import { partOfName } from '../import/part-name.ts';
 import { oversized, type Source } from '../source.ts';
-import type { CheckPart } from './check.ts';
-import type { PlacedLoss } from './losses.ts';
-import type { Place } from './reach.ts';
+import { ATLAS, type AtlasNode, absence, isThere, type Place, type Section } from './atlas.ts';
+import type { CheckCell, CheckFinding, CheckPart, Effect } from './finding.ts';
 
 /** A system that looks for the file and cannot read it, and why: a clause. */
 interface Unreadable {
@@ -33,7 +33,7 @@ export interface CheckInput {
   /** Why one of them could not. */
   unreadable?: Unreadable;
   /** Absent where every release looks, and where nothing says it. */
-  goesTo?: Place;
+  goesTo?: Destination;
   /** Sentences about what was taken for granted or left out. */
   notices: readonly string[];
   /** `file:line:column` of a setting, or of the nearest thing around it; `undefined` in formats without lines. */
@@ -102,7 +102,7 @@ async function deploymentInput(source: Source, importer: Importer, part: Part | 
   };
 }
 
-function goesTo(parts: readonly ImportedPart[], format: Importer['name']): Place | undefined {
+function goesTo(parts: readonly ImportedPart[], format: Importer['name']): Destination | undefined {
   if (format === 'mobileconfig') return 'managed';
   return parts.some(({ source }) => /\\SOFTWARE\\Policies\\/i.test(source)) ? 'policies' : undefined;
 }
@@ -195,4 +195,83 @@ function namedOtherwise(label: string, said: readonly (Part | undefined)[], want
 
 function assumed(label: string): string {
   return `${label} does not say which of the two deployment profiles it is; it is checked as the locked one (--part tells).`;
+}
+
+/** What the reader of a format left out, and the part that it was in. */
+interface PlacedLoss extends Loss {
+  part?: Part;
+}
+
+/**
+ * What a release makes of values that are in no part: every release ignores or refuses them alike, but a value of a wrong type
+ * means nothing to one that does not look for its name.
+ * @returns the findings for a place in `RELEASES`.
+ */
+export function lossFindings(lost: readonly PlacedLoss[]): (release: number) => CheckFinding[] {
+  const found = lost.map(() => new Map<string, CheckFinding>());
+  return (release) =>
+    lost.map((loss, index) => {
+      const { effect, reason } = judged(loss, release);
+      const known = found[index]?.get(reason);
+      if (known) return known;
+      const { part, place } = loss;
+      const finding: CheckFinding = { ...(part ? { part } : {}), path: place, names: [place], effect, reason };
+      found[index]?.set(reason, finding);
+      return finding;
+    });
+}
+
+function judged({ names, reason, refused }: PlacedLoss, release: number): { effect: Effect; reason: string } {
+  const place = refused && names ? placeOf(names) : undefined;
+  if (place && !isThere(place, release)) {
+    return { effect: 'ignored', reason: absence(place, { index: release }, 'registry') };
+  }
+  return { effect: refused ? 'refused' : 'ignored', reason };
+}
+
+/** The setting or section that the names lead to, as far as they are those of one. */
+function placeOf(names: readonly string[]): Place | Section | undefined {
+  let members = ATLAS.folded;
+  let node: AtlasNode | undefined;
+  for (const name of names) {
+    node = members.get(name.toLowerCase());
+    if (!node || 'place' in node) break;
+    members = node.section.folded;
+  }
+  return node && ('place' in node ? node.place : node.section);
+}
+
+/** Where a file goes that not all releases look at (documentation of the application on deployment profiles). */
+const DESTINATIONS = {
+  managed: { platform: 'darwin', since: '1.20', words: 'where device management writes' },
+  policies: { platform: 'win32', since: '1.9', words: 'below SOFTWARE\\Policies' },
+} as const;
+type Destination = keyof typeof DESTINATIONS;
+
+/**
+ * What a release that would start with the settings does not take all the same: it looks in another place than the one that the
+ * file goes to, or it locks less. One sentence each; nothing about releases that refuse the file anyway.
+ */
+export function reachNotices({ label, goesTo, parts }: CheckInput, cells: readonly CheckCell[]): string[] {
+  const starting = cells.filter(({ verdict }) => verdict !== 'rejected');
+  const notices: string[] = [];
+  const { platform, since, words } = goesTo ? DESTINATIONS[goesTo] : { platform: undefined, since: '', words: '' };
+  const blind = starting.filter(
+    (cell) => cell.platform === platform && releaseIndex(cell.release) < releaseIndex(since),
+  );
+  if (blind.length > 0) {
+    notices.push(`${label}: releases before ${since} do not look ${words}, and take nothing from there.`);
+  }
+  if (starting.some((cell) => cell.release === '1.8' && !blind.includes(cell)) && parts.some(locksMore)) {
+    notices.push(
+      `${label}: release 1.8 locks containerEngine.allowedImages alone; what else is locked can be changed there.`,
+    );
+  }
+  return notices;
+}
+
+function locksMore({ part, settings }: CheckInput['parts'][number]): boolean {
+  if (part !== 'locked') return false;
+  const { version: _, containerEngine = {}, ...others } = settings;
+  return Object.keys(others).length > 0 || Object.keys(containerEngine ?? {}).some((name) => name !== 'allowedImages');
 }

@@ -1,20 +1,15 @@
-import type { JsonObject, JsonValue } from '../../src/json.ts';
+import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import { leafAt, setLeaf } from '../../src/settings/leaf-paths.ts';
 import { migrateWithOrigins, namesBefore } from '../../src/settings/migrate.ts';
 import type { SettingPath } from '../../src/settings/settings.gen.ts';
-import { absence } from './absence.ts';
-import { isThere } from './atlas.ts';
-import type { CheckPart } from './check.ts';
-import { type CheckFinding, type Effect, type Notes, notesOf } from './finding.ts';
+import type { Part } from '../deployment/part.ts';
+import { absence, isThere } from './atlas.ts';
+import { type CheckFinding, type CheckPart, type Effect, type Notes, notesOf } from './finding.ts';
 import { type Holding, holdingOf } from './holding.ts';
-import { lockedVersionReason, unusableVersionReason } from './kubernetes.ts';
-import { additions, replacements } from './migration-effects.ts';
-import { entriesOf, type Reading, readExactly } from './reading.ts';
-import { readRegistry } from './registry-reading.ts';
+import { entriesOf, type Reading, readExactly, readRegistry } from './reading.ts';
 import type { System } from './system.ts';
-import { judgeValue, type Values } from './values.ts';
-import { versionFault } from './version.ts';
+import { judgeValue, lockedVersionReason, unusableVersionReason, type Values, versionFault } from './values.ts';
 
 const VERSION = ['version'];
 
@@ -227,4 +222,63 @@ function reportKubernetes(check: PartCheck, values: Values, document: JsonObject
   }
   const reason = leafAt(document, 'kubernetes.enabled') === false ? undefined : lockedVersionReason(version);
   if (reason !== undefined) report(check, 'refused', names, reason);
+}
+
+interface Circumstances {
+  part: Part;
+  system: System;
+}
+
+interface MigrationEffect {
+  effect: Effect;
+  names: readonly string[];
+  reason: string;
+}
+
+const WEB_ASSEMBLY = 'experimental.containerEngine.webAssembly.enabled';
+const STORAGE_DRIVER = 'containerEngine.mobyStorageDriver';
+const TUNNEL = 'experimental.virtualMachine.networkingTunnel';
+
+/** What the steps to the version of a release add to an older profile that does not say it (settings facts, 1.3). */
+function additions({ part, system }: Circumstances, settings: JsonObject): MigrationEffect[] {
+  const version = Number(settings.version);
+  const { settingsVersion } = system.release;
+  const passes = (step: number) => version <= step && settingsVersion > step;
+  const found: MigrationEffect[] = [];
+  const add = (path: string, reason: string) => found.push({ effect: 'changed', names: path.split('.'), reason });
+  if (part === 'locked' && passes(10) && leafAt(settings, WEB_ASSEMBLY) === undefined) {
+    add(WEB_ASSEMBLY, 'it is locked to false by a profile of version 10 or lower that does not set it');
+  }
+  // The step after the next takes it away again.
+  if (passes(12) && settingsVersion === 13 && leafAt(settings, TUNNEL) !== true) {
+    add(TUNNEL, 'it becomes true with a profile of version 12 or lower, whatever that says');
+  }
+  if (part === 'defaults' && passes(16) && leafAt(settings, STORAGE_DRIVER) === undefined) {
+    add(STORAGE_DRIVER, 'it becomes "auto" with a profile of version 16 or lower that does not set it');
+  }
+  return found;
+}
+
+/** What the steps make of values, beyond moving them. */
+function replacements({ system }: Circumstances, settings: JsonObject): MigrationEffect[] {
+  const version = Number(settings.version);
+  const { settingsVersion } = system.release;
+  if (version > 7 || settingsVersion < 7) return [];
+  const found: MigrationEffect[] = [];
+  for (const path of ['application.pathManagementStrategy', 'pathManagementStrategy']) {
+    if (leafAt(settings, path) !== 'notset') continue;
+    const strategy = system.platform === 'win32' ? 'manual' : 'rcfiles';
+    found.push({ effect: 'changed', names: path.split('.'), reason: `"notset" becomes "${strategy}"` });
+  }
+  const extensions = version <= 6 ? leafAt(settings, 'extensions') : undefined;
+  if (isObject(extensions)) found.push(...Object.entries(extensions).flatMap(withPort));
+  return found;
+}
+
+/** Every release up to the newest splits a reference at its first colon (settings facts, 3.7). */
+function withPort([reference, wanted]: [string, unknown]): MigrationEffect[] {
+  const colon = reference.indexOf(':');
+  if (!wanted || colon === -1 || colon > reference.lastIndexOf('/')) return [];
+  const reason = 'the migration takes the port of the registry for the tag of the image';
+  return [{ effect: 'refused', names: ['extensions', reference], reason }];
 }

@@ -3,13 +3,16 @@ import { parseByteSize } from '../../src/settings/byte-size.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import type { Field, Platform } from '../../src/settings/field.ts';
 import type { Problem, ValidateContext } from '../../src/settings/issue.ts';
+import { canonicalKubernetesVersion, isKubernetesVersion } from '../../src/settings/kubernetes-version.ts';
 import { nearest } from '../../src/settings/nearest.ts';
 import { equal } from '../../src/settings/own.ts';
+import { RELEASES } from '../../src/settings/releases.ts';
 import { RULES } from '../../src/settings/rules/index.ts';
 import { ninePOption } from '../../src/settings/rules/machine.ts';
 import type { RuleInput } from '../../src/settings/rules/rule.ts';
 import { expectedValue, valueProblems } from '../../src/settings/rules/value.ts';
 import type { SettingPath } from '../../src/settings/settings.gen.ts';
+import type { Effect } from './finding.ts';
 import type { Entry, Judgement } from './reading.ts';
 import type { System } from './system.ts';
 
@@ -131,4 +134,53 @@ const CONTEXTS: Readonly<Record<Platform, ValidateContext>> = {
 
 function contextOn(platform: Platform, arch: string): ValidateContext {
   return { platform, arch, current: defaultSettings({ platform, arch }) };
+}
+
+const PLAIN = /^\d+\.\d+\.\d+$/;
+
+/**
+ * Why the application quits over a locked version as soon as it starts a cluster (settings facts, 4.5). An empty one leaves the
+ * choice to the application. Which versions a release offers is not known here.
+ */
+export function lockedVersionReason(version: string): string | undefined {
+  if (version === '' || PLAIN.test(version)) return undefined;
+  const plain = canonicalKubernetesVersion(version);
+  if (plain !== version) return `a locked version in another spelling than ${plain} ends the start of the cluster`;
+  return 'a locked version that is no plain X.Y.Z ends the start of the cluster';
+}
+
+/** Why the version of a defaults profile is replaced by the application's own choice (tool facts, 8.3). */
+export function unusableVersionReason(version: string): string | undefined {
+  if (version === '' || isKubernetesVersion(canonicalKubernetesVersion(version))) return undefined;
+  return 'it is not a version, so the application takes its own default';
+}
+
+/** What is wrong with the version of a profile. */
+interface VersionFault {
+  effect: Effect;
+  reason: string;
+  /** Nothing else of the profile is looked at. */
+  end: boolean;
+}
+
+/** Settings facts, 1.6 and 4.3; the registry has no fractions, which `holding.ts` tells. */
+export function versionFault(version: JsonValue | undefined, { release }: System): VersionFault | undefined {
+  if (version === undefined) return stop('it is missing, and without it the application does not start');
+  if (typeof version !== 'number') return stop('it is not a number');
+  if (version <= 0) return stop('it is not above 0');
+  if (version > release.settingsVersion) return { effect: 'refused', reason: newerReason(version), end: false };
+  if (Number.isInteger(version)) return undefined;
+  return { effect: 'changed', reason: 'with a fraction no step of a migration runs', end: false };
+}
+
+/** The same words for every release before the first that knows the version. */
+function newerReason(version: number): string {
+  const first = RELEASES.find(({ settingsVersion }) => settingsVersion >= version);
+  if (first) return `settings version ${version} is known to ${first.name} and later`;
+  const { name = '', settingsVersion = 0 } = RELEASES.at(-1) ?? {};
+  return `settings version ${version} is newer than ${settingsVersion}, which ${name} knows`;
+}
+
+function stop(reason: string): VersionFault {
+  return { effect: 'refused', reason, end: true };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { judgement } from '../../profiles/check/check.ts';
 import { readDeploymentInput } from '../../profiles/deployment/input.ts';
-import { judgement } from '../../profiles/deployment/judgement.ts';
 import type { Part } from '../../profiles/deployment/part.ts';
 import { type Selection, selectSettings } from '../../profiles/deployment/selection.ts';
 
