@@ -1,5 +1,6 @@
 import type { Connection } from '../src/client/connection.ts';
 import type { ConnectionFlags } from '../src/client/discovery.ts';
+import type { DriverChoice } from '../src/drivers/index.ts';
 import type { PolicySources } from '../src/policies/read.ts';
 
 /** How a flag is parsed; the literals are those of the compatible tool (`true`/`t`/`1`, `0x10`, `5s`). */
@@ -70,6 +71,8 @@ export interface Io {
   self: readonly string[];
   /** Where deployment profiles are, instead of the places of the operating system. */
   policies?: PolicySources;
+  /** Which driver a service would begin with, instead of what this computer has; throws `ERR_NO_DRIVER`. */
+  chooseDriver?: (choice: DriverChoice) => Promise<{ factory: { name: string } }>;
   /** Aborted by SIGINT or SIGTERM. */
   signal: AbortSignal;
 }

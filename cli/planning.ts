@@ -8,7 +8,7 @@ import type { Plan } from '../src/plan/change.ts';
 import { homeOf } from './absence.ts';
 import type { Io } from './command.ts';
 import { forwardsOf } from './desired.ts';
-import { refuseOtherDriver } from './driver-name.ts';
+import { nextDriver, refuseOtherDriver } from './driver-name.ts';
 import { hostTargets } from './host-targets.ts';
 import { PLAN_WAIT_MS, patientClient } from './patient-client.ts';
 import { withPlaces } from './placed-errors.ts';
@@ -41,34 +41,26 @@ async function estimate(desired: DesiredDocument, io: Io, driver: string | undef
   const policies = await policiesOf(io, { ...host, platform });
   const stored = await storedSettings(where, platform, host, policies);
   refuseOtherDriver(stored.driver, driver);
-  const asked = stored.driver ?? (driver || io.env.RDCTL_DRIVER || undefined);
+  const next = await nextDriver(io, stored.driver, driver);
   const { homeService, mayRun, wasCut } = await import('../src/client/home-service.ts');
   const home = await homeService(where);
-  const facts = { ...stored, left: mayRun(home), cut: wasCut(home), ...(asked === undefined ? {} : { driver: asked }) };
-  const estimated = offlinePlan(desired.request, facts, where, await userFiles(asked, io));
-  const plan = { ...estimated, warnings: [...(await unstartable(asked, io)), ...estimated.warnings] };
+  const facts = {
+    ...stored,
+    left: mayRun(home),
+    cut: wasCut(home),
+    ...(next.driver === undefined ? {} : { driver: next.driver }),
+  };
+  const estimated = offlinePlan(desired.request, facts, where, await userFiles(next.driver, io));
+  const plan = { ...estimated, warnings: [...next.warnings, ...estimated.warnings] };
   const wanted = forwardsOf(desired);
   return mentionsForwards(wanted) ? withPortForwards(plan, wanted, await storedForwards(where)) : plan;
 }
 
-/** What is known of the files of the user. Where the driver is not chosen yet, it will be a real one. */
+/** What is known of the files of the user. Where no driver can run yet, a real one will. */
 async function userFiles(driver: string | undefined, io: Io): Promise<Parameters<typeof offlinePlan>[3]> {
   const hasCluster = driver === 'qemu';
   const targets = hostTargets(io);
   if (driver === 'simulated' || 'offBecause' in targets) return { hasCluster };
   const { foresee } = await import('../src/host-integration/parts.ts');
   return { facts: await foresee(targets), hasCluster };
-}
-
-/**
- * What keeps the driver from being started at all. A warning and not a refusal: a plan may be made where the image comes later, or
- * where it is never applied.
- */
-async function unstartable(driver: string | undefined, io: Io): Promise<string[]> {
-  if (driver !== 'qemu' || io.platform !== 'linux') return [];
-  const { ownImages } = await import('./image-store.ts');
-  if ((await ownImages(io).list()).length > 0) return [];
-  return [
-    'The driver qemu has no guest image here, and nothing can be applied until it has one: build it with `rdctl image build`, or get one with `rdctl image fetch URL --sha256 SUM`.',
-  ];
 }

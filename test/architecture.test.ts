@@ -226,6 +226,11 @@ const TABLE: readonly Rule[] = [
     because: 'it runs what the records of this home say, whatever a service answers',
   },
   {
+    module: 'cli/driver-name.ts',
+    may: ['cli/', 'src/drivers/index.ts'],
+    because: 'a plan without a service names the driver that the first start would choose',
+  },
+  {
     module: 'cli/',
     may: [
       'cli/',
@@ -239,7 +244,7 @@ const TABLE: readonly Rule[] = [
       'src/process/',
       'profiles/',
     ],
-    types: ['src/plan/', 'src/reconcile/', 'src/drivers/driver.ts'],
+    types: ['src/plan/', 'src/reconcile/', 'src/drivers/driver.ts', 'src/drivers/index.ts'],
     because: 'the tool reaches the system only by the API',
   },
 ];

@@ -78,13 +78,8 @@ async function firstUsable(drivers: readonly DriverFactory[], env: DriverContext
     if (probe.usable) return { factory, reason: `it is the first that can run here (${probe.detail})` };
     details.push(`${factory.name}: ${probe.reason}; fix: ${probe.fix}`);
   }
-  const trial = drivers.find((factory) => factory.simulated);
-  if (trial)
-    details.push(`${trial.name}: never chosen by itself; for a trial without a real engine: --driver ${trial.name}`);
   throw new RdError('ERR_NO_DRIVER', 'no driver can run here', {
-    advice: trial
-      ? `Fix one of the reasons, or try things out with --driver ${trial.name}.`
-      : 'Fix one of the reasons.',
+    advice: 'Fix one of these, or add `--driver simulated` to try rdctl on a model that runs nothing.',
     details,
   });
 }

@@ -6,6 +6,11 @@ export const PLATFORMS: readonly Platform[] = ['darwin', 'linux', 'win32'];
 /** What people call them. */
 export const PLATFORM_NAMES: Readonly<Record<Platform, string>> = { darwin: 'macOS', linux: 'Linux', win32: 'Windows' };
 
+/** `macOS`; a platform that is none of ours by its own name. */
+export function platformText(platform: NodeJS.Platform): string {
+  return Object.entries(PLATFORM_NAMES).find(([name]) => name === platform)?.[1] ?? platform;
+}
+
 export type FieldType = 'boolean' | 'integer' | 'string' | 'string[]' | 'map<string,boolean>' | 'map<string,string>';
 
 /** Default effect of a change on a running backend of each kind; exceptions are functions in `src/plan/severity.ts`. */

@@ -1,14 +1,20 @@
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { imageStore } from '../../src/guest-images/store.ts';
-import { sampleImage } from '../guest-images/guest-image.ts';
+import type { Probe } from '../../src/drivers/driver.ts';
+import { chooseDriver, type DriverChoice, host, qemu } from '../../src/drivers/index.ts';
+import { simulated } from '../../src/drivers/machines/simulated/index.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { toolAt } from '../helpers/tool-home.ts';
 
 const tool = builtTool();
+/** The choice on a computer where no driver but the simulated one can run. */
+const noEngine = (choice: DriverChoice) => {
+  const probe = async (): Promise<Probe> => ({ usable: false, reason: 'no engine', fix: 'install one' });
+  return chooseDriver({ ...choice, drivers: [simulated, { ...host, probe }, { ...qemu, probe, automatic: false }] });
+};
 const at = (home: string) => toolAt(tool.entry(), home);
 
 describe('a plan while nothing runs', () => {
@@ -28,7 +34,12 @@ describe('a plan while nothing runs', () => {
 
     const moby = stdin.replace('containerd', 'moby');
     const second = JSON.parse((await program(['plan', '-f', '-', '-o', 'json'], moby)).out);
-    expect((await program(['plan', '-f', '-', '--driver', 'host'], moby)).exit).toBe(3);
+    expect(await program(['plan', '-f', '-', '--driver', 'host'], moby)).toMatchObject({
+      exit: 3,
+      err: `Error: The driver here is simulated, not host.
+Remove the simulation with \`rdctl reset --factory\`, or use another home: RDCTL_HOME=DIR rdctl … --driver host
+`,
+    });
     expect((await program(['apply', '-f', '-', '--driver', 'host'], moby)).exit).toBe(3);
     const carried = JSON.parse((await program(['apply', '-f', '-', '-o', 'json'], moby)).out);
     expect(second.changes.map(shape)).toEqual(carried.changes.map(shape));
@@ -57,23 +68,37 @@ describe('a plan while nothing runs', () => {
     expect(applied).toMatchObject({ exit: 1, err: expect.stringMatching(sentence) });
   });
 
-  test('says that a driver lacks its guest image, until there is one', async () => {
-    const home = temporaryDirectory();
-    const argv = ['plan', '-f', '-', '--driver', 'qemu'];
-    const env = { RDCTL_HOME: home };
-    const lack =
-      /The driver qemu has no guest image here, .* `rdctl image build`, .* `rdctl image fetch URL --sha256 SUM`\./;
-    const text = await rdctl(argv, { env, stdin });
-    expect(text).toMatchObject({ exit: 0, out: expect.stringMatching(lack) });
-    expect(existsSync(join(home, 'guest-images'))).toBe(false);
-    const warnings = async (given: readonly string[], more = {}) =>
-      JSON.parse((await rdctl([...given, '-o', 'json'], { env: { ...env, ...more }, stdin })).out).warnings;
-    expect(await warnings(argv)).toContainEqual(expect.stringMatching(lack));
-    expect(await warnings(['plan', '-f', '-'], { RDCTL_DRIVER: 'qemu' })).toContainEqual(expect.stringMatching(lack));
-    for (const given of [argv.slice(0, 3), [...argv.slice(0, 4), 'simulated']]) {
-      expect(await warnings(given)).not.toContainEqual(expect.stringMatching(lack));
-    }
-    await sampleImage(imageStore(join(home, 'guest-images')));
-    expect(await warnings(argv)).not.toContainEqual(expect.stringMatching(lack));
+  test('names the driver that a first start would choose', async () => {
+    const stage = { env: { RDCTL_HOME: temporaryDirectory() }, stdin };
+    const { out } = await rdctl(['plan', '-f', '-'], {
+      ...stage,
+      chooseDriver: async () => ({ factory: { name: 'qemu' } }),
+    });
+    expect(out).toMatch(/^Driver: qemu$/m);
+  });
+
+  test('says what each driver lacks where none can run, and offers the simulation', async () => {
+    const stage = { env: { RDCTL_HOME: temporaryDirectory(), PATH: '' }, stdin, chooseDriver: noEngine };
+    const { exit, out } = await rdctl(['plan', '-f', '-'], stage);
+    expect(exit).toBe(0);
+    expect(out).toContain('Driver: not chosen yet\n');
+    expect(out).toContain(`
+warning: Nothing can be applied yet: no driver can run here.
+warning: host: no engine; fix: install one
+warning: Fix one of these, or add \`--driver simulated\` to try rdctl on a model that runs nothing.
+`);
+  });
+
+  test('says why the driver that was asked for cannot run', async () => {
+    const env = { RDCTL_HOME: temporaryDirectory() };
+    const lack = 'Nothing can be applied yet: the driver qemu cannot run here: no engine.';
+    const stage = { env, stdin, chooseDriver: noEngine };
+    const document = async (...more: string[]) =>
+      JSON.parse((await rdctl(['plan', '-f', '-', '-o', 'json', ...more], stage)).out);
+    expect(await document('--driver', 'qemu')).toMatchObject({
+      target: { driver: 'qemu' },
+      warnings: expect.arrayContaining([lack, 'Fix: install one']),
+    });
+    expect((await document('--driver', 'simulated')).warnings).not.toContain(lack);
   });
 });

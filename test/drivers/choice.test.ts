@@ -51,7 +51,9 @@ describe('the choice of a driver', () => {
   test('fails with the reason and the remedy of each', async () => {
     await expect(chooseDriver({ env: {}, drivers: drivers(NO) })).rejects.toMatchObject({
       code: 'ERR_NO_DRIVER',
-      details: ['host: no engine; fix: install one', expect.stringContaining('--driver simulated')],
+      message: 'no driver can run here',
+      details: ['host: no engine; fix: install one'],
+      advice: 'Fix one of these, or add `--driver simulated` to try rdctl on a model that runs nothing.',
     });
     for (const choice of [{ requested: 'host' }, { recorded: 'host' }]) {
       await expect(chooseDriver({ ...choice, env: {}, drivers: drivers(NO) })).rejects.toMatchObject({

@@ -240,7 +240,7 @@ describe('probe', () => {
   });
 
   test.each([
-    [{ platform: 'darwin' as const }, /Linux/, /another driver/],
+    [{ platform: 'darwin' as const }, /^needs Linux, and this is macOS$/, /^run rdctl on Linux$/],
     [{ root: false }, /root/, /sudo/],
     [
       { missingPrograms: ['dockerd'] },

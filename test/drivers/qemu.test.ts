@@ -201,14 +201,24 @@ describe('the probe', () => {
 
   test('says what is missing, and what to do about it', () => {
     expect(judge(facts)).toEqual({ usable: true, detail: expect.any(String) });
-    expect(judge({ ...facts, images: 0 })).toMatchObject({ usable: false, fix: 'rdctl image build' });
+    expect(judge({ ...facts, images: 0 })).toMatchObject({
+      usable: false,
+      fix: expect.stringMatching(/^rdctl image build, or rdctl image fetch URL --sha256 SUM$/),
+    });
     expect(judge({ ...facts, missingPrograms: ['ssh', 'qemu-img'], images: 0 })).toMatchObject({
       usable: false,
       reason: 'not installed: ssh, qemu-img',
       fix: expect.stringContaining('qemu-system-x86'),
     });
-    expect(judge({ ...facts, platform: 'darwin' })).toMatchObject({ usable: false });
-    expect(judge({ ...facts, arch: 'arm64' })).toMatchObject({ usable: false });
+    const elsewhere = { usable: false, fix: 'run rdctl on Linux on x86_64' };
+    expect(judge({ ...facts, platform: 'darwin' })).toEqual({
+      ...elsewhere,
+      reason: 'needs Linux on x86_64, and this is macOS on x64',
+    });
+    expect(judge({ ...facts, arch: 'arm64' })).toEqual({
+      ...elsewhere,
+      reason: 'needs Linux on x86_64, and this is Linux on arm64',
+    });
   });
 });
 

@@ -20,6 +20,8 @@ export interface Stage {
   progress?: boolean;
   signal?: AbortSignal;
   policies?: NonNullable<Io['policies']>;
+  /** `host` can run here, unless told. */
+  chooseDriver?: NonNullable<Io['chooseDriver']>;
   /** Other commands than ours. */
   commands?: readonly CommandEntry[];
 }
@@ -45,6 +47,9 @@ export function fakeIo(stage: Stage = {}): Io & { text: { out: string; err: stri
     platform: stage.platform ?? 'linux',
     self: [process.execPath, resolve('dist/rdctl.cjs')],
     signal: stage.signal ?? new AbortController().signal,
+    chooseDriver:
+      stage.chooseDriver ??
+      (async ({ requested, recorded }) => ({ factory: { name: recorded ?? requested ?? 'host' } })),
     ...(stage.policies ? { policies: stage.policies } : {}),
   };
 }

@@ -1,5 +1,6 @@
 import { access, readFile } from 'node:fs/promises';
 import { findProgram, programPath } from '../../../process/program.ts';
+import { platformText } from '../../../settings/field.ts';
 import type { Probe } from '../../driver.ts';
 
 /** What decides whether the host can be the machine. */
@@ -18,11 +19,15 @@ const INSTALL = 'apt-get install --no-install-recommends docker.io containerd ip
 /** Pure: the answer that the facts give, the cheapest remedy first. */
 export function judge({ platform, root, missingPrograms, capable, controlGroups }: HostFacts): Probe {
   if (platform !== 'linux') {
-    return { usable: false, reason: `it needs Linux, and this is ${platform}`, fix: 'use another driver' };
+    return {
+      usable: false,
+      reason: `needs Linux, and this is ${platformText(platform)}`,
+      fix: 'run rdctl on Linux',
+    };
   }
   const missing = missingPrograms.length > 0 ? `not installed: ${missingPrograms.join(', ')}` : undefined;
   if (!root) {
-    const reason = 'it needs root for networks and control groups';
+    const reason = 'needs root for networks and control groups';
     const fix = missing ? `sudo ${INSTALL}; then run rdctl with sudo` : 'run rdctl with sudo';
     return { usable: false, reason: missing ? `${reason}, and ${missing}` : reason, fix };
   }

@@ -1,4 +1,5 @@
 import { findProgram, programPath } from '../../../process/program.ts';
+import { platformText } from '../../../settings/field.ts';
 import type { Probe } from '../../driver.ts';
 
 /** What decides whether a machine can be started here. */
@@ -19,14 +20,17 @@ export function judge({ platform, arch, missingPrograms, images }: QemuFacts): P
   if (platform !== 'linux' || arch !== 'x64') {
     return {
       usable: false,
-      reason: `it runs on Linux on x86_64, and this is ${platform} on ${arch}`,
-      fix: 'use another driver',
+      reason: `needs Linux on x86_64, and this is ${platformText(platform)} on ${arch}`,
+      fix: 'run rdctl on Linux on x86_64',
     };
   }
   if (missingPrograms.length > 0) {
     return { usable: false, reason: `not installed: ${missingPrograms.join(', ')}`, fix: INSTALL };
   }
-  if (images === 0) return { usable: false, reason: 'there is no guest image', fix: 'rdctl image build' };
+  if (images === 0) {
+    const fix = 'rdctl image build, or rdctl image fetch URL --sha256 SUM';
+    return { usable: false, reason: 'there is no guest image', fix };
+  }
   return { usable: true, detail: 'QEMU and a guest image' };
 }
 
