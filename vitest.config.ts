@@ -4,15 +4,19 @@ import { viteWorkerSource } from './worker-source.mjs';
 
 const seed = testSeed();
 if (process.env.RDCTL_TEST_SEED === 'random') process.stderr.write(`RDCTL_TEST_SEED=${seed} repeats this search\n`);
+const SETUP = 'test/helpers/test-setup.ts';
 /** One seed for all files of a run, whoever chose it. */
-const SEARCH = { env: { RDCTL_TEST_SEED: String(seed) }, setupFiles: ['test/helpers/test-setup.ts'] };
+const SEARCH = { env: { RDCTL_TEST_SEED: String(seed) }, setupFiles: [SETUP] };
 
 /** What hangs has to end, and nothing else: a computer that is busy with other things is slow by any factor. */
 const PATIENT = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: { timeout: 60_000, interval: 10 } } };
 
+/** Tests that start services in this process, the tool or other programs. */
+const INTEGRATION = 'test/**/*.integration.test.ts';
+
 export default defineConfig({
   test: {
-    // Two cores: the real programs of the end-to-end tests and the unit tests must not starve each other.
+    // Two cores: the real programs of the end-to-end tests and the other tests must not starve each other.
     maxWorkers: 2,
     // A golden file that is missing would be written and pass; `-u` writes and changes them.
     update: 'none',
@@ -21,9 +25,19 @@ export default defineConfig({
         plugins: [viteWorkerSource],
         test: {
           ...SEARCH,
+          setupFiles: [SETUP, 'test/helpers/unit-setup.ts'],
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/e2e/**', 'test/stress/**'],
+          exclude: [INTEGRATION, 'test/e2e/**', 'test/stress/**'],
+          ...PATIENT,
+        },
+      },
+      {
+        plugins: [viteWorkerSource],
+        test: {
+          ...SEARCH,
+          name: 'integration',
+          include: [INTEGRATION],
           ...PATIENT,
         },
       },

@@ -131,7 +131,7 @@ describe('the tables of what is compatible', () => {
   test('every command of the specification is there, exists, and has rows', () => {
     const table = rows('Commands and their tests');
     expect(table.map(([command]) => quoted(command)[0])).toEqual(SPECIFIED);
-    const files = ['test/cli/command-rows.ts', 'test/cli/matrix.test.ts'];
+    const files = ['test/cli/command-rows.ts', 'test/cli/matrix.integration.test.ts'];
     const matrix = files.map((file) => readFileSync(file, 'utf8')).join('');
     for (const [command, beside] of table) {
       const [name = ''] = quoted(command);

@@ -1,0 +1,3 @@
+import { stayInProcess } from './in-process.ts';
+
+stayInProcess();
