@@ -2,8 +2,8 @@ import { build } from 'plist';
 import { stringify } from 'yaml';
 import { ALL, checkProfile } from '../profiles/check/check.ts';
 import type { CheckPart } from '../profiles/check/finding.ts';
-import { deploymentTree } from '../profiles/deployment/tree.ts';
-import { EXPORTERS } from '../profiles/export/exporters.ts';
+import { EXPORTERS } from '../profiles/formats/index.ts';
+import { deploymentTree } from '../profiles/formats/tree.ts';
 import type { JsonObject } from '../src/json.ts';
 import { defaultSettings } from '../src/settings/defaults.ts';
 import { FIELDS } from '../src/settings/fields.gen.ts';
@@ -73,7 +73,7 @@ async function exports(rounds: number): Promise<Result[]> {
 
 /** The templates for Group Policy, which are made of the schema alone, against the YAML library writing the schema's facts. */
 async function templates(rounds: number): Promise<Result> {
-  const { admxFiles } = await import('../profiles/export/admx/files.ts');
+  const { admxFiles } = await import('../profiles/formats/admx.ts');
   const subject = () => time(() => void admxFiles());
   const reference = () => time(() => void stringify(FIELDS));
   await subject();

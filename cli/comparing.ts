@@ -1,8 +1,8 @@
 import { arch, release, totalmem } from 'node:os';
 import { type AnyFile, loadAnyFile } from '../profiles/any-file.ts';
 import { settleSecrets } from '../profiles/compared-secrets.ts';
-import type { Part } from '../profiles/deployment/part.ts';
 import { compareSettings, type Side } from '../profiles/difference.ts';
+import type { Part } from '../profiles/formats/format.ts';
 import { inTextOrder } from '../profiles/report.ts';
 import type { UnreadSecret } from '../profiles/secrets.ts';
 import type { Shape } from '../profiles/shape.ts';

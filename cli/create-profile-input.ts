@@ -31,7 +31,7 @@ export async function deploymentInput(invocation: CreateProfile, platform: Platf
 
 /** What other commands read, and what this one writes. JSON is settings here, whatever it is elsewhere. */
 async function refuseDeploymentFile(source: Source): Promise<void> {
-  const { importerFor } = await import('../profiles/any-file.ts');
+  const { importerFor } = await import('../profiles/formats/index.ts');
   // The beginning shows what it is, however long the rest.
   const importer = await importerFor({ ...source, size: source.bytes.length });
   if (!importer || importer.name === 'json') return;

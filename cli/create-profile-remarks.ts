@@ -1,6 +1,5 @@
-import type { Part } from '../profiles/deployment/part.ts';
 import type { SelectedSettings } from '../profiles/deployment/selection.ts';
-import { isAscii } from '../profiles/export/encoding.ts';
+import { isAscii, type Part } from '../profiles/formats/format.ts';
 import type { ProfileRequest } from './create-profile-request.ts';
 
 type FileRequest = Pick<Extract<ProfileRequest, { what: 'profile' }>, 'format' | 'part' | 'encoding'>;

@@ -1,8 +1,6 @@
 import { resolve } from 'node:path';
-import { PARTS, type Part } from '../profiles/deployment/part.ts';
-import { REGISTRY_ENCODINGS, type RegistryEncoding } from '../profiles/export/encoding.ts';
-import type { Hive } from '../profiles/export/exporter.ts';
-import { EXPORTERS } from '../profiles/export/exporters.ts';
+import { type Hive, PARTS, type Part, REGISTRY_ENCODINGS, type RegistryEncoding } from '../profiles/formats/format.ts';
+import { EXPORTERS } from '../profiles/formats/index.ts';
 import type { RdError } from '../src/errors.ts';
 import { usage } from './arguments.ts';
 import type { FlagTable, Invocation } from './command.ts';

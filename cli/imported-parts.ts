@@ -1,7 +1,5 @@
-import { importerFor } from '../profiles/any-file.ts';
-import type { Part } from '../profiles/deployment/part.ts';
-import { IMPORT_LIMIT, type ImportedPart, type Importer } from '../profiles/import/importer.ts';
-import { wrongName } from '../profiles/import/name-and-content.ts';
+import { type ImportedPart, type Importer, type Part, PROFILE_LIMIT } from '../profiles/formats/format.ts';
+import { importerFor, wrongName } from '../profiles/formats/index.ts';
 import { readSource, type Source } from '../profiles/source.ts';
 import { RdError } from '../src/errors.ts';
 import { PLATFORM_NAMES, type Platform } from '../src/settings/field.ts';
@@ -24,7 +22,7 @@ export async function partsOfFiles(names: readonly string[], wanted: Part | unde
   const parts: FoundPart[] = [];
   const notices: string[] = [];
   for (const name of names) {
-    const source = await readSource(name, { cwd: io.cwd, readStdin: (limit) => io.readStdin(limit) }, IMPORT_LIMIT);
+    const source = await readSource(name, { cwd: io.cwd, readStdin: (limit) => io.readStdin(limit) }, PROFILE_LIMIT);
     if (source.size === 0) throw new RdError('ERR_PROFILE_INVALID', `${source.label} is empty`);
     const importer = (await importerFor(source)) ?? (await readerOfBroken(source));
     const found = await importer.read(source.bytes, source.label);
@@ -88,7 +86,7 @@ function chosen(parts: FoundPart[], wanted: Part | undefined, notices: string[])
 
 /** Says what is wrong with JSON that was meant; a comparison takes such a text for YAML. */
 async function readerOfBroken({ bytes, label }: Source): Promise<Importer> {
-  const { isBrokenJson, jsonImporter } = await import('../profiles/import/json.ts');
+  const { isBrokenJson, jsonImporter } = await import('../profiles/formats/json.ts');
   if (isBrokenJson(bytes)) return jsonImporter;
   throw new RdError('ERR_PROFILE_INVALID', `${label} is of no deployment format`, {
     details: ['Read are property lists, .mobileconfig, .reg, Registry.pol, and settings as JSON.'],

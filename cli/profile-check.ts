@@ -2,8 +2,7 @@ import { ALL, type CheckSelection, checkProfile } from '../profiles/check/check.
 import { type CheckCell, type CheckFinding, verdictOf } from '../profiles/check/finding.ts';
 import { type CheckInput, checkInput, lossFindings, reachNotices } from '../profiles/check/input.ts';
 import { spread } from '../profiles/check/summary.ts';
-import type { Part } from '../profiles/deployment/part.ts';
-import { IMPORT_LIMIT } from '../profiles/import/importer.ts';
+import { type Part, PROFILE_LIMIT } from '../profiles/formats/format.ts';
 import { readSource } from '../profiles/source.ts';
 import { RdError } from '../src/errors.ts';
 import { PLATFORM_NAMES } from '../src/settings/field.ts';
@@ -54,7 +53,7 @@ export async function checkFiles(
 ): Promise<CheckedFile[]> {
   const checked: CheckedFile[] = [];
   for (const name of names) {
-    const source = await readSource(name, { cwd: io.cwd, readStdin: (limit) => io.readStdin(limit) }, IMPORT_LIMIT);
+    const source = await readSource(name, { cwd: io.cwd, readStdin: (limit) => io.readStdin(limit) }, PROFILE_LIMIT);
     const { label } = source;
     try {
       const input = await checkInput(source, part);

@@ -1,4 +1,4 @@
-import { importerFor } from '../profiles/any-file.ts';
+import { importerFor } from '../profiles/formats/index.ts';
 import type { Source } from '../profiles/source.ts';
 import { unifiedDiff } from '../profiles/text-diff.ts';
 import type { Upgraded } from '../profiles/upgrade.ts';

@@ -1,4 +1,3 @@
-import { RdError } from '../src/errors.ts';
 import type { JsonObject } from '../src/json.ts';
 import type { Platform } from '../src/settings/field.ts';
 import { FIELDS } from '../src/settings/fields.gen.ts';
@@ -6,12 +5,17 @@ import type { Finding } from '../src/settings/finding.ts';
 import { leafAt } from '../src/settings/leaf-paths.ts';
 import { isLocked } from '../src/settings/locks.ts';
 import type { SettingPath } from '../src/settings/settings.gen.ts';
-import { tooLong } from '../src/settings/source-text.ts';
-import type { Part } from './deployment/part.ts';
 import type { LoadContext } from './document.ts';
-import { type FormatName, IMPORT_LIMIT, type ImportedPart, type Importer, type Loss } from './import/importer.ts';
-import { IMPORTERS } from './import/importers.ts';
-import { partOfName } from './import/part-name.ts';
+import {
+  type FormatName,
+  type ImportedPart,
+  type Importer,
+  type Loss,
+  type Part,
+  PROFILE_LIMIT,
+  partOfName,
+} from './formats/format.ts';
+import { importerFor } from './formats/index.ts';
 import type { UnreadSecret } from './secrets.ts';
 import { type Part as DocumentPart, readPart } from './settings-part.ts';
 import { readSource, type Source } from './source.ts';
@@ -61,7 +65,7 @@ export interface AnyFileContext extends LoadContext {
  *   more than 16 MiB. What is wrong with the settings in it is in `findings`.
  */
 export async function loadAnyFile(name: string, context: AnyFileContext): Promise<AnyFile> {
-  const source = await readSource(name, context, IMPORT_LIMIT);
+  const source = await readSource(name, context, PROFILE_LIMIT);
   const importer = await importerFor(source);
   // Bare settings in JSON are for everybody, unless their name says that an application reads them.
   const deployment = importer?.name !== 'json' || (partOfName(source.label) ?? context.part) !== undefined;
@@ -69,37 +73,6 @@ export async function loadAnyFile(name: string, context: AnyFileContext): Promis
   const unread: UnreadSecret[] = [];
   const document = await readPart(source, { ...context, onUnread: (secret) => unread.push(secret) });
   return documentFile(source, document, unread);
-}
-
-/** The reader of a deployment format; `undefined` for YAML and JSON. */
-export async function importerFor({ bytes, size, label }: Source): Promise<Importer | undefined> {
-  if (size > IMPORT_LIMIT) throw new RdError('ERR_PROFILE_INVALID', `${label} ${tooLong(size, IMPORT_LIMIT)}`);
-  refuseTemplates(bytes, label);
-  for (const load of IMPORTERS) {
-    const importer = await load();
-    if (importer.recognises(bytes)) return importer;
-  }
-  return undefined;
-}
-
-/** What stands at the begin of ADMX and ADML files, behind their licence as well. */
-const TEMPLATES = /<policyDefinition(?:Resource)?s[\s>]/;
-const HEAD = 16 * 1024;
-
-/** @throws RdError `ERR_PROFILE_INVALID` */
-function refuseTemplates(bytes: Uint8Array, label: string): void {
-  const head = bytes.subarray(0, HEAD);
-  const encoding = head[0] === 0xff && head[1] === 0xfe ? 'utf-16le' : 'utf-8';
-  const text = new TextDecoder(encoding).decode(head);
-  if (!/^\s*</.test(text) || !TEMPLATES.test(text)) return;
-  throw new RdError(
-    'ERR_PROFILE_INVALID',
-    `${label} holds templates for Group Policy (ADMX or ADML), and no settings`,
-    {
-      advice:
-        'What was set with the templates is in the Registry.pol of the policy object, and in the registry of its computers: read that file, or use `rdctl import-profile --from-system` there.',
-    },
-  );
 }
 
 async function deploymentFile(

@@ -5,7 +5,7 @@ import { FIELDS } from '../src/settings/fields.gen.ts';
 import { leafAt, setLeaf } from '../src/settings/leaf-paths.ts';
 import { equal, own } from '../src/settings/own.ts';
 import type { SettingPath } from '../src/settings/settings.gen.ts';
-import type { Part } from './deployment/part.ts';
+import type { Part } from './formats/format.ts';
 
 /** One side of a comparison, at the newest version. */
 export interface Side {

@@ -51,7 +51,7 @@ const TABLE: readonly Rule[] = [
   },
   {
     module: 'src/policies/',
-    may: ['src/policies/', 'src/storage/', 'src/process/', 'src/settings/'],
+    may: ['src/policies/', 'profiles/formats/', 'src/storage/', 'src/process/', 'src/settings/'],
     types: ['src/plan/'],
     because: 'what an administrator wrote is the same for the service and for a plan without one',
   },
@@ -208,6 +208,11 @@ const TABLE: readonly Rule[] = [
   },
   { module: 'src/service/', may: ['src/'], because: 'it is a part of the composition root' },
   { module: 'profiles/', may: ['profiles/', 'src/settings/'], because: 'profiles work with no service running' },
+  {
+    module: 'profiles/formats/',
+    may: ['profiles/formats/', 'src/settings/'],
+    because: 'a format is text and values, the same for the service that obeys it and for the tool that shows it',
+  },
   {
     module: 'profiles/import/',
     may: ['profiles/', 'src/policies/', 'src/settings/'],

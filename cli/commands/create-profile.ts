@@ -1,4 +1,5 @@
 import { dirname, join } from 'node:path';
+import { encodeRegistryFile } from '../../profiles/formats/format.ts';
 import { RdError } from '../../src/errors.ts';
 import { defineCommand, type Io } from '../command.ts';
 import { deploymentInput } from '../create-profile-input.ts';
@@ -43,15 +44,13 @@ async function writeProfile(
   request: Extract<ProfileRequest, { what: 'profile' }>,
 ): Promise<number> {
   const { flags, io } = invocation;
-  const [{ EXPORTERS }, { selectSettings }, { judgement }, { deploymentTree }, { encodeRegistryFile }, { remarks }] =
-    await Promise.all([
-      import('../../profiles/export/exporters.ts'),
-      import('../../profiles/deployment/selection.ts'),
-      import('../../profiles/check/check.ts'),
-      import('../../profiles/deployment/tree.ts'),
-      import('../../profiles/export/encoding.ts'),
-      import('../create-profile-remarks.ts'),
-    ]);
+  const [{ EXPORTERS }, { selectSettings }, { judgement }, { deploymentTree }, { remarks }] = await Promise.all([
+    import('../../profiles/formats/index.ts'),
+    import('../../profiles/deployment/selection.ts'),
+    import('../../profiles/check/check.ts'),
+    import('../../profiles/formats/tree.ts'),
+    import('../create-profile-remarks.ts'),
+  ]);
   const exporter = await EXPORTERS[request.format]?.();
   if (!exporter) throw new Error(`no exporter ${request.format}`);
   const { platform } = exporter;
@@ -113,7 +112,7 @@ async function permissionsOf(path: string): Promise<number> {
 }
 
 async function writeTemplates(directory: string, io: Io): Promise<number> {
-  const { admxFiles } = await import('../../profiles/export/admx/files.ts');
+  const { admxFiles } = await import('../../profiles/formats/admx.ts');
   await makeOneDirectory(directory);
   const files = admxFiles().map(({ path, text }) => ({ path: join(directory, path), data: text }));
   for (const { path } of files) if (dirname(path) !== directory) await makeOneDirectory(dirname(path));

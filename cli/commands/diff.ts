@@ -1,4 +1,4 @@
-import { PARTS } from '../../profiles/deployment/part.ts';
+import { PARTS } from '../../profiles/formats/format.ts';
 import { usage } from '../arguments.ts';
 import { defineCommand } from '../command.ts';
 import { desiredOf } from '../desired.ts';

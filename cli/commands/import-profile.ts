@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { PARTS } from '../../profiles/deployment/part.ts';
+import { PARTS } from '../../profiles/formats/format.ts';
 import type { JoinedParts } from '../../profiles/import/join.ts';
 import { RdError } from '../../src/errors.ts';
 import { usage } from '../arguments.ts';

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../src/json.ts';
 import type { Platform } from '../../src/settings/field.ts';
-import { entryPath } from '../deployment/entry-path.ts';
-import type { Part } from '../deployment/part.ts';
+import type { Part } from '../formats/format.ts';
+import { entryPath } from '../formats/tree.ts';
 
 /** One of the two deployment profiles, at its own version and by the names of that version. */
 export interface CheckPart {

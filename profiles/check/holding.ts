@@ -1,8 +1,8 @@
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import { own } from '../../src/settings/own.ts';
-import { entryProblem, nameProblem, numberProblem, textProblem, ValueNames } from '../export/registry-limits.ts';
-import { xmlProblem } from '../export/xml-text.ts';
+import { entryProblem, nameProblem, numberProblem, textProblem, ValueNames } from '../formats/registry.ts';
+import { xmlProblem } from '../formats/xml.ts';
 import { ATLAS, type Place, type Section } from './atlas.ts';
 
 /** A value that the form in which a platform keeps profiles cannot hold. */

@@ -5,12 +5,9 @@ import { formatFinding, formatFindings } from '../../src/settings/finding.ts';
 import { pointerTo } from '../../src/settings/leaf-paths.ts';
 import { type ParsedDocument, parseDocument } from '../../src/settings/parse.ts';
 import { releaseIndex } from '../../src/settings/releases.ts';
-import { importerFor } from '../any-file.ts';
-import { PARTS, type Part } from '../deployment/part.ts';
-import type { ImportedPart, Importer, Loss } from '../import/importer.ts';
-import { hasByteOrderMark } from '../import/json.ts';
-import { type Content, wrongName } from '../import/name-and-content.ts';
-import { partOfName } from '../import/part-name.ts';
+import { type ImportedPart, type Importer, type Loss, PARTS, type Part, partOfName } from '../formats/format.ts';
+import { type Content, importerFor, wrongName } from '../formats/index.ts';
+import { hasByteOrderMark } from '../formats/json.ts';
 import { oversized, type Source } from '../source.ts';
 import { ATLAS, type AtlasNode, absence, isThere, type Place, type Section } from './atlas.ts';
 import type { CheckCell, CheckFinding, CheckPart, Effect } from './finding.ts';
@@ -111,7 +108,7 @@ const MARKED: Unreadable = { platform: 'linux', reason: 'it begins with a byte o
 
 /** The place of a loss in the registry says which part it is in. */
 async function placedLosses(parts: readonly ImportedPart[], { platform }: Importer): Promise<PlacedLoss[]> {
-  const { partOfPlace } = await import('../import/registry-strays.ts');
+  const { partOfPlace } = await import('../formats/registry-parts.ts');
   return parts.flatMap(({ part, lost }) =>
     lost.map((loss): PlacedLoss => {
       const its = platform === 'win32' ? partOfPlace(loss.place) : loss.outside ? undefined : part;

@@ -3,7 +3,7 @@ import type { Platform } from '../../src/settings/field.ts';
 import { leafAt, setLeaf } from '../../src/settings/leaf-paths.ts';
 import { migrateWithOrigins, namesBefore } from '../../src/settings/migrate.ts';
 import type { SettingPath } from '../../src/settings/settings.gen.ts';
-import type { Part } from '../deployment/part.ts';
+import type { Part } from '../formats/format.ts';
 import { absence, isThere } from './atlas.ts';
 import { type CheckFinding, type CheckPart, type Effect, type Notes, notesOf } from './finding.ts';
 import { type Holding, holdingOf } from './holding.ts';

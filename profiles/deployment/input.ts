@@ -16,13 +16,12 @@ import { type ParsedDocument, parseDocument } from '../../src/settings/parse.ts'
 import { positioned } from '../../src/settings/position.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { SIZE_LIMIT } from '../../src/settings/source-text.ts';
+import { entryPath, membersAt } from '../formats/tree.ts';
 import { inTextOrder, reporter } from '../report.ts';
 import { readShape, type Shape } from '../shape.ts';
 import { oversized, type Source } from '../source.ts';
-import { entryPath } from './entry-path.ts';
 import { idleLock, idleLocks, isWithin } from './locked-part.ts';
 import { targetContext } from './target.ts';
-import { membersAt } from './tree.ts';
 import { nullsIn, type WrittenSetting, without, withoutReferences, writtenSettings } from './written-settings.ts';
 
 /** What a deployment profile is made from, read and checked. */

@@ -3,8 +3,8 @@ import { FIELDS } from '../../src/settings/fields.gen.ts';
 import type { SettingMember } from '../../src/settings/member.ts';
 import { nearest } from '../../src/settings/nearest.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
+import { membersAt } from '../formats/tree.ts';
 import { isWithin } from './locked-part.ts';
-import { membersAt } from './tree.ts';
 
 /** A choice of settings on the command line. */
 export interface NamedSettings {

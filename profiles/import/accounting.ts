@@ -7,7 +7,7 @@ import { namesBefore, originOf } from '../../src/settings/migrate.ts';
 import { equal, own } from '../../src/settings/own.ts';
 import type { SettingPath } from '../../src/settings/settings.gen.ts';
 import { unknownKeys } from '../../src/settings/unknown-keys.ts';
-import type { Part } from '../deployment/part.ts';
+import type { Part } from '../formats/format.ts';
 import type { Fidelity } from './fidelity.ts';
 
 interface Accounting {

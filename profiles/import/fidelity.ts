@@ -1,4 +1,4 @@
-import type { Part } from '../deployment/part.ts';
+import type { Part } from '../formats/format.ts';
 
 /** What became of one setting of an imported profile. */
 export type Fidelity =

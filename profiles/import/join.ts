@@ -4,9 +4,8 @@ import type { Platform } from '../../src/settings/field.ts';
 import type { Finding } from '../../src/settings/finding.ts';
 import { leaves, setLeaf } from '../../src/settings/leaf-paths.ts';
 import { SCHEMA_VERSION, type SettingPath } from '../../src/settings/settings.gen.ts';
-import type { Part } from '../deployment/part.ts';
+import type { ImportedPart, Part } from '../formats/format.ts';
 import type { Fidelity } from './fidelity.ts';
-import type { ImportedPart } from './importer.ts';
 import { type Interpreted, interpretPart } from './interpret.ts';
 
 /** Both deployment profiles as one: what a profile document holds as `settings` and `locked`. */

@@ -1,10 +1,9 @@
 import { type PolicyPlace, placeName } from '../../src/policies/places.ts';
 import { ofOwnProfile } from '../../src/policies/policy.ts';
 import { readPolicyFile } from '../../src/policies/policy-file.ts';
-import { type PolicySources, registryKey } from '../../src/policies/read.ts';
+import type { PolicySources } from '../../src/policies/read.ts';
 import type { Platform } from '../../src/settings/field.ts';
-import { PARTS } from '../deployment/part.ts';
-import type { ImportedPart } from './importer.ts';
+import { type ImportedPart, PARTS } from '../formats/format.ts';
 
 /** The deployment profiles that this computer obeys. */
 export interface SystemParts {
@@ -34,9 +33,12 @@ const PLATFORM = { json: 'linux', plist: 'darwin', registry: 'win32' } as const;
 
 async function partsAt(place: PolicyPlace, programs: PolicySources['programs']): Promise<ImportedPart[]> {
   if (place.format === 'registry') {
+    const [{ registryKey }, { partsAtKey }] = await Promise.all([
+      import('../../src/policies/registry-query.ts'),
+      import('../formats/registry-parts.ts'),
+    ]);
     const key = await registryKey(place.key, programs);
     if (!key) return [];
-    const { partsAtKey } = await import('./registry-parts.ts');
     return partsAtKey({ path: place.key, key });
   }
   const parts: ImportedPart[] = [];
@@ -51,5 +53,7 @@ async function partsAt(place: PolicyPlace, programs: PolicySources['programs']):
 }
 
 async function importerOf(format: 'json' | 'plist') {
-  return format === 'json' ? (await import('./json.ts')).jsonImporter : (await import('./plist.ts')).plistImporter;
+  return format === 'json'
+    ? (await import('../formats/json.ts')).jsonImporter
+    : (await import('../formats/plist.ts')).plistImporter;
 }

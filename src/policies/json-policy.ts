@@ -1,9 +1,10 @@
+import { decoded } from '../../profiles/formats/format.ts';
+import { jsonProblem } from '../../profiles/formats/json.ts';
 import { isObject, isTooDeep, type JsonValue, MOST_LEVELS } from '../json.ts';
 import { formatFinding } from '../settings/finding.ts';
 import { SCHEMA_VERSION } from '../settings/settings.gen.ts';
-import { jsonProblem } from './json-text.ts';
 import { invalidPolicy, type WrittenPolicy } from './policy.ts';
-import { decoded, type PolicyOwner, readPolicyFile } from './policy-file.ts';
+import { type PolicyOwner, readPolicyFile } from './policy-file.ts';
 
 /** Reads a profile of Linux. Throws `ERR_PROFILE_INVALID`; `undefined` when there is no file. */
 export async function readJsonPolicy(path: string, owner: PolicyOwner): Promise<WrittenPolicy | undefined> {

@@ -1,8 +1,9 @@
+import { decoded } from '../../profiles/formats/format.ts';
+import { isDictionary, isOther, type PlistValue, xmlPlist } from '../../profiles/formats/plist-xml.ts';
 import { isObject, isTooDeep, type JsonObject, type JsonValue, MOST_LEVELS } from '../json.ts';
 import { writtenFile } from './json-policy.ts';
-import { isDictionary, isOther, type PlistValue, xmlPlist } from './plist-value.ts';
 import { invalidPolicy, type WrittenPolicy } from './policy.ts';
-import { decoded, type PolicyOwner, readPolicyFile } from './policy-file.ts';
+import { type PolicyOwner, readPolicyFile } from './policy-file.ts';
 import type { PolicyPrograms } from './programs.ts';
 
 /**

@@ -1,4 +1,5 @@
 import { lstat } from 'node:fs/promises';
+import { PROFILE_LIMIT } from '../../profiles/formats/format.ts';
 import { RdError } from '../errors.ts';
 import { tooLong } from '../settings/source-text.ts';
 import { ioError, systemCode } from '../storage/io-error.ts';
@@ -7,12 +8,6 @@ import { openToRead } from '../storage/regular-file.ts';
 import { shellQuoted } from '../storage/shell-quoted.ts';
 import type { PolicyPlace } from './places.ts';
 import { invalidPolicy } from './policy.ts';
-
-/**
- * Largest deployment file that is read, in bytes. One with every setting has some five thousand, but a list of patterns may be
- * long, and what a document of 1 MiB says takes several times as much in some formats.
- */
-export const POLICY_LIMIT = 16 * 1024 * 1024;
 
 /** Whose a profile is: root's where `system`, else of the user or root. */
 export type PolicyOwner = Pick<PolicyPlace, 'own' | 'system'>;
@@ -30,10 +25,10 @@ export async function readPolicyFile(path: string, owner: PolicyOwner): Promise<
     try {
       const stat = await handle.stat();
       if (owner.own) refuseExposedPolicy(path, owner);
-      if (stat.size > POLICY_LIMIT) throw notReadable(path, `it ${tooLong(stat.size, POLICY_LIMIT)}`);
+      if (stat.size > PROFILE_LIMIT) throw notReadable(path, `it ${tooLong(stat.size, PROFILE_LIMIT)}`);
       const bytes = await handle.readFile();
       // It may have grown since.
-      if (bytes.length > POLICY_LIMIT) throw notReadable(path, `it ${tooLong(bytes.length, POLICY_LIMIT)}`);
+      if (bytes.length > PROFILE_LIMIT) throw notReadable(path, `it ${tooLong(bytes.length, PROFILE_LIMIT)}`);
       return bytes;
     } finally {
       await handle.close();
@@ -42,15 +37,6 @@ export async function readPolicyFile(path: string, owner: PolicyOwner): Promise<
     if (systemCode(cause) === 'EISDIR') throw notReadable(path, 'it is a directory');
     if (systemCode(cause) !== 'ENOENT') throw unreadable(path, cause);
     if (await isLink(path)) throw notReadable(path, 'it is a link to a file that is not there');
-    return undefined;
-  }
-}
-
-/** The text, without a byte order mark; `undefined` where the bytes are of another encoding. */
-export function decoded(bytes: Uint8Array, encoding: 'utf-8' | 'utf-16le' | 'utf-16be' = 'utf-8'): string | undefined {
-  try {
-    return new TextDecoder(encoding, { fatal: true }).decode(bytes);
-  } catch {
     return undefined;
   }
 }

@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { PROFILE_LIMIT } from '../../profiles/formats/format.ts';
 import { RdError } from '../errors.ts';
 import { run } from '../process/run.ts';
-import { POLICY_LIMIT } from './policy-file.ts';
 
 /** The programs of the operating systems that know where profiles are. Tests give others. */
 export interface PolicyPrograms {
@@ -25,7 +25,7 @@ export interface ProgramNames {
 /** Places that no search path leads astray. */
 const PLUTIL = '/usr/bin/plutil';
 const REG = 'C:\\Windows\\System32\\reg.exe';
-const LIMITS = { timeoutMs: 10_000, maxOutput: 4 * POLICY_LIMIT };
+const LIMITS = { timeoutMs: 10_000, maxOutput: 4 * PROFILE_LIMIT };
 
 /** The real programs; `names` are those of the system unless told. */
 export function policyPrograms(names: Partial<ProgramNames> = {}): PolicyPrograms {

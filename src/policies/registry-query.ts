@@ -1,10 +1,52 @@
-import { keyAt, namesBelow, type RegistryKey, type RegistryValue } from './registry-key.ts';
+import { parseRegistryFile } from '../../profiles/formats/reg.ts';
+import { keyAt, namesBelow, type RegistryKey, type RegistryValue } from '../../profiles/formats/registry.ts';
+import { registrySettings } from '../../profiles/formats/registry-settings.ts';
+import { RdError } from '../errors.ts';
+import { SCHEMA_VERSION } from '../settings/settings.gen.ts';
+import { invalidPolicy, type WrittenPolicy } from './policy.ts';
+import type { PolicyPrograms } from './programs.ts';
 
 const VALUE = /^(?: {4}|\t)(.*?)(?: {4}|\t)(REG_[A-Z_]+)(?:(?: {4}|\t)(.*))?$/;
 const TYPES = /(?: {4}|\t)REG_[A-Z_]+/g;
 /** The value of a key itself has a name in the language of the user: `(Default)`. */
 const UNNAMED = /^\(.*\)$/;
 const KEY = /^HKEY_[A-Z_]+(?:\\|$)/;
+
+/**
+ * Everything below a key of this computer's registry; `undefined` when there is none.
+ * @throws RdError `ERR_PROFILE_INVALID` when it cannot be read or holds what is not understood.
+ */
+export async function registryKey(path: string, programs: PolicyPrograms): Promise<RegistryKey | undefined> {
+  try {
+    return await queriedKey(path, programs);
+  } catch (cause) {
+    if (!(cause instanceof RdError) || cause.code === 'ERR_PROFILE_INVALID') throw cause;
+    throw invalidPolicy(`could not read the deployment profile ${path}: ${cause.message}`, cause.details, cause);
+  }
+}
+
+async function queriedKey(path: string, programs: PolicyPrograms): Promise<RegistryKey | undefined> {
+  const output = await programs.queryRegistry(path, true);
+  if (output === undefined) {
+    if (await isListed(path, programs)) {
+      throw invalidPolicy(
+        `could not read the deployment profile ${path}: the registry key is there and cannot be read`,
+      );
+    }
+    return undefined;
+  }
+  const { key, doubtful } = parseQuery(path, output);
+  if (!doubtful) return key;
+  const exact = parseRegistryFile(path, await programs.exportRegistry(path));
+  if (exact) return exact;
+  throw invalidPolicy(`could not read the deployment profile ${path}: it has a value that is not understood`);
+}
+
+/** A query fails alike for a key that is not there and for one that may not be read; the key above knows which. */
+async function isListed(path: string, programs: PolicyPrograms): Promise<boolean> {
+  const above = await programs.queryRegistry(path.slice(0, path.lastIndexOf('\\')), false);
+  return above !== undefined && listsKey(above, path);
+}
 
 /** What `reg query KEY /s` printed. */
 export interface QueriedKey {
@@ -43,7 +85,7 @@ export function parseQuery(root: string, output: string): QueriedKey {
 }
 
 /** Whether the output of `reg query PARENT` lists a key below it. */
-export function listsKey(output: string, path: string): boolean {
+function listsKey(output: string, path: string): boolean {
   return output.split(/\r?\n/).some((line) => namesBelow(path, line.trim())?.length === 0);
 }
 
@@ -61,4 +103,30 @@ function registryValue(shown: string, type: string, text: string): RegistryValue
     default:
       return { name, type, data: undefined };
   }
+}
+
+/**
+ * The profile in a registry key; `undefined` for a key without any value that means something. Bad values are found here and
+ * reported with the profile.
+ */
+export function registryPolicy(source: string, key: RegistryKey): WrittenPolicy | undefined {
+  const { settings, recognised, findings } = registrySettings(key);
+  if (recognised === 0) return undefined;
+  const nameOf = (names: readonly string[]) => [source, ...names].join('\\');
+  return {
+    source,
+    settings,
+    nameOf,
+    quote: (json) => `'${json}'`,
+    heading: 'Error in registry settings:',
+    noVersion:
+      `Invalid deployment: no version specified at ${source}. ` +
+      `Add a version field to make it valid (current version is ${SCHEMA_VERSION}).`,
+    problems: findings.flatMap(({ names, what }) =>
+      what.is === 'wrong-type'
+        ? [`Error for field '${nameOf(names)}': expecting value of type ${what.expected}, got ${what.found}`]
+        : [],
+    ),
+    passedOver: findings.flatMap(({ names, what }) => (what.is === 'no-setting' ? [nameOf(names)] : [])),
+  };
 }

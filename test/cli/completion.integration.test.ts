@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import { COMMANDS } from '../../cli/commands.ts';
 import { SETTING_FLAGS } from '../../cli/flags.gen.ts';
-import { EXPORTERS } from '../../profiles/export/exporters.ts';
+import { EXPORTERS } from '../../profiles/formats/index.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { rdctl, type Stage } from '../helpers/cli.ts';

@@ -1,13 +1,13 @@
 import { expect, test, vi } from 'vitest';
-import { EXPORTERS } from '../../profiles/export/exporters.ts';
+import { EXPORTERS } from '../../profiles/formats/index.ts';
 import { rdctl } from '../helpers/cli.ts';
 
 // Help and completion are asked for often; the formats are heavy and none of their business.
 
 const loaded = vi.hoisted(() => ({ modules: [] as string[] }));
-const formats = ['plist', 'json', 'reg', 'mobileconfig', 'admx/files'] as const;
+const formats = ['plist', 'json', 'reg', 'mobileconfig', 'admx'] as const;
 for (const name of formats) {
-  vi.doMock(`../../profiles/export/${name}.ts`, async (original) => {
+  vi.doMock(`../../profiles/formats/${name}.ts`, async (original) => {
     loaded.modules.push(name);
     return original();
   });

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { admxFiles } from '../../profiles/export/admx/files.ts';
+import { admxFiles } from '../../profiles/formats/admx.ts';
 import { fileWriter, GOLDEN } from '../helpers/proof/profiles.ts';
 import { whyNoIndependentPrograms } from '../helpers/proof/program.ts';
 import { readXmls, type XmlElement } from '../helpers/proof/python.ts';

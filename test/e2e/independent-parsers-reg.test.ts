@@ -1,9 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { PARTS } from '../../profiles/deployment/part.ts';
-import { encodeRegistryFile } from '../../profiles/export/encoding.ts';
-import type { ExportOptions } from '../../profiles/export/exporter.ts';
-import { regImporter } from '../../profiles/import/reg.ts';
+import { type ExportOptions, encodeRegistryFile, PARTS } from '../../profiles/formats/format.ts';
+import { regImporter } from '../../profiles/formats/reg.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { flatSettings, registrySettings } from '../helpers/proof/expected.ts';
 import { readByHivex } from '../helpers/proof/hivex.ts';

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { PARTS, type Part } from '../../profiles/deployment/part.ts';
+import { PARTS, type Part } from '../../profiles/formats/format.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { rdctlProgram } from '../helpers/cli.ts';

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { PARTS } from '../../profiles/deployment/part.ts';
-import { plistImporter } from '../../profiles/import/plist.ts';
+import { PARTS } from '../../profiles/formats/format.ts';
+import { plistImporter } from '../../profiles/formats/plist.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { isXmlText } from '../helpers/hostile-text.ts';
 import { flatSettings } from '../helpers/proof/expected.ts';

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import type { Part } from '../../profiles/deployment/part.ts';
-import { admxFiles } from '../../profiles/export/admx/files.ts';
-import type { Policy } from '../../profiles/export/admx/policies.ts';
+import { admxFiles } from '../../profiles/formats/admx.ts';
+import type { AdmxPolicy } from '../../profiles/formats/admx-policies.ts';
+import type { Part } from '../../profiles/formats/format.ts';
+import { keyAt, type RegistryKey } from '../../profiles/formats/registry.ts';
 import type { JsonObject, JsonValue } from '../../src/json.ts';
 import { interpretPolicy } from '../../src/policies/interpretation.ts';
-import { keyAt, type RegistryKey } from '../../src/policies/registry-key.ts';
-import { registryPolicy } from '../../src/policies/registry-policy.ts';
+import { registryPolicy } from '../../src/policies/registry-query.ts';
 import type { Field } from '../../src/settings/field.ts';
 import { type Given, type PolicyState, registryOf } from './group-policy.ts';
 import { childOf, everyElement, parseXml } from './xml.ts';
@@ -83,7 +83,7 @@ export function anyValue(field: Field): fc.Arbitrary<JsonValue> {
 }
 
 /** What is to be given in the controls of the policy for this value. */
-export function stateFor({ name, field }: Policy, value: JsonValue): PolicyState {
+export function stateFor({ name, field }: AdmxPolicy, value: JsonValue): PolicyState {
   if (value === false) return 'disabled';
   if (value === true) return { enabled: {} };
   return { enabled: { [name]: given(name, field, value) } };

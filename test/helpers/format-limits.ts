@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { entryPath } from '../../profiles/deployment/entry-path.ts';
+import { entryPath } from '../../profiles/formats/tree.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import type { Texts } from './fleet-arbitrary.ts';
 import { anyText, hostileText, isXmlText } from './hostile-text.ts';

@@ -1,4 +1,4 @@
-import { keyAt, type RegistryKey, type RegistryValue } from '../../src/policies/registry-key.ts';
+import { keyAt, type RegistryKey, type RegistryValue } from '../../profiles/formats/registry.ts';
 import { childOf, childrenOf, type XmlElement } from './xml.ts';
 
 /** What an administrator gives in the controls of a policy, by the id of the element: a list as lines, a table as pairs. */

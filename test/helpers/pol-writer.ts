@@ -1,4 +1,4 @@
-import type { RegistryKey, RegistryValue } from '../../src/policies/registry-key.ts';
+import type { RegistryKey, RegistryValue } from '../../profiles/formats/registry.ts';
 import { type PolicyState, registryOf } from './group-policy.ts';
 import { childrenOf, type XmlElement } from './xml.ts';
 

@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { deploymentTree } from '../../profiles/deployment/tree.ts';
-import { mobileconfigExporter } from '../../profiles/export/mobileconfig.ts';
-import { registryPolImporter } from '../../profiles/import/registry-pol.ts';
+import { mobileconfigExporter } from '../../profiles/formats/mobileconfig.ts';
+import { registryPolImporter } from '../../profiles/formats/pol.ts';
+import { deploymentTree } from '../../profiles/formats/tree.ts';
 import { readPolicies } from '../../src/policies/read.ts';
 import { answering } from '../helpers/policy-programs.ts';
 

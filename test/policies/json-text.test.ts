@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { jsonProblem } from '../../src/policies/json-text.ts';
+import { jsonProblem } from '../../profiles/formats/json.ts';
 
 test.each<[string, number, number, string]>([
   ['', 1, 1, 'the text ends here: a value is missing, or is none that JSON has'],

@@ -1,8 +1,8 @@
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { plistProblem } from '../../profiles/formats/plist-xml.ts';
 import { policyPlaces } from '../../src/policies/places.ts';
-import { plistProblem } from '../../src/policies/plist-text.ts';
 import { policyPrograms } from '../../src/policies/programs.ts';
 import { readPolicies } from '../../src/policies/read.ts';
 import { standIn } from '../helpers/policy-programs.ts';

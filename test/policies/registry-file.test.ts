@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { parseRegistryFile, type RegistryFile, readRegistryFile } from '../../src/policies/registry-file.ts';
-import type { RegistryKey, RegistryValue } from '../../src/policies/registry-key.ts';
-import { isRegistryFile } from '../../src/policies/registry-text.ts';
+import { parseRegistryFile, type RegistryFile, readRegistryFile } from '../../profiles/formats/reg.ts';
+import { isRegistryFile } from '../../profiles/formats/reg-statements.ts';
+import type { RegistryKey, RegistryValue } from '../../profiles/formats/registry.ts';
 
 const FIVE = 'Windows Registry Editor Version 5.00';
 const KEY = 'HKEY_LOCAL_MACHINE\\SOFTWARE\\X';

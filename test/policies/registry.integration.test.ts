@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { parseRegistryFile } from '../../profiles/formats/reg.ts';
 import { policyPlaces } from '../../src/policies/places.ts';
 import { readPolicies } from '../../src/policies/read.ts';
-import { parseRegistryFile } from '../../src/policies/registry-file.ts';
 import { parseQuery } from '../../src/policies/registry-query.ts';
 import { answering, type StandIn, standIn } from '../helpers/policy-programs.ts';
 

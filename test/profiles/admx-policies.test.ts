@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { PARTS, type Part } from '../../profiles/deployment/part.ts';
-import { type Policy, policies } from '../../profiles/export/admx/policies.ts';
+import { type AdmxPolicy, policies } from '../../profiles/formats/admx-policies.ts';
+import { PARTS, type Part } from '../../profiles/formats/format.ts';
+import { keyAt } from '../../profiles/formats/registry.ts';
 import type { JsonObject, JsonValue } from '../../src/json.ts';
-import { keyAt } from '../../src/policies/registry-key.ts';
 import type { Field } from '../../src/settings/field.ts';
 import { leafAt, setLeaf } from '../../src/settings/leaf-paths.ts';
 import { ADMX, anyValue, profileIn, profileOf, stateFor, textOf, valuesOf } from '../helpers/admx-profile.ts';
@@ -15,7 +15,7 @@ function alone(name: string, part: Part, state: PolicyState): JsonObject {
   return settings;
 }
 
-function expected({ field, needs }: Policy, value: JsonValue): JsonObject {
+function expected({ field, needs }: AdmxPolicy, value: JsonValue): JsonObject {
   const settings: JsonObject = { version: 19 };
   setLeaf(settings, field.path, value);
   if (value === true) for (const { path } of needs) setLeaf(settings, path, true);

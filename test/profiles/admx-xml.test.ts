@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { element, xmlDocument } from '../../profiles/export/admx/xml.ts';
+import { element, xmlDocument } from '../../profiles/formats/xml.ts';
 import { parseXml } from '../helpers/xml.ts';
 
 test.each(['a & b', '&amp;', '<a>', ']]>', '"quoted" \'too\'', 'ü😀'])(

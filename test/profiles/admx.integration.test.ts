@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
-import { PARTS } from '../../profiles/deployment/part.ts';
-import { admxFiles } from '../../profiles/export/admx/files.ts';
-import { admxExceptions, type Policy, policies } from '../../profiles/export/admx/policies.ts';
+import { admxFiles } from '../../profiles/formats/admx.ts';
+import { type AdmxPolicy, admxExceptions, policies } from '../../profiles/formats/admx-policies.ts';
+import { PARTS } from '../../profiles/formats/format.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
@@ -255,7 +255,7 @@ describe('which settings', () => {
 });
 
 describe('what an administrator sees', () => {
-  const control = ({ name }: Policy) =>
+  const control = ({ name }: AdmxPolicy) =>
     PRESENTATIONS.find(({ attributes }) => attributes.id === name)?.children.find(({ attributes }) => attributes.refId);
 
   test.each(policies().filter(({ field }) => field.type === 'integer' || field.enum || field.type === 'string'))(

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { holdingOf } from '../../profiles/check/holding.ts';
-import { type DeploymentTree, deploymentTree } from '../../profiles/deployment/tree.ts';
-import { plistText } from '../../profiles/export/plist.ts';
-import { regText } from '../../profiles/export/reg.ts';
+import { plistText } from '../../profiles/formats/plist.ts';
+import { regText } from '../../profiles/formats/reg.ts';
+import { type DeploymentTree, deploymentTree } from '../../profiles/formats/tree.ts';
 import { RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { FLEET_VERSIONS, profileArbitrary } from '../helpers/fleet-arbitrary.ts';

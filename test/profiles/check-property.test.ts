@@ -4,7 +4,7 @@ import { ATLAS, type AtlasNode } from '../../profiles/check/atlas.ts';
 import { ALL, checkProfile } from '../../profiles/check/check.ts';
 import type { CheckCell } from '../../profiles/check/finding.ts';
 import { holdingOf } from '../../profiles/check/holding.ts';
-import { PARTS } from '../../profiles/deployment/part.ts';
+import { PARTS } from '../../profiles/formats/format.ts';
 import type { JsonObject, JsonValue } from '../../src/json.ts';
 import { downgrade, placeAt } from '../../src/settings/downgrade.ts';
 import { PLATFORMS, type Platform } from '../../src/settings/field.ts';

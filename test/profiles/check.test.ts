@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { ALL, checkProfile } from '../../profiles/check/check.ts';
 import type { CheckCell, Effect, Verdict } from '../../profiles/check/finding.ts';
 import { ALIKE } from '../../profiles/check/system.ts';
-import type { Part } from '../../profiles/deployment/part.ts';
+import type { Part } from '../../profiles/formats/format.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import type { Platform } from '../../src/settings/field.ts';

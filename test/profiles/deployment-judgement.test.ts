@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { judgement } from '../../profiles/check/check.ts';
 import { readDeploymentInput } from '../../profiles/deployment/input.ts';
-import type { Part } from '../../profiles/deployment/part.ts';
 import { type Selection, selectSettings } from '../../profiles/deployment/selection.ts';
+import type { Part } from '../../profiles/formats/format.ts';
 
 interface Choice extends Partial<Selection> {
   part?: Part;

@@ -8,8 +8,8 @@ vi.mock('../../src/settings/older-shapes.ts', async (original) => {
 
 // They are most of the time that an export would take.
 test('the shapes of older versions are loaded for settings of an older version alone', async () => {
-  const { deploymentTree } = await import('../../profiles/deployment/tree.ts');
-  const { EXPORTERS } = await import('../../profiles/export/exporters.ts');
+  const { deploymentTree } = await import('../../profiles/formats/tree.ts');
+  const { EXPORTERS } = await import('../../profiles/formats/index.ts');
   const tree = await deploymentTree({ version: 19, kubernetes: { enabled: false } });
   for (const load of [EXPORTERS.plist, EXPORTERS.reg, EXPORTERS.json]) {
     (await load?.())?.text(tree, { hive: 'hklm', part: 'locked' });

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type DeploymentInput, readDeploymentInput, settingsInForce } from '../../profiles/deployment/input.ts';
-import { PARTS, type Part } from '../../profiles/deployment/part.ts';
 import { type Selection, selectSettings } from '../../profiles/deployment/selection.ts';
-import { deploymentTree } from '../../profiles/deployment/tree.ts';
-import { EXPORTERS } from '../../profiles/export/exporters.ts';
+import { PARTS, type Part } from '../../profiles/formats/format.ts';
+import { EXPORTERS } from '../../profiles/formats/index.ts';
+import { deploymentTree } from '../../profiles/formats/tree.ts';
 import { RdError } from '../../src/errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { canonicalise } from '../../src/settings/canonical.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { type DeploymentTree, deploymentTree } from '../../profiles/deployment/tree.ts';
-import { jsonText } from '../../profiles/export/json.ts';
-import { plistText } from '../../profiles/export/plist.ts';
-import { regText } from '../../profiles/export/reg.ts';
+import { jsonText } from '../../profiles/formats/json.ts';
+import { plistText } from '../../profiles/formats/plist.ts';
+import { regText } from '../../profiles/formats/reg.ts';
+import { type DeploymentTree, deploymentTree } from '../../profiles/formats/tree.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 

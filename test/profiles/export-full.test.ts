@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { deploymentTree } from '../../profiles/deployment/tree.ts';
-import { EXPORTERS } from '../../profiles/export/exporters.ts';
+import { EXPORTERS } from '../../profiles/formats/index.ts';
+import { deploymentTree } from '../../profiles/formats/tree.ts';
 import type { JsonObject, JsonValue } from '../../src/json.ts';
 import { checkSettings } from '../../src/settings/check.ts';
 import { PLATFORMS } from '../../src/settings/field.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { deploymentTree } from '../../profiles/deployment/tree.ts';
-import { jsonExporter, jsonText } from '../../profiles/export/json.ts';
+import { jsonExporter, jsonText } from '../../profiles/formats/json.ts';
+import { deploymentTree } from '../../profiles/formats/tree.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { FLEET_VERSIONS, profileArbitrary } from '../helpers/fleet-arbitrary.ts';
 import { anyText } from '../helpers/hostile-text.ts';

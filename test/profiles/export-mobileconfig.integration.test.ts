@@ -3,12 +3,15 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { parse } from 'plist';
 import { describe, expect, test } from 'vitest';
-import { PARTS, type Part } from '../../profiles/deployment/part.ts';
-import { deploymentTree } from '../../profiles/deployment/tree.ts';
-import { mobileconfigExporter, mobileconfigText } from '../../profiles/export/mobileconfig.ts';
-import { plistText } from '../../profiles/export/plist.ts';
-import { nameUuid } from '../../profiles/export/uuid.ts';
-import { mobileconfigImporter } from '../../profiles/import/mobileconfig.ts';
+import { PARTS, type Part } from '../../profiles/formats/format.ts';
+import {
+  mobileconfigExporter,
+  mobileconfigImporter,
+  mobileconfigText,
+  nameUuid,
+} from '../../profiles/formats/mobileconfig.ts';
+import { plistText } from '../../profiles/formats/plist.ts';
+import { deploymentTree } from '../../profiles/formats/tree.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { interpretPolicy } from '../../src/policies/interpretation.ts';
 import { writtenFile } from '../../src/policies/json-policy.ts';

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { parse } from 'plist';
 import { describe, expect, test } from 'vitest';
-import { deploymentTree } from '../../profiles/deployment/tree.ts';
-import { PLIST_ORDER, plistExporter, plistText } from '../../profiles/export/plist.ts';
+import { PLIST_ORDER, plistExporter, plistText } from '../../profiles/formats/plist.ts';
+import { deploymentTree } from '../../profiles/formats/tree.ts';
 import { RdError } from '../../src/errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';

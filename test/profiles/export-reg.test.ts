@@ -1,10 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Part } from '../../profiles/deployment/part.ts';
-import { deploymentTree } from '../../profiles/deployment/tree.ts';
-import { encodeRegistryFile, isAscii } from '../../profiles/export/encoding.ts';
-import type { Hive } from '../../profiles/export/exporter.ts';
-import { regExporter, regText } from '../../profiles/export/reg.ts';
+import { encodeRegistryFile, type Hive, isAscii, type Part } from '../../profiles/formats/format.ts';
+import { regExporter, regText } from '../../profiles/formats/reg.ts';
+import { deploymentTree } from '../../profiles/formats/tree.ts';
 import { RdError } from '../../src/errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';

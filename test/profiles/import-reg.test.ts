@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { regImporter } from '../../profiles/import/reg.ts';
+import { regImporter } from '../../profiles/formats/reg.ts';
 import { systemParts } from '../../profiles/import/system.ts';
 import { RdError } from '../../src/errors.ts';
 import type { PolicyPrograms } from '../../src/policies/programs.ts';

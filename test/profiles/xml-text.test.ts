@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { xmlProblem } from '../../profiles/export/xml-text.ts';
+import { xmlProblem } from '../../profiles/formats/xml.ts';
 import { isXmlText } from '../helpers/hostile-text.ts';
 
 test('every UTF-16 unit that XML does not have is refused, and no other one', () => {

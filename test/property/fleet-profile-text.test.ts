@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { PARTS } from '../../profiles/deployment/part.ts';
-import { EXPORTERS } from '../../profiles/export/exporters.ts';
+import { PARTS } from '../../profiles/formats/format.ts';
+import { EXPORTERS } from '../../profiles/formats/index.ts';
 import { jsonText } from '../../profiles/yaml-text.ts';
 import type { JsonObject } from '../../src/json.ts';
 import type { Platform } from '../../src/settings/field.ts';

@@ -1,12 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { PARTS, type Part } from '../../profiles/deployment/part.ts';
-import { deploymentTree } from '../../profiles/deployment/tree.ts';
-import { encodeRegistryFile } from '../../profiles/export/encoding.ts';
-import type { Hive } from '../../profiles/export/exporter.ts';
-import { EXPORTERS } from '../../profiles/export/exporters.ts';
-import type { ImportedPart } from '../../profiles/import/importer.ts';
-import { IMPORTERS } from '../../profiles/import/importers.ts';
+import { encodeRegistryFile, type Hive, type ImportedPart, PARTS, type Part } from '../../profiles/formats/format.ts';
+import { EXPORTERS, IMPORTERS } from '../../profiles/formats/index.ts';
+import { deploymentTree } from '../../profiles/formats/tree.ts';
 import { RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { FLEET_VERSIONS, fullProfileArbitrary, profileArbitrary } from '../helpers/fleet-arbitrary.ts';

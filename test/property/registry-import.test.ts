@@ -1,14 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { deploymentTree } from '../../profiles/deployment/tree.ts';
-import { encodeRegistryFile } from '../../profiles/export/encoding.ts';
-import { regExporter } from '../../profiles/export/reg.ts';
-import type { ImportedPart } from '../../profiles/import/importer.ts';
-import { regImporter } from '../../profiles/import/reg.ts';
-import { registryPolImporter } from '../../profiles/import/registry-pol.ts';
+import { encodeRegistryFile, type ImportedPart } from '../../profiles/formats/format.ts';
+import { registryPolImporter } from '../../profiles/formats/pol.ts';
+import { readRegistryFile, regExporter, regImporter } from '../../profiles/formats/reg.ts';
+import { deploymentTree } from '../../profiles/formats/tree.ts';
 import { RdError } from '../../src/errors.ts';
 import { isObject, type JsonValue } from '../../src/json.ts';
-import { readRegistryFile } from '../../src/policies/registry-file.ts';
 import { isSection } from '../../src/settings/fields.ts';
 import { type PolEntry, polFile, polList, polNumber, polText } from '../helpers/pol-writer.ts';
 import { payloadArbitrary } from '../helpers/settings-arbitrary.ts';

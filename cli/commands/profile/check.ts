@@ -1,4 +1,4 @@
-import { PARTS } from '../../../profiles/deployment/part.ts';
+import { PARTS } from '../../../profiles/formats/format.ts';
 import { RELEASES } from '../../../src/settings/releases.ts';
 import { usage } from '../../arguments.ts';
 import { defineCommand } from '../../command.ts';

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { binaryPlist } from '../../../profiles/import/binary-plist.ts';
-import { plistImporter } from '../../../profiles/import/plist.ts';
+import { plistImporter } from '../../../profiles/formats/plist.ts';
+import { binaryPlist } from '../../../profiles/formats/plist-binary.ts';
 import { type BinaryClaims, binaryPlistOf, text } from '../../helpers/binary-plist.ts';
 
 /** Made with `plistlib` of Python. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { jsonImporter } from '../../../profiles/import/json.ts';
+import { jsonImporter } from '../../../profiles/formats/json.ts';
 
 test('settings alone are recognised, a profile document and what is no JSON are not', () => {
   const recognised = (text: string) => jsonImporter.recognises(Buffer.from(text));

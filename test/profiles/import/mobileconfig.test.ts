@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { mobileconfigImporter } from '../../../profiles/import/mobileconfig.ts';
+import { mobileconfigImporter } from '../../../profiles/formats/mobileconfig.ts';
 
 /** The signed ones were made of the plain one with `openssl smime` and `openssl cms`, the stream in pieces without lengths. */
 const GOLDEN = 'test/golden/profiles/import';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Content, wrongName } from '../../../profiles/import/name-and-content.ts';
+import { type Content, wrongName } from '../../../profiles/formats/index.ts';
 
 test.each<[string, Content, string | undefined]>([
   ['io.rancherdesktop.profile.locked.plist', 'json', 'darwin: its name says a property list, and it is JSON'],

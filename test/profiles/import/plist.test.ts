@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { plistImporter } from '../../../profiles/import/plist.ts';
+import { plistImporter } from '../../../profiles/formats/plist.ts';
 
 const xml = (inner: string, head = '<?xml version="1.0" encoding="UTF-8"?>\n') =>
   `${head}<plist version="1.0">${inner}</plist>\n`;

@@ -1,8 +1,103 @@
-import { quotedName } from '../settings/printable.ts';
-import { lineLookup } from '../settings/source-text.ts';
+import { RdError } from '../../src/errors.ts';
+import { isObject, isTooDeep, type JsonObject, type JsonValue, MOST_LEVELS } from '../../src/json.ts';
+import { formatFinding } from '../../src/settings/finding.ts';
+import { put } from '../../src/settings/own.ts';
+import { quotedName } from '../../src/settings/printable.ts';
+import { lineLookup } from '../../src/settings/source-text.ts';
+import { decoded, type Exporter, type Importer, partOfName } from './format.ts';
+import type { DeploymentMembers, DeploymentTree, DeploymentValue } from './tree.ts';
+
+/**
+ * A deployment file of Linux: bare settings as JSON. It looks like the bare settings that `rdctl apply` takes, so that only its
+ * name or its user can tell.
+ */
+export const jsonImporter: Importer = {
+  name: 'json',
+  platform: 'linux',
+  recognises(bytes) {
+    if (!BEGIN.test(new TextDecoder().decode(bytes.subarray(0, 1024)))) return false;
+    const value = parsedJson(bytes);
+    return isObject(value) && !('apiVersion' in value || 'kind' in value || isObject(value.settings));
+  },
+  async read(bytes, label) {
+    const wrong = (reason: string, details: readonly string[] = []) =>
+      new RdError('ERR_PROFILE_INVALID', `${label} is not a deployment profile that can be read: ${reason}`, {
+        details,
+      });
+    const text = decoded(bytes);
+    if (text === undefined) throw wrong('it is not UTF-8');
+    if (isTooDeep(text)) throw wrong(`it nests deeper than ${MOST_LEVELS} levels`);
+    const value = parsedJson(bytes);
+    const problem = jsonProblem(text);
+    if (problem) {
+      const line = formatFinding({ file: label, pointer: '', ...problem });
+      throw wrong(value === undefined ? 'it is not JSON' : 'a key stands twice in it', [line]);
+    }
+    if (!isObject(value)) throw wrong('it does not hold an object');
+    const part = partOfName(label);
+    const note = `${label} begins with a byte order mark; the application does not start with such a file.`;
+    const notes = hasByteOrderMark(bytes) ? { notes: [note] } : {};
+    return [{ ...(part ? { part } : {}), source: label, settings: value, lost: [], ...notes }];
+  },
+};
+
+/** True for what begins as JSON does and has a mistake; YAML may begin like that, too. */
+export function isBrokenJson(bytes: Uint8Array): boolean {
+  return BEGIN.test(new TextDecoder().decode(bytes.subarray(0, 1024))) && parsedJson(bytes) === undefined;
+}
+
+/** True for a mark in UTF-8, which this tool reads over and the application does not. */
+export function hasByteOrderMark(bytes: Uint8Array): boolean {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
+}
+
+const BEGIN = /^\s*\{/;
+
+function parsedJson(bytes: Uint8Array): JsonValue | undefined {
+  const text = decoded(bytes);
+  if (text === undefined || isTooDeep(text)) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A deployment profile as JSON in the order of the schema, with two spaces per level and a line end at the end. It holds any text. */
+export function jsonText({ members }: Pick<DeploymentTree, 'members'>): string {
+  return `${JSON.stringify(objectOf(members), undefined, 2)}\n`;
+}
+
+function objectOf(members: DeploymentMembers): JsonObject {
+  const object: JsonObject = {};
+  for (const [name, value] of members) put(object, name, jsonOf(value));
+  return object;
+}
+
+function jsonOf(value: DeploymentValue): JsonValue {
+  switch (value.kind) {
+    case 'boolean':
+    case 'integer':
+    case 'string':
+      return value.value;
+    case 'strings':
+      return [...value.value];
+    case 'map':
+    case 'section':
+      return objectOf(value.members);
+  }
+}
+
+/** A file below `/etc` of Linux (tool facts, 8.1). */
+export const jsonExporter: Exporter = {
+  name: 'json',
+  platform: 'linux',
+  fileName: (part) => `${part}.json`,
+  text: (tree) => jsonText(tree),
+};
 
 /** What keeps a text from being JSON that says one thing, as a clause, and where; counted from 1. */
-export interface JsonProblem {
+interface JsonProblem {
   line: number;
   column: number;
   message: string;

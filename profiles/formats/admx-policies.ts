@@ -1,11 +1,96 @@
-import type { JsonValue } from '../../../src/json.ts';
-import { COMPATIBLE } from '../../../src/product.ts';
-import type { Field } from '../../../src/settings/field.ts';
-import { RELEASES } from '../../../src/settings/releases.ts';
-import { SCHEMA_VERSION } from '../../../src/settings/settings.gen.ts';
-import type { Part } from '../../deployment/part.ts';
-import { MOST_DWORD } from '../registry-limits.ts';
-import { neededBy, type Policy, profileKey } from './policies.ts';
+import type { JsonValue } from '../../src/json.ts';
+import { COMPATIBLE } from '../../src/product.ts';
+import type { Field } from '../../src/settings/field.ts';
+import { FIELDS } from '../../src/settings/fields.gen.ts';
+import { RELEASES } from '../../src/settings/releases.ts';
+import { SCHEMA_VERSION, type SettingPath } from '../../src/settings/settings.gen.ts';
+import { PARTS, type Part } from './format.ts';
+import { MOST_DWORD } from './registry.ts';
+
+/** A setting in one of the two profiles, as a policy that an administrator enables. */
+export interface AdmxPolicy {
+  /** Unique in the file: `Locked_kubernetes_port`. */
+  name: string;
+  part: Part;
+  field: Field;
+  /** Name of the category that it is listed in. */
+  category: string;
+  /** Registry key that holds the value, without the hive. The entries of a map are values of `key\valueName`. */
+  key: string;
+  valueName: string;
+  /** What enabling it turns on as well, because without that the value is refused. */
+  needs: readonly { path: SettingPath; key: string; valueName: string }[];
+}
+
+/** A setting that no policy exists for. */
+interface Exception {
+  path: SettingPath;
+  reason: string;
+}
+
+/** Keys and categories of the two profiles, and the first part of the names of their policies. */
+export const PART_NAMES: Readonly<Record<Part, string>> = { locked: 'Locked', defaults: 'Defaults' };
+
+/** Switches that are refused unless another one is on (settings facts, 3.4). */
+const NEEDS: Readonly<Partial<Record<SettingPath, readonly SettingPath[]>>> = {
+  'experimental.kubernetes.options.spinkube': ['experimental.containerEngine.webAssembly.enabled'],
+};
+
+/** Settings whose policies write this one as well. */
+function neededBy(path: SettingPath): readonly string[] {
+  return Object.entries(NEEDS).flatMap(([other, needs]) => (needs.includes(path) ? [other] : []));
+}
+
+/** The key of a profile, without the hive. */
+export function profileKey(part: Part): string {
+  return `${COMPATIBLE.policyKey}\\${PART_NAMES[part]}`;
+}
+
+/** A policy for each part of each setting that can be one, in the order of the schema. */
+export function policies(): readonly AdmxPolicy[] {
+  const fields = FIELDS.filter((field) => field.lockable && reasonAgainst(field) === undefined);
+  return PARTS.flatMap((part) => fields.map((field) => policyOf(field, part)));
+}
+
+/** Every lockable setting that is no policy, and why. */
+export function admxExceptions(): readonly Exception[] {
+  return FIELDS.flatMap((field) => {
+    const reason = field.lockable ? reasonAgainst(field) : undefined;
+    return reason === undefined ? [] : [{ path: field.path, reason }];
+  });
+}
+
+/** Top-level sections that have policies, in the order of the schema. */
+export function sectionNames(): readonly string[] {
+  return [...new Set(policies().map(({ field }) => sectionOf(field)))];
+}
+
+export function categoryName(part: Part, section: string): string {
+  return `${PART_NAMES[part]}_${section}`;
+}
+
+function policyOf(field: Field, part: Part): AdmxPolicy {
+  const needs = (NEEDS[field.path] ?? []).map((path) => ({ path, ...placeOf(path, part) }));
+  const name = `${PART_NAMES[part]}_${field.path.replaceAll('.', '_')}`;
+  return { name, part, field, category: categoryName(part, sectionOf(field)), ...placeOf(field.path, part), needs };
+}
+
+function sectionOf({ path }: Field): string {
+  return path.split('.')[0] ?? path;
+}
+
+function placeOf(path: SettingPath, part: Part): { key: string; valueName: string } {
+  const names = path.split('.');
+  const valueName = names.pop() ?? path;
+  return { key: [profileKey(part), ...names].join('\\'), valueName };
+}
+
+function reasonAgainst({ platforms, sensitive, type }: Field): string | undefined {
+  if (!platforms.includes('win32')) return 'the application on Windows refuses any value but its own';
+  if (sensitive) return 'it is a secret, and policies can be read by everybody on the computer';
+  if (type === 'map<string,boolean>') return 'its entries are switches, and a list of a policy writes texts only';
+  return undefined;
+}
 
 /** An older release refuses the settings version that every policy writes. */
 export const SUPPORTED = `${COMPATIBLE.productName} ${firstRelease()} or later on Windows`;
@@ -40,7 +125,7 @@ export const VERSION_HELP = [
 ].join('\n\n');
 
 /** The text beside a policy: what it is, what may be given, what each state does, and where it is written. */
-export function policyHelp(policy: Policy): string {
+export function policyHelp(policy: AdmxPolicy): string {
   const { part, field } = policy;
   return [
     plain(field.description),
@@ -95,7 +180,7 @@ function defaultHelp(field: Field): string {
   return value === '' ? 'an empty text' : String(value);
 }
 
-function formatHelp({ part, field: { format } }: Policy): string[] {
+function formatHelp({ part, field: { format } }: AdmxPolicy): string[] {
   switch (format) {
     case 'kubernetes-version':
       return [
@@ -122,7 +207,7 @@ function formatHelp({ part, field: { format } }: Policy): string[] {
   }
 }
 
-function statesHelp({ part, field: { type } }: Policy): string {
+function statesHelp({ part, field: { type } }: AdmxPolicy): string {
   const meaning =
     part === 'locked'
       ? 'It is taken over at every start of the application, and nobody can change it.'
@@ -145,7 +230,7 @@ const STATES: Readonly<Record<Field['type'], readonly [enabled: string, ...disab
   'map<string,string>': TABLE,
 };
 
-function needsHelp({ needs }: Policy): string[] {
+function needsHelp({ needs }: AdmxPolicy): string[] {
   if (needs.length === 0) return [];
   const paths = needs.map(({ path }) => path).join(', ');
   return [
@@ -154,7 +239,7 @@ function needsHelp({ needs }: Policy): string[] {
 }
 
 /** The other side: both policies write the value, and the one that is applied last wins. */
-function neededHelp({ part, field: { path } }: Policy): string[] {
+function neededHelp({ part, field: { path } }: AdmxPolicy): string[] {
   const needing = neededBy(path);
   if (needing.length === 0) return [];
   return [
@@ -173,7 +258,7 @@ const REGISTRY_TYPES: Readonly<Record<Field['type'], string>> = {
   'map<string,string>': 'REG_SZ',
 };
 
-function placeHelp({ key, valueName, field: { type } }: Policy): string {
+function placeHelp({ key, valueName, field: { type } }: AdmxPolicy): string {
   const written = REGISTRY_TYPES[type];
   return type.startsWith('map')
     ? `values of ${key}\\${valueName} (${written})`

@@ -1,11 +1,10 @@
-import { isObject, type JsonObject, type JsonValue } from '../json.ts';
-import { setLeaf } from '../settings/leaf-paths.ts';
-import { membersOfVersion, type SettingMember } from '../settings/members.ts';
-import { validateShape } from '../settings/older-shapes.ts';
-import { put } from '../settings/own.ts';
-import { SCHEMA_VERSION } from '../settings/settings.gen.ts';
-import type { WrittenPolicy } from './policy.ts';
-import { isSameName, type RegistryKey, type RegistryValue } from './registry-key.ts';
+import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
+import { setLeaf } from '../../src/settings/leaf-paths.ts';
+import { membersOfVersion, type SettingMember } from '../../src/settings/members.ts';
+import { validateShape } from '../../src/settings/older-shapes.ts';
+import { put } from '../../src/settings/own.ts';
+import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
+import { isSameName, type RegistryKey, type RegistryValue } from './registry.ts';
 
 const LONGEST_QUOTE = 100;
 
@@ -43,32 +42,6 @@ export function registrySettings(key: RegistryKey): RegistrySettings {
   const reading: Reading = { version, findings: [], recognised: 0 };
   const settings = readSection(key, membersOfVersion(version), [], reading);
   return { settings, recognised: reading.recognised, findings: reading.findings };
-}
-
-/**
- * The profile in a registry key; `undefined` for a key without any value that means something. Bad values are found here and
- * reported with the profile.
- */
-export function registryPolicy(source: string, key: RegistryKey): WrittenPolicy | undefined {
-  const { settings, recognised, findings } = registrySettings(key);
-  if (recognised === 0) return undefined;
-  const nameOf = (names: readonly string[]) => [source, ...names].join('\\');
-  return {
-    source,
-    settings,
-    nameOf,
-    quote: (json) => `'${json}'`,
-    heading: 'Error in registry settings:',
-    noVersion:
-      `Invalid deployment: no version specified at ${source}. ` +
-      `Add a version field to make it valid (current version is ${SCHEMA_VERSION}).`,
-    problems: findings.flatMap(({ names, what }) =>
-      what.is === 'wrong-type'
-        ? [`Error for field '${nameOf(names)}': expecting value of type ${what.expected}, got ${what.found}`]
-        : [],
-    ),
-    passedOver: findings.flatMap(({ names, what }) => (what.is === 'no-setting' ? [nameOf(names)] : [])),
-  };
 }
 
 interface Reading {

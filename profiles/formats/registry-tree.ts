@@ -1,7 +1,7 @@
-import type { RegistryKey, RegistryValue } from './registry-key.ts';
+import type { RegistryKey, RegistryValue } from './registry.ts';
 
 /** The same, with the place in the file where it was set last: a line, or the offset of a byte. */
-export interface PlacedValue extends RegistryValue {
+interface PlacedValue extends RegistryValue {
   at: number;
 }
 

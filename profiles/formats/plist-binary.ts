@@ -1,7 +1,7 @@
 import { isAscii } from 'node:buffer';
 import { MOST_LEVELS } from '../../src/json.ts';
-import { numberOf, type PlistDictionary, type PlistOther, type PlistValue } from '../../src/policies/plist-value.ts';
 import { quotedName } from '../../src/settings/printable.ts';
+import { numberOf, type PlistDictionary, type PlistOther, type PlistValue } from './plist-xml.ts';
 
 /** The last bytes of the file: widths of offsets and references, number of objects, index of the topmost, place of the offsets. */
 const TRAILER = 32;

@@ -1,0 +1,103 @@
+import { basename } from 'node:path';
+import { RdError } from '../../src/errors.ts';
+import type { Platform } from '../../src/settings/field.ts';
+import { tooLong } from '../../src/settings/source-text.ts';
+import { type Exporter, type FormatName, type Importer, PROFILE_LIMIT, partOfName } from './format.ts';
+
+/** Every format that settings are exported to, loaded when it is asked for. One line each. */
+export const EXPORTERS: Readonly<Record<string, () => Promise<Exporter>>> = {
+  plist: async () => (await import('./plist.ts')).plistExporter,
+  mobileconfig: async () => (await import('./mobileconfig.ts')).mobileconfigExporter,
+  json: async () => (await import('./json.ts')).jsonExporter,
+  reg: async () => (await import('./reg.ts')).regExporter,
+};
+
+/** Every format that is read, in the order in which they are asked whether a file is theirs; loaded when one is read. One line each. */
+export const IMPORTERS: readonly (() => Promise<Importer>)[] = [
+  async () => (await import('./mobileconfig.ts')).mobileconfigImporter,
+  async () => (await import('./plist.ts')).plistImporter,
+  async () => (await import('./reg.ts')).regImporter,
+  async () => (await import('./pol.ts')).registryPolImporter,
+  async () => (await import('./json.ts')).jsonImporter,
+];
+
+/** A file, or as much of it as was read. */
+interface FileBytes {
+  bytes: Uint8Array;
+  size: number;
+  /** For messages. */
+  label: string;
+}
+
+/** The reader of a deployment format; `undefined` for YAML and JSON. */
+export async function importerFor({ bytes, size, label }: FileBytes): Promise<Importer | undefined> {
+  if (size > PROFILE_LIMIT) throw new RdError('ERR_PROFILE_INVALID', `${label} ${tooLong(size, PROFILE_LIMIT)}`);
+  refuseTemplates(bytes, label);
+  for (const load of IMPORTERS) {
+    const importer = await load();
+    if (importer.recognises(bytes)) return importer;
+  }
+  return undefined;
+}
+
+/** What stands at the begin of ADMX and ADML files, behind their licence as well. */
+const TEMPLATES = /<policyDefinition(?:Resource)?s[\s>]/;
+const HEAD = 16 * 1024;
+
+/** @throws RdError `ERR_PROFILE_INVALID` */
+function refuseTemplates(bytes: Uint8Array, label: string): void {
+  const head = bytes.subarray(0, HEAD);
+  const encoding = head[0] === 0xff && head[1] === 0xfe ? 'utf-16le' : 'utf-8';
+  const text = new TextDecoder(encoding).decode(head);
+  if (!/^\s*</.test(text) || !TEMPLATES.test(text)) return;
+  throw new RdError(
+    'ERR_PROFILE_INVALID',
+    `${label} holds templates for Group Policy (ADMX or ADML), and no settings`,
+    {
+      advice:
+        'What was set with the templates is in the Registry.pol of the policy object, and in the registry of its computers: read that file, or use `rdctl import-profile --from-system` there.',
+    },
+  );
+}
+
+/** What a file holds by its content: a deployment format, or what it is instead. */
+export type Content = FormatName | 'yaml' | 'profile';
+
+/** A file whose name says another format than its content. */
+export interface WrongName {
+  /** The system that would look for a file of that name and could not read it. */
+  platform: Platform;
+  /** A clause: `its name says registry file, and it is JSON`. */
+  reason: string;
+}
+
+const FORMATS: Readonly<Record<string, { format: FormatName; platform: Platform }>> = {
+  plist: { format: 'plist', platform: 'darwin' },
+  mobileconfig: { format: 'mobileconfig', platform: 'darwin' },
+  reg: { format: 'reg', platform: 'win32' },
+  pol: { format: 'registry.pol', platform: 'win32' },
+  json: { format: 'json', platform: 'linux' },
+};
+
+const WORDS: Readonly<Record<Content, string>> = {
+  plist: 'a property list',
+  mobileconfig: 'a configuration profile',
+  reg: 'a registry file',
+  'registry.pol': 'a policy file of Windows',
+  json: 'JSON',
+  yaml: 'YAML',
+  profile: 'a profile document',
+};
+
+/**
+ * Compares the name with the content; `undefined` where they agree or the name says nothing. `.json` alone is for everybody:
+ * only `locked.json` and the like are what Linux looks for.
+ */
+export function wrongName(label: string, content: Content): WrongName | undefined {
+  const extension = /\.([a-z]+)$/i.exec(basename(label.replaceAll('\\', '/')))?.[1]?.toLowerCase() ?? '';
+  const said = Object.hasOwn(FORMATS, extension) ? FORMATS[extension] : undefined;
+  if (!said || said.format === content) return undefined;
+  const document = content === 'yaml' || content === 'profile';
+  if (said.format === 'json' && document && partOfName(label) === undefined) return undefined;
+  return { platform: said.platform, reason: `its name says ${WORDS[said.format]}, and it is ${WORDS[content]}` };
+}

@@ -1,0 +1,235 @@
+import { createHash } from 'node:crypto';
+import { RdError } from '../../src/errors.ts';
+import { COMPATIBLE, PRODUCT } from '../../src/product.ts';
+import { isSigned, signedContent } from './cms.ts';
+import { type Exporter, type ImportedPart, type Importer, type Loss, PARTS, type Part, writingAll } from './format.ts';
+import { isPlist, PLIST_HEADER, plistDictionary, plistOf, settingsOf } from './plist.ts';
+import { isDictionary, type PlistDictionary, type PlistValue } from './plist-xml.ts';
+import type { DeploymentTree } from './tree.ts';
+
+/** Payload that carries preferences of any domain. */
+const PREFERENCES = 'com.apple.ManagedClient.preferences';
+const SETTINGS = 'mcx_preference_settings';
+
+/**
+ * A configuration profile of Apple, plain or signed. Settings are in payloads of two styles: one that carries the preferences
+ * of several domains, and one whose type is the domain itself.
+ */
+export const mobileconfigImporter: Importer = {
+  name: 'mobileconfig',
+  platform: 'darwin',
+  recognises: (bytes) => isSigned(bytes) || (isPlist(bytes) && isConfiguration(bytes)),
+  async read(bytes, label) {
+    const signed = isSigned(bytes);
+    const value = await plistOf(signed ? signedContent(bytes, label) : bytes, label);
+    const parts = partsOf(value, label);
+    const notes = signed ? [`${label} is signed; its signature was not checked.`] : [];
+    return parts.map((part, index) => (index === 0 ? { ...part, notes } : part));
+  },
+};
+
+/** Both words are plain letters in XML and in the binary form. */
+function isConfiguration(bytes: Uint8Array): boolean {
+  const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  return ['PayloadContent', 'PayloadUUID', 'PayloadType'].every((word) => data.includes(word));
+}
+
+function partsOf(value: PlistValue, label: string): ImportedPart[] {
+  if (!isDictionary(value)) throw notUnderstood(label, 'it does not hold a dictionary');
+  if (value.has('EncryptedPayloadContent')) throw notUnderstood(label, 'its payloads are encrypted for one device');
+  const payloads = value.get('PayloadContent');
+  if (!Array.isArray(payloads)) throw notUnderstood(label, 'it has no list PayloadContent');
+  const lost: Loss[] = [];
+  const parts = payloads
+    .flatMap((payload: PlistValue, index) => readPayload(payload, `PayloadContent.${index}`, label, lost))
+    .sort((a, b) => PARTS.indexOf(a.part) - PARTS.indexOf(b.part));
+  const [first, ...rest] = parts;
+  if (!first) {
+    const domains = PARTS.map(domainOf).join(' or ');
+    throw notUnderstood(label, `it has no payload for ${domains}`);
+  }
+  return [{ ...first, lost: [...first.lost, ...lost] }, ...rest];
+}
+
+type Found = ImportedPart & { part: Part };
+
+function readPayload(payload: PlistValue, place: string, label: string, lost: Loss[]): Found[] {
+  if (!isDictionary(payload)) throw notUnderstood(label, `${place} is not a dictionary`);
+  const type = payload.get('PayloadType');
+  if (typeof type !== 'string') throw notUnderstood(label, `${place} has no PayloadType`);
+  const part = partOf(type);
+  if (part) return [ofDomain(payload, { part, place, label })];
+  if (type === PREFERENCES) return ofPreferences(payload, place, label, lost);
+  lost.push({ place: `${place} (${type})`, reason: 'the payload is for something else', outside: true });
+  return [];
+}
+
+/** Names that begin with `Payload` describe the payload. */
+function ofDomain(
+  payload: PlistDictionary,
+  { part, place, label }: { part: Part; place: string; label: string },
+): Found {
+  const settings = new Map([...payload].filter(([name]) => !name.startsWith('Payload')));
+  return { part, source: `${label} (${place})`, ...settingsOf(settings) };
+}
+
+function ofPreferences(payload: PlistDictionary, place: string, label: string, lost: Loss[]): Found[] {
+  const content = payload.get('PayloadContent');
+  if (!isDictionary(content)) throw notUnderstood(label, `${place} has no dictionary PayloadContent`);
+  return [...content].flatMap(([domain, ways]) => {
+    const part = partOf(domain);
+    const here = `${place}.PayloadContent.${domain}`;
+    if (!part) {
+      lost.push({ place: here, reason: 'the preferences are those of something else', outside: true });
+      return [];
+    }
+    if (!isDictionary(ways)) throw notUnderstood(label, `${here} is not a dictionary`);
+    return [...ways].flatMap(([way, entries]) => ofWay(entries, { part, place: `${here}.${way}`, label }));
+  });
+}
+
+/** `Forced` and `Set-Once` have lists of entries; an entry also says when it was written. */
+function ofWay(entries: PlistValue, { part, place, label }: { part: Part; place: string; label: string }): Found[] {
+  if (!Array.isArray(entries)) throw notUnderstood(label, `${place} is not a list`);
+  return entries.map((entry: PlistValue, index) => {
+    const settings = isDictionary(entry) ? entry.get(SETTINGS) : undefined;
+    if (!isDictionary(settings)) throw notUnderstood(label, `${place}.${index} has no dictionary ${SETTINGS}`);
+    return { part, source: `${label} (${place}.${index})`, ...settingsOf(settings) };
+  });
+}
+
+function notUnderstood(label: string, reason: string): RdError {
+  return new RdError('ERR_PROFILE_INVALID', `${label} is not a configuration profile that can be read: ${reason}`, {
+    advice: 'Take it from the management software again, not encrypted.',
+  });
+}
+
+function partOf(domain: string): Part | undefined {
+  return PARTS.find((part) => domainOf(part) === domain);
+}
+
+function domainOf(part: Part): string {
+  return `${COMPATIBLE.policyDomain}.${part}`;
+}
+
+/** Of all UUIDs in our configuration profiles. Never changes: a profile would get another identity by it. */
+const NAMESPACE = 'e9a4cbd9-903e-4816-82ef-a6cda6107599';
+const NO_UUID = '00000000-0000-0000-0000-000000000000';
+
+interface Uuids {
+  profile: string;
+  payload: string;
+}
+
+/**
+ * A deployment profile as a configuration profile for Apple computers. Its one payload has the type
+ * `com.apple.ManagedClient.preferences`, whose settings are those of a preference domain and nothing else (`ManagedPreferences`
+ * in Apple's device management reference: domain, `Forced`, `mcx_preference_settings`); a payload of the domain's own type
+ * would have its `Payload…` keys among the settings. macOS keeps forced preferences of the computer in
+ * `/Library/Managed Preferences/DOMAIN.plist`, which is where the application looks first (tool facts, 8.1). Not tried on macOS.
+ *
+ * The same settings give the same bytes, UUIDs too; other settings get other UUIDs under the same identifier, so that an
+ * installed profile is replaced and not joined by a second one.
+ * @throws RdError `ERR_PROFILE_INVALID` with everything that XML cannot hold.
+ */
+export function mobileconfigText({ members }: Pick<DeploymentTree, 'members'>, part: Part): string {
+  const settings = writingAll('a configuration profile', (refuse) => plistDictionary(members, SETTINGS_INDENT, refuse));
+  const content = documentText(settings, part, { profile: NO_UUID, payload: NO_UUID });
+  return documentText(settings, part, {
+    profile: nameUuid(NAMESPACE, `profile\n${content}`),
+    payload: nameUuid(NAMESPACE, `payload\n${content}`),
+  });
+}
+
+const SETTINGS_INDENT = ' '.repeat(16);
+
+/**
+ * A profile of the computer (`PayloadScope`), because one of a user ends in that user's own folder, where the application does
+ * not look. Removal is not forbidden: a profile of a management server cannot be removed by a user anyway, and one that was
+ * installed by hand only by an administrator, who has to be able to go back.
+ */
+function documentText(settings: readonly string[], part: Part, uuids: Uuids): string {
+  const domain = `${COMPATIBLE.policyDomain}.${part}`;
+  const identifier = `io.${PRODUCT.name}.profile.${part}`;
+  return `${PLIST_HEADER}  <dict>
+    <key>PayloadContent</key>
+    <array>
+      <dict>
+        <key>PayloadContent</key>
+        <dict>
+          <key>${domain}</key>
+          <dict>
+            <key>Forced</key>
+            <array>
+              <dict>
+                <key>mcx_preference_settings</key>
+${settings.join('\n')}
+              </dict>
+            </array>
+          </dict>
+        </dict>
+        <key>PayloadDisplayName</key>
+        <string>${TITLES[part]}</string>
+        <key>PayloadIdentifier</key>
+        <string>${identifier}.preferences</string>
+        <key>PayloadType</key>
+        <string>com.apple.ManagedClient.preferences</string>
+        <key>PayloadUUID</key>
+        <string>${uuids.payload}</string>
+        <key>PayloadVersion</key>
+        <integer>1</integer>
+      </dict>
+    </array>
+    <key>PayloadDescription</key>
+    <string>${DESCRIPTIONS[part]}</string>
+    <key>PayloadDisplayName</key>
+    <string>${TITLES[part]}</string>
+    <key>PayloadIdentifier</key>
+    <string>${identifier}</string>
+    <key>PayloadOrganization</key>
+    <string>${PRODUCT.name}</string>
+    <key>PayloadRemovalDisallowed</key>
+    <false/>
+    <key>PayloadScope</key>
+    <string>System</string>
+    <key>PayloadType</key>
+    <string>Configuration</string>
+    <key>PayloadUUID</key>
+    <string>${uuids.profile}</string>
+    <key>PayloadVersion</key>
+    <integer>1</integer>
+  </dict>
+</plist>
+`;
+}
+
+const TITLES: Readonly<Record<Part, string>> = {
+  locked: `${COMPATIBLE.productName}: locked settings`,
+  defaults: `${COMPATIBLE.productName}: default settings`,
+};
+const DESCRIPTIONS: Readonly<Record<Part, string>> = {
+  locked: `Settings of ${COMPATIBLE.productName} that hold at every start and cannot be changed.`,
+  defaults: `Settings that ${COMPATIBLE.productName} begins with at its first start.`,
+};
+
+/** A configuration profile of macOS, as device management installs it. */
+export const mobileconfigExporter: Exporter = {
+  name: 'mobileconfig',
+  platform: 'darwin',
+  fileName: (part) => `${COMPATIBLE.policyDomain}.${part}.mobileconfig`,
+  text: (tree, { part }) => mobileconfigText(tree, part),
+};
+
+/**
+ * The UUID that a name has in a namespace: version 5 of RFC 9562 (5.5). The same name always has the same one.
+ * @param namespace a UUID.
+ */
+export function nameUuid(namespace: string, name: string): string {
+  const space = Buffer.from(namespace.replaceAll('-', ''), 'hex');
+  const bytes = createHash('sha1').update(space).update(name, 'utf8').digest().subarray(0, 16);
+  bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x50, 6);
+  bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8);
+  const hex = bytes.toString('hex');
+  const groups = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)];
+  return groups.join('-').toUpperCase();
+}

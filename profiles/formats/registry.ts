@@ -1,0 +1,175 @@
+/** A value of the registry, with the name of its type: `REG_SZ`. */
+export interface RegistryValue {
+  name: string;
+  type: string;
+  /** A text, a number, or a list of texts for `REG_MULTI_SZ`; `undefined` for a type that is not looked into. */
+  data: string | number | string[] | undefined;
+}
+
+/** A key with what is in it. Names keep their letters; letter case does not tell two apart. */
+export interface RegistryKey {
+  name: string;
+  values: RegistryValue[];
+  keys: RegistryKey[];
+}
+
+/** The sub-key of that name. */
+export function subKey(key: RegistryKey, name: string): RegistryKey | undefined {
+  return key.keys.find((each) => isSameName(each.name, name));
+}
+
+/** The key at a path below `root`, made where it is missing. */
+export function keyAt(root: RegistryKey, names: readonly string[]): RegistryKey {
+  let key = root;
+  for (const name of names) {
+    let next = subKey(key, name);
+    if (!next) {
+      next = { name, values: [], keys: [] };
+      key.keys.push(next);
+    }
+    key = next;
+  }
+  return key;
+}
+
+export function isSameName(one: string, other: string): boolean {
+  return one.toLowerCase() === other.toLowerCase();
+}
+
+const HIVES: Readonly<Record<string, string>> = {
+  HKEY_LOCAL_MACHINE: 'HKLM',
+  HKEY_CURRENT_USER: 'HKCU',
+  HKEY_USERS: 'HKU',
+  HKEY_CLASSES_ROOT: 'HKCR',
+  HKEY_CURRENT_CONFIG: 'HKCC',
+};
+
+/** The long name of a hive that is given by either of its names; `undefined` for anything else. */
+export function hiveName(name: string): string | undefined {
+  const upper = name.toUpperCase();
+  return Object.entries(HIVES).find(([long, short]) => upper === long || upper === short)?.[0];
+}
+
+/** The path of a key below `root` (`HKLM\…`), whatever the length of the hive's name; `undefined` for one that is elsewhere. */
+export function namesBelow(root: string, path: string): string[] | undefined {
+  const wanted = shortHive(root).split('\\');
+  const names = shortHive(path).split('\\');
+  const below = wanted.every((name, index) => isSameName(name, names[index] ?? ''));
+  return below ? names.slice(wanted.length) : undefined;
+}
+
+function shortHive(path: string): string {
+  const [hive = '', ...rest] = path.split('\\');
+  const long = hiveName(hive);
+  return [(long && HIVES[long]) ?? hive, ...rest].join('\\');
+}
+
+/** The types of values by their numbers, as `winnt.h` has them. */
+const TYPES = [
+  'REG_NONE',
+  'REG_SZ',
+  'REG_EXPAND_SZ',
+  'REG_BINARY',
+  'REG_DWORD',
+  'REG_DWORD_BIG_ENDIAN',
+  'REG_LINK',
+  'REG_MULTI_SZ',
+  'REG_RESOURCE_LIST',
+  'REG_FULL_RESOURCE_DESCRIPTOR',
+  'REG_RESOURCE_REQUIREMENTS_LIST',
+  'REG_QWORD',
+] as const;
+
+/** `REG_SZ`; `type 4096` for a number without a name. */
+export function typeName(type: number): string {
+  return TYPES[type] ?? `type ${type}`;
+}
+
+/** What the bytes of a value mean; `undefined` for a type that is not looked into, or bytes that do not fit the type. */
+export function dataOf(type: string, bytes: Buffer, textOf = wideText): RegistryValue['data'] {
+  switch (type) {
+    case 'REG_SZ':
+      return withoutEnd(textOf(bytes));
+    case 'REG_DWORD':
+      return bytes.length === 4 ? bytes.readUInt32LE() : undefined;
+    case 'REG_DWORD_BIG_ENDIAN':
+      return bytes.length === 4 ? bytes.readUInt32BE() : undefined;
+    case 'REG_MULTI_SZ':
+      return textsOf(textOf(bytes));
+    default:
+      return undefined;
+  }
+}
+
+/** UTF-16LE; half a surrogate pair stays what it is. `undefined` where a byte is left over. */
+export function wideText(bytes: Buffer): string | undefined {
+  return bytes.length % 2 === 0 ? bytes.toString('utf16le') : undefined;
+}
+
+/** A text without the NULs that end it. */
+function withoutEnd(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  let end = text.length;
+  while (text[end - 1] === '\0') end -= 1;
+  return text.slice(0, end);
+}
+
+/** Each text ends with a NUL, and the list with one more. */
+function textsOf(joined: string | undefined): string[] | undefined {
+  if (joined === undefined) return undefined;
+  const body = joined.replace(/\0$/, '');
+  if (body === '') return [];
+  return body.replace(/\0$/, '').split('\0');
+}
+
+/** Largest number of a DWORD. */
+export const MOST_DWORD = 0xffff_ffff;
+/** UTF-16 units that the name of a value may have here; the registry itself takes some more. */
+const LONGEST_NAME = 255;
+/** What a line of a registry file cannot hold: control characters and half surrogate pairs. */
+export const UNWRITABLE = /[\p{Cc}\p{Cs}]/u;
+
+/** Why a value cannot have that name, as what follows `its name`. */
+export function nameProblem(name: string): string | undefined {
+  if (name === '') return 'is empty, which is the name of the default value of a key';
+  if (UNWRITABLE.test(name)) return 'holds a control character or half a surrogate pair';
+  if (name.length > LONGEST_NAME) return `has more than ${LONGEST_NAME} UTF-16 units`;
+  return undefined;
+}
+
+/** Why no DWORD holds a number, as a clause. */
+export function numberProblem(value: number): string | undefined {
+  const whole = Number.isInteger(value) && value >= 0 && value <= MOST_DWORD;
+  return whole ? undefined : `a DWORD holds numbers from 0 to ${MOST_DWORD}`;
+}
+
+/** Why no REG_SZ holds a text, as a clause. */
+export function textProblem(text: string): string | undefined {
+  return text.includes('\0') ? 'a string ends at a NUL character' : undefined;
+}
+
+/** Why no REG_MULTI_SZ holds a text among its own, as a clause. */
+export function entryProblem(entry: string): string | undefined {
+  return entry === '' ? 'a list of strings ends at an empty one' : textProblem(entry);
+}
+
+/**
+ * Names of one key, told apart as the registry does. To it some of them are one value, and the last would win: what either of the
+ * two letter cases makes equal may be one name to the system, whose own table is older than either.
+ */
+export class ValueNames {
+  readonly #first = new Map<string, string>();
+
+  /** Adds a name; returns the one added last that differs from it in letter case alone. */
+  add(name: string): string | undefined {
+    const forms = [`lower ${name.toLowerCase()}`, `upper ${upperCase(name)}`];
+    const known = forms.map((form) => this.#first.get(form)).find((other) => other !== undefined);
+    for (const form of forms) this.#first.set(form, name);
+    return known;
+  }
+}
+
+/** Sign by sign, as the registry does: `ß` does not become two letters. */
+function upperCase(name: string): string {
+  return Array.from(name, (sign) => (sign.toUpperCase().length === sign.length ? sign.toUpperCase() : sign)).join('');
+}

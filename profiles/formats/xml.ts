@@ -1,0 +1,68 @@
+const REFERENCES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&#34;',
+  "'": '&#39;',
+  '\t': '&#x9;',
+  '\n': '&#xA;',
+  '\r': '&#xD;',
+};
+// biome-ignore lint/suspicious/noControlCharactersInRegex: XML has none of them.
+const CONTROL = /[\0-\x08\x0b\x0c\x0e-\x1f]/;
+
+/** Text between tags, with the references of the compatible tool (tool facts, 7.5). Ask `xmlProblem` first. */
+export function xmlText(text: string): string {
+  return text.replace(/[&<>"'\t\n\r]/g, (sign) => REFERENCES[sign] ?? sign);
+}
+
+/** Why XML 1.0 cannot hold a text, as a clause; no reference helps, because it may not stand for such a character either. */
+export function xmlProblem(text: string): string | undefined {
+  const control = CONTROL.exec(text)?.[0];
+  if (control !== undefined) return `XML cannot hold the control character ${codePoint(control)}`;
+  const lone = /\p{Cs}/u.exec(text)?.[0];
+  if (lone !== undefined) return `XML cannot hold half a surrogate pair (${codePoint(lone)})`;
+  const none = /[\ufffe\uffff]/.exec(text)?.[0];
+  return none === undefined ? undefined : `XML cannot hold ${codePoint(none)}, which is no character`;
+}
+
+/** `U+0007` */
+function codePoint(sign: string): string {
+  return `U+${(sign.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
+}
+
+/** An element of a document; texts and elements are never mixed in one. */
+export interface Element {
+  name: string;
+  /** In the order in which they are written. */
+  attributes: Readonly<Record<string, string | number>>;
+  content: readonly Element[] | string;
+}
+
+export function element(
+  name: string,
+  attributes: Element['attributes'],
+  content: readonly Element[] | string = [],
+): Element {
+  return { name, attributes, content };
+}
+
+/** The document with the line ends of Windows, in UTF-8. Line ends of texts become those of the file. */
+export function xmlDocument(root: Element): string {
+  const lines = ['<?xml version="1.0" encoding="utf-8"?>', ...linesOf(root, '')];
+  return `${lines.join('\n')}\n`.replaceAll('\n', '\r\n');
+}
+
+function linesOf({ name, attributes, content }: Element, indent: string): string[] {
+  const written = Object.entries(attributes).map(([key, value]) => ` ${key}="${escapedText(String(value))}"`);
+  const start = `${indent}<${name}${written.join('')}`;
+  if (content.length === 0) return [`${start}/>`];
+  if (typeof content === 'string') return [`${start}>${escapedText(content)}</${name}>`];
+  return [`${start}>`, ...content.flatMap((each) => linesOf(each, `${indent}  `)), `${indent}</${name}>`];
+}
+
+const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
+
+function escapedText(text: string): string {
+  return text.replace(/[&<>"]/g, (sign) => ENTITIES[sign] ?? sign);
+}
