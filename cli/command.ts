@@ -62,7 +62,7 @@ export interface Io {
   progress: boolean;
   /** Columns of the terminal on stdout; `undefined` where it is none. */
   columns?: number | undefined;
-  /** Colour on stdout and stderr; false with `NO_COLOR`. */
+  /** Colour on stdout and stderr: on terminals and with `FORCE_COLOR`; never with `NO_COLOR`. */
   colour: boolean;
   env: Readonly<Record<string, string | undefined>>;
   cwd: string;

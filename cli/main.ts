@@ -80,7 +80,9 @@ const io: Io = {
     return isTerminal(1) ? process.stdout.columns : undefined;
   },
   get colour() {
-    return !process.env.NO_COLOR && process.env.TERM !== 'dumb' && isTerminal(1) && isTerminal(2);
+    const { NO_COLOR, FORCE_COLOR = '0', TERM } = process.env;
+    if (NO_COLOR) return false;
+    return (FORCE_COLOR !== '' && FORCE_COLOR !== '0') || (TERM !== 'dumb' && isTerminal(1) && isTerminal(2));
   },
   env: process.env,
   cwd: process.cwd(),

@@ -12,7 +12,11 @@ const DOCUMENTS = [...MARKDOWN.filter((path) => path.endsWith('.md')), 'help'];
 /** What an entry may have in the place of `once`. */
 const ALTERNATIVES = `\`${CONDITIONS.join('`, `')}\` name tests, or \`says:\` is ${KINDS.join(', ')}`;
 
-const tableOf = (document: string) => `test/promises/${basename(document, '.md').toLowerCase()}.yaml`;
+/** A README is named for its folder. */
+const tableOf = (document: string) =>
+  document === 'docs/README.md'
+    ? 'test/promises/docs.yaml'
+    : `test/promises/${basename(document, '.md').toLowerCase()}.yaml`;
 
 async function promisesOf(document: string): Promise<string[]> {
   if (document !== 'help') return markdownPromises(readFileSync(document, 'utf8'));

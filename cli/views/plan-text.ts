@@ -34,7 +34,7 @@ export function planText(plan: Plan, paint: Style, locate?: Locate): string {
     listText(
       'Your files:',
       (plan.userFiles ?? []).map(
-        ({ action, file, what }) => `  ${SIGNS[action]} ${plainText(file)}: ${plainText(what)}`,
+        ({ action, file, what }) => `  ${signOf(action, paint)} ${plainText(file)}: ${plainText(what)}`,
       ),
     ),
     listText(
@@ -74,9 +74,16 @@ export function targetText(target: Target, basis: Plan['basis'], paint: Style): 
 
 function changeLines(change: Change, paint: Style): string[] {
   return [
-    `  ${SIGNS[change.action]} ${pathText(change)}: ${transition(change)}`,
+    `  ${signOf(change.action, paint)} ${pathText(change)}: ${transition(change)}`,
     `      ${costText(change.severity, paint)}: ${plainText(change.reason)}`,
   ];
+}
+
+function signOf(action: Action, paint: Style): string {
+  const sign = SIGNS[action];
+  if (action === 'create') return paint.good(sign);
+  if (action === 'delete') return paint.bad(sign);
+  return action === 'no-op' ? sign : paint.warn(sign);
 }
 
 /** `old → new`; an entry that appears or goes has one side only. */

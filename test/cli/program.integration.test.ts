@@ -41,6 +41,17 @@ describe('the built tool', () => {
     });
   });
 
+  test('colors a pipe when it is told to, and nothing with NO_COLOR', async () => {
+    const plan = async (env: Record<string, string>) => {
+      const home = { RDCTL_HOME: temporaryDirectory(), RDCTL_DRIVER: 'simulated' };
+      return (await program(['plan', '-f', 'examples/moby.yaml'], { ...home, ...env })).out;
+    };
+    expect(await plan({ FORCE_COLOR: '1', TERM: 'dumb' })).toContain('\u001b[');
+    for (const env of [{}, { FORCE_COLOR: '0' }, { FORCE_COLOR: '' }, { FORCE_COLOR: '1', NO_COLOR: '1' }]) {
+      expect(await plan(env), JSON.stringify(env)).not.toContain('\u001b[');
+    }
+  });
+
   test('every command loads and shows its help', async () => {
     const names = [...(await program(['help'])).out.matchAll(/^ {2}([a-z-]+) {2}/gm)].map((match) => match[1] ?? '');
     expect(names.length).toBeGreaterThan(14);

@@ -1,0 +1,75 @@
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { describe, expect, test } from 'vitest';
+
+const INDEX = 'docs/README.md';
+const DOCS = readdirSync('docs')
+  .filter((name) => name.endsWith('.md'))
+  .map((name) => `docs/${name}`);
+const TOP = readdirSync('.').filter((name) => name.endsWith('.md'));
+const DOCUMENTS = [...TOP, ...DOCS, 'examples/README.md'];
+
+interface Link {
+  /** As it is written. */
+  text: string;
+  /** From the root of the repository. */
+  file: string;
+  anchor: string | undefined;
+}
+
+const withoutCode = (text: string) => text.replace(/^( *)```[\s\S]*?\n\1```$/gm, '').replace(/`[^`\n]*`/g, '');
+
+/** Links and pictures that lead to files of this repository. */
+function linksOf(document: string): Link[] {
+  const text = withoutCode(readFileSync(document, 'utf8'));
+  return [...text.matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, target = '']) => {
+    if (/^[a-z]+:/.test(target)) return [];
+    const [path = '', anchor] = target.split('#');
+    return [{ text: target, file: path === '' ? document : normalize(join(dirname(document), path)), anchor }];
+  });
+}
+
+/** The anchors of headings, as GitHub makes them. */
+function anchorsOf(text: string): Set<string> {
+  const anchors = new Set<string>();
+  for (const [, heading = ''] of text.replace(/^( *)```[\s\S]*?\n\1```$/gm, '').matchAll(/^#{1,6} (.+)$/gm)) {
+    const slug = heading
+      .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replace(/\s/g, '-');
+    let unique = slug;
+    for (let count = 1; anchors.has(unique); count += 1) unique = `${slug}-${count}`;
+    anchors.add(unique);
+  }
+  return anchors;
+}
+
+function broken({ file, anchor }: Link): boolean {
+  if (!existsSync(file)) return true;
+  if (anchor === undefined) return false;
+  return statSync(file).isDirectory() || !anchorsOf(readFileSync(file, 'utf8')).has(anchor);
+}
+
+test.each(DOCUMENTS)('every link of %s leads somewhere', (document) => {
+  expect(linksOf(document).filter(broken)).toEqual([]);
+});
+
+describe('the index of the documents', () => {
+  test('has every one of them', () => {
+    const linked = new Set(linksOf(INDEX).map(({ file }) => file));
+    expect(DOCS.filter((document) => document !== INDEX && !linked.has(document))).toEqual([]);
+  });
+
+  test('is where the README leads', () => {
+    expect(linksOf('README.md').map(({ file }) => file)).toContain(INDEX);
+  });
+});
+
+test('the check sees a missing file, a missing anchor, and headings that are alike', () => {
+  expect(broken({ text: '', file: 'docs/none.md', anchor: undefined })).toBe(true);
+  expect(broken({ text: '', file: 'README.md', anchor: 'none' })).toBe(true);
+  expect(broken({ text: '', file: 'docs', anchor: 'none' })).toBe(true);
+  expect(broken({ text: '', file: 'README.md', anchor: 'install' })).toBe(false);
+  expect([...anchorsOf('# A `b_c` (d)!\n\n## Same\n\n## Same\n')]).toEqual(['a-b_c-d', 'same', 'same-1']);
+});

@@ -1,0 +1,24 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { record } from '../../docs/picture/recording.ts';
+import { terminalSvg } from '../../docs/picture/svg.ts';
+import { builtTool } from '../helpers/built-tool.ts';
+
+const PICTURE = 'docs/picture/plan-and-apply.svg';
+const tool = builtTool();
+
+/** A duration is another one in every run. */
+const timeless = (text: string) => text.replace(/\d[\d.]* m?s\b/g, 'TIME');
+
+test('the picture of the README is what the tool prints: after a change, `npm run picture`', async () => {
+  const shots = await record(tool.entry());
+  const picture = readFileSync(PICTURE, 'utf8');
+  expect(timeless(picture)).toBe(timeless(terminalSvg(shots)));
+  expect(readFileSync('README.md', 'utf8')).toContain(`](${PICTURE})`);
+
+  const words = (text: string) => timeless(text).replace(/\s/g, '');
+  const drawn = [...picture.matchAll(/<text [^>]*>([^<]*)<\/text>/g)].map(([, text = '']) => text).join('');
+  const printed = shots.map(({ command, printed }) => `$${command}${printed}`).join('');
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: colors, which the picture has as classes
+  expect(words(drawn)).toBe(words(printed.replace(/\u001b\[\d*m/g, '')));
+});

@@ -1,0 +1,21 @@
+import { cpSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { builtTool } from '../helpers/built-tool.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+import { checkAll, runner, shown } from '../helpers/transcripts.ts';
+
+const tool = builtTool();
+
+test('the first minute of the README is what happens', async () => {
+  const directory = temporaryDirectory();
+  cpSync('examples', join(directory, 'examples'), { recursive: true });
+  const [first, ...simulated] = shown('README.md', '## The first minute');
+  // It starts a real engine where it can.
+  expect(first).toEqual({ command: 'rdctl apply -f examples/moby.yaml', printed: [] });
+  try {
+    await checkAll(simulated, directory, tool.entry());
+  } finally {
+    await runner(directory, tool.entry())('rdctl shutdown');
+  }
+});

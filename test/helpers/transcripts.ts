@@ -1,0 +1,80 @@
+import { execFile } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'vitest';
+
+/** A command of a document and what the document says that it prints. */
+export interface Shown {
+  command: string;
+  printed: string[];
+}
+
+/** The commands of the `console` blocks below a heading. */
+export function shown(file: string, heading: string): Shown[] {
+  const text = readFileSync(file, 'utf8');
+  const level = /^#+/.exec(heading)?.[0].length ?? 1;
+  const from = text.indexOf(`\n${heading}\n`);
+  expect(from, `${file} has the heading ${heading}`).toBeGreaterThan(0);
+  const rest = text.slice(from + heading.length + 2);
+  const end = rest.search(new RegExp(`^#{1,${level}} `, 'm'));
+  const part = end === -1 ? rest : rest.slice(0, end);
+  return [...part.matchAll(/^```console\n([\s\S]*?)^```$/gm)].flatMap(([, block = '']) =>
+    block
+      .split(/^\$ /m)
+      .slice(1)
+      .map((each): Shown => {
+        // A command goes on in lines that begin as the shell asks for them.
+        const [command = '', ...printed] = each.trimEnd().replaceAll('\\\n> ', '').split('\n');
+        return { command: command.replace(/^npx /, ''), printed };
+      }),
+  );
+}
+
+/** Runs a command line of a document in a directory, as a person would who has rdctl on the path. */
+export function runner(directory: string, entry: string) {
+  const bin = join(directory, 'bin');
+  mkdirSync(bin, { recursive: true });
+  writeFileSync(join(bin, 'rdctl'), `#!/bin/sh\nexec '${process.execPath}' '${entry}' "$@"\n`, { mode: 0o755 });
+  const env = {
+    PATH: `${bin}:${process.env.PATH ?? ''}`,
+    HOME: directory,
+    RDCTL_HOME: join(directory, 'home'),
+    XDG_CONFIG_HOME: join(directory, '.config'),
+  };
+  return (command: string): Promise<string> =>
+    new Promise((done) => {
+      // Both streams in one, as a terminal shows them.
+      execFile('sh', ['-c', `( ${command} ) 2>&1`], { cwd: directory, env }, (_, stdout) => done(stdout));
+    });
+}
+
+/** What the document shows as a pattern of the whole output: a line `…` stands for any lines, `…/` for the directory. */
+function pattern(printed: readonly string[]): RegExp {
+  const lines = printed.map((line) =>
+    line === '…' ? '(?:.*\n)*?' : `${line.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}\n`,
+  );
+  return new RegExp(`^${lines.join('')}$`);
+}
+
+function asShown(output: string, directory: string): string {
+  const lines = output
+    .replaceAll(`${directory}/.config/rancher-desktop.`, '/etc/rancher-desktop/')
+    .replaceAll(`${directory}/home/config/`, '/home/you/.config/rdctl/')
+    .replaceAll(`rdctl at ${directory}/home`, 'rdctl at /home/you/.local/share/rdctl')
+    .replaceAll(directory, '…')
+    .trimEnd();
+  return lines === '' ? '' : `${lines}\n`;
+}
+
+/** A time or a duration is another one in every run. */
+const timeless = (text: string) => text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME').replace(/\d+ ms/g, 'N ms');
+
+/** Runs the commands in a directory and compares what each prints with what the document shows. */
+export async function checkAll(all: readonly Shown[], directory: string, entry: string): Promise<void> {
+  const run = runner(directory, entry);
+  expect(all.length).toBeGreaterThan(0);
+  for (const { command, printed } of all) {
+    const output = asShown(await run(command), directory);
+    expect(timeless(output), `$ ${command}`).toMatch(pattern(printed.map(timeless)));
+  }
+}
