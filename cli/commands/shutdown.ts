@@ -28,8 +28,8 @@ export const shutdown = defineCommand({
   usage: '',
   description: `Asks the service to stop and waits until it is gone; nothing is ever killed. With
 --wait=false it returns at once. A service whose connection file is lost is asked by SIGTERM. When the
-last service ended without stopping its backend, that is stopped, whatever the settings are. When no
-service runs, there is nothing to do and nothing is said.`,
+last service ended without stopping its backend, that is stopped, whatever the settings are, and the next
+service does not start it again. Where there is no such service, nothing is done and nothing is said.`,
   flags: {
     wait: { type: 'boolean', summary: 'Wait until the service is gone (default true)' },
     target: TARGET_FLAG,
@@ -101,19 +101,24 @@ async function withoutAnswer(
       return 'done';
     case 'passing':
       return pastIt(home.holder, wait, io);
-    case 'left': {
+    case 'left':
       io.err(`${leftText(home, '; taking it over to stop it.')}\n`);
-      const { launchStop } = await import('../launch.ts');
-      const child = await launchStop(io);
-      if (wait) await gone(async () => !(await child.gone()), child.pid, io);
-      io.out(SAID);
-      return 'done';
-    }
+      return stopLeft(wait, io);
     case 'none':
       if (error.code === 'ERR_UNAUTHORIZED' || (error.code === 'ERR_CONNECTION_SETTINGS' && connection)) throw error;
+      // Nobody had stopped the last one, so that the next would start again what ran.
+      if (home.cut !== undefined) return stopLeft(wait, io);
       if (!refused) io.err(`No service of this home runs, and nothing was stopped: ${error.message}.\n`);
       return 'done';
   }
+}
+
+async function stopLeft(wait: boolean, io: Io): Promise<'done'> {
+  const { launchStop } = await import('../launch.ts');
+  const child = await launchStop(io);
+  if (wait) await gone(async () => !(await child.gone()), child.pid, io);
+  io.out(SAID);
+  return 'done';
 }
 
 /** One that is stopping is waited for, as if this command had asked it; one that is starting can be asked after that. */

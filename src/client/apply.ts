@@ -79,7 +79,7 @@ export interface ApplyOutcome {
 
 /**
  * The client loop (design, section 2): plan, at most one `PUT /v1/settings` with only what differs, the power state if it
- * differs (a stop before the settings, a start after them), then wait, then extensions, then port forwards. A backend that gave up is asked to try again. Throws `ERR_SETTING_LOCKED`, `ERR_SETTING_UNSUPPORTED`, `ERR_CONSENT_NEEDED`, `ERR_PLAN_STALE` before
+ * differs (a stop before the settings, a start after them), then wait, then port forwards, then extensions. A backend that gave up is asked to try again. Throws `ERR_SETTING_LOCKED`, `ERR_SETTING_UNSUPPORTED`, `ERR_CONSENT_NEEDED`, `ERR_PLAN_STALE` before
  * anything is written, and what `waitConverged` throws afterwards.
  */
 export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
@@ -106,8 +106,9 @@ export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
     before = sent;
     if (sent.moved) continue;
     const settled = await finish(input, plan, sent, found);
-    const { status, writes: finished } = await extensionStage(input, plan, settled, found);
+    // Before the extensions: where one of those fails, everything else has been applied.
     const forwards = await forwardStage(input, plan);
+    const { status, writes: finished } = await extensionStage(input, plan, settled, found);
     // What cannot be seen is sent again every time, and is no change for that.
     const writes = finished + (forwards.again ? 0 : forwards.names.length);
     const unchanged = writes === 0 && plan.changes.length === 0;
@@ -155,7 +156,9 @@ async function makePlan(input: ApplyInput): Promise<{
   const live = await input.client.settings();
   const made = async (request: PlanRequest, forwards: WantedForwards) => {
     const plan = await planForwards(input.client, await input.client.plan(request), forwards);
-    return input.started === 'again' ? extendedPlan(plan, { before: [SERVICE_START] }) : plan;
+    // For a stop the service is a means: nothing that was to run is brought back.
+    const again = input.started === 'again' && request.state !== 'stopped';
+    return again ? extendedPlan(plan, { before: [SERVICE_START] }) : plan;
   };
   const plan = await made(input.request, input.portForwards);
   const skipped = plan.changes.filter(({ blocked }) =>

@@ -1,3 +1,4 @@
+import { isAllowed } from '../allowed-images/allow-list.ts';
 import type { JsonObject, JsonValue } from '../json.ts';
 import { isObject } from '../json.ts';
 import { parseImageReference, permits } from '../settings/image-reference.ts';
@@ -75,4 +76,20 @@ function isPermitted(name: string, tag: JsonValue, { allowed }: ExtensionGate): 
   if (!allowed.enabled) return true;
   const image = parseImageReference(`${name}:${String(tag)}`);
   return image !== undefined && permits(allowed.list, image);
+}
+
+/**
+ * Sentences about extensions whose images the engine must not fetch. None of them stops anything: an engine that has the image already
+ * needs no fetching.
+ */
+export function deniedImages(found: readonly Difference[], { containerEngine }: Settings): string[] {
+  const { name, allowedImages } = containerEngine;
+  if (!allowedImages.enabled) return [];
+  return found.flatMap(({ path, key = '', after }) => {
+    const image = `${key}:${String(after)}`;
+    if (path !== EXTENSIONS || after === undefined || isAllowed(allowedImages.patterns, image)) return [];
+    return [
+      `The extension ${image} is not among the allowed images: it can be installed only where ${name} has it already.`,
+    ];
+  });
 }

@@ -5,10 +5,11 @@ import type { SettingPath, Settings } from '../settings/settings.gen.ts';
 import { lockMessage } from './blocks.ts';
 import type { Change, Plan, PlanRequest, Target } from './change.ts';
 import { type Difference, differences, EXTENSIONS, settled } from './diff.ts';
-import { extensionBlock, extensionCost } from './extension-changes.ts';
+import { deniedImages, extensionBlock, extensionCost } from './extension-changes.ts';
 import { isDowngrade } from './kubernetes-order.ts';
 import { patternWarnings } from './pattern-warnings.ts';
 import { changeOf } from './plan.ts';
+import { isRuntimeChange } from './runtime-changes.ts';
 import type { Cost } from './severity.ts';
 import { summarise } from './summary.ts';
 import { type UserFileChange, type UserFileFacts, userFilesOf } from './user-files.ts';
@@ -59,7 +60,9 @@ export function estimatePlan(input: EstimateInput): Plan {
     const cost = estimate(difference.path, base, desired);
     return changeOf(difference, idle ? atRest(cost, request) : cost);
   });
-  changes.push(...power);
+  // A service that is started again comes first, as in the plan that it then makes.
+  changes.unshift(...power.filter(isRuntimeChange));
+  changes.push(...power.filter((change) => !isRuntimeChange(change)));
   const restart =
     !idle && changes.some(({ severity, blocked }) => !blocked && (severity === 'restart' || severity === 'reset'));
   const lost = changes.some(({ severity }) => severity === 'reset');
@@ -78,6 +81,7 @@ export function estimatePlan(input: EstimateInput): Plan {
     warnings: [
       'No service was asked: what each change costs is an estimate, and what it interrupts is unknown.',
       ...patternWarnings(request.settings),
+      ...deniedImages(open, desired),
     ],
     // Nobody looked at what runs, so nothing may be promised.
     summary: {

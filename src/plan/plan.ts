@@ -8,7 +8,8 @@ import { blockOf } from './blocks.ts';
 import type { Change, Plan, PlanRequest, Sensitive, Target } from './change.ts';
 import { clusterMustReset, clusterMustStop, engineMustStop, machineMustStop } from './consequences.ts';
 import { type Difference, differences, EXTENSIONS, settled } from './diff.ts';
-import { extensionCost, refusedExtensions } from './extension-changes.ts';
+import { isEnforced } from './drift.ts';
+import { deniedImages, extensionCost, refusedExtensions } from './extension-changes.ts';
 import { mayDowngrade } from './kubernetes-order.ts';
 import { ENGINE_NAMES, installedVersion, isUp, type Observed } from './observed.ts';
 import { patternWarnings } from './pattern-warnings.ts';
@@ -93,6 +94,7 @@ export function makePlan(input: PlanInput): Plan {
       ...flaws(observed),
       ...storedOnly([...open.map(({ path }) => path), ...(request.wishes ?? [])], driver),
       ...patternWarnings(request.settings),
+      ...(isEnforced('containerEngine.allowedImages.patterns', driver) ? deniedImages(open, desired) : []),
     ],
     summary: summarise({
       changes,

@@ -69,6 +69,26 @@ test('a profile makes forwards, once; they carry HTTP and outlive the service', 
   expect(await fetchText(port)).toBe('simulated web: GET /hello\n');
 });
 
+test('an extension that fails does not keep them from being made', async () => {
+  const { profile, run, forwards } = await stage();
+  const port = await freePort();
+  const settings = {
+    version: 19,
+    application: { extensions: { installed: { 'simulated/hello': '1.0.0' } } },
+    containerEngine: { allowedImages: { enabled: true, patterns: ['debian'] } },
+  };
+  const head = `apiVersion: rdctl/v1\nkind: Profile\nsettings: ${JSON.stringify(settings)}\n`;
+  profile(`portForwards: [${forward('web', 80, port)}]`, head);
+  const warning =
+    'The extension simulated/hello:1.0.0 is not among the allowed images: it can be installed only where moby has it already.';
+  expect((await run('plan')).out).toContain(warning);
+  const applied = await run('apply');
+  expect(applied).toMatchObject({ exit: 1 });
+  expect(applied.err).toContain('Everything else has been applied.');
+  expect(await forwards()).toEqual([`web ${port} listening`]);
+  expect((await run('plan')).out).toContain('1 change, no restart');
+});
+
 test('moves, swaps, removes and prunes', async () => {
   const { profile, run, forwards } = await stage();
   const [a, b, c] = [await freePort(), await freePort(), await freePort()];

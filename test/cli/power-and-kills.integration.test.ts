@@ -18,14 +18,21 @@ function stage() {
   const home = temporaryDirectory();
   const rdctl = toolAt(tool.entry(), home, { RDCTL_DRIVER: 'simulated' });
   const connectionFile = join(home, 'app-engine.json');
+  async function kill() {
+    const { pid } = JSON.parse(readFileSync(connectionFile, 'utf8'));
+    process.kill(pid, 'SIGKILL');
+    await expect.poll(() => processTable.isAlive({ pid })).toBe(false);
+  }
   return {
-    home,
     connectionFile,
     rdctl: (argv: string[], stdin = '') => rdctl(argv, stdin),
-    async kill() {
-      const { pid } = JSON.parse(readFileSync(connectionFile, 'utf8'));
-      process.kill(pid, 'SIGKILL');
-      await expect.poll(() => processTable.isAlive({ pid })).toBe(false);
+    kill,
+    /** Leaves what there is after the next boot: what is there was written before it. */
+    async reboot() {
+      await kill();
+      const before = Date.now() / 1000 - uptime() - 60;
+      utimesSync(connectionFile, before, before);
+      rmSync(join(home, 'state', 'service.lock'), { recursive: true });
     },
   };
 }
@@ -54,14 +61,9 @@ test('after a kill of the service, plan and diff say what apply then brings back
 });
 
 test('a computer that went down ends no wish', async () => {
-  const { rdctl, kill, home, connectionFile } = stage();
+  const { rdctl, reboot } = stage();
   expect(await rdctl(['apply', '-f', '-'], STARTED)).toMatchObject({ exit: 0 });
-  await kill();
-  // As it looks after the next boot: what is there was written before it.
-  const before = Date.now() / 1000 - uptime() - 60;
-  utimesSync(connectionFile, before, before);
-  const lock = join(home, 'state', 'service.lock');
-  rmSync(lock, { recursive: true });
+  await reboot();
   const unmanaged = profile({ settings: { version: 19 } });
   expect((await rdctl(['plan', '--detailed-exitcode', '-f', '-'], unmanaged)).exit).toBe(2);
   // A start that was asked for is one change, in the plan as in what was done.
@@ -70,6 +72,38 @@ test('a computer that went down ends no wish', async () => {
   const paths = ({ changes }: { changes: { path: string }[] }) => changes.map(({ path }) => path);
   expect(paths(planned)).toEqual(['state']);
   expect(paths(JSON.parse(applied.out))).toEqual(paths(planned));
+});
+
+test('after a kill of the service, apply reports the changes of the plan, in that order', async () => {
+  const { rdctl, kill } = stage();
+  const changes = async (argv: string[], wanted: string) =>
+    JSON.parse((await rdctl([...argv, '-f', '-', '-o', 'json'], wanted)).out).changes.map(
+      ({ path, before, after }: Record<string, unknown>) => [path, before, after],
+    );
+  expect(await rdctl(['apply', '-f', '-'], STARTED)).toMatchObject({ exit: 0 });
+  const documents = [
+    { settings: { version: 19, images: { namespace: 'a' } } },
+    { settings: { version: 19, images: { namespace: 'b' } }, state: 'started' },
+    { settings: { version: 19, images: { namespace: 'c' } }, state: 'stopped' },
+  ];
+  for (const document of documents) {
+    await kill();
+    const planned = await changes(['plan'], profile(document));
+    expect(planned.map(([path]: [string]) => path)).toContain('images.namespace');
+    expect(await changes(['apply'], profile(document))).toEqual(planned);
+  }
+});
+
+test.each(['kill', 'reboot'])('a shutdown after a %s is a stop like every other', async (how) => {
+  const { rdctl, kill, reboot, connectionFile } = stage();
+  expect(await rdctl(['apply', '-f', '-'], STARTED)).toMatchObject({ exit: 0 });
+  await (how === 'kill' ? kill : reboot)();
+  expect(await rdctl(['shutdown'])).toMatchObject({ exit: 0, out: 'Shutting down.\n' });
+  expect(await rdctl(['shutdown'])).toEqual({ exit: 0, out: '', err: '' });
+  const unmanaged = profile({ settings: { version: 19 } });
+  expect((await rdctl(['plan', '--detailed-exitcode', '-f', '-'], unmanaged)).exit).toBe(0);
+  expect((await rdctl(['apply', '-f', '-'], unmanaged)).out).toContain('Nothing to change.\nThe backend is stopped');
+  expect(existsSync(connectionFile)).toBe(false);
 });
 
 test('a profile without a power state starts nothing that was shut down, and stores what it asks for', async () => {

@@ -1,5 +1,9 @@
 import { expect, test } from 'vitest';
+import { estimatePlan } from '../../src/plan/offline.ts';
 import { patternWarnings } from '../../src/plan/pattern-warnings.ts';
+
+import { settingsWith } from '../reconcile/worlds.ts';
+import { planFor, requestFor, TARGET } from './planning.ts';
 
 const warningsOf = (patterns: string[]) =>
   patternWarnings({ version: 19, containerEngine: { allowedImages: { patterns } } });
@@ -16,4 +20,15 @@ test('patterns that can match nothing are named, each once and with the reason',
 test('settings without patterns have none', () => {
   expect(patternWarnings({ version: 19 })).toEqual([]);
   expect(warningsOf([])).toEqual([]);
+});
+
+test('an extension whose image cannot be fetched is named, with and without a service', async () => {
+  const allowed = { 'containerEngine.allowedImages.enabled': true, 'containerEngine.allowedImages.patterns': ['a/b'] };
+  const request = requestFor({ 'application.extensions.installed': { 'a/b': '1', 'a/c': '1' } });
+  const text =
+    'The extension a/c:1 is not among the allowed images: it can be installed only where moby has it already.';
+  const denied = (warnings: readonly string[]) => warnings.filter((each) => each.includes('allowed images'));
+  expect(denied((await planFor(allowed, request)).warnings)).toEqual([text]);
+  expect(denied(estimatePlan({ request, base: settingsWith(allowed), target: TARGET }).warnings)).toEqual([text]);
+  expect(denied((await planFor({}, request)).warnings)).toEqual([]);
 });

@@ -1,0 +1,40 @@
+import { resolve } from 'node:path';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { freePort } from '../helpers/free-port.ts';
+import { rounds } from '../helpers/rounds.ts';
+import { testSeed } from '../helpers/seed.ts';
+import { openDesk } from './plans/desk.ts';
+import { type Step, stepArbitrary } from './plans/steps.ts';
+import { walkAt } from './plans/walk.ts';
+
+const SEQUENCES = rounds(6, 400);
+const LENGTH = 9;
+
+async function walk(steps: readonly Step[]): Promise<void> {
+  const desk = openDesk(resolve('dist/rdctl.cjs'));
+  const { take, trace } = walkAt(desk);
+  try {
+    for (const step of steps) await take(step);
+  } catch (error) {
+    throw new Error(`${trace.join('\n')}\n${error instanceof Error ? error.stack : String(error)}`, { cause: error });
+  } finally {
+    await desk.close();
+  }
+}
+
+test('a plan is what apply did, whatever was killed between the steps', async () => {
+  const ports = [await freePort(), await freePort()];
+  let taken = 0;
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(stepArbitrary(ports), { minLength: 3, maxLength: LENGTH, size: 'max' }),
+      async (steps) => {
+        await walk(steps);
+        taken += steps.length;
+      },
+    ),
+    { numRuns: SEQUENCES, seed: testSeed(), endOnFailure: process.env.RDCTL_TEST_LONG !== '1' },
+  );
+  expect(taken).toBeGreaterThan(SEQUENCES);
+});
