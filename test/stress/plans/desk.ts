@@ -23,7 +23,7 @@ export interface Report {
   converged: boolean;
 }
 
-export interface DeskStatus {
+interface DeskStatus {
   converged: boolean;
   power: Power;
   backendState: string;

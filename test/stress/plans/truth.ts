@@ -78,7 +78,7 @@ export function sorted(settings: JsonObject): [string, JsonValue][] {
 }
 
 /** The steps that were performed in between, in order. */
-export function stepsBetween(before: Model, after: Model): StepRecord[] {
+function stepsBetween(before: Model, after: Model): StepRecord[] {
   const last = before.log.at(-1);
   const from = last === undefined ? 0 : after.log.findLastIndex((each) => isDeepStrictEqual(each, last)) + 1;
   return after.log.slice(from).filter(({ outcome }) => outcome === 'done');
