@@ -1,7 +1,7 @@
+import type { PolicySources } from '../profiles/policies/read.ts';
 import type { Connection } from '../src/client/connection.ts';
 import type { ConnectionFlags } from '../src/client/discovery.ts';
 import type { DriverChoice } from '../src/drivers/index.ts';
-import type { PolicySources } from '../src/policies/read.ts';
 
 /** How a flag is parsed; the literals are those of the compatible tool (`true`/`t`/`1`, `0x10`, `5s`). */
 export type Flag = {

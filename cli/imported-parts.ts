@@ -51,7 +51,7 @@ export async function partsOfFiles(names: readonly string[], wanted: Part | unde
  * @throws RdError `ERR_NOT_FOUND` with every place that was looked at, when there is none.
  */
 export async function partsOfSystem(wanted: Part | undefined, io: Io): Promise<FoundParts> {
-  const { systemParts } = await import('../profiles/import/system.ts');
+  const { systemParts } = await import('../profiles/policies/read.ts');
   const { policySources } = await import('./policies.ts');
   const { parts, looked } = await systemParts(policySources(io, supportedPlatform(io.platform)));
   if (parts.length === 0) {

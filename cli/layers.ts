@@ -1,10 +1,10 @@
 import { arch, release, totalmem } from 'node:os';
 import { join } from 'node:path';
+import { layerFacts } from '../profiles/policies/policy.ts';
 import { layersOfApplication, layersOfService, settingLayers } from '../src/client/layers.ts';
 import { storedSettings } from '../src/client/offline.ts';
 import type { JsonObject } from '../src/json.ts';
 import type { SettingLayers } from '../src/plan/layers.ts';
-import { layerFacts } from '../src/policies/layers.ts';
 import type { Host } from '../src/settings/defaults.ts';
 import { recordedFirstRun } from '../src/storage/first-run.ts';
 import { homeOf } from './absence.ts';

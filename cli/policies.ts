@@ -1,7 +1,7 @@
-import { policyPlaces } from '../src/policies/places.ts';
-import type { Policies, PolicyHost } from '../src/policies/policy.ts';
-import { policyPrograms } from '../src/policies/programs.ts';
-import { type PolicySources, readPolicies } from '../src/policies/read.ts';
+import { policyPlaces } from '../profiles/policies/places.ts';
+import type { Policies, PolicyHost } from '../profiles/policies/policy.ts';
+import { policyPrograms } from '../profiles/policies/programs.ts';
+import { type PolicySources, readPolicies } from '../profiles/policies/read.ts';
 import type { Platform } from '../src/settings/field.ts';
 import { userHome } from '../src/storage/user-home.ts';
 import type { Io } from './command.ts';

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { release, totalmem } from 'node:os';
+import { withOfferedVersion } from '../profiles/policies/interpretation.ts';
 import { createApp } from './api/app.ts';
 import type { ApiContext } from './api/context.ts';
 import { createDesiredStore } from './api/desired-store.ts';
@@ -10,7 +11,6 @@ import type { Reached } from './client/connection.ts';
 import { homeService } from './client/home-service.ts';
 import { proofOf } from './client/service-proof.ts';
 import { RdError } from './errors.ts';
-import { withOfferedVersion } from './policies/kubernetes-version.ts';
 import { PRODUCT } from './product.ts';
 import { systemClock } from './reconcile/clock.ts';
 import { createControllers } from './reconcile/controllers.ts';
@@ -39,18 +39,15 @@ import { lockHome, sweepLock } from './storage/home-lock.ts';
 import { keepPlace } from './storage/home-move.ts';
 import { ioError } from './storage/io-error.ts';
 import { lockStanding } from './storage/lock-place.ts';
-import type { LogFile } from './storage/log-file.ts';
-import { openLog } from './storage/log-file.ts';
+import { type LogFile, openLog } from './storage/log-file.ts';
 import { requirePrivate } from './storage/ownership.ts';
 import { identityOf, type Places, places } from './storage/places.ts';
 import { fillReserve } from './storage/reserve.ts';
 import { saveSettings } from './storage/settings-file.ts';
 import { makeServiceSocketPlace, removeServiceSocket } from './storage/socket-place.ts';
-import type { SettingsHost } from './storage/startup-settings.ts';
-import { startupSettings } from './storage/startup-settings.ts';
+import { type SettingsHost, startupSettings } from './storage/startup-settings.ts';
 import { saveState } from './storage/state-file.ts';
-import type { Undo } from './storage/teardown.ts';
-import { unwind } from './storage/teardown.ts';
+import { type Undo, unwind } from './storage/teardown.ts';
 import { userHome } from './storage/user-home.ts';
 
 /** Milliseconds: how long a start waits for the first look at the backend. */

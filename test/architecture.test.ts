@@ -46,14 +46,8 @@ const TABLE: readonly Rule[] = [
   {
     module: 'src/storage/',
     may: ['src/storage/', 'src/settings/'],
-    types: ['src/plan/', 'src/policies/'],
+    types: ['src/plan/', 'profiles/policies/'],
     because: 'files know nothing of what runs',
-  },
-  {
-    module: 'src/policies/',
-    may: ['src/policies/', 'profiles/formats/', 'src/storage/', 'src/process/', 'src/settings/'],
-    types: ['src/plan/'],
-    because: 'what an administrator wrote is the same for the service and for a plan without one',
   },
   {
     module: 'src/allowed-images/',
@@ -195,7 +189,7 @@ const TABLE: readonly Rule[] = [
       'src/drivers/driver.ts',
       'src/diagnostics/',
       'src/extensions/',
-      'src/policies/',
+      'profiles/policies/',
       'src/port-forwards/',
       'src/snapshots/',
     ],
@@ -203,10 +197,10 @@ const TABLE: readonly Rule[] = [
   },
   {
     module: 'src/service.ts',
-    may: ['src/'],
+    may: ['src/', 'profiles/policies/'],
     because: 'it is the one composition root',
   },
-  { module: 'src/service/', may: ['src/'], because: 'it is a part of the composition root' },
+  { module: 'src/service/', may: ['src/', 'profiles/policies/'], because: 'it is a part of the composition root' },
   { module: 'profiles/', may: ['profiles/', 'src/settings/'], because: 'profiles work with no service running' },
   {
     module: 'profiles/formats/',
@@ -214,9 +208,10 @@ const TABLE: readonly Rule[] = [
     because: 'a format is text and values, the same for the service that obeys it and for the tool that shows it',
   },
   {
-    module: 'profiles/import/',
-    may: ['profiles/', 'src/policies/', 'src/settings/'],
-    because: 'each format has one reader, for the service that obeys it and for the tool that shows it',
+    module: 'profiles/policies/',
+    may: ['profiles/policies/', 'profiles/formats/', 'src/storage/', 'src/process/', 'src/settings/'],
+    types: ['src/plan/'],
+    because: 'what an administrator wrote is the same for the service and for a plan without one',
   },
   {
     module: 'cli/commands/serve.ts',
@@ -242,7 +237,6 @@ const TABLE: readonly Rule[] = [
       'src/client/',
       'src/guest-images/',
       'src/host-integration/',
-      'src/policies/',
       'src/settings/',
       'src/snapshots/',
       'src/storage/',

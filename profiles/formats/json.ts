@@ -16,7 +16,7 @@ export const jsonImporter: Importer = {
   platform: 'linux',
   recognises(bytes) {
     if (!BEGIN.test(new TextDecoder().decode(bytes.subarray(0, 1024)))) return false;
-    const value = parsedJson(bytes);
+    const value = readValue(bytes);
     return isObject(value) && !('apiVersion' in value || 'kind' in value || isObject(value.settings));
   },
   async read(bytes, label) {
@@ -24,16 +24,7 @@ export const jsonImporter: Importer = {
       new RdError('ERR_PROFILE_INVALID', `${label} is not a deployment profile that can be read: ${reason}`, {
         details,
       });
-    const text = decoded(bytes);
-    if (text === undefined) throw wrong('it is not UTF-8');
-    if (isTooDeep(text)) throw wrong(`it nests deeper than ${MOST_LEVELS} levels`);
-    const value = parsedJson(bytes);
-    const problem = jsonProblem(text);
-    if (problem) {
-      const line = formatFinding({ file: label, pointer: '', ...problem });
-      throw wrong(value === undefined ? 'it is not JSON' : 'a key stands twice in it', [line]);
-    }
-    if (!isObject(value)) throw wrong('it does not hold an object');
+    const value = jsonObject(bytes, label, wrong, 'a key stands twice in it');
     const part = partOfName(label);
     const note = `${label} begins with a byte order mark; the application does not start with such a file.`;
     const notes = hasByteOrderMark(bytes) ? { notes: [note] } : {};
@@ -41,9 +32,34 @@ export const jsonImporter: Importer = {
   },
 };
 
+/**
+ * The object in a file that holds JSON and says one thing.
+ * @param wrong makes the error of a reason, which is a clause, and of the line that it is about.
+ * @param ambiguous the reason for a text that a parser would take.
+ */
+export function jsonObject(
+  bytes: Uint8Array,
+  file: string,
+  wrong: (reason: string, details?: readonly string[]) => Error,
+  ambiguous: string,
+): JsonObject {
+  const text = decoded(bytes);
+  if (text === undefined) throw wrong('it is not UTF-8');
+  if (isTooDeep(text)) throw wrong(`it nests deeper than ${MOST_LEVELS} levels`);
+  const value = parsedJson(text);
+  // The parser's message quotes the text, which may hold a password, and the parser takes the last of a key that stands twice.
+  const problem = jsonProblem(text);
+  if (problem) {
+    const line = formatFinding({ file, pointer: '', ...problem });
+    throw wrong(value === undefined ? 'it is not JSON' : ambiguous, [line]);
+  }
+  if (!isObject(value)) throw wrong('it does not hold an object');
+  return value;
+}
+
 /** True for what begins as JSON does and has a mistake; YAML may begin like that, too. */
 export function isBrokenJson(bytes: Uint8Array): boolean {
-  return BEGIN.test(new TextDecoder().decode(bytes.subarray(0, 1024))) && parsedJson(bytes) === undefined;
+  return BEGIN.test(new TextDecoder().decode(bytes.subarray(0, 1024))) && readValue(bytes) === undefined;
 }
 
 /** True for a mark in UTF-8, which this tool reads over and the application does not. */
@@ -53,14 +69,18 @@ export function hasByteOrderMark(bytes: Uint8Array): boolean {
 
 const BEGIN = /^\s*\{/;
 
-function parsedJson(bytes: Uint8Array): JsonValue | undefined {
-  const text = decoded(bytes);
-  if (text === undefined || isTooDeep(text)) return undefined;
+/** The value of a text; `undefined` where it is no JSON. */
+export function parsedJson(text: string): JsonValue | undefined {
   try {
     return JSON.parse(text);
   } catch {
     return undefined;
   }
+}
+
+function readValue(bytes: Uint8Array): JsonValue | undefined {
+  const text = decoded(bytes);
+  return text === undefined || isTooDeep(text) ? undefined : parsedJson(text);
 }
 
 /** A deployment profile as JSON in the order of the schema, with two spaces per level and a line end at the end. It holds any text. */

@@ -53,7 +53,7 @@ export async function plistOf(bytes: Uint8Array, label: string): Promise<PlistVa
 function textOf(bytes: Uint8Array): string {
   const wide = wideEncoding(bytes);
   const text = decoded(bytes, wide);
-  const said = /^<\?xml[^>]*encoding\s*=\s*["']([^"']+)["']/i.exec(text?.trimStart() ?? headOf(bytes))?.[1];
+  const said = saidEncoding(text?.trimStart() ?? headOf(bytes));
   const is = wide ? 'UTF-16' : 'UTF-8';
   if (said !== undefined && !READ[is].test(said)) {
     const other = Object.values(READ).some((each) => each.test(said));
@@ -65,16 +65,27 @@ function textOf(bytes: Uint8Array): string {
   return text;
 }
 
+/** True for what `xmlPlist` takes as it is: XML in UTF-8. */
+export function isUtf8Xml(text: string): boolean {
+  const head = text.trimStart();
+  return head.startsWith('<') && READ['UTF-8'].test(saidEncoding(head) ?? 'utf-8');
+}
+
+function saidEncoding(head: string): string | undefined {
+  return /^<\?xml[^>]*encoding\s*=\s*["']([^"']+)["']/i.exec(head)?.[1];
+}
+
 /** What a list in each encoding may say of itself. */
 const READ = { 'UTF-8': /^(?:utf-8|us-ascii)$/i, 'UTF-16': /^utf-16/i };
 
 /** The settings in a dictionary; what no setting can be is lost, with its path. */
-export function settingsOf(
-  dictionary: PlistDictionary,
-  above: readonly string[] = [],
-): { settings: JsonObject; lost: Loss[] } {
+export function settingsOf(dictionary: PlistDictionary): { settings: JsonObject; lost: Loss[] } {
   const lost: Loss[] = [];
-  return { settings: objectOf(dictionary, above, lost), lost };
+  const settings = objectOf(dictionary, [], (place, other) => {
+    // No JSON can be made of it, which is how the application reads a list.
+    lost.push({ place, reason: `the application refuses the whole profile for it: it is ${other}`, refused: true });
+  });
+  return { settings, lost };
 }
 
 function notUnderstood(label: string, reason: string, cause?: unknown): RdError {
@@ -84,28 +95,24 @@ function notUnderstood(label: string, reason: string, cause?: unknown): RdError 
   });
 }
 
-function objectOf(dictionary: PlistDictionary, above: readonly string[], lost: Loss[]): JsonObject {
+/** Takes something that JSON does not have: its dotted path, and what it is, with the article. */
+type OnOther = (place: string, other: string) => void;
+
+function objectOf(dictionary: PlistDictionary, above: readonly string[], onOther: OnOther): JsonObject {
   const object: JsonObject = {};
   for (const [name, value] of dictionary) {
-    const read = jsonOf(value, [...above, name], lost);
+    const read = jsonOf(value, onOther, [...above, name]);
     if (read !== undefined) put(object, name, read);
   }
   return object;
 }
 
-function jsonOf(value: PlistValue, names: readonly string[], lost: Loss[]): JsonValue | undefined {
+/** The value as JSON, without what JSON does not have; `undefined` where nothing is left. */
+export function jsonOf(value: PlistValue, onOther: OnOther, names: readonly string[] = []): JsonValue | undefined {
   if (typeof value !== 'object') return value;
-  if (isDictionary(value)) return objectOf(value, names, lost);
-  if (isOther(value)) {
-    // No JSON can be made of it, which is how the application reads a list.
-    lost.push({
-      place: names.join('.'),
-      reason: `the application refuses the whole profile for it: it is ${value.other}`,
-      refused: true,
-    });
-    return undefined;
-  }
-  const items = value.map((item, index) => jsonOf(item, [...names, String(index)], lost));
+  if (isDictionary(value)) return objectOf(value, names, onOther);
+  if (isOther(value)) return void onOther(names.join('.'), value.other);
+  const items = value.map((item, index) => jsonOf(item, onOther, [...names, String(index)]));
   // A list is one value: without one of its items it would say something else.
   return items.every((item) => item !== undefined) ? items : undefined;
 }

@@ -1,9 +1,9 @@
+import type { Policies } from '../../profiles/policies/policy.ts';
 import { RdError } from '../errors.ts';
 import type { JsonObject } from '../json.ts';
 import type { Change, Plan, PlanRequest } from '../plan/change.ts';
 import { type EstimatedFiles, estimatePlan, START } from '../plan/offline.ts';
 import { SERVICE_START } from '../plan/runtime-changes.ts';
-import type { Policies } from '../policies/policy.ts';
 import { PRODUCT } from '../product.ts';
 import { defaultSettings, type Host } from '../settings/defaults.ts';
 import type { Platform } from '../settings/field.ts';

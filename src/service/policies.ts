@@ -1,10 +1,9 @@
 import { join } from 'node:path';
+import { policyPlaces } from '../../profiles/policies/places.ts';
+import { layerFacts, type Policies } from '../../profiles/policies/policy.ts';
+import { policyPrograms } from '../../profiles/policies/programs.ts';
+import { type PolicySources, readPolicies } from '../../profiles/policies/read.ts';
 import type { FirstRun, LayerFacts } from '../plan/layers.ts';
-import { layerFacts } from '../policies/layers.ts';
-import { policyPlaces } from '../policies/places.ts';
-import type { Policies } from '../policies/policy.ts';
-import { policyPrograms } from '../policies/programs.ts';
-import { type PolicySources, readPolicies } from '../policies/read.ts';
 import type { Platform } from '../settings/field.ts';
 import { recordedFirstRun, recordFirstRun } from '../storage/first-run.ts';
 import type { Environment, Places } from '../storage/places.ts';

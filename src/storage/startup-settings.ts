@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
+import type { Policies } from '../../profiles/policies/policy.ts';
 import type { JsonObject } from '../json.ts';
-import type { Policies } from '../policies/policy.ts';
 import { defaultSettings } from '../settings/defaults.ts';
 import type { Platform } from '../settings/field.ts';
 import { lockRecord } from '../settings/locks.ts';

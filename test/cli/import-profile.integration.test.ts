@@ -2,8 +2,8 @@ import { createWriteStream, existsSync, mkdirSync, readFileSync, symlinkSync, wr
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Io } from '../../cli/command.ts';
-import { policyPlaces } from '../../src/policies/places.ts';
-import { policyPrograms } from '../../src/policies/programs.ts';
+import { policyPlaces } from '../../profiles/policies/places.ts';
+import { policyPrograms } from '../../profiles/policies/programs.ts';
 import { run } from '../../src/process/run.ts';
 import { rdctl, type Stage } from '../helpers/cli.ts';
 import { standIn } from '../helpers/policy-programs.ts';

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { mobileconfigExporter } from '../../profiles/formats/mobileconfig.ts';
 import { registryPolImporter } from '../../profiles/formats/pol.ts';
 import { deploymentTree } from '../../profiles/formats/tree.ts';
-import { readPolicies } from '../../src/policies/read.ts';
+import { readPolicies } from '../../profiles/policies/read.ts';
 import { answering } from '../helpers/policy-programs.ts';
 
 // The files that docs/policies.md tells administrators to begin with.

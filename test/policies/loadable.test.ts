@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { interpretPolicy } from '../../profiles/policies/interpretation.ts';
 import { RdError } from '../../src/errors.ts';
 import type { JsonObject, JsonValue } from '../../src/json.ts';
-import { interpretPolicy } from '../../src/policies/interpretation.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import type { Field } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';

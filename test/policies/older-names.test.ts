@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { RegistryKey } from '../../profiles/formats/registry.ts';
+import { registryPolicy } from '../../profiles/policies/registry-policy.ts';
 import { isObject, type JsonObject } from '../../src/json.ts';
-import { registryPolicy } from '../../src/policies/registry-query.ts';
 import { membersOfVersion } from '../../src/settings/members.ts';
 import { migrate } from '../../src/settings/migrate.ts';
 import { validateShape } from '../../src/settings/older-shapes.ts';

@@ -2,9 +2,9 @@ import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { plistProblem } from '../../profiles/formats/plist-xml.ts';
-import { policyPlaces } from '../../src/policies/places.ts';
-import { policyPrograms } from '../../src/policies/programs.ts';
-import { readPolicies } from '../../src/policies/read.ts';
+import { policyPlaces } from '../../profiles/policies/places.ts';
+import { policyPrograms } from '../../profiles/policies/programs.ts';
+import { readPolicies } from '../../profiles/policies/read.ts';
 import { standIn } from '../helpers/policy-programs.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 

@@ -1,9 +1,9 @@
 import { chmodSync, chownSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
-import { policyPlaces } from '../../src/policies/places.ts';
-import { policyPrograms } from '../../src/policies/programs.ts';
-import { readPolicies } from '../../src/policies/read.ts';
+import { policyPlaces } from '../../profiles/policies/places.ts';
+import { policyPrograms } from '../../profiles/policies/programs.ts';
+import { readPolicies } from '../../profiles/policies/read.ts';
 import { run } from '../../src/process/run.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';

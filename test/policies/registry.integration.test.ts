@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { parseRegistryFile } from '../../profiles/formats/reg.ts';
-import { policyPlaces } from '../../src/policies/places.ts';
-import { readPolicies } from '../../src/policies/read.ts';
-import { parseQuery } from '../../src/policies/registry-query.ts';
+import { policyPlaces } from '../../profiles/policies/places.ts';
+import { readPolicies } from '../../profiles/policies/read.ts';
+import { parseQuery } from '../../profiles/policies/registry-policy.ts';
 import { answering, type StandIn, standIn } from '../helpers/policy-programs.ts';
 
 const HOST = { platform: 'win32', arch: 'x64' } as const;

@@ -1,8 +1,8 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { policyPrograms } from '../../profiles/policies/programs.ts';
 import type { JsonObject } from '../../src/json.ts';
-import { policyPrograms } from '../../src/policies/programs.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';

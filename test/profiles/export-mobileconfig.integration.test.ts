@@ -12,9 +12,9 @@ import {
 } from '../../profiles/formats/mobileconfig.ts';
 import { plistText } from '../../profiles/formats/plist.ts';
 import { deploymentTree } from '../../profiles/formats/tree.ts';
+import { interpretPolicy } from '../../profiles/policies/interpretation.ts';
+import { writtenFile } from '../../profiles/policies/policy-file.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
-import { interpretPolicy } from '../../src/policies/interpretation.ts';
-import { writtenFile } from '../../src/policies/json-policy.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { leafAt, setLeaf } from '../../src/settings/leaf-paths.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { regImporter } from '../../profiles/formats/reg.ts';
-import { systemParts } from '../../profiles/import/system.ts';
+import type { PolicyPrograms } from '../../profiles/policies/programs.ts';
+import { systemParts } from '../../profiles/policies/read.ts';
 import { RdError } from '../../src/errors.ts';
-import type { PolicyPrograms } from '../../src/policies/programs.ts';
 import { answering } from '../helpers/policy-programs.ts';
 
 const COMPUTER = 'HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies\\Rancher Desktop';

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { plistExporter } from '../../profiles/formats/plist.ts';
 import { regExporter } from '../../profiles/formats/reg.ts';
 import { deploymentTree } from '../../profiles/formats/tree.ts';
-import { readPolicies } from '../../src/policies/read.ts';
+import { readPolicies } from '../../profiles/policies/read.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { standIn } from '../helpers/policy-programs.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';

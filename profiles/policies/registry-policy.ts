@@ -1,8 +1,8 @@
-import { parseRegistryFile } from '../../profiles/formats/reg.ts';
-import { keyAt, namesBelow, type RegistryKey, type RegistryValue } from '../../profiles/formats/registry.ts';
-import { registrySettings } from '../../profiles/formats/registry-settings.ts';
-import { RdError } from '../errors.ts';
-import { SCHEMA_VERSION } from '../settings/settings.gen.ts';
+import { RdError } from '../../src/errors.ts';
+import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
+import { parseRegistryFile } from '../formats/reg.ts';
+import { keyAt, namesBelow, type RegistryKey, type RegistryValue } from '../formats/registry.ts';
+import { registrySettings } from '../formats/registry-settings.ts';
 import { invalidPolicy, type WrittenPolicy } from './policy.ts';
 import type { PolicyPrograms } from './programs.ts';
 

@@ -1,16 +1,24 @@
-import { isObject, type JsonObject, type JsonValue } from '../json.ts';
-import { parseByteSize } from '../settings/byte-size.ts';
-import { canonicaliseTexts } from '../settings/canonical.ts';
-import { defaultSettings } from '../settings/defaults.ts';
-import { FIELDS } from '../settings/fields.gen.ts';
-import { fieldAt } from '../settings/fields.ts';
-import type { Issue } from '../settings/issue.ts';
-import { isKubernetesVersion } from '../settings/kubernetes-version.ts';
-import { leafAt, leaves, pointerNames, removeLeaf, setLeaf, valueAt } from '../settings/leaf-paths.ts';
-import { migrateWithOrigins, namesBefore, versionProblem } from '../settings/migrate.ts';
-import { SCHEMA_VERSION } from '../settings/settings.gen.ts';
-import { unknownKeys, validate } from '../settings/validate.ts';
-import { invalidPolicy, type Policy, type PolicyHost, type WrittenPolicy } from './policy.ts';
+import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
+import { parseByteSize } from '../../src/settings/byte-size.ts';
+import { canonicaliseTexts } from '../../src/settings/canonical.ts';
+import { defaultSettings } from '../../src/settings/defaults.ts';
+import { FIELDS } from '../../src/settings/fields.gen.ts';
+import { fieldAt } from '../../src/settings/fields.ts';
+import type { Issue } from '../../src/settings/issue.ts';
+import { isKubernetesVersion } from '../../src/settings/kubernetes-version.ts';
+import { leafAt, leaves, pointerNames, removeLeaf, setLeaf, valueAt } from '../../src/settings/leaf-paths.ts';
+import { migrateWithOrigins, namesBefore, versionProblem } from '../../src/settings/migrate.ts';
+import { copyOfObject } from '../../src/settings/own.ts';
+import { SCHEMA_VERSION, type Settings } from '../../src/settings/settings.gen.ts';
+import { unknownKeys, validate } from '../../src/settings/validate.ts';
+import {
+  invalidPolicy,
+  ofOwnProfile,
+  type Policies,
+  type Policy,
+  type PolicyHost,
+  type WrittenPolicy,
+} from './policy.ts';
 
 const VERSION_PATH = 'kubernetes.version';
 /** Characters of a value, or of a sentence with a value in it. */
@@ -156,4 +164,35 @@ function knownPart(profile: JsonObject): JsonObject {
   const known: JsonObject = {};
   for (const [path, value] of leaves(profile)) setLeaf(known, path, value);
   return known;
+}
+
+/**
+ * Holds the cluster version of a profile against those that are offered. One in a defaults profile that is not gives way to the
+ * service's own choice, with a warning; a locked one that is asked for stops the start.
+ * @param firstRun the defaults profile has just been applied.
+ * @returns the settings to begin with.
+ * @throws RdError `ERR_PROFILE_INVALID`, in the words of the compatible application.
+ */
+export function withOfferedVersion(
+  settings: Settings,
+  { defaults, locked, own }: Policies,
+  around: { firstRun: boolean; versions: readonly string[] | undefined; warnings: string[] },
+): Settings {
+  const { versions, firstRun, warnings } = around;
+  const { version, enabled } = settings.kubernetes;
+  // While the list is not known nobody can say that a version is not on it.
+  if (versions === undefined || versions.length === 0 || version === '' || versions.includes(version)) return settings;
+  if (locked && leafAt(locked.settings, VERSION_PATH) !== undefined) {
+    if (!enabled) return settings;
+    const error = invalidPolicy(`Locked kubernetes version '${version}' isn't available. (${locked.source})`, [
+      `Available are ${versions.slice(0, 10).join(', ')}${versions.length > 10 ? ', …' : ''}`,
+    ]);
+    throw own ? ofOwnProfile(error) : error;
+  }
+  if (!firstRun || !defaults || leafAt(defaults.settings, VERSION_PATH) === undefined) return settings;
+  warnings.push(`${defaults.source}: kubernetes.version ${version} is not available; the default is used.`);
+  const chosen = copyOfObject(settings);
+  setLeaf(chosen, VERSION_PATH, '');
+  // A copy of settings in which one text was replaced by another.
+  return chosen as Settings;
 }

@@ -1,6 +1,8 @@
-import { RdError } from '../errors.ts';
-import type { JsonObject } from '../json.ts';
-import type { Platform } from '../settings/field.ts';
+import { RdError } from '../../src/errors.ts';
+import type { JsonObject } from '../../src/json.ts';
+import type { FirstRun, LayerFacts, ProfileLayer } from '../../src/plan/layers.ts';
+import { defaultSettings, type Host } from '../../src/settings/defaults.ts';
+import type { Platform } from '../../src/settings/field.ts';
 
 /** A profile at the current version, in canonical form, known settings only. */
 export interface Policy {
@@ -68,4 +70,25 @@ export function ofOwnProfile(error: unknown): unknown {
     cause,
     advice: 'This deployment profile is your own: correct it or remove it; nothing is started until then.',
   });
+}
+
+/** The layers of a home, as far as they come from profiles and the computer. */
+export function layerFacts(
+  { looked, defaults, locked }: Policies,
+  home: { host: Host; settingsFile: string; firstRun?: FirstRun },
+): LayerFacts {
+  const { host, settingsFile, firstRun } = home;
+  return {
+    platform: host.platform,
+    builtIn: defaultSettings(host),
+    settingsFile,
+    looked,
+    ...(defaults ? { defaultsProfile: layerOf(defaults) } : {}),
+    ...(locked ? { lockedProfile: layerOf(locked) } : {}),
+    ...(firstRun ? { firstRun } : {}),
+  };
+}
+
+function layerOf({ source, version, settings }: Policy): ProfileLayer {
+  return { source, version, settings };
 }

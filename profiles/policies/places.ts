@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
-import { COMPATIBLE } from '../product.ts';
-import type { Platform } from '../settings/field.ts';
+import { COMPATIBLE } from '../../src/product.ts';
+import type { Platform } from '../../src/settings/field.ts';
 
 /** A place where an administrator, or a user, may put the two deployment profiles. */
 export type PolicyPlace = (

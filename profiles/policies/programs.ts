@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PROFILE_LIMIT } from '../../profiles/formats/format.ts';
-import { RdError } from '../errors.ts';
-import { run } from '../process/run.ts';
+import { RdError } from '../../src/errors.ts';
+import { run } from '../../src/process/run.ts';
+import { PROFILE_LIMIT } from '../formats/format.ts';
 
 /** The programs of the operating systems that know where profiles are. Tests give others. */
 export interface PolicyPrograms {
@@ -17,7 +17,7 @@ export interface PolicyPrograms {
 }
 
 /** Program and first arguments, so that a script can stand in. */
-export interface ProgramNames {
+interface ProgramNames {
   plutil: readonly string[];
   reg: readonly string[];
 }
