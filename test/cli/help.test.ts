@@ -108,7 +108,7 @@ describe('the exit codes', () => {
 
   test('are those of the compatible tool for the commands that are listed', async () => {
     const loadedAll = await Promise.all(COMMANDS.map(({ name }) => loaded(name)));
-    const [, list = ''] = /Classic are ([^:]*):/.exec(text) ?? [];
+    const [, list = ''] = /The classic commands are ([^:]*):/.exec(text) ?? [];
     const own = ['__complete', '__completeNoDesc', 'internal'];
     const classic = loadedAll.filter((command) => command.classic || command.name === 'snapshot');
     expect([...list.matchAll(/`([^`]+)`/g)].map(([, name]) => name)).toEqual(
