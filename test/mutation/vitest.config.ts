@@ -1,0 +1,34 @@
+import { relative } from 'node:path';
+import { defineConfig, type Plugin } from 'vitest/config';
+import { viteWorkerSource } from '../../worker-source.mjs';
+import { sampleMutants } from './mutants.ts';
+
+const mutants = sampleMutants(Number(process.env.RDCTL_MUTANTS));
+
+/** Puts every mutant of the sample into the sources; `reached.ts` says which one is in force. */
+const mutate: Plugin = {
+  name: 'mutants',
+  enforce: 'pre',
+  transform(code, id) {
+    const own = mutants.filter(({ file }) => file === relative('.', id));
+    // From the end, so that the places before stay where they are.
+    const inOrder = own.sort((one, other) => other.start - one.start);
+    return inOrder.reduce(
+      (text, { id, start, end, replacement }) =>
+        text.slice(0, start) + replacement(`globalThis.rdctlMutant(${id})`) + text.slice(end),
+      code,
+    );
+  },
+};
+
+/** The unit tests on mutated sources, each file in a process of its own. */
+export default defineConfig({
+  plugins: [viteWorkerSource, mutate],
+  test: {
+    maxWorkers: 1,
+    update: 'none',
+    setupFiles: ['test/helpers/test-setup.ts', 'test/helpers/unit-setup.ts', 'test/mutation/reached.ts'],
+    include: ['test/**/*.test.ts'],
+    exclude: ['test/**/*.integration.test.ts', 'test/e2e/**', 'test/stress/**'],
+  },
+});
