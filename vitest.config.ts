@@ -30,6 +30,10 @@ export default defineConfig({
           include: ['test/**/*.test.ts'],
           exclude: [INTEGRATION, 'test/e2e/**', 'test/stress/**'],
           ...PATIENT,
+          // Most of the time of these tests would be that of loading the same modules for each file.
+          isolate: false,
+          restoreMocks: true,
+          unstubEnvs: true,
         },
       },
       {

@@ -1,5 +1,7 @@
 import { spawn } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { run } from '../src/process/run.ts';
 
@@ -7,4 +9,17 @@ test('a unit test starts no program and opens no port', async () => {
   expect(() => spawn('true')).toThrow('*.integration.test.ts');
   await expect(run(['true'])).rejects.toThrow();
   expect(() => createServer().listen(0)).toThrow('*.integration.test.ts');
+});
+
+// Unit tests share their modules, so that a mock that is not taken back would be one for all files that follow.
+test('a unit test mocks no module beyond its end', () => {
+  const files = readdirSync('test', { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.test.ts') && !name.endsWith('.integration.test.ts'))
+    .filter((name) => !/^(?:e2e|stress)\//.test(name) && name !== 'in-process.test.ts');
+  expect(files.length).toBeGreaterThan(100);
+  const mocking = files.filter((name) => {
+    const text = readFileSync(join('test', name), 'utf8');
+    return text.includes('vi.mock(') || (text.includes('vi.doMock(') && !text.includes('vi.doUnmock('));
+  });
+  expect(mocking).toEqual([]);
 });

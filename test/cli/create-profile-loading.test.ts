@@ -1,27 +1,35 @@
-import { expect, test, vi } from 'vitest';
-import { EXPORTERS } from '../../profiles/formats/index.ts';
-import { rdctl } from '../helpers/cli.ts';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 // Help and completion are asked for often; the formats are heavy and none of their business.
 
-const loaded = vi.hoisted(() => ({ modules: [] as string[] }));
-const formats = ['plist', 'json', 'reg', 'mobileconfig', 'admx'] as const;
-for (const name of formats) {
-  vi.doMock(`../../profiles/formats/${name}.ts`, async (original) => {
-    loaded.modules.push(name);
-    return original();
-  });
-}
+const FORMATS = ['plist', 'json', 'reg', 'mobileconfig', 'admx'] as const;
+const loaded: string[] = [];
+beforeEach(() => {
+  loaded.length = 0;
+  vi.resetModules();
+  for (const name of FORMATS)
+    vi.doMock(`../../profiles/formats/${name}.ts`, async (original) => {
+      loaded.push(name);
+      return original();
+    });
+});
+afterEach(() => {
+  for (const name of FORMATS) vi.doUnmock(`../../profiles/formats/${name}.ts`);
+  vi.resetModules();
+});
 
 test('the names of the formats are known without loading one', async () => {
+  const { EXPORTERS } = await import('../../profiles/formats/index.ts');
+  const { rdctl } = await import('../helpers/cli.ts');
   const help = await rdctl(['create-profile', '--help']);
   expect(help.out).toContain(`Format: ${[...Object.keys(EXPORTERS), 'admx'].join(', ')}\n`);
   expect((await rdctl(['__complete', 'create-profile', '--output', ''])).out).toContain('plist\n');
   expect((await rdctl(['create-profile', '--output', 'x', '-b', '{}'])).exit).toBe(1);
-  expect(loaded.modules).toEqual([]);
+  expect(loaded).toEqual([]);
 });
 
-test('and one is loaded when it is written', async () => {
+test('one is loaded when it is written', async () => {
+  const { rdctl } = await import('../helpers/cli.ts');
   expect((await rdctl(['create-profile', '--output', 'json', '-b', '{}'])).exit).toBe(0);
-  expect(loaded.modules).toEqual(['json']);
+  expect(loaded).toEqual(['json']);
 });

@@ -9,6 +9,7 @@ import { isUnfinished, roomOf, runningSpec } from '../../src/drivers/machines/qe
 import { qemuMonitor } from '../../src/drivers/machines/qemu/monitor.ts';
 import { memorySupport } from '../../src/drivers/machines/qemu/support.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
+import { runs } from '../helpers/rounds.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import {
   GIB,
@@ -120,7 +121,7 @@ describe('what a running guest takes', () => {
         // A reserve, and what the kernel took at the start.
         expect(least).toBeLessThanOrEqual(Math.ceil(used / GIB + 0.5));
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     );
   });
 
@@ -366,7 +367,7 @@ test('whatever breaks off on the way, the next attempt ends where it should, and
       expect(sizes).toEqual([...sizes].sort((a, b) => a - b));
       expect(world.orders.filter(({ execute }) => execute === 'device_del')).toEqual([]);
     }),
-    { numRuns: 40 },
+    { numRuns: runs(40) },
   );
 });
 

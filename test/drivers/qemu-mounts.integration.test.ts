@@ -22,6 +22,7 @@ import { machineDrift } from '../../src/plan/drift.ts';
 import { realPace } from '../../src/process/pace.ts';
 import type { RunOptions } from '../../src/process/run.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
+import { runs } from '../helpers/rounds.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const signal = new AbortController().signal;
@@ -114,7 +115,7 @@ describe('the directory that is shared', () => {
         expect(found.path).not.toMatch(/^\/(etc|run|usr\/lib|var\/lib\/rdctl)?(\/|$)/);
         for (const each of found.hidden) expect(each.startsWith(`${home}/`)).toBe(true);
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
   });
 });

@@ -36,6 +36,7 @@ import { RdError } from '../../src/errors.ts';
 import { shellLine } from '../../src/process/shell-words.ts';
 import { runtimeDirectory } from '../../src/storage/runtime-directory.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
+import { runs } from '../helpers/rounds.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const FILE = { bytes: 1, sha256: '0'.repeat(64) };
@@ -61,7 +62,7 @@ describe('words for the shell of the guest', () => {
         const out = execFileSync('sh', ['-c', line], { encoding: 'utf8' });
         expect(out).toBe(argv.length === 0 ? '\0' : argv.map((word) => `${word}\0`).join(''));
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     );
   });
 

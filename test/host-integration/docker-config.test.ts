@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { currentContext, deselect, select } from '../../src/host-integration/docker-config.ts';
+import { runs } from '../helpers/rounds.ts';
 
 test.each([
   ['{}', '{"currentContext": "rdctl"}'],
@@ -64,6 +65,6 @@ test('whatever an object holds and however it is laid out: selected and deselect
         expect(deselect(text, selection)).toBe(before);
       },
     ),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   );
 });

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { type KubeEntry, withEntry, withoutEntry } from '../../src/host-integration/kube-entries.ts';
+import { runs } from '../helpers/rounds.ts';
 
 const ENTRY: KubeEntry = {
   name: 'rdctl',
@@ -177,6 +178,6 @@ test('whatever is in the file, others keep theirs', () => {
         expect({ contexts: [], ...parse(after ?? '{}') }).toEqual({ contexts: [], ...expected });
       },
     ),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   );
 });

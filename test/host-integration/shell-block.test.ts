@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { withBlock, withoutBlock } from '../../src/host-integration/shell-block.ts';
 import { OWN_IDENTITY } from '../../src/product.ts';
+import { runs } from '../helpers/rounds.ts';
 
 const MARKS = { start: OWN_IDENTITY.blockStart, end: OWN_IDENTITY.blockEnd };
 const LINES = ['export PATH="/x/bin:$PATH"'];
@@ -88,7 +89,7 @@ test('whatever a file holds: put in and taken out, it is the same, byte for byte
       expect(withoutBlock(once, MARKS)).toEqual({ text, directories: 0 });
       expect(withoutBlock(withBlock(once, ['another'], MARKS), MARKS)).toEqual({ text, directories: 0 });
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });
 
@@ -99,6 +100,6 @@ test('whatever is added behind it stays, whole lines of it', () => {
       const between = text !== '' && !text.endsWith('\n') && added !== '' ? '\n' : '';
       expect(rest).toBe(text + between + added);
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   );
 });

@@ -50,7 +50,7 @@ export function sampleMutants(count: number): Mutant[] {
     return sites(source).map(({ node, ...site }) => {
       const line = source.getLineAndCharacterOfPosition(site.start).line + 1;
       const rank = createHash('sha256')
-        .update(`${file}\n${site.what}\n${textAround(node)}`)
+        .update(`${site.what}\n${textAround(node)}`)
         .digest('hex');
       return { ...site, file, line, rank };
     });

@@ -21,11 +21,17 @@ const mutate: Plugin = {
   },
 };
 
-/** The unit tests on mutated sources, each file in a process of its own. */
+/** The unit tests on mutated sources. */
 export default defineConfig({
   plugins: [viteWorkerSource, mutate],
   test: {
     maxWorkers: 1,
+    // What a file reaches while its modules load is known of the file that loads them.
+    isolate: process.env.RDCTL_MUTANTS_LOG !== undefined,
+    restoreMocks: true,
+    unstubEnvs: true,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
     update: 'none',
     setupFiles: ['test/helpers/test-setup.ts', 'test/helpers/unit-setup.ts', 'test/mutation/reached.ts'],
     include: ['test/**/*.test.ts'],

@@ -11,6 +11,7 @@ import { goalOf, machineSpec } from '../../src/plan/spec.ts';
 import { assumed } from '../../src/reconcile/assumed.ts';
 import { nextMachineStep } from '../../src/reconcile/machine.ts';
 import { isFutile } from '../../src/reconcile/perform.ts';
+import { runs } from '../helpers/rounds.ts';
 import { settingsWith } from '../reconcile/worlds.ts';
 import { requestFor, TARGET, type Values } from './planning.ts';
 
@@ -157,6 +158,6 @@ test('what a plan says is what the loop does', () => {
       const blank = nextMachineStep(goal, machineWith(spec), SIMULATED_INFO);
       expect(isFutile(starting, goal, SIMULATED_INFO)).toBe(blank?.do === 'stop');
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });

@@ -6,6 +6,7 @@ import { makePlan } from '../../src/plan/plan.ts';
 import { goalOf } from '../../src/plan/spec.ts';
 import { assumed } from '../../src/reconcile/assumed.ts';
 import { isReady, nextStep } from '../../src/reconcile/step.ts';
+import { runs } from '../helpers/rounds.ts';
 import {
   modelArbitrary,
   powerArbitrary,
@@ -83,6 +84,6 @@ test('a plan that asks for nothing is empty exactly where the loop has nothing t
       expect(plan.changes.length === 0).toBe(settled);
       if (plan.changes.length === 0) expect(plan.blastRadius).toEqual([]);
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });

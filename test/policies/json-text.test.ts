@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { jsonProblem } from '../../profiles/formats/json.ts';
+import { runs } from '../helpers/rounds.ts';
 
 test.each<[string, number, number, string]>([
   ['', 1, 1, 'the text ends here: a value is missing, or is none that JSON has'],
@@ -52,7 +53,7 @@ test('what a parser takes has no problem, and the other way round', () => {
         expect(problem === undefined).toBe(parses(text));
       },
     ),
-    { numRuns: 5000 },
+    { numRuns: runs(5000) },
   );
 });
 

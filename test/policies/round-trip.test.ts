@@ -14,6 +14,7 @@ import type { JsonObject } from '../../src/json.ts';
 import { canonicalise } from '../../src/settings/canonical.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import { leafAt, leaves, setLeaf } from '../../src/settings/leaf-paths.ts';
+import { runs } from '../helpers/rounds.ts';
 import { payloadArbitrary } from '../helpers/settings-arbitrary.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
@@ -38,7 +39,7 @@ function meaning(settings: JsonObject): JsonObject {
   return known;
 }
 
-const RUNS = { numRuns: 60 };
+const RUNS = { numRuns: runs(60) };
 
 test('JSON on Linux', async () => {
   const locked = join(temporaryDirectory(), 'locked.json');

@@ -8,6 +8,7 @@ import type { Field } from '../../src/settings/field.ts';
 import { leafAt, setLeaf } from '../../src/settings/leaf-paths.ts';
 import { ADMX, anyValue, profileIn, profileOf, stateFor, textOf, valuesOf } from '../helpers/admx-profile.ts';
 import { type PolicyState, registryOf } from '../helpers/group-policy.ts';
+import { runs } from '../helpers/rounds.ts';
 
 function alone(name: string, part: Part, state: PolicyState): JsonObject {
   const { settings, warnings } = profileOf(new Map([[name, state]]), part);
@@ -159,7 +160,7 @@ describe('policies together', () => {
         }
         expect(profileOf(states, part)).toEqual({ settings, warnings: [] });
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 

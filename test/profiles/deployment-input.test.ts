@@ -4,6 +4,7 @@ import { readDeploymentInput, settingsInForce } from '../../profiles/deployment/
 import type { Source } from '../../profiles/source.ts';
 import { RdError } from '../../src/errors.ts';
 import type { Platform } from '../../src/settings/field.ts';
+import { runs } from '../helpers/rounds.ts';
 
 function source(text: string | Uint8Array): Source {
   const bytes = Buffer.from(text);
@@ -215,7 +216,7 @@ test('texts and names arrive as JSON has them', async () => {
         expect(read.settings['containerEngine.allowedImages.patterns']).toEqual(patterns);
       },
     ),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   );
 });
 

@@ -1,9 +1,17 @@
-import { expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 
+const OLDER_SHAPES = '../../src/settings/older-shapes.ts';
 const loaded: string[] = [];
-vi.mock('../../src/settings/older-shapes.ts', async (original) => {
-  loaded.push('older-shapes');
-  return original();
+beforeAll(() => {
+  vi.resetModules();
+  vi.doMock(OLDER_SHAPES, async (original) => {
+    loaded.push('older-shapes');
+    return original();
+  });
+});
+afterAll(() => {
+  vi.doUnmock(OLDER_SHAPES);
+  vi.resetModules();
 });
 
 // They are most of the time that an export would take.

@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { layOver } from '../../profiles/combine.ts';
 import { type LoadContext, loadDesired } from '../../profiles/document.ts';
 import type { JsonObject } from '../../src/json.ts';
+import { runs } from '../helpers/rounds.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const PROFILE = 'apiVersion: rdctl/v1\nkind: Profile\n';
@@ -201,7 +202,7 @@ state: stopped
         fc.pre(sameShape(a, b) && sameShape(b, c) && sameShape(a, c));
         expect(layOver(layOver(a, b), c)).toEqual(layOver(a, layOver(b, c)));
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
   });
 });

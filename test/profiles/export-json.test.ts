@@ -5,6 +5,7 @@ import { deploymentTree } from '../../profiles/formats/tree.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { FLEET_VERSIONS, profileArbitrary } from '../helpers/fleet-arbitrary.ts';
 import { anyText } from '../helpers/hostile-text.ts';
+import { runs } from '../helpers/rounds.ts';
 
 async function json(settings: JsonObject): Promise<string> {
   return jsonText(await deploymentTree(settings));
@@ -47,7 +48,7 @@ test('any profile comes back as it was', async () => {
       expect(Buffer.from(text).toString()).toBe(text);
       expect(text.startsWith(`{\n  "version": ${String(settings.version)}`)).toBe(true);
     }),
-    { numRuns: 150 },
+    { numRuns: runs(150) },
   );
 });
 

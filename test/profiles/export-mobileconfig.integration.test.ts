@@ -19,6 +19,7 @@ import { defaultSettings } from '../../src/settings/defaults.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { leafAt, setLeaf } from '../../src/settings/leaf-paths.ts';
 import { whyNoIndependentPrograms } from '../helpers/proof/program.ts';
+import { runs } from '../helpers/rounds.ts';
 
 const ALL: JsonObject = JSON.parse(JSON.stringify(defaultSettings({ platform: 'darwin', arch: 'arm64' })));
 const MIXED: JsonObject = {
@@ -244,7 +245,7 @@ describe('back again', () => {
           expect(read?.settings).toEqual(settings);
         },
       ),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
   });
 

@@ -10,6 +10,7 @@ import { type SchemaNode, schemaTree } from '../../src/settings/fields.ts';
 import { put } from '../../src/settings/own.ts';
 import { FLEET_VERSIONS, profileArbitrary } from '../helpers/fleet-arbitrary.ts';
 import { anyText, isXmlText } from '../helpers/hostile-text.ts';
+import { runs } from '../helpers/rounds.ts';
 
 const ALL: JsonObject = JSON.parse(JSON.stringify(defaultSettings({ platform: 'linux', arch: 'x64' })));
 
@@ -161,7 +162,7 @@ test('any profile is lines as documented with the values that were given, or is 
       expect(everyText(settings).every(isXmlText)).toBe(true);
       expect(readPlist(text)).toEqual(settings);
     }),
-    { numRuns: 150 },
+    { numRuns: runs(150) },
   );
 });
 

@@ -8,6 +8,7 @@ import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { FLEET_VERSIONS, profileArbitrary } from '../helpers/fleet-arbitrary.ts';
 import { anyText } from '../helpers/hostile-text.ts';
+import { runs } from '../helpers/rounds.ts';
 
 const LOCKED = 'HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies\\Rancher Desktop\\locked';
 const ALL: JsonObject = JSON.parse(JSON.stringify(defaultSettings({ platform: 'linux', arch: 'x64' })));
@@ -262,7 +263,7 @@ describe('any profile', () => {
         expect(text.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cs}]/u);
         expect(readReg(text).settings(settings)).toEqual(settings);
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     );
   });
 
@@ -277,7 +278,7 @@ describe('any profile', () => {
         expect(lines.replaceAll('\r\n', '\n')).toBe(`\ufeff${text}`);
         expect(isAscii(text)).toBe(narrow.length === text.length);
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     );
   });
 });

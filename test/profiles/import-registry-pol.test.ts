@@ -20,6 +20,7 @@ import {
   polNumber,
   polText,
 } from '../helpers/pol-writer.ts';
+import { runs } from '../helpers/rounds.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const PRODUCT = 'SOFTWARE\\Policies\\Rancher Desktop';
@@ -294,7 +295,7 @@ describe('entries of other products', () => {
         const parts = await read(...entries);
         expect(parts.map(({ part, settings }) => ({ part, settings }))).toEqual(expected);
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
   });
 });

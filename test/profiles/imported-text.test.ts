@@ -7,6 +7,7 @@ import { importedText } from '../../profiles/write.ts';
 import { jsonText } from '../../profiles/yaml-text.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { anyText } from '../helpers/hostile-text.ts';
+import { runs } from '../helpers/rounds.ts';
 
 function profileOf(locked: JsonObject, defaults: JsonObject) {
   const part = (settings: JsonObject, which: 'locked' | 'defaults') => ({
@@ -47,7 +48,7 @@ test('YAML and JSON of an import mean what was imported, whatever is in the text
         }
       },
     ),
-    { numRuns: 50 },
+    { numRuns: runs(50) },
   );
 });
 

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { unifiedDiff } from '../../profiles/text-diff.ts';
+import { runs } from '../helpers/rounds.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const NAMES = { before: 'a', after: 'b' };
@@ -59,7 +60,7 @@ test('a program that takes differences makes the new text of the old one', ({ sk
       expect(status, String(stdout)).toBe(0);
       expect(readFileSync(join(cwd, 'file'), 'utf8')).toBe(after);
     }),
-    { numRuns: 60 },
+    { numRuns: runs(60) },
   );
 });
 

@@ -6,6 +6,7 @@ import type { JsonObject } from '../../src/json.ts';
 import { sameValue } from '../../src/settings/canonical.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { leafAt, leaves, setLeaf } from '../../src/settings/leaf-paths.ts';
+import { runs } from '../helpers/rounds.ts';
 import { settingsArbitrary } from '../helpers/settings-arbitrary.ts';
 
 const DEFAULTS: JsonObject = defaultSettings({ platform: 'linux', arch: 'x64' });
@@ -102,7 +103,7 @@ test('what is written reads as the settings it was made of', async () => {
         }
       },
     ),
-    { numRuns: 150 },
+    { numRuns: runs(150) },
   );
 });
 

@@ -6,6 +6,7 @@ import type { JsonObject } from '../../src/json.ts';
 import { setLeaf } from '../../src/settings/leaf-paths.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { recordingProxy } from '../helpers/recording-proxy.ts';
+import { runs } from '../helpers/rounds.ts';
 import { startService } from '../helpers/service.ts';
 import { payloadArbitrary } from '../helpers/settings-arbitrary.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
@@ -71,7 +72,7 @@ test('apply, restart the service, apply: the second one writes nothing', async (
       }
       await running.service.stop('the run is over');
     }),
-    { numRuns: 10 },
+    { numRuns: runs(10) },
   );
   expect(applied).toBeGreaterThan(5);
 }, 120_000);

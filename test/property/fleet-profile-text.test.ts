@@ -9,6 +9,7 @@ import { removeLeaf, setLeaf } from '../../src/settings/leaf-paths.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { cannotHold } from '../helpers/format-limits.ts';
 import { hostileText } from '../helpers/hostile-text.ts';
+import { runs } from '../helpers/rounds.ts';
 import { payloadArbitrary } from '../helpers/settings-arbitrary.ts';
 
 /** Where settings take any text, and where any name; both on Windows alone but for the first. */
@@ -72,7 +73,7 @@ describe.each(Object.keys(EXPORTERS))('%s', (format) => {
         const profile = await out(['import-profile', '-', '--part', part, '--strict', '-o', output], deployed);
         expect(await out(create, profile)).toBe(deployed);
       }),
-      { numRuns: 25 },
+      { numRuns: runs(25) },
     );
   });
 });

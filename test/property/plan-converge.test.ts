@@ -5,6 +5,7 @@ import { memorySimulation } from '../../src/drivers/machines/simulated/memory.ts
 import { RdError } from '../../src/errors.ts';
 import { MAX_ATTEMPTS } from '../../src/reconcile/backoff.ts';
 import { createControllers } from '../../src/reconcile/controllers.ts';
+import { runs } from '../helpers/rounds.ts';
 import { createVirtualClock } from '../reconcile/virtual-clock.ts';
 import { modelArbitrary, powerArbitrary, settingsArbitrary } from '../reconcile/worlds.ts';
 
@@ -73,6 +74,6 @@ test('from any world, with faults and changes of mind, the loop comes to the las
         }
       },
     ),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });

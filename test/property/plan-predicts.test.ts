@@ -10,6 +10,7 @@ import { createControllers } from '../../src/reconcile/controllers.ts';
 import { leaves, setLeaf } from '../../src/settings/leaf-paths.ts';
 import { mergeSettings } from '../../src/settings/merge.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
+import { runs } from '../helpers/rounds.ts';
 import { settingsArbitrary as anySettings } from '../helpers/settings-arbitrary.ts';
 import { createVirtualClock } from '../reconcile/virtual-clock.ts';
 import { settingsArbitrary as fewValues, powerArbitrary } from '../reconcile/worlds.ts';
@@ -144,7 +145,7 @@ test('a plan says what apply then does, and a second apply does nothing', async 
       if (refused.length === 0) expect(second.summary.text).toBe('nothing to change');
       if (plan.changes.every(({ path }) => path === 'state' || path === EXTENSIONS)) expect(patch).toBeUndefined();
     }),
-    { numRuns: 400 },
+    { numRuns: runs(400) },
   );
 });
 

@@ -8,6 +8,7 @@ import { checkSettings } from '../../src/settings/check.ts';
 import { leaves, pointerNames, pointerTo, setLeaf, valueAt } from '../../src/settings/leaf-paths.ts';
 import { migrate } from '../../src/settings/migrate.ts';
 import { parseDocument } from '../../src/settings/parse.ts';
+import { runs } from '../helpers/rounds.ts';
 import { COMMENT, diceOf, writtenAs } from '../helpers/yaml-layout.ts';
 
 const HOST = { platform: 'linux', arch: 'x64' } as const;
@@ -134,6 +135,6 @@ test('an upgraded text says what the migration says, has every comment but those
       expect(again.changes).toEqual([]);
       expect(again.after).toBe(upgraded.after);
     }),
-    { numRuns: 120 },
+    { numRuns: runs(120) },
   );
 });

@@ -8,6 +8,7 @@ import { deploymentTree } from '../../profiles/formats/tree.ts';
 import { readPolicies } from '../../profiles/policies/read.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { standIn } from '../helpers/policy-programs.ts';
+import { runs } from '../helpers/rounds.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 /** The password; of what damage cuts it into, neither half may be seen. */
@@ -76,7 +77,7 @@ test('a mistake anywhere in a file never shows the password in it', async () => 
       }
       expect(said.join('\n')).not.toMatch(SEEN);
     }),
-    { numRuns: 250 },
+    { numRuns: runs(250) },
   );
 }, 120_000);
 
@@ -103,7 +104,7 @@ test.each(['plist', 'json'] as const)(
         }
         expect(lines.join('\n')).not.toMatch(SEEN);
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   },
   60_000,

@@ -12,6 +12,7 @@ import { isLocked, lockRecord } from '../../src/settings/locks.ts';
 import { changedPaths, mergeSettings } from '../../src/settings/merge.ts';
 import { unknownKeys, validate } from '../../src/settings/validate.ts';
 import { validate as isSettings } from '../../src/settings/validators/settings-v19.gen.js';
+import { runs } from '../helpers/rounds.ts';
 import {
   anyPayloadArbitrary,
   contextOn,
@@ -143,7 +144,7 @@ describe('what the validator of complete settings lets through', () => {
         settings.experimental.virtualMachine.diskSize = diskSize;
         expect(isSettings(settings)).toBe(parseByteSize(diskSize) !== undefined);
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   });
 

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Model } from '../../src/drivers/machines/simulated/model.ts';
+import { runs } from '../helpers/rounds.ts';
 import { startService } from '../helpers/service.ts';
 
 /** Something that a user does. */
@@ -76,6 +77,6 @@ test('whatever is done after a snapshot, its restore brings settings and state b
       expect(await settings()).toEqual(wantedSettings);
       expect(state()).toEqual(wantedState);
     }),
-    { numRuns: 12 },
+    { numRuns: runs(12) },
   );
 });

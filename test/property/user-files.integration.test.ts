@@ -10,6 +10,7 @@ import { userFilesOf } from '../../src/plan/user-files.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
 import { runsWith } from '../helpers/api.ts';
 import { followedIntegration } from '../helpers/followed-integration.ts';
+import { runs } from '../helpers/rounds.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { fingerprint } from '../helpers/user-home.ts';
 
@@ -204,7 +205,7 @@ test('the files that a plan lists are those that change when it is carried out, 
       }
       await user.close();
     }),
-    { numRuns: 15 },
+    { numRuns: runs(15) },
   );
 });
 

@@ -6,6 +6,7 @@ import { clusterAfter, engineAfter, machineAfter } from '../../src/drivers/machi
 import { goalOf } from '../../src/plan/spec.ts';
 import { isReady, nextStep, type Step, stepName } from '../../src/reconcile/step.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
+import { runs } from '../helpers/rounds.ts';
 import { modelArbitrary, powerArbitrary, runningModel, seenOf, settingsArbitrary, settingsWith } from './worlds.ts';
 
 const NO_CLUSTER = settingsWith({ 'kubernetes.enabled': false });
@@ -146,6 +147,6 @@ test('every state leads to every desired state in few steps, never with two engi
         if (index > 0 && count > 1) expect(count).toBeLessThanOrEqual(engines[index - 1] ?? 0);
       }
     }),
-    { numRuns: 1500 },
+    { numRuns: runs(1500) },
   );
 });

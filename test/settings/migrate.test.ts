@@ -6,6 +6,7 @@ import { defaultSettings } from '../../src/settings/defaults.ts';
 import { migrate, migrateWithOrigins, originOf, versionProblem } from '../../src/settings/migrate.ts';
 import { validateShape } from '../../src/settings/older-shapes.ts';
 import { validate } from '../../src/settings/validate.ts';
+import { runs } from '../helpers/rounds.ts';
 
 const LINUX = { platform: 'linux' } as const;
 const PARTIAL = { platform: 'linux', partial: true } as const;
@@ -282,7 +283,7 @@ describe('laws', () => {
         expect(migrate(once, how)).toEqual(once);
         validateShape(input, Number(input.version));
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 

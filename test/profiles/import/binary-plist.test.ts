@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { plistImporter } from '../../../profiles/formats/plist.ts';
 import { binaryPlist } from '../../../profiles/formats/plist-binary.ts';
 import { type BinaryClaims, binaryPlistOf, text } from '../../helpers/binary-plist.ts';
+import { runs } from '../../helpers/rounds.ts';
 
 /** Made with `plistlib` of Python. */
 const GOLDEN = 'test/golden/profiles/import';
@@ -140,7 +141,7 @@ describe('a list that is made to do harm', () => {
           });
         },
       ),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   });
 });
