@@ -1,11 +1,11 @@
 import type { Locate } from '../profiles/places.ts';
 import { type ApplyInput, applyDesired } from '../src/client/apply.ts';
 import type { Client } from '../src/client/client.ts';
-import { NO_FORWARDS, type WantedForwards } from '../src/client/port-forwards.ts';
 import type { SavedPlan } from '../src/client/saved-plan.ts';
 import { RdError } from '../src/errors.ts';
 import type { JsonObject } from '../src/json.ts';
 import type { PlanRequest, Target } from '../src/plan/change.ts';
+import { NO_FORWARDS, type WantedForwards, withForwards } from '../src/plan/port-forwards.ts';
 import { PRODUCT } from '../src/product.ts';
 import { lockApply } from '../src/storage/home-lock.ts';
 import type { Places } from '../src/storage/places.ts';
@@ -62,8 +62,8 @@ const FORWARDS_UNKNOWN = 'Which port forwards there were was not recorded, so th
 /** A service, and how this apply has started it. */
 interface Found extends Service {
   started?: true;
-  /** Without the backend that is to run. */
-  heldBack?: boolean;
+  /** It begins without the backend that was to run before this apply: the wish, for the way back and for a refusal. */
+  powerBefore?: 'started';
   /** Nobody had stopped the last one. */
   again?: boolean;
   /** Its backend stays off; the process ends with this apply. */
@@ -120,8 +120,8 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
   const input: ApplyInput = {
     // What is to be done next has to have some of the time.
     client: patientClient(client, io, () => Math.min(PLAN_WAIT_MS, leftMs() / 2)),
-    request,
-    portForwards: portForwards ?? NO_FORWARDS,
+    status: service.status,
+    request: withForwards(request, portForwards ?? NO_FORWARDS),
     skipLocked: options.skipLocked,
     skipUnsupported: options.skipUnsupported || wanted.goesBack === true,
     wait: options.wait,
@@ -138,16 +138,18 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
       decided(wallClock.now() - asked);
       return answer;
     },
-    async inspect(plan, live, now) {
-      const { power } = service.heldBack ? service.status : now;
-      const { generation } = now;
+    async inspect(plan) {
+      if (!wanted.saved && plan.changes.length === 0) return;
+      const [{ settings }, { power, generation }] = wanted.saved
+        ? await Promise.all([client.settings(), client.status()])
+        : [await client.settings(), service.status];
       if (wanted.saved) {
-        const { settings } = live;
         checkFresh?.(wanted.saved, plan, { settings, locks: await client.locked(), power, generation });
       }
       if (plan.changes.length === 0) return;
       const changesPower = plan.changes.some(({ path }) => path === 'state');
-      const back = { target, settings: live.settings, power: changesPower ? power : ('unmanaged' as const) };
+      const before = service.powerBefore ?? power;
+      const back = { target, settings, power: changesPower ? before : ('unmanaged' as const) };
       await keepWayBack(client, where, back, io.signal);
     },
     onEvent(event) {
@@ -157,7 +159,7 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
   };
   const outcome = await applyDesired(input)
     .catch(async (error: unknown) => {
-      if (service.heldBack && !sent) await client.setBackendState('STARTED').catch(() => undefined);
+      if (service.powerBefore && !sent) await client.setBackendState('STARTED').catch(() => undefined);
       if (service.started && !sent)
         io.err('The service that was started for this still runs; `rdctl shutdown` stops it.\n');
       throw error;
@@ -262,8 +264,7 @@ async function serviceFor(
   if (first.idle) return { client, status, ...(pid === undefined ? {} : { idle: { pid } }) };
   if (first.power === 'keep') return { client, status, started: true, again: shouldRun };
   if (recorded.power !== 'started') return { client, status, started: true };
-  // For the way back, and for a refusal: what was wanted before this apply, which began with a stop of its own.
-  return { client, status: { ...status, power: recorded.power }, started: true, heldBack: true };
+  return { client, status, started: true, powerBefore: recorded.power };
 }
 
 /**

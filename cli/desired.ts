@@ -1,7 +1,8 @@
 import { arch, release } from 'node:os';
 import { type DesiredDocument, type LoadedDocument, loadDesired } from '../profiles/document.ts';
-import type { WantedForwards } from '../src/client/port-forwards.ts';
 import { RdError } from '../src/errors.ts';
+import type { PlanRequest } from '../src/plan/change.ts';
+import { type WantedForwards, withForwards } from '../src/plan/port-forwards.ts';
 import { formatFindings } from '../src/settings/finding.ts';
 import type { Io } from './command.ts';
 import { supportedPlatform } from './platform.ts';
@@ -27,6 +28,11 @@ export async function loadFiles(files: readonly string[] | undefined, io: Io): P
 /** What the documents say about port forwards, for plan and apply. */
 export function forwardsOf({ portForwards, prunePortForwards }: DesiredDocument): WantedForwards {
   return { entries: portForwards, exclusive: prunePortForwards };
+}
+
+/** What a service is asked to plan and to carry out. */
+export function requestOf(desired: DesiredDocument): PlanRequest {
+  return withForwards(desired.request, forwardsOf(desired));
 }
 
 /** The desired state of a command. Shows warnings; throws `ERR_PROFILE_INVALID` with every finding. */

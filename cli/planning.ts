@@ -1,13 +1,12 @@
 import { arch, release, totalmem } from 'node:os';
 import type { DesiredDocument } from '../profiles/document.ts';
-import { planForwards } from '../src/client/apply-forwards.ts';
 import { offlinePlan, storedSettings } from '../src/client/offline.ts';
-import { mentionsForwards, withPortForwards } from '../src/client/port-forwards.ts';
 import { storedForwards } from '../src/client/stored-forwards.ts';
 import type { Plan } from '../src/plan/change.ts';
+import { mentionsForwards, withPortForwards } from '../src/plan/port-forwards.ts';
 import { homeOf } from './absence.ts';
 import type { Io } from './command.ts';
-import { forwardsOf } from './desired.ts';
+import { forwardsOf, requestOf } from './desired.ts';
 import { nextDriver, refuseOtherDriver } from './driver-name.ts';
 import { hostTargets } from './host-targets.ts';
 import { PLAN_WAIT_MS, patientClient } from './patient-client.ts';
@@ -25,12 +24,11 @@ export async function planFor(
 ): Promise<Plan> {
   if (service && !service.client.foreign) refuseOtherDriver(service.status.driver.name, driver);
   if (!service) return estimate(desired, io, driver);
-  const plan = await patientClient(service.client, io, () => waitMs)
-    .plan(desired.request)
+  return patientClient(service.client, io, () => waitMs)
+    .plan(requestOf(desired))
     .catch((error: unknown) => {
       throw withPlaces(error, desired.locate);
     });
-  return planForwards(service.client, plan, forwardsOf(desired));
 }
 
 async function estimate(desired: DesiredDocument, io: Io, driver: string | undefined): Promise<Plan> {

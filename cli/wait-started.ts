@@ -1,5 +1,5 @@
 import type { Client } from '../src/client/client.ts';
-import { waitConverged } from '../src/client/converge.ts';
+import { polled, waitConverged } from '../src/client/converge.ts';
 import { RdError } from '../src/errors.ts';
 import type { JsonObject } from '../src/json.ts';
 import { type Pace, realPace } from '../src/process/pace.ts';
@@ -53,7 +53,7 @@ async function waitOwn({ client, generation, timeoutMs, io }: WaitInput, pace: P
   const wanted = generation ?? (await client.status({ signal })).generation;
   let told = false;
   await waitConverged({
-    read: () => client.status({ signal }),
+    feed: polled({ read: () => client.status({ signal }), clock: pace, signal }),
     generation: wanted,
     timeoutMs,
     clock: pace,

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { NO_FORWARDS } from '../src/client/port-forwards.ts';
 import { RdError } from '../src/errors.ts';
+import { NO_FORWARDS } from '../src/plan/port-forwards.ts';
 import { refuseExposed } from '../src/storage/ownership.ts';
 import type { Places } from '../src/storage/places.ts';
 import type { Wanted } from './applying.ts';

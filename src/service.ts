@@ -15,6 +15,7 @@ import { PRODUCT } from './product.ts';
 import { systemClock } from './reconcile/clock.ts';
 import { createControllers } from './reconcile/controllers.ts';
 import { firstLook } from './reconcile/first-look.ts';
+import { createApplies } from './service/applies.ts';
 import { createBackendData } from './service/backend-data.ts';
 import { stopBackend } from './service/backend-end.ts';
 import { createServiceDiagnostics } from './service/diagnostics.ts';
@@ -106,6 +107,13 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   const { port } = listener;
   undo.push(['socket', () => removeServiceSocket(here)]);
   undo.push(['listener', () => listener.close()]);
+  const streams = new Set<() => void>();
+  undo.push([
+    'streams',
+    async () => {
+      for (const end of streams) end();
+    },
+  ]);
   await lock.update({ port, ...(options.idle ? { idle: true } : {}) });
   undo.push([
     'connection file',
@@ -252,6 +260,17 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     log: log.write,
   });
   undo.push(['extensions', () => extensions.close()]);
+  const listeners = new Set<() => void>();
+  const statusChanged = () => {
+    for (const listener of listeners) listener();
+  };
+  controllers.onChange(statusChanged);
+  const applies = createApplies({
+    ...{ controllers, extensions, portForwards, clock: systemClock },
+    log: log.write,
+    onChange: statusChanged,
+  });
+  undo.push(['applies', async () => applies.close()]);
   const context: ApiContext = {
     credentials,
     allowHosts: options.allowHosts,
@@ -269,6 +288,12 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     },
     hostIntegration: () => statusOf(integration),
     userFiles: () => integration.userFiles(),
+    applies,
+    onStatus(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    streams,
     maintenance: () => maintenance.doing(),
     checkFactoryReset: ({ cache }) => checkPlaces(here, cache),
     requestFactoryReset(request) {

@@ -23,7 +23,7 @@ const TABLE: readonly Rule[] = [
   {
     module: 'src/plan/',
     may: ['src/plan/', 'src/allowed-images/', 'src/settings/'],
-    types: ['src/drivers/driver.ts'],
+    types: ['src/drivers/driver.ts', 'src/port-forwards/forward.ts'],
     because: 'a plan is a function of settings, driver capabilities and what was observed, and does nothing',
   },
   {
@@ -237,6 +237,7 @@ const TABLE: readonly Rule[] = [
       'src/client/',
       'src/guest-images/',
       'src/host-integration/',
+      'src/plan/port-forwards.ts',
       'src/settings/',
       'src/snapshots/',
       'src/storage/',

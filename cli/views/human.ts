@@ -89,15 +89,20 @@ function printEvent(
     case 'retrying':
       io.err('Nothing differs, but the backend gave up; asked it to try again.\n');
       return;
-    case 'extension':
-      io.err(`${event.what === 'install' ? 'Installing' : 'Uninstalling'} the extension ${plainText(event.id)}.\n`);
+    case 'earlier':
+      io.err('The service is still carrying out an earlier apply; waiting for it.\n');
       return;
-    case 'forwards':
-      for (const name of event.names) io.err(`Port forward${event.again ? ' sent again' : ''}: ${plainText(name)}\n`);
+    case 'step':
+      io.err(`${stepText(event)}\n`);
       return;
     case 'progress':
       steps.show(event.status);
   }
+}
+
+function stepText({ step: { what, name }, again }: Extract<ApplyEvent, { type: 'step' }>): string {
+  if (what === 'forward') return `Port forward${again ? ' sent again' : ''}: ${plainText(name)}`;
+  return `${what === 'install' ? 'Installing' : 'Uninstalling'} the extension ${plainText(name)}.`;
 }
 
 /** Nothing is to be done; what is worth a warning is so all the same. */

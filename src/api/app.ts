@@ -2,15 +2,17 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { FastifyHttpOptions, FastifyInstance, FastifyRequest } from 'fastify';
 import fastify from 'fastify';
 import { RdError } from '../errors.ts';
-import { bodyCollector } from './body.ts';
+import { bodyCollector, parseJson } from './body.ts';
 import { answerClientError } from './client-error.ts';
 import type { ApiContext } from './context.ts';
 import { describedRoutes } from './described-routes.ts';
 import { createErrorHandler, pathOf } from './error-handler.ts';
 import { createGuard } from './guard.ts';
 import { aboutRoutes } from './routes/about.ts';
+import { applyRoutes } from './routes/apply.ts';
 import { backendStateRoutes } from './routes/backend-state.ts';
 import { diagnosticsRoutes } from './routes/diagnostics.ts';
+import { eventRoutes } from './routes/events.ts';
 import { extensionRoutes } from './routes/extensions.ts';
 import { factoryResetRoutes } from './routes/factory-reset.ts';
 import { k8sResetRoutes } from './routes/k8s-reset.ts';
@@ -94,12 +96,18 @@ export function createApp(context: ApiContext, server?: Server): FastifyInstance
   extensionRoutes(app, context);
   olderVersionRoutes(app);
   statusRoutes(app, context);
+  eventRoutes(app, context);
   proofRoutes(app, context);
   layerRoutes(app, context);
   openApiRoutes(app, context, described);
   // In a scope of its own: there, bodies are parsed and checked against a schema.
   app.register((scope, _options, done) => {
-    planRoutes(scope, context, collectBody);
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser('*', async (_request: FastifyRequest, payload: IncomingMessage) =>
+      parseJson(await collectBody(payload)),
+    );
+    planRoutes(scope, context);
+    applyRoutes(scope, context);
     done();
   });
   return app;

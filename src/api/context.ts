@@ -1,11 +1,12 @@
 import type { Diagnostics } from '../diagnostics/report.ts';
 import type { Driver, DriverInfo } from '../drivers/driver.ts';
 import type { Extensions } from '../extensions/contract.ts';
+import type { Plan, PlanRequest } from '../plan/change.ts';
 import type { LayerFacts } from '../plan/layers.ts';
 import type { UserFileFacts } from '../plan/user-files.ts';
 import type { PortForwards } from '../port-forwards/manager.ts';
 import type { Controllers } from '../reconcile/contract.ts';
-import type { StatusDocument } from '../reconcile/status-document.ts';
+import type { ApplyWork, StatusDocument } from '../reconcile/status-document.ts';
 import type { Platform } from '../settings/field.ts';
 import type { Snapshots } from '../snapshots/contract.ts';
 import type { DesiredStore } from './desired-store.ts';
@@ -43,6 +44,11 @@ export interface ApiContext {
   snapshots: Snapshots;
   /** The work of `PUT /v1/k8s_reset`; throws what the route answers. */
   resetBackend(mode: 'fast' | 'wipe'): Promise<void>;
+  applies: Applies;
+  /** Calls back whenever the status may have changed. Returns the function that ends it. */
+  onStatus(listener: () => void): () => void;
+  /** Functions that end the answers that would otherwise last as long as the service. */
+  streams: Set<() => void>;
   /** What is being done with the data of the backend: a sentence. */
   maintenance(): string | undefined;
   /** What became of files of the user outside of our directories. */
@@ -55,6 +61,14 @@ export interface ApiContext {
   about: ServiceFacts;
   layers: LayerFacts;
   counters: WriteCounters;
+}
+
+/** What is done after the settings of an apply are written. */
+export interface Applies {
+  /** Begins the extensions and port forwards of a plan; false where it has none. One at a time: none may be running. */
+  begin(plan: Plan, request: PlanRequest, generation: number): boolean;
+  /** Of the last one. */
+  report(): ApplyWork | undefined;
 }
 
 /** Counted since the service started; a client that has nothing to change leaves them alone. */

@@ -1,20 +1,16 @@
 import { RdError } from '../errors.ts';
+import { refuseBlocked } from '../plan/blocks.ts';
 import { type Change, type Plan, type PlanRequest, SEVERITIES } from '../plan/change.ts';
 import { extendedPlan } from '../plan/extended-plan.ts';
-import { patchOf } from '../plan/patch.ts';
+import { extensionSteps } from '../plan/extension-changes.ts';
+import { leavingForwards } from '../plan/port-forwards.ts';
 import { SERVICE_START } from '../plan/runtime-changes.ts';
 import type { Clock } from '../reconcile/clock.ts';
-import type { StatusDocument } from '../reconcile/status-document.ts';
-import { fillDefaults } from '../settings/defaults.ts';
-import { applyExtensions, changesExtensions } from './apply-extensions.ts';
-import { applyForwards, type ForwardsSent, planForwards } from './apply-forwards.ts';
-import { refuseBlocked } from './blocked.ts';
-import type { Client, SettingsReply, WriteReply } from './client.ts';
-import { hasConverged, waitConverged } from './converge.ts';
-import { ANY_HOST } from './offline.ts';
-import { withOwnPhases } from './own-phases.ts';
-import { leavingForwards, mentionsForwards, type WantedForwards } from './port-forwards.ts';
-import { withoutLocked } from './skip-locked.ts';
+import type { Phase } from '../reconcile/status.ts';
+import type { ApplyStep, StatusDocument } from '../reconcile/status-document.ts';
+import { removeLeaf } from '../settings/leaf-paths.ts';
+import type { Client, SettingsReply } from './client.ts';
+import { hasConverged, waitConverged, watched } from './converge.ts';
 
 /** How often a plan is made again because somebody else changed the settings in between. */
 const MOST_PLANS = 5;
@@ -26,19 +22,20 @@ export type ApplyEvent =
   | { type: 'skipped'; changes: readonly Change[] }
   /** The settings changed between plan and write; the plan is made again. */
   | { type: 'moved' }
-  | { type: 'sent'; what: 'settings' | 'power'; answer: string; ignoredKeys: readonly string[] }
+  /** An earlier apply, whose tool is gone perhaps, is still at work in the service; it is waited for. */
+  | { type: 'earlier' }
+  | { type: 'sent'; what: 'settings' | 'power'; ignoredKeys: readonly string[] }
   /** Nothing differs, and the backend is in the state ERROR: it is asked to start once more. */
   | { type: 'retrying' }
-  /** About to be asked for; fetching its image takes a while. */
-  | { type: 'extension'; what: 'install' | 'uninstall'; id: string }
-  | ({ type: 'forwards' } & ForwardsSent)
+  /** Begun, and of a forward to an application that is not ours: sent, `again` because it may have been there. */
+  | { type: 'step'; step: ApplyStep; again?: true }
   | { type: 'progress'; status: StatusDocument };
 
 export interface ApplyInput {
   client: Client;
+  /** As it was found before the first plan. */
+  status: StatusDocument;
   request: PlanRequest;
-  /** What the profile says about port forwards. */
-  portForwards: WantedForwards;
   /** Do what locks allow and list the rest, instead of refusing. */
   skipLocked: boolean;
   /** The same for what the driver does not support. */
@@ -55,8 +52,8 @@ export interface ApplyInput {
   signal: AbortSignal;
   /** Asked before anything is destroyed, and again only about a plan that became worse. */
   consent(plan: Plan): Promise<boolean>;
-  /** Last look at plan, live settings and status before the first write; may throw to stop. Also called when nothing will be written. */
-  inspect?(plan: Plan, live: SettingsReply, status: StatusDocument): Promise<void>;
+  /** Last look at the plan before the first write; may throw to stop. Also called when nothing will be written. */
+  inspect?(plan: Plan): Promise<void>;
   onEvent(event: ApplyEvent): void;
   /** A saved plan is obeyed exactly: what moved is an error (`ERR_PLAN_STALE`), never a new plan. */
   exact?: boolean;
@@ -78,19 +75,21 @@ export interface ApplyOutcome {
 }
 
 /**
- * The client loop (design, section 2): plan, at most one `PUT /v1/settings` with only what differs, the power state if it
- * differs (a stop before the settings, a start after them), then wait, then port forwards, then extensions. A backend that gave up is asked to try again. Throws `ERR_SETTING_LOCKED`, `ERR_SETTING_UNSUPPORTED`, `ERR_CONSENT_NEEDED`, `ERR_PLAN_STALE` before
- * anything is written, and what `waitConverged` throws afterwards.
+ * Plans, asks for consent, and has the plan carried out: by the service, which goes on when this tool is gone, or step by step where
+ * another application can only take settings. Then waits. A backend that gave up is asked to try again. Throws `ERR_SETTING_LOCKED`,
+ * `ERR_SETTING_UNSUPPORTED`, `ERR_CONSENT_NEEDED`, `ERR_PLAN_STALE` before anything is written, and what `waitConverged` and the steps
+ * throw afterwards.
  */
 export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
   const { clock, onEvent } = input;
   let approved: Plan | undefined;
-  let before: Writes = { count: 0, generation: 0 };
   let begun: number | undefined;
-  let found: StatusDocument | undefined;
+  let found = input.status;
   for (let attempt = 1; attempt <= MOST_PLANS; attempt += 1) {
     if (input.signal.aborted) throw new RdError('ERR_CANCELLED', 'Interrupted before anything was changed.');
-    const { plan, live, request, skipped } = await makePlan(input);
+    if (found.apply?.state === 'running') found = await earlierEnd(input);
+    const made = await makePlan(input);
+    const { plan, request, skipped } = made;
     onEvent({ type: 'planned', plan });
     if (skipped.length > 0) onEvent({ type: 'skipped', changes: skipped });
     refuseBlocked(plan);
@@ -98,19 +97,21 @@ export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
       throw consentNeeded(plan);
     }
     approved = plan;
-    const now = await input.client.status({ signal: input.signal });
-    found ??= now;
-    await input.inspect?.(plan, live, now);
+    await input.inspect?.(plan);
     begun ??= clock.now();
-    const sent = await write(input, plan, request, live, before);
-    before = sent;
-    if (sent.moved) continue;
-    const settled = await finish(input, plan, sent, found);
-    // Before the extensions: where one of those fails, everything else has been applied.
-    const forwards = await forwardStage(input, plan);
-    const { status, writes: finished } = await extensionStage(input, plan, settled, found);
-    // What cannot be seen is sent again every time, and is no change for that.
-    const writes = finished + (forwards.again ? 0 : forwards.names.length);
+    const done = made.live
+      ? await carryOutForeign(input, { plan, request, live: made.live })
+      : await carryOut(input, plan, request, found);
+    if (done === 'moved' && input.exact) {
+      throw new RdError('ERR_PLAN_STALE', 'The settings changed since the plan was checked; nothing was changed.', {
+        advice: 'Make a new plan.',
+      });
+    }
+    if (done === 'moved') {
+      onEvent({ type: 'moved' });
+      continue;
+    }
+    const { status, writes } = done;
     const unchanged = writes === 0 && plan.changes.length === 0;
     const outcome = unchanged ? 'unchanged' : input.wait || input.started === 'idle' ? 'applied' : 'sent';
     const staysStopped = request.state === 'unmanaged' && (input.started === 'idle' || status.power === 'stopped');
@@ -124,7 +125,7 @@ export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
       ms: clock.now() - begun,
     };
   }
-  throw new RdError('ERR_PLAN_STALE', `The settings changed under each of ${MOST_PLANS} plans; ${unsent(before)}.`, {
+  throw new RdError('ERR_PLAN_STALE', `The settings changed under each of ${MOST_PLANS} plans; nothing was changed.`, {
     advice: 'See who else changes them, and apply again.',
   });
 }
@@ -146,30 +147,6 @@ export function isWorse(plan: Plan, agreed: Plan): boolean {
   );
 }
 
-async function makePlan(input: ApplyInput): Promise<{
-  plan: Plan;
-  live: SettingsReply;
-  request: PlanRequest;
-  skipped: readonly Change[];
-}> {
-  // Settings first: if they change before the plan is made, the write fails on the older tag and the plan is made again.
-  const live = await input.client.settings();
-  const made = async (request: PlanRequest, forwards: WantedForwards) => {
-    const plan = await planForwards(input.client, await input.client.plan(request), forwards);
-    // For a stop the service is a means: nothing that was to run is brought back.
-    const again = input.started === 'again' && request.state !== 'stopped';
-    return again ? extendedPlan(plan, { before: [SERVICE_START] }) : plan;
-  };
-  const plan = await made(input.request, input.portForwards);
-  const skipped = plan.changes.filter(({ blocked }) =>
-    blocked?.by === 'lock' ? input.skipLocked : blocked && input.skipUnsupported,
-  );
-  if (skipped.length === 0) return { plan, live, request: input.request, skipped };
-  const request = withoutLocked(input.request, skipped);
-  const wanted = leavingForwards(input.portForwards, skipped);
-  return { plan: await made(request, wanted), live, request, skipped };
-}
-
 function consentNeeded(plan: Plan): RdError {
   return new RdError('ERR_CONSENT_NEEDED', 'This plan destroys data, and nobody agreed to that; nothing was changed.', {
     details: plan.blastRadius.filter((item) => item.lost).map((item) => item.what),
@@ -177,115 +154,194 @@ function consentNeeded(plan: Plan): RdError {
   });
 }
 
-/** What was sent. `generation` is the version of the desired state after it, 0 when the service did not tell. */
-interface Writes {
-  count: number;
-  generation: number;
-}
-
-/**
- * The writes that were made, those `before` included; `moved` when the settings are no longer those of the plan. A backend that is
- * to be off is asked to stop first, so that no setting restarts what stops anyway; one that is to run gets its settings first,
- * so that it starts once.
- */
-async function write(
-  input: ApplyInput,
-  plan: Plan,
-  request: PlanRequest,
-  live: SettingsReply,
-  before: Writes,
-): Promise<Writes & { moved: boolean }> {
-  const { client, signal, onEvent } = input;
-  let { count, generation } = before;
-  const sent = (what: 'settings' | 'power', reply: WriteReply) => {
-    count += 1;
-    generation = Math.max(generation, reply.generation ?? 0);
-    onEvent({ type: 'sent', what, answer: reply.text, ignoredKeys: reply.ignoredKeys });
+async function makePlan(input: ApplyInput): Promise<{
+  plan: Plan;
+  request: PlanRequest;
+  skipped: readonly Change[];
+  /** Of an application that is not ours: as they were before the plan, so that a write after a change fails on the older tag. */
+  live?: SettingsReply;
+}> {
+  const { client } = input;
+  const live = client.foreign ? { live: await client.settings() } : {};
+  const made = async (request: PlanRequest) => {
+    const plan = await client.plan(request);
+    // For a stop the service is a means: nothing that was to run is brought back.
+    const again = input.started === 'again' && request.state !== 'stopped';
+    return again ? extendedPlan(plan, { before: [SERVICE_START] }) : plan;
   };
-  const power = plan.changes.some((change) => change.path === 'state') ? request.state : 'unmanaged';
-  const stop = async () => sent('power', await client.setBackendState('STOPPED', { signal }));
-  // A foreign application may start its backend to take settings, so there the stop comes last.
-  if (power === 'stopped' && !client.foreign) await stop();
-  const patch = patchOf(plan, request, fillDefaults(live.settings, ANY_HOST));
-  if (patch) {
-    try {
-      sent(
-        'settings',
-        await client.putSettings(patch, { signal, ...(live.etag === undefined ? {} : { ifMatch: live.etag }) }),
-      );
-    } catch (error) {
-      if (!(error instanceof RdError) || error.code !== 'ERR_PRECONDITION_FAILED') throw error;
-      if (input.exact) {
-        const text = `The settings changed since the plan was checked; ${unsent({ count, generation })}.`;
-        throw new RdError('ERR_PLAN_STALE', text, { cause: error, advice: 'Make a new plan.' });
-      }
-      onEvent({ type: 'moved' });
-      return { count, generation, moved: true };
-    }
-  }
-  if (power === 'started') sent('power', await client.setBackendState('STARTED', { signal }));
-  if (power === 'stopped' && client.foreign) await stop();
-  return { count, generation, moved: false };
+  const plan = await made(input.request);
+  const skipped = plan.changes.filter(({ blocked }) =>
+    blocked?.by === 'lock' ? input.skipLocked : blocked && input.skipUnsupported,
+  );
+  if (skipped.length === 0) return { plan, request: input.request, skipped, ...live };
+  const request = withoutChanges(input.request, skipped);
+  return { plan: await made(request), request, skipped, ...live };
 }
 
-/** Only a stop is ever sent before settings that then turn out to have moved. */
-function unsent({ count }: Writes): string {
-  return count === 0 ? 'nothing was changed' : 'the backend was asked to stop, and no setting was changed';
+/** The request without what the changes ask for; a map is left out as a whole, because it locks as a whole. */
+function withoutChanges(request: PlanRequest, changes: readonly Change[]): PlanRequest {
+  const paths = new Set(changes.map((change) => change.path));
+  const settings = structuredClone(request.settings);
+  for (const path of paths) if (path !== 'state') removeLeaf(settings, path);
+  const { wishes, portForwards } = request;
+  return {
+    settings,
+    state: paths.has('state') ? 'unmanaged' : request.state,
+    prune: request.prune.filter((path) => !paths.has(path)),
+    ...(wishes ? { wishes: wishes.filter((path) => !paths.has(path)) } : {}),
+    ...(portForwards ? { portForwards: leavingForwards(portForwards, changes) } : {}),
+  };
 }
 
-async function forwardStage(input: ApplyInput, plan: Plan): Promise<ForwardsSent> {
-  const { client, portForwards, signal } = input;
-  if (!mentionsForwards(portForwards)) return { names: [], again: false };
-  const sent = await applyForwards(client, plan, portForwards, signal);
-  if (sent.names.length > 0) input.onEvent({ type: 'forwards', ...sent });
-  return sent;
-}
-
-interface Finished {
+interface Done {
   status: StatusDocument;
   writes: number;
 }
 
-/** Each extension is a change of the settings of its own, so there is a last thing to wait for. */
-async function extensionStage(
+/** Has the service carry out the plan, and waits for what is to be waited for. */
+async function carryOut(
   input: ApplyInput,
   plan: Plan,
-  finished: Finished,
+  request: PlanRequest,
   found: StatusDocument,
-): Promise<Finished> {
-  if (!changesExtensions(plan)) return finished;
-  const { client, clock, signal, onEvent } = input;
-  const begun = clock.now();
-  const leftMs = input.leftMs ?? (() => input.timeoutMs - (clock.now() - begun));
-  const onBegin = (what: 'install' | 'uninstall', id: string) => onEvent({ type: 'extension', what, id });
-  const count = await applyExtensions({ client, plan, clock, signal, leftMs, onBegin });
-  return finish(input, plan, { count: finished.writes + count, generation: 0 }, found);
+): Promise<Done | 'moved'> {
+  const { client, onEvent, signal } = input;
+  const gaveUp = found.backendState === 'ERROR' && found.power === 'started';
+  const { generation: planned } = plan;
+  if (plan.changes.length === 0 && !gaveUp) {
+    const asFound = input.started === 'idle' || hasConverged(found, planned);
+    return { status: asFound ? found : await settle(input, { generation: planned, found }), writes: 0 };
+  }
+  const reply = await client.apply(request, plan.tag ?? '', { signal }).catch((error: unknown) => {
+    if (error instanceof RdError && MOVED.has(error.code)) return 'moved' as const;
+    throw error;
+  });
+  if (reply === 'moved') return reply;
+  for (const what of reply.sent) {
+    onEvent(what === 'retry' ? { type: 'retrying' } : { type: 'sent', what, ignoredKeys: [] });
+  }
+  const { generation } = reply;
+  const status = await settle(input, { generation, found, ...(reply.continues ? { work: generation } : {}) });
+  const steps = status.apply?.generation === generation ? status.apply.steps.length : 0;
+  return { status, writes: reply.sent.length + steps };
 }
 
-/** Extensions need a running engine, so a plan with some is waited for in any case. */
-async function finish(input: ApplyInput, plan: Plan, sent: Writes, found: StatusDocument): Promise<Finished> {
-  const { client, onEvent } = input;
+/** Somebody wrote in between, or an earlier apply is at work: either way a plan made now is another one. */
+const MOVED: ReadonlySet<string> = new Set(['ERR_PLAN_STALE', 'ERR_BACKEND_LOCKED']);
+
+/** `work`: the generation of an apply whose steps have to end, too. */
+interface Aim {
+  generation: number;
+  found: StatusDocument;
+  work?: number;
+}
+
+/** The status to report. Throws the failure of a step once everything else is as asked. */
+async function settle(input: ApplyInput, { generation, found, work }: Aim): Promise<StatusDocument> {
+  const { client, clock, signal, onEvent, started } = input;
+  const idle = started === 'idle';
+  if (idle ? work === undefined : !input.wait) return client.status();
+  let shown = 0;
+  const feed = watched(client, { clock, signal });
+  try {
+    const status = await waitConverged({
+      feed,
+      generation,
+      ...(idle ? { converged: () => true } : {}),
+      isOver: (now) => work === undefined || isWorkOver(now, work),
+      timeoutMs: input.leftMs?.() ?? input.timeoutMs,
+      askedMs: input.timeoutMs,
+      clock,
+      signal,
+      onStatus(next) {
+        if (work !== undefined && next.apply?.generation === work) {
+          for (const step of next.apply.steps.slice(shown)) onEvent({ type: 'step', step });
+          shown = Math.max(shown, next.apply.steps.length);
+        }
+        onEvent({ type: 'progress', status: withOwnPhases(next, found) });
+      },
+    });
+    if (status.apply?.generation === work && status.apply?.error) throw stepFailure(status.apply.error);
+    return status;
+  } finally {
+    feed.close();
+  }
+}
+
+/** Throws when the service was started anew meanwhile, and so does not know of the steps. */
+function isWorkOver({ apply, generation }: StatusDocument, work: number): boolean {
+  if (apply && apply.generation >= work) return apply.generation > work || apply.state !== 'running';
+  if (generation <= work) return false;
+  throw new RdError('ERR_CONNECTION', 'The service was started anew while it was at work.', {
+    advice: 'What was written is kept. Apply again: it finishes.',
+  });
+}
+
+function stepFailure({ code, message, ...rest }: NonNullable<NonNullable<StatusDocument['apply']>['error']>): RdError {
+  return new RdError(code, message, rest);
+}
+
+/** Waits for the steps of an earlier apply, so that the plan that follows is made of what they leave. */
+async function earlierEnd(input: ApplyInput): Promise<StatusDocument> {
+  const { client, clock, signal, onEvent } = input;
+  onEvent({ type: 'earlier' });
+  const feed = watched(client, { clock, signal });
+  try {
+    return await waitConverged({
+      feed,
+      generation: 0,
+      converged: () => true,
+      clock,
+      signal,
+      isOver: ({ apply }) => apply?.state !== 'running',
+      timeoutMs: input.leftMs?.() ?? input.timeoutMs,
+      askedMs: input.timeoutMs,
+      onStatus: (status) => onEvent({ type: 'progress', status: withOwnPhases(status, input.status) }),
+    });
+  } finally {
+    feed.close();
+  }
+}
+
+/** Carries out the plan step by step. Extensions need a running engine, so a plan with some is waited for in any case. */
+async function carryOutForeign(
+  input: ApplyInput,
+  made: { plan: Plan; request: PlanRequest; live: SettingsReply },
+): Promise<Done | 'moved'> {
+  const { changeForeignExtensions, sendForeignForwards, writeForeign } = await import('./foreign-apply.ts');
+  const begun = input.clock.now();
+  const leftMs = input.leftMs ?? (() => input.timeoutMs - (input.clock.now() - begun));
+  const sent = await writeForeign(input, made);
+  if (sent.moved) return 'moved';
   let writes = sent.count;
+  const extensions = extensionSteps(made.plan).length > 0;
+  const { client, onEvent, signal } = input;
   let status = await client.status();
-  let generation = Math.max(status.generation, sent.generation);
   // Everything is as asked, and an earlier attempt was given up. What stood in its way may be gone: ask once more.
   if (writes === 0 && status.backendState === 'ERROR' && status.power === 'started') {
     onEvent({ type: 'retrying' });
-    const reply = await client.setBackendState('STARTED', { signal: input.signal });
+    await client.setBackendState('STARTED', { signal });
     writes += 1;
-    generation = Math.max(generation, reply.generation ?? 0);
     status = await client.status();
   }
-  const wait = input.started !== 'idle' && (input.wait || changesExtensions(plan));
-  if (!wait || hasConverged(status, generation)) return { status, writes };
-  status = await waitConverged({
-    read: () => client.status(),
-    generation,
-    timeoutMs: input.leftMs?.() ?? input.timeoutMs,
-    askedMs: input.timeoutMs,
-    clock: input.clock,
-    signal: input.signal,
-    onStatus: (next) => onEvent({ type: 'progress', status: withOwnPhases(next, found) }),
-  });
+  const waiting = { ...input, wait: input.wait || extensions, leftMs };
+  const settled = () => settle(waiting, { generation: status.generation, found: status });
+  status = await settled();
+  if (extensions) {
+    writes += await changeForeignExtensions(input, made.plan, leftMs);
+    status = await client.status();
+    status = await settled();
+  }
+  await sendForeignForwards(input, made.request);
   return { status, writes };
+}
+
+/**
+ * Leaves out of a status the phases that were over when `found` was read: a service tells those of earlier changes as well. One
+ * that was under way then stays, because the apply waits for it.
+ */
+function withOwnPhases(status: StatusDocument, found: StatusDocument): StatusDocument {
+  const nameOf = ({ name, startedAt }: Phase) => `${name} ${startedAt}`;
+  const earlier = new Set(found.phases.filter(({ ms }) => ms !== undefined).map(nameOf));
+  return { ...status, phases: status.phases.filter((phase) => !earlier.has(nameOf(phase))) };
 }

@@ -5,8 +5,9 @@ import { isObject } from '../json.ts';
 import type { Plan, PlanRequest } from '../plan/change.ts';
 import type { ForwardKey, ForwardsReport } from '../port-forwards/forward.ts';
 import type { BackendState } from '../reconcile/status.ts';
-import type { StatusDocument } from '../reconcile/status-document.ts';
+import type { ApplyReply, StatusDocument } from '../reconcile/status-document.ts';
 import type { Connection } from './connection.ts';
+import { eventReader } from './event-stream.ts';
 import type { HttpRequest, HttpResponse, Transport } from './http.ts';
 import { httpTransport, isWebPage, notOurService } from './http.ts';
 
@@ -53,12 +54,19 @@ export interface Client {
   shutdown(options?: CallOptions): Promise<string>;
   /** `waitMs`: how long the service may wait for a look at what runs, beyond what it takes by itself. */
   plan(request: PlanRequest, options?: CallOptions & { waitMs?: number }): Promise<Plan>;
+  /**
+   * Has the service carry out a request as planned. `tag`: of the plan that was agreed to. Throws `ERR_PLAN_STALE` when a plan made now is
+   * another one, and `ERR_BACKEND_LOCKED` while an earlier apply is still at work; nothing was changed then.
+   */
+  apply(request: PlanRequest, tag: string, options?: CallOptions): Promise<ApplyReply>;
   /** `undefined` where nobody can see which there are. */
   portForwards(options?: CallOptions): Promise<ForwardsReport | undefined>;
   addPortForward(forward: ForwardKey & { hostPort: number }, options?: CallOptions): Promise<void>;
   /** Also succeeds when there was none. */
   removePortForward(key: ForwardKey, options?: CallOptions): Promise<void>;
   status(options?: CallOptions): Promise<StatusDocument>;
+  /** The status now and with every change of it, until the service or the signal ends it. Absent where nobody tells. */
+  watch?(onStatus: (status: StatusDocument) => void, signal: AbortSignal): Promise<void>;
 }
 
 export interface CallOptions {
@@ -119,6 +127,12 @@ export function createClient(connection: Connection, transport: Transport = http
       if (!isDocument(value, 'Plan', PLAN_PARTS)) throw notOurService(connection, '/v2/plan has no plan in it');
       return value as unknown as Plan;
     },
+    async apply(request, tag, options) {
+      const body = JSON.stringify({ ...request, tag });
+      const { value } = await object({ method: 'POST', path: '/v2/apply', body, ...options });
+      if (isDocument(value, 'ApplyReply', REPLY_PARTS)) return value as unknown as ApplyReply;
+      throw notOurService(connection, '/v2/apply says nothing of what was written');
+    },
     async portForwards(options) {
       const { value } = await object({ method: 'GET', path: '/v2/port_forwards', ...options });
       if (isDocument(value, 'PortForwards', FORWARD_PARTS)) return value as unknown as ForwardsReport;
@@ -132,8 +146,12 @@ export function createClient(connection: Connection, transport: Transport = http
     },
     async status(options) {
       const { value } = await object({ method: 'GET', path: '/v2/status', ...options });
-      if (!isDocument(value, 'Status', STATUS_PARTS)) throw notOurService(connection, '/v2/status has no status in it');
-      return value as unknown as StatusDocument;
+      return statusIn(value, connection, '/v2/status');
+    },
+    async watch(onStatus, signal) {
+      const path = '/v2/events';
+      const read = eventReader((data) => onStatus(statusIn(JSON.parse(data), connection, path)));
+      await call({ method: 'GET', path, signal, onPart: read });
     },
   };
 }
@@ -148,6 +166,13 @@ const STATUS_PARTS = {
 /** Settings of every version have these two; a server of something else hardly does. */
 function looksLikeSettings({ version, kubernetes }: JsonObject): boolean {
   return Number.isInteger(version) && isObject(kubernetes);
+}
+
+const REPLY_PARTS = { objects: [], lists: ['sent'] };
+
+function statusIn(value: JsonObject, connection: Connection, path: string): StatusDocument {
+  if (isDocument(value, 'Status', STATUS_PARTS)) return value as unknown as StatusDocument;
+  throw notOurService(connection, `${path} has no status in it`);
 }
 
 const FORWARD_PARTS = { objects: [], lists: ['portForwards'] };

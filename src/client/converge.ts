@@ -1,6 +1,8 @@
 import { RdError } from '../errors.ts';
 import type { Clock } from '../reconcile/clock.ts';
 import type { Condition, LoopStatus } from '../reconcile/status.ts';
+import type { ApplyWork, StatusDocument } from '../reconcile/status-document.ts';
+import type { Client } from './client.ts';
 
 /** Milliseconds: the first pause between two looks, and the longest. */
 const FIRST_PAUSE = 50;
@@ -10,17 +12,96 @@ const AWAY_LIMIT = 3000;
 /** A look that fails so shortly before the end fails because of the end. */
 const LAST_MOMENT = 100;
 
-export interface WaitInput<S extends LoopStatus> {
+/** Where statuses come from. */
+export interface StatusFeed<S> {
+  /**
+   * The next status, which need not differ from the one before; `undefined` when there was none for `leftMs`. `fresh`: the last one differed
+   * from the one before it. Throws as requests do.
+   */
+  next(leftMs: number, fresh: boolean): Promise<S | undefined>;
+  close(): void;
+}
+
+interface FeedInput<S> {
   /** `GET /v2/status`. */
   read(): Promise<S>;
+  clock: Clock;
+  signal: AbortSignal;
+}
+
+/** Asks again and again, with pauses that grow while nothing changes. */
+export function polled<S>({ read, clock, signal }: FeedInput<S>): StatusFeed<S> {
+  let pause = 0;
+  return {
+    async next(leftMs, fresh) {
+      pause = fresh ? FIRST_PAUSE : Math.min(pause * 1.5, LONGEST_PAUSE);
+      if (pause > 0) await clock.sleep(Math.min(pause, leftMs), signal);
+      else pause = FIRST_PAUSE / 1.5;
+      return read();
+    },
+    close: () => undefined,
+  };
+}
+
+/** Hears of every change where the service tells of them, and asks where it does not or no longer does. */
+export function watched(client: Pick<Client, 'status' | 'watch'>, rest: Omit<FeedInput<StatusDocument>, 'read'>) {
+  const { clock, signal } = rest;
+  const asking = polled<StatusDocument>({ ...rest, read: () => client.status() });
+  if (!client.watch) return asking;
+  const ended = new AbortController();
+  let latest: StatusDocument | undefined;
+  let streaming = true;
+  let wake = () => {};
+  client
+    .watch(
+      (status) => {
+        latest = status;
+        wake();
+      },
+      AbortSignal.any([signal, ended.signal]),
+    )
+    // Why it ended is seen when the service is asked.
+    .catch(() => undefined)
+    .finally(() => {
+      streaming = false;
+      wake();
+    });
+  const feed: StatusFeed<StatusDocument> = {
+    async next(leftMs, fresh) {
+      if (streaming && !latest) {
+        const timer = new AbortController();
+        const woken = new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+        await Promise.race([woken, clock.sleep(leftMs, AbortSignal.any([signal, timer.signal]))]);
+        timer.abort();
+      }
+      const status = latest;
+      latest = undefined;
+      return status ?? (streaming ? undefined : asking.next(leftMs, fresh));
+    },
+    close: () => ended.abort(),
+  };
+  return feed;
+}
+
+/** What a wait may hear of beside the loop: the steps of an apply. */
+type Seen = LoopStatus & { apply?: ApplyWork };
+
+export interface WaitInput<S extends Seen> {
+  feed: StatusFeed<S>;
   /** The version of the desired state that must be reached, or a later one. */
   generation: number;
+  /** Tells whether the status is as asked; `hasConverged` unless given. */
+  converged?(status: S): boolean;
+  /** True once nothing else is to be waited for either. */
+  isOver?(status: S): boolean;
   timeoutMs: number;
   /** The limit as it was asked for, where a part of it has passed already; for the message. */
   askedMs?: number;
   clock: Clock;
   signal: AbortSignal;
-  /** Called with every status that differs from the one before in phases or conditions. */
+  /** Called with every status that differs from the one before. */
   onStatus?(status: S): void;
 }
 
@@ -28,39 +109,38 @@ export interface WaitInput<S extends LoopStatus> {
  * Looks until the service has converged for the generation. Throws `ERR_CONVERGE_FAILED` with the condition that failed,
  * `ERR_DEADLINE` naming what was still missing, `ERR_CANCELLED`, or the connection error of a service that went away.
  */
-export async function waitConverged<S extends LoopStatus>(input: WaitInput<S>): Promise<S> {
-  const { clock, signal, timeoutMs, askedMs = timeoutMs } = input;
+export async function waitConverged<S extends Seen>(input: WaitInput<S>): Promise<S> {
+  const { clock, signal, timeoutMs, askedMs = timeoutMs, isOver = () => true } = input;
+  const isThere = input.converged ?? ((status: S) => hasConverged(status, input.generation));
   const start = clock.now();
-  let pause = FIRST_PAUSE;
+  const leftMs = () => start + timeoutMs - clock.now();
   let seen = '';
+  let fresh = false;
   let last: S | undefined;
   let awaySince: number | undefined;
   for (;;) {
     if (signal.aborted) throw cancelled();
     try {
-      last = await input.read();
+      last = (await input.feed.next(leftMs(), fresh)) ?? last;
       awaySince = undefined;
     } catch (error) {
+      if (signal.aborted) throw cancelled();
       awaySince ??= clock.now();
       // The last look is given only what is left of the time.
-      if (last && isDeadline(error) && start + timeoutMs - clock.now() < LAST_MOMENT) throw deadline(askedMs, last);
+      if (last && isDeadline(error) && leftMs() < LAST_MOMENT) throw deadline(askedMs, last);
       if (!isConnectionError(error)) throw error;
       if (clock.now() - awaySince >= AWAY_LIMIT) throw wentAway(error);
     }
+    fresh = false;
     if (last && awaySince === undefined) {
       const now = fingerprint(last);
-      if (now !== seen) {
-        seen = now;
-        pause = FIRST_PAUSE;
-        input.onStatus?.(last);
-      }
-      if (hasConverged(last, input.generation)) return last;
-      if (hasFailed(last, input.generation)) throw convergeFailed(last);
+      fresh = now !== seen;
+      seen = now;
+      if (fresh) input.onStatus?.(last);
+      if (isThere(last) && isOver(last)) return last;
+      if (!isThere(last) && hasFailed(last, input.generation)) throw convergeFailed(last);
     }
-    const left = start + timeoutMs - clock.now();
-    if (left <= 0) throw deadline(askedMs, last);
-    await clock.sleep(Math.min(pause, left), signal);
-    pause = Math.min(pause * 1.5, LONGEST_PAUSE);
+    if (leftMs() <= 0) throw deadline(askedMs, last);
   }
 }
 
@@ -99,9 +179,14 @@ function convergeFailed(status: LoopStatus): RdError {
   );
 }
 
-function deadline(timeoutMs: number, last: LoopStatus | undefined): RdError {
+function deadline(timeoutMs: number, last: Seen | undefined): RdError {
   const condition = last && blame(last);
-  const missing = condition ? ` (${condition.type}: ${condition.reason}): ${sentence(condition)}` : '.';
+  const step = last?.apply?.state === 'running' ? last.apply.steps.at(-1) : undefined;
+  const missing = condition
+    ? ` (${condition.type}: ${condition.reason}): ${sentence(condition)}`
+    : step
+      ? `: ${step.what} ${step.name} is under way.`
+      : '.';
   const limit = `${timeoutMs / 1000} s`;
   return new RdError('ERR_DEADLINE', `The backend has not converged within ${limit}${missing}`, {
     advice: 'The service goes on working; look with `rdctl status`, or apply again with a longer --timeout.',
@@ -134,6 +219,7 @@ function isConnectionError(error: unknown): error is RdError {
   return error instanceof RdError && (error.code === 'ERR_CONNECTION' || error.code === 'ERR_NOT_RUNNING');
 }
 
-function fingerprint(status: LoopStatus): string {
-  return JSON.stringify([status.generation, status.backendState, status.phases, status.conditions]);
+function fingerprint(status: Seen): string {
+  const { generation, backendState, phases, conditions, apply } = status;
+  return JSON.stringify([generation, backendState, phases, conditions, apply]);
 }

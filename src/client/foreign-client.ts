@@ -1,6 +1,8 @@
 import { RdError } from '../errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
 import type { Target } from '../plan/change.ts';
+import { canonicalJson } from '../plan/digest.ts';
+import { withPortForwards } from '../plan/port-forwards.ts';
 import { COMPATIBLE } from '../product.ts';
 import type { BackendState, Condition } from '../reconcile/status.ts';
 import type { StatusDocument } from '../reconcile/status-document.ts';
@@ -8,7 +10,6 @@ import { sameValue } from '../settings/canonical.ts';
 import { fillDefaults } from '../settings/defaults.ts';
 import { leafAt, leaves } from '../settings/leaf-paths.ts';
 import { type CallOptions, type Client, forwardPath, type Proposal, type SettingsReply } from './client.ts';
-import { canonicalJson } from './digest.ts';
 import { foreignPlan } from './foreign-plan.ts';
 import { foreignProgress, type Standing } from './foreign-progress.ts';
 import { type ForeignSettings, readForeign, toForeign } from './foreign-shape.ts';
@@ -23,7 +24,7 @@ const GENERATION = 1;
  * `ERR_PRECONDITION_FAILED` when they are others; it looks again after, and throws `ERR_CONVERGE_FAILED` when what was sent is not
  * there. Between the look and the write somebody else may still come in: nothing of the interface can prevent that.
  */
-export function createForeignClient(plain: Client): Client {
+export function createForeignClient({ watch: _, ...plain }: Client): Client {
   const progress = foreignProgress();
   const since = new Date().toISOString();
 
@@ -69,7 +70,11 @@ export function createForeignClient(plain: Client): Client {
         await plain.backendState(options),
       ];
       const target = foreignTarget(plain, settings.version);
-      return foreignPlan(request, { settings, locks, vmState, target, propose: (body) => propose(body, options) });
+      const plan = await foreignPlan(request, {
+        ...{ settings, locks, vmState, target },
+        propose: (body) => propose(body, options),
+      });
+      return request.portForwards ? withPortForwards(plan, request.portForwards, undefined) : plan;
     },
     async putSettings(body, { ifMatch, ...options } = {}) {
       const before = await read(options);

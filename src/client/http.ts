@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, RequestOptions } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, RequestOptions } from 'node:http';
 import { request as send } from 'node:http';
 import { RdError } from '../errors.ts';
 import { systemCode } from '../storage/io-error.ts';
@@ -15,6 +15,8 @@ export interface HttpRequest {
   /** Milliseconds until the answer must be there as a whole; `answerLimit` unless told. */
   timeoutMs?: number;
   signal?: AbortSignal;
+  /** Takes the body of an answer 200 as it arrives, which then is empty; the time ends with its head. */
+  onPart?(part: Buffer): void;
 }
 
 /** An answer of any status. Header names are in lower case. */
@@ -74,6 +76,7 @@ async function assured(connection: Connection, request: HttpRequest): Promise<Ht
     const socket = await assuredSocket(connection, {
       signal: signal ? AbortSignal.any([signal, late.signal]) : late.signal,
     });
+    clearTimeout(timer);
     const left = Math.max(1, timeoutMs - (performance.now() - begun));
     return await exchange(connection, { ...request, timeoutMs: left }, { createConnection: () => socket });
   } catch (cause) {
@@ -111,7 +114,10 @@ const exchange = (connection: Connection, request: HttpRequest, way: RequestOpti
         (incoming) => {
           const parts: Buffer[] = [];
           let size = 0;
+          const onPart = incoming.statusCode === 200 ? request.onPart : undefined;
+          if (onPart) settled();
           incoming.on('data', (part: Buffer) => {
+            if (onPart) return passOn(onPart, part, incoming);
             size += part.length;
             if (size > ANSWER_LIMIT) incoming.destroy(new Error(`the answer exceeds ${ANSWER_LIMIT} bytes`));
             else parts.push(part);
@@ -147,6 +153,15 @@ const exchange = (connection: Connection, request: HttpRequest, way: RequestOpti
       fail(cause);
     }
   });
+
+/** What the reader of a stream throws ends the stream, and is what the caller is told. */
+function passOn(onPart: (part: Buffer) => void, part: Buffer, incoming: IncomingMessage): void {
+  try {
+    onPart(part);
+  } catch (error) {
+    incoming.destroy(error instanceof Error ? error : new Error(String(error)));
+  }
+}
 
 class TimeoutError extends Error {
   readonly limitMs: number;

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { RdError } from '../errors.ts';
 import { isObject, type JsonObject } from '../json.ts';
 import type { PlanRequest, Target } from '../plan/change.ts';
+import { isWantedForwards, type WantedForwards } from '../plan/port-forwards.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
 import { readIfThere, removeLeftovers, writeFileAtomic } from '../storage/atomic-file.ts';
 import { ioError, systemCode } from '../storage/io-error.ts';
 import type { Places } from '../storage/places.ts';
-import { isWantedForwards, type WantedForwards } from './port-forwards.ts';
 import { isSameTarget, isTarget, targetName } from './target.ts';
 
 /** What an apply found before it wrote, so that there is a way back. */

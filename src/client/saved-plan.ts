@@ -1,11 +1,11 @@
 import { RdError } from '../errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
 import type { Plan, PlanRequest, Target } from '../plan/change.ts';
+import { canonicalJson, digestOf } from '../plan/digest.ts';
+import { isWantedForwards, mentionsForwards, NO_FORWARDS, type WantedForwards } from '../plan/port-forwards.ts';
 import { isRuntimeChange } from '../plan/runtime-changes.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
 import { leafAt, leaves, removeLeaf, setLeaf } from '../settings/leaf-paths.ts';
-import { canonicalJson, digestOf } from './digest.ts';
-import { isWantedForwards, mentionsForwards, NO_FORWARDS, type WantedForwards } from './port-forwards.ts';
 import { isSameTarget, isTarget, targetName } from './target.ts';
 
 /** Where the live side stands when a plan is saved or used. */

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { isObject, type JsonValue } from '../json.ts';
+import { type ForwardsReport, isWantedForwards } from '../plan/port-forwards.ts';
 import { readIfThere } from '../storage/atomic-file.ts';
 import type { Places } from '../storage/places.ts';
-import { type ForwardsReport, isWantedForwards } from './port-forwards.ts';
 
 /** The forwards that the next service of this home will want. A file that the service could not use counts as none. */
 export async function storedForwards({ state }: Places): Promise<ForwardsReport> {

@@ -1,4 +1,5 @@
 import type { JsonValue } from '../json.ts';
+import type { ForwardKey } from '../port-forwards/forward.ts';
 import type { UserFileChange } from './user-files.ts';
 
 /** What a change costs: only stored; applied to what runs; restarts the backend; destroys cluster data. In that order. */
@@ -69,6 +70,11 @@ export interface Plan {
   /** Where severities come from: the service being talked to, or schema facts alone. */
   basis: 'service' | 'estimated';
   generation: number;
+  /**
+   * What `POST /v2/apply` takes as agreement to this plan: a digest of the generation, the changes and what is lost. What runs is not
+   * part of it, because that comes up and goes down by itself. Absent where no service of ours was asked.
+   */
+  tag?: string;
   changes: Change[];
   blastRadius: BlastItem[];
   /** Reasons of a restart that is already due, before any change of this plan. */
@@ -91,4 +97,19 @@ export interface PlanRequest {
    * printed are none: what equals the settings in force asks for nothing there.
    */
   wishes?: string[];
+  /** Absent where nothing is said about them. */
+  portForwards?: WantedForwards;
+}
+
+/** A port forward as a profile asks for it; `null` asks for its removal. */
+interface ProfileForward extends ForwardKey {
+  hostPort: number | null;
+}
+
+/** What a profile says about port forwards. `exclusive`: those that it does not list are removed. */
+export interface WantedForwards {
+  entries: readonly ProfileForward[];
+  exclusive: boolean;
+  /** Names of those that stay as they are, whatever the other two say. */
+  leaves?: readonly string[];
 }

@@ -1,10 +1,11 @@
 import { isAllowed } from '../allowed-images/allow-list.ts';
+import { RdError } from '../errors.ts';
 import type { JsonObject, JsonValue } from '../json.ts';
 import { isObject } from '../json.ts';
 import { parseImageReference, permits } from '../settings/image-reference.ts';
 import { leafAt } from '../settings/leaf-paths.ts';
 import type { Settings } from '../settings/settings.gen.ts';
-import type { Change } from './change.ts';
+import type { Change, Plan } from './change.ts';
 import { type Difference, EXTENSIONS } from './diff.ts';
 import type { Cost } from './severity.ts';
 
@@ -70,6 +71,33 @@ export function refusedExtensions(
       };
       return { difference, blocked, cost };
     });
+}
+
+/** One call that changes an extension. `id`: the image to install, or the name of what is uninstalled. */
+export interface ExtensionStep {
+  what: 'install' | 'uninstall';
+  id: string;
+}
+
+/** What a plan does to extensions, in the order in which it is done. */
+export function extensionSteps({ changes }: Plan): ExtensionStep[] {
+  const open = changes.filter((change) => change.path === EXTENSIONS && !change.blocked);
+  const removals = open.filter(({ action }) => action === 'delete');
+  return [
+    ...removals.map(({ key = '' }) => ({ what: 'uninstall' as const, id: key })),
+    ...open
+      .filter((change) => !removals.includes(change))
+      .map(({ key, after }) => ({ what: 'install' as const, id: `${key}:${String(after)}` })),
+  ];
+}
+
+/** The failure of all calls that failed, a line each; everything else of the plan has been done. */
+export function extensionFailure(failures: readonly string[]): RdError {
+  const count = failures.length === 1 ? 'An extension' : `${failures.length} extensions`;
+  return new RdError('ERR_EXTENSION_INVALID', `${count} could not be brought in line with the profile.`, {
+    details: failures,
+    advice: 'Everything else has been applied. Correct what is named and apply again.',
+  });
 }
 
 function isPermitted(name: string, tag: JsonValue, { allowed }: ExtensionGate): boolean {

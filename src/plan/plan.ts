@@ -10,12 +10,14 @@ import { clusterMustReset, clusterMustStop, engineMustStop, machineMustStop } fr
 import { type Difference, differences, EXTENSIONS, settled } from './diff.ts';
 import { isEnforced } from './drift.ts';
 import { deniedImages, extensionCost, refusedExtensions } from './extension-changes.ts';
+import { digestOf } from './digest.ts';
 import { mayDowngrade } from './kubernetes-order.ts';
 import { ENGINE_NAMES, installedVersion, isUp, type Observed } from './observed.ts';
 import { patternWarnings } from './pattern-warnings.ts';
 import { pendingRestart } from './pending.ts';
+import { type ForwardsReport, withPortForwards } from './port-forwards.ts';
 import { powerChange } from './power-change.ts';
-import { runtimeChanges } from './runtime-changes.ts';
+import { isRuntimeChange, runtimeChanges } from './runtime-changes.ts';
 import { type Circumstances, type Cost, costOf } from './severity.ts';
 import { type Goal, goalOf } from './spec.ts';
 import { summarise } from './summary.ts';
@@ -38,6 +40,8 @@ export interface PlanInput {
   generation: number;
   /** Absent: files of the user are not touched. */
   userFiles?: UserFileFacts;
+  /** The port forwards that are there; only looked at where the request has some. */
+  forwards?: ForwardsReport;
 }
 
 /**
@@ -73,7 +77,7 @@ export function makePlan(input: PlanInput): Plan {
   const radius = touched ? blastRadius({ goal, observed, driver, downgrade: lowersVersion(open, at) }) : [];
   const pending = power === 'started' ? pendingRestart(live, observed, driver) : [];
   const restart = touched && power === 'started' && goal.on && restarts(changes, goal, observed, driver);
-  return {
+  const plan: Plan = {
     kind: 'Plan',
     formatVersion: 1,
     target,
@@ -104,6 +108,14 @@ export function makePlan(input: PlanInput): Plan {
       unknown: unseen.length > 0,
     }),
   };
+  const whole = request.portForwards ? withPortForwards(plan, request.portForwards, input.forwards) : plan;
+  return { ...whole, tag: tagOf(whole) };
+}
+
+function tagOf({ generation, changes, blastRadius }: Plan): string {
+  const lost = blastRadius.filter((item) => item.lost);
+  const agreed = changes.filter((change) => !isRuntimeChange(change));
+  return digestOf(JSON.parse(JSON.stringify({ generation, changes: agreed, lost })));
 }
 
 const OUTDATED =

@@ -1,7 +1,36 @@
 import type { EngineName, MachineAccess, MachineStart, PublishedPort, Workload } from '../drivers/driver.ts';
+import type { ErrorCode } from '../errors.ts';
 import type { LoopStatus } from './status.ts';
 
 export type { MachineAccess, MachineStart };
+
+/** What the service does after the settings of an apply are written: extensions, then port forwards. Of the last such apply. */
+export interface ApplyWork {
+  /** Version of the desired state that the apply made. */
+  generation: number;
+  state: 'running' | 'done' | 'failed';
+  /** Begun so far, in order. */
+  steps: ApplyStep[];
+  error?: { code: ErrorCode; message: string; details: string[]; advice?: string };
+}
+
+/** `name`: the image or name of an extension; `default/web:80 → 8080` of a forward, `default/web:80 → (removed)` of one that goes. */
+export interface ApplyStep {
+  what: 'install' | 'uninstall' | 'forward';
+  name: string;
+}
+
+/** The answer of `POST /v2/apply`. */
+export interface ApplyReply {
+  kind: 'ApplyReply';
+  formatVersion: 1;
+  /** Version of the desired state after it. */
+  generation: number;
+  /** What was written; `retry`: nothing differed, and a backend that had given up is tried again. */
+  sent: ('settings' | 'power' | 'retry')[];
+  /** True when `apply` in the status tells of further steps. */
+  continues: boolean;
+}
 
 /** The document of `GET /v2/status` and `schemas/status.json`: what the loop reports, and who is speaking. */
 export interface StatusDocument extends Omit<LoopStatus, 'counters'> {
@@ -27,6 +56,8 @@ export interface StatusDocument extends Omit<LoopStatus, 'counters'> {
   ports?: readonly PublishedPort[];
   /** What is being done with the data of the backend, such as a snapshot; absent otherwise. A sentence. */
   maintenance?: string;
+  /** Absent until an apply has had more to do than to write settings. */
+  apply?: ApplyWork;
   counters: LoopStatus['counters'] & {
     /** `PUT /v1/settings` that arrived, whatever became of them. */
     settingsPuts: number;

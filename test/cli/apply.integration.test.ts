@@ -42,7 +42,7 @@ describe('apply -f', () => {
     file('p.json', CONTAINERD);
     const { exit, out, err } = await rdctl(['apply', '-f', 'p.json']);
     expect(exit).toBe(0);
-    expect(proxy.writes()).toEqual(['PUT /v1/settings']);
+    expect(proxy.writes()).toEqual(['POST /v2/apply']);
     expect(await client.status()).toMatchObject({ converged: true, engine: { name: 'containerd', state: 'running' } });
     expect(err).toMatch(/Driver: simulated \(SIMULATED/);
     expect(err).toContain('± containerEngine.name: moby → containerd');
@@ -104,7 +104,7 @@ describe('apply -f', () => {
     file('p.yaml', profile('started'));
     expect((await rdctl(['apply', '-f', 'p.yaml'])).exit).toBe(0);
     expect((await client.status()).engine.state).toBe('running');
-    expect(proxy.writes()).toEqual(['PUT /v1/backend_state', 'PUT /v1/backend_state']);
+    expect(proxy.writes()).toEqual(['POST /v2/apply', 'POST /v2/apply']);
   });
 });
 
@@ -353,7 +353,7 @@ describe('what can go wrong', () => {
     const second = await rdctl(['apply', '-f', 'p.json']);
     expect(second.exit).toBe(1);
     expect(second.err).toContain('asked it to try again');
-    expect(proxy.writes()).toEqual(['PUT /v1/settings', 'PUT /v1/backend_state']);
+    expect(proxy.writes()).toEqual(['POST /v2/apply', 'POST /v2/apply']);
     expect((await client.status()).generation).toBe(before + 1);
     await service.stop('the fault is repaired');
     const repaired = await startService({ home });

@@ -1,11 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { type ApplyEvent, type ApplyInput, applyDesired, isWorse } from '../../src/client/apply.ts';
 import type { Client } from '../../src/client/client.ts';
-import { NO_FORWARDS } from '../../src/client/port-forwards.ts';
-import { RdError } from '../../src/errors.ts';
+import { type ErrorCode, RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
 import type { Change, Plan, PlanRequest } from '../../src/plan/change.ts';
-import type { StatusDocument } from '../../src/reconcile/status-document.ts';
+import type { ApplyReply, ApplyStep, ApplyWork, StatusDocument } from '../../src/reconcile/status-document.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { ENGINE_CHANGE, planWith, statusWith } from '../helpers/plans.ts';
 
@@ -49,15 +48,25 @@ interface Script {
   moved?: number;
   /** One after the other; the last one stays. */
   statuses?: StatusDocument[];
+  /** An application that only takes settings. */
+  foreign?: true;
+  /** What the service answers to an apply. */
+  sent?: ApplyReply['sent'];
 }
 
 /** A service that plays a script and notes each call. */
-function scripted({ plans, moved = 0, statuses = [] }: Script) {
-  const calls: { call: string; body?: unknown; ifMatch?: string | undefined }[] = [];
+function scripted({ plans, moved = 0, statuses = [], foreign, sent = ['settings'] }: Script) {
+  const calls: { call: string; body?: unknown; ifMatch?: string | undefined; tag?: string }[] = [];
   let planned = 0;
   let refusals = moved;
   const settings: JsonObject = defaultSettings({ platform: 'linux', arch: 'x64' });
+  const refuse = (code: ErrorCode) => {
+    if (refusals === 0) return;
+    refusals -= 1;
+    throw new RdError(code, 'moved');
+  };
   const client: Client = {
+    ...(foreign ? { foreign } : {}),
     connection: { host: '127.0.0.1', port: 1, user: 'u', password: 'p', foreign: false, reached: { by: 'word' } },
     settings: async () => ({ settings, text: '', etag: `"${planned}"` }),
     plan: async (request) => {
@@ -69,11 +78,13 @@ function scripted({ plans, moved = 0, statuses = [] }: Script) {
     },
     putSettings: async (body, { ifMatch } = {}) => {
       calls.push({ call: 'put', body, ifMatch });
-      if (refusals > 0) {
-        refusals -= 1;
-        throw new RdError('ERR_PRECONDITION_FAILED', 'moved');
-      }
+      refuse('ERR_PRECONDITION_FAILED');
       return { text: 'settings updated; no restart required', generation: 3, ignoredKeys: [] };
+    },
+    apply: async (request, tag) => {
+      calls.push({ call: 'apply', body: request, tag });
+      refuse('ERR_PLAN_STALE');
+      return { kind: 'ApplyReply', formatVersion: 1, generation: 3, sent, continues: false };
     },
     setBackendState: async (state) => {
       calls.push({ call: 'power', body: state });
@@ -104,7 +115,7 @@ function input(client: Client, rest: Partial<ApplyInput> = {}): ApplyInput & { e
   return {
     client,
     request: REQUEST,
-    portForwards: NO_FORWARDS,
+    status: statusWith(),
     skipLocked: false,
     wait: true,
     timeoutMs: 1000,
@@ -117,51 +128,24 @@ function input(client: Client, rest: Partial<ApplyInput> = {}): ApplyInput & { e
   };
 }
 
-describe('writes', () => {
-  test('nothing when nothing differs', async () => {
+/** With the tag that a service gives it. */
+const tagged = (tag: string, changes = [ENGINE_CHANGE]) => planWith(changes, { tag });
+
+describe('a service of ours', () => {
+  test('is sent nothing when nothing differs', async () => {
     const { client, writes } = scripted({ plans: [planWith([])] });
     const outcome = await applyDesired(input(client));
     expect(outcome).toMatchObject({ outcome: 'unchanged', writes: 0 });
     expect(writes()).toEqual([]);
   });
 
-  test('one PUT with only what differs, on the tag that was read', async () => {
-    const { client, writes } = scripted({ plans: [planWith([ENGINE_CHANGE])] });
-    const outcome = await applyDesired(input(client));
-    expect(outcome).toMatchObject({ outcome: 'applied', writes: 1 });
-    expect(writes()).toEqual([
-      { call: 'put', body: { version: 19, containerEngine: { name: 'containerd' } }, ifMatch: '"0"' },
-    ]);
-  });
-
-  test('the power state alone where only that differs, and after the settings where both do', async () => {
+  test('carries out the plan that was agreed to, settings and power at once', async () => {
     const request: PlanRequest = { ...REQUEST, state: 'started' };
-    const alone = scripted({ plans: [planWith([POWER])] });
-    await applyDesired(input(alone.client, { request }));
-    expect(alone.writes()).toEqual([{ call: 'power', body: 'STARTED' }]);
-    const both = scripted({ plans: [planWith([ENGINE_CHANGE, POWER])] });
-    await applyDesired(input(both.client, { request }));
-    expect(both.writes().map(({ call }) => call)).toEqual(['put', 'power']);
-  });
-
-  test('a stop goes before the settings, so that they restart nothing', async () => {
-    const request: PlanRequest = { ...REQUEST, state: 'stopped' };
-    const { client, writes } = scripted({ plans: [planWith([ENGINE_CHANGE, STOP])] });
-    expect(await applyDesired(input(client, { request }))).toMatchObject({ outcome: 'applied', writes: 2 });
-    expect(writes().map(({ call, body }) => (call === 'power' ? body : call))).toEqual(['STOPPED', 'put']);
-  });
-
-  test('settings that moved after a stop was sent: the stop counts and is not repeated', async () => {
-    const request: PlanRequest = { ...REQUEST, state: 'stopped' };
-    const plans = [planWith([ENGINE_CHANGE, STOP]), planWith([ENGINE_CHANGE])];
-    const { client, writes } = scripted({ plans, moved: 1 });
-    expect(await applyDesired(input(client, { request }))).toMatchObject({ writes: 2 });
-    expect(writes().map(({ call }) => call)).toEqual(['power', 'put', 'put']);
-    const exact = scripted({ plans, moved: 1 });
-    await expect(applyDesired(input(exact.client, { request, exact: true }))).rejects.toMatchObject({
-      code: 'ERR_PLAN_STALE',
-      message: expect.stringContaining('asked to stop'),
-    });
+    const { client, writes } = scripted({ plans: [tagged('a', [ENGINE_CHANGE, POWER])], sent: ['settings', 'power'] });
+    const running = input(client, { request });
+    expect(await applyDesired(running)).toMatchObject({ outcome: 'applied', writes: 2 });
+    expect(writes()).toEqual([{ call: 'apply', body: request, tag: 'a' }]);
+    expect(running.events.filter(({ type }) => type === 'sent')).toHaveLength(2);
   });
 
   test('without waiting it returns after the write', async () => {
@@ -169,21 +153,91 @@ describe('writes', () => {
     expect((await applyDesired(input(client, { wait: false }))).outcome).toBe('sent');
   });
 
-  test('settings that moved are planned again; a saved plan is not', async () => {
-    const again = scripted({ plans: [planWith([ENGINE_CHANGE])], moved: 2 });
+  test('plans again when the plan is another one by then; a saved plan is not made again', async () => {
+    const again = scripted({ plans: [tagged('a'), tagged('b'), tagged('c')], moved: 2 });
     const running = input(again.client);
     expect(await applyDesired(running)).toMatchObject({ writes: 1 });
-    expect(again.writes().map(({ ifMatch }) => ifMatch)).toEqual(['"0"', '"1"', '"2"']);
+    expect(again.writes().map(({ tag }) => tag)).toEqual(['a', 'b', 'c']);
     expect(running.events.filter(({ type }) => type === 'moved')).toHaveLength(2);
-    const exact = scripted({ plans: [planWith([ENGINE_CHANGE])], moved: 1 });
+    const exact = scripted({ plans: [tagged('a')], moved: 1 });
     await expect(applyDesired(input(exact.client, { exact: true }))).rejects.toMatchObject({ code: 'ERR_PLAN_STALE' });
     expect(exact.writes()).toHaveLength(1);
   });
 
-  test('settings that never stop moving end it', async () => {
-    const { client, writes } = scripted({ plans: [planWith([ENGINE_CHANGE])], moved: 99 });
+  test('is given up on when its settings never stop moving', async () => {
+    const { client, writes } = scripted({ plans: [tagged('a')], moved: 99 });
     await expect(applyDesired(input(client))).rejects.toMatchObject({ code: 'ERR_PLAN_STALE' });
     expect(writes()).toHaveLength(5);
+  });
+
+  test('that is at work for an earlier apply is waited for before the first plan', async () => {
+    const work = { generation: 3, state: 'running' as const, steps: [] };
+    const statuses = [statusWith({ apply: work }), statusWith({ apply: { ...work, state: 'done' } })];
+    const { client, calls } = scripted({ plans: [planWith([])], statuses });
+    const running = input(client, { status: statusWith({ apply: work }) });
+    expect(await applyDesired(running)).toMatchObject({ outcome: 'unchanged' });
+    expect(running.events.map(({ type }) => type)).toEqual(['earlier', 'progress', 'progress', 'planned']);
+    expect(calls).toHaveLength(1);
+  });
+});
+
+describe('the steps that follow the settings', () => {
+  const work = (rest: Partial<ApplyWork>): ApplyWork => ({ generation: 3, state: 'running', steps: [], ...rest });
+  const step: ApplyStep = { what: 'install', name: 'example/tool:1' };
+  const error = { code: 'ERR_EXTENSION_INVALID' as const, message: 'no', details: ['why'], advice: 'do that' };
+
+  function stage(...statuses: StatusDocument[]) {
+    const { client } = scripted({ plans: [tagged('a')], statuses });
+    return input({ ...client, apply: async (...args) => ({ ...(await client.apply(...args)), continues: true }) });
+  }
+
+  test('are shown once and counted', async () => {
+    const running = stage(
+      statusWith({ apply: work({}) }),
+      statusWith({ apply: work({ steps: [step] }) }),
+      statusWith({ apply: work({ steps: [step], state: 'done' }) }),
+    );
+    expect(await applyDesired(running)).toMatchObject({ outcome: 'applied', writes: 2 });
+    expect(running.events.filter(({ type }) => type === 'step')).toEqual([{ type: 'step', step }]);
+  });
+
+  test('fail with the error of the service', async () => {
+    const running = stage(statusWith({ apply: work({ steps: [step], state: 'failed', error }) }));
+    await expect(applyDesired(running)).rejects.toMatchObject(error);
+  });
+
+  test('are not known to a service that was started anew', async () => {
+    const running = stage(statusWith({ generation: 4, observedGeneration: 4 }));
+    await expect(applyDesired(running)).rejects.toMatchObject({ message: expect.stringContaining('started anew') });
+  });
+});
+
+describe('another application', () => {
+  const foreign = true;
+
+  test('gets one PUT with only what differs, on the tag that was read', async () => {
+    const { client, writes } = scripted({ plans: [planWith([ENGINE_CHANGE])], foreign });
+    const outcome = await applyDesired(input(client));
+    expect(outcome).toMatchObject({ outcome: 'applied', writes: 1 });
+    expect(writes()).toEqual([
+      { call: 'put', body: { version: 19, containerEngine: { name: 'containerd' } }, ifMatch: '"0"' },
+    ]);
+  });
+
+  test('gets the power state alone where only that differs, and after the settings where both do', async () => {
+    const request: PlanRequest = { ...REQUEST, state: 'started' };
+    const alone = scripted({ plans: [planWith([POWER])], foreign });
+    await applyDesired(input(alone.client, { request }));
+    expect(alone.writes()).toEqual([{ call: 'power', body: 'STARTED' }]);
+    const both = scripted({ plans: [planWith([ENGINE_CHANGE, STOP])], foreign });
+    await applyDesired(input(both.client, { request: { ...REQUEST, state: 'stopped' } }));
+    expect(both.writes().map(({ call, body }) => (call === 'power' ? body : call))).toEqual(['put', 'STOPPED']);
+  });
+
+  test('whose settings moved is planned for again', async () => {
+    const { client, writes } = scripted({ plans: [planWith([ENGINE_CHANGE])], moved: 2, foreign });
+    expect(await applyDesired(input(client))).toMatchObject({ writes: 1 });
+    expect(writes().map(({ ifMatch }) => ifMatch)).toEqual(['"0"', '"1"', '"2"']);
   });
 });
 
@@ -191,19 +245,20 @@ describe('a backend that gave up', () => {
   const failed = statusWith({ converged: false, backendState: 'ERROR' });
 
   test('is asked to try again, though nothing differs', async () => {
-    const again = statusWith({ converged: false, backendState: 'STARTING', generation: 4 });
-    const done = statusWith({ generation: 4, observedGeneration: 4 });
-    const { client, writes } = scripted({ plans: [planWith([])], statuses: [failed, failed, again, done] });
-    const running = input(client);
-    expect(await applyDesired(running)).toMatchObject({ outcome: 'applied', writes: 1, status: { generation: 4 } });
-    expect(writes()).toEqual([{ call: 'power', body: 'STARTED' }]);
+    const again = statusWith({ converged: false, backendState: 'STARTING', observedGeneration: 2 });
+    const { client, writes } = scripted({ plans: [planWith([])], statuses: [again, statusWith()], sent: ['retry'] });
+    const running = input(client, { status: failed });
+    expect(await applyDesired(running)).toMatchObject({ outcome: 'applied', writes: 1, status: { generation: 3 } });
+    expect(writes()).toHaveLength(1);
     expect(running.events.map(({ type }) => type)).toContain('retrying');
   });
 
   test('is not, when it is to stay stopped', async () => {
     const stopped = { ...failed, power: 'stopped' as const };
     const { client, writes } = scripted({ plans: [planWith([])], statuses: [stopped] });
-    await expect(applyDesired(input(client))).rejects.toMatchObject({ code: 'ERR_CONVERGE_FAILED' });
+    await expect(applyDesired(input(client, { status: stopped }))).rejects.toMatchObject({
+      code: 'ERR_CONVERGE_FAILED',
+    });
     expect(writes()).toEqual([]);
   });
 });
@@ -220,16 +275,12 @@ test('the phases of an apply are those that were not over before its first write
   const ended = { ...begun, ms: 3 };
   const { client } = scripted({
     plans: [planWith([ENGINE_CHANGE])],
-    statuses: [
-      statusWith({ phases: [over, begun] }),
-      statusWith({ converged: false, phases: [over, begun] }),
-      statusWith({ phases: [over, ended, own] }),
-    ],
+    statuses: [statusWith({ converged: false, phases: [over, begun] }), statusWith({ phases: [over, ended, own] })],
   });
-  const running = input(client);
+  const running = input(client, { status: statusWith({ phases: [over, begun] }) });
   expect((await applyDesired(running)).status.phases).toEqual([ended, own]);
   const shown = running.events.flatMap((event) => (event.type === 'progress' ? event.status.phases : []));
-  expect(shown).toEqual([ended, own]);
+  expect(shown).toEqual([begun, ended, own]);
 });
 
 describe('refusals come before any write', () => {
@@ -243,16 +294,6 @@ describe('refusals come before any write', () => {
   ])('%s', async (_who, changes, code) => {
     const { client, writes } = scripted({ plans: [planWith(changes)] });
     await expect(applyDesired(input(client))).rejects.toMatchObject({ code });
-    expect(writes()).toEqual([]);
-  });
-
-  test('port forwards without a cluster', async () => {
-    const { client, writes } = scripted({ plans: [planWith([])] });
-    const entries = [{ namespace: 'default', service: 'web', k8sPort: 80, hostPort: 8080 }];
-    await expect(applyDesired(input(client, { portForwards: { entries, exclusive: false } }))).rejects.toMatchObject({
-      code: 'ERR_SETTING_UNSUPPORTED',
-      details: [expect.stringContaining('portForwards')],
-    });
     expect(writes()).toEqual([]);
   });
 
@@ -288,13 +329,15 @@ test('what the driver does not support is passed over where that is asked for, a
 });
 
 test('a forward that the driver cannot make does not keep the rest from coming back', async () => {
-  const plans = [planWith([ENGINE_CHANGE])];
+  const blocked = { by: 'unsupported' as const, message: 'Port forwards: there is no cluster.' };
+  const forward: Change = { ...LOCKED, path: 'portForwards', key: 'default/web:80', after: 8080, blocked };
+  const { client, writes } = scripted({ plans: [planWith([ENGINE_CHANGE, forward]), planWith([ENGINE_CHANGE])] });
   const entries = [{ namespace: 'default', service: 'web', k8sPort: 80, hostPort: 8080 }];
-  const portForwards = { entries, exclusive: true };
-  const { client, writes } = scripted({ plans });
-  const outcome = await applyDesired(input(client, { portForwards, skipUnsupported: true }));
-  expect(outcome.skipped).toMatchObject([{ path: 'portForwards', key: 'default/web:80' }]);
-  expect(writes().map(({ call }) => call)).toEqual(['put']);
+  const request: PlanRequest = { ...REQUEST, portForwards: { entries, exclusive: true } };
+  const outcome = await applyDesired(input(client, { request, skipUnsupported: true }));
+  expect(outcome.skipped).toEqual([forward]);
+  const portForwards = { entries: [], exclusive: true, leaves: ['default/web:80'] };
+  expect(writes()).toMatchObject([{ call: 'apply', body: { portForwards } }]);
 });
 
 test('what would help depends on what is in the way', async () => {

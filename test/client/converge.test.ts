@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { blame, waitConverged } from '../../src/client/converge.ts';
+import { blame, polled, waitConverged } from '../../src/client/converge.ts';
 import { RdError } from '../../src/errors.ts';
 import type { Condition } from '../../src/reconcile/status.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
@@ -37,12 +37,13 @@ function wait(
   rest: { timeoutMs?: number; generation?: number; seen?: StatusDocument[] } = {},
 ) {
   const clock = fakeClock();
+  const { signal } = new AbortController();
   const promise = waitConverged({
-    read,
+    feed: polled({ read, clock, signal }),
     generation: rest.generation ?? 3,
     timeoutMs: rest.timeoutMs ?? 60_000,
     clock,
-    signal: new AbortController().signal,
+    signal,
     onStatus: (status) => rest.seen?.push(status),
   });
   return { promise, clock };
@@ -146,7 +147,7 @@ describe('waiting', () => {
     const controller = new AbortController();
     controller.abort();
     const promise = waitConverged({
-      read: answers(statusWith(WORKING)),
+      feed: polled({ read: answers(statusWith(WORKING)), clock: fakeClock(), signal: controller.signal }),
       generation: 3,
       timeoutMs: 1000,
       clock: fakeClock(),

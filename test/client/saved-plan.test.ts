@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { canonicalJson, digestOf } from '../../src/client/digest.ts';
 import {
   checkFresh,
   checkTarget,
@@ -9,6 +8,7 @@ import {
   savePlan,
 } from '../../src/client/saved-plan.ts';
 import type { Change, Plan, PlanRequest } from '../../src/plan/change.ts';
+import { canonicalJson, digestOf } from '../../src/plan/digest.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { validate as validPlan } from '../../src/settings/validators/plan.gen.js';
 import { ENGINE_CHANGE, planWith } from '../helpers/plans.ts';

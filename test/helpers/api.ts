@@ -18,8 +18,10 @@ import type { Observed } from '../../src/plan/observed.ts';
 import { clusterSpec, engineSpec, machineSpec } from '../../src/plan/spec.ts';
 import type { UserFileFacts } from '../../src/plan/user-files.ts';
 import type { PortForwards } from '../../src/port-forwards/manager.ts';
+import { systemClock } from '../../src/reconcile/clock.ts';
 import type { Controllers, Desired } from '../../src/reconcile/contract.ts';
 import type { BackendState, Power } from '../../src/reconcile/status.ts';
+import { createApplies } from '../../src/service/applies.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
@@ -136,11 +138,23 @@ export function startApi(options: TestApiOptions = {}): TestApi {
   });
   const logged: TestApi['logged'] = [];
   const stops: string[] = [];
+  const controllers = scripted(script, initial);
+  const { portForwards = noForwards, extensions = noExtensions } = options;
+  const log: ApiContext['log'] = (level, message, values) =>
+    logged.push({ level, message, ...(values ? { values } : {}) });
+  const applies = createApplies({
+    controllers,
+    portForwards,
+    extensions,
+    log,
+    clock: systemClock,
+    onChange: () => undefined,
+  });
   const context: ApiContext = {
     credentials: { user: 'user', password: PASSWORD },
     allowHosts: options.allowHosts ?? [],
     store,
-    controllers: scripted(script, initial),
+    controllers,
     driver,
     host: { platform, arch: 'x64' },
     kubernetesVersions: () => options.versions,
@@ -151,15 +165,18 @@ export function startApi(options: TestApiOptions = {}): TestApi {
     resetBackend: options.resetBackend ?? (async () => undefined),
     hostIntegration: () => ({ offBecause: 'this is a test', files: [] }),
     userFiles: async () => options.userFiles,
+    applies,
+    onStatus: () => () => undefined,
+    streams: new Set(),
     maintenance: () => undefined,
     checkFactoryReset: () => undefined,
     requestFactoryReset: ({ cache }) => stops.push(`factory reset, ${cache ? 'downloads too' : 'without downloads'}`),
     transient: createTransientStore(platform, false),
     diagnostics: NO_DIAGNOSTICS,
-    portForwards: options.portForwards ?? noForwards,
-    extensions: options.extensions ?? noExtensions,
+    portForwards,
+    extensions,
     prove: (nonce) => proofOf({ password: PASSWORD, port: 6107 }, nonce),
-    log: (level, message, values) => logged.push({ level, message, ...(values ? { values } : {}) }),
+    log,
     about: {
       version: '1.2.3',
       pid: 42,

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Client } from '../../src/client/client.ts';
 import { createClient } from '../../src/client/client.ts';
-import { waitConverged } from '../../src/client/converge.ts';
+import { polled, waitConverged } from '../../src/client/converge.ts';
 import { systemClock } from '../../src/reconcile/clock.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import type { RunningService, ServiceOptions } from '../../src/service/options.ts';
@@ -65,12 +65,13 @@ export async function startService(
     here: places(env, 'linux', ''),
     env,
     async converged(generation) {
+      const { signal } = new AbortController();
       return waitConverged({
-        read: () => client.status(),
+        feed: polled({ read: () => client.status(), clock: systemClock, signal }),
         generation: generation ?? (await client.status()).generation,
         timeoutMs: 60_000,
         clock: systemClock,
-        signal: new AbortController().signal,
+        signal,
       });
     },
   };

@@ -22,6 +22,7 @@ describe('the document', () => {
     expect(await planFor({}, requestFor({}))).toEqual({
       kind: 'Plan',
       formatVersion: 1,
+      tag: expect.stringMatching(/^sha256:/),
       target: TARGET,
       basis: 'service',
       generation: 7,

@@ -16,9 +16,11 @@ export function statusRoutes(app: FastifyInstance, context: ApiContext): void {
   });
 }
 
-function statusDocument(context: ApiContext): StatusDocument {
+/** The status as it is now. */
+export function statusDocument(context: ApiContext): StatusDocument {
   const { about, driver, controllers, store, counters, hostIntegration } = context;
   const maintenance = context.maintenance();
+  const apply = context.applies.report();
   const { lockedBy, defaultsBy } = about;
   const loop = controllers.status();
   const { name } = store.snapshot().desired.settings.containerEngine;
@@ -46,6 +48,7 @@ function statusDocument(context: ApiContext): StatusDocument {
     ...(access === undefined ? {} : { access }),
     ...(ports === undefined ? {} : { ports }),
     ...(maintenance === undefined ? {} : { maintenance }),
+    ...(apply === undefined ? {} : { apply }),
     counters: { ...loop.counters, ...counters },
     ...(lockedBy === undefined && defaultsBy === undefined
       ? {}

@@ -1,6 +1,11 @@
 import { expect } from 'vitest';
 import type { Row } from '../row.ts';
 
+const APPLIED = { settings: { images: { showAll: false } }, state: 'unmanaged', prune: [] } as const;
+const FORWARDS = { entries: [{ namespace: 'default', service: 'web', k8sPort: {}, hostPort: 1 }], exclusive: false };
+/** Of the plan that was made just before. */
+let tag: string | undefined;
+
 /** What is below /v2. */
 export const ownRows: readonly Row[] = [
   {
@@ -37,6 +42,60 @@ export const ownRows: readonly Row[] = [
     status: 400,
     type: 'json',
     reply: expect.objectContaining({ code: 'ERR_BODY_INVALID' }),
+  },
+  {
+    request: 'POST /v2/plan',
+    when: 'port forwards that are none',
+    fact: 'ours: schemas/error.json',
+    body: { settings: {}, state: 'unmanaged', prune: [], portForwards: FORWARDS },
+    status: 400,
+    type: 'json',
+    reply: expect.objectContaining({ code: 'ERR_BODY_INVALID', message: expect.stringContaining('k8sPort') }),
+  },
+  {
+    request: 'POST /v2/apply',
+    fact: 'ours: docs/api.md',
+    async before({ client, converged }) {
+      await converged();
+      tag = (await client.plan({ ...APPLIED, prune: [] })).tag;
+    },
+    bodyFor: () => ({ ...APPLIED, tag }),
+    status: 202,
+    type: 'json',
+    reply: expect.objectContaining({ kind: 'ApplyReply', sent: ['settings'], continues: false }),
+    async after({ client }) {
+      expect((await client.settings()).settings).toMatchObject({ images: { showAll: false } });
+    },
+  },
+  {
+    request: 'POST /v2/apply',
+    when: 'the tag of another plan',
+    fact: 'ours: docs/api.md',
+    body: { ...APPLIED, tag: 'sha256:0' },
+    status: 409,
+    type: 'json',
+    reply: expect.objectContaining({ code: 'ERR_PLAN_STALE' }),
+    async after({ client }) {
+      expect((await client.settings()).settings).toMatchObject({ images: { showAll: true } });
+    },
+  },
+  {
+    request: 'POST /v2/apply',
+    when: 'no tag',
+    fact: 'ours: docs/api.md',
+    body: APPLIED,
+    status: 400,
+    type: 'json',
+    reply: expect.objectContaining({ code: 'ERR_BODY_INVALID', message: expect.stringContaining('tag') }),
+  },
+  {
+    request: 'GET /v2/events',
+    when: 'without credentials; what it answers otherwise does not end',
+    fact: 'ours: docs/api.md',
+    headers: { Authorization: undefined },
+    status: 401,
+    type: 'json',
+    reply: expect.objectContaining({ code: 'ERR_UNAUTHORIZED' }),
   },
   {
     request: `GET /v2/proof?nonce=${'0a'.repeat(32)}`,

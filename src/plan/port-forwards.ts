@@ -1,22 +1,10 @@
 import { isObject, type JsonObject } from '../json.ts';
-import type { Change, Plan } from '../plan/change.ts';
-import { extendedPlan } from '../plan/extended-plan.ts';
 import type { ForwardKey, ForwardReport, ForwardsReport } from '../port-forwards/forward.ts';
+import type { Change, Plan, PlanRequest, WantedForwards } from './change.ts';
+import { extendedPlan } from './extended-plan.ts';
 
 export type { ForwardKey, ForwardsReport } from '../port-forwards/forward.ts';
-
-/** A port forward as a profile asks for it; `null` asks for its removal. */
-interface ProfileForward extends ForwardKey {
-  hostPort: number | null;
-}
-
-/** What a profile says about forwards. `exclusive`: those that it does not list are removed. */
-export interface WantedForwards {
-  entries: readonly ProfileForward[];
-  exclusive: boolean;
-  /** Names of those that stay as they are, whatever the other two say. */
-  leaves?: readonly string[];
-}
+export type { WantedForwards } from './change.ts';
 
 /** Tells whether something that was read from a file is one. */
 export function isWantedForwards(value: unknown): value is JsonObject & WantedForwards {
@@ -50,6 +38,11 @@ export function forwardName({ namespace, service, k8sPort }: ForwardKey): string
 /** True where a profile has anything to say about forwards. */
 export function mentionsForwards({ entries, exclusive }: WantedForwards): boolean {
   return entries.length > 0 || exclusive;
+}
+
+/** A request with what is said about forwards. */
+export function withForwards(request: PlanRequest, portForwards: WantedForwards): PlanRequest {
+  return mentionsForwards(portForwards) ? { ...request, portForwards } : request;
 }
 
 /** What is asked for without these changes. */

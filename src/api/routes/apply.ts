@@ -1,0 +1,115 @@
+import type { FastifyInstance } from 'fastify';
+import { RdError } from '../../errors.ts';
+import { refuseBlocked } from '../../plan/blocks.ts';
+import type { Plan, PlanRequest } from '../../plan/change.ts';
+import { patchOf } from '../../plan/patch.ts';
+import type { Desired } from '../../reconcile/contract.ts';
+import type { ApplyReply } from '../../reconcile/status-document.ts';
+import type { ApiContext } from '../context.ts';
+import { checkedRequest, PLAN_REQUEST, planOf } from '../planning.ts';
+import { documented, schemaOf } from '../route-doc.ts';
+import { decideUpdate } from '../settings-update.ts';
+import { JSON_TYPE } from '../wire-texts.ts';
+
+const BODY = {
+  ...PLAN_REQUEST,
+  required: [...PLAN_REQUEST.required, 'tag'],
+  properties: { ...PLAN_REQUEST.properties, tag: { type: 'string' } },
+} as const;
+
+const REPLY = {
+  type: 'object',
+  required: ['kind', 'formatVersion', 'generation', 'sent', 'continues'],
+  properties: {
+    kind: { const: 'ApplyReply' },
+    formatVersion: { const: 1 },
+    generation: { description: 'Version of the desired state after it.', type: 'integer' },
+    sent: {
+      description: 'What was written; `retry`: nothing differed, and a backend that had given up is tried again.',
+      type: 'array',
+      items: { enum: ['settings', 'power', 'retry'] },
+    },
+    continues: { description: 'Extensions and port forwards follow: `apply` in the status tells.', type: 'boolean' },
+  },
+} as const;
+
+const DOC = documented({
+  summary: 'Carry out a plan that was agreed to',
+  description:
+    'Takes what `POST /v2/plan` takes, and the `tag` of its plan. Settings and power are written at once, as one version of the desired state; extensions and port forwards follow, and need no caller to wait for them.',
+  body: { description: 'The desired state, and the tag', required: true, schema: BODY },
+  replies: {
+    202: { description: 'it is written; wait for the generation', body: 'json', schema: REPLY },
+    400: {
+      description: 'a malformed request, bad settings, or changes that cannot be made',
+      body: 'json',
+      schema: schemaOf('Error'),
+    },
+    409: {
+      description: 'a plan made now is another one, or an earlier apply is still at work; nothing was changed',
+      body: 'json',
+      schema: schemaOf('Error'),
+    },
+  },
+});
+
+/** `POST /v2/apply`: carries out a plan that was agreed to. */
+export function applyRoutes(app: FastifyInstance, context: ApiContext): void {
+  const { store, applies, controllers, counters, log } = context;
+  app.post<{ Body: PlanRequest & { tag: string } }>(
+    '/v2/apply',
+    { ...DOC, schema: { body: BODY } },
+    async ({ body }, reply) => {
+      const { tag, ...asked } = body;
+      const request = checkedRequest(asked, context);
+      const { answer, now } = await store.write(({ desired }) => {
+        if (applies.report()?.state === 'running') {
+          throw new RdError('ERR_BACKEND_LOCKED', 'an earlier apply is still at work', {
+            advice: 'Wait until `apply` in GET /v2/status is over, and plan again.',
+          });
+        }
+        const plan = planOf(request, context, { desired });
+        if (plan.tag !== tag) {
+          throw new RdError('ERR_PLAN_STALE', 'a plan made now is another one, so nothing was changed', {
+            advice: 'Plan again, and look at what is different.',
+          });
+        }
+        refuseBlocked(plan);
+        const next = nextState(plan, request, desired, context);
+        const sent: ApplyReply['sent'] = [];
+        if (next.settings !== desired.settings) sent.push('settings');
+        if (next.power !== desired.power) sent.push('power');
+        // Everything is as asked, and an earlier attempt was given up. What stood in its way may be gone.
+        const gaveUp = next.power === 'started' && controllers.status().backendState === 'ERROR';
+        if (sent.length === 0 && gaveUp) sent.push('retry');
+        return { ...(sent.length > 0 ? { next } : {}), answer: { plan, sent } };
+      });
+      const { plan, sent } = answer;
+      const { generation } = now.desired;
+      if (sent.includes('settings')) counters.settingsWrites += 1;
+      const changes = plan.changes.map(({ path, key }) => (key === undefined ? path : `${path}[${key}]`));
+      log('info', 'applied', { changes, sent, generation });
+      const continues = applies.begin(plan, request, generation);
+      const document: ApplyReply = { kind: 'ApplyReply', formatVersion: 1, generation, sent, continues };
+      return reply
+        .code(202)
+        .type(JSON_TYPE)
+        .send(`${JSON.stringify(document, null, 2)}\n`);
+    },
+  );
+}
+
+/** Settings and power as planned; the very same objects where they stay. */
+function nextState(
+  plan: Plan,
+  request: PlanRequest,
+  { settings, power }: Desired,
+  context: ApiContext,
+): Omit<Desired, 'generation'> {
+  const powerAfter = request.state === 'unmanaged' ? power : request.state;
+  const patch = patchOf(plan, request, settings);
+  if (!patch) return { settings, power: powerAfter };
+  const update = decideUpdate(patch, settings, { ...context, locks: context.store.locks });
+  if (update.kind === 'refused') throw new RdError('ERR_SETTINGS_INVALID', update.message);
+  return { settings: update.kind === 'changed' ? update.settings : settings, power: powerAfter };
+}

@@ -1,0 +1,19 @@
+/**
+ * Reads a stream of server-sent events (WHATWG HTML, 9.2.6) as it arrives in parts, and calls back with the data of each event. Their
+ * names and ids do not matter here.
+ */
+export function eventReader(onData: (data: string) => void): (part: Buffer) => void {
+  const decoder = new TextDecoder();
+  let rest = '';
+  let data: string[] = [];
+  return (part) => {
+    const lines = (rest + decoder.decode(part, { stream: true })).split(/\r?\n/);
+    rest = lines.pop() ?? '';
+    for (const line of lines) {
+      if (line.startsWith('data:')) data.push(line.slice(5).replace(/^ /, ''));
+      if (line !== '' || data.length === 0) continue;
+      onData(data.join('\n'));
+      data = [];
+    }
+  };
+}

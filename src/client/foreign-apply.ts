@@ -1,0 +1,119 @@
+import { RdError } from '../errors.ts';
+import type { Plan, PlanRequest } from '../plan/change.ts';
+import { type ExtensionStep, extensionFailure, extensionSteps } from '../plan/extension-changes.ts';
+import { patchOf } from '../plan/patch.ts';
+import { blindSteps, forwardName, mentionsForwards, NO_FORWARDS } from '../plan/port-forwards.ts';
+import type { ApplyStep } from '../reconcile/status-document.ts';
+import { fillDefaults } from '../settings/defaults.ts';
+import type { ApplyInput } from './apply.ts';
+import type { SettingsReply, WriteReply } from './client.ts';
+import { type ExtensionReply, installExtension, uninstallExtension } from './extensions.ts';
+import { ANY_HOST } from './offline.ts';
+
+/** Milliseconds between two attempts while the application is not ready for extensions. */
+const PAUSE = 250;
+
+/** What was sent to it so far. */
+export interface Writes {
+  count: number;
+  moved: boolean;
+}
+
+/**
+ * Writes a plan to an application that is not ours, which carries out no plan itself: one `PUT /v1/settings` with only what differs, and
+ * the power state if it differs. The application may start its backend to take settings, so a stop comes last. `moved` when the settings
+ * are no longer those of the plan.
+ */
+export async function writeForeign(
+  { client, signal, onEvent }: ApplyInput,
+  { plan, request, live }: { plan: Plan; request: PlanRequest; live: SettingsReply },
+): Promise<Writes> {
+  let count = 0;
+  const sent = (what: 'settings' | 'power', { ignoredKeys }: WriteReply) => {
+    count += 1;
+    onEvent({ type: 'sent', what, ignoredKeys });
+  };
+  const patch = patchOf(plan, request, fillDefaults(live.settings, ANY_HOST));
+  if (patch) {
+    try {
+      const condition = live.etag === undefined ? {} : { ifMatch: live.etag };
+      sent('settings', await client.putSettings(patch, { signal, ...condition }));
+    } catch (error) {
+      if (error instanceof RdError && error.code === 'ERR_PRECONDITION_FAILED') return { count, moved: true };
+      throw error;
+    }
+  }
+  const power = plan.changes.some((change) => change.path === 'state') ? request.state : 'unmanaged';
+  if (power !== 'unmanaged') {
+    sent('power', await client.setBackendState(power === 'started' ? 'STARTED' : 'STOPPED', { signal }));
+  }
+  return { count, moved: false };
+}
+
+/**
+ * Uninstalls and installs extensions as planned; one that fails does not keep the others from being tried.
+ * @returns how many were changed.
+ * @throws RdError `ERR_EXTENSION_INVALID` with a line for each that failed, `ERR_CANCELLED`, `ERR_DEADLINE`.
+ */
+export async function changeForeignExtensions(input: ApplyInput, plan: Plan, leftMs: () => number): Promise<number> {
+  const steps = extensionSteps(plan);
+  const failures: string[] = [];
+  for (const step of steps) {
+    input.onEvent({ type: 'step', step: { what: step.what, name: step.id } });
+    const reply = await untilReady(input, step, leftMs);
+    if (reply.status < 200 || reply.status > 299) failures.push(`${step.what} ${step.id}: ${lineOf(reply)}`);
+  }
+  if (failures.length > 0) throw extensionFailure(failures);
+  return steps.length;
+}
+
+/** The application hears of an engine a moment after it has come up. */
+async function untilReady(
+  { client, signal, clock }: ApplyInput,
+  { what, id }: ExtensionStep,
+  leftMs: () => number,
+): Promise<ExtensionReply> {
+  const call = what === 'install' ? installExtension : uninstallExtension;
+  for (;;) {
+    if (signal.aborted) throw new RdError('ERR_CANCELLED', 'Interrupted while extensions were changed.');
+    const reply = await call(client, id, { signal, timeoutMs: Math.max(1, leftMs()) });
+    if (reply.status !== 503 || leftMs() <= PAUSE) return reply;
+    await clock.sleep(PAUSE, signal);
+  }
+}
+
+function lineOf({ status, text, reason }: ExtensionReply): string {
+  const line = text.trim().split('\n', 1).join('') || `status ${status}`;
+  return reason === undefined ? line : `${line} (${reason})`;
+}
+
+/** Sends all forwards of a request, because nobody can see which are there. Throws the refusal, naming the forward. */
+export async function sendForeignForwards(
+  { client, signal, onEvent }: ApplyInput,
+  request: PlanRequest,
+): Promise<void> {
+  const { portForwards = NO_FORWARDS } = request;
+  if (!mentionsForwards(portForwards)) return;
+  const steps = blindSteps(portForwards);
+  const done = (name: string) =>
+    onEvent({ type: 'step', step: { what: 'forward', name } satisfies ApplyStep, again: true });
+  for (const key of steps.remove) {
+    await client.removePortForward(key, { signal }).catch(named(forwardName(key)));
+    done(`${forwardName(key)} → (removed)`);
+  }
+  for (const forward of steps.ensure) {
+    await client.addPortForward(forward, { signal }).catch(named(forwardName(forward)));
+    done(`${forwardName(forward)} → ${forward.hostPort}`);
+  }
+}
+
+function named(name: string): (error: unknown) => never {
+  return (error) => {
+    if (!(error instanceof RdError) || error.message.includes(name)) throw error;
+    throw new RdError(error.code, `The forward ${name} could not be set: ${error.message}.`, {
+      cause: error,
+      details: error.details,
+      advice: error.advice ?? 'Choose another host port or see what holds this one, and apply again.',
+    });
+  };
+}

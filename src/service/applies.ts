@@ -1,0 +1,152 @@
+import type { Applies, Log } from '../api/context.ts';
+import { RdError } from '../errors.ts';
+import type { Extensions } from '../extensions/contract.ts';
+import { type ExtensionStep, extensionFailure, extensionSteps } from '../plan/extension-changes.ts';
+import { type ForwardSteps, forwardName, forwardSteps, NO_FORWARDS } from '../plan/port-forwards.ts';
+import type { PortForwards } from '../port-forwards/manager.ts';
+import type { Clock } from '../reconcile/clock.ts';
+import type { Controllers } from '../reconcile/contract.ts';
+import type { ApplyStep, ApplyWork } from '../reconcile/status-document.ts';
+
+/** Milliseconds: between two attempts while extensions have not heard of their engine, and until that is given up. */
+const PAUSE = 250;
+const READY_LIMIT = 60_000;
+
+interface AppliesInput {
+  controllers: Pick<Controllers, 'quiesce'>;
+  extensions: Pick<Extensions, 'install' | 'uninstall'>;
+  portForwards: Pick<PortForwards, 'ensure' | 'remove'>;
+  clock: Clock;
+  log: Log;
+  /** Called after every change of the report. */
+  onChange(): void;
+}
+
+/** Carries out what follows the settings of an apply: extensions once the backend has converged, then port forwards. */
+export function createApplies(input: AppliesInput): Applies & { close(): void } {
+  const { log, onChange } = input;
+  const closed = new AbortController();
+  let report: ApplyWork | undefined;
+
+  function begun(step: ApplyStep): void {
+    if (report) report = { ...report, steps: [...report.steps, step] };
+    onChange();
+  }
+
+  function ended(end: Pick<ApplyWork, 'state' | 'error'>): void {
+    if (report) report = { ...report, ...end };
+    onChange();
+  }
+
+  return {
+    begin(plan, request, generation) {
+      const extensions = extensionSteps(plan);
+      const forwards = forwardSteps(plan, request.portForwards ?? NO_FORWARDS);
+      if (extensions.length + forwards.ensure.length + forwards.remove.length === 0) return false;
+      report = { generation, state: 'running', steps: [] };
+      carryOut({ ...input, begun, signal: closed.signal }, extensions, forwards).then(
+        () => ended({ state: 'done' }),
+        (thrown: unknown) => {
+          log('warn', 'an apply could not be finished', { error: thrown });
+          ended({ state: 'failed', error: errorOf(thrown) });
+        },
+      );
+      return true;
+    },
+    report: () => report,
+    close: () => closed.abort(),
+  };
+}
+
+type Work = AppliesInput & { begun(step: ApplyStep): void; signal: AbortSignal };
+
+async function carryOut(work: Work, extensions: readonly ExtensionStep[], forwards: ForwardSteps): Promise<void> {
+  const { portForwards, begun } = work;
+  if (extensions.length > 0) await changeExtensions(work, extensions);
+  const moved = new Set(forwards.ensure.map(forwardName));
+  for (const key of forwards.remove) {
+    const name = forwardName(key);
+    if (!moved.has(name)) begun({ what: 'forward', name: `${name} → (removed)` });
+    await portForwards.remove(key).catch(named(name));
+  }
+  for (const forward of forwards.ensure) {
+    const name = forwardName(forward);
+    begun({ what: 'forward', name: `${name} → ${forward.hostPort}` });
+    await portForwards.ensure({ ...forward }, 'later').catch(named(name));
+  }
+}
+
+/** One that fails does not keep the others from being tried. */
+async function changeExtensions(work: Work, steps: readonly ExtensionStep[]): Promise<void> {
+  const { controllers, signal, begun } = work;
+  const { converged, backendState } = await controllers.quiesce(signal);
+  if (signal.aborted) throw serviceEnds();
+  if (!converged) {
+    throw new RdError(
+      'ERR_CONVERGE_FAILED',
+      `No extension was changed, because the backend is in the state ${backendState}.`,
+      {
+        advice: 'See `rdctl status`, and apply again once the backend runs.',
+      },
+    );
+  }
+  const failures: string[] = [];
+  for (const step of steps) {
+    begun({ what: step.what, name: step.id });
+    try {
+      await whenReady(work, step);
+    } catch (error) {
+      if (signal.aborted) throw serviceEnds();
+      if (!(error instanceof RdError)) throw error;
+      failures.push(`${step.what} ${step.id}: ${lineOf(error)}`);
+    }
+  }
+  if (failures.length > 0) throw extensionFailure(failures);
+}
+
+/** Extensions hear of an engine a moment after it has come up. */
+async function whenReady({ extensions, clock, signal }: Work, { what, id }: ExtensionStep): Promise<void> {
+  const begun = clock.now();
+  for (;;) {
+    try {
+      await (what === 'install' ? extensions.install(id) : extensions.uninstall(id));
+      return;
+    } catch (error) {
+      const early = error instanceof RdError && error.code === 'ERR_NOT_READY';
+      if (!early || signal.aborted || clock.now() - begun > READY_LIMIT) throw error;
+      await clock.sleep(PAUSE, signal);
+    }
+  }
+}
+
+function lineOf({ message, cause }: RdError): string {
+  if (!(cause instanceof Error)) return message;
+  const advice = cause instanceof RdError && cause.advice !== undefined ? `. ${cause.advice}` : '';
+  return `${message} (${advice === '' ? cause.message : `${cause.message.replace(/\.$/, '')}${advice}`})`;
+}
+
+function named(name: string): (error: unknown) => never {
+  return (error) => {
+    if (!(error instanceof RdError) || error.message.includes(name)) throw error;
+    throw new RdError(error.code, `The forward ${name} could not be set: ${error.message}.`, {
+      cause: error,
+      details: error.details,
+      advice: error.advice ?? 'Choose another host port or see what holds this one, and apply again.',
+    });
+  };
+}
+
+function serviceEnds(): RdError {
+  return new RdError('ERR_CANCELLED', 'The service was stopped before the apply was finished.', {
+    advice: 'Apply again: it finishes.',
+  });
+}
+
+function errorOf(thrown: unknown): NonNullable<ApplyWork['error']> {
+  const error =
+    thrown instanceof RdError
+      ? thrown
+      : new RdError('ERR_INTERNAL', 'The apply could not be finished.', { cause: thrown });
+  const { code, message, details, advice } = error;
+  return { code, message, details: [...details], ...(advice === undefined ? {} : { advice }) };
+}
