@@ -13,8 +13,8 @@ export const apply = defineCommand({
   name: 'apply',
   summary: 'Make the desktop match a profile, and wait until it does',
   usage: '-f FILE... | PLAN [-f FILE...] | --previous',
-  description: `Plans, sends only what differs in one request, and waits until the service has converged. Where nothing
-differs nothing is sent. With no service running it starts one. PLAN is a file of \`rdctl plan --out-file\` that nobody else
+  description: `Plans, has the service carry out the plan, and waits until it has converged. Where nothing differs
+nothing is sent. The service finishes what it accepted, also when this command is interrupted. With no service running it starts one. PLAN is a file of \`rdctl plan --out-file\` that nobody else
 can write.
 Before data is destroyed it asks, or without a terminal refuses; --allow-reset agrees beforehand.
 Exit codes: 0 done; 1 failed; 3 refused: invalid profile, locked or unsupported setting, wrong target;

@@ -20,6 +20,7 @@ export function statusText(status: StatusDocument, paint: Style): string {
     ...(status.maintenance === undefined
       ? []
       : [['At work', plainText(status.maintenance)] satisfies [string, string]]),
+    ...applyRows(status),
     ['Machine', seenText(status, 'MachineReady', machineText(status))],
     ['Engine', seenText(status, 'EngineReady', engineText(engine))],
     ...(engine.endpoint === undefined ? [] : [['Endpoint', plainText(engine.endpoint)] satisfies [string, string]]),
@@ -44,6 +45,17 @@ export function statusText(status: StatusDocument, paint: Style): string {
     status.notices.map((notice) => `${paint.warn('notice:')} ${plainText(notice)}`).join('\n'),
   ];
   return `${sections.filter((section) => section !== '').join('\n\n')}\n`;
+}
+
+/** An apply that is under way, or that failed with nobody there to be told. */
+function applyRows({ apply }: StatusDocument): [string, string][] {
+  if (apply?.state === 'running') {
+    const step = apply.steps.at(-1);
+    return [['Apply', step ? `${step.what} ${plainText(step.name)} …` : 'waiting for the backend …']];
+  }
+  return apply?.error
+    ? [['Apply', `failed: ${plainText([apply.error.message, ...apply.error.details].join(' '))}`]]
+    : [];
 }
 
 /** What another application tells about itself is less. */

@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, utimesSync } from 'node:fs';
 import { uptime } from 'node:os';
 import { join } from 'node:path';
@@ -14,9 +15,12 @@ const profile = (rest: object) => JSON.stringify({ apiVersion: 'rdctl/v1', kind:
 const CALM = profile({ settings: { version: 19, application: { debug: true }, kubernetes: { enabled: false } } });
 const STARTED = profile({ settings: { version: 19, kubernetes: { enabled: false } }, state: 'started' });
 
-function stage() {
+function stage(latencyMs = 0) {
   const home = temporaryDirectory();
-  const rdctl = toolAt(tool.entry(), home, { RDCTL_DRIVER: 'simulated' });
+  const rdctl = toolAt(tool.entry(), home, {
+    RDCTL_DRIVER: 'simulated',
+    RDCTL_SIMULATED_LATENCY_MS: String(latencyMs),
+  });
   const connectionFile = join(home, 'app-engine.json');
   async function kill() {
     const { pid } = JSON.parse(readFileSync(connectionFile, 'utf8'));
@@ -144,4 +148,28 @@ test('a running service with a stopped backend says that it stays stopped', asyn
   const { out } = await rdctl(['apply', '-f', '-'], CALM);
   expect(out).toContain('stays so; add `state: started`');
   expect(JSON.parse((await rdctl(['status', '-o', 'json'])).out)).toMatchObject({ backendState: 'STOPPED' });
+});
+
+test('what a killed apply had sent is finished by the service, and the next one waits for it', async () => {
+  // An engine takes long enough to change that the next apply comes before the end.
+  const { rdctl, home } = stage(500);
+  expect(await rdctl(['apply', '-f', '-'], STARTED)).toMatchObject({ exit: 0 });
+  const extensions = { installed: { 'simulated/hello': '1.0.0' } };
+  const settings = { version: 19, containerEngine: { name: 'containerd' }, application: { extensions } };
+  const wanted = profile({ settings });
+  const apply = spawn(process.execPath, [tool.entry(), 'apply', '-f', '-'], {
+    env: { ...process.env, RDCTL_HOME: home },
+  });
+  apply.stdin.end(wanted);
+  const ended = new Promise((resolve) => apply.once('close', (_code, signal) => resolve(signal)));
+  let said = '';
+  apply.stderr.on('data', (part) => {
+    said += part;
+    if (said.includes('Sent the settings.')) apply.kill('SIGKILL');
+  });
+  expect(await ended).toBe('SIGKILL');
+  const again = await rdctl(['apply', '-f', '-'], wanted);
+  expect(again).toMatchObject({ exit: 0, out: expect.stringContaining('Nothing to change.') });
+  expect(again.err).toContain('still carrying out an earlier apply');
+  expect(JSON.parse((await rdctl(['list-settings'])).out)).toMatchObject({ containerEngine: { name: 'containerd' }, application: { extensions } });
 });

@@ -3,32 +3,33 @@ var P=y,q=y,m={$schema:"https://json-schema.org/draft/2020-12/schema",$id:"urn:r
 sts. Fields are added over time, never changed.",type:"object",required:["kind","formatVersion","target","basis","generation","changes","blastRadius","pendingRe\
 start","warnings","summary"],properties:{kind:{const:"Plan"},formatVersion:{const:1},target:{$ref:"#/$defs/target"},basis:{description:"Where the severities com\
 e from: the service that was asked, or schema facts alone.",enum:["service","estimated"]},generation:{description:"Version of the desired state that the plan wa\
-s made against; 0 when no service was asked.",type:"integer",minimum:0},changes:{type:"array",items:{$ref:"#/$defs/change"}},blastRadius:{description:"What the \
-plan interrupts, hides or destroys.",type:"array",items:{type:"object",required:["what","lost"],properties:{what:{type:"string"},lost:{description:"True only fo\
-r what cannot be had back.",type:"boolean"}}}},pendingRestart:{description:"Reasons of a restart that is due already, before any change of this plan.",type:"arr\
-ay",items:{type:"string"}},userFiles:{description:"Files of the user outside of our own directories that carrying it out touches, and nothing that stays as it i\
-s. Absent where it is not known, as of another application.",type:"array",items:{type:"object",required:["file","action","what"],properties:{file:{description:"\
-Absolute path; on Windows the autostart entry is a value of the registry.",type:"string"},action:{enum:["create","update","delete"]},what:{description:"selects \
-docker context rdctl",type:"string"}}}},warnings:{type:"array",items:{type:"string"}},summary:{type:"object",required:["changes","severity","restarts","resets",
-"blocked","nothingLost","text"],properties:{changes:{type:"integer",minimum:0},severity:{$ref:"#/$defs/severity"},restarts:{type:"integer",minimum:0},resets:{type:"\
-integer",minimum:0},blocked:{type:"integer",minimum:0},nothingLost:{description:"True only when blastRadius is empty; its items say with `lost` what cannot be h\
-ad back.",type:"boolean"},text:{description:"3 changes, 1 restart, nothing is lost",type:"string"}}},saved:{description:"Only in a plan that `plan --out-file` w\
-rote: what is needed to apply exactly this plan.",type:"object",required:["createdAt","digests","files","request"],properties:{createdAt:{type:"string"},digests:{
-description:"SHA-256 of canonical JSON, secret values left out.",type:"object",required:["live","locks","schema","profile"],properties:{live:{$ref:"#/$defs/dige\
-st"},locks:{$ref:"#/$defs/digest"},schema:{$ref:"#/$defs/digest"},profile:{$ref:"#/$defs/digest"}}},files:{description:"Absolute paths of the profile's files, -\
- for standard input.",type:"array",items:{type:"string"}},request:{type:"object",required:["settings","state","prune"],properties:{settings:{type:"object"},state:{
-enum:["started","stopped","unmanaged"]},prune:{type:"array",items:{type:"string"}},wishes:{description:"Settings that a profile asks for, also where they equal \
-those in force.",type:"array",items:{type:"string"}}}},portForwards:{description:"Absent where the profile says nothing about them.",type:"object",required:["en\
-tries","exclusive"],properties:{entries:{type:"array",items:{type:"object"}},exclusive:{type:"boolean"}}}}}},$defs:{digest:{type:"string",pattern:"^sha256:[0-9a\
--f]{64}$"},severity:{description:"none: only stored; live: applied to what runs; restart: restarts the backend; reset: destroys cluster data.",enum:["none","liv\
-e","restart","reset"]},target:{type:"object",required:["product","driver","simulated"],properties:{product:{type:"string"},home:{description:"Directory of the s\
-ervice's state.",type:"string"},driver:{type:"string"},simulated:{type:"boolean"},settingsVersion:{description:"Only of another application: the version of the \
-settings that it speaks.",type:"integer"}}},change:{type:"object",required:["path","action","severity","reason"],properties:{path:{description:"Dotted setting p\
-ath; `state` for the power state; `service`, `machine`, `engine` or `cluster` for what should run and does not.",type:"string"},key:{description:"Key of the ent\
-ry where the setting is a map.",type:"string"},action:{enum:["create","update","replace","delete","no-op"]},before:{description:'Absent for create; { "sensitive\
-": true } for a value that must not be shown.'},after:{description:'Absent for delete; { "sensitive": true } for a value that must not be shown.'},severity:{$ref:"\
-#/$defs/severity"},reason:{type:"string"},blocked:{description:"Set when the change cannot be made.",type:"object",required:["by","message"],properties:{by:{enum:[
-"lock","unsupported"]},message:{type:"string"},advice:{description:"What would help, where that depends on the change.",type:"string"}}}}}}};var k={description:"none: only stored; live: applied to what runs; restart: restarts the backend; reset: destroys cluster data.",enum:["none","live","restart","\
+s made against; 0 when no service was asked.",type:"integer",minimum:0},tag:{description:"What POST /v2/apply takes as agreement to this plan. Absent where no s\
+ervice of ours was asked.",type:"string"},changes:{type:"array",items:{$ref:"#/$defs/change"}},blastRadius:{description:"What the plan interrupts, hides or dest\
+roys.",type:"array",items:{type:"object",required:["what","lost"],properties:{what:{type:"string"},lost:{description:"True only for what cannot be had back.",type:"\
+boolean"}}}},pendingRestart:{description:"Reasons of a restart that is due already, before any change of this plan.",type:"array",items:{type:"string"}},userFiles:{
+description:"Files of the user outside of our own directories that carrying it out touches, and nothing that stays as it is. Absent where it is not known, as of\
+ another application.",type:"array",items:{type:"object",required:["file","action","what"],properties:{file:{description:"Absolute path; on Windows the autostar\
+t entry is a value of the registry.",type:"string"},action:{enum:["create","update","delete"]},what:{description:"selects docker context rdctl",type:"string"}}}},
+warnings:{type:"array",items:{type:"string"}},summary:{type:"object",required:["changes","severity","restarts","resets","blocked","nothingLost","text"],properties:{
+changes:{type:"integer",minimum:0},severity:{$ref:"#/$defs/severity"},restarts:{type:"integer",minimum:0},resets:{type:"integer",minimum:0},blocked:{type:"integ\
+er",minimum:0},nothingLost:{description:"True only when blastRadius is empty; its items say with `lost` what cannot be had back.",type:"boolean"},text:{description:"\
+3 changes, 1 restart, nothing is lost",type:"string"}}},saved:{description:"Only in a plan that `plan --out-file` wrote: what is needed to apply exactly this pl\
+an.",type:"object",required:["createdAt","digests","files","request"],properties:{createdAt:{type:"string"},digests:{description:"SHA-256 of canonical JSON, sec\
+ret values left out.",type:"object",required:["live","locks","schema","profile"],properties:{live:{$ref:"#/$defs/digest"},locks:{$ref:"#/$defs/digest"},schema:{
+$ref:"#/$defs/digest"},profile:{$ref:"#/$defs/digest"}}},files:{description:"Absolute paths of the profile's files, - for standard input.",type:"array",items:{type:"\
+string"}},request:{type:"object",required:["settings","state","prune"],properties:{settings:{type:"object"},state:{enum:["started","stopped","unmanaged"]},prune:{
+type:"array",items:{type:"string"}},wishes:{description:"Settings that a profile asks for, also where they equal those in force.",type:"array",items:{type:"stri\
+ng"}}}},portForwards:{description:"Absent where the profile says nothing about them.",type:"object",required:["entries","exclusive"],properties:{entries:{type:"\
+array",items:{type:"object"}},exclusive:{type:"boolean"}}}}}},$defs:{digest:{type:"string",pattern:"^sha256:[0-9a-f]{64}$"},severity:{description:"none: only st\
+ored; live: applied to what runs; restart: restarts the backend; reset: destroys cluster data.",enum:["none","live","restart","reset"]},target:{type:"object",required:[
+"product","driver","simulated"],properties:{product:{type:"string"},home:{description:"Directory of the service's state.",type:"string"},driver:{type:"string"},
+simulated:{type:"boolean"},settingsVersion:{description:"Only of another application: the version of the settings that it speaks.",type:"integer"}}},change:{type:"\
+object",required:["path","action","severity","reason"],properties:{path:{description:"Dotted setting path; `state` for the power state; `service`, `machine`, `e\
+ngine` or `cluster` for what should run and does not.",type:"string"},key:{description:"Key of the entry where the setting is a map.",type:"string"},action:{enum:[
+"create","update","replace","delete","no-op"]},before:{description:'Absent for create; { "sensitive": true } for a value that must not be shown.'},after:{description:'\
+Absent for delete; { "sensitive": true } for a value that must not be shown.'},severity:{$ref:"#/$defs/severity"},reason:{type:"string"},blocked:{description:"S\
+et when the change cannot be made.",type:"object",required:["by","message"],properties:{by:{enum:["lock","unsupported"]},message:{type:"string"},advice:{description:"\
+What would help, where that depends on the change.",type:"string"}}}}}}};var k={description:"none: only stored; live: applied to what runs; restart: restarts the backend; reset: destroys cluster data.",enum:["none","live","restart","\
 reset"]};var w={type:"object",required:["path","action","severity","reason"],properties:{path:{description:"Dotted setting path; `state` for the power state; `service`, \
 `machine`, `engine` or `cluster` for what should run and does not.",type:"string"},key:{description:"Key of the entry where the setting is a map.",type:"string"},
 action:{enum:["create","update","replace","delete","no-op"]},before:{description:'Absent for create; { "sensitive": true } for a value that must not be shown.'},
@@ -85,7 +86,8 @@ object"}};e===null?e=[r]:e.push(r),i++}}if(p.basis!==void 0){let s=p.basis;if(!(
 operties/basis/enum",keyword:"enum",params:{allowedValues:m.properties.basis.enum}};e===null?e=[r]:e.push(r),i++}}if(p.generation!==void 0){let s=p.generation;if(!(typeof s==
 "number"&&!(s%1)&&!isNaN(s)&&isFinite(s))){let r={instancePath:a+"/generation",schemaPath:"#/properties/generation/type",keyword:"type",params:{type:"integer"}};
 e===null?e=[r]:e.push(r),i++}if(typeof s=="number"&&isFinite(s)&&(s<0||isNaN(s))){let r={instancePath:a+"/generation",schemaPath:"#/properties/generation/minimu\
-m",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[r]:e.push(r),i++}}if(p.changes!==void 0){let s=p.changes;if(Array.isArray(s)){let r=s.length;
+m",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[r]:e.push(r),i++}}if(p.tag!==void 0&&typeof p.tag!="string"){let s={instancePath:a+"/tag",schemaPath:"\
+#/properties/tag/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(s),i++}if(p.changes!==void 0){let s=p.changes;if(Array.isArray(s)){let r=s.length;
 for(let t=0;t<r;t++)l(s[t],{instancePath:a+"/changes/"+t,parentData:s,parentDataProperty:t,rootData:h,dynamicAnchors:c})||(e=e===null?l.errors:e.concat(l.errors),
 i=e.length)}else{let r={instancePath:a+"/changes",schemaPath:"#/properties/changes/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),i++}}if(p.
 blastRadius!==void 0){let s=p.blastRadius;if(Array.isArray(s)){let r=s.length;for(let t=0;t<r;t++){let n=s[t];if(n&&typeof n=="object"&&!Array.isArray(n)){if(n.
@@ -191,4 +193,4 @@ roperties/portForwards/properties/exclusive/type",keyword:"type",params:{type:"b
 orwards",schemaPath:"#/properties/saved/properties/portForwards/type",keyword:"type",params:{type:"object"}};e===null?e=[t]:e.push(t),i++}}}else{let r={instancePath:a+
 "/saved",schemaPath:"#/properties/saved/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),i++}}}else{let s={instancePath:a,schemaPath:"#/typ\
 e",keyword:"type",params:{type:"object"}};e===null?e=[s]:e.push(s),i++}return y.errors=e,i===0}y.evaluated={props:{kind:!0,formatVersion:!0,target:!0,basis:!0,generation:!0,
-changes:!0,blastRadius:!0,pendingRestart:!0,userFiles:!0,warnings:!0,summary:!0,saved:!0},dynamicProps:!1,dynamicItems:!1};export{q as default,P as validate};
+tag:!0,changes:!0,blastRadius:!0,pendingRestart:!0,userFiles:!0,warnings:!0,summary:!0,saved:!0},dynamicProps:!1,dynamicItems:!1};export{q as default,P as validate};

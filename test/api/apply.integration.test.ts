@@ -1,0 +1,143 @@
+import { expect, onTestFinished, test, vi } from 'vitest';
+import type { Plan, PlanRequest } from '../../src/plan/change.ts';
+import type { StatusDocument } from '../../src/reconcile/status-document.ts';
+import { startApi } from '../helpers/api.ts';
+import { startService } from '../helpers/service.ts';
+
+const request = (rest: Partial<PlanRequest>): PlanRequest => ({ settings: {}, state: 'unmanaged', prune: [], ...rest });
+const CONTAINERD = { containerEngine: { name: 'containerd' } };
+const FORWARDS = {
+  entries: [{ namespace: 'default', service: 'web', k8sPort: 80, hostPort: 18_080 }],
+  exclusive: false,
+};
+
+/** Every status that a service tells of, until the test ends. */
+function watching({ client }: Awaited<ReturnType<typeof startService>>) {
+  const leave = new AbortController();
+  onTestFinished(() => leave.abort());
+  const statuses: StatusDocument[] = [];
+  const over = client.watch?.((status) => statuses.push(status), leave.signal).catch((error: unknown) => error);
+  return { statuses, over, leave };
+}
+
+test('settings and power are written at once, as one version of the desired state', async () => {
+  const running = await startService();
+  const { client } = running;
+  const { generation } = await running.converged();
+  const asked = request({ settings: CONTAINERD, state: 'stopped' });
+  const plan = await client.plan(asked);
+  expect(await client.apply(asked, plan.tag ?? '')).toEqual({
+    ...{ kind: 'ApplyReply', formatVersion: 1, continues: false },
+    generation: generation + 1,
+    sent: ['settings', 'power'],
+  });
+  const status = await running.converged(generation + 1);
+  expect(status).toMatchObject({
+    power: 'stopped',
+    backendState: 'STOPPED',
+    counters: { settingsWrites: 1, restarts: 0 },
+  });
+  // The same again: nothing is written for a plan without changes.
+  const empty = await client.plan(asked);
+  expect(empty.changes).toEqual([]);
+  expect(await client.apply(asked, empty.tag ?? '')).toMatchObject({ generation: generation + 1, sent: [] });
+});
+
+test('what was accepted is finished with nobody there', async () => {
+  const running = await startService();
+  const { client } = running;
+  await running.converged();
+  const asked = request({
+    settings: { ...CONTAINERD, application: { extensions: { installed: { 'simulated/hello': '1.0.0' } } } },
+    portForwards: FORWARDS,
+  });
+  const plan = await client.plan(asked);
+  expect(plan.changes.map(({ path }) => path)).toEqual([
+    'application.extensions.installed',
+    'containerEngine.name',
+    'portForwards',
+  ]);
+  expect(await client.apply(asked, plan.tag ?? '')).toMatchObject({ continues: true });
+  await vi.waitFor(async () => expect((await client.status()).apply?.state).toBe('done'), { timeout: 30_000 });
+  expect((await client.plan(asked)).changes).toEqual([]);
+  const forwards = await client.portForwards();
+  expect(forwards?.portForwards).toMatchObject([{ service: 'web', hostPort: 18_080 }]);
+});
+
+test('another plan than the one that was agreed to is refused, and so is what cannot be made', async () => {
+  const { client, context } = startApi({ locks: { containerEngine: { name: true } } });
+  const asked = request({ settings: { images: { showAll: false } } });
+  const { tag = '' } = await client.plan(asked);
+  await client.putSettings({ version: 19, application: { debug: true } });
+  await expect(client.apply(asked, tag)).rejects.toMatchObject({ code: 'ERR_PLAN_STALE' });
+  const locked = request({ settings: CONTAINERD });
+  const plan = await client.plan(locked);
+  await expect(client.apply(locked, plan.tag ?? '')).rejects.toMatchObject({ code: 'ERR_SETTING_LOCKED' });
+  expect(context.store.snapshot().desired).toMatchObject({ generation: 2, settings: { images: { showAll: true } } });
+});
+
+test('port forwards without a cluster are refused, and nothing is written', async () => {
+  const { client, context } = startApi();
+  const asked = request({ settings: CONTAINERD, portForwards: FORWARDS });
+  const { tag = '', changes } = await client.plan(asked);
+  expect(changes.find(({ path }) => path === 'portForwards')?.blocked).toMatchObject({ by: 'unsupported' });
+  await expect(client.apply(asked, tag)).rejects.toMatchObject({ code: 'ERR_SETTING_UNSUPPORTED' });
+  expect(context.store.snapshot().desired.generation).toBe(1);
+});
+
+test('while an earlier apply is at work nothing is written', async () => {
+  let open = () => {};
+  const held = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const { client, context } = startApi({
+    portForwards: {
+      ensure: () => held.then(() => ({ ...FORWARDS.entries[0], state: 'listening', connections: 0 }) as never),
+      remove: async () => false,
+      list: () => ({ kind: 'PortForwards', formatVersion: 1, supported: true, portForwards: [] }),
+      close: async () => undefined,
+    },
+  });
+  const apply = async (asked: PlanRequest) => client.apply(asked, (await client.plan(asked)).tag ?? '');
+  expect(await apply(request({ portForwards: FORWARDS }))).toMatchObject({ continues: true, sent: [] });
+  const other = request({ settings: CONTAINERD });
+  await expect(apply(other)).rejects.toMatchObject({ code: 'ERR_BACKEND_LOCKED' });
+  expect(context.store.snapshot().desired.generation).toBe(1);
+  open();
+  await vi.waitFor(async () => expect((await client.status()).apply?.state).toBe('done'));
+  expect(await apply(other)).toMatchObject({ sent: ['settings'] });
+});
+
+test('the tag is of what was agreed to: what runs is no part of it, cost and losses are', async () => {
+  const { client, script } = startApi();
+  const asked = request({ settings: CONTAINERD });
+  const tagOf = async () => (await client.plan(asked)).tag;
+  const before = await tagOf();
+  expect(await tagOf()).toBe(before);
+  script.observed = { ...script.observed, machine: { state: 'off' } };
+  expect(await tagOf()).toBe(before);
+  const other: Plan = await client.plan(request({ settings: { images: { showAll: false } } }));
+  expect(other.tag).not.toBe(before);
+});
+
+test('events tell the status as it is and every change, to several readers, until the service ends', async () => {
+  const running = await startService();
+  await running.converged();
+  const [one, two] = [watching(running), watching(running)];
+  await vi.waitFor(() => expect([one.statuses.length, two.statuses.length]).toEqual([1, 1]));
+  const { generation = 0 } = await running.client.putSettings({ version: 19, ...CONTAINERD });
+  for (const { statuses } of [one, two]) {
+    await vi.waitFor(() => expect(statuses.at(-1)).toMatchObject({ converged: true, observedGeneration: generation }), {
+      timeout: 30_000,
+    });
+    expect(statuses.some(({ converged }) => !converged)).toBe(true);
+    expect(new Set(statuses.map((status) => JSON.stringify(status))).size).toBe(statuses.length);
+  }
+  two.leave.abort();
+  expect(await two.over).toMatchObject({ code: 'ERR_CANCELLED' });
+  const begun = performance.now();
+  await running.service.stop('the test stops it');
+  // An open stream does not hold up the end.
+  expect(performance.now() - begun).toBeLessThan(4_000);
+  expect(await one.over).toBeUndefined();
+});

@@ -1,0 +1,149 @@
+import { expect, test, vi } from 'vitest';
+import { RdError } from '../../src/errors.ts';
+import type { Change, PlanRequest } from '../../src/plan/change.ts';
+import { createApplies } from '../../src/service/applies.ts';
+import { planWith, statusWith } from '../helpers/plans.ts';
+
+const EXTENSIONS = 'application.extensions.installed';
+const FORWARD = { namespace: 'default', service: 'web', k8sPort: 80 };
+const change = (rest: Partial<Change>): Change => ({
+  path: EXTENSIONS,
+  action: 'create',
+  severity: 'live',
+  reason: 'it is new',
+  ...rest,
+});
+const INSTALL = change({ key: 'example/new', after: '2' });
+const UNINSTALL = change({ key: 'example/old', action: 'delete', before: '1' });
+const OPEN = change({ path: 'portForwards', key: 'default/web:80', after: 8080 });
+const CLOSE = change({ path: 'portForwards', key: 'default/db:5432', action: 'delete', before: 5432 });
+const REQUEST: PlanRequest = {
+  ...{ settings: {}, state: 'unmanaged', prune: [] },
+  portForwards: { entries: [{ ...FORWARD, hostPort: 8080 }], exclusive: true },
+};
+
+/** Everything succeeds; a test scripts what does not. */
+function stage(status = statusWith()) {
+  const calls: string[] = [];
+  const install = vi.fn(async (id: string) => {
+    calls.push(`install ${id}`);
+    return { outcome: 'installed' as const, version: '2', leftOut: [] };
+  });
+  const ensure = vi.fn(async (asked: object) => {
+    calls.push(`open ${JSON.stringify(asked)}`);
+    return { ...FORWARD, hostPort: 8080, state: 'listening' as const, connections: 0 };
+  });
+  let now = 0;
+  const applies = createApplies({
+    controllers: { quiesce: async () => status },
+    extensions: {
+      install,
+      uninstall: async (id) => {
+        calls.push(`uninstall ${id}`);
+        return 'removed';
+      },
+    },
+    portForwards: {
+      ensure,
+      remove: async ({ service }) => {
+        calls.push(`close ${service}`);
+        return true;
+      },
+    },
+    clock: {
+      now: () => now,
+      sleep: async (ms) => {
+        now += ms;
+      },
+    },
+    log: () => undefined,
+    onChange: () => undefined,
+  });
+  return { applies, calls, install, ensure };
+}
+
+async function ended({ applies }: ReturnType<typeof stage>) {
+  await vi.waitFor(() => expect(applies.report()?.state).not.toBe('running'));
+  return applies.report();
+}
+
+test('extensions go before they come, and port forwards follow', async () => {
+  const running = stage();
+  expect(running.applies.begin(planWith([INSTALL, OPEN, UNINSTALL, CLOSE]), REQUEST, 7)).toBe(true);
+  expect(running.applies.report()).toMatchObject({ generation: 7, state: 'running' });
+  expect(await ended(running)).toEqual({
+    generation: 7,
+    state: 'done',
+    steps: [
+      { what: 'uninstall', name: 'example/old' },
+      { what: 'install', name: 'example/new:2' },
+      { what: 'forward', name: 'default/db:5432 → (removed)' },
+      { what: 'forward', name: 'default/web:80 → 8080' },
+    ],
+  });
+  expect(running.calls).toEqual([
+    'uninstall example/old',
+    'install example/new:2',
+    'close db',
+    `open ${JSON.stringify({ ...FORWARD, hostPort: 8080 })}`,
+  ]);
+});
+
+test('a plan without such steps begins nothing', () => {
+  const { applies } = stage();
+  expect(applies.begin(planWith([change({ path: 'images.showAll' })]), REQUEST, 7)).toBe(false);
+  expect(applies.report()).toBeUndefined();
+});
+
+test('what fails is reported with its cause, does not keep other extensions back, and ends the rest', async () => {
+  const running = stage();
+  const cause = new RdError('ERR_IO', 'the disk is full', { advice: 'Free some space.' });
+  running.install.mockRejectedValueOnce(new RdError('ERR_EXTENSION_INVALID', 'no extension', { cause }));
+  const second = change({ key: 'example/second', after: '1' });
+  running.applies.begin(planWith([INSTALL, second, OPEN]), REQUEST, 7);
+  expect(await ended(running)).toMatchObject({
+    state: 'failed',
+    error: {
+      code: 'ERR_EXTENSION_INVALID',
+      details: ['install example/new:2: no extension (the disk is full. Free some space.)'],
+    },
+  });
+  expect(running.calls).toEqual(['install example/second:1']);
+});
+
+test('an engine that extensions have not heard of yet is waited for', async () => {
+  const running = stage();
+  running.install.mockRejectedValueOnce(new RdError('ERR_NOT_READY', 'not ready yet'));
+  running.applies.begin(planWith([INSTALL]), REQUEST, 7);
+  expect(await ended(running)).toMatchObject({ state: 'done' });
+  expect(running.install).toHaveBeenCalledTimes(2);
+});
+
+test('without a backend no extension is changed', async () => {
+  const running = stage(statusWith({ converged: false, backendState: 'ERROR' }));
+  running.applies.begin(planWith([INSTALL, OPEN]), REQUEST, 7);
+  expect(await ended(running)).toMatchObject({
+    error: { code: 'ERR_CONVERGE_FAILED', message: expect.stringContaining('state ERROR') },
+  });
+  expect(running.calls).toEqual([]);
+});
+
+test('a forward that cannot be made is named', async () => {
+  const running = stage();
+  running.ensure.mockRejectedValueOnce(new RdError('ERR_PORT_IN_USE', '127.0.0.1:8080 is in use by another program'));
+  running.applies.begin(planWith([OPEN]), REQUEST, 7);
+  expect(await ended(running)).toMatchObject({
+    error: { code: 'ERR_PORT_IN_USE', message: expect.stringContaining('default/web:80') },
+  });
+});
+
+test('the end of the service ends it', async () => {
+  const running = stage();
+  running.install.mockImplementationOnce(async () => {
+    running.applies.close();
+    throw new RdError('ERR_NOT_READY', 'called off');
+  });
+  running.applies.begin(planWith([INSTALL, OPEN]), REQUEST, 7);
+  expect(await ended(running)).toMatchObject({ state: 'failed', error: { code: 'ERR_CANCELLED' } });
+  expect(running.calls).toEqual([]);
+});
