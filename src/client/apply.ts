@@ -327,12 +327,13 @@ async function carryOutForeign(
   const waiting = { ...input, wait: input.wait || extensions, leftMs };
   const settled = () => settle(waiting, { generation: status.generation, found: status });
   status = await settled();
+  await sendForeignForwards(input, made.request);
+  // After everything else: where one of those fails, everything else has been applied.
   if (extensions) {
     writes += await changeForeignExtensions(input, made.plan, leftMs);
     status = await client.status();
     status = await settled();
   }
-  await sendForeignForwards(input, made.request);
   return { status, writes };
 }
 

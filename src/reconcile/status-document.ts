@@ -4,7 +4,7 @@ import type { LoopStatus } from './status.ts';
 
 export type { MachineAccess, MachineStart };
 
-/** What the service does after the settings of an apply are written: extensions, then port forwards. Of the last such apply. */
+/** What the service does after the settings of an apply are written: port forwards, then extensions. Of the last such apply. */
 export interface ApplyWork {
   /** Version of the desired state that the apply made. */
   generation: number;

@@ -22,7 +22,7 @@ interface AppliesInput {
   onChange(): void;
 }
 
-/** Carries out what follows the settings of an apply: extensions once the backend has converged, then port forwards. */
+/** Carries out what follows the settings of an apply: port forwards, and extensions once the backend has converged. */
 export function createApplies(input: AppliesInput): Applies & { close(): void } {
   const { log, onChange } = input;
   const closed = new AbortController();
@@ -60,9 +60,36 @@ export function createApplies(input: AppliesInput): Applies & { close(): void } 
 
 type Work = AppliesInput & { begun(step: ApplyStep): void; signal: AbortSignal };
 
+/** Neither keeps the other from being done: where something fails, everything else has been applied. */
 async function carryOut(work: Work, extensions: readonly ExtensionStep[], forwards: ForwardSteps): Promise<void> {
-  const { portForwards, begun } = work;
-  if (extensions.length > 0) await changeExtensions(work, extensions);
+  const failed = [
+    await failureOf(changeForwards(work, forwards)),
+    ...(extensions.length > 0 ? [await failureOf(changeExtensions(work, extensions))] : []),
+  ].filter((failure) => failure !== undefined);
+  const [first, second] = failed;
+  if (first && second) {
+    const details = [...first.details, second.message, ...second.details];
+    throw new RdError(first.code, first.message, { cause: first, details, ...adviceOf(first) });
+  }
+  if (first) throw first;
+}
+
+/** Rethrows what is no expected failure. */
+async function failureOf(work: Promise<void>): Promise<RdError | undefined> {
+  return work.then(
+    () => undefined,
+    (error: unknown) => {
+      if (error instanceof RdError) return error;
+      throw error;
+    },
+  );
+}
+
+function adviceOf({ advice }: RdError): { advice?: string } {
+  return advice === undefined ? {} : { advice };
+}
+
+async function changeForwards({ portForwards, begun }: Work, forwards: ForwardSteps): Promise<void> {
   const moved = new Set(forwards.ensure.map(forwardName));
   for (const key of forwards.remove) {
     const name = forwardName(key);
@@ -147,6 +174,6 @@ function errorOf(thrown: unknown): NonNullable<ApplyWork['error']> {
     thrown instanceof RdError
       ? thrown
       : new RdError('ERR_INTERNAL', 'The apply could not be finished.', { cause: thrown });
-  const { code, message, details, advice } = error;
-  return { code, message, details: [...details], ...(advice === undefined ? {} : { advice }) };
+  const { code, message, details } = error;
+  return { code, message, details: [...details], ...adviceOf(error) };
 }

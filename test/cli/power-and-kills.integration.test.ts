@@ -28,6 +28,7 @@ function stage(latencyMs = 0) {
     await expect.poll(() => processTable.isAlive({ pid })).toBe(false);
   }
   return {
+    home,
     connectionFile,
     rdctl: (argv: string[], stdin = '') => rdctl(argv, stdin),
     kill,
@@ -171,5 +172,8 @@ test('what a killed apply had sent is finished by the service, and the next one 
   const again = await rdctl(['apply', '-f', '-'], wanted);
   expect(again).toMatchObject({ exit: 0, out: expect.stringContaining('Nothing to change.') });
   expect(again.err).toContain('still carrying out an earlier apply');
-  expect(JSON.parse((await rdctl(['list-settings'])).out)).toMatchObject({ containerEngine: { name: 'containerd' }, application: { extensions } });
+  expect(JSON.parse((await rdctl(['list-settings'])).out)).toMatchObject({
+    containerEngine: { name: 'containerd' },
+    application: { extensions },
+  });
 });

@@ -17,6 +17,7 @@ const INSTALL = change({ key: 'example/new', after: '2' });
 const UNINSTALL = change({ key: 'example/old', action: 'delete', before: '1' });
 const OPEN = change({ path: 'portForwards', key: 'default/web:80', after: 8080 });
 const CLOSE = change({ path: 'portForwards', key: 'default/db:5432', action: 'delete', before: 5432 });
+const OPENED = `open ${JSON.stringify({ ...FORWARD, hostPort: 8080 })}`;
 const REQUEST: PlanRequest = {
   ...{ settings: {}, state: 'unmanaged', prune: [] },
   portForwards: { entries: [{ ...FORWARD, hostPort: 8080 }], exclusive: true },
@@ -67,7 +68,7 @@ async function ended({ applies }: ReturnType<typeof stage>) {
   return applies.report();
 }
 
-test('extensions go before they come, and port forwards follow', async () => {
+test('port forwards are made, then extensions go before they come', async () => {
   const running = stage();
   expect(running.applies.begin(planWith([INSTALL, OPEN, UNINSTALL, CLOSE]), REQUEST, 7)).toBe(true);
   expect(running.applies.report()).toMatchObject({ generation: 7, state: 'running' });
@@ -75,18 +76,13 @@ test('extensions go before they come, and port forwards follow', async () => {
     generation: 7,
     state: 'done',
     steps: [
-      { what: 'uninstall', name: 'example/old' },
-      { what: 'install', name: 'example/new:2' },
       { what: 'forward', name: 'default/db:5432 → (removed)' },
       { what: 'forward', name: 'default/web:80 → 8080' },
+      { what: 'uninstall', name: 'example/old' },
+      { what: 'install', name: 'example/new:2' },
     ],
   });
-  expect(running.calls).toEqual([
-    'uninstall example/old',
-    'install example/new:2',
-    'close db',
-    `open ${JSON.stringify({ ...FORWARD, hostPort: 8080 })}`,
-  ]);
+  expect(running.calls).toEqual(['close db', OPENED, 'uninstall example/old', 'install example/new:2']);
 });
 
 test('a plan without such steps begins nothing', () => {
@@ -95,7 +91,7 @@ test('a plan without such steps begins nothing', () => {
   expect(applies.report()).toBeUndefined();
 });
 
-test('what fails is reported with its cause, does not keep other extensions back, and ends the rest', async () => {
+test('what fails is reported with its cause, and keeps nothing else back', async () => {
   const running = stage();
   const cause = new RdError('ERR_IO', 'the disk is full', { advice: 'Free some space.' });
   running.install.mockRejectedValueOnce(new RdError('ERR_EXTENSION_INVALID', 'no extension', { cause }));
@@ -108,7 +104,7 @@ test('what fails is reported with its cause, does not keep other extensions back
       details: ['install example/new:2: no extension (the disk is full. Free some space.)'],
     },
   });
-  expect(running.calls).toEqual(['install example/second:1']);
+  expect(running.calls).toEqual([OPENED, 'install example/second:1']);
 });
 
 test('an engine that extensions have not heard of yet is waited for', async () => {
@@ -125,15 +121,20 @@ test('without a backend no extension is changed', async () => {
   expect(await ended(running)).toMatchObject({
     error: { code: 'ERR_CONVERGE_FAILED', message: expect.stringContaining('state ERROR') },
   });
-  expect(running.calls).toEqual([]);
+  expect(running.calls).toEqual([OPENED]);
 });
 
 test('a forward that cannot be made is named', async () => {
   const running = stage();
   running.ensure.mockRejectedValueOnce(new RdError('ERR_PORT_IN_USE', '127.0.0.1:8080 is in use by another program'));
-  running.applies.begin(planWith([OPEN]), REQUEST, 7);
+  running.install.mockRejectedValueOnce(new RdError('ERR_EXTENSION_INVALID', 'no extension'));
+  running.applies.begin(planWith([OPEN, INSTALL]), REQUEST, 7);
   expect(await ended(running)).toMatchObject({
-    error: { code: 'ERR_PORT_IN_USE', message: expect.stringContaining('default/web:80') },
+    error: {
+      code: 'ERR_PORT_IN_USE',
+      message: expect.stringContaining('default/web:80'),
+      details: [expect.stringContaining('extension'), 'install example/new:2: no extension'],
+    },
   });
 });
 
@@ -145,5 +146,5 @@ test('the end of the service ends it', async () => {
   });
   running.applies.begin(planWith([INSTALL, OPEN]), REQUEST, 7);
   expect(await ended(running)).toMatchObject({ state: 'failed', error: { code: 'ERR_CANCELLED' } });
-  expect(running.calls).toEqual([]);
+  expect(running.calls).toEqual([OPENED]);
 });

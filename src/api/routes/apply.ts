@@ -29,14 +29,14 @@ const REPLY = {
       type: 'array',
       items: { enum: ['settings', 'power', 'retry'] },
     },
-    continues: { description: 'Extensions and port forwards follow: `apply` in the status tells.', type: 'boolean' },
+    continues: { description: 'Port forwards and extensions follow: `apply` in the status tells.', type: 'boolean' },
   },
 } as const;
 
 const DOC = documented({
   summary: 'Carry out a plan that was agreed to',
   description:
-    'Takes what `POST /v2/plan` takes, and the `tag` of its plan. Settings and power are written at once, as one version of the desired state; extensions and port forwards follow, and need no caller to wait for them.',
+    'Takes what `POST /v2/plan` takes, and the `tag` of its plan. Settings and power are written at once, as one version of the desired state; port forwards and extensions follow, and need no caller to wait for them.',
   body: { description: 'The desired state, and the tag', required: true, schema: BODY },
   replies: {
     202: { description: 'it is written; wait for the generation', body: 'json', schema: REPLY },

@@ -24,7 +24,7 @@ type:"string"},message:{type:"string"}}},access:{description:"The way into the m
  its own.",type:"object",required:["ssh","target","before"],properties:{ssh:{description:"Program and options; more options, the target and a command line for a\
  shell may follow.",type:"array",items:{type:"string"}},target:{type:"string"},before:{description:"Words to begin a command with, in the machine.",type:"array",
 items:{type:"string"}}}},maintenance:{description:"What is being done with the data of the backend, such as a snapshot; absent otherwise.",type:"string"},apply:{
-description:"What follows the settings of an apply: extensions, then port forwards. Of the last apply that had any since the service started.",type:"object",required:[
+description:"What follows the settings of an apply: port forwards, then extensions. Of the last apply that had any since the service started.",type:"object",required:[
 "generation","state","steps"],properties:{generation:{description:"Version of the desired state that the apply made.",type:"integer"},state:{enum:["running","do\
 ne","failed"]},steps:{description:"Begun so far, in order.",type:"array",items:{type:"object",required:["what","name"],properties:{what:{enum:["install","uninst\
 all","forward"]},name:{description:"example/tool:1.0 or default/web:80 \u2192 8080",type:"string"}}}},error:{description:"As an error of the API. Everything els\
