@@ -1,5 +1,5 @@
 import { parse, stringify } from 'yaml';
-import { loadDesired } from '../profiles/document.ts';
+import { loadDesired } from '../profiles/document/load.ts';
 import { SIMULATED_INFO } from '../src/drivers/machines/simulated/info.ts';
 import type { JsonObject, JsonValue } from '../src/json.ts';
 import { makePlan } from '../src/plan/plan.ts';

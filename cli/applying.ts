@@ -1,4 +1,4 @@
-import type { Locate } from '../profiles/places.ts';
+import type { Locate } from '../profiles/document/load.ts';
 import { type ApplyInput, applyDesired } from '../src/client/apply.ts';
 import type { Client } from '../src/client/client.ts';
 import type { SavedPlan } from '../src/client/saved-plan.ts';

@@ -1,11 +1,10 @@
 import { arch, release, totalmem } from 'node:os';
-import { type AnyFile, loadAnyFile } from '../profiles/any-file.ts';
-import { settleSecrets } from '../profiles/compared-secrets.ts';
-import { compareSettings, type Side } from '../profiles/difference.ts';
+import { type AnyFile, loadAnyFile } from '../profiles/document/any-file.ts';
+import { compareSettings, type Side, settleSecrets } from '../profiles/document/comparison.ts';
+import { inTextOrder } from '../profiles/document/report.ts';
+import type { UnreadSecret } from '../profiles/document/secrets.ts';
+import type { Shape } from '../profiles/document/shape.ts';
 import type { Part } from '../profiles/formats/format.ts';
-import { inTextOrder } from '../profiles/report.ts';
-import type { UnreadSecret } from '../profiles/secrets.ts';
-import type { Shape } from '../profiles/shape.ts';
 import { RdError } from '../src/errors.ts';
 import type { JsonObject } from '../src/json.ts';
 import type { Host } from '../src/settings/defaults.ts';

@@ -1,5 +1,5 @@
-import type { DeploymentInput } from '../profiles/deployment/input.ts';
-import type { Source } from '../profiles/source.ts';
+import type { DeploymentInput } from '../profiles/document/deployment-input.ts';
+import type { Source } from '../profiles/document/source.ts';
 import { RdError } from '../src/errors.ts';
 import type { Platform } from '../src/settings/field.ts';
 import type { Io } from './command.ts';
@@ -14,7 +14,7 @@ import { quote } from './literals.ts';
 export async function deploymentInput(invocation: CreateProfile, platform: Platform): Promise<DeploymentInput> {
   const { flags, io } = invocation;
   const { strict = false } = flags;
-  const { readDeploymentInput, settingsInForce } = await import('../profiles/deployment/input.ts');
+  const { readDeploymentInput, settingsInForce } = await import('../profiles/document/deployment-input.ts');
   if (flags['from-settings']) {
     const { createClient } = await import('../src/client/client.ts');
     const { settings } = await createClient(await invocation.connect()).settings({ signal: io.signal });
@@ -45,7 +45,7 @@ async function refuseDeploymentFile(source: Source): Promise<void> {
 }
 
 async function readInputFile(name: string, io: Io): Promise<Source> {
-  const { readSource } = await import('../profiles/source.ts');
+  const { readSource } = await import('../profiles/document/source.ts');
   try {
     return await readSource(name, { cwd: io.cwd, readStdin: (limit) => io.readStdin(limit) });
   } catch (error) {

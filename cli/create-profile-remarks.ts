@@ -1,4 +1,4 @@
-import type { SelectedSettings } from '../profiles/deployment/selection.ts';
+import type { SelectedSettings } from '../profiles/document/selection.ts';
 import { isAscii, type Part } from '../profiles/formats/format.ts';
 import type { ProfileRequest } from './create-profile-request.ts';
 

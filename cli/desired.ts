@@ -1,5 +1,5 @@
 import { arch, release } from 'node:os';
-import { type DesiredDocument, type LoadedDocument, loadDesired } from '../profiles/document.ts';
+import { type DesiredDocument, type LoadedDocument, loadDesired } from '../profiles/document/load.ts';
 import { RdError } from '../src/errors.ts';
 import type { PlanRequest } from '../src/plan/change.ts';
 import { type WantedForwards, withForwards } from '../src/plan/port-forwards.ts';

@@ -1,5 +1,5 @@
+import { type Fidelity, outcomeCounts } from '../profiles/document/fidelity.ts';
 import { partOfPlace } from '../profiles/formats/registry-parts.ts';
-import { type Fidelity, outcomeCounts } from '../profiles/import/fidelity.ts';
 import type { FoundPart } from './imported-parts.ts';
 import { plainText } from './views/value.ts';
 

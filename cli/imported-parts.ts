@@ -1,6 +1,6 @@
+import { readSource, type Source } from '../profiles/document/source.ts';
 import { type ImportedPart, type Importer, type Part, PROFILE_LIMIT } from '../profiles/formats/format.ts';
 import { importerFor, wrongName } from '../profiles/formats/index.ts';
-import { readSource, type Source } from '../profiles/source.ts';
 import { RdError } from '../src/errors.ts';
 import { PLATFORM_NAMES, type Platform } from '../src/settings/field.ts';
 import type { Io } from './command.ts';

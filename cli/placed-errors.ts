@@ -1,4 +1,4 @@
-import type { Locate } from '../profiles/places.ts';
+import type { Locate } from '../profiles/document/load.ts';
 import { type ErrorCode, RdError, type SettingsFinding } from '../src/errors.ts';
 import { FIELDS } from '../src/settings/fields.gen.ts';
 import { type Finding, formatFindings } from '../src/settings/finding.ts';

@@ -1,5 +1,5 @@
 import { arch, release, totalmem } from 'node:os';
-import type { DesiredDocument } from '../profiles/document.ts';
+import type { DesiredDocument } from '../profiles/document/load.ts';
 import { offlinePlan, storedSettings } from '../src/client/offline.ts';
 import { storedForwards } from '../src/client/stored-forwards.ts';
 import type { Plan } from '../src/plan/change.ts';

@@ -2,8 +2,8 @@ import { ALL, type CheckSelection, checkProfile } from '../profiles/check/check.
 import { type CheckCell, type CheckFinding, verdictOf } from '../profiles/check/finding.ts';
 import { type CheckInput, checkInput, lossFindings, reachNotices } from '../profiles/check/input.ts';
 import { spread } from '../profiles/check/summary.ts';
+import { readSource } from '../profiles/document/source.ts';
 import { type Part, PROFILE_LIMIT } from '../profiles/formats/format.ts';
-import { readSource } from '../profiles/source.ts';
 import { RdError } from '../src/errors.ts';
 import { PLATFORM_NAMES } from '../src/settings/field.ts';
 import { RELEASES, releaseIndex } from '../src/settings/releases.ts';

@@ -1,7 +1,7 @@
+import type { Source } from '../profiles/document/source.ts';
+import { unifiedDiff } from '../profiles/document/text-diff.ts';
+import type { Upgraded } from '../profiles/document/upgrade/upgrade.ts';
 import { importerFor } from '../profiles/formats/index.ts';
-import type { Source } from '../profiles/source.ts';
-import { unifiedDiff } from '../profiles/text-diff.ts';
-import type { Upgraded } from '../profiles/upgrade.ts';
 import { RdError } from '../src/errors.ts';
 import { PLATFORM_NAMES, type Platform } from '../src/settings/field.ts';
 import { FIELDS } from '../src/settings/fields.gen.ts';

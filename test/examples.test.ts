@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { loadDesired } from '../profiles/document.ts';
+import { loadDesired } from '../profiles/document/load.ts';
 import type { DriverInfo } from '../src/drivers/driver.ts';
 import { host } from '../src/drivers/index.ts';
 import { SIMULATED_INFO } from '../src/drivers/machines/simulated/info.ts';

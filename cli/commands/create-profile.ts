@@ -46,7 +46,7 @@ async function writeProfile(
   const { flags, io } = invocation;
   const [{ EXPORTERS }, { selectSettings }, { judgement }, { deploymentTree }, { remarks }] = await Promise.all([
     import('../../profiles/formats/index.ts'),
-    import('../../profiles/deployment/selection.ts'),
+    import('../../profiles/document/selection.ts'),
     import('../../profiles/check/check.ts'),
     import('../../profiles/formats/tree.ts'),
     import('../create-profile-remarks.ts'),

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
+import type { JoinedParts } from '../../profiles/document/imported-profile.ts';
 import { PARTS } from '../../profiles/formats/format.ts';
-import type { JoinedParts } from '../../profiles/import/join.ts';
 import { RdError } from '../../src/errors.ts';
 import { usage } from '../arguments.ts';
 import { defineCommand, type Invocation } from '../command.ts';
@@ -47,11 +47,10 @@ Exit codes: 0 done; 3 not a profile that can be read, or --strict and something 
       throw usage(`--report ${flags.report} names a file that is read or written besides`);
     }
     const found = await partsFor(invocation);
-    const [{ joinParts }, { importedProfile, profileDocument }, { jsonText }, { reportJson, reportText }] =
+    const [{ importedProfile, joinParts, profileDocument }, { jsonText }, { reportJson, reportText }] =
       await Promise.all([
-        import('../../profiles/import/join.ts'),
-        import('../../profiles/import/imported-profile.ts'),
-        import('../../profiles/yaml-text.ts'),
+        import('../../profiles/document/imported-profile.ts'),
+        import('../../profiles/document/write.ts'),
         import('../import-report.ts'),
       ]);
     const joined = joinParts(found.parts);
@@ -86,7 +85,7 @@ Exit codes: 0 done; 3 not a profile that can be read, or --strict and something 
 
     async function yaml({ settings, locked }: typeof profile): Promise<string> {
       const [{ importedText }, { schemaAddress }] = await Promise.all([
-        import('../../profiles/write.ts'),
+        import('../../profiles/document/write.ts'),
         import('../schema-address.ts'),
       ]);
       const sources = found.parts.map(({ source }) => source);

@@ -1,5 +1,5 @@
 import { arch, release, totalmem } from 'node:os';
-import { profileText } from '../../profiles/write.ts';
+import { profileText } from '../../profiles/document/write.ts';
 import { defaultSettings, type Host } from '../../src/settings/defaults.ts';
 import { noArguments } from '../arguments.ts';
 import { defineCommand } from '../command.ts';

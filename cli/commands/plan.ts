@@ -1,4 +1,4 @@
-import type { DesiredDocument } from '../../profiles/document.ts';
+import type { DesiredDocument } from '../../profiles/document/load.ts';
 import { RdError } from '../../src/errors.ts';
 import type { Plan } from '../../src/plan/change.ts';
 import { defineCommand, type Io } from '../command.ts';

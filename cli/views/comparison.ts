@@ -1,4 +1,4 @@
-import type { Comparison, ValueDifference } from '../../profiles/difference.ts';
+import type { Comparison, ValueDifference } from '../../profiles/document/comparison.ts';
 import type { JsonValue } from '../../src/json.ts';
 import { wordList } from '../../src/settings/word-list.ts';
 import type { Io } from '../command.ts';

@@ -1,5 +1,4 @@
-import type { DocumentFacts } from '../../profiles/document.ts';
-import type { Locate } from '../../profiles/places.ts';
+import type { DocumentFacts, Locate } from '../../profiles/document/load.ts';
 import type { ApplyEvent, ApplyOutcome } from '../../src/client/apply.ts';
 import type { Change, Plan } from '../../src/plan/change.ts';
 import { formatFindings } from '../../src/settings/finding.ts';

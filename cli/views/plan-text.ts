@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Locate } from '../../profiles/places.ts';
+import type { Locate } from '../../profiles/document/load.ts';
 import type { Action, Change, Plan, Severity, Target } from '../../src/plan/change.ts';
 import { placeSuffix } from '../placed-errors.ts';
 import type { Style } from './style.ts';

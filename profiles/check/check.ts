@@ -2,8 +2,8 @@ import { PLATFORM_NAMES, PLATFORMS, type Platform } from '../../src/settings/fie
 import { pointerTo } from '../../src/settings/leaf-paths.ts';
 import { RELEASES, type Release } from '../../src/settings/releases.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
-import type { DeploymentInput } from '../deployment/input.ts';
-import type { SelectedSettings } from '../deployment/selection.ts';
+import type { DeploymentInput } from '../document/deployment-input.ts';
+import type { SelectedSettings } from '../document/selection.ts';
 import type { Part } from '../formats/format.ts';
 import { type CheckCell, type CheckFinding, type CheckPart, verdictOf } from './finding.ts';
 import { partChecker } from './part-check.ts';

@@ -5,10 +5,10 @@ import { formatFinding, formatFindings } from '../../src/settings/finding.ts';
 import { pointerTo } from '../../src/settings/leaf-paths.ts';
 import { type ParsedDocument, parseDocument } from '../../src/settings/parse.ts';
 import { releaseIndex } from '../../src/settings/releases.ts';
+import { oversized, type Source } from '../document/source.ts';
 import { type ImportedPart, type Importer, type Loss, PARTS, type Part, partOfName } from '../formats/format.ts';
 import { type Content, importerFor, wrongName } from '../formats/index.ts';
 import { hasByteOrderMark } from '../formats/json.ts';
-import { oversized, type Source } from '../source.ts';
 import { ATLAS, type AtlasNode, absence, isThere, type Place, type Section } from './atlas.ts';
 import type { CheckCell, CheckFinding, CheckPart, Effect } from './finding.ts';
 
@@ -134,8 +134,8 @@ function named(
 /** Both parts, unless the document locks some settings and leaves nothing for the other part. */
 async function profileInput(source: Source, document: ParsedDocument): Promise<CheckInput> {
   const [{ readDeploymentInput }, { selectSettings }] = await Promise.all([
-    import('../deployment/input.ts'),
-    import('../deployment/selection.ts'),
+    import('../document/deployment-input.ts'),
+    import('../document/selection.ts'),
   ]);
   // The check itself tells what each platform refuses; settings alone do not depend on one.
   const platform = 'linux';
@@ -161,7 +161,7 @@ async function profileInput(source: Source, document: ParsedDocument): Promise<C
 
 /** References to secrets are never in a deployment profile. */
 async function withoutSecretReferences(settings: JsonObject): Promise<JsonObject> {
-  const { withoutReferences } = await import('../deployment/written-settings.ts');
+  const { withoutReferences } = await import('../document/written-settings.ts');
   return withoutReferences(settings);
 }
 

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { expect, test } from 'vitest';
-import { profileText } from '../../profiles/write.ts';
+import { profileText } from '../../profiles/document/write.ts';
 import { storedSettings } from '../../src/client/offline.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { places } from '../../src/storage/places.ts';

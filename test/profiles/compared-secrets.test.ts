@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { settleSecrets } from '../../profiles/compared-secrets.ts';
+import { settleSecrets } from '../../profiles/document/comparison.ts';
 import { leafAt } from '../../src/settings/leaf-paths.ts';
 
 const PATH = 'experimental.virtualMachine.proxy.password';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { readDeploymentInput, settingsInForce } from '../../profiles/deployment/input.ts';
-import type { Source } from '../../profiles/source.ts';
+import { readDeploymentInput, settingsInForce } from '../../profiles/document/deployment-input.ts';
+import type { Source } from '../../profiles/document/source.ts';
 import { RdError } from '../../src/errors.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import { runs } from '../helpers/rounds.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { judgement } from '../../profiles/check/check.ts';
-import { readDeploymentInput } from '../../profiles/deployment/input.ts';
-import { type Selection, selectSettings } from '../../profiles/deployment/selection.ts';
+import { readDeploymentInput } from '../../profiles/document/deployment-input.ts';
+import { type Selection, selectSettings } from '../../profiles/document/selection.ts';
 import type { Part } from '../../profiles/formats/format.ts';
 
 interface Choice extends Partial<Selection> {

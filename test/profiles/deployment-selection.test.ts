@@ -1,7 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type DeploymentInput, readDeploymentInput, settingsInForce } from '../../profiles/deployment/input.ts';
-import { type Selection, selectSettings } from '../../profiles/deployment/selection.ts';
+import {
+  type DeploymentInput,
+  readDeploymentInput,
+  settingsInForce,
+} from '../../profiles/document/deployment-input.ts';
+import { type Selection, selectSettings } from '../../profiles/document/selection.ts';
 import { PARTS, type Part } from '../../profiles/formats/format.ts';
 import { EXPORTERS } from '../../profiles/formats/index.ts';
 import { deploymentTree } from '../../profiles/formats/tree.ts';

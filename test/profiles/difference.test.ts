@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { compareSettings, type Side } from '../../profiles/difference.ts';
+import { compareSettings, type Side } from '../../profiles/document/comparison.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { leafAt } from '../../src/settings/leaf-paths.ts';

@@ -1,10 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { loadAnyFile } from '../../profiles/any-file.ts';
-import { importedProfile, profileDocument } from '../../profiles/import/imported-profile.ts';
-import { joinParts } from '../../profiles/import/join.ts';
-import { importedText } from '../../profiles/write.ts';
-import { jsonText } from '../../profiles/yaml-text.ts';
+import { loadAnyFile } from '../../profiles/document/any-file.ts';
+import { importedProfile, joinParts, profileDocument } from '../../profiles/document/imported-profile.ts';
+import { importedText, jsonText } from '../../profiles/document/write.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { anyText } from '../helpers/hostile-text.ts';
 import { runs } from '../helpers/rounds.ts';

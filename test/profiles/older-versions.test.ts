@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type LoadContext, loadDesired } from '../../profiles/document.ts';
+import { type LoadContext, loadDesired } from '../../profiles/document/load.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { formatFinding } from '../../src/settings/finding.ts';
 import { leafAt } from '../../src/settings/leaf-paths.ts';

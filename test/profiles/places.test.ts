@@ -1,8 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { loadDesired } from '../../profiles/document.ts';
-import type { Locate } from '../../profiles/places.ts';
+import { type Locate, loadDesired } from '../../profiles/document/load.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 async function locate(files: Record<string, string>): Promise<Locate> {

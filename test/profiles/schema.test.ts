@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { loadDesired } from '../../profiles/document.ts';
+import { loadDesired } from '../../profiles/document/load.ts';
 import { validate as editorAccepts } from '../../src/settings/validators/profile.gen.js';
 
 const HEAD = 'apiVersion: rdctl/v1\nkind: Profile\n';

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { unifiedDiff } from '../../profiles/text-diff.ts';
+import { unifiedDiff } from '../../profiles/document/text-diff.ts';
 import { runs } from '../helpers/rounds.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { withoutPieces, withoutSecrets } from '../../profiles/upgrade/mask.ts';
+import { withoutPieces, withoutSecrets } from '../../profiles/document/upgrade/upgrade.ts';
 
 test('pieces of all lengths are masked, whatever their order', () => {
   const text = 'a: x, b: a long secret, c: yz.';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { quoted } from '../../profiles/upgrade/scalar-text.ts';
-import { jsonText } from '../../profiles/yaml-text.ts';
+import { quoted } from '../../profiles/document/upgrade/text-tree.ts';
+import { jsonText } from '../../profiles/document/write.ts';
 
 test.each(['\u007f', '\u009b', '\u2028', '\u202e', '\u2069', '\ufeff', '\ufffe', '\uffff'])(
   '%j is written as its number, whatever the quotes, as in a profile that is written anew',

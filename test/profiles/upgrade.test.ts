@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { upgradeDocument } from '../../profiles/upgrade.ts';
+import { upgradeDocument } from '../../profiles/document/upgrade/upgrade.ts';
 import { RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { migrate } from '../../src/settings/migrate.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { loadDesired } from '../../profiles/document.ts';
-import { profileText } from '../../profiles/write.ts';
+import { loadDesired } from '../../profiles/document/load.ts';
+import { profileText } from '../../profiles/document/write.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { sameValue } from '../../src/settings/canonical.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';

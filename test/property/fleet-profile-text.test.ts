@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { jsonText } from '../../profiles/document/write.ts';
 import { PARTS } from '../../profiles/formats/format.ts';
 import { EXPORTERS } from '../../profiles/formats/index.ts';
-import { jsonText } from '../../profiles/yaml-text.ts';
 import type { JsonObject } from '../../src/json.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import { removeLeaf, setLeaf } from '../../src/settings/leaf-paths.ts';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { parseDocument as parseYaml } from 'yaml';
-import { upgradeDocument } from '../../profiles/upgrade.ts';
+import { upgradeDocument } from '../../profiles/document/upgrade/upgrade.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { checkSettings } from '../../src/settings/check.ts';
 import { leaves, pointerNames, pointerTo, setLeaf, valueAt } from '../../src/settings/leaf-paths.ts';

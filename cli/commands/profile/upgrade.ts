@@ -49,9 +49,9 @@ mistakes; 1 failed.
       { plainText },
       { platformOf },
     ] = await Promise.all([
-      import('../../../profiles/upgrade.ts'),
+      import('../../../profiles/document/upgrade/upgrade.ts'),
       import('../../upgraded.ts'),
-      import('../../../profiles/source.ts'),
+      import('../../../profiles/document/source.ts'),
       import('../../views/value.ts'),
       import('../../platform-words.ts'),
     ]);

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { importedProfile, profileDocument } from '../../../profiles/import/imported-profile.ts';
-import { joinParts } from '../../../profiles/import/join.ts';
+import { importedProfile, joinParts, profileDocument } from '../../../profiles/document/imported-profile.ts';
 import type { JsonObject } from '../../../src/json.ts';
 import type { Platform } from '../../../src/settings/field.ts';
 

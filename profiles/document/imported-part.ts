@@ -12,8 +12,7 @@ import { copyOf, own, put } from '../../src/settings/own.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { validate } from '../../src/settings/validate.ts';
 import type { ImportedPart, Part } from '../formats/format.ts';
-import { accountFor } from './accounting.ts';
-import type { Fidelity } from './fidelity.ts';
+import { accountFor, type Fidelity } from './fidelity.ts';
 
 /** What one deployment profile means to an application of the newest version. */
 export interface Interpreted {

@@ -1,6 +1,7 @@
 import { RdError } from '../../src/errors.ts';
 import { isObject, type JsonObject } from '../../src/json.ts';
 import {
+  type CheckContext,
   type CheckFinding,
   checkSettings,
   dependsOnTheComputer,
@@ -17,12 +18,19 @@ import { positioned } from '../../src/settings/position.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { SIZE_LIMIT } from '../../src/settings/source-text.ts';
 import { entryPath, membersAt } from '../formats/tree.ts';
-import { inTextOrder, reporter } from '../report.ts';
-import { readShape, type Shape } from '../shape.ts';
-import { oversized, type Source } from '../source.ts';
-import { idleLock, idleLocks, isWithin } from './locked-part.ts';
-import { targetContext } from './target.ts';
-import { nullsIn, type WrittenSetting, without, withoutReferences, writtenSettings } from './written-settings.ts';
+import { inTextOrder, reporter } from './report.ts';
+import { readShape, type Shape } from './shape.ts';
+import { oversized, type Source } from './source.ts';
+import {
+  idleLock,
+  idleLocks,
+  isWithin,
+  nullsIn,
+  type WrittenSetting,
+  without,
+  withoutReferences,
+  writtenSettings,
+} from './written-settings.ts';
 
 /** What a deployment profile is made from, read and checked. */
 export interface DeploymentInput {
@@ -241,4 +249,12 @@ function unknownName(names: readonly string[], suggestion: string | undefined): 
   const left = `${entryPath(above, name)} is no setting and was left out.`;
   if (suggestion === undefined) return left;
   return `${left} Did you mean ${suggestion.includes('.') || above === '' ? suggestion : `${above}.${suggestion}`}?`;
+}
+
+/**
+ * What is taken for granted of the computers that a profile is for: an up-to-date system, and on macOS a processor of Apple,
+ * where everything that a Mac can do is allowed.
+ */
+export function targetContext(platform: Platform): CheckContext {
+  return { platform, arch: platform === 'darwin' ? 'arm64' : 'x64' };
 }

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { isObject, type JsonObject, type JsonValue } from '../src/json.ts';
-import { FIELDS } from '../src/settings/fields.gen.ts';
-import type { SettingPath } from '../src/settings/settings.gen.ts';
+import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
+import { FIELDS } from '../../src/settings/fields.gen.ts';
+import type { SettingPath } from '../../src/settings/settings.gen.ts';
 import { child, type Report } from './report.ts';
 import type { Source } from './source.ts';
 
@@ -26,7 +26,7 @@ export interface SecretsContext {
 }
 
 /** Settings with every secret reference replaced by its value, and where each came from, by setting path. */
-export interface ResolvedSecrets {
+interface ResolvedSecrets {
   settings: JsonObject;
   origins: Record<string, SecretOrigin>;
   warnings: string[];

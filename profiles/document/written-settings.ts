@@ -1,12 +1,16 @@
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
-import type { Platform } from '../../src/settings/field.ts';
+import { PLATFORM_NAMES, type Platform } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
-import { leafAt, leaves, removeLeaf } from '../../src/settings/leaf-paths.ts';
+import { fieldAt } from '../../src/settings/fields.ts';
+import type { Finding } from '../../src/settings/finding.ts';
+import { leafAt, leaves, pointerTo, removeLeaf } from '../../src/settings/leaf-paths.ts';
 import type { SettingMember } from '../../src/settings/member.ts';
 import { migrateWithOrigins, originOf } from '../../src/settings/migrate.ts';
 import { copyOfObject, own } from '../../src/settings/own.ts';
+import type { ParsedDocument } from '../../src/settings/parse.ts';
+import { positioned } from '../../src/settings/position.ts';
 import { SCHEMA_VERSION, type SettingPath } from '../../src/settings/settings.gen.ts';
-import { isReference } from '../secrets.ts';
+import { isReference } from './secrets.ts';
 
 /** One setting as it is written in settings of some version. */
 export interface WrittenSetting {
@@ -107,4 +111,80 @@ function walk(
     if (member.kind !== 'section' || value === null) visit(names, value, member);
     else if (isObject(value)) walk(value, member.members, names, visit);
   }
+}
+
+/** Dotted paths of the settings and sections at which `locked` of a profile says `true`. */
+function lockedPaths(locked: JsonObject, above = ''): string[] {
+  return Object.entries(locked).flatMap(([name, value]) => {
+    const path = above === '' ? name : `${above}.${name}`;
+    if (isObject(value)) return lockedPaths(value, path);
+    return value === true ? [path] : [];
+  });
+}
+
+/** True when `locked` names the setting or a section around it. What came to an end cannot be locked. */
+export function isLockedBy(locked: JsonObject): (setting: WrittenSetting) => boolean {
+  const paths = lockedPaths(locked);
+  return ({ today }) => today !== undefined && paths.some((path) => isWithin(today.path, path));
+}
+
+/**
+ * The locks that hold nothing, because the settings say nothing there.
+ * @param paths what the settings say, as it is called today.
+ */
+export function idleLocks(locked: JsonObject, paths: readonly string[]): string[] {
+  return lockedPaths(locked).filter((path) => !paths.some((each) => isWithin(each, path)));
+}
+
+/** What is said of such a lock, at its place in a document. */
+export function idleLock(path: string, document: ParsedDocument): Finding {
+  const message = `${path} is locked, and settings say nothing of it: this would lock nothing`;
+  return positioned(document, { pointer: `/locked${pointerTo(path.split('.'))}`, message }, 'key');
+}
+
+/** True for a path and everything below it. */
+export function isWithin(path: string, above: string): boolean {
+  return path === above || path.startsWith(`${above}.`);
+}
+
+/**
+ * Of settings in force, what may go to other computers: neither secrets nor what describes one computer, of which a warning names
+ * each that said something, nor settings that the computers do not have. The values of such a setting come from the system where
+ * they are in force, and would keep the application there from starting.
+ * @param named paths that were asked for one by one: only a secret is left out then.
+ */
+export function publicSettings(
+  settings: readonly WrittenSetting[],
+  named: readonly string[],
+  platform: Platform,
+): { settings: WrittenSetting[]; warnings: string[]; notes: string[] } {
+  const warnings: string[] = [];
+  const foreign: string[] = [];
+  const kept = settings.filter(({ written, today }) => {
+    const field = today && fieldAt(today.path);
+    const asked = field !== undefined && (named.includes(field.path) || named.includes(written));
+    if (field && !asked && !field.platforms.includes(platform)) {
+      foreign.push(written);
+      return false;
+    }
+    const empty = today === undefined || saysNothing(today.value);
+    if (field?.sensitive) {
+      if (!empty) warnings.push(`${written} is a secret and was left out; give it with --input or --body to write it.`);
+      return false;
+    }
+    // Empty, it says that the service chose; as a lock it would keep the application from choosing.
+    if (field?.path === 'kubernetes.version' && empty && !asked) return false;
+    if (!field?.machineOnly || asked) return true;
+    if (!empty) warnings.push(`${written} describes this computer and was left out; --only ${written} writes it.`);
+    return false;
+  });
+  const notes =
+    foreign.length === 0
+      ? []
+      : [`left out, because ${PLATFORM_NAMES[platform]} does not have them: ${foreign.join(', ')}.`];
+  return { settings: kept, warnings, notes };
+}
+
+function saysNothing(value: JsonValue): boolean {
+  return value === '' || (isObject(value) && Object.keys(value).length === 0);
 }

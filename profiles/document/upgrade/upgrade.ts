@@ -1,18 +1,19 @@
-import { RdError } from '../src/errors.ts';
-import type { JsonObject } from '../src/json.ts';
-import type { CheckContext } from '../src/settings/check.ts';
-import { FIELDS } from '../src/settings/fields.gen.ts';
-import { formatFindings } from '../src/settings/finding.ts';
-import { leafAt, leaves, pointerOf } from '../src/settings/leaf-paths.ts';
-import { equal } from '../src/settings/own.ts';
-import type { SettingPath } from '../src/settings/settings.gen.ts';
-import { inTextOrder } from './report.ts';
-import { aliasedAnchors, withoutAliases } from './upgrade/aliases.ts';
-import { type Change, NEWEST, platformDependent, upgradeOf } from './upgrade/changes.ts';
-import { type ReadDocument, readDocument } from './upgrade/document.ts';
-import { withoutPieces, withoutSecrets } from './upgrade/mask.ts';
-import { type Rewritten, rewritten } from './upgrade/rewrite.ts';
-import { commentsIn } from './upgrade/scalar-text.ts';
+import { isNode, parseDocument as parseYaml, visit } from 'yaml';
+import { RdError } from '../../../src/errors.ts';
+import { isObject, type JsonObject, type JsonValue } from '../../../src/json.ts';
+import { type CheckContext, checkSettings, dependsOnTheComputer } from '../../../src/settings/check.ts';
+import { FIELDS } from '../../../src/settings/fields.gen.ts';
+import { type Finding, formatFindings } from '../../../src/settings/finding.ts';
+import { leafAt, leaves, pointerOf, setLeaf } from '../../../src/settings/leaf-paths.ts';
+import { copyOfObject, equal } from '../../../src/settings/own.ts';
+import { type ParsedDocument, parseDocument } from '../../../src/settings/parse.ts';
+import type { SettingPath } from '../../../src/settings/settings.gen.ts';
+import { inTextOrder, reporter } from '../report.ts';
+import { readShape, type Shape } from '../shape.ts';
+import { secretSource } from '../written-settings.ts';
+import { type Change, NEWEST, platformDependent, upgradeOf } from './changes.ts';
+import { type Rewritten, rewritten } from './rewrite.ts';
+import { commentsIn, flowText } from './text-tree.ts';
 
 /** A document and its upgrade. */
 export interface Upgraded {
@@ -176,4 +177,98 @@ function covered(text: string, { parsed, settings, shape }: ReadDocument, secret
     return [{ offset, length: source.length }];
   });
   return withoutSecrets(withoutPieces(text, pieces), secrets);
+}
+
+/** The names of the anchors that aliases of a document refer to. */
+function aliasedAnchors(text: string): string[] {
+  const names = new Set<string>();
+  visit(parseYaml(text, { uniqueKeys: false, logLevel: 'silent' }), {
+    Alias: (_key, alias) => {
+      names.add(alias.source);
+    },
+  });
+  return [...names];
+}
+
+/** The text with what they stand for in the place of the aliases of these anchors. */
+function withoutAliases(text: string, anchors: readonly string[]): string {
+  const document = parseYaml(text, { uniqueKeys: false, logLevel: 'silent' });
+  const places: { from: number; to: number; written: string }[] = [];
+  visit(document, {
+    Alias: (_key, alias) => {
+      const node = alias.resolve(document);
+      if (!anchors.includes(alias.source) || !isNode(node) || !alias.range) return;
+      const value: JsonValue = JSON.parse(JSON.stringify(node.toJS(document)));
+      places.push({ from: alias.range[0], to: alias.range[1], written: flowText(value, '') });
+    },
+  });
+  return places.reduceRight(
+    (result, { from, to, written }) => result.slice(0, from) + written + result.slice(to),
+    text,
+  );
+}
+
+/** A document whose text is to be upgraded. */
+interface ReadDocument {
+  parsed: ParsedDocument;
+  value: JsonObject;
+  shape: Shape;
+  /** As written: at their own version, references to secrets in their places. */
+  settings: JsonObject;
+  /** Everything that is wrong; what depends on the system or on other settings is not. */
+  findings: Finding[];
+}
+
+/** Reads and checks a document as `rdctl validate` does, without looking up the secrets that it refers to. */
+async function readDocument(source: string | Uint8Array, label: string, context: CheckContext): Promise<ReadDocument> {
+  const parsed = parseDocument(source, label);
+  const findings: Finding[] = [...parsed.findings];
+  const shape = readShape(parsed, reporter(parsed, findings));
+  const document = { parsed, value: asObject(parsed.value), shape, settings: {}, findings };
+  if (!shape.settings) return document;
+  const at = shape.settingsPointer;
+  const checked = await checkSettings({ document: parsed, at, settings: withTexts(shape.settings) }, context);
+  const wrong = checked.findings.filter(({ code }) => !dependsOnTheComputer(code));
+  return {
+    ...document,
+    settings: shape.settings,
+    findings: [...findings, ...wrong.map(({ code: _, ...finding }) => finding)],
+  };
+}
+
+/** References to secrets are texts to everything but their reader. */
+function withTexts(settings: JsonObject): JsonObject {
+  const copy = copyOfObject(settings);
+  for (const { path, sensitive } of FIELDS) {
+    if (sensitive && secretSource(leafAt(copy, path)) !== undefined) setLeaf(copy, path, '');
+  }
+  return copy;
+}
+
+function asObject(value: JsonValue | undefined): JsonObject {
+  return value !== undefined && isObject(value) ? value : {};
+}
+
+/** A piece of a text, in UTF-16 units. */
+export interface Piece {
+  offset: number;
+  length: number;
+}
+
+const MASK = '********';
+/** Characters from which on a secret is looked for in all of the text. */
+const LONG_SECRET = 6;
+
+/** The text with a mask in the place of each piece. They may come in any order, and none may lie over another. */
+export function withoutPieces(text: string, pieces: readonly Piece[]): string {
+  return [...pieces]
+    .sort((a, b) => b.offset - a.offset)
+    .reduce((result, { offset, length }) => `${result.slice(0, offset)}${MASK}${result.slice(offset + length)}`, text);
+}
+
+/** The text without what repeats a secret and is long enough to be told from words. */
+export function withoutSecrets(text: string, secrets: readonly string[]): string {
+  return secrets
+    .filter((secret) => secret.length >= LONG_SECRET)
+    .reduce((result, secret) => result.replaceAll(secret, MASK), text);
 }

@@ -1,9 +1,9 @@
-import type { JsonValue } from '../src/json.ts';
-import { nearest } from '../src/settings/fields.ts';
-import type { Finding } from '../src/settings/finding.ts';
-import { pointerTo } from '../src/settings/leaf-paths.ts';
-import type { ParsedDocument } from '../src/settings/parse.ts';
-import { positioned } from '../src/settings/position.ts';
+import type { JsonValue } from '../../src/json.ts';
+import { nearest } from '../../src/settings/fields.ts';
+import type { Finding } from '../../src/settings/finding.ts';
+import { pointerTo } from '../../src/settings/leaf-paths.ts';
+import type { ParsedDocument } from '../../src/settings/parse.ts';
+import { positioned } from '../../src/settings/position.ts';
 
 /** Adds a finding at a JSON pointer of one document. */
 export type Report = (pointer: string, message: string, extra?: ReportExtra) => void;

@@ -1,12 +1,11 @@
-import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
-import { PLATFORMS, type Platform } from '../../src/settings/field.ts';
-import { FIELDS } from '../../src/settings/fields.gen.ts';
-import { isSection } from '../../src/settings/fields.ts';
-import { leafAt, leaves, setLeaf } from '../../src/settings/leaf-paths.ts';
-import { migrate, migrateWithOrigins, originOf } from '../../src/settings/migrate.ts';
-import { equal } from '../../src/settings/own.ts';
-import { SCHEMA_VERSION, type SettingPath } from '../../src/settings/settings.gen.ts';
-import { reasonOf } from './reasons.ts';
+import { isObject, type JsonObject, type JsonValue } from '../../../src/json.ts';
+import { PLATFORM_NAMES, PLATFORMS, type Platform } from '../../../src/settings/field.ts';
+import { FIELDS } from '../../../src/settings/fields.gen.ts';
+import { fieldAt, isSection } from '../../../src/settings/fields.ts';
+import { leafAt, leaves, setLeaf } from '../../../src/settings/leaf-paths.ts';
+import { migrate, migrateWithOrigins, originOf } from '../../../src/settings/migrate.ts';
+import { equal } from '../../../src/settings/own.ts';
+import { SCHEMA_VERSION, type SettingPath } from '../../../src/settings/settings.gen.ts';
 
 /** One thing that an upgrade does to a document. Paths are dotted, from the settings on. */
 export interface Change {
@@ -24,7 +23,7 @@ export interface Change {
 type Members = ReadonlyMap<string, { name: string; value: JsonValue } | undefined>;
 
 /** What has to be done, in the order of the document, with the settings that result. */
-export interface Upgrade {
+interface Upgrade {
   changes: Change[];
   /** The migration of the settings, known settings only. */
   settings: JsonObject;
@@ -97,3 +96,58 @@ function* walk(
 
 /** The version that a document gets. */
 export const NEWEST = SCHEMA_VERSION;
+
+interface About {
+  from: string;
+  to?: string;
+  before: JsonValue;
+  after?: JsonValue;
+  version: number;
+  platform: Platform;
+}
+
+/** Why settings ended, by their last name (settings facts, 1.3 and 1.5). */
+const ENDINGS: Readonly<Record<string, string>> = {
+  rancherMode: 'ended with settings version 2',
+  checkForExistingKimBuilder: 'ended with settings version 5',
+  experimentalHostResolver: 'ended before settings version 5, and nothing took the value over',
+  hostResolver: 'ended with settings version 14',
+  socketVMNet: 'ended with settings version 12',
+  networkingTunnel: 'ended with settings version 14',
+  locked: 'ended with settings version 6: a locked deployment profile says what is locked',
+  msizeInKB: 'became msizeInKib with settings version 8, and no release took the value over',
+};
+
+/** Why an upgrade does something, as a phrase for a person. */
+function reasonOf(about: About): string {
+  const { from, to, version } = about;
+  if (from === 'version') return `version ${version} becomes the newest one`;
+  if (to === undefined) return ending(about);
+  const changed = valueReason(about);
+  if (from === to) return changed ?? 'is written differently today';
+  const since = fieldAt(to)?.since;
+  const moved = since === undefined ? 'moved' : `moved with settings version ${since}`;
+  return changed === undefined ? moved : `${moved}; ${changed}`;
+}
+
+function ending({ from, before }: About): string {
+  const known = ENDINGS[from.slice(from.lastIndexOf('.') + 1)];
+  if (known !== undefined) return known;
+  return isObject(before) && Object.keys(before).length === 0
+    ? 'was an empty section that has ended'
+    : 'is no setting of the newest version';
+}
+
+function valueReason({ from, to, before, after, version, platform }: About): string | undefined {
+  if (typeof before === 'boolean' && before !== after) return 'it says the opposite since then';
+  if (before === 'notset') {
+    return `"notset" ended with settings version 8; on ${PLATFORM_NAMES[platform]} it meant ${String(after)}`;
+  }
+  if (Array.isArray(before) && Array.isArray(after) && JSON.stringify(before) !== JSON.stringify(after)) {
+    return 'spaces around entries and empty entries are taken away since settings version 10';
+  }
+  if (to === 'application.extensions.installed' && from === 'extensions' && version <= 6) {
+    return 'the tag of an extension is its value since settings version 7; one that was off is left out';
+  }
+  return undefined;
+}

@@ -1,7 +1,18 @@
-import type { JsonValue } from '../../src/json.ts';
-import { indentation, type Layout, shallow, shifted } from './layout.ts';
-import { commentsIn, flowText, type Quotes, quoted, quotesOf } from './scalar-text.ts';
-import { bodyText, type Collection, type Entry } from './text-tree.ts';
+import type { JsonValue } from '../../../src/json.ts';
+import {
+  bodyText,
+  type Collection,
+  commentsIn,
+  type Entry,
+  flowText,
+  indentation,
+  type Layout,
+  type Quotes,
+  quoted,
+  quotesOf,
+  shallow,
+  shifted,
+} from './text-tree.ts';
 
 /** A member that was taken out, freed of its place. */
 export interface Cut {

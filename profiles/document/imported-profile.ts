@@ -1,12 +1,16 @@
 import { RdError } from '../../src/errors.ts';
-import type { JsonObject } from '../../src/json.ts';
+import { isObject, type JsonObject } from '../../src/json.ts';
 import type { Platform } from '../../src/settings/field.ts';
+import { FIELDS } from '../../src/settings/fields.gen.ts';
 import type { Finding } from '../../src/settings/finding.ts';
-import { leaves, setLeaf } from '../../src/settings/leaf-paths.ts';
+import { leafAt, leaves, setLeaf } from '../../src/settings/leaf-paths.ts';
+import { copyOfObject } from '../../src/settings/own.ts';
 import { SCHEMA_VERSION, type SettingPath } from '../../src/settings/settings.gen.ts';
 import type { ImportedPart, Part } from '../formats/format.ts';
 import type { Fidelity } from './fidelity.ts';
-import { type Interpreted, interpretPart } from './interpret.ts';
+import { type Interpreted, interpretPart } from './imported-part.ts';
+import { API_VERSION, KIND } from './shape.ts';
+import { secretVariable } from './write.ts';
 
 /** Both deployment profiles as one: what a profile document holds as `settings` and `locked`. */
 export interface JoinedParts {
@@ -54,7 +58,7 @@ export function joinParts(
 }
 
 /** As the `locked` map of a profile document. */
-export function lockedMap(paths: readonly SettingPath[]): JsonObject {
+function lockedMap(paths: readonly SettingPath[]): JsonObject {
   const map: JsonObject = {};
   for (const path of paths) setLeaf(map, path, true);
   return map;
@@ -73,4 +77,56 @@ function covered(entry: Fidelity, held: ReadonlyMap<string, unknown>): Fidelity 
   if (entry.outcome === 'lost' || entry.part === 'locked' || !held.has(entry.path)) return entry;
   const place = (entry.outcome === 'changed' ? entry.from : undefined) ?? entry.path;
   return { outcome: 'lost', part: entry.part, place, reason: 'the locked profile holds the setting' };
+}
+
+/** What joined parts are as a profile document, which people keep and share. */
+export interface ImportedProfile {
+  /** At the newest version. Secrets are references to variables. */
+  settings: JsonObject;
+  locked: readonly SettingPath[];
+  fidelity: Fidelity[];
+  /** Variables that secrets are to be read from. */
+  variables: string[];
+}
+
+/** Names that no document may have: they would reach the prototypes of objects. */
+const FORBIDDEN = ['__proto__', 'constructor', 'prototype'];
+
+/** Takes out what a document must not, or cannot, hold; each is accounted for. */
+export function importedProfile({ settings, locked, fidelity }: JoinedParts): ImportedProfile {
+  const kept = copyOfObject(settings);
+  const changed = new Map<string, string>();
+  const variables: string[] = [];
+  const lost: Fidelity[] = [];
+  for (const { path, sensitive, type } of FIELDS) {
+    const value = leafAt(kept, path);
+    if (sensitive && value !== undefined && value !== '') {
+      const fromEnv = secretVariable(path);
+      setLeaf(kept, path, { fromEnv });
+      variables.push(fromEnv);
+      changed.set(path, `it is a secret, and the result names the variable ${fromEnv} instead`);
+    } else if (type.startsWith('map') && isObject(value)) {
+      for (const name of FORBIDDEN.filter((each) => Object.hasOwn(value, each))) {
+        delete value[name];
+        const part = locked.includes(path) ? 'locked' : 'defaults';
+        lost.push({
+          outcome: 'lost',
+          part,
+          place: `${path}.${name}`,
+          reason: 'no document may have a key of that name',
+        });
+      }
+    }
+  }
+  const entries = fidelity.map((entry): Fidelity => {
+    if (entry.outcome === 'lost') return entry;
+    const reason = changed.get(entry.path);
+    return reason === undefined ? entry : { ...entry, outcome: 'changed', reason };
+  });
+  return { settings: kept, locked, fidelity: [...entries, ...lost], variables };
+}
+
+/** The document as JSON holds it. It leaves the power state alone, as deployment profiles do. */
+export function profileDocument({ settings, locked }: ImportedProfile): JsonObject {
+  return { apiVersion: API_VERSION, kind: KIND, settings, locked: lockedMap(locked), state: 'unmanaged' };
 }

@@ -1,11 +1,10 @@
-import type { JsonObject } from '../src/json.ts';
-import type { Platform } from '../src/settings/field.ts';
-import { FIELDS } from '../src/settings/fields.gen.ts';
-import type { Finding } from '../src/settings/finding.ts';
-import { leafAt } from '../src/settings/leaf-paths.ts';
-import { isLocked } from '../src/settings/locks.ts';
-import type { SettingPath } from '../src/settings/settings.gen.ts';
-import type { LoadContext } from './document.ts';
+import type { JsonObject } from '../../src/json.ts';
+import type { Platform } from '../../src/settings/field.ts';
+import { FIELDS } from '../../src/settings/fields.gen.ts';
+import type { Finding } from '../../src/settings/finding.ts';
+import { leafAt } from '../../src/settings/leaf-paths.ts';
+import { isLocked } from '../../src/settings/locks.ts';
+import type { SettingPath } from '../../src/settings/settings.gen.ts';
 import {
   type FormatName,
   type ImportedPart,
@@ -14,10 +13,10 @@ import {
   type Part,
   PROFILE_LIMIT,
   partOfName,
-} from './formats/format.ts';
-import { importerFor } from './formats/index.ts';
+} from '../formats/format.ts';
+import { importerFor } from '../formats/index.ts';
+import { type DocumentPart, type LoadContext, readPart } from './load.ts';
 import type { UnreadSecret } from './secrets.ts';
-import { type Part as DocumentPart, readPart } from './settings-part.ts';
 import { readSource, type Source } from './source.ts';
 
 /** One set of settings in a file: a deployment profile, or the settings of a document. */
@@ -81,11 +80,11 @@ async function deploymentFile(
   { part }: AnyFileContext,
 ): Promise<AnyFile> {
   const parts = (await read(bytes, label)).map((each) => named(each, part));
-  const { joinParts } = await import('./import/join.ts');
+  const { joinParts } = await import('./imported-profile.ts');
   const { settings, locked, findings, fidelity, warnings, versionless } = joinParts(
     parts.map((each) => ({ ...each, platform })),
   );
-  const { formatFindings } = await import('../src/settings/finding.ts');
+  const { formatFindings } = await import('../../src/settings/finding.ts');
   const lost = fidelity.flatMap((entry) =>
     entry.outcome === 'lost'
       ? [{ file: label, pointer: '', message: `left out: ${entry.place}: ${entry.reason}` }]

@@ -1,13 +1,23 @@
-import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
-import type { Platform } from '../../src/settings/field.ts';
+import { isObject, type JsonObject, type JsonValue } from '../../../src/json.ts';
+import type { Platform } from '../../../src/settings/field.ts';
 import { type Change, membersOf } from './changes.ts';
 import { type Cut, comment, commentsOf, cut, drop, insert, setBody } from './edit-tree.ts';
-import { indentation, type Layout } from './layout.ts';
 import { type DocumentTree, readTree } from './read-tree.ts';
-import { commentsIn, flowText, quoted, quotesOf } from './scalar-text.ts';
-import { bodyText, type Collection, type Entry, memberOf, textOf } from './text-tree.ts';
+import {
+  bodyText,
+  type Collection,
+  commentsIn,
+  type Entry,
+  flowText,
+  indentation,
+  type Layout,
+  memberOf,
+  quoted,
+  quotesOf,
+  textOf,
+} from './text-tree.ts';
 
-export interface RewriteInput {
+interface RewriteInput {
   text: string;
   value: JsonObject;
   /** Pointer of the settings in the document. */

@@ -10,8 +10,8 @@ import {
   type YAMLMap,
   type YAMLSeq,
 } from 'yaml';
-import type { JsonValue } from '../../src/json.ts';
-import { own } from '../../src/settings/own.ts';
+import type { JsonValue } from '../../../src/json.ts';
+import { own } from '../../../src/settings/own.ts';
 import type { Collection, Entry } from './text-tree.ts';
 
 /** A document as a tree, with what stands before and behind its root. */

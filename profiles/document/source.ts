@@ -1,8 +1,8 @@
 import { open } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { RdError } from '../src/errors.ts';
-import { type ParsedDocument, parseDocument } from '../src/settings/parse.ts';
-import { SIZE_LIMIT, tooLong } from '../src/settings/source-text.ts';
+import { RdError } from '../../src/errors.ts';
+import { type ParsedDocument, parseDocument } from '../../src/settings/parse.ts';
+import { SIZE_LIMIT, tooLong } from '../../src/settings/source-text.ts';
 
 /** What reading a source needs of its surroundings. */
 export interface SourceContext {

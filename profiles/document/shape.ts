@@ -1,0 +1,246 @@
+import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
+import { placeAt } from '../../src/settings/downgrade.ts';
+import { FIELDS } from '../../src/settings/fields.gen.ts';
+import { fieldAt, isSection, nearest } from '../../src/settings/fields.ts';
+import type { ParsedDocument } from '../../src/settings/parse.ts';
+import { child, describe, type Report, reportUnknown, reportValue } from './report.ts';
+
+export const API_VERSION = 'rdctl/v1';
+export const KIND = 'Profile';
+/** What `prune` calls the port forwards. */
+export const PORT_FORWARDS = 'portForwards';
+const STATES = ['started', 'stopped', 'unmanaged'] as const;
+
+/** Desired power; `unmanaged` leaves it alone. */
+export type DesiredState = (typeof STATES)[number];
+
+/** One document taken apart. What is absent was not written; `settings` is as written, not checked yet. */
+export interface Shape {
+  form: 'settings' | 'profile';
+  settings: JsonObject | undefined;
+  /** Where `settings` is in the document. */
+  settingsPointer: '' | '/settings';
+  state?: DesiredState;
+  prune?: string[];
+  locked?: JsonObject;
+  portForwards?: PortForward[];
+  metadata: { name?: string; description?: string };
+}
+
+const KEYS = ['apiVersion', 'kind', 'metadata', 'settings', 'prune', 'locked', 'state', 'portForwards'];
+
+/** Tells the two forms apart and checks everything around the settings. */
+export function readShape(parsed: ParsedDocument, report: Report): Shape {
+  const { value } = parsed;
+  if (!isObject(value)) {
+    if (value !== undefined) report('', `a desired state is a mapping, not ${describe(value)}`, { expected: 'object' });
+    return { form: 'settings', settings: undefined, settingsPointer: '', metadata: {} };
+  }
+  if (!('apiVersion' in value || 'kind' in value || isObject(value.settings))) {
+    return { form: 'settings', settings: value, settingsPointer: '', metadata: {} };
+  }
+  return readProfile(value, report);
+}
+
+function readProfile(value: JsonObject, report: Report): Shape {
+  expectWord(value, 'apiVersion', API_VERSION, report);
+  expectWord(value, 'kind', KIND, report);
+  for (const key of Object.keys(value)) {
+    if (!KEYS.includes(key)) reportUnknown(child('', key), key, KEYS, report);
+  }
+  const shape: Shape = {
+    form: 'profile',
+    settings: undefined,
+    settingsPointer: '/settings',
+    metadata: readMetadata(value.metadata, report),
+  };
+  if (isObject(value.settings)) shape.settings = value.settings;
+  else if (value.settings === undefined)
+    report('', 'settings is missing', { expected: 'settings: { version: 19, … }' });
+  else report('/settings', `settings must be a mapping, not ${describe(value.settings)}`, { expected: 'object' });
+  if (value.state !== undefined) {
+    const state = STATES.find((word) => word === value.state);
+    if (state) shape.state = state;
+    else reportValue('/state', value.state, STATES, report);
+  }
+  if (value.prune !== undefined) shape.prune = readPrune(value.prune, report);
+  if (value.locked !== undefined) shape.locked = readLocked(value.locked, report);
+  if (value.portForwards !== undefined) shape.portForwards = readPortForwards(value.portForwards, report);
+  return shape;
+}
+
+function expectWord(value: JsonObject, key: string, word: string, report: Report): void {
+  const found = value[key];
+  if (found === word) return;
+  if (found === undefined) report('', `${key} is missing`, { expected: `${key}: ${word}` });
+  else reportValue(child('', key), found, [word], report);
+}
+
+function readMetadata(value: JsonValue | undefined, report: Report): Shape['metadata'] {
+  if (value === undefined) return {};
+  if (!isObject(value)) {
+    report('/metadata', `metadata must be a mapping, not ${describe(value)}`, { expected: 'object' });
+    return {};
+  }
+  const metadata: Shape['metadata'] = {};
+  for (const [key, text] of Object.entries(value)) {
+    const pointer = child('/metadata', key);
+    if (key !== 'name' && key !== 'description') reportUnknown(pointer, key, ['name', 'description'], report);
+    else if (typeof text === 'string') metadata[key] = text;
+    else report(pointer, `${key} must be text, not ${describe(text)}`, { expected: 'string' });
+  }
+  return metadata;
+}
+
+/** Only maps and the port forwards can be exclusive: everything else is replaced as a whole anyway. */
+function readPrune(value: JsonValue, report: Report): string[] {
+  if (!Array.isArray(value)) {
+    report('/prune', `prune must be a list of setting paths, not ${describe(value)}`, { expected: 'array of strings' });
+    return [];
+  }
+  const fields: string[] = FIELDS.filter((field) => field.type.startsWith('map<')).map((field) => field.path);
+  const maps = [...fields, PORT_FORWARDS];
+  return value.flatMap((path, index) => {
+    if (typeof path === 'string' && maps.includes(path)) return [path];
+    reportValue(child('/prune', index), path, maps, report);
+    return [];
+  });
+}
+
+/** Checks `locked`: settings names all the way down, and `true` or `false` at each setting or whole section. */
+function readLocked(value: JsonValue, report: Report): JsonObject {
+  if (isObject(value)) return readLevel(value, '', '/locked', report);
+  report('/locked', 'locked must be a mapping of settings to true', { expected: 'object' });
+  return {};
+}
+
+function readLevel(value: JsonObject, prefix: string, pointer: string, report: Report): JsonObject {
+  const result: JsonObject = {};
+  for (const [key, inner] of Object.entries(value)) {
+    const path = prefix === '' ? key : `${prefix}.${key}`;
+    const at = child(pointer, key);
+    const field = fieldAt(path);
+    const moved = field || isSection(path) ? undefined : formerPlaces().get(path);
+    if (moved !== undefined) {
+      report(at, `locked names settings as they are called today, and ${path} is ${moved} now`, {
+        part: 'key',
+        suggestion: moved,
+      });
+    } else if (!field && !isSection(path)) {
+      const suggestion = nearest(path, candidates(prefix));
+      report(at, `${path} is not a setting`, { part: 'key', ...(suggestion === undefined ? {} : { suggestion }) });
+    } else if (typeof inner === 'boolean') {
+      if (field && !field.lockable) report(at, `${path} cannot be locked`);
+      else result[key] = inner;
+    } else if (!field && isObject(inner)) {
+      result[key] = readLevel(inner, path, at, report);
+    } else if (field?.type.startsWith('map<') && isObject(inner)) {
+      report(at, `${path} is locked as a whole, and not by its entries`, { expected: 'true or false' });
+    } else {
+      report(at, `a lock is true or false`, { expected: field ? 'boolean' : 'boolean or a mapping of settings' });
+    }
+  }
+  return result;
+}
+
+/** Settings of today by the paths that they had in settings of older versions. */
+function formerPlaces(): ReadonlyMap<string, string> {
+  former ??= new Map(
+    FIELDS.flatMap(({ path, since }) =>
+      Array.from({ length: since }, (_, version): [string, string] => [placeAt(path, version) ?? path, path]),
+    ),
+  );
+  return former;
+}
+
+let former: ReadonlyMap<string, string> | undefined;
+
+/** Full paths of what may stand directly below `prefix`. */
+function candidates(prefix: string): string[] {
+  const depth = prefix === '' ? 1 : prefix.split('.').length + 1;
+  const below = FIELDS.filter((field) => prefix === '' || field.path.startsWith(`${prefix}.`));
+  return [...new Set(below.map((field) => field.path.split('.').slice(0, depth).join('.')))];
+}
+
+/** A service of the cluster that should answer on a port of this machine. */
+export interface PortForward {
+  namespace: string;
+  service: string;
+  /** Number or name of the service's port. */
+  k8sPort: number | string;
+  /** `null` asks for its removal. */
+  hostPort: number | null;
+}
+
+const FORWARD_KEYS = ['namespace', 'service', 'k8sPort', 'hostPort'] as const;
+
+/** Checks `portForwards`, each by itself and against the others; entries with a finding are left out. */
+function readPortForwards(value: JsonValue, report: Report): PortForward[] {
+  if (!Array.isArray(value)) {
+    report('/portForwards', `portForwards must be a list, not ${describe(value)}`, { expected: 'array' });
+    return [];
+  }
+  const names = new Map<string, number>();
+  const ports = new Map<number, number>();
+  return value.flatMap((entry, index) => {
+    const pointer = child('/portForwards', index);
+    const forward = readForward(entry, pointer, report);
+    if (!forward) return [];
+    const { namespace, service, k8sPort, hostPort } = forward;
+    const name = `${namespace}/${service}:${k8sPort}`;
+    const twin = names.get(name);
+    names.set(name, index);
+    if (twin !== undefined) {
+      report(pointer, `${name} is forwarded twice: entry ${twin + 1} of the list does it already`, {});
+      return [];
+    }
+    const holder = hostPort === null ? undefined : ports.get(hostPort);
+    if (hostPort !== null) ports.set(hostPort, index);
+    if (holder !== undefined) {
+      report(child(pointer, 'hostPort'), `hostPort ${hostPort} is taken by entry ${holder + 1} of the list`, {});
+      return [];
+    }
+    return [forward];
+  });
+}
+
+function readForward(entry: JsonValue, pointer: string, report: Report): PortForward | undefined {
+  if (!isObject(entry)) {
+    report(pointer, `a port forward is a mapping, not ${describe(entry)}`, {
+      expected: `object with ${FORWARD_KEYS.join(', ')}`,
+    });
+    return undefined;
+  }
+  for (const key of Object.keys(entry)) {
+    if (!FORWARD_KEYS.some((known) => known === key)) reportUnknown(child(pointer, key), key, FORWARD_KEYS, report);
+  }
+  const { namespace, service, k8sPort, hostPort } = entry;
+  const problems: [string, boolean, string][] = [
+    ['namespace', isLabel(namespace), 'name of a namespace'],
+    ['service', isLabel(service), 'name of a service'],
+    ['k8sPort', isPortName(k8sPort) || isPort(k8sPort), 'port number from 1 to 65535 or port name'],
+    ['hostPort', hostPort === null || isPort(hostPort), 'port number from 1 to 65535, or null to remove the forward'],
+  ];
+  for (const [key, good, expected] of problems) {
+    const found = entry[key];
+    if (good) continue;
+    if (found === undefined) report(pointer, `${key} is missing`, { expected });
+    else report(child(pointer, key), `${key} cannot be ${describe(found)}`, { expected });
+  }
+  if (!isLabel(namespace) || !isLabel(service) || (hostPort !== null && !isPort(hostPort))) return undefined;
+  if (!isPortName(k8sPort) && !isPort(k8sPort)) return undefined;
+  return { namespace, service, k8sPort, hostPort };
+}
+
+/** Names that a cluster accepts; anything else would be refused only when it is applied. */
+function isLabel(value: JsonValue | undefined): value is string {
+  return typeof value === 'string' && /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/.test(value);
+}
+
+function isPortName(value: JsonValue | undefined): value is string {
+  return typeof value === 'string' && /^(?=[-0-9]*[a-z])[a-z0-9](?:-?[a-z0-9]){0,14}$/.test(value);
+}
+
+function isPort(value: JsonValue | undefined): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= 65_535;
+}
