@@ -62,8 +62,10 @@ const FORWARDS_UNKNOWN = 'Which port forwards there were was not recorded, so th
 /** A service, and how this apply has started it. */
 interface Found extends Service {
   started?: true;
-  /** It begins without the backend that was to run before this apply: the wish, for the way back and for a refusal. */
+  /** It begins without the backend that was to run before this apply: the wish, for the way back. */
   powerBefore?: 'started';
+  /** Also for a refusal: unlike a backend that was shut down, that one was cut off. */
+  wasCut?: boolean;
   /** Nobody had stopped the last one. */
   again?: boolean;
   /** Its backend stays off; the process ends with this apply. */
@@ -159,7 +161,7 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
   };
   const outcome = await applyDesired(input)
     .catch(async (error: unknown) => {
-      if (service.powerBefore && !sent) await client.setBackendState('STARTED').catch(() => undefined);
+      if (service.wasCut && !sent) await client.setBackendState('STARTED').catch(() => undefined);
       if (service.started && !sent)
         io.err('The service that was started for this still runs; `rdctl shutdown` stops it.\n');
       throw error;
@@ -264,7 +266,7 @@ async function serviceFor(
   if (first.idle) return { client, status, ...(pid === undefined ? {} : { idle: { pid } }) };
   if (first.power === 'keep') return { client, status, started: true, again: shouldRun };
   if (recorded.power !== 'started') return { client, status, started: true };
-  return { client, status, started: true, powerBefore: recorded.power };
+  return { client, status, started: true, powerBefore: recorded.power, wasCut: shouldRun };
 }
 
 /**

@@ -108,10 +108,11 @@ export function offlinePlan(
 }
 
 /**
- * True when an apply begins with a stopped backend. After a service that nobody stopped, a profile that leaves power alone has the next one
- * start what ran, and the settings then restart it.
+ * True when the settings meet a stopped backend. After a service that nobody stopped, a profile that leaves power alone has the next one
+ * start what ran, and the settings then restart it; one that stops it does so before the settings.
  */
 function isIdle(request: PlanRequest, stored: StoredSettings): boolean {
+  if (request.state === 'stopped') return true;
   return !stored.left && !(request.state === 'unmanaged' && shouldRun(stored));
 }
 

@@ -23,7 +23,8 @@ export function extendedPlan(plan: Plan, { before = [], after = [], ...more }: M
     pending: plan.pendingRestart.length > 0,
     unknown: plan.summary.text.endsWith(UNKNOWN),
   });
-  const estimated = plan.basis === 'estimated' && plan.summary.text.endsWith(', estimated');
-  const text = estimated ? summary.text.replace(', nothing is lost', ', estimated') : summary.text;
-  return { ...plan, changes, blastRadius, warnings, summary: { ...summary, text } };
+  // More of a plan cannot promise what the plan does not.
+  const nothingLost = summary.nothingLost && plan.summary.nothingLost;
+  const text = plan.basis === 'estimated' ? summary.text.replace(', nothing is lost', ', estimated') : summary.text;
+  return { ...plan, changes, blastRadius, warnings, summary: { ...summary, nothingLost, text } };
 }

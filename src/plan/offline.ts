@@ -86,7 +86,7 @@ export function estimatePlan(input: EstimateInput): Plan {
     // Nobody looked at what runs, so nothing may be promised.
     summary: {
       ...summary,
-      nothingLost: summary.nothingLost && idle,
+      nothingLost: summary.nothingLost && idle && !changes.some(({ severity }) => severity === 'restart'),
       text: summary.text.replace(', nothing is lost', ', estimated'),
     },
   };

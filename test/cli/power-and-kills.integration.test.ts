@@ -134,6 +134,21 @@ test('a profile without a power state starts nothing that was shut down, and sto
   }
 });
 
+test('a refused apply starts nothing that was shut down, and brings back what was not', async () => {
+  const { rdctl, reboot } = stage();
+  const version = (text: string) =>
+    profile({ settings: { version: 19, kubernetes: { version: text } }, state: 'started' });
+  const state = async () => JSON.parse((await rdctl(['status', '-o', 'json'])).out).backendState;
+  expect(await rdctl(['apply', '-f', '-'], version('1.32.7'))).toMatchObject({ exit: 0 });
+  expect(await rdctl(['shutdown'])).toMatchObject({ exit: 0 });
+  expect(await rdctl(['apply', '-f', '-'], version('1.30.2'))).toMatchObject({ exit: 5 });
+  expect(await state()).toBe('STOPPED');
+  expect(await rdctl(['start', '--wait'])).toMatchObject({ exit: 0 });
+  await reboot();
+  expect(await rdctl(['apply', '-f', '-'], version('1.30.2'))).toMatchObject({ exit: 5 });
+  await expect.poll(state).toBe('STARTED');
+});
+
 test('the way back from it starts nothing either', async () => {
   const { rdctl, connectionFile } = stage();
   expect(await rdctl(['apply', '-f', '-'], CALM)).toMatchObject({ exit: 0 });

@@ -119,7 +119,7 @@ function applyArbitrary(ports: readonly number[]): fc.Arbitrary<Step> {
     do: fc.constant('apply' as const),
     profile: profileArbitrary(ports),
     saved: fc.integer({ min: 0, max: 3 }).map((of) => of === 3),
-    agreed: fc.integer({ min: 0, max: 3 }).map((of) => of > 0),
+    agreed: fc.boolean(),
     killedAt: fc.option(
       fc.integer({ min: 0, max: 110 }).map((percent) => percent / 100),
       { nil: undefined, freq: 1 },
@@ -143,7 +143,7 @@ export function stepArbitrary(ports: readonly number[]): fc.Arbitrary<Step> {
         }),
       }),
     },
-    { weight: 1, arbitrary: word('shutdown') },
+    { weight: 2, arbitrary: word('shutdown') },
     { weight: 2, arbitrary: word('start') },
     { weight: 2, arbitrary: word('kill the service') },
     { weight: 1, arbitrary: word('reboot') },

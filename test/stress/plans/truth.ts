@@ -114,12 +114,7 @@ export function checkCost(plan: Plan, before: Model, after: Model): void {
   const { summary, changes, blastRadius } = plan;
   const open = changes.filter(({ blocked }) => !blocked).map(({ severity }) => severity);
   const halts = open.includes('restart') || open.includes('reset');
-  const gone = Object.entries(before.engines).flatMap(([name, { containers }]) =>
-    containers
-      .filter((each) => each.running && !isRunning(after, name as keyof Model['engines'], each.name))
-      .filter((each) => !each.name.startsWith('companion '))
-      .map((each) => each.name),
-  );
+  const gone = goneContainers(before, after);
   if (open.every((severity) => severity === 'none')) expect(done).toEqual([]);
   if (!halts) expect(ended).toEqual([]);
   for (const part of ['machine', 'moby', 'containerd', 'cluster']) {
@@ -133,6 +128,26 @@ export function checkCost(plan: Plan, before: Model, after: Model): void {
   const said = blastRadius.map(({ what }) => what).join('\n');
   for (const name of gone) expect(said).toContain(name);
   checkData(plan, before, after);
+}
+
+/** What a plan that nobody looked for must not deny: what it interrupts it does not know, but that it does. `healthy`: all ran as asked for. */
+export function checkEstimate({ summary, changes }: Plan, before: Model, after: Model, healthy: boolean): void {
+  const ended = stepsBetween(before, after).filter((step) => step.do === 'stop' && ranIn(before, step.part));
+  if (goneContainers(before, after).length > 0 || ended.length > 0) {
+    expect(summary.nothingLost).toBe(false);
+    expect(summary.text).not.toContain('nothing is lost');
+  }
+  const halts = changes.some(({ severity, blocked }) => !blocked && (severity === 'restart' || severity === 'reset'));
+  if (healthy && ended.length > 0) expect(halts).toBe(true);
+}
+
+/** Names of those that ran and do not any more, without those that come and go with an extension. */
+function goneContainers(before: Model, after: Model): string[] {
+  return (['moby', 'containerd'] as const).flatMap((name) =>
+    before.engines[name].containers
+      .filter((each) => each.running && !isRunning(after, name, each.name) && !each.name.startsWith('companion '))
+      .map((each) => each.name),
+  );
 }
 
 /** Data goes only where the plan says so, and where it says so now it does. */

@@ -7,7 +7,17 @@ import { isRuntimeChange } from '../../../src/plan/runtime-changes.ts';
 import { leafAt } from '../../../src/settings/leaf-paths.ts';
 import { type Desk, down, type Facts, type Power, type Report, stopped } from './desk.ts';
 import type { Apply, Misfortune, Profile, Step } from './steps.ts';
-import { checkCost, checkData, checkWorld, deedOf, settingDeeds, settingsAfter, sorted, wantedDeeds } from './truth.ts';
+import {
+  checkCost,
+  checkData,
+  checkEstimate,
+  checkWorld,
+  deedOf,
+  settingDeeds,
+  settingsAfter,
+  sorted,
+  wantedDeeds,
+} from './truth.ts';
 
 /** One sequence in one home, and what is known of it: who decided last whether the backend is to run. */
 export interface Walk {
@@ -27,6 +37,8 @@ export function walkAt(desk: Desk): Walk {
   let usual = FIRST_GUESS;
   /** Somebody is at work on what runs, so that it can be different a moment later. */
   let moving = false;
+  /** Nothing has happened to what runs that no service has seen. */
+  let healthy = true;
 
   async function take(step: Step): Promise<void> {
     trace.push(JSON.stringify(step));
@@ -63,6 +75,7 @@ export function walkAt(desk: Desk): Walk {
         else await settle();
         desk.change((model) => after(step.what, model));
         moving = !step.alone;
+        healthy = !step.alone;
         if (step.waits) await settle();
         return;
     }
@@ -129,7 +142,9 @@ export function walkAt(desk: Desk): Walk {
     checkWorld(found, power);
     if (plan.basis === 'service' && !moving) checkCost(plan, before.model, found.model);
     if (plan.basis === 'service') checkData(plan, before.model, found.model);
+    else if (!moving) checkEstimate(plan, before.model, found.model, healthy);
     moving = false;
+    healthy = true;
     await checkDone(text);
   }
 
