@@ -22,7 +22,7 @@ const FOLDERS = [
   'src/settings',
   'src/reconcile',
   'profiles/deployment',
-  'profiles/export',
+  'profiles/formats',
   'profiles/import',
 ];
 
