@@ -5,6 +5,7 @@ import { viteWorkerSource } from './worker-source.mjs';
 const seed = testSeed();
 if (process.env.RDCTL_TEST_SEED === 'random') process.stderr.write(`RDCTL_TEST_SEED=${seed} repeats this search\n`);
 const SETUP = 'test/helpers/test-setup.ts';
+const BUILDS = 'test/helpers/builds.ts';
 /** One seed for all files of a run, whoever chose it. */
 const SEARCH = { env: { RDCTL_TEST_SEED: String(seed) }, setupFiles: [SETUP] };
 
@@ -41,6 +42,7 @@ export default defineConfig({
         test: {
           ...SEARCH,
           name: 'integration',
+          globalSetup: BUILDS,
           include: [INTEGRATION],
           ...PATIENT,
         },
@@ -50,6 +52,7 @@ export default defineConfig({
         test: {
           ...SEARCH,
           name: 'e2e',
+          globalSetup: BUILDS,
           include: ['test/e2e/**/*.test.ts'],
           ...PATIENT,
           testTimeout: 180_000,

@@ -5,6 +5,7 @@ import type { Plan } from '../../src/plan/change.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { type ForeignAppOptions, foreignApp } from '../helpers/foreign-app.ts';
 import { FOREIGN_VERSIONS, type ForeignVersion } from '../helpers/foreign-shapes.ts';
+import { rounds } from '../helpers/rounds.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const NAMED = ['--target', 'rancher-desktop'];
@@ -257,19 +258,24 @@ const TRUTHS: [object, 'none' | 'live' | 'restart'][] = [
   [{ images: { namespace: 'x' }, diagnostics: { showMuted: true } }, 'none'],
 ];
 
-test.each(([10, 14, 16, 25] as const).flatMap((version) => TRUTHS.map((row) => [version, ...row] as const)))(
-  'version %i: the plan of %j says %s, and so it happens',
-  async (version, settings, severity) => {
-    const { app, file, apply, plan } = await stage({ version, looksPerState: 1 });
-    file('p.json', profile(settings));
-    const { summary } = await plan('-f', 'p.json');
-    expect(summary).toMatchObject({ severity, restarts: severity === 'restart' ? 1 : 0, blocked: 0 });
-    expect((await apply('-f', 'p.json')).exit).toBe(0);
-    expect(app.starts).toBe(summary.restarts);
-    expect(app.writes()).toEqual(['PUT /v1/settings']);
-    expect((await apply('-f', 'p.json')).out).toBe('Nothing to change.\n');
-  },
+const VERSIONS = [10, 14, 16, 25] as const;
+/** Every change with one of the versions, or with all of them. */
+const PAIRS = TRUTHS.flatMap((row, index) =>
+  VERSIONS.filter((_version, at) => at === index % VERSIONS.length || rounds(0, 1) === 1).map(
+    (version) => [version, ...row] as const,
+  ),
 );
+
+test.each(PAIRS)('version %i: the plan of %j says %s, and so it happens', async (version, settings, severity) => {
+  const { app, file, apply, plan } = await stage({ version, looksPerState: 1 });
+  file('p.json', profile(settings));
+  const { summary } = await plan('-f', 'p.json');
+  expect(summary).toMatchObject({ severity, restarts: severity === 'restart' ? 1 : 0, blocked: 0 });
+  expect((await apply('-f', 'p.json')).exit).toBe(0);
+  expect(app.starts).toBe(summary.restarts);
+  expect(app.writes()).toEqual(['PUT /v1/settings']);
+  expect((await apply('-f', 'p.json')).out).toBe('Nothing to change.\n');
+});
 
 test('apply --previous goes back to what was there', async () => {
   const { app, file, apply } = await stage({ version: 14, looksPerState: 1 });

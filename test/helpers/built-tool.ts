@@ -1,16 +1,30 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { afterAll, beforeAll } from 'vitest';
+import { afterAll, beforeAll, inject } from 'vitest';
 
-/** Builds the tool from the present source for the tests of one file, without a code cache. */
+/** A copy of the tool for the tests of one file, built from the present source without a code cache, once in a run. */
 export function builtTool(): { folder(): string; entry(): string } {
   let folder = '';
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'rdctl-dist-'));
-    execFileSync(process.execPath, [resolve('build.mjs'), '--no-cache', '--out-dir', folder], { stdio: 'inherit' });
+    cpSync(builtOnce(inject('builds')), folder, { recursive: true });
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
   return { folder: () => folder, entry: () => join(folder, 'rdctl.cjs') };
+}
+
+function builtOnce(builds: string): string {
+  const tool = join(builds, 'tool');
+  if (existsSync(tool)) return tool;
+  const own = mkdtempSync(join(builds, 'new-'));
+  execFileSync(process.execPath, [resolve('build.mjs'), '--no-cache', '--out-dir', own], { stdio: 'inherit' });
+  try {
+    renameSync(own, tool);
+  } catch (error) {
+    // Another worker was quicker.
+    if (!existsSync(tool)) throw error;
+  }
+  return tool;
 }
