@@ -15,6 +15,9 @@ const PATIENT = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: { 
 /** Tests that start services in this process, the tool or other programs. */
 const INTEGRATION = 'test/**/*.integration.test.ts';
 
+/** Those that boot virtual machines: they touch nothing that the others look at, so that both may run at once. */
+const MACHINES = 'test/e2e/**/*qemu*.test.ts';
+
 export default defineConfig({
   test: {
     // Two cores: the real programs of the end-to-end tests and the other tests must not starve each other.
@@ -54,6 +57,20 @@ export default defineConfig({
           name: 'e2e',
           globalSetup: BUILDS,
           include: ['test/e2e/**/*.test.ts'],
+          exclude: [MACHINES],
+          ...PATIENT,
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
+          fileParallelism: false,
+        },
+      },
+      {
+        plugins: [viteWorkerSource],
+        test: {
+          ...SEARCH,
+          name: 'e2e-machine',
+          globalSetup: BUILDS,
+          include: [MACHINES],
           ...PATIENT,
           testTimeout: 180_000,
           hookTimeout: 180_000,
