@@ -37,6 +37,18 @@ const CONTAINERD = JSON.stringify({ version: 19, containerEngine: { name: 'conta
 const cluster = (version: string) => JSON.stringify({ version: 19, kubernetes: { enabled: true, version } });
 
 describe('apply -f', () => {
+  test('asks no more than it has to', async () => {
+    const { rdctl, proxy, file } = await stage();
+    file('p.json', CONTAINERD);
+    // The home of the proxy has no lock that would say whether the service stays.
+    const requests = () => proxy.requests.splice(0).filter((line) => line !== 'GET /v1/backend_state');
+    await rdctl(['apply', '-f', 'p.json']);
+    const [plan, wayBack] = ['POST /v2/plan?waitMs=60000', ['GET /v1/settings', 'GET /v2/port_forwards']];
+    expect(requests()).toEqual(['GET /v2/status', plan, ...wayBack, 'POST /v2/apply', 'GET /v2/events']);
+    await rdctl(['apply', '-f', 'p.json']);
+    expect(requests()).toEqual(['GET /v2/status', plan]);
+  });
+
   test('sends one write, waits, and says what happened', async () => {
     const { rdctl, proxy, client, file } = await stage();
     file('p.json', CONTAINERD);
