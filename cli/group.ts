@@ -1,8 +1,8 @@
 import { nearest } from '../src/settings/nearest.ts';
-import { usage } from './arguments.ts';
+import { usage } from './arguments/arguments.ts';
+import { quote } from './arguments/literals.ts';
 import type { Command, FlagTable, Invocation } from './command.ts';
 import { commandHelp, lastWord } from './help.ts';
-import { quote } from './literals.ts';
 
 /** A command that only holds others: `rdctl snapshot`. */
 export interface GroupInput<T extends FlagTable> {

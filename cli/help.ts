@@ -1,4 +1,4 @@
-import { GLOBAL_FLAGS } from './arguments.ts';
+import { GLOBAL_FLAGS } from './arguments/arguments.ts';
 import type { Command, Flag, FlagTable } from './command.ts';
 import type { CommandEntry, Group } from './commands.ts';
 

@@ -1,13 +1,13 @@
 import type { Connection } from '../src/client/connection.ts';
 import { nearest } from '../src/settings/nearest.ts';
-import { commandIndex, parseArguments } from './arguments.ts';
+import { commandIndex, parseArguments } from './arguments/arguments.ts';
+import { quote } from './arguments/literals.ts';
+import { supportedPlatform } from './arguments/platform.ts';
 import type { Command, GlobalFlags, Io } from './command.ts';
 import { COMMANDS, type CommandEntry } from './commands.ts';
 import { reportFailure } from './errors.ts';
 import { subcommandOf } from './group.ts';
 import { commandHelp, rootHelp } from './help.ts';
-import { quote } from './literals.ts';
-import { supportedPlatform } from './platform.ts';
 
 /** Runs one command line and returns the exit code. Never throws: whatever happens is printed. */
 export async function run(
@@ -83,12 +83,12 @@ async function connect(globals: GlobalFlags, io: Io): Promise<Connection> {
   const find = () =>
     discover(globals, io.env, supportedPlatform(io.platform), {
       async windowsDataDirectory(wslpath) {
-        const { windowsDataDirectory } = await import('./windows-data.ts');
+        const { windowsDataDirectory } = await import('./session/windows-data.ts');
         return windowsDataDirectory({ env: io.env, signal: io.signal, wslpath });
       },
     });
   return find().catch(async (error: unknown) => {
-    const { findAgain } = await import('./absence.ts');
+    const { findAgain } = await import('./session/absence.ts');
     return findAgain(find, error, globals, io);
   });
 }

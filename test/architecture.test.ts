@@ -235,7 +235,7 @@ const TABLE: readonly Rule[] = [
     because: 'it runs what the records of this home say, whatever a service answers',
   },
   {
-    module: 'cli/driver-name.ts',
+    module: 'cli/session/driver-name.ts',
     may: ['cli/', 'src/drivers/index.ts'],
     because: 'a plan without a service names the driver that the first start would choose',
   },

@@ -1,10 +1,10 @@
 import { createClient } from '../../src/client/client.ts';
 import { answerOf, besideAnswer } from '../../src/client/plain-call.ts';
 import { RdError } from '../../src/errors.ts';
-import { usage } from '../arguments.ts';
+import { usage } from '../arguments/arguments.ts';
+import { readInput } from '../arguments/input.ts';
+import { quote } from '../arguments/literals.ts';
 import { defineCommand } from '../command.ts';
-import { readInput } from '../input.ts';
-import { quote } from '../literals.ts';
 
 /** A reset, a snapshot or an image takes as long as it takes, and scripts wait for it. */
 const LIMIT_MS = 30 * 60_000;

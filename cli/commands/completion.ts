@@ -1,4 +1,4 @@
-import { noArguments } from '../arguments.ts';
+import { noArguments } from '../arguments/arguments.ts';
 import { type Command, defineCommand } from '../command.ts';
 import { bashScript } from '../completion/bash.ts';
 import { fishScript } from '../completion/fish.ts';

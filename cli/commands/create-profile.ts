@@ -1,10 +1,17 @@
 import { dirname, join } from 'node:path';
-import { encodeRegistryFile } from '../../profiles/formats/format.ts';
+import type { SelectedSettings } from '../../profiles/document/selection.ts';
+import { encodeRegistryFile, isAscii, type Part } from '../../profiles/formats/format.ts';
 import { RdError } from '../../src/errors.ts';
+import { writeOutFile, writeOutFiles } from '../arguments/out-file.ts';
 import { defineCommand, type Io } from '../command.ts';
-import { deploymentInput } from '../create-profile-input.ts';
-import { type CreateProfile, FLAGS, type ProfileRequest, requestOf, strayArgument } from '../create-profile-request.ts';
-import { writeOutFile, writeOutFiles } from '../out-file.ts';
+import {
+  type CreateProfile,
+  deploymentInput,
+  FLAGS,
+  type ProfileRequest,
+  requestOf,
+  strayArgument,
+} from './create-profile/request.ts';
 
 /** Lines of warnings that are shown; a document can hold thousands of unknown names. */
 const MOST_SHOWN = 50;
@@ -44,12 +51,11 @@ async function writeProfile(
   request: Extract<ProfileRequest, { what: 'profile' }>,
 ): Promise<number> {
   const { flags, io } = invocation;
-  const [{ EXPORTERS }, { selectSettings }, { judgement }, { deploymentTree }, { remarks }] = await Promise.all([
+  const [{ EXPORTERS }, { selectSettings }, { judgement }, { deploymentTree }] = await Promise.all([
     import('../../profiles/formats/index.ts'),
     import('../../profiles/document/selection.ts'),
     import('../../profiles/check/check.ts'),
     import('../../profiles/formats/tree.ts'),
-    import('../create-profile-remarks.ts'),
   ]);
   const exporter = await EXPORTERS[request.format]?.();
   if (!exporter) throw new Error(`no exporter ${request.format}`);
@@ -154,4 +160,40 @@ async function makeOneDirectory(path: string): Promise<void> {
 function shown(lines: readonly string[]): string[] {
   const more = lines.length - MOST_SHOWN;
   return more <= 0 ? [...lines] : [...lines.slice(0, MOST_SHOWN), `… and ${more} more`];
+}
+
+type FileRequest = Pick<Extract<ProfileRequest, { what: 'profile' }>, 'format' | 'part' | 'encoding'>;
+
+/** A value of a .reg file that is written as the bytes of a text or of a list. */
+const TEXT_BYTES = /^"(?:[^"\\]|\\.)*"=hex\([17]\):/m;
+
+/** What is to be said of a file that was made: of its encoding, and of the settings that are in the other one. */
+export function remarks(
+  text: string,
+  elsewhere: SelectedSettings['elsewhere'],
+  request: FileRequest,
+): { warnings: string[]; notes: string[] } {
+  const warnings: string[] = [];
+  const notes = otherPart(elsewhere, request);
+  if (request.format !== 'reg' || request.encoding !== 'utf-8') return { warnings, notes };
+  if (!isAscii(text)) {
+    warnings.push('regedit would read what is not ASCII in the code page of its computer; use --encoding utf-16le.');
+  }
+  if (TEXT_BYTES.test(text)) {
+    notes.push(
+      'lists, and texts with control characters, are safe with --encoding utf-16le: in a file in UTF-8, some programs read their bytes in the code page of their computer.',
+    );
+  }
+  return { warnings, notes };
+}
+
+function otherPart({ settings, only }: SelectedSettings['elsewhere'], { part, format }: FileRequest): string[] {
+  const other: Part = part === 'locked' ? 'defaults' : 'locked';
+  const writes = (it: string) => `(--${format === 'reg' ? 'type' : 'part'} ${other} writes ${it})`;
+  const among = other === 'locked' ? 'locked' : 'among the defaults';
+  const notes = only.map((name) => `nothing of --only ${name} is in this file: it is ${among} ${writes('it')}.`);
+  const what = other === 'locked' ? ['locked', 'locked'] : ['a default', 'defaults'];
+  if (settings === 1) notes.push(`1 setting is ${what[0]} and not in this file ${writes('it')}.`);
+  else if (settings > 1) notes.push(`${settings} settings are ${what[1]} and not in this file ${writes('them')}.`);
+  return notes;
 }

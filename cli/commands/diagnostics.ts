@@ -1,8 +1,8 @@
 import { readFindings } from '../../src/client/diagnostics.ts';
 import { isObject } from '../../src/json.ts';
-import { noArguments } from '../arguments.ts';
+import { noArguments } from '../arguments/arguments.ts';
 import { defineCommand } from '../command.ts';
-import { requireService } from '../service.ts';
+import { requireService } from '../session/service.ts';
 import { OUTPUT_FLAG } from '../views/choose.ts';
 import { diagnosticsText } from '../views/diagnostics-text.ts';
 import { style } from '../views/style.ts';

@@ -1,13 +1,29 @@
-import { PARTS } from '../../profiles/formats/format.ts';
-import { usage } from '../arguments.ts';
-import { defineCommand } from '../command.ts';
-import { desiredOf } from '../desired.ts';
-import { checkDriver, DRIVER_FLAG } from '../driver-name.ts';
-import { FILE_FLAG } from '../file-flag.ts';
-import { PLAN_TIMEOUT_FLAG } from '../patient-client.ts';
-import { planFor } from '../planning.ts';
-import { runningService } from '../service.ts';
+import { arch, release, totalmem } from 'node:os';
+import { type AnyFile, loadAnyFile } from '../../profiles/document/any-file.ts';
+import { compareSettings, type Side, settleSecrets } from '../../profiles/document/comparison.ts';
+import { inTextOrder } from '../../profiles/document/report.ts';
+import type { UnreadSecret } from '../../profiles/document/secrets.ts';
+import type { Shape } from '../../profiles/document/shape.ts';
+import { PARTS, type Part } from '../../profiles/formats/format.ts';
+import { RdError } from '../../src/errors.ts';
+import type { JsonObject } from '../../src/json.ts';
+import type { Host } from '../../src/settings/defaults.ts';
+import { FIELDS } from '../../src/settings/fields.gen.ts';
+import { formatFindings } from '../../src/settings/finding.ts';
+import { isLocked } from '../../src/settings/locks.ts';
+import { equal } from '../../src/settings/own.ts';
+import { usage } from '../arguments/arguments.ts';
+import { FILE_FLAG } from '../arguments/file-flag.ts';
+import { supportedPlatform } from '../arguments/platform.ts';
+import { defineCommand, type Invocation } from '../command.ts';
+import { desiredOf } from '../profile/desired.ts';
+import { planFor } from '../profile/plan.ts';
+import { checkDriver, DRIVER_FLAG } from '../session/driver-name.ts';
+import { PLAN_TIMEOUT_FLAG } from '../session/patient-client.ts';
+import { runningService } from '../session/service.ts';
 import { OUTPUT_FLAG, viewFor } from '../views/choose.ts';
+import { type SideLabel, showComparison } from '../views/comparison.ts';
+import { plainText } from '../views/value.ts';
 
 const LAYERS = 'two names are compared with each other; give layers with -f: -f a.yaml -f b.yaml';
 
@@ -45,7 +61,6 @@ ours; 1 failed.
       if (more.length > 0 || flags.file) throw usage(LAYERS);
       if (flags.timeout !== undefined) throw usage('--timeout is about the desktop, and two files are compared');
       if (flags.driver !== undefined) throw usage('--driver is about the desktop, and two files are compared');
-      const { compareTwo } = await import('../comparing.ts');
       return compareTwo([a, b], { output: flags.output, part: PARTS.find((part) => part === flags.part) }, invocation);
     }
     if (flags.part !== undefined) throw usage('--part is for the comparison of two: rdctl diff A B --part locked');
@@ -57,3 +72,111 @@ ours; 1 failed.
     return compared.changes.length > 0 ? 2 : 0;
   },
 });
+
+/** What stands for the settings in force, where a file could be named. */
+const LIVE = 'live';
+
+type Context = Pick<Invocation, 'connect' | 'globals' | 'io'>;
+
+interface Read extends SideLabel, Side {
+  unread: readonly UnreadSecret[];
+  /** What a profile says beside settings and locks; absent where that cannot be said. */
+  besides?: JsonObject;
+}
+
+/** Compares two files of any format, or one with the settings in force. The exit code: 0 equal, 2 different. */
+export async function compareTwo(
+  names: readonly [string, string],
+  { output, part }: { output: string | undefined; part: Part | undefined },
+  invocation: Context,
+): Promise<number> {
+  if (names[0] === '-' && names[1] === '-') throw usage('standard input can be read once, and - was given twice');
+  if (names[0] === LIVE && names[1] === LIVE) throw usage('the live settings were named twice');
+  const before = await read(names[0], part, invocation);
+  const after = await read(names[1], part, invocation);
+  const { a, b, notes } = settleSecrets(before, after);
+  for (const note of notes) invocation.io.err(`${plainText(`Note: ${note}`)}\n`);
+  const found = compareSettings({ ...before, settings: a }, { ...after, settings: b }, part);
+  const besides = part ? [] : differingKeys(before.besides, after.besides);
+  showComparison(invocation.io, output, [labelOf(before), labelOf(after)], { ...found, besides }, part);
+  return found.values.length + found.locks.length === 0 ? 0 : 2;
+}
+
+function read(name: string, part: Part | undefined, invocation: Context): Promise<Read> {
+  return name === LIVE ? readLive(invocation) : readFile(name, part, invocation);
+}
+
+async function readLive(invocation: Context): Promise<Read> {
+  const { liveSettings } = await import('../session/live-settings.ts');
+  const platform = supportedPlatform(invocation.io.platform);
+  const host: Host = { platform, arch: arch(), osRelease: release(), memoryBytes: totalmem() };
+  const live = await liveSettings(invocation, host);
+  const record = await live.locked();
+  return {
+    label: LIVE,
+    kind: live.origin,
+    settings: live.settings,
+    locked: FIELDS.filter(({ path }) => isLocked(record, path)).map(({ path }) => path),
+    whole: true,
+    locks: true,
+    unread: [],
+  };
+}
+
+async function readFile(name: string, part: Part | undefined, { io }: Context): Promise<Read> {
+  const file = await loadAnyFile(name, {
+    cwd: io.cwd,
+    env: io.env,
+    platform: supportedPlatform(io.platform),
+    arch: arch(),
+    osRelease: release(),
+    readStdin: (limit) => io.readStdin(limit),
+    ...(part === undefined ? {} : { part }),
+  });
+  // What is said about documents is about applying them here.
+  if (file.form === 'deployment') for (const warning of file.warnings) io.err(`Warning: ${plainText(warning)}\n`);
+  const n = file.findings.length;
+  if (n > 0) {
+    throw new RdError(
+      'ERR_PROFILE_INVALID',
+      `${n} error${n === 1 ? '' : 's'} in ${file.label}; nothing was compared.`,
+      {
+        details: formatFindings(inTextOrder(file.findings)),
+      },
+    );
+  }
+  const { settings, locked } = file.joined;
+  const locks = file.form === 'deployment' || file.document?.shape.locked !== undefined;
+  return {
+    label: file.label,
+    kind: kindOf(file),
+    settings,
+    locked,
+    whole: false,
+    unread: file.unread,
+    locks: locks || file.parts.some((each) => each.part),
+    ...(file.document?.shape.form === 'profile' ? { besides: besidesOf(file.document.shape) } : {}),
+  };
+}
+
+/** What is not written is its default. */
+function besidesOf({ state = 'unmanaged', prune = [], portForwards = [] }: Shape): JsonObject {
+  return { state, prune: [...prune].sort(), portForwards: portForwards.map((each) => ({ ...each })) };
+}
+
+function differingKeys(before: JsonObject | undefined, after: JsonObject | undefined): string[] {
+  if (!before || !after) return [];
+  return Object.keys(before).filter((key) => !equal(before[key], after[key]));
+}
+
+function kindOf({ form, format, parts }: AnyFile): string {
+  const versions = [...new Set(parts.map(({ settings }) => settings.version))].filter(
+    (each) => typeof each === 'number',
+  );
+  const what = form === 'deployment' ? `${format} deployment file` : form === 'profile' ? 'profile' : 'settings';
+  return versions.length === 0 ? what : `${what}, version ${versions.join(' and ')}`;
+}
+
+function labelOf({ label, kind }: Read): SideLabel {
+  return { label, kind };
+}

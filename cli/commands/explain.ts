@@ -1,9 +1,21 @@
+import { arch, release, totalmem } from 'node:os';
+import { join } from 'node:path';
+import { layerFacts } from '../../profiles/policies/policy.ts';
 import { explainSection, explainSetting } from '../../src/client/explain.ts';
+import { layersOfApplication, layersOfService, settingLayers } from '../../src/client/layers.ts';
+import { storedSettings } from '../../src/client/offline.ts';
 import { settingNamed } from '../../src/client/setting-name.ts';
+import type { JsonObject } from '../../src/json.ts';
+import type { SettingLayers } from '../../src/plan/layers.ts';
+import type { Host } from '../../src/settings/defaults.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
-import { usage } from '../arguments.ts';
-import { defineCommand, type FlagTable } from '../command.ts';
-import { findLayers } from '../layers.ts';
+import { recordedFirstRun } from '../../src/storage/first-run.ts';
+import { usage } from '../arguments/arguments.ts';
+import { supportedPlatform } from '../arguments/platform.ts';
+import { defineCommand, type FlagTable, type Invocation, type Io } from '../command.ts';
+import { homeOf } from '../session/absence.ts';
+import { policiesOf } from '../session/policies.ts';
+import { runningService } from '../session/service.ts';
 import { OUTPUT_FLAG } from '../views/choose.ts';
 import { explanationText, sectionText } from '../views/explanation-text.ts';
 import { style } from '../views/style.ts';
@@ -49,3 +61,41 @@ Exit codes: 0 told; 1 no such setting, or failed; 3 a deployment profile cannot 
     return 0;
   },
 });
+
+type Caller = Pick<Invocation, 'connect' | 'globals' | 'io'>;
+
+export interface FoundLayers {
+  layers: SettingLayers;
+  /** Version of the cluster that runs. */
+  running?: string;
+}
+
+/** The layers of settings, from whoever can tell: the service, another application that was found, or the files. */
+export async function findLayers(invocation: Caller): Promise<FoundLayers> {
+  const { io } = invocation;
+  const platform = supportedPlatform(io.platform);
+  const host: Host = { platform, arch: arch(), osRelease: release(), memoryBytes: totalmem() };
+  const service = await runningService(invocation);
+  if (!service) return { layers: await layersOfFiles(io, host) };
+  if (service.client.foreign) {
+    const { client } = service;
+    const facts = layerFacts(await policiesOf(io, host), { host, settingsFile: '' });
+    return { layers: await layersOfApplication(client, facts, io.signal) };
+  }
+  const { cluster } = service.status;
+  return {
+    layers: await layersOfService(service.client, io.signal),
+    ...(cluster.state === 'running' ? { running: cluster.installedVersion } : {}),
+  };
+}
+
+async function layersOfFiles(io: Io, host: Host): Promise<SettingLayers> {
+  const where = homeOf(io);
+  const policies = await policiesOf(io, host);
+  const next = await storedSettings(where, host.platform, host, policies);
+  const stored = await storedSettings(where, host.platform, host);
+  const firstRun = await recordedFirstRun(join(where.state, 'first-run.json'));
+  const facts = layerFacts(policies, { host, settingsFile: where.settingsFile, ...(firstRun ? { firstRun } : {}) });
+  const kept: { stored?: JsonObject } = stored.from === 'file' ? { stored: stored.settings } : {};
+  return settingLayers(facts, { basis: 'files', inForce: next.settings, ...kept });
+}

@@ -1,4 +1,4 @@
-import { mistake } from '../arguments.ts';
+import { mistake } from '../arguments/arguments.ts';
 import { defineGroup } from '../group.ts';
 import { extensionInstall } from './extension/install.ts';
 import { extensionList } from './extension/list.ts';

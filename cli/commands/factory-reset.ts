@@ -1,7 +1,7 @@
-import { noArguments } from '../arguments.ts';
+import { noArguments } from '../arguments/arguments.ts';
 import { defineCommand } from '../command.ts';
-import { resetEverything, TARGETS } from '../factory-reset.ts';
 import { OUTPUT_FLAG } from '../views/choose.ts';
+import { resetEverything, TARGETS } from './reset/factory.ts';
 
 export const factoryResetCommand = defineCommand({
   name: 'factory-reset',

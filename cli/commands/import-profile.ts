@@ -2,10 +2,10 @@ import { resolve } from 'node:path';
 import type { JoinedParts } from '../../profiles/document/imported-profile.ts';
 import { PARTS } from '../../profiles/formats/format.ts';
 import { RdError } from '../../src/errors.ts';
-import { usage } from '../arguments.ts';
+import { usage } from '../arguments/arguments.ts';
 import { defineCommand, type Invocation } from '../command.ts';
-import type { FoundParts } from '../imported-parts.ts';
 import { plainText } from '../views/value.ts';
+import type { FoundParts } from './import-profile/parts.ts';
 
 const FLAGS = {
   force: { type: 'boolean', summary: 'Overwrite the file if it exists' },
@@ -40,7 +40,7 @@ Exit codes: 0 done; 3 not a profile that can be read, or --strict and something 
   classic: false,
   async run(invocation) {
     const { flags, io } = invocation;
-    const { outFilePath } = await import('../out-file.ts');
+    const { outFilePath } = await import('../arguments/out-file.ts');
     const path = outFilePath(flags['out-file'], io);
     const report = outFilePath(flags.report, io, 'report');
     if (report !== undefined && (await isAmong(report, [path ?? '', ...invocation.args], io.cwd))) {
@@ -51,7 +51,7 @@ Exit codes: 0 done; 3 not a profile that can be read, or --strict and something 
       await Promise.all([
         import('../../profiles/document/imported-profile.ts'),
         import('../../profiles/document/write.ts'),
-        import('../import-report.ts'),
+        import('../views/import-report-text.ts'),
       ]);
     const joined = joinParts(found.parts);
     await refuseUnread(joined);
@@ -86,7 +86,7 @@ Exit codes: 0 done; 3 not a profile that can be read, or --strict and something 
     async function yaml({ settings, locked }: typeof profile): Promise<string> {
       const [{ importedText }, { schemaAddress }] = await Promise.all([
         import('../../profiles/document/write.ts'),
-        import('../schema-address.ts'),
+        import('../arguments/schema-address.ts'),
       ]);
       const sources = found.parts.map(({ source }) => source);
       return importedText({ settings, locked, schema: schemaAddress(io, path), sources });
@@ -118,7 +118,7 @@ async function partsFor({ flags, args, io }: ImportProfile): Promise<FoundParts>
   if (args.filter((name) => name === '-').length > 1)
     throw usage('standard input can be read once, and - was given twice');
   if (flags.force && flags['out-file'] === undefined) throw usage('--force is about the file of --out-file');
-  const { partsOfFiles, partsOfSystem } = await import('../imported-parts.ts');
+  const { partsOfFiles, partsOfSystem } = await import('./import-profile/parts.ts');
   return flags['from-system'] ? partsOfSystem(part, io) : partsOfFiles(args, part, io);
 }
 
@@ -146,6 +146,6 @@ async function warningsFor({ warnings }: JoinedParts, text: string): Promise<str
 }
 
 async function write(path: string, text: string, replace: boolean): Promise<void> {
-  const { writeOutFile } = await import('../out-file.ts');
+  const { writeOutFile } = await import('../arguments/out-file.ts');
   await writeOutFile(path, text, { mode: 0o644, replace });
 }

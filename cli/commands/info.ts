@@ -2,9 +2,9 @@ import { createClient } from '../../src/client/client.ts';
 import { RdError } from '../../src/errors.ts';
 import { COMPATIBLE, PRODUCT } from '../../src/product.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
-import { noArguments, usage } from '../arguments.ts';
+import { noArguments, usage } from '../arguments/arguments.ts';
+import { quote } from '../arguments/literals.ts';
 import { defineCommand, type Invocation } from '../command.ts';
-import { quote } from '../literals.ts';
 import { plainText } from '../views/value.ts';
 
 const FIELDS = ['version', 'ip-address', 'accelerator'] as const;

@@ -1,12 +1,12 @@
 import { arch, release, totalmem } from 'node:os';
 import { profileText } from '../../profiles/document/write.ts';
 import { defaultSettings, type Host } from '../../src/settings/defaults.ts';
-import { noArguments } from '../arguments.ts';
+import { noArguments } from '../arguments/arguments.ts';
+import { outFilePath, writeOutFile } from '../arguments/out-file.ts';
+import { supportedPlatform } from '../arguments/platform.ts';
+import { schemaAddress } from '../arguments/schema-address.ts';
 import { defineCommand } from '../command.ts';
-import { liveSettings } from '../live-settings.ts';
-import { outFilePath, writeOutFile } from '../out-file.ts';
-import { supportedPlatform } from '../platform.ts';
-import { schemaAddress } from '../schema-address.ts';
+import { liveSettings } from '../session/live-settings.ts';
 
 export const init = defineCommand({
   name: 'init',

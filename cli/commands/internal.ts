@@ -1,5 +1,5 @@
 import { RdError } from '../../src/errors.ts';
-import { noArguments, usage } from '../arguments.ts';
+import { noArguments, usage } from '../arguments/arguments.ts';
 import { defineCommand } from '../command.ts';
 import { defineGroup } from '../group.ts';
 

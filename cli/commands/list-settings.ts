@@ -1,5 +1,5 @@
 import { createClient } from '../../src/client/client.ts';
-import { noArguments } from '../arguments.ts';
+import { noArguments } from '../arguments/arguments.ts';
 import { defineCommand } from '../command.ts';
 
 export const listSettings = defineCommand({

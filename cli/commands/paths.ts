@@ -2,10 +2,10 @@ import { dirname, join } from 'node:path';
 import { COMPATIBLE } from '../../src/product.ts';
 import type { Environment, Places } from '../../src/storage/places.ts';
 import { userHome } from '../../src/storage/user-home.ts';
-import { placesOf } from '../absence.ts';
-import { noArguments } from '../arguments.ts';
+import { noArguments } from '../arguments/arguments.ts';
+import { packageRoot } from '../arguments/schema-address.ts';
 import { defineCommand, type Io } from '../command.ts';
-import { packageRoot } from '../package-root.ts';
+import { placesOf } from '../session/absence.ts';
 
 export const paths = defineCommand({
   name: 'paths',

@@ -1,14 +1,13 @@
 import type { DesiredDocument } from '../../profiles/document/load.ts';
 import { RdError } from '../../src/errors.ts';
 import type { Plan } from '../../src/plan/change.ts';
+import { FILE_FLAG } from '../arguments/file-flag.ts';
 import { defineCommand, type Io } from '../command.ts';
-import { desiredOf, forwardsOf } from '../desired.ts';
-import { checkDriver, DRIVER_FLAG } from '../driver-name.ts';
-import { FILE_FLAG } from '../file-flag.ts';
-import { showNotices } from '../notices.ts';
-import { PLAN_TIMEOUT_FLAG } from '../patient-client.ts';
-import { planFor } from '../planning.ts';
-import { runningService, type Service } from '../service.ts';
+import { desiredOf, forwardsOf } from '../profile/desired.ts';
+import { planFor } from '../profile/plan.ts';
+import { checkDriver, DRIVER_FLAG } from '../session/driver-name.ts';
+import { PLAN_TIMEOUT_FLAG } from '../session/patient-client.ts';
+import { runningService, type Service, showNotices } from '../session/service.ts';
 import { OUTPUT_FLAG, viewFor } from '../views/choose.ts';
 
 export const plan = defineCommand({
@@ -35,7 +34,9 @@ change cannot be made: it is locked, or the driver does not support it; 1 a file
     const { flags, args, io } = invocation;
     checkDriver(flags.driver, io.env);
     const path =
-      flags['out-file'] === undefined ? undefined : (await import('../out-file.ts')).outFilePath(flags['out-file'], io);
+      flags['out-file'] === undefined
+        ? undefined
+        : (await import('../arguments/out-file.ts')).outFilePath(flags['out-file'], io);
     const view = viewFor(flags.output, io);
     const desired = await desiredOf([...(flags.file ?? []), ...args], io, view);
     const service = await runningService(invocation);

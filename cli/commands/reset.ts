@@ -4,12 +4,12 @@ import { RdError } from '../../src/errors.ts';
 import { COMPATIBLE } from '../../src/product.ts';
 import { requireMarked } from '../../src/storage/adoption.ts';
 import { clearCache } from '../../src/storage/factory-reset.ts';
-import { homeOf } from '../absence.ts';
-import { mistake, noArguments } from '../arguments.ts';
+import { mistake, noArguments } from '../arguments/arguments.ts';
 import { defineCommand, type GlobalFlags, type Invocation, type Io } from '../command.ts';
-import { askYes } from '../consent.ts';
-import { resetEverything, TARGETS } from '../factory-reset.ts';
+import { homeOf } from '../session/absence.ts';
 import { OUTPUT_FLAG } from '../views/choose.ts';
+import { askYes } from '../views/consent.ts';
+import { resetEverything, TARGETS } from './reset/factory.ts';
 
 /** The answer comes when the backend is up again. */
 const LIMIT_MS = 30 * 60_000;

@@ -3,17 +3,16 @@ import { RdError } from '../../src/errors.ts';
 import { isObject, type JsonObject } from '../../src/json.ts';
 import { PRODUCT } from '../../src/product.ts';
 import { noting } from '../../src/storage/background-log.ts';
-import { homeOf } from '../absence.ts';
-import { ADOPT } from '../adopt.ts';
-import { APPLICATION_FLAGS, applicationRequest, applicationWords } from '../application-arguments.ts';
-import { noArguments } from '../arguments.ts';
+import { APPLICATION_FLAGS, applicationRequest, applicationWords } from '../arguments/application-arguments.ts';
+import { noArguments } from '../arguments/arguments.ts';
+import { supportedPlatform } from '../arguments/platform.ts';
 import { defineCommand, type Io } from '../command.ts';
-import { checkDriver } from '../driver-name.ts';
-import { driverText } from '../driver-text.ts';
-import { failureLine } from '../failure-line.ts';
-import { showNotices } from '../notices.ts';
-import { supportedPlatform } from '../platform.ts';
-import { summaryText } from '../reset-summary.ts';
+import { homeOf } from '../session/absence.ts';
+import { checkDriver } from '../session/driver-name.ts';
+import { failureLine } from '../session/failure-line.ts';
+import { ADOPT } from '../session/launch.ts';
+import { driverText, showNotices } from '../session/service.ts';
+import { summaryText } from '../views/reset-summary.ts';
 
 /** Milliseconds between two looks at who started this process. */
 const PARENT_MS = 500;

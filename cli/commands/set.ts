@@ -1,9 +1,9 @@
 import { createClient } from '../../src/client/client.ts';
-import { noArguments, usage } from '../arguments.ts';
+import { noArguments, usage } from '../arguments/arguments.ts';
+import { platformName } from '../arguments/platform.ts';
+import { givenSettings, SETTING_FLAG_TABLE, valueAdvice } from '../arguments/setting-flags.ts';
 import { defineCommand } from '../command.ts';
-import { platformName } from '../platform-name.ts';
-import { givenSettings, SETTING_FLAG_TABLE, valueAdvice } from '../setting-flags.ts';
-import { writeSettings } from '../setting-write.ts';
+import { writeSettings } from '../session/setting-write.ts';
 
 export const set = defineCommand({
   name: 'set',

@@ -2,10 +2,10 @@ import { RdError } from '../../src/errors.ts';
 import { manageAutostart } from '../../src/host-integration/autostart.ts';
 import { writeLauncher } from '../../src/host-integration/launcher.ts';
 import { adoptPlaces, requireAdopted } from '../../src/storage/adoption.ts';
-import { homeOf } from '../absence.ts';
-import { noArguments, usage } from '../arguments.ts';
+import { noArguments, usage } from '../arguments/arguments.ts';
 import { defineCommand, type Io } from '../command.ts';
-import { hostTargets } from '../host-targets.ts';
+import { homeOf } from '../session/absence.ts';
+import { hostTargets } from '../session/host-targets.ts';
 
 export const setup = defineCommand({
   name: 'setup',

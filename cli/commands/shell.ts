@@ -3,12 +3,11 @@ import { type Client, createClient } from '../../src/client/client.ts';
 import type { Connection } from '../../src/client/connection.ts';
 import { RdError } from '../../src/errors.ts';
 import type { MachineAccess, StatusDocument } from '../../src/reconcile/status-document.ts';
-import { homeOf, OF_A_STALE_FILE, tellStale } from '../absence.ts';
 import { defineCommand, type Invocation, type Io } from '../command.ts';
-import { engineEnvironment } from '../engine-environment.ts';
 import { commandHelp } from '../help.ts';
+import { homeOf, OF_A_STALE_FILE, tellStale } from '../session/absence.ts';
 import { plainText } from '../views/value.ts';
-import { NOT_RUNNING, notInState, refuse } from '../vm-state-texts.ts';
+import { NOT_RUNNING, notInState, refuse } from './shell/vm-state-texts.ts';
 
 export const shell = defineCommand({
   name: 'shell',
@@ -34,7 +33,7 @@ and the number of the signal that ended it.
     const client = await running(invocation);
     if (!client) return refuse(NOT_RUNNING, io);
     if (client.connection.foreign) {
-      const { foreignShell } = await import('../foreign-shell.ts');
+      const { foreignShell } = await import('./shell/foreign.ts');
       return foreignShell(client.connection, args, io);
     }
     return ownShell(await client.status(), args, io);
@@ -135,3 +134,28 @@ const STATES: Readonly<Record<StatusDocument['backendState'], string>> = {
   DISABLED: 'Starting',
   ERROR: 'Broken',
 };
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Variables that would lead a client to another engine, or make it talk in another way. */
+const LEADING_AWAY = ['DOCKER_CONTEXT', 'DOCKER_TLS', 'DOCKER_TLS_VERIFY', 'DOCKER_CERT_PATH', 'DOCKER_API_VERSION'];
+
+/**
+ * The environment of a user with the engine at hand. A namespace that was chosen stays chosen.
+ * @param engine its name and the endpoint that the status names, such as `unix:///run/docker.sock`.
+ */
+export function engineEnvironment(
+  engine: { name: 'moby' | 'containerd'; endpoint: string },
+  env: Environment,
+  directories: readonly string[] = [],
+): Record<string, string | undefined> {
+  const kept = Object.fromEntries(Object.entries(env).filter(([name]) => !LEADING_AWAY.includes(name)));
+  const path = [...directories, ...(env.PATH ? [env.PATH] : [])].join(':');
+  const common = { ...kept, ...(path === '' ? {} : { PATH: path }) };
+  if (engine.name === 'moby') return { ...common, DOCKER_HOST: engine.endpoint };
+  return {
+    ...common,
+    CONTAINERD_ADDRESS: engine.endpoint.replace(/^unix:\/\//, ''),
+    CONTAINERD_NAMESPACE: env.CONTAINERD_NAMESPACE || 'default',
+  };
+}

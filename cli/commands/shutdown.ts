@@ -5,9 +5,9 @@ import { RdError } from '../../src/errors.ts';
 import { isObject } from '../../src/json.ts';
 import type { LockHolder } from '../../src/storage/home-lock.ts';
 import { type ProcessIdentity, processTable } from '../../src/storage/process-identity.ts';
-import { noArguments } from '../arguments.ts';
+import { noArguments } from '../arguments/arguments.ts';
 import { defineCommand, type Invocation, type Io } from '../command.ts';
-import { requireNamed, TARGET_FLAG } from '../targets.ts';
+import { requireNamed, TARGET_FLAG } from '../session/service.ts';
 
 /** The answer of a service that is asked. */
 const SAID = 'Shutting down.\n';
@@ -55,7 +55,7 @@ service does not start it again. Where there is no such service, nothing is done
       }
       const { client, pid, answer } = asked;
       if (flags.wait !== false) {
-        const { namesService } = await import('../absence.ts');
+        const { namesService } = await import('../session/absence.ts');
         const own = !connection.foreign && !globals.port && !namesService(globals, io);
         await gone(() => serviceLives(client, pid, io), pid, io, { own });
         if (own) await refuseLeft(io);
@@ -77,7 +77,7 @@ async function withoutAnswer(
 ): Promise<'done' | 'again'> {
   if (!(error instanceof RdError)) throw error;
   const { hasMoved, homeOf, leftText, namesService, OF_A_STALE_FILE, processText, tellStale } = await import(
-    '../absence.ts'
+    '../session/absence.ts'
   );
   const refused = error.code === 'ERR_NOT_RUNNING';
   if (namesService(globals, io) || globals.port) {
@@ -114,7 +114,7 @@ async function withoutAnswer(
 }
 
 async function stopLeft(wait: boolean, io: Io): Promise<'done'> {
-  const { launchStop } = await import('../launch.ts');
+  const { launchStop } = await import('../session/launch.ts');
   const child = await launchStop(io);
   if (wait) await gone(async () => !(await child.gone()), child.pid, io);
   io.out(SAID);
@@ -132,7 +132,7 @@ async function pastIt(holder: LockHolder, wait: boolean, io: Io): Promise<'done'
     return 'done';
   }
   const [{ homeOf }, { homeService }] = await Promise.all([
-    import('../absence.ts'),
+    import('../session/absence.ts'),
     import('../../src/client/home-service.ts'),
   ]);
   const isStarting = async () => {
@@ -146,7 +146,7 @@ async function pastIt(holder: LockHolder, wait: boolean, io: Io): Promise<'done'
 /** @throws RdError `ERR_DRIVER_FAILED` when the service has ended, and its lock says that what it ran did not stop. */
 async function refuseLeft(io: Io): Promise<void> {
   const [{ homeOf }, { homeService }] = await Promise.all([
-    import('../absence.ts'),
+    import('../session/absence.ts'),
     import('../../src/client/home-service.ts'),
   ]);
   const where = homeOf(io);
@@ -164,7 +164,7 @@ async function refuseLeft(io: Io): Promise<void> {
 /** Nobody listens on the port that was given: what a killed service left is not there either. */
 async function tellLeft(port: number | undefined, io: Io): Promise<void> {
   const [{ homeOf, leftText }, { homeService }] = await Promise.all([
-    import('../absence.ts'),
+    import('../session/absence.ts'),
     import('../../src/client/home-service.ts'),
   ]);
   const home = await homeService(homeOf(io));
@@ -199,7 +199,7 @@ async function gone(
   io: Io,
   { own = true, words = STOPPING } = {},
 ) {
-  const { hangsAdvice, waitGone } = await import('../leaving.ts');
+  const { hangsAdvice, waitGone } = await import('../session/service-end.ts');
   const advice =
     pid !== undefined && own
       ? hangsAdvice(pid, io)

@@ -1,9 +1,9 @@
 import { defineGroup } from '../group.ts';
-import { JSON_FLAG } from '../snapshot-service.ts';
 import { snapshotCreate } from './snapshot/create.ts';
 import { snapshotDelete } from './snapshot/delete.ts';
 import { snapshotList } from './snapshot/list.ts';
 import { snapshotRestore } from './snapshot/restore.ts';
+import { JSON_FLAG } from './snapshot/service.ts';
 import { snapshotUnlock } from './snapshot/unlock.ts';
 
 export const snapshot = defineGroup({

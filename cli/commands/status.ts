@@ -1,6 +1,6 @@
-import { noArguments } from '../arguments.ts';
+import { noArguments } from '../arguments/arguments.ts';
 import { defineCommand } from '../command.ts';
-import { requireService } from '../service.ts';
+import { requireService } from '../session/service.ts';
 import { OUTPUT_FLAG, viewFor } from '../views/choose.ts';
 
 export const status = defineCommand({

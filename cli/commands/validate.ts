@@ -1,7 +1,7 @@
 import { settingWarnings } from '../../src/client/setting-warnings.ts';
 import { formatFindings } from '../../src/settings/finding.ts';
 import { defineCommand } from '../command.ts';
-import { loadFiles } from '../desired.ts';
+import { loadFiles } from '../profile/desired.ts';
 import { OUTPUT_FLAG, viewFor } from '../views/choose.ts';
 
 export const validate = defineCommand({

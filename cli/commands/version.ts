@@ -1,5 +1,5 @@
 import { PRODUCT } from '../../src/product.ts';
-import { noArguments } from '../arguments.ts';
+import { noArguments } from '../arguments/arguments.ts';
 import { defineCommand } from '../command.ts';
 
 export const version = defineCommand({

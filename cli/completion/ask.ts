@@ -1,4 +1,4 @@
-import { commandIndex, GLOBAL_FLAGS } from '../arguments.ts';
+import { commandIndex, GLOBAL_FLAGS } from '../arguments/arguments.ts';
 import type { Command, Flag, FlagTable } from '../command.ts';
 import type { CommandEntry } from '../commands.ts';
 import { subcommandOf } from '../group.ts';

@@ -1,5 +1,5 @@
 import { DRIVER_NAMES } from '../../src/product.ts';
-import { GLOBAL_FLAGS } from '../arguments.ts';
+import { GLOBAL_FLAGS } from '../arguments/arguments.ts';
 import type { Command, Flag } from '../command.ts';
 import type { CommandEntry } from '../commands.ts';
 import { lastWord } from '../help.ts';

@@ -1,9 +1,9 @@
 import { type Client, createClient } from '../../src/client/client.ts';
 import { discover } from '../../src/client/discovery.ts';
 import { isObject } from '../../src/json.ts';
-import { parseArguments } from '../arguments.ts';
+import { parseArguments } from '../arguments/arguments.ts';
+import { supportedPlatform } from '../arguments/platform.ts';
 import type { Command, GlobalFlags, Io } from '../command.ts';
-import { supportedPlatform } from '../platform.ts';
 import type { Offer, Sources } from './offers.ts';
 
 /** Milliseconds that somebody who pressed a key waits for a service. */

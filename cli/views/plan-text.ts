@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Locate } from '../../profiles/document/load.ts';
 import type { Action, Change, Plan, Severity, Target } from '../../src/plan/change.ts';
-import { placeSuffix } from '../placed-errors.ts';
+import { placeSuffix } from '../profile/placed-errors.ts';
 import type { Style } from './style.ts';
 import { pathText, plainText, valueText } from './value.ts';
 

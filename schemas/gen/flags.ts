@@ -2,7 +2,7 @@ import type { Declared } from './declaration.ts';
 import { DECLARATION } from './declaration.ts';
 import { BANNER } from './types.ts';
 
-/** The text of `cli/flags.gen.ts`: what the tool needs to know of each setting that has a flag, and no more. */
+/** The text of `cli/arguments/flags.gen.ts`: what the tool needs to know of each setting that has a flag, and no more. */
 export function flagsSource(declared: readonly Declared[]): string {
   const lines = declared.flatMap(({ field }) => {
     const { flag, path, type, since, unit, description } = field;

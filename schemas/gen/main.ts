@@ -16,7 +16,7 @@ async function generate(): Promise<void> {
   const declared = declaredSettings(schema);
   write('src/settings/settings.gen.ts', await settingsTypes(schema, declared));
   write('src/settings/fields.gen.ts', fieldsSource(declared));
-  write('cli/flags.gen.ts', flagsSource(declared));
+  write('cli/arguments/flags.gen.ts', flagsSource(declared));
   write('schemas/profile.json', `${JSON.stringify(profileSchema(schema), null, 2)}\n`);
   await generateValidators();
   // In a bundle of its own, made after the files above: drivers are built on them.

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { applicationRequest } from '../../cli/application-arguments.ts';
+import { applicationRequest } from '../../cli/arguments/application-arguments.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { rdctl, rdctlProgram } from '../helpers/cli.ts';
 import { startService } from '../helpers/service.ts';

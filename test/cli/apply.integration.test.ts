@@ -2,7 +2,7 @@ import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test, vi } from 'vitest';
-import { withEnd } from '../../cli/convergence-failure.ts';
+import { withEnd } from '../../cli/profile/convergence-failure.ts';
 import { createClient } from '../../src/client/client.ts';
 import { RdError } from '../../src/errors.ts';
 import { lockApply } from '../../src/storage/home-lock.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { commandIndex, exactArguments, noArguments, parseArguments } from '../../cli/arguments.ts';
+import { commandIndex, exactArguments, noArguments, parseArguments } from '../../cli/arguments/arguments.ts';
+import { SETTING_FLAGS } from '../../cli/arguments/flags.gen.ts';
+import { SETTING_FLAG_TABLE } from '../../cli/arguments/setting-flags.ts';
 import type { FlagTable } from '../../cli/command.ts';
-import { SETTING_FLAGS } from '../../cli/flags.gen.ts';
-import { SETTING_FLAG_TABLE } from '../../cli/setting-flags.ts';
 import { RdError } from '../../src/errors.ts';
 
 const TABLE: FlagTable = {

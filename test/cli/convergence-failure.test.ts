@@ -1,8 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { withWayBack } from '../../cli/convergence-failure.ts';
-import { type Service, targetOf } from '../../cli/service.ts';
+import { withWayBack } from '../../cli/profile/convergence-failure.ts';
+import { type Service, targetOf } from '../../cli/session/service.ts';
 import { keepPrevious } from '../../src/client/previous.ts';
 import { RdError } from '../../src/errors.ts';
 import { places } from '../../src/storage/places.ts';

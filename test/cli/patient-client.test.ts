@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { patientClient } from '../../cli/patient-client.ts';
+import { patientClient } from '../../cli/session/patient-client.ts';
 import type { Client } from '../../src/client/client.ts';
 import { createClient } from '../../src/client/client.ts';
 import type { PlanRequest } from '../../src/plan/change.ts';

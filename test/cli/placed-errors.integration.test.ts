@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { withPlaces } from '../../cli/placed-errors.ts';
+import { withPlaces } from '../../cli/profile/placed-errors.ts';
 import { RdError } from '../../src/errors.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { startService } from '../helpers/service.ts';

@@ -12,8 +12,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { replaceFile } from '../../cli/commands/profile/upgrade.ts';
 import { commandHelp } from '../../cli/help.ts';
-import { replaceFile } from '../../cli/replace-file.ts';
 import { rdctl as run } from '../helpers/cli.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 

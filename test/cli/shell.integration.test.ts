@@ -4,7 +4,7 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, symlinkSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { engineEnvironment } from '../../cli/engine-environment.ts';
+import { engineEnvironment } from '../../cli/commands/shell.ts';
 import { writeQemuRecord } from '../../src/drivers/machines/qemu/record.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
 import { builtTool } from '../helpers/built-tool.ts';

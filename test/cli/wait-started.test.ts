@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { waitStarted } from '../../cli/wait-started.ts';
+import { waitStarted } from '../../cli/commands/start.ts';
 import type { Client } from '../../src/client/client.ts';
 import { RdError } from '../../src/errors.ts';
 import type { Pace } from '../../src/process/pace.ts';

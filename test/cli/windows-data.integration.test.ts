@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { windowsDataDirectory } from '../../cli/windows-data.ts';
+import { windowsDataDirectory } from '../../cli/session/windows-data.ts';
 import { discover } from '../../src/client/discovery.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 

@@ -2,7 +2,7 @@ import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { uptime } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { absenceText } from '../../cli/absence.ts';
+import { absenceText } from '../../cli/session/absence.ts';
 import { homeService } from '../../src/client/home-service.ts';
 import { lockHome } from '../../src/storage/home-lock.ts';
 import { type Places, places } from '../../src/storage/places.ts';

@@ -1,6 +1,6 @@
 import { installExtension } from '../../../src/client/extensions.ts';
 import { defineCommand } from '../../command.ts';
-import { changeExtension } from '../../extension-call.ts';
+import { changeExtension } from './call.ts';
 
 export const extensionInstall = defineCommand({
   name: 'extension install',

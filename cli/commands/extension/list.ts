@@ -1,10 +1,10 @@
 import { createClient } from '../../../src/client/client.ts';
 import { listExtensions } from '../../../src/client/extensions.ts';
 import { isObject, type JsonObject } from '../../../src/json.ts';
-import { noArguments } from '../../arguments.ts';
+import { noArguments } from '../../arguments/arguments.ts';
 import { defineCommand } from '../../command.ts';
-import { refused } from '../../extension-call.ts';
 import { plainText } from '../../views/value.ts';
+import { refused } from './call.ts';
 
 export const extensionList = defineCommand({
   name: 'extension list',

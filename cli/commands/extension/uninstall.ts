@@ -1,6 +1,6 @@
 import { uninstallExtension } from '../../../src/client/extensions.ts';
 import { defineCommand } from '../../command.ts';
-import { changeExtension } from '../../extension-call.ts';
+import { changeExtension } from './call.ts';
 
 export const extensionUninstall = defineCommand({
   name: 'extension uninstall',

@@ -1,9 +1,9 @@
 import { RdError } from '../../../src/errors.ts';
 import { sizeText } from '../../../src/storage/size.ts';
-import { noArguments } from '../../arguments.ts';
+import { noArguments } from '../../arguments/arguments.ts';
 import { defineCommand } from '../../command.ts';
-import { imageRecord, ownImages, shortDigest } from '../../image-store.ts';
 import { OUTPUT_FLAG } from '../../views/choose.ts';
+import { imageRecord, ownImages, shortDigest } from './store.ts';
 
 export const imageBuild = defineCommand({
   name: 'image build',

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { RdError } from '../../../src/errors.ts';
-import { usage } from '../../arguments.ts';
+import { usage } from '../../arguments/arguments.ts';
 import { defineCommand } from '../../command.ts';
-import { downloads, imageRecord, ownImages, shortDigest } from '../../image-store.ts';
 import { OUTPUT_FLAG } from '../../views/choose.ts';
 import { downloadProgress } from '../../views/download-progress.ts';
+import { downloads, imageRecord, ownImages, shortDigest } from './store.ts';
 
 export const imageFetch = defineCommand({
   name: 'image fetch',

@@ -1,9 +1,9 @@
 import { RdError } from '../../../src/errors.ts';
 import { imageInUse } from '../../../src/guest-images/use.ts';
-import { homeOf } from '../../absence.ts';
-import { usage } from '../../arguments.ts';
+import { usage } from '../../arguments/arguments.ts';
 import { defineCommand } from '../../command.ts';
-import { ownImages, shortDigest } from '../../image-store.ts';
+import { homeOf } from '../../session/absence.ts';
+import { ownImages, shortDigest } from './store.ts';
 
 export const imageRemove = defineCommand({
   name: 'image remove',

@@ -1,7 +1,7 @@
-import { usage } from '../../arguments.ts';
+import { usage } from '../../arguments/arguments.ts';
+import { outFilePath } from '../../arguments/out-file.ts';
 import { defineCommand } from '../../command.ts';
-import { ownImages } from '../../image-store.ts';
-import { outFilePath } from '../../out-file.ts';
+import { ownImages } from './store.ts';
 
 export const imageSave = defineCommand({
   name: 'image save',

@@ -1,9 +1,20 @@
+import { access, constants, readFile, realpath, stat } from 'node:fs/promises';
 import { arch, release } from 'node:os';
-import { resolve } from 'node:path';
+import { parse, resolve } from 'node:path';
+import type { Source } from '../../../profiles/document/source.ts';
+import { unifiedDiff } from '../../../profiles/document/text-diff.ts';
+import type { Upgraded } from '../../../profiles/document/upgrade/upgrade.ts';
+import { importerFor } from '../../../profiles/formats/index.ts';
 import { RdError } from '../../../src/errors.ts';
-import { usage } from '../../arguments.ts';
+import { editUserFile } from '../../../src/host-integration/user-file.ts';
+import { PLATFORM_NAMES, type Platform } from '../../../src/settings/field.ts';
+import { FIELDS } from '../../../src/settings/fields.gen.ts';
+import { escapedInLines } from '../../../src/settings/printable.ts';
+import { writeFileAtomic } from '../../../src/storage/atomic-file.ts';
+import { ioError } from '../../../src/storage/io-error.ts';
+import { usage } from '../../arguments/arguments.ts';
+import { supportedPlatform } from '../../arguments/platform.ts';
 import { defineCommand, type Invocation } from '../../command.ts';
-import { supportedPlatform } from '../../platform.ts';
 import { OUTPUT_FLAG } from '../../views/choose.ts';
 
 const FLAGS = {
@@ -40,20 +51,13 @@ mistakes; 1 failed.
     const { flags, args, io } = invocation;
     const name = fileOf(args);
     checkFlags(invocation, name);
-    const { outFilePath, writeOutFile } = await import('../../out-file.ts');
+    const { outFilePath, writeOutFile } = await import('../../arguments/out-file.ts');
     const path = outFilePath(flags['out-file'], io);
-    const [
-      { upgradeDocument },
-      { platformNotices, refuseDeployment, upgradeDiff, upgradeNotes, upgradeReport },
-      { readSource },
-      { plainText },
-      { platformOf },
-    ] = await Promise.all([
+    const [{ upgradeDocument }, { readSource }, { plainText }, { platformOf }] = await Promise.all([
       import('../../../profiles/document/upgrade/upgrade.ts'),
-      import('../../upgraded.ts'),
       import('../../../profiles/document/source.ts'),
       import('../../views/value.ts'),
-      import('../../platform-words.ts'),
+      import('../../arguments/platform.ts'),
     ]);
     const source = await readSource(name, { cwd: io.cwd, readStdin: (limit) => io.readStdin(limit) });
     await refuseDeployment(source);
@@ -66,7 +70,6 @@ mistakes; 1 failed.
     const dry = flags['dry-run'] ?? false;
     const written = todo && !dry;
     if (written && name !== '-' && flags['out-file'] === undefined) {
-      const { replaceFile } = await import('../../replace-file.ts');
       await replaceFile(resolve(io.cwd, name), source.bytes, upgraded.after);
     }
     if (written && path !== undefined) {
@@ -120,4 +123,107 @@ async function modeOf(path: string | undefined): Promise<number> {
   const { stat } = await import('node:fs/promises');
   const { mode } = await stat(path);
   return mode & 0o666;
+}
+
+/** Those who are not for people to edit are written anew from a document of ours. */
+const WRITTEN_ANEW = ['plist', 'mobileconfig', 'reg', 'registry.pol'];
+
+/** @throws RdError `ERR_PROFILE_INVALID` for a deployment file, with the way to a new one. */
+export async function refuseDeployment(source: Source): Promise<void> {
+  const importer = await importerFor(source);
+  if (!importer || !WRITTEN_ANEW.includes(importer.name)) return;
+  const { label, path } = source;
+  const file = path === undefined ? 'FILE' : label;
+  const output = importer.name === 'registry.pol' ? 'reg' : importer.name;
+  throw new RdError(
+    'ERR_PROFILE_INVALID',
+    `${label} is a deployment file (${importer.name}), which is written anew instead`,
+    {
+      advice: `rdctl import-profile ${file} --out-file profile.yaml && rdctl create-profile --output ${output} --input profile.yaml`,
+    },
+  );
+}
+
+/** What changed in the text, for a person: secrets are covered. */
+export function upgradeDiff(label: string, { from, to, shown }: Upgraded): string {
+  const names = { before: `${label} (version ${from})`, after: `${label} (version ${to})` };
+  return escapedInLines(unifiedDiff(shown.before, shown.after, names));
+}
+
+/** What has ended, what became of comments, and what else somebody should know. */
+export function upgradeNotes({ changes, notices }: Pick<Upgraded, 'changes' | 'notices'>): string[] {
+  const taken = changes.flatMap(({ from, to, reason, comments }) => {
+    const what = comments === undefined ? '' : ` with its comment${comments.length === 1 ? '' : 's'}`;
+    if (to === undefined) return [`${from} was taken out${what}: it ${reason}`];
+    return comments === undefined ? [] : [`entries of ${from} were taken out with their comments: ${reason}`];
+  });
+  return [...taken, ...notices];
+}
+
+/** Settings that would have another value on another system than this one. */
+export function platformNotices({ platformDependent }: Upgraded, here: Platform): string[] {
+  if (platformDependent.length === 0) return [];
+  return [
+    `${platformDependent.join(', ')}: as on ${PLATFORM_NAMES[here]}, where this runs; for another system give --platform`,
+  ];
+}
+
+/** The `-o json` form: a promise. */
+export function upgradeReport(file: string, { from, to, changes, notices }: Upgraded, written: boolean): string {
+  const shown = changes.map((change) => ({
+    from: change.from,
+    to: change.to ?? null,
+    before: covered(change.from, change.before),
+    ...(change.to === undefined ? {} : { after: covered(change.to, change.after) }),
+    reason: change.reason,
+    ...(change.comments === undefined ? {} : { comments: change.comments }),
+  }));
+  const report = { kind: 'ProfileUpgrade', formatVersion: 1, file, from, to, changes: shown, notices, written };
+  return `${JSON.stringify(report, null, 2)}\n`;
+}
+
+function covered(path: string, value: unknown): unknown {
+  return FIELDS.some((field) => field.path === path && field.sensitive) ? '********' : value;
+}
+
+const ADVICE = 'Make the file writable, or name another one with --out-file FILE.';
+
+/**
+ * Replaces the content of a file that was read before: at every instant it has the old or the new content. Owner, permissions and
+ * attributes stay; of a link, the file that it leads to is replaced.
+ * @throws RdError `ERR_IO` for a file that is read-only, or that somebody else has changed since; nothing is written then.
+ */
+export async function replaceFile(path: string, before: Uint8Array, after: string): Promise<void> {
+  const file = await realpath(path).catch((cause: unknown) => {
+    throw ioError('read', path, cause);
+  });
+  const { mode } = await stat(file);
+  // An administrator may write everything, and a file that nobody may write was meant to stay as it is.
+  const writable =
+    (mode & 0o222) !== 0 &&
+    (await access(file, constants.W_OK).then(
+      () => true,
+      () => false,
+    ));
+  if (!writable) throw new RdError('ERR_IO', `${path} was not changed: it is read-only`, { advice: ADVICE });
+  const same = (now: Buffer) => {
+    if (!now.equals(before)) {
+      throw new RdError('ERR_IO', `${path} was not changed: another program has written it meanwhile`, {
+        advice: 'Try again.',
+      });
+    }
+  };
+  if (process.platform === 'win32') {
+    same(await readFile(file));
+    await writeFileAtomic(file, after, { mode });
+    return;
+  }
+  await editUserFile(
+    file,
+    (text) => {
+      same(Buffer.from(text ?? '', 'latin1'));
+      return Buffer.from(after).toString('latin1');
+    },
+    { within: [parse(file).root], shared: true },
+  );
 }

@@ -1,8 +1,8 @@
 import { checkName } from '../../../src/snapshots/name.ts';
-import { exactArguments, usage } from '../../arguments.ts';
+import { exactArguments, usage } from '../../arguments/arguments.ts';
+import { readInput } from '../../arguments/input.ts';
 import { defineCommand } from '../../command.ts';
-import { readInput } from '../../input.ts';
-import { JSON_FLAG, operate, reporting, snapshotClient, tellStopped, tellUnready } from '../../snapshot-service.ts';
+import { JSON_FLAG, operate, reporting, snapshotClient, tellStopped, tellUnready } from './service.ts';
 
 export const snapshotCreate = defineCommand({
   name: 'snapshot create',

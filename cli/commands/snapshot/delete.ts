@@ -1,8 +1,8 @@
 import { snapshotCalls } from '../../../src/client/snapshots.ts';
-import { exactArguments } from '../../arguments.ts';
+import { exactArguments } from '../../arguments/arguments.ts';
 import { defineCommand } from '../../command.ts';
-import { JSON_FLAG, reporting, snapshotClient } from '../../snapshot-service.ts';
-import { deleteStored } from '../../stored-snapshots.ts';
+import { JSON_FLAG, reporting, snapshotClient } from './service.ts';
+import { deleteStored } from './stored.ts';
 
 export const snapshotDelete = defineCommand({
   name: 'snapshot delete',

@@ -1,12 +1,12 @@
 import { snapshotCalls } from '../../../src/client/snapshots.ts';
 import type { SnapshotRecord } from '../../../src/snapshots/contract.ts';
-import { homeOf } from '../../absence.ts';
-import { noArguments } from '../../arguments.ts';
+import { noArguments } from '../../arguments/arguments.ts';
 import { defineCommand } from '../../command.ts';
-import { JSON_FLAG, jsonLine, reporting, snapshotClient } from '../../snapshot-service.ts';
-import { storedSnapshots } from '../../stored-snapshots.ts';
+import { homeOf } from '../../session/absence.ts';
 import { OUTPUT_FLAG } from '../../views/choose.ts';
 import { snapshotTable } from '../../views/snapshot-table.ts';
+import { JSON_FLAG, jsonLine, reporting, snapshotClient } from './service.ts';
+import { storedSnapshots } from './stored.ts';
 
 export const snapshotList = defineCommand({
   name: 'snapshot list',

@@ -1,10 +1,10 @@
 import { COMPATIBLE } from '../../../src/product.ts';
 import { quoted } from '../../../src/snapshots/name.ts';
-import { exactArguments } from '../../arguments.ts';
+import { exactArguments } from '../../arguments/arguments.ts';
 import { defineCommand } from '../../command.ts';
-import { askYes } from '../../consent.ts';
-import { checkTarget, JSON_FLAG, operate, reporting, snapshotClient, tellStopped } from '../../snapshot-service.ts';
-import { checkStored } from '../../stored-snapshots.ts';
+import { askYes } from '../../views/consent.ts';
+import { checkTarget, JSON_FLAG, operate, reporting, snapshotClient, tellStopped } from './service.ts';
+import { checkStored } from './stored.ts';
 
 export const snapshotRestore = defineCommand({
   name: 'snapshot restore',

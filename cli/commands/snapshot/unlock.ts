@@ -1,9 +1,9 @@
 import { requireAdopted } from '../../../src/storage/adoption.ts';
 import { backendLock } from '../../../src/storage/backend-lock.ts';
-import { homeOf } from '../../absence.ts';
-import { noArguments } from '../../arguments.ts';
+import { noArguments } from '../../arguments/arguments.ts';
 import { defineCommand } from '../../command.ts';
-import { JSON_FLAG, reporting } from '../../snapshot-service.ts';
+import { homeOf } from '../../session/absence.ts';
+import { JSON_FLAG, reporting } from './service.ts';
 
 export const snapshotUnlock = defineCommand({
   name: 'snapshot unlock',

@@ -1,0 +1,191 @@
+import { RdError } from '../../src/errors.ts';
+import { nearest } from '../../src/settings/nearest.ts';
+import type { Flag, FlagTable, GivenFlag, GlobalFlags } from '../command.ts';
+import { LiteralError, parseBoolean, parseDuration, parseInteger, quote } from './literals.ts';
+
+/** Flags that every command has, before or after its name. */
+export const GLOBAL_FLAGS = {
+  'config-path': { type: 'string', summary: 'Connection file to use', placeholder: 'FILE' },
+  host: { type: 'string', summary: 'Host of the service (default 127.0.0.1)', placeholder: 'HOST' },
+  port: { type: 'integer', port: true, summary: 'Port of the service, instead of that in the connection file' },
+  user: { type: 'string', summary: 'User, instead of that in the connection file', placeholder: 'NAME' },
+  password: {
+    type: 'string',
+    summary: 'Password, instead of that in the connection file; other users can see it, so prefer RDCTL_PASSWORD',
+    placeholder: 'TEXT',
+  },
+  'password-file': { type: 'string', summary: 'File that holds the password', placeholder: 'FILE' },
+  verbose: { type: 'boolean', summary: 'Say more on stderr, causes of errors included' },
+} as const satisfies FlagTable;
+
+const HELP: Flag = { type: 'boolean', short: 'h', summary: 'Show this help' };
+
+/** What a command line says, once the flags of its command are known. */
+export interface ParsedArguments {
+  flags: Record<string, boolean | number | string | string[]>;
+  given: GivenFlag[];
+  args: string[];
+  globals: GlobalFlags;
+  help: boolean;
+}
+
+/**
+ * Index of the command's name, or below a group of its subcommand's. What precedes it can only be global flags and those of the
+ * group, `table`; an unknown flag there is taken to have a value, as the compatible tool does.
+ */
+export function commandIndex(argv: readonly string[], table: FlagTable = {}): number | undefined {
+  const flags = index(table, GLOBAL_FLAGS);
+  for (let at = 0; at < argv.length; at++) {
+    const word = argv[at] ?? '';
+    // The name may come after the end of the flags, as any other word.
+    if (word === '--') return at + 1 < argv.length ? at + 1 : undefined;
+    if (!word.startsWith('-') || word === '-') return at;
+    if (word.includes('=')) continue;
+    const flag = word.startsWith('--') ? flags.long.get(word.slice(2)) : flags.short.get(word.slice(-1));
+    if (flag?.flag.type !== 'boolean') at++;
+  }
+  return undefined;
+}
+
+/**
+ * Parses everything but the subcommand's name. Flags and positionals may interleave; `--` ends the flags; the last occurrence wins. Throws
+ * `ERR_USAGE` with the texts of the cli facts, 1.2; `-h` that precedes the mistake wins over it.
+ */
+export function parseArguments(argv: readonly string[], table: FlagTable): ParsedArguments {
+  const flags = index(table, GLOBAL_FLAGS);
+  const parsed: ParsedArguments = { flags: {}, given: [], args: [], globals: {}, help: false };
+  const own: Record<string, unknown> = {};
+  const globals: Record<string, unknown> = {};
+
+  function set(entry: Entry, typed: string, text: string): void {
+    const value = literal(entry, typed, text);
+    if (entry.flag === HELP) {
+      parsed.help = value === true;
+      return;
+    }
+    if (Object.hasOwn(table, entry.name)) {
+      parsed.given.push({ name: entry.name, typed, value });
+      const before = own[entry.name];
+      own[entry.name] = entry.flag.type === 'strings' ? [...(Array.isArray(before) ? before : []), value] : value;
+    } else {
+      globals[entry.name] = value;
+    }
+  }
+
+  for (let at = 0; at < argv.length && !parsed.help; at++) {
+    const word = argv[at] ?? '';
+    if (word === '--') {
+      parsed.args.push(...argv.slice(at + 1));
+      break;
+    }
+    if (!word.startsWith('-') || word === '-') {
+      parsed.args.push(word);
+    } else if (word.startsWith('--')) {
+      const [, name = '', , inline] = /^--([^=]*)(=([\s\S]*))?$/.exec(word) ?? [];
+      if (name === '' || name.startsWith('-')) throw usage(`bad flag syntax: ${word}`);
+      const entry = flags.long.get(name);
+      if (!entry) throw unknownFlag(name, flags);
+      if (inline === undefined && entry.flag.type !== 'boolean' && at + 1 >= argv.length) {
+        throw usage(`flag needs an argument: --${name}`);
+      }
+      set(entry, name, inline ?? (entry.flag.type === 'boolean' ? 'true' : (argv[++at] ?? '')));
+    } else {
+      for (let rest = word.slice(1); rest !== ''; ) {
+        const letter = rest.charAt(0);
+        const entry = flags.short.get(letter);
+        if (!entry) throw usage(`unknown shorthand flag: '${letter}' in -${rest}`);
+        if (rest.length > 2 && rest[1] === '=') {
+          set(entry, entry.name, rest.slice(2));
+          rest = '';
+        } else if (entry.flag.type === 'boolean') {
+          set(entry, entry.name, 'true');
+          rest = rest.slice(1);
+        } else if (rest.length > 1) {
+          set(entry, entry.name, rest.slice(1));
+          rest = '';
+        } else {
+          const value = argv[++at];
+          if (value === undefined) throw usage(`flag needs an argument: '${letter}' in -${rest}`);
+          set(entry, entry.name, value);
+          rest = '';
+        }
+      }
+    }
+  }
+  Object.assign(parsed.flags, own);
+  Object.assign(parsed.globals, globals);
+  return parsed;
+}
+
+/** For commands without positionals. Throws `ERR_USAGE`. */
+export function noArguments(args: readonly string[], command: string, advice?: string): void {
+  const [extra] = args;
+  if (extra !== undefined) throw usage(`unknown command ${quote(extra)} for "rdctl ${command}"`, advice);
+}
+
+/** For commands with exactly `count` positionals. Throws `ERR_USAGE`. */
+export function exactArguments(args: readonly string[], count: number): void {
+  if (args.length !== count) throw usage(`accepts ${count} arg(s), received ${args.length}`);
+}
+
+/** A mistake on the command line that the compatible tool tells without the usage after it. */
+export function mistake(message: string): RdError {
+  return new RdError('ERR_BODY_INVALID', message);
+}
+
+/** A mistake on the command line; `main` prints the usage line after it. */
+export function usage(message: string, advice?: string): RdError {
+  return new RdError('ERR_USAGE', message, advice === undefined ? {} : { advice });
+}
+
+interface Entry {
+  name: string;
+  flag: Flag;
+}
+interface FlagIndex {
+  long: Map<string, Entry>;
+  short: Map<string, Entry>;
+}
+
+/** Earlier tables win, so a command may redefine a global flag. */
+function index(...tables: readonly FlagTable[]): FlagIndex {
+  const found: FlagIndex = { long: new Map(), short: new Map() };
+  const add = (name: string, flag: Flag) => {
+    const entry = { name, flag };
+    for (const long of [name, ...(flag.aliases ?? [])]) if (!found.long.has(long)) found.long.set(long, entry);
+    if (flag.short !== undefined && !found.short.has(flag.short)) found.short.set(flag.short, entry);
+  };
+  for (const table of tables) for (const [name, flag] of Object.entries(table)) add(name, flag);
+  add('help', HELP);
+  return found;
+}
+
+function literal({ name, flag }: Entry, typed: string, text: string): boolean | number | string {
+  try {
+    if (flag.type === 'boolean') return parseBoolean(text);
+    if (flag.type === 'integer') return flag.port ? parsePort(text) : parseInteger(text);
+    if (flag.type === 'duration') return parseDuration(text);
+    if (flag.type === 'string' && flag.values && !flag.values.includes(text)) {
+      throw new LiteralError(`value ${quote(text)} is not one of the allowed values: [${flag.values.join(' ')}]`);
+    }
+    return text;
+  } catch (cause) {
+    if (!(cause instanceof LiteralError)) throw cause;
+    const shown = flag.short !== undefined && typed === name ? `-${flag.short}, --${typed}` : `--${typed}`;
+    throw usage(`invalid argument ${quote(text)} for "${shown}" flag: ${cause.message}`);
+  }
+}
+
+function parsePort(text: string): number {
+  const port = parseInteger(text);
+  if (port < 0 || port > 65_535) throw new LiteralError('a port is a number from 1 to 65535');
+  return port;
+}
+
+function unknownFlag(name: string, flags: FlagIndex): RdError {
+  const shown = [...flags.long]
+    .filter(([long, entry]) => long === entry.name && !entry.flag.hidden)
+    .map(([long]) => long);
+  const close = nearest(name, shown);
+  return usage(`unknown flag: --${name}`, close === undefined ? undefined : `Did you mean --${close}?`);
+}

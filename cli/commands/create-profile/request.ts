@@ -1,0 +1,225 @@
+import { resolve } from 'node:path';
+import type { DeploymentInput } from '../../../profiles/document/deployment-input.ts';
+import type { Source } from '../../../profiles/document/source.ts';
+import {
+  type Hive,
+  PARTS,
+  type Part,
+  REGISTRY_ENCODINGS,
+  type RegistryEncoding,
+} from '../../../profiles/formats/format.ts';
+import { EXPORTERS } from '../../../profiles/formats/index.ts';
+import { RdError } from '../../../src/errors.ts';
+import type { Platform } from '../../../src/settings/field.ts';
+import { usage } from '../../arguments/arguments.ts';
+import { openError } from '../../arguments/input.ts';
+import { quote } from '../../arguments/literals.ts';
+import { outFilePath } from '../../arguments/out-file.ts';
+import type { FlagTable, Invocation, Io } from '../../command.ts';
+
+/** Made from the schema of the settings, and therefore no exporter. */
+const TEMPLATES = 'admx';
+const HIVES: readonly Hive[] = ['hklm', 'hkcu'];
+
+/** The flags of `create-profile`. The names of the formats are those of the list of exporters, which loads none of them. */
+export const FLAGS = {
+  output: {
+    type: 'string',
+    summary: `Format: ${[...Object.keys(EXPORTERS), TEMPLATES].join(', ')}`,
+    offers: [...Object.keys(EXPORTERS), TEMPLATES],
+    placeholder: 'FORMAT',
+  },
+  input: { type: 'string', summary: 'File with settings or a profile; `-` is standard input', placeholder: 'FILE' },
+  body: { type: 'string', short: 'b', summary: 'The settings as text', placeholder: 'JSON' },
+  'from-settings': { type: 'boolean', summary: 'Take the settings that are in force' },
+  hive: {
+    type: 'string',
+    summary: 'Of reg: hklm for all users, hkcu for the present one (default hklm)',
+    offers: HIVES,
+    placeholder: 'HIVE',
+  },
+  type: {
+    type: 'string',
+    summary: 'Of reg: locked or defaults, as --part (default locked)',
+    offers: PARTS,
+    placeholder: 'TYPE',
+  },
+  part: {
+    type: 'string',
+    summary: 'Of the other formats: locked holds at every start, defaults at the first (default locked)',
+    offers: PARTS,
+    placeholder: 'PART',
+  },
+  encoding: {
+    type: 'string',
+    summary: 'Of reg: utf-8, or utf-16le, which regedit reads with any character (default utf-8)',
+    offers: REGISTRY_ENCODINGS,
+    placeholder: 'NAME',
+  },
+  only: { type: 'strings', summary: 'Only this setting or section; repeatable', placeholder: 'SETTING' },
+  except: { type: 'strings', summary: 'All but this setting or section; repeatable', placeholder: 'SETTING' },
+  'changed-only': { type: 'boolean', summary: 'Only what differs from the defaults of the system' },
+  'keep-version': { type: 'boolean', summary: 'Keep settings of an older version as they are' },
+  'out-file': { type: 'string', summary: 'Write to this file instead of standard output', placeholder: 'FILE' },
+  'out-dir': {
+    type: 'string',
+    summary: 'Write to this directory, under the name that is looked for there',
+    placeholder: 'DIR',
+  },
+  strict: { type: 'boolean', summary: 'Write nothing when there is a warning; notes are none' },
+} as const satisfies FlagTable;
+
+export type CreateProfile = Invocation<typeof FLAGS>;
+
+export type ProfileRequest =
+  | { what: 'templates'; directory: string }
+  | {
+      what: 'profile';
+      /** Key of `EXPORTERS`. */
+      format: string;
+      part: Part;
+      hive: Hive;
+      encoding: RegistryEncoding;
+      /** Absolute; absent: standard output. In a directory the format names the file. */
+      destination?: { file: string } | { directory: string };
+    };
+
+/**
+ * Looks at the flags in the order of the compatible tool, with its texts (tool facts, 7.2), and then at those that it lacks.
+ * @throws RdError `ERR_USAGE`
+ */
+export function requestOf(invocation: CreateProfile): ProfileRequest {
+  const { flags, io } = invocation;
+  const format = formatOf(flags.output);
+  if (format === TEMPLATES) return templates(invocation);
+  requireSource(invocation);
+  const registry = format === 'reg' ? registryFlags(invocation) : otherFlags(invocation, format);
+  const file = flags['out-file'];
+  const directory = flags['out-dir'];
+  if (file !== undefined && directory !== undefined) throw usage('--out-file and --out-dir cannot be given together');
+  if (directory === '') throw usage('--out-dir was given an empty name');
+  const path = outFilePath(file, io);
+  return {
+    what: 'profile',
+    format,
+    ...registry,
+    ...(path === undefined ? {} : { destination: { file: path } }),
+    ...(directory ? { destination: { directory: resolve(io.cwd, directory) } } : {}),
+  };
+}
+
+/** In the words of the compatible tool; most who write one mean `--input`. */
+export function strayArgument(word: string): RdError {
+  const message = `unknown command ${quote(word)} for "rdctl create-profile"`;
+  return usage(message, `A file with settings is given with --input FILE: --input ${quote(word)}`);
+}
+
+function formatOf(output: string | undefined): string {
+  const others = [...Object.keys(EXPORTERS), TEMPLATES].filter((name) => name !== 'plist' && name !== 'reg');
+  const advice = `There are also ${others.map(quote).join(', ')}.`;
+  if (!output) throw usage('an "--output FORMAT" option of either "plist" or "reg" must be specified', advice);
+  if (output === TEMPLATES || Object.hasOwn(EXPORTERS, output)) return output;
+  throw usage(
+    `received unrecognized "--output FORMAT" option of ${quote(output)}; "plist" or "reg" must be specified`,
+    advice,
+  );
+}
+
+function requireSource({ flags }: CreateProfile): void {
+  const sources = [flags.input, flags.body, flags['from-settings']].filter(Boolean).length;
+  const exactly = 'must specify exactly one input format of "--input FILE|-", "--body|-b STRING", or "--from-settings"';
+  if (sources === 0) throw usage(`no input format specified: ${exactly}`);
+  if (sources > 1) throw usage(`too many input formats specified: ${exactly}`);
+}
+
+type FormatFlags = Pick<Extract<ProfileRequest, { what: 'profile' }>, 'part' | 'hive' | 'encoding'>;
+
+function registryFlags({ flags, given }: CreateProfile): FormatFlags {
+  const hive = HIVES.find((name) => name === (flags.hive || 'hklm').toLowerCase());
+  if (!hive) throw usage(`invalid registry hive of ${quote(flags.hive ?? '')} specified, must be "hklm" or "hkcu"`);
+  const part = PARTS.find((name) => name === (flags.type || 'locked').toLowerCase());
+  if (!part) {
+    throw usage(`invalid registry type of ${quote(flags.type ?? '')} specified, must be "defaults" or "locked"`);
+  }
+  if (given.some(({ name }) => name === 'part'))
+    throw usage(`--part can't be specified with "reg"; --type is its name there`);
+  const encoding = REGISTRY_ENCODINGS.find((name) => name === (flags.encoding ?? 'utf-8').toLowerCase());
+  if (!encoding) {
+    throw usage(`invalid encoding of ${quote(flags.encoding ?? '')} specified, must be "utf-8" or "utf-16le"`);
+  }
+  return { part, hive, encoding };
+}
+
+function otherFlags({ flags, given }: CreateProfile, format: string): FormatFlags {
+  const has = (flag: string) => given.some(({ name }) => name === flag);
+  // An empty text counts as not given.
+  if (flags.hive || flags.type) {
+    throw usage(
+      `registry hive and type can't be specified with ${quote(format)}`,
+      flags.type ? 'Choose with --part locked or --part defaults.' : undefined,
+    );
+  }
+  const part = PARTS.find((name) => name === (flags.part ?? 'locked').toLowerCase());
+  if (!part) throw usage(`invalid part of ${quote(flags.part ?? '')} specified, must be "locked" or "defaults"`);
+  if (has('encoding')) throw usage(`--encoding can't be specified with ${quote(format)}, which is always UTF-8`);
+  return { part, hive: 'hklm', encoding: 'utf-8' };
+}
+
+function templates({ flags, given, io }: CreateProfile): ProfileRequest {
+  const other = given.find(({ name, value }) => !['output', 'out-dir', 'strict'].includes(name) && value !== false);
+  if (other) {
+    throw usage(
+      `--${other.typed} can't be specified with "admx"`,
+      'Its policies cover every setting, and both parts; their values are chosen in the editor of the policies.',
+    );
+  }
+  const directory = flags['out-dir'];
+  if (!directory) throw usage('"admx" is more than one file: an "--out-dir DIR" option must be specified');
+  return { what: 'templates', directory: resolve(io.cwd, directory) };
+}
+
+/**
+ * What `--input`, `--body` or `--from-settings` says.
+ * @throws RdError `ERR_IO` with the text of the compatible tool (tool facts, 7.2), `ERR_PROFILE_INVALID`, and what a call fails with.
+ */
+export async function deploymentInput(invocation: CreateProfile, platform: Platform): Promise<DeploymentInput> {
+  const { flags, io } = invocation;
+  const { strict = false } = flags;
+  const { readDeploymentInput, settingsInForce } = await import('../../../profiles/document/deployment-input.ts');
+  if (flags['from-settings']) {
+    const { createClient } = await import('../../../src/client/client.ts');
+    const { settings } = await createClient(await invocation.connect()).settings({ signal: io.signal });
+    return settingsInForce(settings, platform);
+  }
+  if (flags.input) {
+    const source = await readInputFile(flags.input, io);
+    await refuseDeploymentFile(source);
+    return readDeploymentInput(source, platform, { strict });
+  }
+  const bytes = Buffer.from(flags.body ?? '');
+  return readDeploymentInput({ name: '--body', label: '--body', bytes, size: bytes.length }, platform, { strict });
+}
+
+/** What other commands read, and what this one writes. JSON is settings here, whatever it is elsewhere. */
+async function refuseDeploymentFile(source: Source): Promise<void> {
+  const { importerFor } = await import('../../../profiles/formats/index.ts');
+  // The beginning shows what it is, however long the rest.
+  const importer = await importerFor({ ...source, size: source.bytes.length });
+  if (!importer || importer.name === 'json') return;
+  throw new RdError(
+    'ERR_PROFILE_INVALID',
+    `${source.label} is a deployment profile already (${importer.name}), and settings in JSON or YAML are expected`,
+    {
+      advice: `rdctl import-profile ${quote(source.name)} --out-file profile.yaml makes a profile of it that can be given here.`,
+    },
+  );
+}
+
+async function readInputFile(name: string, io: Io): Promise<Source> {
+  const { readSource } = await import('../../../profiles/document/source.ts');
+  try {
+    return await readSource(name, { cwd: io.cwd, readStdin: (limit) => io.readStdin(limit) });
+  } catch (error) {
+    throw error instanceof RdError ? openError(name, error.cause) : error;
+  }
+}

@@ -1,0 +1,147 @@
+import { existsSync } from 'node:fs';
+import { createClient } from '../../../src/client/client.ts';
+import type { Connection } from '../../../src/client/connection.ts';
+import { homeService } from '../../../src/client/home-service.ts';
+import { sentenceOf } from '../../../src/client/plain-call.ts';
+import { RdError } from '../../../src/errors.ts';
+import { COMPATIBLE, PRODUCT } from '../../../src/product.ts';
+import { requireMarked } from '../../../src/storage/adoption.ts';
+import { checkPlaces, factoryReset, leftAlone, type ResetSummary } from '../../../src/storage/factory-reset.ts';
+import { lockHome } from '../../../src/storage/home-lock.ts';
+import { isInstalled } from '../../../src/storage/own-files.ts';
+import type { Places } from '../../../src/storage/places.ts';
+import type { Invocation, Io } from '../../command.ts';
+import { homeOf, leftText, namesService } from '../../session/absence.ts';
+import { hostTargets } from '../../session/host-targets.ts';
+import { askYes } from '../../views/consent.ts';
+import { summaryText } from '../../views/reset-summary.ts';
+import { shutdown } from '../shutdown.ts';
+
+/** Names for `--target`: what is meant where two applications are found. */
+export const TARGETS = [PRODUCT.name, COMPATIBLE.target] as const;
+
+export interface FactoryResetWish {
+  /** Downloads too. */
+  cache: boolean;
+  /** Nobody is to be asked. */
+  yes: boolean;
+  target?: string;
+  json: boolean;
+}
+
+type Caller = Pick<Invocation, 'connect' | 'globals' | 'io'>;
+
+/**
+ * Removes everything of the installation that is meant: of this home by this process, once its service has ended; of a service that
+ * was named, or of another application, by asking it. Prints what became of it and returns the exit code.
+ * @throws RdError `ERR_WRONG_TARGET` when another application answers and was not named, and everything that keeps the service from
+ * being stopped; nothing is removed then.
+ */
+export async function resetEverything(wish: FactoryResetWish, caller: Caller): Promise<number> {
+  const { io } = caller;
+  const elsewhere = await askedElsewhere(wish, caller);
+  if (elsewhere) return overTheApi(elsewhere, wish, io);
+  const here = homeOf(io);
+  await requireMarked(here);
+  checkPlaces(here, wish.cache);
+  if (!(await isInstalled(here))) return report(await leftAlone(here, wish.cache), wish, io);
+  await consent(`everything of ${PRODUCT.name} in ${here.data}`, wish, io);
+  // Of a backend that does not stop, what is said here is what it means for the reset.
+  await stopService(wish, caller).catch(async (error: unknown) => {
+    await refuseLeft(here);
+    throw error;
+  });
+  await refuseLeft(here);
+  // The lock itself is nothing to tell about.
+  const hadState = existsSync(here.state);
+  const lock = await lockHome(here.serviceLock, here.data);
+  try {
+    const { removed, ...rest } = await removeAll(here, wish, io);
+    return report({ removed: removed.filter((path) => hadState || path !== here.state), ...rest }, wish, io);
+  } finally {
+    await lock.release();
+  }
+}
+
+/** The connection over which the reset has to be asked for; nothing when it is about this home. */
+async function askedElsewhere(
+  { target }: FactoryResetWish,
+  { connect, globals, io }: Caller,
+): Promise<Connection | undefined> {
+  if (target === PRODUCT.name) return undefined;
+  const named = namesService(globals, io) || Boolean(globals.port) || target === COMPATIBLE.target;
+  if (named) return connect();
+  const found = await connect().catch((error: unknown) => {
+    if (error instanceof RdError) return undefined;
+    throw error;
+  });
+  if (!found?.foreign || !(await answers(found, io))) return undefined;
+  throw new RdError('ERR_WRONG_TARGET', `what runs is ${COMPATIBLE.productName}, found through ${found.file}`, {
+    advice: `Say which one is to be reset: --target ${COMPATIBLE.target}, or --target ${PRODUCT.name} for what is ours.`,
+  });
+}
+
+async function answers(connection: Connection, io: Io): Promise<boolean> {
+  return createClient(connection)
+    .backendState({ signal: io.signal })
+    .then(
+      () => true,
+      (error: unknown) => !(error instanceof RdError && error.code === 'ERR_NOT_RUNNING'),
+    );
+}
+
+async function overTheApi(connection: Connection, wish: FactoryResetWish, io: Io): Promise<number> {
+  const client = createClient(connection);
+  // Looked at before anything is sent: what answers may be another program.
+  await client.backendState({ signal: io.signal });
+  const who = connection.foreign ? COMPATIBLE.productName : 'the application';
+  await consent(`everything of ${who} at ${connection.host}:${connection.port}`, wish, io);
+  const body = JSON.stringify({ keepSystemImages: !wish.cache });
+  const sentence = await sentenceOf(client, { method: 'PUT', path: '/v1/factory_reset', body, signal: io.signal });
+  io.err(`${sentence}\nIt is done by ${who} itself; what was removed is not known here.\n`);
+  return 0;
+}
+
+async function consent(what: string, { yes }: FactoryResetWish, io: Io): Promise<void> {
+  if (yes || !io.interactive) return;
+  await askYes(`This removes ${what}: settings, containers, images, volumes. Snapshots stay. Go on?`, io);
+}
+
+/** As `rdctl shutdown` does, also for what a killed service has left running. */
+async function stopService({ target }: FactoryResetWish, { connect, globals, io }: Caller): Promise<void> {
+  const own =
+    target === undefined
+      ? connect
+      : () => Promise.reject(new RdError('ERR_NOT_RUNNING', 'the other application was not meant'));
+  const quiet: Io = Object.create(io, { out: { value: () => undefined } });
+  await shutdown.run({ flags: { wait: true }, given: [], args: [], globals, io: quiet, connect: own });
+}
+
+/** What finds a backend again that did not stop must not be removed. */
+async function refuseLeft(here: Places): Promise<void> {
+  const home = await homeService(here);
+  if (home.kind !== 'left') return;
+  throw new RdError('ERR_DRIVER_FAILED', 'the backend did not stop, and nothing was removed', {
+    details: [leftText(home, '.')],
+    advice: `Look into ${here.logs} for what keeps it from stopping, and try again.`,
+  });
+}
+
+async function removeAll(here: Places, { cache }: FactoryResetWish, io: Io): Promise<ResetSummary> {
+  const targets = hostTargets(io);
+  const failed: ResetSummary['failed'] = [];
+  if (!('offBecause' in targets)) {
+    const { undoIntegration } = await import('../../../src/host-integration/undo.ts');
+    for (const { state, file, message = '' } of await undoIntegration(targets)) {
+      if (state === 'failed') failed.push({ path: file, reason: message });
+    }
+  }
+  const summary = await factoryReset(here, { cache });
+  return { ...summary, failed: [...failed, ...summary.failed] };
+}
+
+function report(summary: ResetSummary, { json }: FactoryResetWish, io: Io): number {
+  if (json) io.out(`${JSON.stringify(summary, null, 2)}\n`);
+  else io.err(summaryText(summary));
+  return summary.failed.length === 0 ? 0 : 1;
+}

@@ -1,0 +1,62 @@
+import { existsSync } from 'node:fs';
+import { rmdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { RdError } from '../../../src/errors.ts';
+import { deleteSnapshot, findSnapshot, readCatalogue } from '../../../src/snapshots/catalogue.ts';
+import type { SnapshotRecord } from '../../../src/snapshots/contract.ts';
+import { quoted } from '../../../src/snapshots/name.ts';
+import { refuseRunning, requireAdopted } from '../../../src/storage/adoption.ts';
+import { lockHome } from '../../../src/storage/home-lock.ts';
+import type { Io } from '../../command.ts';
+import { homeOf } from '../../session/absence.ts';
+import { plainText } from '../../views/value.ts';
+
+/** The snapshots on the disk of this home, for when no service runs. What is passed over is said on stderr. */
+export async function storedSnapshots(io: Io): Promise<SnapshotRecord[]> {
+  const { snapshots, warnings } = await readCatalogue(homeOf(io).snapshots);
+  for (const warning of warnings) io.err(`notice: ${plainText(warning)}\n`);
+  return snapshots;
+}
+
+/** Saves starting a service for a name that nobody has. @throws RdError `ERR_SNAPSHOT` with the text that the service would give. */
+export async function checkStored(name: string, io: Io): Promise<void> {
+  await findSnapshot(homeOf(io).snapshots, name).catch((cause: unknown) => failed('restore', name, cause));
+}
+
+/**
+ * Deletes a snapshot while no service runs, and keeps one from starting meanwhile. Nothing is made in the home that stays.
+ * @throws RdError `ERR_SNAPSHOT` in the words of the service, `ERR_WRONG_TARGET` for directories that were not adopted.
+ */
+export async function deleteStored(name: string, io: Io): Promise<void> {
+  const here = homeOf(io);
+  await requireAdopted(here);
+  try {
+    await findSnapshot(here.snapshots, name);
+    const absent = absentDirectories(here.serviceLock);
+    const lock = await lockHome(here.serviceLock, here.data);
+    try {
+      await refuseRunning(here);
+      await deleteSnapshot(here.snapshots, await findSnapshot(here.snapshots, name));
+    } finally {
+      await lock.release();
+      for (const path of absent) await rmdir(path).catch(() => undefined);
+    }
+  } catch (error) {
+    failed('delete', name, error);
+  }
+}
+
+/** The directory and those above it that are not there, from the inside out. */
+function absentDirectories(path: string): string[] {
+  return existsSync(path) ? [] : [path, ...absentDirectories(dirname(path))];
+}
+
+function failed(deed: string, name: string, cause: unknown): never {
+  if (!(cause instanceof RdError)) throw cause;
+  const { message, details, advice } = cause;
+  throw new RdError('ERR_SNAPSHOT', `failed to ${deed} snapshot ${quoted(name)}: ${message}`, {
+    cause,
+    details,
+    ...(advice === undefined ? {} : { advice }),
+  });
+}

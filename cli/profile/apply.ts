@@ -1,0 +1,288 @@
+import type { Locate } from '../../profiles/document/load.ts';
+import { type ApplyInput, applyDesired } from '../../src/client/apply.ts';
+import type { Client } from '../../src/client/client.ts';
+import type { SavedPlan } from '../../src/client/saved-plan.ts';
+import { RdError } from '../../src/errors.ts';
+import type { JsonObject } from '../../src/json.ts';
+import type { PlanRequest, Target } from '../../src/plan/change.ts';
+import { NO_FORWARDS, type WantedForwards, withForwards } from '../../src/plan/port-forwards.ts';
+import { PRODUCT } from '../../src/product.ts';
+import { lockApply } from '../../src/storage/home-lock.ts';
+import type { Places } from '../../src/storage/places.ts';
+import { wallClock } from '../clock.ts';
+import type { Invocation } from '../command.ts';
+import { refuseOtherDriver } from '../session/driver-name.ts';
+import { PLAN_WAIT_MS, patientClient } from '../session/patient-client.ts';
+import {
+  lastingService,
+  requireNamed,
+  runningService,
+  type Service,
+  showNotices,
+  targetOf,
+} from '../session/service.ts';
+import { endOwn } from '../session/service-end.ts';
+import type { View } from '../views/view.ts';
+import { withEnd, withWayBack } from './convergence-failure.ts';
+import { withPlaces } from './placed-errors.ts';
+
+/** The state that is asked for. */
+interface Asked {
+  request: PlanRequest;
+  /** Absent where they should come back and nobody knows which there were. */
+  portForwards?: WantedForwards;
+}
+
+/** What is to be made so. With `saved`, exactly that plan or nothing. */
+export interface Wanted {
+  /** A function where it depends on who is asked. */
+  asked: Asked | ((target: Target) => Asked);
+  saved?: SavedPlan;
+  /** What was there before is asked for: a setting that cannot be had any more must not keep the others from coming back. */
+  goesBack?: boolean;
+  /** Where the profile asks for something; absent without a profile. */
+  locate?: Locate;
+}
+
+export interface ApplyOptions {
+  wanted: Wanted;
+  caller: Pick<Invocation, 'connect' | 'globals' | 'io'>;
+  view: View;
+  where: Places;
+  timeoutMs: number;
+  /** Consent was given on the command line. */
+  agreed: boolean;
+  skipLocked: boolean;
+  skipUnsupported: boolean;
+  wait: boolean;
+  /** Start a service when none runs. */
+  start: boolean;
+  driver?: string;
+  /** `--target`: the other application that is meant. */
+  target?: string;
+}
+
+const FORWARDS_UNKNOWN = 'Which port forwards there were was not recorded, so they stay as they are.';
+
+/** A service, and how this apply has started it. */
+interface Found extends Service {
+  started?: true;
+  /** It begins without the backend that was to run before this apply: the wish, for the way back. */
+  powerBefore?: 'started';
+  /** Also for a refusal: unlike a backend that was shut down, that one was cut off. */
+  wasCut?: boolean;
+  /** Nobody had stopped the last one. */
+  again?: boolean;
+  /** Its backend stays off; the process ends with this apply. */
+  idle?: { pid: number };
+}
+
+/** Takes the lock of this home, finds or starts the service, applies, and shows what happened. */
+export async function applyNow(options: ApplyOptions): Promise<void> {
+  const { caller, view, where, timeoutMs } = options;
+  const { io } = caller;
+  let begun = wallClock.now();
+  const leftMs = () => Math.max(0, timeoutMs - (wallClock.now() - begun));
+  const state = await askedState(options, leftMs);
+  const lock = await lockApply(where.applyLock, {
+    timeoutMs,
+    onWait: ({ pid, since }) => view.event({ type: 'lock-held', pid, since }),
+    signal: io.signal,
+  });
+  let service: Found | undefined;
+  try {
+    service = await serviceFor(options, state, leftMs);
+    await applyWith(service, options, {
+      leftMs,
+      decided: (ms) => {
+        begun += ms;
+      },
+    });
+  } finally {
+    try {
+      if (service?.idle) await endOwn(service.client, service.idle.pid, { io, quiet: true });
+    } finally {
+      await lock.release();
+    }
+  }
+}
+
+interface Timing {
+  leftMs(): number;
+  /** Milliseconds that a person took to decide, which are not the service's. */
+  decided(ms: number): void;
+}
+
+async function applyWith(service: Found, options: ApplyOptions, { leftMs, decided }: Timing): Promise<void> {
+  const { wanted, caller, view, where, timeoutMs } = options;
+  const { io } = caller;
+  showNotices(service.status, io);
+  const { client } = service;
+  const target = targetOf(service.status);
+  const { checkTarget, checkFresh } = wanted.saved ? await import('../../src/client/saved-plan.ts') : {};
+  if (wanted.saved) checkTarget?.(wanted.saved, target);
+  const { request, portForwards } = askedOf(wanted, target);
+  if (!portForwards) view.warnings([FORWARDS_UNKNOWN]);
+  let sent = false;
+  const input: ApplyInput = {
+    // What is to be done next has to have some of the time.
+    client: patientClient(client, io, () => Math.min(PLAN_WAIT_MS, leftMs() / 2)),
+    status: service.status,
+    request: withForwards(request, portForwards ?? NO_FORWARDS),
+    skipLocked: options.skipLocked,
+    skipUnsupported: options.skipUnsupported || wanted.goesBack === true,
+    wait: options.wait,
+    ...(service.idle ? { started: 'idle' as const } : service.again ? { started: 'again' as const } : {}),
+    timeoutMs,
+    leftMs,
+    clock: wallClock,
+    signal: io.signal,
+    exact: wanted.saved !== undefined,
+    async consent(plan) {
+      if (options.agreed) return true;
+      const asked = wallClock.now();
+      const answer = await ask(plan, io);
+      decided(wallClock.now() - asked);
+      return answer;
+    },
+    async inspect(plan) {
+      if (!wanted.saved && plan.changes.length === 0) return;
+      const [{ settings }, { power, generation }] = wanted.saved
+        ? await Promise.all([client.settings(), client.status()])
+        : [await client.settings(), service.status];
+      if (wanted.saved) {
+        checkFresh?.(wanted.saved, plan, { settings, locks: await client.locked(), power, generation });
+      }
+      if (plan.changes.length === 0) return;
+      const changesPower = plan.changes.some(({ path }) => path === 'state');
+      const before = service.powerBefore ?? power;
+      const back = { target, settings, power: changesPower ? before : ('unmanaged' as const) };
+      await keepWayBack(client, where, back, io.signal);
+    },
+    onEvent(event) {
+      if (event.type === 'sent') sent = true;
+      view.event(event, wanted.locate);
+    },
+  };
+  const outcome = await applyDesired(input)
+    .catch(async (error: unknown) => {
+      if (service.wasCut && !sent) await client.setBackendState('STARTED').catch(() => undefined);
+      if (service.started && !sent)
+        io.err('The service that was started for this still runs; `rdctl shutdown` stops it.\n');
+      throw error;
+    })
+    .catch((error: unknown) => withEnd(error, service, where, sent))
+    .catch((error: unknown) => withWayBack(withPlaces(error, wanted.locate), service, where))
+    .finally(() => view.endEvents());
+  view.applied(outcome);
+}
+
+async function ask(plan: Parameters<ApplyInput['consent']>[0], io: Invocation['io']): Promise<boolean> {
+  const { askConsent } = await import('../views/consent.ts');
+  return askConsent(plan, io);
+}
+
+/**
+ * The power state that is asked for. What was made for somebody else is refused before a service is started for it, and before anything
+ * is recorded.
+ */
+async function askedState(
+  { wanted, caller, where }: ApplyOptions,
+  leftMs: () => number,
+): Promise<PlanRequest['state']> {
+  if (!wanted.saved && typeof wanted.asked !== 'function') return wanted.asked.request.state;
+  const [service, { checkTarget }, { recordedState }] = await Promise.all([
+    runningService(caller, leftMs),
+    import('../../src/client/saved-plan.ts'),
+    import('../../src/client/offline.ts'),
+  ]);
+  const { driver = 'not chosen yet' } = await recordedState(where);
+  const idle = { product: PRODUCT.name, home: where.data, driver, simulated: driver === 'simulated' };
+  const target = service ? targetOf(service.status) : idle;
+  if (wanted.saved) checkTarget(wanted.saved, target);
+  return askedOf(wanted, target).request.state;
+}
+
+function askedOf({ asked }: Wanted, target: Target): Asked {
+  return typeof asked === 'function' ? asked(target) : asked;
+}
+
+async function keepWayBack(
+  client: Client,
+  where: Places,
+  found: { target: Target; settings: JsonObject; power: PlanRequest['state'] },
+  signal: AbortSignal,
+): Promise<void> {
+  const [{ keepPrevious }, forwards] = await Promise.all([
+    import('../../src/client/previous.ts'),
+    client.portForwards({ signal }),
+  ]);
+  const portForwards = forwards?.portForwards.map(({ namespace, service, k8sPort, hostPort }) => ({
+    namespace,
+    service,
+    k8sPort,
+    hostPort,
+  }));
+  await keepPrevious(where, { ...found, ...(portForwards ? { portForwards } : {}) }, new Date());
+}
+
+async function serviceFor(
+  { wanted, where, caller, view, start, driver, target }: ApplyOptions,
+  state: PlanRequest['state'],
+  leftMs: () => number,
+): Promise<Found> {
+  const running = await lastingService(caller, leftMs);
+  if (running) {
+    if (running.client.foreign) requireNamed('apply …', running.client.connection, target, caller);
+    else refuseOtherDriver(running.status.driver.name, driver);
+    return running;
+  }
+  if (!start) {
+    throw new RdError('ERR_NOT_RUNNING', 'No service is running, and --no-start forbids starting one.', {
+      advice: 'Start one with `rdctl start`, or leave --no-start out.',
+    });
+  }
+  const [{ recordedState }, { homeService, mayRun, wasCut }] = await Promise.all([
+    import('../../src/client/offline.ts'),
+    import('../../src/client/home-service.ts'),
+  ]);
+  const recorded = await recordedState(where);
+  refuseOtherDriver(recorded.driver, driver);
+  const home = await homeService(where);
+  const shouldRun = wasCut(home) && recorded.power === 'started';
+  const first = firstStart(state, { saved: wanted.saved !== undefined, running: mayRun(home), shouldRun });
+  view.event({ type: 'starting', ...(driver === undefined ? {} : { driver }) });
+  const [{ launchService }, { createClient }, { withinTime }] = await Promise.all([
+    import('../session/launch.ts'),
+    import('../../src/client/client.ts'),
+    import('../../src/client/http.ts'),
+  ]);
+  const { io, globals } = caller;
+  const { connection, pid } = await launchService({
+    io,
+    globals,
+    ...first,
+    leftMs,
+    ...(driver === undefined ? {} : { driver }),
+  });
+  const client = createClient(connection, withinTime(leftMs));
+  const status = await client.status({ signal: io.signal });
+  view.event({ type: 'started', target: targetOf(status) });
+  if (first.idle) return { client, status, ...(pid === undefined ? {} : { idle: { pid } }) };
+  if (first.power === 'keep') return { client, status, started: true, again: shouldRun };
+  if (recorded.power !== 'started') return { client, status, started: true };
+  return { client, status, started: true, powerBefore: recorded.power, wasCut: shouldRun };
+}
+
+/**
+ * A service that is started for a profile with a power state begins stopped, so that it does not start what the settings then
+ * restart. What an earlier one left running is not stopped for that, and a saved plan was made for the power as it is. Under a profile
+ * that leaves power alone nothing that somebody stopped is started.
+ */
+function firstStart(
+  state: PlanRequest['state'],
+  { saved, running, shouldRun }: { saved: boolean; running: boolean; shouldRun: boolean },
+): { power: 'keep' | 'stopped'; idle?: boolean } {
+  if (state === 'unmanaged') return running || shouldRun ? { power: 'keep' } : { power: 'keep', idle: true };
+  return saved || running ? { power: 'keep' } : { power: 'stopped' };
+}

@@ -1,0 +1,64 @@
+import { arch, release, totalmem } from 'node:os';
+import type { DesiredDocument } from '../../profiles/document/load.ts';
+import { offlinePlan, storedSettings } from '../../src/client/offline.ts';
+import { storedForwards } from '../../src/client/stored-forwards.ts';
+import type { Plan } from '../../src/plan/change.ts';
+import { mentionsForwards, withPortForwards } from '../../src/plan/port-forwards.ts';
+import { supportedPlatform } from '../arguments/platform.ts';
+import type { Io } from '../command.ts';
+import { homeOf } from '../session/absence.ts';
+import { nextDriver, refuseOtherDriver } from '../session/driver-name.ts';
+import { hostTargets } from '../session/host-targets.ts';
+import { PLAN_WAIT_MS, patientClient } from '../session/patient-client.ts';
+import type { Service } from '../session/service.ts';
+import { forwardsOf, requestOf } from './desired.ts';
+import { withPlaces } from './placed-errors.ts';
+
+/** The plan for a desired state: by the service if one runs, which may wait for a look at what runs, else estimated from what is stored. */
+export async function planFor(
+  desired: DesiredDocument,
+  service: Service | undefined,
+  io: Io,
+  driver: string | undefined,
+  waitMs = PLAN_WAIT_MS,
+): Promise<Plan> {
+  if (service && !service.client.foreign) refuseOtherDriver(service.status.driver.name, driver);
+  if (!service) return estimate(desired, io, driver);
+  return patientClient(service.client, io, () => waitMs)
+    .plan(requestOf(desired))
+    .catch((error: unknown) => {
+      throw withPlaces(error, desired.locate);
+    });
+}
+
+async function estimate(desired: DesiredDocument, io: Io, driver: string | undefined): Promise<Plan> {
+  const platform = supportedPlatform(io.platform);
+  const where = homeOf(io);
+  const host = { arch: arch(), osRelease: release(), memoryBytes: totalmem() };
+  const { policiesOf } = await import('../session/policies.ts');
+  const policies = await policiesOf(io, { ...host, platform });
+  const stored = await storedSettings(where, platform, host, policies);
+  refuseOtherDriver(stored.driver, driver);
+  const next = await nextDriver(io, stored.driver, driver);
+  const { homeService, mayRun, wasCut } = await import('../../src/client/home-service.ts');
+  const home = await homeService(where);
+  const facts = {
+    ...stored,
+    left: mayRun(home),
+    cut: wasCut(home),
+    ...(next.driver === undefined ? {} : { driver: next.driver }),
+  };
+  const estimated = offlinePlan(desired.request, facts, where, await userFiles(next.driver, io));
+  const plan = { ...estimated, warnings: [...next.warnings, ...estimated.warnings] };
+  const wanted = forwardsOf(desired);
+  return mentionsForwards(wanted) ? withPortForwards(plan, wanted, await storedForwards(where)) : plan;
+}
+
+/** What is known of the files of the user. Where no driver can run yet, a real one will. */
+async function userFiles(driver: string | undefined, io: Io): Promise<Parameters<typeof offlinePlan>[3]> {
+  const hasCluster = driver === 'qemu';
+  const targets = hostTargets(io);
+  if (driver === 'simulated' || 'offBecause' in targets) return { hasCluster };
+  const { foresee } = await import('../../src/host-integration/parts.ts');
+  return { facts: await foresee(targets), hasCluster };
+}

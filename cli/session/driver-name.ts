@@ -1,0 +1,55 @@
+import { RdError } from '../../src/errors.ts';
+import { DRIVER_NAMES } from '../../src/product.ts';
+import { usage } from '../arguments/arguments.ts';
+import { quote } from '../arguments/literals.ts';
+import type { Io } from '../command.ts';
+
+/** Of commands that only look. */
+export const DRIVER_FLAG = {
+  type: 'string',
+  summary: 'Driver to plan for where no service has run yet',
+  placeholder: 'NAME',
+} as const;
+
+/** The driver is chosen once; another one on the same state would be another desktop. Throws `ERR_WRONG_TARGET`. */
+export function refuseOtherDriver(used: string | undefined, asked: string | undefined): void {
+  if (asked === undefined || asked === '' || used === undefined || asked === used) return;
+  throw new RdError('ERR_WRONG_TARGET', `The driver here is ${used}, not ${asked}.`, {
+    advice: `${used === 'simulated' ? 'Remove the simulation with `rdctl reset --factory`' : 'Leave --driver out'}, or use another home: RDCTL_HOME=DIR rdctl … --driver ${asked}`,
+  });
+}
+
+/** Refuses a driver that does not exist, before anything is created for it. Throws `ERR_USAGE`. */
+export function checkDriver(flag: string | undefined, env: Readonly<Record<string, string | undefined>>): void {
+  const name = flag ?? env.RDCTL_DRIVER;
+  if (name === undefined || name === '' || DRIVER_NAMES.some((known) => known === name)) return;
+  const source = flag === undefined ? ' (RDCTL_DRIVER)' : '';
+  throw usage(`there is no driver ${quote(name)}${source}`, `Drivers are: ${DRIVER_NAMES.join(', ')}.`);
+}
+
+/**
+ * The driver that the next service of a home would have, and why it cannot have it yet. Those are warnings: a plan may be made on a
+ * computer where it is never applied, or before what is missing is installed. `driver` is absent where none can run.
+ */
+export async function nextDriver(
+  io: Io,
+  recorded: string | undefined,
+  flag: string | undefined,
+): Promise<{ driver?: string; warnings: string[] }> {
+  const requested = flag || io.env.RDCTL_DRIVER;
+  const choose = io.chooseDriver ?? (await import('../../src/drivers/index.ts')).chooseDriver;
+  const known = recorded ?? requested;
+  try {
+    const { factory } = await choose({
+      env: io.env,
+      ...(recorded === undefined ? {} : { recorded }),
+      ...(requested ? { requested } : {}),
+    });
+    return { driver: factory.name, warnings: [] };
+  } catch (error) {
+    if (!(error instanceof RdError)) throw error;
+    const { message, details, advice } = error;
+    const warnings = [`Nothing can be applied yet: ${message}.`, ...details, ...(advice ? [advice] : [])];
+    return { ...(known ? { driver: known } : {}), warnings };
+  }
+}

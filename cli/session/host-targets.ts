@@ -1,0 +1,16 @@
+import { type IntegrationTargets, integrationTargets } from '../../src/host-integration/targets.ts';
+import { userHome } from '../../src/storage/user-home.ts';
+import { supportedPlatform } from '../arguments/platform.ts';
+import type { Io } from '../command.ts';
+import { homeOf } from './absence.ts';
+
+/** Where this tool changes the environment of its user, or a clause that says why it does not. */
+export function hostTargets(io: Io): IntegrationTargets | { offBecause: string } {
+  return integrationTargets({
+    env: io.env,
+    platform: supportedPlatform(io.platform),
+    homedir: userHome(io.env, io.platform),
+    here: homeOf(io),
+    self: io.self,
+  });
+}

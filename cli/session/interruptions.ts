@@ -1,0 +1,26 @@
+import type { Client } from '../../src/client/client.ts';
+import type { Plan, PlanRequest } from '../../src/plan/change.ts';
+import type { Io } from '../command.ts';
+import { plainText } from '../views/value.ts';
+
+/** How long a command waits that shows no plan. */
+const LOOK_MS = 1_000;
+
+/**
+ * Says on stderr what a request is about to interrupt, in the words of a plan, where the service is ours and something runs. No command
+ * fails for want of it.
+ */
+export async function tellInterruptions(
+  client: Client,
+  request: PlanRequest,
+  io: Io,
+  inWords: (item: Plan['blastRadius'][number]) => string = ({ what }) => what,
+): Promise<boolean> {
+  if (client.foreign) return false;
+  const plan = await client.plan(request, { signal: io.signal, waitMs: LOOK_MS }).catch(() => undefined);
+  if (!plan) return false;
+  for (const item of plan.blastRadius) {
+    io.err(`notice: ${plainText(inWords(item))}${item.lost ? ' (cannot be had back)' : ''}\n`);
+  }
+  return plan.blastRadius.length > 0;
+}

@@ -1,0 +1,73 @@
+import type { Client } from '../../src/client/client.ts';
+import { answerLimit } from '../../src/client/http.ts';
+import { realPace } from '../../src/process/pace.ts';
+import type { StatusDocument } from '../../src/reconcile/status-document.ts';
+import type { FlagTable, Io } from '../command.ts';
+import { passingLine } from '../views/passing-line.ts';
+import { plainText } from '../views/value.ts';
+
+/** Of the commands that show a plan. */
+export const PLAN_TIMEOUT_FLAG = {
+  timeout: { type: 'duration', summary: 'Longest time to wait for a look at what runs (default 1m)' },
+} as const satisfies FlagTable;
+
+export const PLAN_WAIT_MS = 60_000;
+const QUIET_MS = 1_000;
+
+/**
+ * A client whose plans wait for a look at what runs that succeeds, as while a step is under way, and that says on a terminal what the
+ * service does meanwhile. `waitMs` is asked with each plan; after that time one is made without the look, and says so.
+ */
+export function patientClient(client: Client, io: Io, waitMs: () => number): Client {
+  return {
+    ...client,
+    async plan(request, options) {
+      const wait = waitMs();
+      const stopShowing = serviceLine(client, io, { text: waitingText, afterMs: QUIET_MS });
+      try {
+        const timeoutMs = wait + answerLimit({ method: 'POST' });
+        return await client.plan(request, { signal: io.signal, timeoutMs, ...options, waitMs: wait });
+      } finally {
+        await stopShowing();
+      }
+    },
+  };
+}
+
+function waitingText({ phases, maintenance, conditions }: StatusDocument): string {
+  const step = phases.findLast(({ ms }) => ms === undefined);
+  const trouble = conditions.find(({ type, status }) => type === 'Converged' && status !== 'True');
+  return `Waiting for a look at what runs: ${step ? `${step.name} …` : (maintenance ?? trouble?.message ?? 'the driver is asked …')}`;
+}
+
+const LOOK_MS = 400;
+const MOST_SIGNS = 100;
+
+export interface ServiceLine {
+  /** What the line says; nothing is drawn for `undefined`. */
+  text(status: StatusDocument): string | undefined;
+  /** Milliseconds before it is drawn for the first time. */
+  afterMs?: number;
+}
+
+/** One line on the terminal that says what the service does while a command waits for it. Returns what ends it. */
+export function serviceLine(client: Client, io: Io, { text, afterMs = 0 }: ServiceLine): () => Promise<void> {
+  // Another application has no such status.
+  if (!io.progress || client.foreign) return async () => {};
+  const ending = new AbortController();
+  const line = passingLine(io);
+  const showing = (async () => {
+    if (afterMs > 0) await realPace.sleep(afterMs, ending.signal);
+    while (!ending.signal.aborted) {
+      const status = await client.status({ signal: ending.signal }).catch(() => undefined);
+      const shown = status && text(status);
+      if (shown !== undefined && !ending.signal.aborted) line.draw(plainText(shown).slice(0, MOST_SIGNS));
+      await realPace.sleep(LOOK_MS, ending.signal);
+    }
+  })();
+  return async () => {
+    ending.abort();
+    await showing;
+    line.clear();
+  };
+}

@@ -1,0 +1,17 @@
+import { policyPlaces } from '../../profiles/policies/places.ts';
+import type { Policies, PolicyHost } from '../../profiles/policies/policy.ts';
+import { policyPrograms } from '../../profiles/policies/programs.ts';
+import { type PolicySources, readPolicies } from '../../profiles/policies/read.ts';
+import type { Platform } from '../../src/settings/field.ts';
+import { userHome } from '../../src/storage/user-home.ts';
+import type { Io } from '../command.ts';
+
+/** The deployment profiles that a service started now would obey. Throws `ERR_PROFILE_INVALID` as it would. */
+export async function policiesOf(io: Io, host: PolicyHost): Promise<Policies> {
+  return readPolicies(policySources(io, host.platform), host);
+}
+
+/** Where they are, and what reads them. */
+export function policySources({ env, policies }: Io, platform: Platform): PolicySources {
+  return policies ?? { places: policyPlaces(env, platform, userHome(env, platform)), programs: policyPrograms() };
+}

@@ -1,0 +1,168 @@
+import type { Client } from '../../src/client/client.ts';
+import { SERVICE_STOP_MS } from '../../src/client/stop-limits.ts';
+import { RdError } from '../../src/errors.ts';
+import { type Pace, realPace } from '../../src/process/pace.ts';
+import { type LockHolder, lockHolder } from '../../src/storage/home-lock.ts';
+import type { Io } from '../command.ts';
+import { passingLine } from '../views/passing-line.ts';
+import { homeOf, namesService } from './absence.ts';
+import type { Caller } from './service.ts';
+
+export interface LeavingOptions {
+  /** Nothing goes to stderr. */
+  quiet?: boolean;
+  /** What the caller has left, in milliseconds. */
+  leftMs?: () => number;
+  pace?: Pace;
+}
+
+const LOOK_MS = 25;
+/** A person who waits longer than this is told how long. */
+const QUIET_MS = 1000;
+
+/** The service of this home, when it does not stay: it was asked to stop, or works for one command, which ends it. */
+export async function leavingService(io: Io): Promise<LockHolder | undefined> {
+  const holder = await lockHolder(homeOf(io).serviceLock);
+  return holder?.alive && (holder.idle || holder.ending) ? holder : undefined;
+}
+
+/**
+ * Whether a service that has answered goes on: it is not about to end, and has not ended since. `pid`: of the service, where it is
+ * known. Another application, and a service that was named, are taken as they are.
+ */
+export async function stays(
+  { connection, backendState }: Client,
+  { globals, io }: Caller,
+  pid?: number,
+): Promise<boolean> {
+  if (connection.foreign || globals.port || namesService(globals, io)) return true;
+  const holder = await lockHolder(homeOf(io).serviceLock);
+  if (holder?.alive && (holder.idle || holder.ending)) return false;
+  if (holder?.alive && (pid === undefined ? holder.port === connection.port : holder.pid === pid)) return true;
+  return backendState({ signal: io.signal }).then(
+    () => true,
+    () => false,
+  );
+}
+
+/**
+ * Waits until no service of this home is about to end: for one that works for a command as long as it takes, for one that stops as
+ * long as a stop can take.
+ * @throws RdError `ERR_CANCELLED` by the signal, `ERR_DEADLINE` when the time of the caller is over, and for one that hangs.
+ */
+export async function othersEnd(io: Io, { quiet, leftMs, pace = realPace }: LeavingOptions = {}): Promise<void> {
+  const line = passingLine({ err: io.err, progress: io.progress && !quiet });
+  let waiting: { on: string; since: number } | undefined;
+  try {
+    for (;;) {
+      const holder = await leavingService(io);
+      if (io.signal.aborted) throw new RdError('ERR_CANCELLED', 'Nothing was begun.');
+      if (!holder) return;
+      const on = reason(holder);
+      if (waiting?.on !== on) {
+        waiting = { on, since: pace.now() };
+        line.clear();
+        if (!quiet) io.err(`notice: ${on}; waiting for its end.\n`);
+      }
+      const waited = pace.now() - waiting.since;
+      if (leftMs && leftMs() <= 0) {
+        throw new RdError('ERR_DEADLINE', `the last service (pid ${holder.pid}) has not ended in time`, {
+          advice: 'Wait for it, or give more time with --timeout.',
+        });
+      }
+      if (holder.ending && waited >= SERVICE_STOP_MS) {
+        throw hangs(
+          `the last service (pid ${holder.pid}) was asked to stop and still runs`,
+          hangsAdvice(holder.pid, io),
+        );
+      }
+      if (waited >= QUIET_MS) line.draw(waitedText(`Waiting for the end of the service ${holder.pid}`, waited, holder));
+      await pace.sleep(LOOK_MS, io.signal);
+    }
+  } finally {
+    line.clear();
+  }
+}
+
+function reason({ pid, ending }: LockHolder): string {
+  return ending
+    ? `The last service (pid ${pid}) is stopping`
+    : `Another command works with the backend off (service ${pid})`;
+}
+
+export interface GoneWait {
+  lives(): Promise<boolean>;
+  io: Io;
+  /** Sentence in front of how long it took, when it hangs. */
+  late: string;
+  /** What a terminal shows. */
+  waiting: string;
+  /** What a signal makes of the wait; without it, a signal does not end it. */
+  cancelled?: string;
+  advice: string;
+  quiet?: boolean;
+  pace?: Pace;
+}
+
+/**
+ * Waits until one service is gone, for as long as a stop can take.
+ * @throws RdError `ERR_DEADLINE` for one that hangs, `ERR_CANCELLED` by the signal.
+ */
+export async function waitGone(wait: GoneWait): Promise<void> {
+  const { lives, io, late, waiting, cancelled, quiet, pace = realPace } = wait;
+  const line = passingLine({ err: io.err, progress: io.progress && !quiet });
+  const begun = pace.now();
+  try {
+    while (await lives()) {
+      if (io.signal.aborted && cancelled !== undefined) throw new RdError('ERR_CANCELLED', cancelled);
+      const waited = pace.now() - begun;
+      if (waited >= SERVICE_STOP_MS) throw hangs(late, wait.advice);
+      if (waited >= QUIET_MS) line.draw(waitedText(waiting, waited, { ending: true }));
+      await (cancelled === undefined ? pace.sleep(LOOK_MS) : pace.sleep(LOOK_MS, io.signal));
+    }
+  } finally {
+    line.clear();
+  }
+}
+
+function waitedText(waiting: string, ms: number, { ending }: Pick<LockHolder, 'ending'>): string {
+  const limit = ending ? ` of at most ${SERVICE_STOP_MS / 1000} s` : '';
+  return `${waiting}: ${Math.floor(ms / 1000)} s${limit} …`;
+}
+
+function hangs(late: string, advice: string): RdError {
+  return new RdError('ERR_DEADLINE', `${late} after ${SERVICE_STOP_MS / 1000} s`, { advice });
+}
+
+/** What helps against a service of this home that hangs. */
+export function hangsAdvice(pid: number, io: Io): string {
+  const kill = io.platform === 'win32' ? `taskkill /F /PID ${pid}` : `kill -9 ${pid}`;
+  return `Look into ${homeOf(io).logs} for what it waits for. To give it up, end its process: \`${kill}\`. After that \`rdctl start\` takes over what it left running, \`rdctl shutdown\` stops that, and \`rdctl factory-reset\` stops and removes it.`;
+}
+
+/**
+ * Ends a service that a command has started for itself, and waits until it is gone.
+ * @throws RdError `ERR_DEADLINE` when it hangs.
+ */
+export async function endOwn(
+  client: Pick<Client, 'shutdown'>,
+  pid: number,
+  { io, quiet }: { io: Io; quiet: boolean },
+): Promise<void> {
+  // After it another command may have started its own.
+  const lives = async () => {
+    const holder = await lockHolder(homeOf(io).serviceLock);
+    return holder?.alive === true && holder.pid === pid;
+  };
+  await client.shutdown().catch(async (error: unknown) => {
+    if (await lives()) throw error;
+  });
+  await waitGone({
+    lives,
+    io,
+    quiet,
+    late: `the service that was started for this (pid ${pid}) was asked to stop and still runs`,
+    waiting: `Waiting for the end of the service ${pid}`,
+    advice: hangsAdvice(pid, io),
+  });
+}

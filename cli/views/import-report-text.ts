@@ -1,0 +1,61 @@
+import { type Fidelity, outcomeCounts } from '../../profiles/document/fidelity.ts';
+import { partOfPlace } from '../../profiles/formats/registry-parts.ts';
+import type { FoundPart } from '../commands/import-profile/parts.ts';
+import { plainText } from './value.ts';
+
+/** What an import made of its sources. */
+export interface ImportReport {
+  parts: readonly FoundPart[];
+  fidelity: readonly Fidelity[];
+  warnings: readonly string[];
+}
+
+/** Lines of one kind that a person is shown; the JSON form has all. */
+const MOST_SHOWN = 50;
+
+/** For a person: the counts, then what is not as it was. */
+export function reportText({ fidelity }: Pick<ImportReport, 'fidelity'>): string {
+  const { kept, changed, lost } = outcomeCounts(fidelity);
+  const lines = [
+    `${kept} kept, ${changed} changed, ${lost} lost`,
+    ...shown(fidelity.flatMap((entry) => (entry.outcome === 'changed' ? [`  ~ ${changedText(entry)}`] : []))),
+    ...shown(fidelity.flatMap((entry) => (entry.outcome === 'lost' ? [`  - ${lostText(entry)}`] : []))),
+  ];
+  return lines.map((line) => `${plainText(line)}\n`).join('');
+}
+
+/** The file of `--report`: fields are added over time, never changed. No value of a setting is in it. */
+export function reportJson({ parts, fidelity, warnings }: ImportReport): string {
+  const of = <T extends Fidelity['outcome']>(outcome: T) =>
+    fidelity.filter((entry): entry is Extract<Fidelity, { outcome: T }> => entry.outcome === outcome);
+  const report = {
+    kind: 'ImportReport',
+    formatVersion: 1,
+    sources: parts.map(({ source, format, part, settings }) => ({
+      source,
+      format,
+      part: part ?? null,
+      version: typeof settings.version === 'number' ? settings.version : null,
+    })),
+    counts: outcomeCounts(fidelity),
+    kept: of('kept').map(({ part, path }) => ({ part, path })),
+    changed: of('changed').map(({ part, path, from, reason }) => ({ part, path, from: from ?? path, reason })),
+    // A place in the registry has the part in it.
+    lost: of('lost').map(({ part, place, reason }) => ({ part: part ?? partOfPlace(place) ?? null, place, reason })),
+    warnings,
+  };
+  return `${JSON.stringify(report, null, 2)}\n`;
+}
+
+function shown(lines: readonly string[]): string[] {
+  const more = lines.length - MOST_SHOWN;
+  return more <= 0 ? [...lines] : [...lines.slice(0, MOST_SHOWN), `  … and ${more} more; --report FILE has them all`];
+}
+
+function changedText({ part, path, from, reason }: Extract<Fidelity, { outcome: 'changed' }>): string {
+  return `${path} (${part}${from === undefined ? '' : `, at ${from} before`}): ${reason}`;
+}
+
+function lostText({ part, place, reason }: Extract<Fidelity, { outcome: 'lost' }>): string {
+  return `${place}${part === undefined ? '' : ` (${part})`}: ${reason}`;
+}
