@@ -163,6 +163,7 @@ export function openDesk(entry: string): Desk {
     },
     async close() {
       await rdctl(['shutdown']);
+      await desk.kill();
       rmSync(home, { recursive: true, force: true });
     },
   };

@@ -105,7 +105,8 @@ export function walkAt(desk: Desk): Walk {
       await killed([...argv, ...more], text, step.killedAt * usual);
       await checkHalf(before, profile);
       if (step.waits) await settle();
-      else moving = true;
+      // Where none answers yet, the killed tool may have started one that is about to.
+      moving = !step.waits || (await desk.service()) === undefined;
       const { killedAt: _, ...again } = step;
       trace.push('  again');
       return apply({ ...again, saved: false });
