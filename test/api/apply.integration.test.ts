@@ -2,12 +2,14 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Plan, PlanRequest } from '../../src/plan/change.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import { startApi } from '../helpers/api.ts';
+import { freePort } from '../helpers/free-port.ts';
 import { startService } from '../helpers/service.ts';
 
 const request = (rest: Partial<PlanRequest>): PlanRequest => ({ settings: {}, state: 'unmanaged', prune: [], ...rest });
 const CONTAINERD = { containerEngine: { name: 'containerd' } };
+const HOST_PORT = await freePort();
 const FORWARDS = {
-  entries: [{ namespace: 'default', service: 'web', k8sPort: 80, hostPort: 18_080 }],
+  entries: [{ namespace: 'default', service: 'web', k8sPort: 80, hostPort: HOST_PORT }],
   exclusive: false,
 };
 
@@ -61,7 +63,7 @@ test('what was accepted is finished with nobody there', async () => {
   await vi.waitFor(async () => expect((await client.status()).apply?.state).toBe('done'), { timeout: 30_000 });
   expect((await client.plan(asked)).changes).toEqual([]);
   const forwards = await client.portForwards();
-  expect(forwards?.portForwards).toMatchObject([{ service: 'web', hostPort: 18_080 }]);
+  expect(forwards?.portForwards).toMatchObject([{ service: 'web', hostPort: HOST_PORT }]);
 });
 
 test('another plan than the one that was agreed to is refused, and so is what cannot be made', async () => {

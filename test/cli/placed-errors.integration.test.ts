@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { withPlaces } from '../../cli/profile/placed-errors.ts';
 import { RdError } from '../../src/errors.ts';
 import { rdctl } from '../helpers/cli.ts';
+import { freePort } from '../helpers/free-port.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
@@ -52,8 +53,9 @@ describe('what only the service knows is shown at its place', () => {
   });
 
   test('a port forward that cannot be made', async () => {
-    const forward = '{ namespace: default, service: web, k8sPort: 80, hostPort: 18080 }';
-    const other = { namespace: 'default', service: 'kubernetes', k8sPort: 443, hostPort: 18080 };
+    const hostPort = await freePort();
+    const forward = `{ namespace: default, service: web, k8sPort: 80, hostPort: ${hostPort} }`;
+    const other = { namespace: 'default', service: 'kubernetes', k8sPort: 443, hostPort };
     const { client, env, converged } = await startService();
     await converged();
     await client.addPortForward(other);
@@ -61,7 +63,9 @@ describe('what only the service knows is shown at its place', () => {
     writeFileSync(join(cwd, 'team.yaml'), `${HEAD}portForwards: [${forward}]\n`);
     expect((await rdctl(['plan', '-f', 'team.yaml'], { env, cwd })).out).toContain('(team.yaml:5:1)\n');
     const apply = await rdctl(['apply', '-f', 'team.yaml'], { env, cwd });
-    expect(apply.err).toContain('\nteam.yaml:5:1: portForwards[default/web:80]: 127.0.0.1:18080 is forwarded to ');
+    expect(apply.err).toContain(
+      `\nteam.yaml:5:1: portForwards[default/web:80]: 127.0.0.1:${hostPort} is forwarded to `,
+    );
   });
 });
 

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { parse } from 'plist';
@@ -18,7 +17,6 @@ import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { leafAt, setLeaf } from '../../src/settings/leaf-paths.ts';
-import { whyNoIndependentPrograms } from '../helpers/proof/program.ts';
 import { runs } from '../helpers/rounds.ts';
 
 const ALL: JsonObject = JSON.parse(JSON.stringify(defaultSettings({ platform: 'darwin', arch: 'arm64' })));
@@ -93,16 +91,6 @@ describe('the document', () => {
       PayloadIdentifier: 'io.rdctl.profile.defaults.preferences',
     });
   });
-
-  test.skipIf(whyNoIndependentPrograms(['python3']) !== undefined)(
-    'says the same to the reader of Python',
-    async () => {
-      const program = 'import json,plistlib,sys; print(json.dumps(plistlib.loads(sys.stdin.buffer.read())))';
-      const ran = spawnSync('python3', ['-c', program], { input: await text(MIXED), encoding: 'utf8' });
-      expect(ran.stderr).toBe('');
-      expect(JSON.parse(ran.stdout)).toEqual(parsed(await text(MIXED)));
-    },
-  );
 
   test('has a file name that says the domain', async () => {
     expect(mobileconfigExporter.fileName('locked', 'hklm')).toBe('io.rancherdesktop.profile.locked.mobileconfig');
