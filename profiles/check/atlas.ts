@@ -28,7 +28,7 @@ export type AtlasNode = { name: string } & ({ place: Place } | { section: Sectio
 
 const NEWEST = RELEASES.length - 1;
 
-/** Settings that came to an end without a successor while releases of the list were made (settings facts, 1.3 to 1.5). */
+/** Settings that came to an end without a successor while releases of the list were made. */
 const ENDINGS: Readonly<Record<string, { type: FieldType; last: string }>> = {
   'virtualMachine.hostResolver': { type: 'boolean', last: '1.15' },
   'experimental.virtualMachine.socketVMNet': { type: 'boolean', last: '1.14' },

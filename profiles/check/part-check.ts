@@ -239,7 +239,7 @@ const WEB_ASSEMBLY = 'experimental.containerEngine.webAssembly.enabled';
 const STORAGE_DRIVER = 'containerEngine.mobyStorageDriver';
 const TUNNEL = 'experimental.virtualMachine.networkingTunnel';
 
-/** What the steps to the version of a release add to an older profile that does not say it (settings facts, 1.3). */
+/** What the steps to the version of a release add to an older profile that does not say it. */
 function additions({ part, system }: Circumstances, settings: JsonObject): MigrationEffect[] {
   const version = Number(settings.version);
   const { settingsVersion } = system.release;
@@ -275,7 +275,7 @@ function replacements({ system }: Circumstances, settings: JsonObject): Migratio
   return found;
 }
 
-/** Every release up to the newest splits a reference at its first colon (settings facts, 3.7). */
+/** Every release up to the newest splits a reference at its first colon. */
 function withPort([reference, wanted]: [string, unknown]): MigrationEffect[] {
   const colon = reference.indexOf(':');
   if (!wanted || colon === -1 || colon > reference.lastIndexOf('/')) return [];

@@ -66,7 +66,7 @@ const NO_SETTING = 'no release has such a setting';
 
 /**
  * As macOS and Linux read a file: names in their exact letter case, and the type of JSON that the default has; entries of maps
- * and lists are not looked at (settings facts, 4.3).
+ * and lists are not looked at.
  */
 export function readExactly(settings: JsonObject): Reading {
   const reading: Reading = { entries: [], unknown: [] };
@@ -141,7 +141,7 @@ function kindOf(value: JsonValue): string {
 
 /**
  * As Windows reads the registry: letter case does not count, numbers and booleans are both `REG_DWORD`, a text may stand for a
- * list of one, and sub-keys mean nothing where a list or an entry of a map belongs (tool facts, 8.4 and 8.5). What the registry
+ * list of one, and sub-keys mean nothing where a list or an entry of a map belongs. What the registry
  * cannot hold at all is left to `holding.ts`; of that, `null` alone is a fault here as well.
  */
 export function readRegistry(settings: JsonObject): Reading {

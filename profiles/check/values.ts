@@ -24,10 +24,10 @@ const STRATEGY = 'application.pathManagementStrategy';
 const MOST_QUOTED = 60;
 
 /**
- * The validation of a profile when the application starts (settings facts, 4.4): each value against the built-in defaults,
+ * The validation of a profile when the application starts: each value against the built-in defaults,
  * so that a default passes where its setting could not be changed.
  *
- * Exact for the newest release. Of earlier ones the facts tell the settings, their types, their defaults where these differed, and
+ * Exact for the newest release. Of earlier ones their settings are known, their types, their defaults where these differed, and
  * that `notset` was a path strategy before 1.9; for everything else (the values of other closed lists, bounds,
  * rules between settings) the rules of the newest release stand in.
  */
@@ -78,7 +78,7 @@ function wrongByItself(field: Field, value: JsonValue): readonly Judgement[] {
 
 /** The default has been the same since there is the setting. */
 function diskJudgements(field: Field, desired: string): readonly Judgement[] {
-  // An upper-case I counts as decimal (settings facts, 3.5.1).
+  // An upper-case I counts as decimal.
   const bytes = parseByteSize(desired) === undefined ? undefined : parseByteSize(desired.replace(/I([bB])$/, '$1'));
   if (bytes === undefined) {
     return [{ effect: 'refused', reason: `it cannot be ${quoted(desired)}; expected ${expectedValue(field)}` }];
@@ -139,7 +139,7 @@ function contextOn(platform: Platform, arch: string): ValidateContext {
 const PLAIN = /^\d+\.\d+\.\d+$/;
 
 /**
- * Why the application quits over a locked version as soon as it starts a cluster (settings facts, 4.5). An empty one leaves the
+ * Why the application quits over a locked version as soon as it starts a cluster. An empty one leaves the
  * choice to the application. Which versions a release offers is not known here.
  */
 export function lockedVersionReason(version: string): string | undefined {
@@ -149,7 +149,7 @@ export function lockedVersionReason(version: string): string | undefined {
   return 'a locked version that is no plain X.Y.Z ends the start of the cluster';
 }
 
-/** Why the version of a defaults profile is replaced by the application's own choice (tool facts, 8.3). */
+/** Why the version of a defaults profile is replaced by the application's own choice. */
 export function unusableVersionReason(version: string): string | undefined {
   if (version === '' || isKubernetesVersion(canonicalKubernetesVersion(version))) return undefined;
   return 'it is not a version, so the application takes its own default';
@@ -163,7 +163,7 @@ interface VersionFault {
   end: boolean;
 }
 
-/** Settings facts, 1.6 and 4.3; the registry has no fractions, which `holding.ts` tells. */
+/** The registry has no fractions, which `holding.ts` reports. */
 export function versionFault(version: JsonValue | undefined, { release }: System): VersionFault | undefined {
   if (version === undefined) return stop('it is missing, and without it the application does not start');
   if (typeof version !== 'number') return stop('it is not a number');

@@ -51,8 +51,8 @@ export interface DeploymentInput {
 }
 
 /**
- * Reads a document of either form, JSON or YAML. Bare settings are read as scripts expect it of the compatible tool (tool facts,
- * 7.3): no version is the newest, and unknown names and `null` are left out with a warning. In a profile they are mistakes.
+ * Reads a document of either form, JSON or YAML. Bare settings are read as scripts expect of the compatible tool: no version means
+ * the newest, and unknown names and `null` are left out with a warning. In a profile they are errors.
  * @param platform whose application will read the profile.
  * @param consequence of a mistake, at the end of the sentence that counts them.
  * @param strict unknown names are mistakes in bare settings, too.

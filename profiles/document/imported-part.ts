@@ -125,7 +125,7 @@ function withoutNulls(object: JsonObject, nulls: string[][], above: readonly str
 
 /**
  * For a setting `null` is of the wrong type; for a section, and for an entry of a map of switches, the application lets it
- * through, and an unknown name is passed over whatever its value (settings facts, 2.4 and 4.3).
+ * through, and an unknown name is passed over whatever its value.
  */
 function judgeNulls(nulls: readonly string[][], version: number, file: string) {
   const findings: Finding[] = [];

@@ -31,7 +31,7 @@ interface Exception {
 /** Keys and categories of the two profiles, and the first part of the names of their policies. */
 export const PART_NAMES: Readonly<Record<Part, string>> = { locked: 'Locked', defaults: 'Defaults' };
 
-/** Switches that are refused unless another one is on (settings facts, 3.4). */
+/** Switches that are refused unless another one is on. */
 const NEEDS: Readonly<Partial<Record<SettingPath, readonly SettingPath[]>>> = {
   'experimental.kubernetes.options.spinkube': ['experimental.containerEngine.webAssembly.enabled'],
 };
@@ -101,7 +101,7 @@ function firstRelease(): string {
   return release.name;
 }
 
-/** What the application makes of a profile (tool facts, 8.1 to 8.3). */
+/** What the application makes of a profile. */
 export const PART_HELP: Readonly<Record<Part, string>> = {
   locked: [
     'Settings that nobody can change: they are taken over at every start of the application.',

@@ -108,7 +108,7 @@ function jsonOf(value: DeploymentValue): JsonValue {
   }
 }
 
-/** A file below `/etc` of Linux (tool facts, 8.1). */
+/** A file below `/etc` of Linux. */
 export const jsonExporter: Exporter = {
   name: 'json',
   platform: 'linux',

@@ -126,7 +126,7 @@ interface Uuids {
  * `com.apple.ManagedClient.preferences`, whose settings are those of a preference domain and nothing else (`ManagedPreferences`
  * in Apple's device management reference: domain, `Forced`, `mcx_preference_settings`); a payload of the domain's own type
  * would have its `Payload…` keys among the settings. macOS keeps forced preferences of the computer in
- * `/Library/Managed Preferences/DOMAIN.plist`, which is where the application looks first (tool facts, 8.1). Not tried on macOS.
+ * `/Library/Managed Preferences/DOMAIN.plist`, which is where the application looks first. Not tried on macOS.
  *
  * The same settings give the same bytes, UUIDs too; other settings get other UUIDs under the same identifier, so that an
  * installed profile is replaced and not joined by a second one.

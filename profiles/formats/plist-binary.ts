@@ -14,7 +14,8 @@ const MOST_UNITS = 40_000_000;
 type Scalar = boolean | number | string | PlistOther;
 
 /**
- * Reads a property list in its binary form, version 00 (facts of the format: `CFBinaryPList.c` of Core Foundation, as published).
+ * Reads a property list in its binary form, version 00, as `CFBinaryPList.c` of Core Foundation defines it. The libraries `plist` and
+ * `bplist-parser` run out of stack on references in circles, keep one of two equal keys, and lose a key `__proto__`.
  * @throws Error with a clause that says what is wrong. No input makes it run for long: references in circles, places outside of
  *   the file and counts larger than the file are refused.
  */

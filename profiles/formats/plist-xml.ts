@@ -19,185 +19,189 @@ export function isOther(value: PlistValue): value is PlistOther {
 }
 
 /**
- * Reads a property list in XML.
+ * Reads a property list in XML, tag by tag. The library `plist` passes over a key without a value, a key twice and letters in a
+ * number, refuses a key such as `__proto__`, quotes values in its messages, and is a quarter of what `import-profile` loads.
  * @throws Error with a clause that says what is wrong and in which line. It quotes nothing but keys: a value may be a secret.
  */
-export async function xmlPlist(text: string): Promise<PlistValue> {
-  const problem = plistProblem(text);
-  if (problem !== undefined) throw new Error(problem);
-  const { parse } = await import('plist');
-  let value: unknown;
+export function xmlPlist(text: string): PlistValue {
   try {
-    value = parse(withNumberedKeys(text));
-  } catch {
-    // The parser's message may quote the text, which may hold a password, and so it is not kept as a cause.
-    throw new Error('it is not a property list');
+    return new Reading().value(text);
+  } catch (problem) {
+    if (!(problem instanceof Problem)) throw problem;
+    const line = text.slice(0, problem.at).split('\n').length;
+    throw new Error(`${problem.message} (line ${line})`);
   }
-  return asValue(value);
 }
 
-/**
- * Signs like others in XML 1.0. The parser makes line feeds of the first three, as XML 1.1 asks for two of them, and writes a
- * warning to the terminal at the last one.
- */
-const MISREAD = /[\u0085\u2028\u2029\ufffd]/g;
+/** What is wrong, as a clause, and where. */
+class Problem extends Error {
+  readonly at: number;
 
-/**
- * The same list with a number in front of each key, without comments and character data: the parser refuses a key that would
- * reach the prototype of its objects, takes the first piece of a key for the whole, and passes over a key that stands twice.
- */
-function withNumberedKeys(text: string): string {
-  const pieces: string[] = [];
-  let key = 0;
-  for (const token of plistTokens(text)) {
-    if (token.kind === 'text') pieces.push(token.text);
-    else if (token.kind === 'characters') pieces.push(escaped(token.text));
-    else if (token.kind === 'tag') {
-      const { tag, end, empty } = token;
-      if (tag === 'key' && !end) pieces.push(`<key>${key++}:${empty ? '</key>' : ''}`);
-      // What stands beside the name of a tag means nothing, and the parser may complain about it to the terminal.
-      else pieces.push(`<${end ? '/' : ''}${tag}${empty ? '/' : ''}>`);
-    }
+  constructor(reason: string, at: number) {
+    super(reason);
+    this.at = at;
   }
-  return pieces.join('').replace(MISREAD, (sign) => `&#x${sign.charCodeAt(0).toString(16)};`);
 }
 
-function escaped(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
-}
-
-function asValue(value: unknown): PlistValue {
-  if (typeof value === 'string' || typeof value === 'boolean') return value;
-  if (typeof value === 'number') return numberOf(value);
-  if (Array.isArray(value)) return value.map(asValue);
-  if (value instanceof Date) return { other: 'a date' };
-  if (value instanceof Uint8Array) return { other: 'data' };
-  if (typeof value !== 'object' || value === null) return { other: 'null' };
-  const dictionary = new Map<string, PlistValue>();
-  for (const [numbered, inner] of Object.entries(value)) {
-    const key = numbered.slice(numbered.indexOf(':') + 1);
-    if (dictionary.has(key)) throw new Error(`the key ${quotedName(key)} stands twice in one dictionary`);
-    dictionary.set(key, asValue(inner));
-  }
-  return dictionary;
-}
-
-/** A number that JSON can hold. An integer of more than 53 bits is not exact, as it is not in JSON; no setting takes one. */
-export function numberOf(value: number): number | PlistOther {
-  return Number.isFinite(value) ? value : { other: 'not a finite number' };
-}
-
+const BAD_SIGN = 'it has a sign that XML cannot have';
+// biome-ignore lint/suspicious/noControlCharactersInRegex: XML has none of them.
+const BAD_SIGNS = /[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/;
 /** No document may bring names of its own. */
 const BAD_REFERENCE = /&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9A-Fa-f]{1,6});)/;
-const NUMBERED = /&#(x?)([0-9A-Fa-f]+);/gi;
+const REFERENCE = /&(?:#(x?)([0-9A-Fa-f]+)|([a-z]+));/g;
+const NAMED: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
 const VALUES = new Set(['dict', 'array', 'string', 'integer', 'real', 'true', 'false', 'date', 'data']);
 const TEXTS = new Set(['key', 'string', 'integer', 'real', 'date', 'data']);
 
-/** A dictionary that is open, with what comes next in it. */
+/** An element that is open. */
 interface Level {
   tag: string;
   /** Offset of the tag. */
   at: number;
-  keys?: Set<string>;
-  awaitsValue?: boolean;
+  items: PlistValue[];
+  /** Of a dictionary. */
+  entries: Map<string, PlistValue>;
+  /** Keys of a dictionary as they are written. */
+  keys: Set<string>;
+  /** The key whose value comes next. */
+  key?: string;
 }
 
-/** What is wrong, as a clause, and where. */
-interface Problem {
-  reason: string;
-  at: number;
-}
+class Reading {
+  private readonly open: Level[] = [];
+  /** Text since the last tag, as it is written and as it is meant. */
+  private written = '';
+  private meant = '';
+  private result: PlistValue | undefined;
+  /** What is only said of a list that has no other mistakes. */
+  private doubt: string | undefined;
 
-/**
- * Why a text in XML is no property list that can be relied on, as a clause with the line; `undefined` when it may be parsed.
- * Parsers pass over more than they should: a key without a value, a key twice, letters in a number. What stands in the text is
- * not quoted, because it may be a password; of its names only known tags are, and keys.
- */
-export function plistProblem(text: string): string | undefined {
-  const problem = problemIn(text);
-  if (!problem) return undefined;
-  const line = text.slice(0, problem.at).split('\n').length;
-  return `${problem.reason} (line ${line})`;
-}
+  value(text: string): PlistValue {
+    const bad = text.search(BAD_SIGNS);
+    if (bad !== -1) throw new Problem(BAD_SIGN, bad);
+    for (const token of plistTokens(text)) this.take(token);
+    const left = this.open.at(-1);
+    if (left) throw new Problem(`<${left.tag}> is not closed`, left.at);
+    if (this.result === undefined) throw new Problem('it is empty', text.length);
+    if (this.doubt !== undefined) throw new Error(this.doubt);
+    return this.result;
+  }
 
-function problemIn(text: string): Problem | undefined {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: XML has none of them.
-  const bad = text.search(/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/);
-  if (bad !== -1) return { reason: BAD_SIGN, at: bad };
-  const open: Level[] = [];
-  let content = '';
-  let complete = false;
-  for (const token of plistTokens(text)) {
+  private take(token: PlistToken): void {
     const { at } = token;
-    const within = open.at(-1)?.tag ?? '';
     switch (token.kind) {
       case 'comment':
-        continue;
+        return;
       case 'unknown':
-        return { reason: token.reason, at };
+        throw new Problem(token.reason, at);
       case 'declaration':
-        if (open.length > 0) return { reason: 'a declaration stands where none belongs', at };
-        continue;
+        if (this.open.length > 0) throw new Problem('a declaration stands where none belongs', at);
+        return;
       case 'characters':
-      case 'text': {
-        content += token.text;
-        const problem = textProblem(token, TEXTS.has(within));
-        if (problem) return problem;
-        continue;
-      }
-      case 'tag': {
-        const { tag } = token;
-        if (token.end) {
-          const level = open.pop();
-          if (level?.tag !== tag) return { reason: `${known(tag, '/')} closes nothing`, at };
-          const reason = endProblem(level, content, open.at(-1));
-          if (reason) return { reason, at };
-          complete ||= open.length === 0;
-          content = '';
-          continue;
-        }
-        if (complete) return { reason: 'something follows the end of the list', at };
-        const reason = beginProblem(tag, open.at(-1));
-        if (reason) return { reason, at };
-        content = '';
-        if (token.empty) {
-          const end = endProblem({ tag, at }, '', open.at(-1));
-          if (end) return { reason: end, at };
-        } else {
-          open.push(tag === 'dict' ? { tag, at, keys: new Set() } : { tag, at });
-          if (open.length > MOST_LEVELS) return { reason: `it nests deeper than ${MOST_LEVELS} levels`, at };
-        }
-      }
+      case 'text':
+        this.text(token);
+        return;
+      case 'tag':
+        if (!token.end) this.begin(token.tag, at);
+        if (token.end || token.empty) this.end(token.tag, at);
+        if (this.open.length > MOST_LEVELS) throw new Problem(`it nests deeper than ${MOST_LEVELS} levels`, at);
     }
   }
-  const left = open.at(-1);
-  if (left) return { reason: `<${left.tag}> is not closed`, at: left.at };
-  return complete ? undefined : { reason: 'it is empty', at: text.length };
+
+  private text({ kind, text, at }: TextToken): void {
+    if (kind === 'text') {
+      const reference = BAD_REFERENCE.exec(text);
+      if (reference) throw new Problem('a "&" begins nothing that is known', at + reference.index);
+    }
+    this.written += text;
+    const plain = text.replace(/\r\n?/g, '\n');
+    this.meant += kind === 'text' ? plain.replace(REFERENCE, (_, x, code, name) => signOf(x, code, name, at)) : plain;
+    // XML has fewer blanks than the language has.
+    if (kind === 'text' && !/[^ \t\r\n]/.test(text)) return;
+    if (TEXTS.has(this.open.at(-1)?.tag ?? '')) return;
+    throw new Problem('a text stands between values', at + Math.max(0, text.search(/\S/)));
+  }
+
+  private begin(tag: string, at: number): void {
+    if (this.result !== undefined) throw new Problem('something follows the end of the list', at);
+    const reason = beginProblem(tag, this.open.at(-1));
+    if (reason !== undefined) throw new Problem(reason, at);
+    this.written = '';
+    this.meant = '';
+    this.open.push({ tag, at, items: [], entries: new Map(), keys: new Set() });
+  }
+
+  private end(tag: string, at: number): void {
+    const level = this.open.pop();
+    if (level?.tag !== tag) throw new Problem(`${known(tag, '/')} closes nothing`, at);
+    const reason = endProblem(level, this.written);
+    if (reason !== undefined) throw new Problem(reason, at);
+    const above = this.open.at(-1);
+    if (tag === 'key') this.nextKey(above, at);
+    else if (!above) this.result = level.items.length === 1 ? level.items[0] : level.items;
+    else if (above.key === undefined) above.items.push(this.valueOf(level));
+    else {
+      above.entries.set(above.key, this.valueOf(level));
+      delete above.key;
+    }
+    this.written = '';
+    this.meant = '';
+  }
+
+  private nextKey(dictionary: Level | undefined, at: number): void {
+    const [written, key] = [this.written, this.meant];
+    const twice = (name: string) => `the key ${quotedName(name)} stands twice in one dictionary`;
+    if (dictionary?.keys.has(written)) throw new Problem(twice(written), at);
+    if (dictionary?.entries.has(key)) this.doubt ??= twice(key);
+    dictionary?.keys.add(written);
+    if (dictionary) dictionary.key = key;
+  }
+
+  private valueOf({ tag, items, entries }: Level): PlistValue {
+    switch (tag) {
+      case 'dict':
+        return entries;
+      case 'array':
+        return items;
+      case 'integer':
+        return numberOf(Number.parseInt(this.meant, 10));
+      case 'real':
+        return numberOf(Number.parseFloat(this.meant));
+      case 'true':
+      case 'false':
+        return tag === 'true';
+      case 'date':
+        if (this.meant === '') this.doubt = NO_LIST;
+        return { other: 'a date' };
+      case 'data':
+        if (!isBase64(this.meant)) this.doubt = NO_LIST;
+        return { other: 'data' };
+      default:
+        return this.meant;
+    }
+  }
 }
+
+const NO_LIST = 'it is not a property list';
 
 type TextToken = Extract<PlistToken, { kind: 'text' | 'characters' }>;
 
-function textProblem({ kind, text, at }: TextToken, inText: boolean): Problem | undefined {
-  if (kind === 'text') {
-    const reference = BAD_REFERENCE.exec(text);
-    if (reference) return { reason: 'a "&" begins nothing that is known', at: at + reference.index };
-    if (!allSigns(text)) return { reason: BAD_SIGN, at };
-    // XML has fewer blanks than the language has.
-    if (!/[^ \t\r\n]/.test(text)) return undefined;
-  }
-  return inText ? undefined : { reason: 'a text stands between values', at: at + Math.max(0, text.search(/\S/)) };
+/** Numbers that stand for no character of XML are refused, and not taken for what some parser makes of them. */
+function signOf(hexadecimal: string | undefined, digits: string | undefined, name: string, at: number): string {
+  if (digits === undefined) return NAMED[name] ?? '';
+  const code = Number.parseInt(digits, hexadecimal === 'x' ? 16 : 10);
+  const sign = code <= 0x10ffff ? String.fromCodePoint(code) : '\0';
+  if (BAD_SIGNS.test(sign) || /\p{Cs}/u.test(sign)) throw new Problem(BAD_SIGN, at);
+  return sign;
 }
 
-const BAD_SIGN = 'it has a sign that XML cannot have';
-
-/** Numbers of characters that stand for none in XML would be taken for what the parser makes of them. */
-function allSigns(text: string): boolean {
-  for (const [, hexadecimal, digits] of text.matchAll(NUMBERED)) {
-    const code = Number.parseInt(digits ?? '', hexadecimal === '' ? 10 : 16);
-    const usual = code >= 0x20 && code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff);
-    if (!(usual || code === 0x9 || code === 0xa || code === 0xd) || code === 0xfffe || code === 0xffff) return false;
+function isBase64(text: string): boolean {
+  try {
+    atob(text.replace(/\s+/g, ''));
+    return true;
+  } catch {
+    return false;
   }
-  return true;
 }
 
 function beginProblem(tag: string, above: Level | undefined): string | undefined {
@@ -205,34 +209,31 @@ function beginProblem(tag: string, above: Level | undefined): string | undefined
   if (above === undefined) return 'it does not begin with <plist>';
   if (TEXTS.has(above.tag)) return `${known(tag)} stands inside <${above.tag}>`;
   if (tag !== 'key' && !VALUES.has(tag)) return `<${tag.slice(0, 40)}> is no tag of a property list`;
-  if (above.keys === undefined) return tag === 'key' ? '<key> stands outside of <dict>' : undefined;
-  if (above.awaitsValue) return tag === 'key' ? `the key ${quotedName(lastKey(above))} has no value` : undefined;
+  if (above.tag !== 'dict') return tag === 'key' ? '<key> stands outside of <dict>' : undefined;
+  if (above.key !== undefined) return tag === 'key' ? `the key ${quotedName(lastKey(above))} has no value` : undefined;
   return tag === 'key' ? undefined : `<${tag}> has no key`;
 }
 
-function endProblem(level: Level, content: string, above: Level | undefined): string | undefined {
-  if (level.awaitsValue) return `the key ${quotedName(lastKey(level))} has no value`;
-  if (level.tag === 'integer' && !/^\s*[+-]?\d{1,20}\s*$/.test(content)) return '<integer> holds no integer';
-  if (level.tag === 'real' && !/^\s*[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\s*$/.test(content))
-    return '<real> holds no number';
-  if (above?.keys === undefined) return undefined;
-  if (level.tag !== 'key') {
-    above.awaitsValue = false;
-    return undefined;
-  }
-  if (above.keys.has(content)) return `the key ${quotedName(content)} stands twice in one dictionary`;
-  above.keys.add(content);
-  above.awaitsValue = true;
-  return undefined;
+function endProblem(level: Level, written: string): string | undefined {
+  if (level.key !== undefined) return `the key ${quotedName(lastKey(level))} has no value`;
+  if (level.tag === 'integer' && !/^\s*[+-]?\d{1,20}\s*$/.test(written)) return '<integer> holds no integer';
+  const real = /^\s*[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\s*$/;
+  return level.tag === 'real' && !real.test(written) ? '<real> holds no number' : undefined;
 }
 
+/** As it is written. */
 function lastKey({ keys }: Level): string {
-  return [...(keys ?? [])].at(-1) ?? '';
+  return [...keys].at(-1) ?? '';
 }
 
 /** A tag that may come out of the middle of a text is named only where it is one that property lists have. */
 function known(tag: string, slash = ''): string {
   return tag === 'plist' || TEXTS.has(tag) || VALUES.has(tag) ? `<${slash}${tag}>` : 'a tag that no property list has';
+}
+
+/** A number that JSON can hold. An integer of more than 53 bits is not exact, as it is not in JSON; no setting takes one. */
+export function numberOf(value: number): number | PlistOther {
+  return Number.isFinite(value) ? value : { other: 'not a finite number' };
 }
 
 /**

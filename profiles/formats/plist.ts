@@ -44,7 +44,7 @@ export async function plistOf(bytes: Uint8Array, label: string): Promise<PlistVa
       const { binaryPlist } = await import('./plist-binary.ts');
       return binaryPlist(bytes);
     }
-    return await xmlPlist(textOf(bytes));
+    return xmlPlist(textOf(bytes));
   } catch (cause) {
     throw notUnderstood(label, cause instanceof Error ? cause.message : String(cause), cause);
   }
@@ -117,7 +117,7 @@ export function jsonOf(value: PlistValue, onOther: OnOther, names: readonly stri
   return items.every((item) => item !== undefined) ? items : undefined;
 }
 
-/** Order in which the compatible tool writes the members of each section (cli facts, 7.5). */
+/** Order in which the compatible tool writes the members of each section. */
 export const PLIST_ORDER: Readonly<Record<string, readonly string[]>> = {
   '': [
     'version',
@@ -170,7 +170,7 @@ export const PLIST_HEADER = `<?xml version="1.0" encoding="UTF-8"?>
 `;
 
 /**
- * A deployment profile as an XML property list (tool facts, 7.5); ends with an empty line.
+ * A deployment profile as an XML property list; ends with an empty line.
  * @throws RdError `ERR_PROFILE_INVALID` with everything that XML cannot hold.
  */
 export function plistText({ members }: Pick<DeploymentTree, 'members'>): string {

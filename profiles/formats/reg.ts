@@ -63,7 +63,7 @@ const HIVES: Readonly<Record<Hive, string>> = { hklm: 'HKEY_LOCAL_MACHINE', hkcu
 const NO_CHARACTER = /\p{Noncharacter_Code_Point}/u;
 
 /**
- * A deployment profile as the text of a registry file (tool facts, 7.4): one line per key and value, sorted, without wrapping
+ * A deployment profile as the text of a registry file: one line per key and value, sorted, without wrapping
  * and without empty lines; line ends are LF, and nothing else in the text is a control character.
  * @throws RdError `ERR_PROFILE_INVALID` with everything that the registry cannot hold.
  */

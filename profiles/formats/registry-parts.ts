@@ -14,8 +14,8 @@ const MOST_LISTED = 20;
 
 /**
  * The deployment profiles in hives of a registry as the application finds them: both come from the first place that has
- * either (tool facts, 8.1). Whatever else is in keys of the application is lost with its reason, and told with the first
- * part; what is elsewhere is for others, and counted in a note.
+ * either. Whatever else is in keys of the application is lost, and reported with its reason beside the first part; values of other
+ * products are counted in a note.
  * @param label of the file.
  * @param hives by their long names; an empty name for one that is not known.
  * @throws RdError `ERR_PROFILE_INVALID` when no value in them is a setting of a profile.

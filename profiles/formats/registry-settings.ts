@@ -28,7 +28,7 @@ export interface RegistryFinding {
     | { is: 'ended' };
 }
 
-/** What the key of a profile holds, by the names and types that its version had (tool facts, 8.5). */
+/** What the key of a profile holds, by the names and types that its version had. */
 export interface RegistrySettings {
   settings: JsonObject;
   /** Values that mean something, of the wrong type or not; with none there is no profile. */

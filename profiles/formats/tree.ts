@@ -111,7 +111,7 @@ function unknown(path: string, name: string, names: readonly string[]): string {
   return `${entryPath(path, name)} is no setting and was left out.${hint}`;
 }
 
-/** What a deployment profile holds, in the kinds that its formats know (tool facts, 7.3). */
+/** What a deployment profile holds, in the kinds that its formats know. */
 export type DeploymentValue =
   | { kind: 'boolean'; value: boolean }
   /** Neither below nor beyond what a number of JavaScript holds exactly. */
@@ -205,7 +205,7 @@ function kindOf(value: JsonValue): string {
   ];
 }
 
-/** Pairs of a name and anything, sorted as the compatible tool sorts names: in lower case and by code points (tool facts, 7.4). */
+/** Pairs of a name and anything, sorted as the compatible tool sorts names: in lower case and by code points. */
 export function sortedByName<T>(pairs: Iterable<readonly [string, T]>): [string, T][] {
   const keyed = Array.from(pairs, ([name, value]) => ({ name, value, key: lowerCase(name) }));
   // Units of UTF-16 have another order than code points, but not among letters of ASCII, which nearly all names are made of.

@@ -11,7 +11,7 @@ const REFERENCES: Readonly<Record<string, string>> = {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: XML has none of them.
 const CONTROL = /[\0-\x08\x0b\x0c\x0e-\x1f]/;
 
-/** Text between tags, with the references of the compatible tool (tool facts, 7.5). Ask `xmlProblem` first. */
+/** Text between tags, with the references of the compatible tool. Ask `xmlProblem` first. */
 export function xmlText(text: string): string {
   return text.replace(/[&<>"'\t\n\r]/g, (sign) => REFERENCES[sign] ?? sign);
 }

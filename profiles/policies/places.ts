@@ -18,7 +18,7 @@ export type PolicyPlace = (
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Where deployment profiles are on this platform, best first (tool facts, 8.1). The system's places do not depend on the
+ * Where deployment profiles are on this platform, best first. The system's places do not depend on the
  * environment, so that nobody escapes a policy by setting a variable. Without a home directory there is no place of the user.
  */
 export function policyPlaces(env: Environment, platform: Platform, homedir: string): PolicyPlace[] {

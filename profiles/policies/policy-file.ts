@@ -103,7 +103,8 @@ export async function readPlistPolicy(
   };
   const text = decoded(bytes);
   if (text !== undefined && isUtf8Xml(text)) {
-    const value = jsonOf(await xmlPlist(text).catch(broken), (place, other) => {
+    const list = await Promise.resolve(text).then(xmlPlist).catch(broken);
+    const value = jsonOf(list, (place, other) => {
       throw wrong(`"${place}" is ${other}, which no setting can be`);
     });
     if (!isObject(value)) throw wrong('it does not hold a dictionary');

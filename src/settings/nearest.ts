@@ -21,7 +21,7 @@ export function nearest(name: string, candidates: Iterable<string>): string | un
   return best;
 }
 
-/** Optimal string alignment distance. */
+/** Optimal string alignment distance. Libraries such as `fastest-levenshtein` count an exchange of neighbors as two mistakes. */
 function distance(a: string, b: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, index) => index);

@@ -1,7 +1,7 @@
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { plistProblem } from '../../profiles/formats/plist-xml.ts';
+import { xmlPlist } from '../../profiles/formats/plist-xml.ts';
 import { policyPlaces } from '../../profiles/policies/places.ts';
 import { policyPrograms } from '../../profiles/policies/programs.ts';
 import { readPolicies } from '../../profiles/policies/read.ts';
@@ -46,6 +46,16 @@ test('managed preferences come first, then those of the computer, then those of 
   ]);
   expect(policyPlaces({}, 'darwin', '')).toHaveLength(2);
 });
+
+/** What is wrong with a text; `undefined` when it is read. */
+function plistProblem(text: string): string | undefined {
+  try {
+    xmlPlist(text);
+    return undefined;
+  } catch (problem) {
+    return problem instanceof Error ? problem.message : String(problem);
+  }
+}
 
 /** The golden profile: version 10, so that it is migrated and freezes what came later. */
 const MEANING = {

@@ -106,7 +106,7 @@ interface About {
   platform: Platform;
 }
 
-/** Why settings ended, by their last name (settings facts, 1.3 and 1.5). */
+/** Why settings ended, by their last name. */
 const ENDINGS: Readonly<Record<string, string>> = {
   rancherMode: 'ended with settings version 2',
   checkForExistingKimBuilder: 'ended with settings version 5',

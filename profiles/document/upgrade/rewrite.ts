@@ -40,8 +40,9 @@ interface Step {
 }
 
 /**
- * The text with the changes made and everything else as it was. Undefined where the document is built in a way that has no place
- * for one of them; whether the result says what it should is proven by its reader.
+ * The text with the changes made and everything else as it was: `yaml` prints an edited document with indentation, spaces and folds
+ * of its own, in lines that no change is about. Undefined where the document is built in a way that has no place for
+ * one of them; whether the result says what it should is proven by its reader.
  */
 export function rewritten(input: RewriteInput): Rewritten | undefined {
   const eol = input.text.includes('\r\n') ? '\r\n' : '\n';
