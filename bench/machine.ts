@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { Driver, EngineSpec, MachineSpec } from '../src/drivers/driver.ts';
 import { qemu } from '../src/drivers/index.ts';
-import { ceilings } from '../src/drivers/machines/qemu/live/ceilings.ts';
+import { ceilings } from '../src/drivers/machines/qemu/start.ts';
 import type { GuestImage } from '../src/guest-images/image.ts';
 import { imageStore } from '../src/guest-images/store.ts';
 import { type BareMachine, bareMachine, pings } from './bare-machine.ts';

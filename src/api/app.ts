@@ -1,9 +1,9 @@
-import type { IncomingMessage, Server } from 'node:http';
+import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
 import type { FastifyHttpOptions, FastifyInstance, FastifyRequest } from 'fastify';
 import fastify from 'fastify';
 import { RdError } from '../errors.ts';
 import { bodyCollector, parseJson } from './body.ts';
-import { answerClientError } from './client-error.ts';
 import type { ApiContext } from './context.ts';
 import { describedRoutes } from './described-routes.ts';
 import { createErrorHandler, pathOf } from './error-handler.ts';
@@ -29,7 +29,7 @@ import { shutdownRoutes } from './routes/shutdown.ts';
 import { snapshotRoutes } from './routes/snapshots.ts';
 import { statusRoutes } from './routes/status.ts';
 import { transientSettingsRoutes } from './routes/transient-settings.ts';
-import { BODY_LIMIT } from './wire-texts.ts';
+import { BODY_LIMIT, TEXT_TYPE } from './wire-texts.ts';
 
 /** No route has such a path, and no client can ask for it without an escape. */
 const NOWHERE = '/ nowhere';
@@ -131,4 +131,31 @@ function unknownCommand(method: string, path: string): RdError {
     return new RdError('ERR_BODY_INVALID', `Malformed escape in the path: ${path}`, { cause });
   }
   return new RdError('ERR_NOT_FOUND', `Unknown command: ${method} ${path}`);
+}
+
+/** What the parser says, where it is not simply a bad request. */
+const STATUS: Readonly<Record<string, number>> = {
+  HPE_HEADER_OVERFLOW: 431,
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
+  ERR_HTTP_REQUEST_TIMEOUT: 408,
+};
+
+/** Answers what is no HTTP request, in text like every refusal, and closes the connection. */
+function answerClientError(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const status = STATUS[error.code ?? ''] ?? 400;
+  const text = STATUS_CODES[status] ?? '';
+  socket.end(
+    [
+      `HTTP/1.1 ${status} ${text}`,
+      'Connection: close',
+      `Content-Type: ${TEXT_TYPE}`,
+      `Content-Length: ${text.length}`,
+      '',
+      text,
+    ].join('\r\n'),
+  );
 }

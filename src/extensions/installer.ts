@@ -1,3 +1,4 @@
+import semver from 'semver';
 import type { ImageStore } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
 import { type ImageReference, wholeName } from '../settings/image-reference.ts';
@@ -7,7 +8,6 @@ import type { Metadata } from './metadata.ts';
 import { invalidMetadata, otherwiseFailed } from './refusals.ts';
 import { registryTags } from './registry-tags.ts';
 import { companionImage, stageExtension } from './staging.ts';
-import { chooseTag } from './tag-choice.ts';
 
 type Surroundings = Pick<ExtensionsInput, 'files' | 'platform' | 'fetch' | 'log'>;
 
@@ -134,4 +134,29 @@ export async function startCompanion(
 ): Promise<void> {
   if (!(await images.has(image, signal))) await images.pull(image, signal);
   await companions.ensure({ id: key, image }, signal);
+}
+
+/**
+ * The tag that an installation without one means: the highest semantic version (`1.2.3`, `v1.2.3`, `v.1.2.3`), else the tag with
+ * the highest number in it, else `latest`. Undefined when there is none of these.
+ */
+export function chooseTag(tags: readonly string[]): string | undefined {
+  const versions = tags.flatMap((tag) => {
+    const version = semver.parse(tag.replace(/^v\.?/, ''));
+    return version ? [{ tag, version }] : [];
+  });
+  const newest = versions.reduce<(typeof versions)[number] | undefined>(
+    (best, each) => (best && semver.compare(best.version, each.version) >= 0 ? best : each),
+    undefined,
+  );
+  if (newest) return newest.tag;
+  const numbered = tags.flatMap((tag) => {
+    const numbers = (tag.match(/\d+/g) ?? []).map(Number);
+    return numbers.length === 0 ? [] : [{ tag, number: Math.max(...numbers) }];
+  });
+  const highest = numbered.reduce<(typeof numbered)[number] | undefined>(
+    (best, each) => (best && best.number >= each.number ? best : each),
+    undefined,
+  );
+  return highest?.tag ?? (tags.includes('latest') ? 'latest' : undefined);
 }

@@ -14,9 +14,8 @@ import { deniedImages, extensionCost, refusedExtensions } from './extension-chan
 import { mayDowngrade } from './kubernetes-order.ts';
 import { ENGINE_NAMES, installedVersion, isUp, type Observed } from './observed.ts';
 import { patternWarnings } from './pattern-warnings.ts';
-import { pendingRestart } from './pending.ts';
 import { type ForwardsReport, withPortForwards } from './port-forwards.ts';
-import { powerChange } from './power-change.ts';
+import { restartReasons } from './restart-reasons.ts';
 import { isRuntimeChange, runtimeChanges } from './runtime-changes.ts';
 import { type Circumstances, type Cost, costOf } from './severity.ts';
 import { type Goal, goalOf } from './spec.ts';
@@ -218,4 +217,38 @@ function storedOnly(paths: readonly string[], driver: DriverInfo): string[] {
     if (support?.level !== 'stored' || support.reason === undefined) return [];
     return [`"${path}" is stored and has no effect with the ${driver.name} driver: ${support.reason}.`];
   });
+}
+
+/** Reasons of a restart that the live settings demand of what runs already, as clauses; empty when there is none. */
+function pendingRestart(live: Settings, observed: Observed, driver: DriverInfo): string[] {
+  return Object.entries(restartReasons(live, observed, driver, live)).map(
+    ([path, { current, desired }]) =>
+      `${path}: runs with ${JSON.stringify(current)}, should be ${JSON.stringify(desired)}`,
+  );
+}
+
+/**
+ * The change of power, if the plan asks for one. A stop interrupts what runs and so counts as `restart`; with nothing running
+ * it is `none`. A start interrupts nothing and is `live`, unless the cluster that it starts is older than the installed one.
+ */
+function powerChange(before: 'started' | 'stopped', goal: Goal, observed: Observed): Change | undefined {
+  const after = goal.on ? 'started' : 'stopped';
+  if (before === after) return undefined;
+  return { path: 'state', action: 'update', before, after, ...cost(goal, observed) };
+}
+
+function cost(goal: Goal, observed: Observed): Pick<Change, 'severity' | 'reason'> {
+  if (!goal.on) {
+    return isUp(observed) || observed.machine.state === 'on'
+      ? { severity: 'restart', reason: 'everything that runs is stopped' }
+      : { severity: 'none', reason: 'nothing is running' };
+  }
+  if (clusterMustReset(goal, observed)) {
+    const installed = installedVersion(observed);
+    const reason = installed
+      ? `the start deletes the data of the installed cluster, which is newer (${installed})`
+      : 'the start deletes the data of the installed cluster if that is newer';
+    return { severity: 'reset', reason };
+  }
+  return { severity: 'live', reason: 'the backend is started with these settings' };
 }

@@ -1,7 +1,6 @@
-import { createServer, type Server, type Socket } from 'node:net';
+import { createServer, type Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { RdError } from '../errors.ts';
-import { breakOff, tunnel } from './tunnel.ts';
 
 const HOST = '127.0.0.1';
 
@@ -109,4 +108,27 @@ function refused(port: number, cause: Error): RdError {
     cause,
     advice: 'Use another host port.',
   });
+}
+
+/**
+ * Carries bytes both ways until both sides have said their last. Each side may end its half while the other goes on, a slow
+ * reader holds back the writer, and where one side breaks off the other is broken off too.
+ */
+function tunnel(one: Duplex, other: Duplex): void {
+  carry(one, other);
+  carry(other, one);
+}
+
+/** Ends both halves at once. A plain end would look like one half, and a peer may wait for the other for ever. */
+function breakOff(stream: Duplex): void {
+  if (stream instanceof Socket) stream.resetAndDestroy();
+  else stream.destroy();
+}
+
+function carry(from: Duplex, to: Duplex): void {
+  from.on('error', () => breakOff(to));
+  from.once('close', () => {
+    if (!from.readableEnded || !from.writableFinished) breakOff(to);
+  });
+  from.pipe(to);
 }

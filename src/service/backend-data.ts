@@ -3,7 +3,8 @@ import type { DesiredStore } from '../api/desired-store.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
 import { unprotected } from '../plan/fail-closed.ts';
-import type { Controllers } from '../reconcile/contract.ts';
+import { COMPATIBLE } from '../product.ts';
+import type { Controllers, Desired } from '../reconcile/contract.ts';
 import { objectOf } from '../settings/fields.ts';
 import { leafAt } from '../settings/leaf-paths.ts';
 import { isLocked } from '../settings/locks.ts';
@@ -14,11 +15,11 @@ import { type SwapOperations, swapOperations } from '../snapshots/swap.ts';
 import type { LogFile } from '../storage/log-file.ts';
 import type { Places } from '../storage/places.ts';
 import { type FileHost, loadSettings } from '../storage/settings-file.ts';
-import { createKeptState } from './kept-state.ts';
+import { changed, troubleOf } from './backend-wait.ts';
+import { createKeptState, type KeptState } from './kept-state.ts';
 import type { Maintenance } from './maintenance.ts';
 import { createProof } from './proof.ts';
 import type { Recovered } from './recover-backend.ts';
-import { createResets, type ResetMode } from './resets.ts';
 import { createSnapshots } from './snapshots.ts';
 
 /** Everything that works on the data of the stopped backend: snapshots and resets. */
@@ -115,4 +116,56 @@ export async function restoredSettings(
     'ERR_SETTING_UNSUPPORTED',
     `${missing.path} is true in it, and cannot be enforced: ${missing.reason}`,
   );
+}
+
+/** `fast`: the data of the cluster goes, images stay. `wipe`: everything that the driver keeps goes. */
+type ResetMode = 'fast' | 'wipe';
+
+interface ResetsInput {
+  maintenance: Pick<Maintenance, 'run' | 'heldBy'>;
+  controllers: Pick<Controllers, 'status' | 'onChange'>;
+  keptState: Pick<KeptState, 'wipe'>;
+  desired(): Desired;
+  log: LogFile['write'];
+  /** Ends the waiting when the service stops. */
+  closing: AbortSignal;
+}
+
+const ACTIONS: Readonly<Record<ResetMode, string>> = {
+  fast: 'Resetting the cluster',
+  wipe: 'Resetting the machine',
+};
+
+/**
+ * The work of `PUT /v1/k8s_reset`: resolves when the backend is up again, or off where it is to be off. Without a cluster `fast` is a
+ * restart.
+ * @throws RdError `ERR_NOT_READY` while the backend starts or stops, `ERR_BACKEND_LOCKED`, `ERR_CONVERGE_FAILED` when it does not come up.
+ */
+function createResets({ maintenance, controllers, keptState, desired, log, closing }: ResetsInput) {
+  return async (mode: ResetMode): Promise<void> => {
+    const { backendState } = controllers.status();
+    if (backendState === 'STARTING' || backendState === 'STOPPING') {
+      throw new RdError('ERR_NOT_READY', `${COMPATIBLE.productName} is busy (${backendState}); nothing was reset`, {
+        advice: 'Ask again when it has started or stopped.',
+      });
+    }
+    await maintenance.run(ACTIONS[mode], closing, (work) =>
+      mode === 'wipe' ? keptState.wipe(work) : work.resetCluster(),
+    );
+    log('info', 'reset done', { mode });
+    await changed(
+      controllers,
+      (status) => {
+        if (maintenance.heldBy() !== undefined || status.generation !== desired().generation) return false;
+        return status.converged || status.backendState === 'ERROR';
+      },
+      closing,
+    );
+    const status = controllers.status();
+    if (status.backendState !== 'ERROR') return;
+    throw new RdError(
+      'ERR_CONVERGE_FAILED',
+      `the data was reset, and the backend did not come up again: ${troubleOf(status)}`,
+    );
+  };
 }

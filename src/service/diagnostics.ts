@@ -1,3 +1,6 @@
+import { existsSync, realpathSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { createBackground } from '../diagnostics/background.ts';
 import { allChecks } from '../diagnostics/checks/index.ts';
 import type { CheckContext } from '../diagnostics/context.ts';
@@ -8,7 +11,6 @@ import { PRODUCT } from '../product.ts';
 import type { Clock } from '../reconcile/clock.ts';
 import type { Controllers } from '../reconcile/contract.ts';
 import { userHome } from '../storage/user-home.ts';
-import { documentationPage } from './documentation.ts';
 
 /** Milliseconds that one check may take. */
 const CHECK_LIMIT = 15_000;
@@ -97,4 +99,15 @@ function connectivityUrl(chosen: string | undefined, log: DiagnosticsOptions['lo
   if (/^https?:$/.test(URL.canParse(chosen) ? new URL(chosen).protocol : '')) return chosen;
   log('warn', 'RDCTL_CONNECTIVITY_URL is not an http address; the usual one is asked', { value: chosen });
   return PRODUCT.connectivityUrl;
+}
+
+/**
+ * Address of a page of the documentation that was installed with the program, whose command is `self`; absent where the program
+ * is alone.
+ */
+export function documentationPage(name: string, self: readonly string[] = []): string | undefined {
+  const script = self.at(-1);
+  if (script === undefined || !existsSync(script)) return undefined;
+  const page = join(dirname(realpathSync(script)), '..', 'docs', name);
+  return existsSync(page) ? pathToFileURL(page).href : undefined;
 }

@@ -1,7 +1,7 @@
 import type { EngineName } from '../../src/drivers/driver.ts';
+import { SIMULATED_REGISTRY } from '../../src/drivers/machines/simulated/images.ts';
 import { simulated } from '../../src/drivers/machines/simulated/index.ts';
 import type { EngineModel } from '../../src/drivers/machines/simulated/model.ts';
-import { SIMULATED_REGISTRY } from '../../src/drivers/machines/simulated/registry.ts';
 import { fileStore } from '../../src/drivers/machines/simulated/store.ts';
 import { driverSuite } from './driver-suite.ts';
 

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { containerdEngine } from '../../src/drivers/engines/containerd.ts';
+import { containerdEngine, runningTasks } from '../../src/drivers/engines/containerd.ts';
 import { containerdConfig, containerdPlaces } from '../../src/drivers/engines/containerd-config.ts';
-import { runningTasks } from '../../src/drivers/engines/containerd-tasks.ts';
 import { mobyEngine } from '../../src/drivers/engines/moby.ts';
 import { mobyArguments, mobyConfig, mobyPlaces } from '../../src/drivers/engines/moby-config.ts';
 import {

@@ -8,7 +8,7 @@ import { completeness, firewallRules, parseTraces, restoreInput } from '../../sr
 import { mayRestore } from '../../src/drivers/machines/host/forwarding.ts';
 import { isShim, isWithin, parseMounts, rootIsWithin } from '../../src/drivers/machines/host/leftovers.ts';
 import { parseLinks, parseRoutes } from '../../src/drivers/machines/host/links.ts';
-import { readMachineRecord, writeMachineRecord } from '../../src/drivers/machines/host/machine-record.ts';
+import { readMachineRecord, writeMachineRecord } from '../../src/drivers/machines/host/machine.ts';
 import { hostPlaces } from '../../src/drivers/machines/host/places.ts';
 import { judge } from '../../src/drivers/machines/host/probe.ts';
 import type { Range } from '../../src/drivers/machines/host/subnet.ts';

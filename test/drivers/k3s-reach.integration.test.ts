@@ -2,7 +2,7 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { connectTo, copyIn } from '../../src/drivers/machines/host/reach.ts';
+import { connectTo, copyIn } from '../../src/drivers/machines/host/shell.ts';
 import { guestReach } from '../../src/drivers/machines/qemu/reach.ts';
 import { run } from '../../src/process/run.ts';
 import { freePort } from '../helpers/free-port.ts';

@@ -2,9 +2,12 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
-import { readChannels } from '../../src/drivers/clusters/k3s/channels.ts';
-import { k3sReleases } from '../../src/drivers/clusters/k3s/releases.ts';
-import { SHIPPED_CHANNELS, SHIPPED_RELEASES } from '../../src/drivers/clusters/k3s/shipped-releases.ts';
+import {
+  k3sReleases,
+  readChannels,
+  SHIPPED_CHANNELS,
+  SHIPPED_RELEASES,
+} from '../../src/drivers/clusters/k3s/releases.ts';
 import { k3sSources } from '../../src/drivers/clusters/k3s/sources.ts';
 import {
   compareK3s,

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { GUEST_SCRIPTS } from '../../src/drivers/machines/qemu/frozen/guest-scripts.ts';
-import { type FrozenFacts, frozenKey } from '../../src/drivers/machines/qemu/frozen/key.ts';
+import { type FrozenFacts, frozenKey, GUEST_SCRIPTS } from '../../src/drivers/machines/qemu/frozen/key.ts';
 import * as frozen from '../../src/drivers/machines/qemu/frozen/scripts.ts';
 import * as home from '../../src/drivers/machines/qemu/mounts/scripts.ts';
 import * as shell from '../../src/drivers/machines/qemu/scripts.ts';

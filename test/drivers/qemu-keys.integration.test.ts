@@ -1,8 +1,8 @@
 import { chmodSync, copyFileSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { ensureKeys } from '../../src/drivers/machines/qemu/keys.ts';
 import { type QemuPlaces, qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
 import { forwardRecord } from '../../src/drivers/machines/qemu/ports/record.ts';
+import { ensureKeys } from '../../src/drivers/machines/qemu/start.ts';
 import { findProgram, programPath } from '../../src/process/program.ts';
 import { run } from '../../src/process/run.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { makeWay, removeWay } from '../../src/drivers/machines/host/way.ts';
+import { makeWay, removeWay } from '../../src/drivers/machines/host/shell.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 test('directories that were made for a file go with it, those that were there stay', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { chooseTag } from '../../src/extensions/tag-choice.ts';
+import { chooseTag } from '../../src/extensions/installer.ts';
 
 test.each([
   [['1.0.0', '1.10.0', '1.9.0'], '1.10.0'],

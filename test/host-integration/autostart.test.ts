@@ -2,8 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parse } from 'plist';
 import { expect, test } from 'vitest';
-import { manageAutostart } from '../../src/host-integration/autostart.ts';
-import { runKeyWith } from '../../src/host-integration/run-key.ts';
+import { manageAutostart, runKeyWith } from '../../src/host-integration/autostart.ts';
 import type { IntegrationTargets } from '../../src/host-integration/targets.ts';
 import { testTargets } from '../helpers/integration-targets.ts';
 

@@ -2,7 +2,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
-import { documentationPage } from '../../src/service/documentation.ts';
+import { documentationPage } from '../../src/service/diagnostics.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 function installed(...files: string[]): string {

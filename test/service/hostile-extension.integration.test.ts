@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
-import { SIMULATED_REGISTRY, type SimulatedImage } from '../../src/drivers/machines/simulated/registry.ts';
+import { SIMULATED_REGISTRY, type SimulatedImage } from '../../src/drivers/machines/simulated/images.ts';
 import { HOSTILE_YAML } from '../helpers/hostile-yaml.ts';
 import { startService } from '../helpers/service.ts';
 

@@ -4,7 +4,7 @@ import { parseByteSize } from '../../src/settings/byte-size.ts';
 import { isImageName, isImageTag, parseExtensionPattern } from '../../src/settings/image-name.ts';
 import { canonicalKubernetesVersion, isKubernetesVersion } from '../../src/settings/kubernetes-version.ts';
 import { nearest } from '../../src/settings/nearest.ts';
-import { isNoproxyEntry } from '../../src/settings/noproxy.ts';
+import { isNoproxyEntry } from '../../src/settings/rules/index.ts';
 
 describe('byte sizes', () => {
   test.each([

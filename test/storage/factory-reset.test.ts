@@ -3,10 +3,9 @@ import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { idOf } from '../../src/extensions/directory.ts';
-import { clearCache, factoryReset, leftAlone } from '../../src/storage/factory-reset.ts';
+import { clearCache, factoryReset, leftAlone, removalOperations } from '../../src/storage/factory-reset.ts';
 import { isInstalled } from '../../src/storage/own-files.ts';
 import { type Places, places } from '../../src/storage/places.ts';
-import { removalOperations } from '../../src/storage/removal.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 let user: string;

@@ -6,7 +6,6 @@ import { SCHEMA_VERSION } from '../../settings/settings.gen.ts';
 import { bytesOf, settingsPayload } from '../body.ts';
 import type { ApiContext } from '../context.ts';
 import type { DesiredSnapshot, Turn } from '../desired-store.ts';
-import { ignoredKeysHeader } from '../ignored-keys.ts';
 import { documented, type RouteDoc, schemaOf } from '../route-doc.ts';
 import { decideUpdate } from '../settings-update.ts';
 import { TEXT_TYPE, TEXTS } from '../wire-texts.ts';
@@ -152,4 +151,24 @@ function checkCondition(header: string | undefined, { etag }: DesiredSnapshot): 
   throw new RdError('ERR_PRECONDITION_FAILED', 'the settings have changed since they were read', {
     advice: 'Read them again and decide anew.',
   });
+}
+
+/** Characters: clients read some kilobytes of headers and no more. */
+const LIMIT = 4000;
+const MORE = encodeURIComponent('…');
+
+/** Value of `Rdctl-Ignored-Keys`: the keys, percent-encoded, as far as they fit; an ellipsis stands for the rest. */
+function ignoredKeysHeader(keys: readonly string[]): string {
+  let value = '';
+  for (const key of keys) {
+    const next = `${value}${value === '' ? '' : ', '}${encoded(key)}`;
+    if (next.length > LIMIT) return value === '' ? MORE : `${value}, ${MORE}`;
+    value = next;
+  }
+  return value;
+}
+
+/** JSON may hold half a surrogate pair, which has no encoding; it becomes the replacement character. */
+function encoded(key: string): string {
+  return encodeURIComponent(Buffer.from(key).toString());
 }

@@ -1,16 +1,21 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import type { EngineDriver, EngineSpec, EngineStatus } from '../driver.ts';
+import { canonicalRegistry, HUB, isLoopback, isRegistryName } from '../../allowed-images/registry-name.ts';
+import { RdError } from '../../errors.ts';
+import type { EngineDriver, EngineSpec, EngineStatus, RunningContainer, Workload } from '../driver.ts';
 import type { EngineArea, Shell } from '../shell.ts';
 import { adoptGuard } from './adoption.ts';
 import { containerdPlaces, hostsConfig, hostsDirectory, hostsFile, type PodNetwork } from './containerd-config.ts';
-import { containerdDaemon, GRPC_HELLO } from './containerd-daemon.ts';
+import { type ContainerdDaemon, containerdDaemon, GRPC_HELLO } from './containerd-daemon.ts';
 import { containerdImages } from './containerd-images.ts';
-import { containerdWorkload, endTasks } from './containerd-tasks.ts';
 import { endedPrograms } from './ended.ts';
 import { engineRecord } from './engine-record.ts';
 import { engineSteps } from './engine-steps.ts';
-import { pullGuard } from './pull-guard.ts';
-import { registryGateway } from './registry-gateway.ts';
+import { hasSecretCookie } from './gateway-secret.ts';
+import { passOn } from './pass-on.ts';
+import { type GuardParts, pullGuard } from './pull-guard.ts';
+import { denyRegistry } from './registry-answer.ts';
+import { type RegistryRequest, registryRequest } from './registry-request.ts';
 
 const GRACE_MS = 10_000;
 
@@ -83,4 +88,145 @@ export function containerdEngine(shell: Shell, pods?: PodNetwork): EngineDriver 
         (await shell.read(hostsFile(places))) === undefined ? undefined : hostsDirectory(places),
     }),
   };
+}
+
+/**
+ * The server that containerd's clients take for the mirror of every registry. They name the real one in `ns`; the request goes on
+ * there when it is allowed, with the client's own credentials. Layers that a registry keeps elsewhere the client fetches there.
+ */
+export function registryGateway(parts: GuardParts): Server {
+  return createServer((request, response) => {
+    serve(request, response, parts).catch((error: Error) => denyRegistry(response, 502, error.message));
+  });
+}
+
+async function serve(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { policy, out, refused, secret }: GuardParts,
+): Promise<void> {
+  if (!hasSecretCookie(request.headers, secret)) {
+    return denyRegistry(response, 403, 'this gateway is for clients that use the directory with its address');
+  }
+  const { url = '', method = 'GET' } = request;
+  const mark = url.indexOf('?');
+  const path = mark === -1 ? url : url.slice(0, mark);
+  const query = new URLSearchParams(url.slice(path.length));
+  const [namespace = '', second] = query.getAll('ns');
+  // A client that pushes does not say to which registry.
+  if (!isRegistryName(namespace) || second !== undefined || !/^(?:GET|HEAD)$/.test(method)) {
+    return denyRegistry(response, 400, 'this gateway is for pulls; to push, leave out --hosts-dir');
+  }
+  const registry = canonicalRegistry(namespace);
+  const read = registryRequest(method, path);
+  const asked: RegistryRequest = read.wants === 'unknown' ? { wants: 'unclear' } : read;
+  const why = policy.refusal(registry, asked);
+  if (why !== undefined) {
+    refused(why);
+    return denyRegistry(response, 403, why);
+  }
+  query.delete('ns');
+  const origin = originOf(registry);
+  const target = new URL(`${origin}${path}${query.size > 0 ? `?${query}` : ''}`);
+  // An address such as 127.1 is another one for those who connect than for the list.
+  if (target.origin !== origin) return denyRegistry(response, 400, `${registry} is not spelled as clients spell it`);
+  const location = (value: string) => throughGateway(value, target, namespace);
+  await passOn({ request, response, registry, asked, target, out, here: true, policy, location });
+}
+
+function originOf(registry: string): string {
+  if (registry === HUB) return 'https://registry-1.docker.io';
+  return `${isLoopback(registry) ? 'http' : 'https'}://${registry}`;
+}
+
+/** A path of the registry's interface comes back here; any other address, such as a store of layers, is reached directly. */
+function throughGateway(value: string, from: URL, namespace: string): string {
+  if (!URL.canParse(value, from.href)) return value;
+  const to = new URL(value, from);
+  if (to.host !== from.host || registryRequest('GET', to.pathname).wants === 'unknown') return to.href;
+  to.searchParams.set('ns', namespace);
+  return `${to.pathname}${to.search}`;
+}
+
+/** Time that tasks have after SIGTERM; what then still runs is killed with its shim. */
+const TASK_GRACE_MS = 10_000;
+const POLL_MS = 100;
+/** Where a cluster has its containers. */
+const PODS = 'k8s.io';
+/** Labels by which clients such as nerdctl ask containerd itself to keep a container running. */
+const KEPT_RUNNING = 'labels."containerd.io/restart.status"==running';
+const LONG_ID = /^[0-9a-f]{64}$/;
+
+/** Lines of a quiet listing. */
+function names(output: string): string[] {
+  return output.split('\n').flatMap((line) => (line.trim() === '' ? [] : [line.trim()]));
+}
+
+/** Ids of running tasks in the table of `ctr tasks ls` (columns TASK, PID, STATUS). */
+export function runningTasks(table: string): string[] {
+  const rows = names(table).map((line) => line.split(/\s+/));
+  return rows.flatMap(([id, , status]) => (id !== undefined && status === 'RUNNING' ? [id] : []));
+}
+
+/** Counts and what runs over all namespaces; empty when they cannot be read, because an engine that answers is not to be called dead. */
+async function containerdWorkload(daemon: ContainerdDaemon, signal: AbortSignal): Promise<Workload> {
+  try {
+    const counts = { runningContainers: 0, containers: 0, images: 0 };
+    const running: RunningContainer[] = [];
+    for (const namespace of names(await daemon.ctr(['namespaces', 'ls', '-q'], signal))) {
+      const inside = (args: string[]) => daemon.ctr(['--namespace', namespace, ...args], signal);
+      const [tasks, containers, images] = await Promise.all([
+        inside(['tasks', 'ls']),
+        inside(['containers', 'ls', '-q']),
+        inside(['images', 'ls', '-q']),
+      ]);
+      const ids = runningTasks(tasks);
+      const kept =
+        ids.length > 0 && namespace !== PODS ? names(await inside(['containers', 'ls', '-q', KEPT_RUNNING])) : [];
+      running.push(...ids.map((id) => runningContainer(id, namespace, kept)));
+      counts.runningContainers += ids.length;
+      counts.containers += names(containers).length;
+      counts.images += names(images).length;
+    }
+    return { ...counts, running };
+  } catch (error) {
+    if (error instanceof RdError && error.code === 'ERR_DRIVER_FAILED') return {};
+    throw error;
+  }
+}
+
+/** With a policy of containerd it depends: on the policy, on how the container ends, and on the client being there to set it up. */
+function runningContainer(id: string, namespace: string, kept: readonly string[]): RunningContainer {
+  const name = LONG_ID.test(id) ? id.slice(0, 12) : id;
+  if (namespace === PODS) return { name, pod: true };
+  return kept.includes(id) ? { name } : { name, returns: false };
+}
+
+/** Asks every running task to end and waits for it within the grace. What is left then, the caller clears. */
+async function endTasks(shell: Shell, daemon: ContainerdDaemon, signal: AbortSignal): Promise<void> {
+  const deadline = shell.pace.now() + TASK_GRACE_MS;
+  const ctr = async (namespace: string, args: string[]) => {
+    try {
+      return await daemon.ctr(['--namespace', namespace, ...args], signal);
+    } catch (error) {
+      // A task can end between the listing and the call.
+      if (error instanceof RdError && error.code === 'ERR_DRIVER_FAILED') return '';
+      throw error;
+    }
+  };
+  const namespaces = names(await daemon.ctr(['namespaces', 'ls', '-q'], signal));
+  for (const namespace of namespaces) {
+    for (const task of runningTasks(await ctr(namespace, ['tasks', 'ls']))) {
+      await ctr(namespace, ['tasks', 'kill', '--signal', 'SIGTERM', task]);
+    }
+  }
+  for (const namespace of namespaces) {
+    while (runningTasks(await ctr(namespace, ['tasks', 'ls'])).length > 0 && shell.pace.now() < deadline) {
+      if (signal.aborted) throw new RdError('ERR_CANCELLED', 'waiting for containers to end was cancelled');
+      await shell.pace.sleep(POLL_MS, signal);
+    }
+    for (const task of names(await ctr(namespace, ['tasks', 'ls', '-q']))) {
+      await ctr(namespace, ['tasks', 'delete', '--force', task]);
+    }
+  }
 }

@@ -1,5 +1,7 @@
 import { RdError } from '../../errors.ts';
-import type { EngineDriver, EngineSpec, EngineStatus } from '../driver.ts';
+import { isObject } from '../../json.ts';
+import { PRODUCT } from '../../product.ts';
+import type { Companion, CompanionContainers, EngineDriver, EngineSpec, EngineStatus } from '../driver.ts';
 import type { EngineArea, Shell } from '../shell.ts';
 import { adoptGuard } from './adoption.ts';
 import { authzPlugin } from './authz-plugin.ts';
@@ -9,9 +11,9 @@ import { endedPrograms } from './ended.ts';
 import { engineRecord } from './engine-record.ts';
 import { engineSteps } from './engine-steps.ts';
 import type { Gateway } from './gateway-secret.ts';
-import { mobyCompanions } from './moby-companions.ts';
 import { gatewayEnvironment, mobyArguments, mobyConfig, mobyPlaces, SHUTDOWN_SECONDS } from './moby-config.ts';
 import { answersPing, HTTP_HELLO, mobyFacts } from './moby-health.ts';
+import { askMoby } from './moby-http.ts';
 import { mobyImages } from './moby-images.ts';
 import { outboundProxy } from './outbound-proxy.ts';
 import { pullGuard } from './pull-guard.ts';
@@ -148,5 +150,80 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     release: () => guard.release(),
     images: mobyImages(() => shell.localSocket(places.socket)),
     companions: mobyCompanions(() => shell.localSocket(places.socket)),
+  };
+}
+
+/** Seconds that a container has to end by itself. */
+const GRACE_SECONDS = 10;
+const ID = `${PRODUCT.name}.companion`;
+const IMAGE = `${PRODUCT.name}.companion.image`;
+
+interface Found extends Companion {
+  container: string;
+  running: boolean;
+}
+
+/** Containers with a restart policy of dockerd, so that they come back with it; found by their labels. */
+function mobyCompanions(socket: () => Promise<string>): CompanionContainers {
+  async function find(signal: AbortSignal): Promise<Found[]> {
+    const filters = encodeURIComponent(JSON.stringify({ label: [ID] }));
+    const list = await askMoby(
+      await socket(),
+      { method: 'GET', path: `/containers/json?all=1&filters=${filters}` },
+      signal,
+    );
+    return (Array.isArray(list) ? list : []).flatMap((container) => {
+      if (!isObject(container) || typeof container.Id !== 'string' || !isObject(container.Labels)) return [];
+      const { [ID]: id, [IMAGE]: image } = container.Labels;
+      if (typeof id !== 'string' || typeof image !== 'string') return [];
+      return [
+        {
+          id,
+          image,
+          container: container.Id,
+          running: container.State === 'running' || container.State === 'restarting',
+        },
+      ];
+    });
+  }
+
+  async function remove(id: string, signal: AbortSignal): Promise<void> {
+    const at = await socket();
+    for (const { container } of (await find(signal)).filter((found) => found.id === id)) {
+      const stop = `/containers/${container}/stop?t=${GRACE_SECONDS}`;
+      await askMoby(at, { method: 'POST', path: stop }, signal);
+      await askMoby(at, { method: 'DELETE', path: `/containers/${container}?force=1&v=1` }, signal);
+    }
+  }
+
+  return {
+    async list(signal) {
+      return (await find(signal)).map(({ id, image }) => ({ id, image }));
+    },
+    remove,
+    async ensure({ id, image }, signal) {
+      const at = await socket();
+      const there = (await find(signal)).filter((found) => found.id === id);
+      const [only] = there;
+      if (only && there.length === 1 && only.image === image) {
+        if (!only.running) await askMoby(at, { method: 'POST', path: `/containers/${only.container}/start` }, signal);
+        return;
+      }
+      await remove(id, signal);
+      const body = {
+        Image: image,
+        Labels: { [ID]: id, [IMAGE]: image },
+        HostConfig: { RestartPolicy: { Name: 'always' }, Init: true },
+      };
+      const made = await askMoby(at, { method: 'POST', path: '/containers/create', body }, signal);
+      const container = isObject(made) ? made.Id : undefined;
+      if (typeof container !== 'string') throw new RdError('ERR_NOT_FOUND', `moby has no image ${image}`);
+      try {
+        await askMoby(at, { method: 'POST', path: `/containers/${container}/start` }, signal);
+      } catch (error) {
+        await remove(id, signal);
+        throw error;
+      }
+    },
   };
 }

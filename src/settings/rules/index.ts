@@ -1,10 +1,137 @@
+import { isIP } from 'node:net';
+import { isObject, type JsonObject } from '../../json.ts';
+import { parseByteSize } from '../byte-size.ts';
+import { isImageName, isImageTag, parseExtensionPattern } from '../image-name.ts';
+import type { Problem } from '../issue.ts';
+import { equal, own } from '../own.ts';
 import type { SettingPath } from '../settings.gen.ts';
-import { extensionPatterns, installedExtensions } from './extensions.ts';
 import { kubernetesVersion } from './kubernetes.ts';
 import { machineType, mountType, rosetta } from './machine.ts';
-import { noproxyList } from './proxy.ts';
-import type { Rule } from './rule.ts';
-import { classicStore, diskSize, spinOperator } from './storage.ts';
+import { conflict, type Rule, type RuleInput } from './rule.ts';
+
+/** All wrong entries are named in one line. */
+const noproxyList: Rule = ({ field, desired, changed }) => {
+  if (!changed || !Array.isArray(desired)) return [];
+  const wrong = desired.filter((entry) => typeof entry === 'string' && !isNoproxyEntry(entry));
+  if (wrong.length === 0) return [];
+  const named = wrong.join('", "');
+  const message = `field "${field.path}" has invalid entries (must be IP addresses, CIDR subnets, or domain names): "${named}"`;
+  return [{ code: 'format', message, fatal: false, expected: 'IP addresses, CIDR ranges or domain names' }];
+};
+
+const LONGEST_DOMAIN = 253;
+const LONGEST_LABEL = 63;
+
+/**
+ * True for an IP address, a CIDR range (host bits may be set) or a domain name with an optional `*.` or `.` in front.
+ * White space is not trimmed.
+ */
+export function isNoproxyEntry(text: string): boolean {
+  return isAddress(text) || isDomain(text);
+}
+
+function isAddress(text: string): boolean {
+  const slash = text.indexOf('/');
+  const version = isIP(slash === -1 ? text : text.slice(0, slash));
+  if (version === 0 || slash === -1) return version !== 0;
+  const prefix = text.slice(slash + 1);
+  return /^\d+$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128);
+}
+
+function isDomain(text: string): boolean {
+  const name = text.startsWith('*.') ? text.slice(2) : text.startsWith('.') ? text.slice(1) : text;
+  if (name.length > LONGEST_DOMAIN || isIP(name) !== 0) return false;
+  return name.split('.').every(isLabel);
+}
+
+function isLabel(label: string): boolean {
+  return (
+    label.length <= LONGEST_LABEL && /^[A-Za-z0-9-]+$/.test(label) && !label.startsWith('-') && !label.endsWith('-')
+  );
+}
+
+const WEB_ASSEMBLY = 'experimental.containerEngine.webAssembly.enabled';
+
+/** A disk grows or stays; a stored size that cannot be read forbids nothing, nor does one that no disk has come to. */
+const diskSize: Rule = ({ field, desired, current, changed, context }) => {
+  const bytes = changed && typeof desired === 'string' ? parseByteSize(desired) : undefined;
+  const before = typeof current === 'string' ? parseByteSize(current) : undefined;
+  if (bytes === undefined || before === undefined || bytes >= before) return [];
+  const { diskBytes = before } = context;
+  if (bytes >= diskBytes) return [];
+  const least = diskBytes < before ? `${diskBytes / 2 ** 30}GiB` : current;
+  const message = `Cannot decrease "${field.path}" from ${current} to ${desired}`;
+  return [{ code: 'decrease', message, fatal: false, expected: `at least "${least}"` }];
+};
+
+/** The classic store of moby holds no WebAssembly images. Each of the three settings has its own line. */
+function classicStore(message: string): Rule {
+  return (input) => (input.changed && isClassicWithWebAssembly(input) ? conflict(message) : []);
+}
+
+/** The Spin operator runs WebAssembly. */
+const spinOperator: Rule = ({ field, desired, changes, result }) => {
+  const takesPart = changes(field.path) || changes('kubernetes.enabled') || changes(WEB_ASSEMBLY);
+  if (!desired || !takesPart || result('kubernetes.enabled') !== true || result(WEB_ASSEMBLY)) return [];
+  return conflict(
+    `Setting ${field.path} can only be set when experimental.container-engine.web-assembly.enabled is set as well.`,
+  );
+};
+
+function isClassicWithWebAssembly({ result }: RuleInput): boolean {
+  return (
+    result('containerEngine.name') === 'moby' &&
+    Boolean(result(WEB_ASSEMBLY)) &&
+    result('containerEngine.mobyStorageDriver') === 'classic'
+  );
+}
+
+/** Entries of the list of extensions that may be installed. */
+const extensionPatterns: Rule = ({ field, desired, changed }) => {
+  if (!changed || !Array.isArray(desired)) return [];
+  return desired.flatMap((pattern, index): Problem[] => {
+    if (typeof pattern === 'string' && parseExtensionPattern(pattern)) return [];
+    const message = `${field.path}: "${pattern}" does not describe an image reference`;
+    return [
+      {
+        code: 'format',
+        message,
+        fatal: false,
+        expected: 'an image such as "org/name:tag" or "org/"',
+        entry: String(index),
+      },
+    ];
+  });
+};
+
+/** Installed extensions: image names and tags. Entries that stay as they are need not be looked at. */
+const installedExtensions: Rule = ({ field, desired, current, changed }) => {
+  if (!changed) return [];
+  if (!isObject(desired)) {
+    const got = typeof desired === 'string' ? desired : JSON.stringify(desired);
+    const message = `${field.path}: "${got}" is not a valid mapping`;
+    return [{ code: 'type', message, fatal: false, expected: 'a map of names to texts' }];
+  }
+  const stored = isObject(current) ? current : {};
+  return Object.keys(desired)
+    .filter((name) => !equal(own(desired, name), own(stored, name)))
+    .flatMap((name) => entryProblems(field.path, desired, name));
+};
+
+function entryProblems(path: string, map: JsonObject, name: string): Problem[] {
+  const tag = own(map, name) ?? null;
+  const problems: string[] = [];
+  if (!isImageName(name)) problems.push(`${path}: "${name}" is an invalid name`);
+  if (typeof tag !== 'string') problems.push(`${path}: "${name}" has non-string tag "${tag}"`);
+  else if (!isImageTag(tag)) problems.push(`${path}: "${name}" has invalid tag "${tag}"`);
+  return problems.map((message) => ({
+    code: 'format',
+    message,
+    fatal: false,
+    expected: 'an image name without tag, and its tag',
+    entry: name,
+  }));
+}
 
 /** Settings whose rule and lock are looked at even where the value is wrong by itself: all lines of them are listed, as scripts know it. */
 export const RUNS_EVERY_RULE: ReadonlySet<SettingPath> = new Set([

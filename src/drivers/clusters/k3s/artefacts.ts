@@ -10,7 +10,6 @@ import { download } from '../../../storage/download.ts';
 import { ioError } from '../../../storage/io-error.ts';
 import type { Fetch } from './releases.ts';
 import { smallText } from './small-text.ts';
-import { sumIn } from './sums.ts';
 import { type K3sVersion, parseK3s } from './version.ts';
 
 /** As releases name it. */
@@ -198,4 +197,16 @@ async function sumOf(file: string, signal: AbortSignal): Promise<string> {
     throw ioError('read', file, cause);
   }
   return hash.digest('hex');
+}
+
+/**
+ * The sum of a file in the output of `sha256sum`: 64 lower-case digits. Undefined when no line names exactly that file, and when two
+ * lines say different things about it.
+ */
+export function sumIn(text: string, file: string): string | undefined {
+  const sums = text.split('\n').flatMap((line) => {
+    const match = /^([0-9a-fA-F]{64}) [ *](.+?)\r?$/.exec(line);
+    return match?.[2] === file && match[1] !== undefined ? [match[1].toLowerCase()] : [];
+  });
+  return new Set(sums).size === 1 ? sums[0] : undefined;
 }

@@ -1,8 +1,6 @@
 import { RdError } from '../../../errors.ts';
 import { isObject } from '../../../json.ts';
 import { readIfThere, writeFileAtomic } from '../../../storage/atomic-file.ts';
-import { type Channels, readChannels } from './channels.ts';
-import { SHIPPED_CHANNELS, SHIPPED_RELEASES } from './shipped-releases.ts';
 import { smallText } from './small-text.ts';
 import { isSupported, type K3sVersion, newestFirst, OLDEST, parseK3s, plainVersion } from './version.ts';
 
@@ -157,4 +155,43 @@ function tryParse(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * Releases that are known without asking anybody, for a first start without the network. Origin: the last release of each minor
+ * version, as scripts and documents in public repositories name them (November 2025); the server of releases itself was
+ * out of reach when this was written. Nothing is installed on the word of this list: sums come from the server with the files.
+ */
+export const SHIPPED_RELEASES: readonly string[] = [
+  'v1.34.2+k3s1',
+  'v1.33.6+k3s1',
+  'v1.32.10+k3s1',
+  'v1.31.14+k3s1',
+  'v1.30.14+k3s1',
+  'v1.29.15+k3s1',
+  'v1.28.15+k3s1',
+  'v1.27.16+k3s1',
+];
+
+/** Of that list. */
+export const SHIPPED_CHANNELS: Readonly<Record<string, string>> = { stable: 'v1.33.6+k3s1', latest: 'v1.34.2+k3s1' };
+
+/** Newest release of each channel, by the name of the channel: `stable`, `latest`, `v1.33`. */
+export type Channels = ReadonlyMap<string, string>;
+
+/**
+ * Reads a channel list (real-components facts, 4). What is not known is passed over, because its shape has changed before: entries
+ * without a release, pre-releases, names of types. Undefined for what is no such list at all, such as the page of a login.
+ */
+export function readChannels(value: unknown): Channels | undefined {
+  if (!isObject(value) || !Array.isArray(value.data)) return undefined;
+  const channels = new Map<string, string>();
+  for (const entry of value.data) {
+    if (!isObject(entry) || typeof entry.latest !== 'string') continue;
+    const name = typeof entry.name === 'string' ? entry.name : entry.id;
+    const release = parseK3s(entry.latest);
+    if (typeof name === 'string' && name !== '' && release) channels.set(name, release.text);
+  }
+  // A list out of which nothing can be read is no list either; the one of yesterday is better.
+  return channels.size > 0 ? channels : undefined;
 }

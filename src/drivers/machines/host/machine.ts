@@ -1,22 +1,22 @@
 import { rm } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { RdError } from '../../../errors.ts';
+import { isObject } from '../../../json.ts';
 import { unrecorded } from '../../../process/daemon.ts';
 import { bootId, type ProcessEntry, readProcesses } from '../../../process/proc.ts';
+import { readIfThere, writeFileAtomic } from '../../../storage/atomic-file.ts';
+import { parsePlace, placeOf, standing } from '../../../storage/place.ts';
 import type { DriverContext, MachineDriver, MachineSpec, MachineStatus } from '../../driver.ts';
+import { parseMachineSpec } from '../../machine-spec.ts';
 import type { EngineNetwork } from '../../shell.ts';
 import { isReady, otherBridges, ownBridges, poolFor, staleAddresses } from './bridges.ts';
 import type { Run } from './commands.ts';
 import { completeness, ensureFirewall, othersTranslate, readTraces, removeFirewall } from './firewall.ts';
-import type { Forwarding } from './forwarding.ts';
-import { bridgesAreFiltered, mayRestore } from './forwarding.ts';
+import { bridgesAreFiltered, type Forwarding, mayRestore } from './forwarding.ts';
 import { type Link, readLinks, readRoutes } from './links.ts';
-import type { MachineRecord } from './machine-record.ts';
-import { readMachineRecord, writeMachineRecord } from './machine-record.ts';
 import type { HostPlaces } from './places.ts';
 import { makeRuntime, removeRuntime } from './runtime.ts';
-import type { Range } from './subnet.ts';
-import { bridgeAddress, formatRange, overlaps, parseRange } from './subnet.ts';
+import { bridgeAddress, formatRange, overlaps, parseRange, type Range } from './subnet.ts';
 
 /** The machine that is this host: what it adds to it is a bridge, its rules and, where it was off, forwarding. */
 export interface HostMachine extends MachineDriver {
@@ -193,4 +193,46 @@ function incomplete(missing: readonly string[] | 'everything'): RdError {
   return new RdError('ERR_DRIVER_FAILED', `the container network does not hold: missing after it was made: ${what}`, {
     advice: 'Look for a program on this host that removes bridges or packet filter rules of others.',
   });
+}
+
+/** What is written about the machine: before anything is made, and after everything is taken away. */
+export interface MachineRecord {
+  power: 'on' | 'off';
+  spec: MachineSpec;
+  /** IPv4 range that this instance uses for its containers. */
+  pool: Range;
+  /** Boot in which we turned forwarding on; absent when it was on already. */
+  forwardingBoot?: string;
+  /** It is of another directory, which this one is a copy of: what it names is not ours. */
+  copied?: true;
+}
+
+/** Undefined when there is none; `damaged` when it cannot be understood. */
+export async function readMachineRecord(file: string): Promise<MachineRecord | 'damaged' | undefined> {
+  const text = await readIfThere(file);
+  if (text === undefined) return undefined;
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return 'damaged';
+  }
+  const record = parse(value);
+  if (!record) return 'damaged';
+  const at = isObject(value) ? parsePlace(value.at) : undefined;
+  return standing(at, dirname(file)) === 'copied' ? { ...record, copied: true } : record;
+}
+
+export async function writeMachineRecord(file: string, record: Omit<MachineRecord, 'copied'>): Promise<void> {
+  const pool = formatRange(record.pool);
+  await writeFileAtomic(file, `${JSON.stringify({ ...record, pool, at: placeOf(dirname(file)) }, null, 2)}\n`);
+}
+
+function parse(value: unknown): MachineRecord | undefined {
+  if (!isObject(value)) return undefined;
+  const { power, forwardingBoot } = value;
+  const spec = parseMachineSpec(value.spec);
+  const pool = typeof value.pool === 'string' ? parseRange(value.pool) : undefined;
+  if (!spec || (power !== 'on' && power !== 'off') || !pool) return undefined;
+  return { power, pool, spec, ...(typeof forwardingBoot === 'string' ? { forwardingBoot } : {}) };
 }

@@ -1,19 +1,22 @@
-import { chmod, mkdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { randomBytes } from 'node:crypto';
+import { chmod, copyFile, mkdir, open, rename, rm, rmdir } from 'node:fs/promises';
+import { connect, type TcpSocketConnectOpts } from 'node:net';
+import { basename, dirname, join, sep } from 'node:path';
+import type { Duplex } from 'node:stream';
+import { RdError } from '../../../errors.ts';
 import { findDaemon, startDaemon, stopDaemon } from '../../../process/daemon.ts';
 import { boundLog, tailOf } from '../../../process/log-file.ts';
 import type { Pace } from '../../../process/pace.ts';
 import { takesConnections } from '../../../process/socket.ts';
 import { stream } from '../../../process/stream.ts';
 import { readIfThere, writeFileAtomic } from '../../../storage/atomic-file.ts';
+import { ioError, systemCode } from '../../../storage/io-error.ts';
 import type { DriverContext } from '../../driver.ts';
 import type { Arrangement, EngineNetwork, Shell } from '../../shell.ts';
 import type { Run } from './commands.ts';
 import { clearLeftovers, findLeftovers } from './leftovers.ts';
 import { offer } from './offer.ts';
 import type { HostPlaces } from './places.ts';
-import { connectTo, copyIn } from './reach.ts';
-import { makeWay, removeWay } from './way.ts';
 
 export interface HostShellParts {
   places: HostPlaces;
@@ -80,4 +83,64 @@ async function arrange({ absent, directories, files }: Arrangement): Promise<voi
     await chmod(path, 0o700);
   }
   for (const { path, text } of files) await writeFileAtomic(path, text);
+}
+
+/** Makes the directories that are missing above a file (0700). Returns the topmost of them, if any was. */
+export function makeWay(path: string): Promise<string | undefined> {
+  return mkdir(dirname(path), { recursive: true, mode: 0o700 });
+}
+
+/** Takes the directories above a file away, the lowest first and `top` last, until one is not empty. True when `top` is gone. */
+export async function removeWay(path: string, top: string): Promise<boolean> {
+  for (let at = dirname(path); at === top || at.startsWith(top + sep); at = dirname(at)) {
+    try {
+      await rmdir(at);
+    } catch (error) {
+      if (systemCode(error) !== 'ENOENT') return false;
+    }
+  }
+  return true;
+}
+
+/** See `Shell.copyIn`. */
+export async function copyIn(from: string, to: string, mode: number, signal: AbortSignal): Promise<void> {
+  const temporary = join(dirname(to), `.${basename(to)}.${randomBytes(6).toString('hex')}.tmp`);
+  try {
+    await mkdir(dirname(to), { recursive: true, mode: 0o700 });
+    await copyFile(from, temporary);
+    await chmod(temporary, mode);
+    const handle = await open(temporary, 'r');
+    await handle.sync().finally(() => handle.close());
+    if (signal.aborted) throw new RdError('ERR_CANCELLED', `copying to ${to} was cancelled`);
+    await rename(temporary, to);
+  } catch (cause) {
+    await rm(temporary, { force: true });
+    throw cause instanceof RdError ? cause : ioError('write', to, cause);
+  }
+}
+
+/** See `Shell.dial`. */
+export function connectTo(to: Pick<TcpSocketConnectOpts, 'host' | 'port'>, signal: AbortSignal): Promise<Duplex> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(cancelled());
+    const socket = connect({ ...to, allowHalfOpen: true, noDelay: true });
+    const giveUp = () => {
+      socket.destroy();
+      reject(cancelled());
+    };
+    signal.addEventListener('abort', giveUp, { once: true });
+    socket.once('connect', () => {
+      signal.removeEventListener('abort', giveUp);
+      socket.removeAllListeners('error');
+      resolve(socket);
+    });
+    socket.once('error', (cause) => {
+      signal.removeEventListener('abort', giveUp);
+      reject(new RdError('ERR_NOT_READY', `nobody answers on ${to.host}:${to.port}: ${cause.message}`, { cause }));
+    });
+  });
+
+  function cancelled(): RdError {
+    return new RdError('ERR_CANCELLED', `connecting to ${to.host}:${to.port} was cancelled`);
+  }
 }

@@ -1,25 +1,27 @@
-import { rm } from 'node:fs/promises';
+import { chmod, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
+import { availableParallelism, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { RdError } from '../../../errors.ts';
 import type { GuestImage } from '../../../guest-images/image.ts';
 import { startDaemon, stopDaemon } from '../../../process/daemon.ts';
+import { readIfThere, writeFileAtomic } from '../../../storage/atomic-file.ts';
+import { isThere } from '../../../storage/presence.ts';
 import type { MachineSpec, MachineStart } from '../../driver.ts';
 import { type QemuArguments, qemuArguments } from './arguments.ts';
-import { ensureData, ensureRoot } from './disks.ts';
+import { ensureData, ensureRoot, type HostRun } from './disks.ts';
 import { qemuFailed } from './failure.ts';
 import { removeFrozen } from './frozen/freeze.ts';
 import { frozenFacts, frozenKey } from './frozen/key.ts';
 import { readFrozen } from './frozen/manifest.ts';
 import { frozenPlaces } from './frozen/places.ts';
 import { resumeMachine } from './frozen/resume.ts';
-import { chooseImage } from './image-choice.ts';
-import { ensureKeys } from './keys.ts';
-import { ceilings } from './live/ceilings.ts';
 import { lackOf, parseGrowth } from './live/disk-growth.ts';
+import { GIB } from './live/room.ts';
 import { featureFor } from './mounts/ways.ts';
 import type { MachineParts } from './parts.ts';
 import { type Phases, phases } from './phases.ts';
+import type { QemuPlaces } from './places.ts';
 import { type QemuRecord, readQemuRecord, writeQemuRecord } from './record.ts';
 import { makeRuntime } from './runtime.ts';
 import { SETTLE_SCRIPT } from './settle.ts';
@@ -191,4 +193,69 @@ function freePort(): Promise<number> {
       server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0));
     });
   });
+}
+
+/**
+ * Pure: the image that a machine keeps, unless it lacks what the machine is to do and another has it; the newest where it has none. What
+ * lasts is on a disk of its own, so that another image costs nothing but a boot.
+ * @param known newest first. @param same that of the machine.
+ */
+export function chooseImage<Image extends Pick<GuestImage, 'features'>>(
+  known: readonly Image[],
+  same: Image | undefined,
+  feature: string | undefined,
+): Image | undefined {
+  const present = same ?? known[0];
+  if (feature === undefined || present?.features?.includes(feature)) return present;
+  return known.find(({ features }) => features?.includes(feature)) ?? present;
+}
+
+/** A guest with more cannot be addressed by every processor that QEMU plays. */
+const MOST_MEMORY_GIB = 512;
+const CPUS_PER_CPU = 2;
+
+/**
+ * How far a machine can grow while it runs. Memory: what this host has. Processors: twice as many as it has, because those of a guest
+ * take turns, and a host with two would leave no room. Places that stay empty cost the guest next to nothing.
+ */
+export function ceilings(
+  { memoryGiB, cpus }: Pick<MachineSpec, 'memoryGiB' | 'cpus'>,
+  host = { memoryBytes: totalmem(), cpus: availableParallelism() },
+): Pick<QemuArguments, 'memoryCeilingGiB' | 'cpuCeiling'> {
+  return {
+    memoryCeilingGiB: Math.max(memoryGiB, Math.min(MOST_MEMORY_GIB, Math.floor(host.memoryBytes / GIB))),
+    cpuCeiling: Math.max(cpus, CPUS_PER_CPU * host.cpus),
+  };
+}
+
+/** Whether the two halves are there and belong together: what is cut off or mixed up would keep us out of every guest. */
+async function isPair(path: string, run: HostRun, signal: AbortSignal): Promise<boolean> {
+  const other = await readIfThere(`${path}.pub`);
+  if (other === undefined || !(await isThere(path))) return false;
+  const { exitCode, stdout } = await run(['ssh-keygen', '-y', '-P', '', '-f', path], { accept: [0, 1, 255], signal });
+  const [made, known] = [stdout, other].map((text) => text.trim().split(' ').slice(0, 2).join(' '));
+  return exitCode === 0 && made === known;
+}
+
+async function ensurePair(path: string, id: string, run: HostRun, signal: AbortSignal): Promise<void> {
+  if (await isPair(path, run, signal)) return;
+  await Promise.all([path, `${path}.pub`].map((file) => rm(file, { force: true })));
+  await run(['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-C', `rdctl-${id}`, '-f', path], { signal });
+  await chmod(path, 0o600);
+}
+
+/**
+ * The two pairs of keys of a machine, made once, and anew when they are of no use: the one that logs in, and the one that the guest
+ * shows. The guest gets both from QEMU at every boot, so that its first connection is as certain as any later one.
+ */
+export async function ensureKeys(places: QemuPlaces, port: number, run: HostRun, signal: AbortSignal): Promise<void> {
+  await Promise.all([places.key, places.hostKey].map((path) => ensurePair(path, places.id, run, signal)));
+  const [type, key] = (await readFile(`${places.hostKey}.pub`, 'utf8')).split(' ');
+  if (type === undefined || key === undefined) {
+    throw new RdError('ERR_DRIVER_FAILED', `${places.hostKey}.pub is no key`, {
+      advice: `Remove ${places.hostKey} and ${places.hostKey}.pub; new ones are made at the next start.`,
+    });
+  }
+  await writeFileAtomic(places.knownHosts, `[127.0.0.1]:${port} ${type} ${key.trim()}\n`);
+  await writeFile(places.hostname, `rdctl-${places.id}`);
 }

@@ -1,9 +1,9 @@
+import { posix } from 'node:path';
+import { pack } from 'tar-stream';
 import { isAllowed } from '../../../allowed-images/allow-list.ts';
 import { RdError } from '../../../errors.ts';
 import type { CompanionContainers, EngineName, ImageStore } from '../../driver.ts';
-import { archiveOf } from './image-archive.ts';
 import type { EngineModel, Model } from './model.ts';
-import { SIMULATED_REGISTRY } from './registry.ts';
 import type { ModelStore } from './store.ts';
 
 /** Marks the containers of the model that accompany something of the service; then follow id and image. */
@@ -82,3 +82,124 @@ function tagsIn(references: readonly string[], name: string): string[] {
     reference.startsWith(`${name}:`) ? [reference.slice(name.length + 1)] : [],
   );
 }
+
+const MOST_LINKS = 40;
+
+/** A file or directory of an image as a tar archive; links are followed within the image. Undefined where there is none. */
+function archiveOf(files: ImageFiles, path: string): AsyncIterable<Uint8Array> | undefined {
+  const found = resolve(files, path, 0);
+  if (found === undefined) return undefined;
+  const out = pack();
+  const top = posix.basename(found) || 'root';
+  const content = files[found];
+  if (typeof content === 'string') {
+    out.entry({ name: top, mode: 0o644 }, content);
+  } else {
+    out.entry({ name: `${top}/`, type: 'directory' });
+    for (const [file, value] of Object.entries(files)) {
+      if (!file.startsWith(`${found}/`)) continue;
+      const name = `${top}${file.slice(found.length)}`;
+      if (typeof value === 'string') out.entry({ name, mode: value.startsWith('#!') ? 0o755 : 0o644 }, value);
+      else out.entry({ name, type: 'symlink', linkname: value.link });
+    }
+  }
+  out.finalize();
+  return bytes(out);
+}
+
+async function* bytes(out: AsyncIterable<unknown>): AsyncGenerator<Uint8Array, void> {
+  for await (const chunk of out) if (chunk instanceof Uint8Array) yield chunk;
+}
+
+/** The path without links, or undefined where nothing is. The root is the image's. */
+function resolve(files: ImageFiles, path: string, links: number): string | undefined {
+  if (links > MOST_LINKS) return undefined;
+  let at = '';
+  const parts = posix.normalize(`/${path}`).split('/').slice(1);
+  for (const [index, part] of parts.entries()) {
+    if (part === '') continue;
+    at = `${at}/${part}`;
+    const value = files[at];
+    if (typeof value === 'object') {
+      const rest = parts.slice(index + 1).join('/');
+      return resolve(files, posix.join(posix.resolve(posix.dirname(at), value.link), rest), links + 1);
+    }
+    const isDirectory = value === undefined && Object.keys(files).some((file) => file.startsWith(`${at}/`));
+    if (value === undefined && !isDirectory) return undefined;
+    if (typeof value === 'string' && index < parts.length - 1) return undefined;
+  }
+  return at;
+}
+
+/** Files of an image by path: the text of a file, or where a link leads. */
+type ImageFiles = Readonly<Record<string, string | { link: string }>>;
+
+export interface SimulatedImage {
+  labels: Readonly<Record<string, string>>;
+  files: ImageFiles;
+}
+
+const ICON = '<svg xmlns="http://www.w3.org/2000/svg" width="16" height="16"><circle cx="8" cy="8" r="7"/></svg>\n';
+const PAGE = '<!doctype html><title>Hello</title><p>Hello from a simulated extension.\n';
+
+function labels(title: string): Record<string, string> {
+  return {
+    'org.opencontainers.image.title': title,
+    'org.opencontainers.image.vendor': 'Simulated',
+    'com.docker.desktop.extension.api.version': '0.3.0',
+  };
+}
+
+function hello(version: string): SimulatedImage {
+  const metadata = { icon: 'icon.svg', ui: { 'dashboard-tab': { title: 'Hello', root: '/ui', src: 'index.html' } } };
+  const files = {
+    '/metadata.json': JSON.stringify(metadata),
+    '/icon.svg': ICON,
+    '/ui/index.html': PAGE,
+    '/ui/version.txt': version,
+    '/pages': { link: '/ui' },
+    '/outside': { link: '/../../etc' },
+    '/ui/start.html': { link: 'index.html' },
+  };
+  return { labels: labels('Hello'), files };
+}
+
+function panel(version: string): SimulatedImage {
+  const metadata = {
+    icon: '/art/panel.svg',
+    vm: { image: 'simulated/panel-service:1.0.0' },
+    host: { binaries: [{ linux: [{ path: '/host/panel' }], darwin: [{ path: '/host/panel' }] }] },
+  };
+  const files = {
+    '/metadata.json': JSON.stringify(metadata),
+    '/art/panel.svg': ICON,
+    '/host/panel': `#!/bin/sh\necho panel ${version}\n`,
+  };
+  return { labels: labels('Panel'), files };
+}
+
+/** An extension that cannot be installed: it has no icon. */
+const BROKEN: SimulatedImage = { labels: {}, files: { '/metadata.json': JSON.stringify({ vm: {} }) } };
+
+/** One whose user interface has a link out of its directory. */
+const ESCAPING: SimulatedImage = {
+  labels: labels('Escaping'),
+  files: {
+    '/metadata.json': JSON.stringify({ icon: '/icon.svg', ui: { 'dashboard-tab': { title: 'Out', root: '/ui' } } }),
+    '/icon.svg': ICON,
+    '/ui/index.html': { link: '../../../../etc/hostname' },
+    '/etc': { link: '/../../etc' },
+  },
+};
+
+/** All images of the simulated registry, by whole reference. A fixed list: no network is ever asked. */
+export const SIMULATED_REGISTRY: Readonly<Record<string, SimulatedImage>> = {
+  'docker.io/simulated/hello:1.0.0': hello('1.0.0'),
+  'docker.io/simulated/hello:1.1.0': hello('1.1.0'),
+  'docker.io/simulated/hello:latest': hello('1.1.0'),
+  'docker.io/simulated/panel:v1': panel('v1'),
+  'docker.io/simulated/panel:v2': panel('v2'),
+  'docker.io/simulated/panel-service:1.0.0': { labels: {}, files: { '/bin/panel-service': '' } },
+  'docker.io/simulated/broken:1.0.0': BROKEN,
+  'docker.io/simulated/escaping:1.0.0': ESCAPING,
+};

@@ -3,8 +3,10 @@ import { readFile } from 'node:fs/promises';
 import { release } from 'node:os';
 import { type Accelerator, type QemuArguments, qemuArguments } from '../arguments.ts';
 import type { HostRun } from '../disks.ts';
+import * as homeScripts from '../mounts/scripts.ts';
 import { type QemuPlaces, qemuPlaces } from '../places.ts';
-import { GUEST_SCRIPTS } from './guest-scripts.ts';
+import * as shellScripts from '../scripts.ts';
+import * as frozenScripts from './scripts.ts';
 
 /** Everything that a frozen state fits to. */
 export interface FrozenFacts {
@@ -71,3 +73,10 @@ async function processorOf(accelerator: Accelerator): Promise<string> {
     .filter((line) => /^(vendor_id|cpu family|model|model name|stepping|microcode|flags)\s*:/.test(line));
   return [release(), ...lines].join('\n');
 }
+
+/** Every text in the modules whose scripts make, in the guest, something that a frozen state keeps, or that a resume relies on. */
+export const GUEST_SCRIPTS: readonly string[] = [frozenScripts, shellScripts, homeScripts].flatMap((module) =>
+  Object.entries(module)
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .flatMap(([, value]) => (typeof value === 'string' ? [value] : [])),
+);

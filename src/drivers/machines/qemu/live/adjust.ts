@@ -1,11 +1,12 @@
 import { RdError } from '../../../../errors.ts';
+import type { JsonObject } from '../../../../json.ts';
 import type { MachineSpec } from '../../../driver.ts';
 import { growDisk, lackOf } from './disk-growth.ts';
-import { type MachineFacts, readFacts } from './facts.ts';
+import { type CpuSlot, type MachineFacts, readFacts } from './facts.ts';
 import type { LiveParts } from './live-parts.ts';
 import { setMemory } from './memory.ts';
-import { setProcessors } from './processors.ts';
 import { GIB, roomOf } from './room.ts';
+import { settled } from './settled.ts';
 
 export interface AdjustParts extends LiveParts {
   /** What was written down last. */
@@ -81,4 +82,50 @@ function within(what: string, value: number, { least, most }: { least: number; m
   throw new RdError('ERR_DRIVER_FAILED', `the running machine takes ${least} to ${most} ${what} and not ${value}`, {
     advice: 'Stop and start the machine, or choose another size.',
   });
+}
+
+/** The image has a rule that does it; the guest may be slow to follow it, or of an image without it. */
+const ONLINE = `for switch in /sys/devices/system/cpu/cpu[0-9]*/online; do
+  [ "$(cat "$switch")" != 0 ] || echo 1 >"$switch"
+done
+getconf _NPROCESSORS_ONLN
+`;
+
+/**
+ * Plugs in processors until there are `count`, and waits until the guest uses them. There is no way back: QEMU hangs for good some
+ * time after a processor was taken away (real components, 3.5).
+ * @throws RdError `ERR_DRIVER_FAILED` for fewer than there are, when QEMU refuses or the guest does not use them, `ERR_CANCELLED`.
+ */
+async function setProcessors(parts: LiveParts, before: MachineFacts['cpus'], count: number, signal: AbortSignal) {
+  const { monitor, guest, pace } = parts;
+  if (count < before.count) {
+    throw new RdError('ERR_DRIVER_FAILED', `a running machine keeps its ${before.count} processors`);
+  }
+  const chosen = [...before.free].sort(byPlace).slice(0, count - before.count);
+  await monitor.use(async (qmp) => {
+    for (const { type, place } of chosen) {
+      await qmp.execute('device_add', { driver: type, id: idOf(place), ...place }, { signal });
+    }
+  }, signal);
+  const look = async () => Number((await guest.run(['sh', '-s'], { input: ONLINE, signal })).stdout.trim());
+  const used = await settled(pace, look, (value) => value >= count, signal);
+  if (used >= count) return;
+  throw new RdError('ERR_DRIVER_FAILED', `the guest uses ${used} of ${count} processors`, {
+    advice: 'It is tried again. When that does not help, stop and start the machine.',
+  });
+}
+
+function idOf(place: JsonObject): string {
+  return `cpu-${numbers(place).join('-')}`;
+}
+
+/** From the first socket to the last, so that the guest numbers them as it would have at its start. */
+function byPlace(one: CpuSlot, other: CpuSlot): number {
+  const [a, b] = [numbers(one.place), numbers(other.place)];
+  const index = a.findIndex((value, at) => value !== b[at]);
+  return index === -1 ? 0 : (a[index] ?? 0) - (b[index] ?? 0);
+}
+
+function numbers(place: JsonObject): number[] {
+  return ['socket-id', 'die-id', 'core-id', 'thread-id'].map((name) => Number(place[name] ?? 0));
 }

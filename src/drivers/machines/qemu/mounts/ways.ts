@@ -1,8 +1,96 @@
+import { RdError } from '../../../../errors.ts';
+import { findDaemon, startDaemon } from '../../../../process/daemon.ts';
+import { tailOf } from '../../../../process/log-file.ts';
 import type { MachineSpec } from '../../../driver.ts';
-import { nineP } from './nine-p.ts';
-import { reverseSshfs } from './reverse-sshfs.ts';
+import { comma } from '../arguments.ts';
+import { ownConnection } from '../ssh.ts';
+import { parseMounts } from './mount-table.ts';
 import { virtiofs } from './virtiofs.ts';
-import { isMountType, type MountType, type MountWay } from './way.ts';
+import { isMountType, type MountType, type MountWay, type MountWork, TAG } from './way.ts';
+
+/** What the module takes; its transport limits the packets to less than that anyway. */
+const MOST_BYTES = 2 ** 30;
+
+const FEATURE = '9p';
+
+/** A device of QEMU's own, which reads and writes with the rights that QEMU has. */
+const nineP: MountWay = {
+  type: '9p',
+  feature: FEATURE,
+  // QEMU takes no state out while the guest holds files in there.
+  migration: 'unmounted',
+  obstacle: ({ features }) =>
+    features.includes(FEATURE)
+      ? undefined
+      : '9p needs a guest image whose kernel has it (rdctl image build --kernel generic)',
+  qemuArguments: ({ real }, { mount }) => [
+    '-virtfs',
+    `local,path=${comma(real)},mount_tag=${TAG},security_model=${mount.securityModel},multidevs=remap,id=home`,
+  ],
+  async mount({ home, spec, parts, signal }) {
+    const { protocolVersion, msizeInKib, cacheMode } = spec.mount;
+    const bytes = Math.min(msizeInKib * 1024, MOST_BYTES);
+    const options = ['trans=virtio', `version=${protocolVersion}`, `msize=${bytes}`, `cache=${cacheMode}`];
+    await parts.guest.run(['modprobe', '9pnet_virtio'], { signal });
+    await parts.guest.run(['mount', '-t', '9p', '-o', options.join(','), '--', TAG, home.real], { signal });
+  },
+};
+
+const TYPE = 'fuse.sshfs';
+const MOUNT_MS = 60_000;
+const POLL_MS = 200;
+/** Seconds that the guest takes for granted what it has seen: a file that changes here is to change there. */
+const CACHE_S = 1;
+/** sshfs with this option refuses links that lead upwards, unless it is told that the server is one's own. */
+const LINKS = 'no_contain_symlinks';
+
+/**
+ * A server of this host for its own files, joined to a client in the guest by a connection of its own: the one of the engines may
+ * break without it, and is not held up by it. Needs no device and no kernel.
+ */
+const reverseSshfs: MountWay = {
+  type: 'reverse-sshfs',
+  daemon: 'into the guest',
+  migration: 'unmounted',
+  obstacle: ({ sftpServer }) =>
+    sftpServer === undefined
+      ? 'reverse-sshfs needs sftp-server (apt-get install --no-install-recommends openssh-sftp-server)'
+      : undefined,
+  qemuArguments: () => [],
+  async mount(work) {
+    const { home, facts, parts, signal } = work;
+    const { places, guest, pace, logFile, environment, port } = parts;
+    const { stdout } = await guest.run(['sshfs', '--help'], { accept: [0, 1], signal });
+    const options = ['passive', 'allow_other', `fsname=${TAG}`, `dcache_timeout=${CACHE_S}`];
+    if (stdout.includes(LINKS)) options.push(LINKS);
+    const words = ['sshfs', `:${home.real}`, home.real, '-f', '-o', options.join(',')];
+    await startDaemon({
+      argv: ownConnection(places, await port(), words),
+      partner: [facts.sftpServer ?? 'sftp-server', '-e', '-l', 'ERROR'],
+      recordFile: places.homeDaemon,
+      logFile,
+      env: environment,
+    });
+    await mounted(work, pace.now() + MOUNT_MS);
+  },
+};
+
+async function mounted({ home, parts, signal }: MountWork, deadline: number): Promise<void> {
+  const { places, guest, pace, logFile } = parts;
+  for (;;) {
+    const { stdout } = await guest.run(['cat', '/proc/self/mountinfo'], { signal });
+    if (parseMounts(stdout).some(({ point, type }) => point === home.real && type === TYPE)) return;
+    const ended = (await findDaemon(places.homeDaemon)).state !== 'running';
+    if (ended || pace.now() >= deadline) {
+      const why = ended ? 'the connection for it ended' : `it was not there after ${MOUNT_MS / 1000} s`;
+      throw new RdError('ERR_DRIVER_FAILED', `${home.real} could not be shown in the machine: ${why}`, {
+        details: await tailOf(logFile),
+        advice: `See ${logFile}.`,
+      });
+    }
+    await pace.sleep(POLL_MS, signal);
+  }
+}
 
 /** Every way; a new one is a file and a line here. */
 export const MOUNT_WAYS: Readonly<Record<MountType, MountWay>> = {
