@@ -14,7 +14,7 @@ import { stopDaemon } from '../../src/process/daemon.ts';
 import { realPace } from '../../src/process/pace.ts';
 import { readProcesses, signalProcess } from '../../src/process/proc.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
-import { pointsOf } from '../helpers/rounds.ts';
+import { rounds } from '../helpers/rounds.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { GIB, IMAGE } from './scripted-qemu.ts';
 
@@ -235,10 +235,10 @@ async function expectWhole(
 type Work = 'start' | 'stop' | 'adjust';
 type Kill = (work: Work, at: number, directory: string, calls: readonly string[]) => Promise<void>;
 
-/** Whole again, and again: every second time by a service that is to have it off. */
+/** Whole again: every second time by a service that is to have it off. At full length once more, the other way. */
 async function expectBack(at: number, directory: string, after: string, scene = machineOf(directory)): Promise<void> {
   await expectWhole(directory, at % 2 === 0 ? 'on' : 'off', after, scene);
-  await expectWhole(directory, at % 2 === 0 ? 'off' : 'on', after);
+  if (rounds(0, 1) === 1) await expectWhole(directory, at % 2 === 0 ? 'off' : 'on', after);
 }
 
 const killService: Kill = async (work, at, directory, calls) => {
@@ -266,7 +266,7 @@ const killQemuOf =
     await expectBack(at, directory, after, scene);
   };
 
-/** Kills at calls of every name that the work makes, and looks what becomes of it. */
+/** Kills at every call that the work makes, and looks what becomes of it. */
 async function killEverywhere(
   work: Work,
   prepare: (directory: string) => Promise<void>,
@@ -278,7 +278,7 @@ async function killEverywhere(
   await machineOf(first, whole)[work]();
   const { calls } = whole;
   await machineOf(first).stop();
-  const points = pointsOf(calls);
+  const points = calls.map((_call, index) => index);
   const worker = async () => {
     for (let at = points.shift(); at !== undefined; at = points.shift()) {
       const directory = place();
@@ -417,7 +417,6 @@ test(
     };
     const count = life();
     for (let at = 0; at === 0 || at < count.calls.length; at += 1) {
-      if (at > 0 && !pointsOf(count.calls).includes(at)) continue;
       const directory = place();
       const first = machineOf(directory, life(), { ...images(IMAGE), run, freezes: false });
       await first.start();

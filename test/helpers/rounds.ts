@@ -13,9 +13,3 @@ export function rounds(short: number, full: number): number {
 export function runs(full: number): number {
   return rounds(Math.min(full, Math.max(20, Math.ceil(full / 5))), full);
 }
-
-/** Where a search that does the same at every call goes: to the first call of each name and every `nth` one, or to all of them. */
-export function pointsOf(calls: readonly string[], nth = 3): number[] {
-  const every = rounds(nth, 1);
-  return calls.flatMap((call, at) => (at % every === 0 || calls.indexOf(call) === at ? [at] : []));
-}
