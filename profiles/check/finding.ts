@@ -24,7 +24,7 @@ export interface CheckFinding {
   /** The same as a list of names; of something that the release adds, where it would stand. */
   names: readonly string[];
   effect: Effect;
-  /** A clause that says the same for every release that it concerns, so that equal findings can be told once. */
+  /** A clause that says the same for every release that it concerns, so that equal findings can be merged. */
   reason: string;
   /** The name or value that was probably meant. */
   suggestion?: string;

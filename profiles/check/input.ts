@@ -40,7 +40,7 @@ export interface CheckInput {
 /**
  * Takes a file apart for `checkProfile`: a deployment file into the parts that are in it, a profile document into the two that
  * would be exported from it, bare settings as one part.
- * @param part what a file is that does not say it; `locked` unless told.
+ * @param part which part a file is that does not say so; `locked` by default.
  * @throws RdError `ERR_PROFILE_INVALID` for what is no file with settings, and for a profile document with mistakes.
  */
 export async function checkInput(source: Source, part: Part | undefined): Promise<CheckInput> {
@@ -137,7 +137,7 @@ async function profileInput(source: Source, document: ParsedDocument): Promise<C
     import('../document/deployment-input.ts'),
     import('../document/selection.ts'),
   ]);
-  // The check itself tells what each platform refuses; settings alone do not depend on one.
+  // The check reports what each platform refuses; the settings themselves do not depend on one.
   const platform = 'linux';
   const input = await readDeploymentInput(source, platform, { consequence: '' });
   const chosen = { platform, only: [], except: [], changedOnly: false, keepVersion: true, inForce: false } as const;

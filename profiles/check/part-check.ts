@@ -192,7 +192,7 @@ function judge(
     if (!isThere(place, system.index)) {
       report(check, 'ignored', written(names), absence(place, system, 'written'));
     } else if (fault) {
-      // Of the other two that they have no null is told already.
+      // That the other two have no null is reported already.
       if (value !== null || system.platform === 'linux') report(check, fault.effect, written(names), fault.reason);
     } else if ('field' in place && place.field) {
       for (const { effect, reason, suggestion, entry: key } of judgeValue(entry, place.field, values, system)) {

@@ -41,7 +41,7 @@ interface Unknown {
 export interface Reading {
   entries: Entry[];
   unknown: Unknown[];
-  /** The entries of each setting of today, at all of its places, once somebody has asked. */
+  /** The entries of each present setting, at all of its places; built on first use. */
   bySetting?: ReadonlyMap<SettingPath, readonly Entry[]>;
 }
 

@@ -127,7 +127,7 @@ const WORDS: Readonly<Record<Verdict, string>> = {
   rejected: 'refused',
 };
 
-/** Platforms that give the verdict for as many reasons are told together. */
+/** Platforms with the same verdict for the same number of reasons share a clause. */
 function clauseOf(verdict: Verdict, cells: readonly CheckCell[]): ((by: string) => string)[] {
   const groups = new Map<string, Platform[]>();
   for (const cell of cells.filter((each) => each.verdict === verdict)) {

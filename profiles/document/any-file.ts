@@ -58,7 +58,7 @@ export interface AnyFileContext extends LoadContext {
 }
 
 /**
- * Reads a file of any format: deployment formats are told by their content, and a Linux deployment file by its name; everything
+ * Reads a file of any format: deployment formats are recognized by content, a Linux deployment file by name; everything
  * else is YAML or JSON. `-` is standard input.
  * @throws RdError `ERR_IO` for what cannot be read, `ERR_PROFILE_INVALID` for a deployment file that is not understood or has
  *   more than 16 MiB. What is wrong with the settings in it is in `findings`.

@@ -11,7 +11,7 @@ import type { UnreadSecret } from './secrets.ts';
 /** One side of a comparison, at the newest version. */
 export interface Side {
   settings: JsonObject;
-  /** Settings that nobody can change there. */
+  /** Settings that cannot be changed there. */
   locked: readonly SettingPath[];
   /** Everything that there is: the other side says what is compared. */
   whole: boolean;

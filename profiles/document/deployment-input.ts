@@ -70,7 +70,7 @@ export async function readDeploymentInput(
   const lenient = form === 'settings';
   const { input, wrong } = await examine({ document, at: settingsPointer, settings, lenient, strict }, platform);
   findings.push(...wrong);
-  // Settings of old with mistakes in them are not migrated, and what they are called today is not known.
+  // Older settings with errors are not migrated, so their present names are unknown.
   const named = wrong.length === 0 || input.version === SCHEMA_VERSION;
   if (locked && named) {
     const paths = input.settings.flatMap(({ today }) => today?.path ?? []);

@@ -18,7 +18,7 @@ import { accountFor, type Fidelity } from './fidelity.ts';
 export interface Interpreted {
   part: Part;
   source: string;
-  /** At the newest version, canonical; what an application refuses is left out. Empty where it cannot tell the version. */
+  /** At the newest version, canonical; what an application refuses is left out. Empty where the version is unknown. */
   settings: JsonObject;
   fidelity: Fidelity[];
   /** What makes the application refuse the whole profile on every computer. */

@@ -18,7 +18,7 @@ interface DesiredRequest {
   settings: JsonObject;
   state: DesiredState;
   prune: string[];
-  /** What documents of kind Profile mention; bare settings wish for nothing that is there already. */
+  /** Paths that documents of kind Profile mention; bare settings ask only for what differs. */
   wishes: string[];
 }
 

@@ -11,7 +11,7 @@ export type Report = (pointer: string, message: string, extra?: ReportExtra) => 
 interface ReportExtra {
   expected?: string;
   suggestion?: string;
-  /** What the place is of; the value unless told. */
+  /** What the position is of; the value by default. */
   part?: 'key' | 'value';
 }
 

@@ -135,7 +135,7 @@ function choosers({ locked }: DeploymentInput, selection: Selection): Choosers {
     if (only.length > 0 && !isNamed(setting, only, selection)) return false;
     if (isNamed(setting, except, selection)) return false;
     const { today } = setting;
-    // What came to an end has no default; it is what somebody wrote.
+    // A setting that has ended has no default: it was written explicitly.
     return !changedOnly || !today || !isDefault(today.path, today.value);
   };
   return {
@@ -169,7 +169,7 @@ function whyNotWritten(
   if (source !== undefined) {
     return `${written} comes from ${source} and was left out: a profile would hold it in plain text.`;
   }
-  // An older application keeps such settings in its file; nobody asked for them.
+  // An older application keeps such settings in its file without being asked.
   if (today !== undefined || keepVersion || inForce) return undefined;
   if (fieldAt(written)) {
     return `${written} was left out: what it was called in version ${version} is there as well, and counts.`;
@@ -183,7 +183,7 @@ function assembled(settings: readonly WrittenSetting[], version: number): JsonOb
   return result;
 }
 
-/** At the newest version, as an application would read this part: a locked profile of old freezes what came after it. */
+/** At the newest version, as an application would read this part: an older locked profile freezes what came after it. */
 function migrated(settings: JsonObject, { part, platform, except, changedOnly }: Selection): JsonObject {
   const isDefault = defaultsOf(platform);
   const document = migrate(settings, { platform, locked: part === 'locked', partial: true });

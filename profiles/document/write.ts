@@ -48,7 +48,7 @@ export function profileText({ settings, defaults, all, leaveOut = [], state, sch
   return `${dropEmptySections([...lines, ...settingLines, ...power]).join('\n')}\n`;
 }
 
-/** The variable that a secret is read from where nobody says another one: `PROXY_PASSWORD`. */
+/** The default variable to read a secret from: `PROXY_PASSWORD`. */
 export function secretVariable(path: string): string {
   return path
     .split('.')
@@ -164,7 +164,7 @@ function scalar(text: string): string {
   return plain ? text : jsonText(text);
 }
 
-/** JSON that is read back as a document too: it holds no sign that one must not, and none that nobody sees. */
+/** JSON that is also a valid document: without forbidden or invisible characters. */
 export function jsonText(value: JsonValue, indentation?: number): string {
   return escapedInLines(JSON.stringify(value, null, indentation));
 }

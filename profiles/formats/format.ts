@@ -8,7 +8,7 @@ import type { DeploymentTree } from './tree.ts';
 export const PARTS = ['locked', 'defaults'] as const;
 export type Part = (typeof PARTS)[number];
 
-/** Something that stands in a file and is not in what was read from it. */
+/** Something in a file that is missing from what was read. */
 export interface Loss {
   /** Where it stood, in the words of the format: `HKEY_LOCAL_MACHINE\…\Locked\kubernetes: enabled`, or a dotted path. */
   place: string;
@@ -30,7 +30,7 @@ export interface ImportedPart {
   source: string;
   settings: JsonObject;
   lost: Loss[];
-  /** What somebody who relies on the file should know, one sentence each: `its signature was not checked`. */
+  /** Caveats for those who rely on the file, one sentence each: `its signature was not checked`. */
   notes?: readonly string[];
 }
 
@@ -112,12 +112,11 @@ export interface Exporter {
   text(tree: Pick<DeploymentTree, 'members'>, options: ExportOptions): string;
 }
 
-/** Takes what a format cannot hold: the path of the setting or entry, and why as a clause. */
+/** Called with what a format cannot hold: the path of the setting or entry, and the reason as a clause. */
 export type Refuse = (path: string, reason: string) => void;
 
 /**
- * What `write` returns, when it refused nothing. An administrator learns everything at once, and gets no file that says less
- * than was asked for.
+ * What `write` returns, unless it refused something. All refusals are reported at once, and no incomplete file is written.
  * @param format as a subject: `a property list`.
  * @throws RdError `ERR_PROFILE_INVALID` with every refusal as `path: reason` (`details`).
  */

@@ -40,7 +40,7 @@ export async function importerFor({ bytes, size, label }: FileBytes): Promise<Im
   return undefined;
 }
 
-/** What stands at the begin of ADMX and ADML files, behind their licence as well. */
+/** How ADMX and ADML files begin, possibly after a license comment. */
 const TEMPLATES = /<policyDefinition(?:Resource)?s[\s>]/;
 const HEAD = 16 * 1024;
 
@@ -60,7 +60,7 @@ function refuseTemplates(bytes: Uint8Array, label: string): void {
   );
 }
 
-/** What a file holds by its content: a deployment format, or what it is instead. */
+/** What a file holds, judging by its content. */
 export type Content = FormatName | 'yaml' | 'profile';
 
 /** A file whose name says another format than its content. */

@@ -8,8 +8,8 @@ import { decoded, type Exporter, type Importer, partOfName } from './format.ts';
 import type { DeploymentMembers, DeploymentTree, DeploymentValue } from './tree.ts';
 
 /**
- * A deployment file of Linux: bare settings as JSON. It looks like the bare settings that `rdctl apply` takes, so that only its
- * name or its user can tell.
+ * A deployment file of Linux: bare settings as JSON. It looks like the bare settings that `rdctl apply` takes; only its
+ * name, or an option, tells them apart.
  */
 export const jsonImporter: Importer = {
   name: 'json',
@@ -57,12 +57,12 @@ export function jsonObject(
   return value;
 }
 
-/** True for what begins as JSON does and has a mistake; YAML may begin like that, too. */
+/** True for text that starts like JSON and is not valid JSON; it may be YAML. */
 export function isBrokenJson(bytes: Uint8Array): boolean {
   return BEGIN.test(new TextDecoder().decode(bytes.subarray(0, 1024))) && readValue(bytes) === undefined;
 }
 
-/** True for a mark in UTF-8, which this tool reads over and the application does not. */
+/** True for a UTF-8 byte order mark, which this tool skips and the application rejects. */
 export function hasByteOrderMark(bytes: Uint8Array): boolean {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
 }
@@ -137,7 +137,7 @@ export function jsonProblem(text: string): JsonProblem | undefined {
   return message === undefined ? undefined : { ...lineLookup(text)(reading.at), message };
 }
 
-/** Nothing in it calls itself, because a text may nest deeper than a program can. */
+/** Iterative, because a text may nest deeper than the stack. */
 class Reading {
   at = 0;
   private readonly text: string;
@@ -203,7 +203,7 @@ class Reading {
     return undefined;
   }
 
-  /** Sign by sign, because an expression runs out of stack in a long text. */
+  /** Character by character, because a regular expression runs out of stack on a long text. */
   private string(): string | undefined {
     const start = this.at;
     for (this.at += 1; this.at < this.text.length; this.at += 1) {

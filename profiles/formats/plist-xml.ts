@@ -1,5 +1,6 @@
 import { MOST_LEVELS } from '../../src/json.ts';
 import { quotedName } from '../../src/settings/printable.ts';
+import { xmlProblem } from './xml.ts';
 
 /** What a property list holds. Dictionaries are maps: any text may be a key, `__proto__` too. */
 export type PlistValue = boolean | number | string | readonly PlistValue[] | PlistDictionary | PlistOther;
@@ -191,7 +192,7 @@ function signOf(hexadecimal: string | undefined, digits: string | undefined, nam
   if (digits === undefined) return NAMED[name] ?? '';
   const code = Number.parseInt(digits, hexadecimal === 'x' ? 16 : 10);
   const sign = code <= 0x10ffff ? String.fromCodePoint(code) : '\0';
-  if (BAD_SIGNS.test(sign) || /\p{Cs}/u.test(sign)) throw new Problem(BAD_SIGN, at);
+  if (xmlProblem(sign) !== undefined) throw new Problem(BAD_SIGN, at);
   return sign;
 }
 

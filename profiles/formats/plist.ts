@@ -26,7 +26,7 @@ export function isPlist(bytes: Uint8Array): boolean {
   return head.startsWith('bplist') || /^<(?:\?xml|!DOCTYPE plist|plist|!--)/.test(head);
 }
 
-/** The first letters, whatever the encoding. */
+/** The first characters, in any of the encodings. */
 function headOf(bytes: Uint8Array): string {
   const wide = wideEncoding(bytes);
   return new TextDecoder(wide ?? 'utf-8').decode(bytes.subarray(0, 1024)).trimStart();
@@ -199,7 +199,7 @@ function dictionary(members: DeploymentMembers, place: Place): string[] {
   return [`${place.indent}<dict>`, ...lines, `${place.indent}</dict>`];
 }
 
-/** Entries of maps have no order here and keep the sorted one that they come in. */
+/** Entries of maps are not listed here and keep their sorted order. */
 function inOrder(members: DeploymentMembers, path: string): [string, DeploymentValue][] {
   const order = (Object.hasOwn(PLIST_ORDER, path) ? PLIST_ORDER[path] : undefined) ?? [];
   const place = (name: string) => (order.includes(name) ? order.indexOf(name) : order.length);

@@ -3,7 +3,7 @@ import { COMPATIBLE } from '../../src/product.ts';
 import type { Importer } from './format.ts';
 import { dataOf, isSameName, typeName, wideText } from './registry.ts';
 import { registryParts } from './registry-parts.ts';
-import { nameProblem, pathProblem, RegistryTree, TooManyKeys } from './registry-tree.ts';
+import { pathProblem, RegistryTree, TooManyKeys, valueNameProblem } from './registry-tree.ts';
 
 /**
  * A `Registry.pol` file, in which Group Policy keeps what an administrator set by templates. It does not name its hive: that
@@ -48,13 +48,13 @@ function performAt(tree: RegistryTree, hive: string, instruction: PolInstruction
 
 function perform(tree: RegistryTree, hive: string, instruction: PolInstruction): void {
   const { at, key, name, type, data } = instruction;
-  // Empty names are passed over here, so that nothing that is meant for a profile is taken for somebody else's.
+  // Empty names are ignored here, so that no entry of a profile is mistaken for one of another product.
   if (!PROFILE_KEYS.some((ours) => isBelow(namesIn(key), ours))) {
     performElsewhere(tree, hive, instruction);
     return;
   }
   const below = key.replace(/\\$/, '').split('\\');
-  const problem = pathProblem(below) ?? nameProblem(name);
+  const problem = pathProblem(below) ?? valueNameProblem(name);
   if (problem !== undefined) throw new PolProblem(at, problem);
   const names = [hive, ...below];
   if (name.startsWith('**')) control(tree, names, instruction);
@@ -64,7 +64,7 @@ function perform(tree: RegistryTree, hive: string, instruction: PolInstruction):
 
 const PROFILE_KEYS = [COMPATIBLE.policyKey, COMPATIBLE.olderPolicyKey].map(namesIn);
 
-/** Most names of the path, and most characters of a name, that are kept of somebody else's entry. */
+/** Limits on what is kept of another product's entry: names in its path, and characters in a name. */
 const MOST_KEPT = 255;
 
 /**
@@ -145,7 +145,7 @@ function takeAway(tree: RegistryTree, deletion: () => void): void {
   if (tree.dropped.length === before + 1) tree.dropped.pop();
 }
 
-/** What follows the code; `undefined` for another one. Codes are told without regard to letter case. */
+/** What follows the code; `undefined` for another one. Case does not count. */
 function codeOf(name: string, code: string): string | undefined {
   return name.toLowerCase().startsWith(code) ? name.slice(code.length) : undefined;
 }

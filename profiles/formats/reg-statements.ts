@@ -1,5 +1,5 @@
 import { dataOf, hiveName, type RegistryValue, typeName } from './registry.ts';
-import { nameProblem, pathProblem } from './registry-tree.ts';
+import { pathProblem, valueNameProblem } from './registry-tree.ts';
 
 /** One entry of a registry file; `line` is where it begins, counted from 1. */
 export type Statement = { line: number } & (
@@ -94,7 +94,7 @@ class Reader {
     if (this.take('@')) return '';
     if (!this.take('"')) throw new NotUnderstood('it is neither a key, a value nor a comment');
     const name = this.quoted('name');
-    const problem = nameProblem(name);
+    const problem = valueNameProblem(name);
     if (problem !== undefined) throw new NotUnderstood(problem);
     return name;
   }

@@ -9,7 +9,7 @@ interface PartAtPath extends KeyAtPath, RegistrySettings {
   part: Part;
 }
 
-/** Most losses that an error lists; nobody reads on. */
+/** An error lists at most this many losses. */
 const MOST_LISTED = 20;
 
 /**

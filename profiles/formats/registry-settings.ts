@@ -22,9 +22,9 @@ export interface RegistryFinding {
         found: string;
       }
     | { is: 'no-setting' }
-    /** The value of a key itself, and what is below a map: nobody looks at it. */
+    /** The default value of a key, and anything below a map: the application does not read it. */
     | { is: 'not-read' }
-    /** A setting of old that became nothing, with a value that it never took. */
+    /** A setting that has ended, with a value that it never accepted. */
     | { is: 'ended' };
 }
 
@@ -160,7 +160,7 @@ function readValue(
   return undefined;
 }
 
-/** Today nobody cares about its type; what it was then is what the shape of its version takes, and the value itself if that takes none. */
+/** The reading that the shape of its version accepts, or the plain value if it accepts none. */
 function endedValue(
   { type, data }: Omit<RegistryValue, 'name'>,
   names: readonly string[],

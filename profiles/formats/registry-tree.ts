@@ -5,7 +5,7 @@ interface PlacedValue extends RegistryValue {
   at: number;
 }
 
-/** Something that a file says and that is not among the values read from it. */
+/** Something in a file that is not among the values read from it. */
 export interface Dropped {
   at: number;
   /** Path of the key with its hive. */
@@ -116,7 +116,7 @@ export class RegistryTree {
     return keyOf(this.root).keys;
   }
 
-  /** Notes something else that does not become a value. */
+  /** Records anything else that does not become a value. */
   leaveOut(names: readonly string[], dropped: Omit<Dropped, 'key'>): void {
     this.dropped.push({ key: this.find(names)?.path ?? pathOf(names), ...dropped });
   }
@@ -170,7 +170,7 @@ export function pathProblem(names: readonly string[]): string | undefined {
 }
 
 /** The same for the name of a value. */
-export function nameProblem(name: string): string | undefined {
+export function valueNameProblem(name: string): string | undefined {
   return name.length > MOST_OF_VALUE ? `its name has more than ${MOST_OF_VALUE} characters` : undefined;
 }
 

@@ -6,7 +6,7 @@ export interface RegistryValue {
   data: string | number | string[] | undefined;
 }
 
-/** A key with what is in it. Names keep their letters; letter case does not tell two apart. */
+/** A key and its contents. Names keep their case, but two that differ in case alone are the same. */
 export interface RegistryKey {
   name: string;
   values: RegistryValue[];
@@ -154,7 +154,7 @@ export function entryProblem(entry: string): string | undefined {
 }
 
 /**
- * Names of one key, told apart as the registry does. To it some of them are one value, and the last would win: what either of the
+ * Names in one key, compared as the registry does. To it some of them are one value, and the last would win: what either of the
  * two letter cases makes equal may be one name to the system, whose own table is older than either.
  */
 export class ValueNames {

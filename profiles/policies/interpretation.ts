@@ -23,7 +23,7 @@ import {
 const VERSION_PATH = 'kubernetes.version';
 /** Characters of a value, or of a sentence with a value in it. */
 const LONGEST_QUOTE = 240;
-/** A profile is data of one person; beyond this many nobody reads on. */
+/** A message lists at most this many names. */
 const MOST_NAMED = 20;
 
 /**
@@ -180,7 +180,7 @@ export function withOfferedVersion(
 ): Settings {
   const { versions, firstRun, warnings } = around;
   const { version, enabled } = settings.kubernetes;
-  // While the list is not known nobody can say that a version is not on it.
+  // Until the list is known, no version is known to be missing from it.
   if (versions === undefined || versions.length === 0 || version === '' || versions.includes(version)) return settings;
   if (locked && leafAt(locked.settings, VERSION_PATH) !== undefined) {
     if (!enabled) return settings;

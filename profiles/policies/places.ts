@@ -19,7 +19,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
  * Where deployment profiles are on this platform, best first. The system's places do not depend on the
- * environment, so that nobody escapes a policy by setting a variable. Without a home directory there is no place of the user.
+ * environment, so that no variable lets a user escape a policy. Without a home directory there is no place of the user.
  */
 export function policyPlaces(env: Environment, platform: Platform, homedir: string): PolicyPlace[] {
   switch (platform) {

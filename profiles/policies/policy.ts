@@ -52,7 +52,7 @@ export interface WrittenPolicy {
   passedOver: readonly string[];
 }
 
-/** A profile that cannot be used: nothing may be started without it. */
+/** A profile that cannot be used. Nothing starts without it. */
 export function invalidPolicy(message: string, details: readonly string[] = [], cause?: unknown): RdError {
   return new RdError('ERR_PROFILE_INVALID', message, {
     details,
@@ -61,7 +61,7 @@ export function invalidPolicy(message: string, details: readonly string[] = [], 
   });
 }
 
-/** The same about a profile of the user, who needs nobody to correct it. */
+/** The same error with advice for the user's own profile, which needs no administrator to correct. */
 export function ofOwnProfile(error: unknown): unknown {
   if (!(error instanceof RdError) || error.code !== 'ERR_PROFILE_INVALID') return error;
   const { code, message, details, cause } = error;

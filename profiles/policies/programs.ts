@@ -27,7 +27,7 @@ const PLUTIL = '/usr/bin/plutil';
 const REG = 'C:\\Windows\\System32\\reg.exe';
 const LIMITS = { timeoutMs: 10_000, maxOutput: 4 * PROFILE_LIMIT };
 
-/** The real programs; `names` are those of the system unless told. */
+/** The real programs; `names` default to those of the system. */
 export function policyPrograms(names: Partial<ProgramNames> = {}): PolicyPrograms {
   const plutil = names.plutil ?? [PLUTIL];
   // Where Windows is on another drive, its own path leads there.
@@ -40,7 +40,7 @@ export function policyPrograms(names: Partial<ProgramNames> = {}): PolicyProgram
       try {
         return (await run([...reg, 'query', key, ...(deep ? ['/s'] : [])], LIMITS)).stdout;
       } catch (error) {
-        // Its message has the language of the user; only the status tells that it ran and found nothing.
+        // Its message is in the user's language; only the status says that it ran and found nothing.
         if (
           error instanceof RdError &&
           error.code === 'ERR_DRIVER_FAILED' &&

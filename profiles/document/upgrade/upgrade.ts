@@ -24,7 +24,7 @@ export interface Upgraded {
   changes: readonly CommentedChange[];
   /** Settings whose new value depends on the platform that the document was upgraded for. */
   platformDependent: readonly SettingPath[];
-  /** What somebody should know about the result. */
+  /** Caveats about the result. */
   notices: readonly string[];
   before: string;
   after: string;
@@ -164,7 +164,7 @@ function secretsOf({ settings }: ReadDocument): string[] {
   });
 }
 
-/** The text without its secrets: the value in its place, and what repeats it elsewhere and is long enough to be told from words. */
+/** The text with its secrets masked: each value in its place, and repetitions elsewhere that are too long to be ordinary words. */
 function covered(text: string, { parsed, settings, shape }: ReadDocument, secrets: readonly string[]): string {
   const lines = text.split('\n');
   const pieces = FIELDS.flatMap(({ path, sensitive }) => {
@@ -256,17 +256,17 @@ export interface Piece {
 }
 
 const MASK = '********';
-/** Characters from which on a secret is looked for in all of the text. */
+/** Secrets of at least this many characters are masked wherever they occur. */
 const LONG_SECRET = 6;
 
-/** The text with a mask in the place of each piece. They may come in any order, and none may lie over another. */
+/** The text with each piece masked. Pieces may come in any order but must not overlap. */
 export function withoutPieces(text: string, pieces: readonly Piece[]): string {
   return [...pieces]
     .sort((a, b) => b.offset - a.offset)
     .reduce((result, { offset, length }) => `${result.slice(0, offset)}${MASK}${result.slice(offset + length)}`, text);
 }
 
-/** The text without what repeats a secret and is long enough to be told from words. */
+/** The text with repetitions of secrets masked, unless a secret is so short that it may be an ordinary word. */
 export function withoutSecrets(text: string, secrets: readonly string[]): string {
   return secrets
     .filter((secret) => secret.length >= LONG_SECRET)
