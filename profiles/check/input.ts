@@ -5,7 +5,10 @@ import { formatFinding, formatFindings } from '../../src/settings/finding.ts';
 import { pointerTo } from '../../src/settings/leaf-paths.ts';
 import { type ParsedDocument, parseDocument } from '../../src/settings/parse.ts';
 import { releaseIndex } from '../../src/settings/releases.ts';
+import { readDeploymentInput } from '../document/deployment-input.ts';
+import { selectSettings } from '../document/selection.ts';
 import { oversized, type Source } from '../document/source.ts';
+import { withoutReferences } from '../document/written-settings.ts';
 import { type ImportedPart, type Importer, type Loss, PARTS, type Part, partOfName } from '../formats/format.ts';
 import { type Content, importerFor, wrongName } from '../formats/index.ts';
 import { hasByteOrderMark } from '../formats/json.ts';
@@ -55,7 +58,7 @@ export async function checkInput(source: Source, part: Part | undefined): Promis
   return {
     label: source.label,
     format: 'yaml',
-    parts: [{ part: known ?? 'locked', settings: await withoutSecretReferences(value) }],
+    parts: [{ part: known ?? 'locked', settings: withoutReferences(value) }],
     lost: [],
     ...named(source.label, 'yaml', PLATFORMS, notices),
     place: placeIn(document, ''),
@@ -78,12 +81,11 @@ async function deploymentInput(source: Source, importer: Importer, part: Part | 
   return {
     label,
     format: name,
-    parts: await Promise.all(
-      parts.map(async (each) => ({
-        part: each.part ?? part ?? 'locked',
-        settings: await withoutSecretReferences(each.settings),
-      })),
-    ),
+    // References to secrets are never in a deployment profile.
+    parts: parts.map((each) => ({
+      part: each.part ?? part ?? 'locked',
+      settings: withoutReferences(each.settings),
+    })),
     lost: await placedLosses(parts, importer),
     ...named(
       label,
@@ -133,10 +135,6 @@ function named(
 
 /** Both parts, unless the document locks some settings and leaves nothing for the other part. */
 async function profileInput(source: Source, document: ParsedDocument): Promise<CheckInput> {
-  const [{ readDeploymentInput }, { selectSettings }] = await Promise.all([
-    import('../document/deployment-input.ts'),
-    import('../document/selection.ts'),
-  ]);
   // The check reports what each platform refuses; the settings themselves do not depend on one.
   const platform = 'linux';
   const input = await readDeploymentInput(source, platform, { consequence: '' });
@@ -157,12 +155,6 @@ async function profileInput(source: Source, document: ParsedDocument): Promise<C
     ),
     place: placeIn(document, '/settings'),
   };
-}
-
-/** References to secrets are never in a deployment profile. */
-async function withoutSecretReferences(settings: JsonObject): Promise<JsonObject> {
-  const { withoutReferences } = await import('../document/written-settings.ts');
-  return withoutReferences(settings);
 }
 
 function settingsOf({ file, value, findings }: ParsedDocument): JsonObject {

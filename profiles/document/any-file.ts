@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../src/json.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
-import type { Finding } from '../../src/settings/finding.ts';
+import { type Finding, formatFindings } from '../../src/settings/finding.ts';
 import { leafAt } from '../../src/settings/leaf-paths.ts';
 import { isLocked } from '../../src/settings/locks.ts';
 import type { SettingPath } from '../../src/settings/settings.gen.ts';
@@ -84,7 +84,6 @@ async function deploymentFile(
   const { settings, locked, findings, fidelity, warnings, versionless } = joinParts(
     parts.map((each) => ({ ...each, platform })),
   );
-  const { formatFindings } = await import('../../src/settings/finding.ts');
   const lost = fidelity.flatMap((entry) =>
     entry.outcome === 'lost'
       ? [{ file: label, pointer: '', message: `left out: ${entry.place}: ${entry.reason}` }]
