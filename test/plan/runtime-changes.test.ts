@@ -66,6 +66,11 @@ test('what should not run and does is stopped', async () => {
   expect(text).toBe('3 changes, stops the machine, engine and cluster, no data is deleted');
 });
 
+test('a cluster that runs and should not is stopped alone', async () => {
+  const { changes } = await planFor({ 'kubernetes.enabled': false }, requestFor({}), { model: runningModel(LIVE) });
+  expect(changes).toMatchObject([{ path: 'cluster', before: 'started', after: 'stopped', severity: 'restart' }]);
+});
+
 test('where nobody looked nothing is said to be stopped', async () => {
   const observed = assumed({ seen: undefined, settings: LIVE, driver: SIMULATED_INFO, reason: 'nobody looked' });
   expect((await planFor({}, requestFor({}), { observed })).changes).toEqual([]);

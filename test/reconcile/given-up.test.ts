@@ -2,11 +2,13 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { MachineStatus } from '../../src/drivers/driver.ts';
 import { memorySimulation } from '../../src/drivers/machines/simulated/memory.ts';
 import { RdError } from '../../src/errors.ts';
-import { machineSpec } from '../../src/plan/spec.ts';
+import { engineSpec, machineSpec } from '../../src/plan/spec.ts';
 import { createControllers, IDLE_MS } from '../../src/reconcile/controllers.ts';
+import { createGivenUp } from '../../src/reconcile/given-up.ts';
+import type { Step } from '../../src/reconcile/step.ts';
 import { failing, NO_CLUSTER, start } from './loop.ts';
 import { createVirtualClock } from './virtual-clock.ts';
-import { runningModel, settingsWith } from './worlds.ts';
+import { runningModel, seenOf, settingsWith } from './worlds.ts';
 
 const CLUSTER = settingsWith();
 
@@ -47,6 +49,18 @@ describe('after a failure that ended in ERROR', () => {
     expect(steps()).toEqual(['machine start done', 'moby start failed']);
     expect(controllers.status().backendState).toBe('ERROR');
   });
+});
+
+test('a failure forgets what the one before it was about', async () => {
+  const givenUp = createGivenUp();
+  const observed = await seenOf(runningModel(CLUSTER));
+  const engine: Step = { part: 'engine', engine: 'moby', step: { do: 'start', spec: engineSpec(CLUSTER) } };
+  const cluster: Step = { part: 'cluster', step: { do: 'stop' } };
+  givenUp.begin(engine, observed);
+  expect([1, 2].map(() => givenUp.isOther(engine, observed))).toEqual([false, false]);
+  givenUp.begin(cluster, observed);
+  expect(givenUp.isOther(undefined, observed)).toBe(false);
+  expect(givenUp.isOther(engine, observed)).toBe(true);
 });
 
 describe('a machine in ERROR over a repair', () => {

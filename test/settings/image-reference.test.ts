@@ -32,6 +32,8 @@ describe('references', () => {
     'a@sha256:00',
     'localhost:5000/a',
     'a:../x',
+    '-registry.example.com/a',
+    'registry-.example.com/-a',
   ])('not %j', (text) => {
     expect(parseImageReference(text)).toBeUndefined();
   });
