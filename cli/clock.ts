@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../src/reconcile/clock.ts';
 
-/** The real time, for commands that wait. */
+/** Real time, for commands that wait. */
 export const wallClock: Clock = {
   now: () => Date.now(),
   async sleep(ms, signal) {

@@ -13,12 +13,12 @@ import { dirname, join } from 'node:path';
 import { Script } from 'node:vm';
 import * as errors from '../src/errors.ts';
 
-// Loads the parts of the built tool. `build.mjs` turns each lazy import of the entry into a call of `loadChunk`; nothing else
-// knows of it, and the source runs without it.
+// Loads the chunks of the built tool. `build.mjs` turns each lazy import of the entry into a call of `loadChunk`;
+// nothing else uses it, and the source runs without it.
 
-/** Name under which chunks find the error catalogue of the entry: a second copy would be another class to `instanceof`. */
+/** Name under which chunks find the error catalogue of the entry: a second copy would break `instanceof`. */
 const SHARED_ERRORS = 'rdctl:errors';
-/** Smaller sources compile faster than a cache is read. */
+/** Smaller sources compile faster than a cache can be read. */
 const SMALLEST = 24 * 1024;
 const HEADER = 8;
 
@@ -32,9 +32,8 @@ type Chunk = (
 ) => void;
 
 /**
- * Loads `NAME.cjs` of the directory, with the code that V8 compiled in an earlier run when `NAME.VERSION-ARCH.cache` holds
- * it. A cache that is missing is written when the process ends; one that does not belong to the source, is damaged, comes
- * from another V8, or could have been written by another user is not used. Never fails because of a cache.
+ * Loads `NAME.cjs` from the directory, using V8's code cache in `NAME.VERSION-ARCH.cache` when there is one. A missing
+ * cache is written on exit; a stale, damaged or foreign-owned one is ignored. Cache problems never cause a failure.
  */
 export function loadChunk(directory: string, name: string, require: ChunkRequire): object {
   const file = join(directory, `${name}.cjs`);
@@ -47,7 +46,7 @@ export function loadChunk(directory: string, name: string, require: ChunkRequire
 }
 
 function compile(source: Buffer, filename: string, cacheFile: string): Chunk {
-  // The build writes ASCII only.
+  // The build emits ASCII only.
   const text = `(function (exports, require, module, __filename, __dirname) {${source.toString('latin1')}\n})`;
   if (source.length < SMALLEST) return new Script(text, { filename }).runInThisContext();
   const stored = readCache(cacheFile);
@@ -57,7 +56,7 @@ function compile(source: Buffer, filename: string, cacheFile: string): Chunk {
   return script.runInThisContext();
 }
 
-/** Code is taken from nobody but the user and root. */
+/** Reads a cache only if it belongs to the user or root. */
 function readCache(file: string): Buffer | undefined {
   try {
     if (!isOurs(statSync(dirname(file)))) return undefined;
@@ -72,13 +71,16 @@ function readCache(file: string): Buffer | undefined {
   }
 }
 
-/** Whoever may write it else can have put code there. On Windows the bits say nothing, and the files have the access list of their directory. */
+/**
+ * A file that others can write may contain foreign code. On Windows the bits carry no information, and files inherit
+ * the directory's ACL.
+ */
 function isOurs({ uid, mode }: Stats): boolean {
   const user = process.geteuid?.();
   return user === undefined || ((uid === user || uid === 0) && (mode & 0o022) === 0);
 }
 
-/** V8 trusts the bytes of a cache and can crash on damaged ones, so they are checked here, and the source with them. */
+/** V8 trusts cache bytes and can crash on damaged ones, so both the cache and the source are checksummed. */
 function verified(stored: Buffer, source: Buffer): Buffer | undefined {
   if (stored.length <= HEADER) return undefined;
   const data = stored.subarray(HEADER);
@@ -97,7 +99,7 @@ function writeCache(file: string, data: Buffer, source: Buffer): void {
     writeFileSync(temporary, Buffer.concat([header, data]), { flag: 'wx', mode: 0o644 });
     renameSync(temporary, file);
   } catch {
-    // An installation that belongs to somebody else works without.
+    // A read-only installation runs without a cache.
     rmSync(temporary, { force: true });
   }
 }

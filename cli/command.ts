@@ -3,13 +3,13 @@ import type { Connection } from '../src/client/connection.ts';
 import type { ConnectionFlags } from '../src/client/discovery.ts';
 import type { DriverChoice } from '../src/drivers/index.ts';
 
-/** How a flag is parsed; the literals are those of the compatible tool (`true`/`t`/`1`, `0x10`, `5s`). */
+/** How a flag is parsed, with the literals of Rancher Desktop's `rdctl` (`true`/`t`/`1`, `0x10`, `5s`). */
 export type Flag = {
   summary: string;
   /** One letter. */
   short?: string;
   hidden?: boolean;
-  /** Operating systems on whose help it is; absent: all. It parses on the others too, and the command refuses it. */
+  /** Operating systems whose help lists it; absent: all. It parses on the others too, and the command rejects it. */
   platforms?: readonly NodeJS.Platform[];
   /** Hidden names with the same meaning. */
   aliases?: readonly string[];
@@ -22,7 +22,7 @@ export type Flag = {
   | {
       type: 'string';
       values?: readonly string[];
-      /** What a shell offers, where the values are checked elsewhere or by nobody. */
+      /** Values for shell completion where they are checked elsewhere or not at all. */
       offers?: readonly string[];
       placeholder?: string;
     }
@@ -42,36 +42,36 @@ type ValueOf<Type extends Flag['type']> = Type extends 'boolean'
 /** The value type that a flag declaration infers. Keys are flag names without dashes: `out-file`. */
 type FlagValues<T extends FlagTable> = { [K in keyof T]?: ValueOf<T[K]['type']> };
 
-/** One flag as it was typed, in command-line order. `name` is canonical, `typed` the alias that was used. */
+/** One flag as typed, in command-line order. `name` is canonical, `typed` the alias used. */
 export interface GivenFlag {
   name: string;
   typed: string;
   value: boolean | number | string;
 }
 
-/** The streams and facts of the surrounding terminal; replaced in tests. Only `cli/main.ts` touches `process`. */
+/** The streams and terminal properties; replaced in tests. Only `cli/main.ts` touches `process`. */
 export interface Io {
-  /** Text, or the bytes of a file that is no UTF-8. */
+  /** Text, or the bytes of a file that is not UTF-8. */
   out(data: string | Uint8Array): void;
   err(text: string): void;
-  /** Standard input up to its end, or `limit` bytes and one more of it: that is enough to refuse it. */
+  /** Standard input to its end, or `limit + 1` bytes of it: enough to reject it as too long. */
   readStdin(limit: number): Promise<Buffer>;
-  /** A person is there to answer: stdin and stderr are terminals. */
+  /** stdin and stderr are terminals, so prompts can be answered. */
   interactive: boolean;
-  /** stderr is a terminal: progress may be drawn. */
+  /** stderr is a terminal, so progress can be drawn. */
   progress: boolean;
-  /** Columns of the terminal on stdout; `undefined` where it is none. */
+  /** Columns of the terminal on stdout; `undefined` when it is not one. */
   columns?: number | undefined;
-  /** Colour on stdout and stderr: on terminals and with `FORCE_COLOR`; never with `NO_COLOR`. */
+  /** Color on stdout and stderr: on terminals and with `FORCE_COLOR`; never with `NO_COLOR`. */
   colour: boolean;
   env: Readonly<Record<string, string | undefined>>;
   cwd: string;
   platform: NodeJS.Platform;
-  /** Program and first arguments that start this tool again: `[node, script]`. */
+  /** Program and first arguments that restart this tool: `[node, script]`. */
   self: readonly string[];
-  /** Where deployment profiles are, instead of the places of the operating system. */
+  /** Overrides the operating system's locations of deployment profiles. */
   policies?: PolicySources;
-  /** Which driver a service would begin with, instead of what this computer has; throws `ERR_NO_DRIVER`. */
+  /** Overrides the driver detection of a new service; throws `ERR_NO_DRIVER`. */
   chooseDriver?: (choice: DriverChoice) => Promise<{ factory: { name: string } }>;
   /** Aborted by SIGINT or SIGTERM. */
   signal: AbortSignal;
@@ -88,15 +88,18 @@ export interface Invocation<T extends FlagTable = FlagTable> {
   args: readonly string[];
   globals: GlobalFlags;
   io: Io;
-  /** Resolves the connection as the globals and the environment say; throws `ERR_NOT_RUNNING` or `ERR_CONNECTION_SETTINGS`. */
+  /**
+   * Resolves the connection from the global flags and the environment; throws `ERR_NOT_RUNNING` or
+   * `ERR_CONNECTION_SETTINGS`.
+   */
   connect(): Promise<Connection>;
 }
 
-/** A command is a value. `run` returns the exit code; what it throws is printed by `main` alone. */
+/** A command is a value. `run` returns the exit code; only `main` prints what it throws. */
 export interface Command<T extends FlagTable = FlagTable> {
   /** All words after `rdctl`: `set`, `snapshot create`. */
   name: string;
-  /** Of a subcommand: other last words with the same meaning. */
+  /** For a subcommand: aliases of its last word. */
   aliases?: readonly string[];
   summary: string;
   /** Argument part of the usage line: `[-f FILE]... [PLAN]`. */
@@ -104,16 +107,16 @@ export interface Command<T extends FlagTable = FlagTable> {
   /** Shown by `--help` below the summary: behaviour, exit codes, examples. */
   description: string;
   flags: T;
-  /** Classic commands exit 1 on every failure and print `Error: …`; the new ones use the table of exit codes. */
+  /** Classic commands exit 1 on every failure and print `Error: …`; the new ones use the exit code table. */
   classic: boolean;
-  /** What to use instead, as a sentence; printed before anything else, a mistake in the command line included. */
+  /** What to use instead, as a sentence; printed first, even when the command line is invalid. */
   deprecated?: string;
   /**
-   * Of a group (`cli/group.ts`): the commands below it, in the order of its help. A command line that names none of them runs the
-   * group itself. Flags of a group may stand before the subcommand's word, and are parsed by the subcommand.
+   * For a group (`cli/group.ts`): its subcommands, in help order. Without a subcommand the group itself runs. Group
+   * flags may precede the subcommand's name, and the subcommand parses them.
    */
   subcommands?: readonly Command[];
-  /** Every word after the name is an argument as it was typed, `-h` and `--` included. */
+  /** Every word after the name is passed through as typed, including `-h` and `--`. */
   passesWords?: true;
   run(invocation: Invocation<T>): Promise<number>;
 }

@@ -2,17 +2,17 @@ import type { Command } from './command.ts';
 
 export type Group = 'declare' | 'control' | 'other';
 
-/** One line of the root help, with the loader of the rest. */
+/** One line of the root help, with a loader for the command. */
 export interface CommandEntry {
   name: string;
   summary: string;
   group: Group;
-  /** Not in the help, and nothing that is suggested. */
+  /** Neither listed in the help nor suggested. */
   hidden?: true;
   load(): Promise<Command>;
 }
 
-/** Every command. The summaries are repeated here so that the root help loads none; a test holds them equal. */
+/** Every command. The summaries are repeated here so that the root help loads no command; a test keeps them equal. */
 export const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'init',

@@ -3,38 +3,38 @@ import { escapedInLines } from '../src/settings/printable.ts';
 import type { Command, Io } from './command.ts';
 import { usageBlock } from './help.ts';
 
-/** Conventional exit codes of a program that a signal ended. */
+/** Conventional exit codes after a signal. */
 const SIGNAL_EXIT: Readonly<Record<string, number>> = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 };
 
 export interface Failure {
   error: unknown;
-  /** Absent while no command is known. */
+  /** Absent until the command is known. */
   command: Command | undefined;
   verbose: boolean;
-  /** `-o json` was given: programs read the failure as a document of `schemas/error.json`. */
+  /** `-o json` was given: the failure is printed as a document of `schemas/error.json`. */
   json?: boolean;
 }
 
 /**
- * Prints what went wrong on stderr and returns the exit code. The only place that does either. With `-o json` the new commands
- * print it as a document on stdout too, where nothing else has been printed by then.
+ * Prints the failure on stderr and returns the exit code; nothing else does either. With `-o json` the new commands
+ * also print it on stdout, which is still empty by then.
  */
 export function reportFailure(failure: Failure, io: Io): number {
   if (failure.json && failure.command?.classic === false && !outputProblem(failure.error)) {
     try {
       io.out(`${JSON.stringify(documentOf(failure.error), null, 2)}\n`);
     } catch (error) {
-      // The text below says what went wrong first.
+      // The text below explains the failure first.
       if (!outputProblem(error)) throw error;
     }
   }
   return reportText(failure, io);
 }
 
-/** Why the system did not take what was printed; `undefined` for everything else that fails. */
+/** Why writing the output failed; `undefined` for any other error. */
 function outputProblem(error: unknown): string | undefined {
   if (!(error instanceof Error) || !('code' in error) || !('syscall' in error)) return undefined;
-  // Files are written by the storage, which has its own errors; what has a path is none of ours.
+  // Errors with a path come from files, which the storage layer reports.
   return error.syscall === 'write' && !('path' in error) ? OUTPUT_PROBLEMS[String(error.code)] : undefined;
 }
 
@@ -61,9 +61,9 @@ function reportText({ error, command, verbose }: Failure, io: Io): number {
     return 1;
   }
   if (error.code === 'ERR_CANCELLED' && aborted && error.advice === undefined) return cancelled(io);
-  // Who said no at a prompt made no mistake.
+  // Declining is not an error.
   const decided = (error.code === 'ERR_CONSENT_NEEDED' || error.code === 'ERR_CANCELLED') && error.advice === undefined;
-  // Files, registries and other programs have a say in them.
+  // Messages may contain text from files, registries and other programs.
   const tell = (text: string) => io.err(`${escapedInLines(text)}\n`);
   tell(`${decided ? '' : 'Error: '}${error.message}`);
   for (const line of error.details) tell(line);
@@ -87,7 +87,7 @@ function documentOf(error: unknown): object {
   };
 }
 
-/** Classic commands know 0 and 1, except where refusing a wrong target has no counterpart in the compatible tool. */
+/** Classic commands exit with 0 or 1, except for a wrong target, which Rancher Desktop's `rdctl` does not have. */
 function exitCode(code: ErrorCode, command: Command | undefined): number {
   if (command && !command.classic) return ERRORS[code].exit;
   return code === 'ERR_WRONG_TARGET' ? ERRORS[code].exit : 1;
@@ -112,7 +112,7 @@ function unexpected(error: unknown): string {
   return text === '' ? 'something unexpected happened' : text.split('\n', 1).join('');
 }
 
-/** What an expected failure comes from, one sentence each, without those that only repeat. */
+/** The causes of an expected failure, one sentence each, without repetitions. */
 function causes(error: RdError): string[] {
   const told = [error.message];
   for (let each = error.cause; each !== undefined; each = each instanceof Error ? each.cause : undefined) {

@@ -4,20 +4,20 @@ import { quote } from './arguments/literals.ts';
 import type { Command, FlagTable, Invocation } from './command.ts';
 import { commandHelp, lastWord } from './help.ts';
 
-/** A command that only holds others: `rdctl snapshot`. */
+/** A command that only groups others: `rdctl snapshot`. */
 export interface GroupInput<T extends FlagTable> {
   name: string;
   summary: string;
   description: string;
-  /** Flags that may stand before the subcommand's word; each subcommand declares them too. */
+  /** Flags that may precede the subcommand; each subcommand declares them too. */
   flags: T;
   classic: boolean;
   subcommands: readonly Command[];
-  /** Instead of help on stdout without a subcommand, and `ERR_USAGE` with one that there is not. */
+  /** Replaces the default of help on stdout without a subcommand, and `ERR_USAGE` for an unknown one. */
   otherwise?(invocation: Invocation<T>): Promise<number>;
 }
 
-/** The group as a command whose `run` is reached when no subcommand was named. */
+/** The group as a command whose `run` is called when no subcommand was given. */
 export function defineGroup<const T extends FlagTable>(input: GroupInput<T>): Command<T> {
   const { otherwise, ...rest } = input;
   const group: Command<T> = {
@@ -34,7 +34,7 @@ export function defineGroup<const T extends FlagTable>(input: GroupInput<T>): Co
   return group;
 }
 
-/** The subcommand of a group with that word or alias. */
+/** The subcommand with that name or alias. */
 export function subcommandOf({ subcommands = [] }: Pick<Command, 'subcommands'>, word: string): Command | undefined {
   return subcommands.find(({ name, aliases = [] }) => lastWord(name) === word || aliases.includes(word));
 }

@@ -10,7 +10,7 @@ const GROUPS: readonly (readonly [Group, string])[] = [
   ['other', 'Other:'],
 ];
 
-/** What `rdctl`, `rdctl help` and `rdctl --help` print. */
+/** The output of `rdctl`, `rdctl help` and `rdctl --help`. */
 export function rootHelp(all: readonly CommandEntry[]): string {
   const commands = all.filter(({ hidden }) => !hidden);
   const label = Math.max(...commands.map(({ name }) => name.length));
@@ -30,12 +30,12 @@ export function rootHelp(all: readonly CommandEntry[]): string {
   ].join('\n');
 }
 
-/** The table is in docs/commands.md. */
+/** docs/commands.md has the full table. */
 const EXIT_CODES = `Exit codes: 0 done; 1 failed; 3 refused; 4 not ready in time; 5 consent needed; 6 something moved since the
 plan was saved. Commands of the compatible tool know 0 and 1, and 3 where another
 service or application was found than the one that is meant.`;
 
-/** What `rdctl COMMAND --help` prints. Flags are in alphabetical order; hidden ones are left out. */
+/** The output of `rdctl COMMAND --help`. Flags are sorted; hidden ones are left out. */
 export function commandHelp(command: Command, platform: NodeJS.Platform): string {
   const own = flagLines(command.flags, [], platform);
   const description = flowed(command.description.trim());
@@ -49,7 +49,7 @@ export function commandHelp(command: Command, platform: NodeJS.Platform): string
   ].join('\n');
 }
 
-/** What follows an error on stderr while the mistake is one of usage; ends with an empty line. */
+/** Printed after a usage error on stderr; ends with an empty line. */
 export function usageBlock(command: Command | undefined): string {
   if (!command) return "Usage:\n  rdctl COMMAND [flags]\n\nRun 'rdctl --help' for the commands.\n\n";
   return `Usage:\n  ${usageLine(command)}\n\nRun 'rdctl ${command.name} --help' for its ${command.subcommands ? 'commands' : 'flags'}.\n\n`;
@@ -78,7 +78,7 @@ function flagLines(table: FlagTable, except: readonly string[] = [], platform?: 
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, flag]) => [label(name, flag), flag.summary] as const);
   if (rows.length === 0) return '';
-  // Labels beyond this put their summary on a line of its own.
+  // Longer labels put their summary on the next line.
   const column = Math.min(32, Math.max(...rows.map(([text]) => text.length)) + 2);
   return rows.map(([text, summary]) => row(text, summary, column)).join('');
 }
@@ -115,7 +115,7 @@ function row(text: string, summary: string, column: number): string {
   return [first, ...lines.map((line) => indent + line)].map((line) => `${line.trimEnd()}\n`).join('');
 }
 
-/** Paragraphs fill the width; indented lines, such as examples, stay as they are. Exit codes begin a paragraph. */
+/** Wraps paragraphs; indented lines, such as examples, stay as they are. Exit codes start a paragraph. */
 function flowed(text: string): string {
   const paragraphs = text.split(/\n{2,}|\n(?=Exit codes:)/).map((paragraph) => {
     const lines: string[] = [];

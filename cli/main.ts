@@ -5,15 +5,15 @@ import type { Io } from './command.ts';
 import { reportFailure } from './errors.ts';
 import { run } from './run.ts';
 
-// The entry, and the only place that touches the process of the tool. Everything here runs before any command: it loads
-// what `node -e 0` has loaded too, and the rest on first use.
+// The entry point, and the only file that touches the process. Everything imported here runs before any command, so it
+// is limited to modules that `node -e 0` loads too; the rest is loaded on first use.
 
-/** Writes at once, without setting up a stream, which costs more than all else that a short command does. */
+/** Writes synchronously: setting up a stream costs more than the rest of a short command. */
 function writer(fd: 1 | 2): (data: string | Uint8Array) => void {
   let stream: NodeJS.WriteStream | undefined;
   let gone = false;
   return (data) => {
-    // Pipes and files get what there is; a terminal obeys some of it.
+    // Pipes and files get the bytes as they are; a terminal would interpret some of them.
     let rest = Buffer.from(isTerminal(fd) ? forTerminal(Buffer.from(data).toString('utf8')) : data);
     while (rest.length > 0 && !gone && !stream) {
       try {
@@ -21,9 +21,9 @@ function writer(fd: 1 | 2): (data: string | Uint8Array) => void {
       } catch (error) {
         const code = error instanceof Error && 'code' in error ? error.code : undefined;
         if (code === 'EAGAIN') stream = fd === 1 ? process.stdout : process.stderr;
-        // The reader has left: the work goes on, and nobody is there to be told.
+        // The reader has closed the pipe; the work continues without output.
         else if (code === 'EPIPE' || code === 'EOF' || code === 'EBADF') gone = true;
-        // A complaint that cannot be written cannot be complained about.
+        // A failure to write to stderr cannot be reported.
         else if (fd === 2) gone = true;
         else throw error;
       }
@@ -36,7 +36,7 @@ function writer(fd: 1 | 2): (data: string | Uint8Array) => void {
   };
 }
 
-/** True once something was left to a stream, which must be let run dry before the end. */
+/** True once output was handed to a stream, which must drain before exit. */
 let queued = false;
 let controller: AbortController | undefined;
 
@@ -44,7 +44,7 @@ function isTerminal(fd: number): boolean {
   return process.getBuiltinModule('node:tty').isatty(fd);
 }
 
-/** The first signal asks the command to end; the second ends it. */
+/** The first signal aborts the command; the second ends the process. */
 function abortOnSignal(): AbortController {
   const created = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
@@ -65,7 +65,7 @@ const io: Io = {
     for await (const part of process.stdin) {
       parts.push(part);
       length += part.length;
-      // It may have no end.
+      // The input may be endless.
       if (length > limit) break;
     }
     return Buffer.concat(parts, Math.min(length, limit + 1));

@@ -9,7 +9,7 @@ import { reportFailure } from './errors.ts';
 import { subcommandOf } from './group.ts';
 import { commandHelp, rootHelp } from './help.ts';
 
-/** Runs one command line and returns the exit code. Never throws: whatever happens is printed. */
+/** Runs one command line and returns the exit code. Never throws: every failure is printed. */
 export async function run(
   argv: readonly string[],
   io: Io,
@@ -43,7 +43,7 @@ export async function run(
   }
 }
 
-/** The command that the words lead to, through its groups, and the other words. */
+/** Resolves the command through its groups; returns it with the remaining words. */
 function named(command: Command, argv: readonly string[]): { command: Command; argv: readonly string[] } {
   const at = command.subcommands && commandIndex(argv, command.flags);
   const next = at === undefined ? undefined : subcommandOf(command, argv[at] ?? '');
@@ -54,7 +54,7 @@ function without(argv: readonly string[], at: number): string[] {
   return [...argv.slice(0, at), ...argv.slice(at + 1)];
 }
 
-/** For a command line with a mistake in it; one without tells by its flags. */
+/** For an invalid command line, whose flags were not parsed. */
 function asksForJson(argv: readonly string[]): boolean {
   return argv.some(
     (word, at) => /^(?:-o=?|--output=)json$/.test(word) || (/^(?:-o|--output)$/.test(word) && argv[at + 1] === 'json'),

@@ -8,11 +8,11 @@ import { copyOfObject } from '../../src/settings/own.ts';
 import type { Flag, FlagTable, GivenFlag } from '../command.ts';
 import { quote } from './literals.ts';
 
-// The arguments that the compatible tool starts its application with (cli facts, 6.6 and 6.9): setting paths as names.
+// Setting paths as flag names: the arguments that Rancher Desktop's own `rdctl` passes to the application.
 
 const NO_DIALOGS = 'no-modal-dialogs';
 
-/** The same names as hidden flags, for a command that has others too. */
+/** The same names as hidden flags, for a command that also has flags of its own. */
 export const APPLICATION_FLAGS: FlagTable = Object.fromEntries([
   ...FIELDS.filter(isSettable).map(({ path, type, description }): [string, Flag] => [
     path,
@@ -24,33 +24,34 @@ export const APPLICATION_FLAGS: FlagTable = Object.fromEntries([
   ],
 ]);
 
-/** The application's arguments among the flags that were given. */
+/** The application arguments among the given flags. */
 export function applicationWords(given: readonly GivenFlag[]): string[] {
   return given.flatMap(({ name, value }) =>
     Object.hasOwn(APPLICATION_FLAGS, name) ? [`--${name}=${String(value)}`] : [],
   );
 }
 
-/** A person who tries the executable asks first; an answer must not be a service that runs. */
+/** Trying the executable with `--help` or `--version` must not start a service. */
 const QUESTIONS: Readonly<Record<string, 'help' | 'version'>> = {
   '--help': 'help',
   '-h': 'help',
   '--version': 'version',
 };
 
-/** What the arguments ask for. */
+/** The parsed request. */
 interface ApplicationRequest {
-  /** Nothing is to be started: this is to be printed. */
+  /** Print this and exit without starting anything. */
   asks?: 'help' | 'version';
-  /** Over those that were handed in; absent when there are neither. */
+  /** Overrides the settings passed in; absent when there are neither. */
   settings?: JsonObject;
   noModalDialogs: boolean;
 }
 
 /**
- * Reads the arguments; the last one of a name counts. What comes before the first argument that is known
- * is passed over: it belongs to whatever started the application. A question for help or the version is one wherever no value is due.
- * @throws RdError `ERR_USAGE` for an argument that is not known after one that is, for a section, and for a value of the wrong kind.
+ * Parses the arguments; the last occurrence of a name wins. Arguments before the first known one are skipped: they
+ * belong to the launcher. `--help` and `--version` count wherever no value is expected.
+ * @throws RdError `ERR_USAGE` for an unknown argument after a known one, for a section, and for a value of the wrong
+ * kind.
  */
 export function applicationRequest(words: readonly string[], others?: JsonObject): ApplicationRequest {
   const settings = copyOfObject(others ?? {});
@@ -90,7 +91,7 @@ function isSection(path: string): boolean {
   return FIELDS.some((field) => field.path.startsWith(`${path}.`));
 }
 
-/** A switch stands alone, unless a value of its kind follows. */
+/** A switch stands alone unless a value of its kind follows. */
 function valueAfter(word: string | undefined, field: Field | undefined): string | undefined {
   if (field && field.type !== 'boolean') return word;
   return word === 'true' || word === 'false' ? word : undefined;

@@ -3,7 +3,7 @@ import { nearest } from '../../src/settings/nearest.ts';
 import type { Flag, FlagTable, GivenFlag, GlobalFlags } from '../command.ts';
 import { LiteralError, parseBoolean, parseDuration, parseInteger, quote } from './literals.ts';
 
-/** Flags that every command has, before or after its name. */
+/** Flags of every command, before or after its name. */
 export const GLOBAL_FLAGS = {
   'config-path': { type: 'string', summary: 'Connection file to use', placeholder: 'FILE' },
   host: { type: 'string', summary: 'Host of the service (default 127.0.0.1)', placeholder: 'HOST' },
@@ -20,7 +20,7 @@ export const GLOBAL_FLAGS = {
 
 const HELP: Flag = { type: 'boolean', short: 'h', summary: 'Show this help' };
 
-/** What a command line says, once the flags of its command are known. */
+/** A parsed command line. */
 export interface ParsedArguments {
   flags: Record<string, boolean | number | string | string[]>;
   given: GivenFlag[];
@@ -30,14 +30,14 @@ export interface ParsedArguments {
 }
 
 /**
- * Index of the command's name, or below a group of its subcommand's. What precedes it can only be global flags and those of the
- * group, `table`; an unknown flag there is taken to have a value, as the compatible tool does.
+ * Index of the command's name, or of the subcommand's name within a group. Only global flags and the group's flags
+ * (`table`) can precede it; an unknown flag there is assumed to take a value, as in Rancher Desktop's `rdctl`.
  */
 export function commandIndex(argv: readonly string[], table: FlagTable = {}): number | undefined {
   const flags = index(table, GLOBAL_FLAGS);
   for (let at = 0; at < argv.length; at++) {
     const word = argv[at] ?? '';
-    // The name may come after the end of the flags, as any other word.
+    // The name may come after `--`, like any other word.
     if (word === '--') return at + 1 < argv.length ? at + 1 : undefined;
     if (!word.startsWith('-') || word === '-') return at;
     if (word.includes('=')) continue;
@@ -48,8 +48,8 @@ export function commandIndex(argv: readonly string[], table: FlagTable = {}): nu
 }
 
 /**
- * Parses everything but the subcommand's name. Flags and positionals may interleave; `--` ends the flags; the last occurrence wins. Throws
- * `ERR_USAGE` with the texts of the cli facts, 1.2; `-h` that precedes the mistake wins over it.
+ * Parses everything but the subcommand's name. Flags and positionals may interleave; `--` ends the flags; the last
+ * occurrence wins. Throws `ERR_USAGE`; an `-h` before the mistake wins.
  */
 export function parseArguments(argv: readonly string[], table: FlagTable): ParsedArguments {
   const flags = index(table, GLOBAL_FLAGS);
@@ -128,12 +128,12 @@ export function exactArguments(args: readonly string[], count: number): void {
   if (args.length !== count) throw usage(`accepts ${count} arg(s), received ${args.length}`);
 }
 
-/** A mistake on the command line that the compatible tool tells without the usage after it. */
+/** A usage error that Rancher Desktop's `rdctl` reports without the usage block. */
 export function mistake(message: string): RdError {
   return new RdError('ERR_BODY_INVALID', message);
 }
 
-/** A mistake on the command line; `main` prints the usage line after it. */
+/** A usage error; `main` prints the usage line after it. */
 export function usage(message: string, advice?: string): RdError {
   return new RdError('ERR_USAGE', message, advice === undefined ? {} : { advice });
 }

@@ -1,4 +1,4 @@
-/** `-f` of every command that reads desired states. */
+/** `-f` of every command that reads desired-state files. */
 export const FILE_FLAG = {
   type: 'strings',
   short: 'f',

@@ -4,10 +4,10 @@ import { RdError } from '../../src/errors.ts';
 import { escapedHidden } from '../../src/settings/printable.ts';
 import type { Io } from '../command.ts';
 
-/** Bytes of standard input that are read; no request may have as many. */
+/** Maximum bytes read from standard input, above the request size limit. */
 const LIMIT = 16 * 1024 * 1024;
 
-/** What `--input` names; `-` is standard input. Throws `ERR_IO` with the text of the compatible tool. */
+/** Reads the `--input` file; `-` is standard input. Throws `ERR_IO` with the wording of Rancher Desktop's `rdctl`. */
 export async function readInput(file: string, io: Pick<Io, 'cwd' | 'readStdin'>): Promise<Buffer> {
   if (file === '-') {
     const bytes = await io.readStdin(LIMIT);
@@ -21,7 +21,7 @@ export async function readInput(file: string, io: Pick<Io, 'cwd' | 'readStdin'>)
   }
 }
 
-/** A file that `--input` names and that cannot be read, in the text of the compatible tool. */
+/** An unreadable `--input` file, worded as in Rancher Desktop's `rdctl`. */
 export function openError(file: string, cause: unknown): RdError {
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
   return new RdError('ERR_IO', `open ${escapedHidden(file)}: ${REASONS[String(code)] ?? String(code)}`, { cause });

@@ -1,6 +1,6 @@
 /**
- * The literals of the compatible tool (cli facts, 1.1). Failures are thrown as plain sentences: the texts are wire facts that scripts match,
- * and the caller puts the flag's name in front.
+ * Parse errors of flag literals. Scripts match these messages, so they are thrown without a prefix and the caller
+ * prepends the flag name.
  */
 export class LiteralError extends Error {}
 
@@ -13,11 +13,11 @@ export function parseBoolean(text: string): boolean {
   throw new LiteralError(`strconv.ParseBool: parsing ${quote(text)}: invalid syntax`);
 }
 
-// An underscore may follow a base prefix or stand between digits. Leading zeros are decimal here: nobody means octal by `010`.
+// An underscore may follow a base prefix or separate digits. Leading zeros are decimal: `010` is ten, not octal.
 const INTEGER =
   /^([+-]?)(?:0[xX](_?[0-9a-fA-F]+(?:_[0-9a-fA-F]+)*)|0[oO](_?[0-7]+(?:_[0-7]+)*)|0[bB](_?[01]+(?:_[01]+)*)|([0-9]+(?:_[0-9]+)*))$/;
 
-/** Decimal, `0x`, `0o`, `0b`, with `_` between digits; what a JSON number cannot hold exactly is out of range. */
+/** Decimal, `0x`, `0o`, `0b`, with `_` between digits. Values that a JSON number cannot hold exactly are out of range. */
 export function parseInteger(text: string): number {
   const match = INTEGER.exec(text);
   if (!match) throw new LiteralError(`strconv.ParseInt: parsing ${quote(text)}: invalid syntax`);
@@ -48,7 +48,7 @@ const UNITS: Readonly<Record<string, number>> = {
   h: 3_600_000,
 };
 
-/** Milliseconds of `300ms`, `1.5s`, `1h30m`; a bare `0` needs no unit. */
+/** Parses `300ms`, `1.5s`, `1h30m` to milliseconds; a bare `0` needs no unit. */
 export function parseDuration(text: string): number {
   const sign = text.startsWith('-') ? -1 : 1;
   let rest = text.replace(/^[+-]/, '');
@@ -67,12 +67,12 @@ export function parseDuration(text: string): number {
     total += Number(amount) * factor;
     rest = rest.slice(amount.length + unit.length);
   }
-  // 64-bit nanoseconds, as the compatible tool counts.
+  // The limit of 64-bit nanoseconds.
   if (total > 9_223_372_036_854) throw new LiteralError(`time: invalid duration ${quote(text)}`);
   return sign * total;
 }
 
-/** Milliseconds as `10m0s`, `5s`, `300ms`: the form in which messages name a duration. */
+/** Formats milliseconds as `10m0s`, `5s`, `300ms`, as messages write durations. */
 export function formatDuration(ms: number): string {
   if (ms === 0) return '0s';
   if (Math.abs(ms) < 1000) return `${ms}ms`;

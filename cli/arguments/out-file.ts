@@ -6,18 +6,18 @@ import { usage } from './arguments.ts';
 import { quote } from './literals.ts';
 
 export interface OutFile {
-  /** Permission bits; a file that is replaced keeps those that it has, as far as they allow less. */
+  /** Permission bits. An existing file keeps its own bits where they are stricter. */
   mode: number;
-  /** Permission bits are those whatever the umask of the caller says. */
+  /** Ignore the umask. */
   exact?: true;
-  /** Replace a file that is there; else it is an error. */
+  /** Replace an existing file instead of failing. */
   replace: boolean;
 }
 
 /**
- * The absolute path that `--out-file`, or a flag like it, was given; `undefined` without it.
- * @throws RdError `ERR_USAGE` for no name, for `-`, and for one that can only be that of a directory: `team.yaml/` is not the
- *   file `team.yaml`, though paths are resolved to that.
+ * The absolute path given to `--out-file` or a similar flag; `undefined` without it.
+ * @throws RdError `ERR_USAGE` for an empty name, for `-`, and for a directory name: `team.yaml/` is not the file
+ * `team.yaml`, although path resolution would drop the slash.
  */
 export function outFilePath<T extends string | undefined>(
   name: T,
@@ -34,10 +34,10 @@ export function outFilePath<T extends string | undefined>(
 }
 
 /**
- * Writes what `--out-file` names: the whole file or none of it. What is there and is no plain file, such as a device, is written
- * to in place; of a link, what it leads to is replaced.
- * @returns true when another file was there before.
- * @throws RdError `ERR_IO`, also for a directory that is missing: that is a mistake in the name.
+ * Writes an output file atomically. A target that is not a regular file, such as a device, is written in place; a
+ * symbolic link is followed.
+ * @returns true when another file was replaced.
+ * @throws RdError `ERR_IO`, including for a missing parent directory, which is a typo in the name.
  */
 export async function writeOutFile(path: string, data: string | Uint8Array, options: OutFile): Promise<boolean> {
   const [replaced = false] = await writeOutFiles([{ path, data }], options);
@@ -45,9 +45,9 @@ export async function writeOutFile(path: string, data: string | Uint8Array, opti
 }
 
 /**
- * The same for files that belong together. All are written beside their places before the first one is put there, so that a full
- * disk leaves them as they were; what is killed between two of them leaves the first one new and the others old.
- * @returns for each of them, true when another file was there before.
+ * Writes several files together. All are staged beside their destinations before the first rename, so a full disk
+ * leaves them untouched; a crash between two renames leaves the first new and the rest old.
+ * @returns for each file, true when it replaced another one.
  */
 export async function writeOutFiles(
   files: readonly { path: string; data: string | Uint8Array }[],
@@ -85,13 +85,13 @@ export async function writeOutFiles(
     });
   }
   await writeFilesAtomic(plain, { operations }).catch(async (cause: unknown) => {
-    // Of several files, the error names the one that failed.
+    // With several files, the error names the one that failed.
     throw await outFileError(files.length === 1 ? files[0]?.path : undefined, cause);
   });
   return replaced;
 }
 
-/** What stands at the path or is linked from there. */
+/** Stat of the path, following links. */
 async function reachedBy(path: string): Promise<Stats> {
   const { stat } = await import('node:fs/promises');
   return stat(path).catch((cause: unknown) => {
@@ -102,7 +102,7 @@ async function reachedBy(path: string): Promise<Stats> {
   });
 }
 
-/** The advice of the storage is about directories of our own. */
+/** The storage layer's advice concerns our own directories and does not apply here. */
 async function outFileError(path: string | undefined, failure: unknown): Promise<RdError> {
   const { ioError, systemCode } = await import('../../src/storage/io-error.ts');
   const { message, cause, advice } = ioError('write', path ?? '', failure);

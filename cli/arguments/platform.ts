@@ -4,7 +4,7 @@ import type { Platform } from '../../src/settings/field.ts';
 import { usage } from './arguments.ts';
 import { quote } from './literals.ts';
 
-/** Throws `ERR_USAGE` on an operating system that has no places and no drivers of ours. */
+/** Throws `ERR_USAGE` on an unsupported operating system. */
 export function supportedPlatform(platform: NodeJS.Platform): Platform {
   if (platform === 'darwin' || platform === 'linux' || platform === 'win32') return platform;
   throw new RdError('ERR_USAGE', `rdctl does not know the operating system ${platform}`, {
@@ -12,13 +12,13 @@ export function supportedPlatform(platform: NodeJS.Platform): Platform {
   });
 }
 
-/** The operating system as messages about a flag name it (cli facts, 6.2). */
+/** The operating system's name as messages about flags use it. */
 export interface PlatformName {
   platform: NodeJS.Platform;
   text: string;
 }
 
-/** `readKernel` gives `/proc/version`; a Linux inside WSL names itself there. */
+/** `readKernel` returns `/proc/version`, which identifies Linux inside WSL. */
 export function platformName(platform: NodeJS.Platform, readKernel: () => string = kernel): PlatformName {
   if (platform === 'darwin') return { platform, text: 'macOS' };
   if (platform === 'win32') return { platform, text: 'Windows' };
@@ -31,15 +31,15 @@ function kernel(): string {
   try {
     return readFileSync('/proc/version', 'utf8');
   } catch {
-    // Not readable in some containers; then it is no WSL either.
+    // Unreadable in some containers, which are not WSL either.
     return '';
   }
 }
 
-/** As they are given to `--platform`, and as JSON forms name them. */
+/** Platform names accepted by `--platform` and used in JSON output. */
 const PLATFORM_WORDS: Readonly<Record<string, Platform>> = { macos: 'darwin', linux: 'linux', windows: 'win32' };
 
-/** @throws RdError `ERR_USAGE` for another word. */
+/** @throws RdError `ERR_USAGE` for an unknown name. */
 export function platformOf(word: string): Platform {
   const name = word.toLowerCase();
   const platform = Object.hasOwn(PLATFORM_WORDS, name) ? PLATFORM_WORDS[name] : undefined;

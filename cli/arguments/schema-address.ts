@@ -3,8 +3,8 @@ import { dirname, isAbsolute, join, relative } from 'node:path';
 import type { Io } from '../command.ts';
 
 /**
- * Where editors find the schema of profiles, for the first line of one. Relative where the file lies below the package's directory
- * or beside it, so that a checkout can be moved.
+ * URL or path of the profile schema for editors, written to the first line of a new profile. Relative when the file is
+ * in or beside the package directory, so that a checkout can be moved.
  */
 export function schemaAddress(io: Io, path: string | undefined): string {
   const root = packageRoot(io);
@@ -14,7 +14,7 @@ export function schemaAddress(io: Io, path: string | undefined): string {
   return isAbsolute(way) || way.startsWith('../..') ? schema : way;
 }
 
-/** The directory of this package, found from the program that runs; absent when it runs outside of one. */
+/** The directory of this package, derived from the running program; absent when it runs outside of one. */
 export function packageRoot({ self }: Io): string | undefined {
   const script = self.at(-1);
   if (script === undefined || !existsSync(script)) return undefined;

@@ -8,7 +8,7 @@ import { SETTING_FLAGS } from './flags.gen.ts';
 import { parseBoolean, quote } from './literals.ts';
 import type { PlatformName } from './platform.ts';
 
-/** A setting's flag as the generator writes it. */
+/** A setting's flag as generated. */
 export interface SettingFlagRow extends SettingFlag {
   path: SettingPath;
   type: FieldType;
@@ -16,13 +16,13 @@ export interface SettingFlagRow extends SettingFlag {
   summary: string;
 }
 
-/** The flags of `set` and `start`. One that is not for this platform parses, is not shown, and is refused when it is used. */
+/** The flags of `set` and `start`. A flag for another platform parses but is hidden, and using it is an error. */
 export const SETTING_FLAG_TABLE: FlagTable = Object.fromEntries(
   SETTING_FLAGS.map((row) => [row.name, declaration(row)]),
 );
 
 function declaration(row: SettingFlagRow): Flag {
-  // The values are checked later, when all of the command line is known to be right, and with another text.
+  // Values are checked later, once the whole command line is valid, with a different message.
   const values = row.values ? ` One of ${row.values.join(', ')}.` : '';
   const { aliases, hidden, platforms } = row;
   const offers = row.values ? { offers: row.values } : {};
@@ -50,7 +50,7 @@ function form(type: FieldType) {
   }
 }
 
-/** How several entries are written. */
+/** How several entries are passed. */
 function entries(type: FieldType): string {
   if (type === 'string[]') return ' Repeatable, or one JSON array; replaces the whole list.';
   if (!type.startsWith('map')) return '';
@@ -58,8 +58,8 @@ function entries(type: FieldType): string {
 }
 
 /**
- * One setting that was named on the command line, under whichever name. Of several occurrences the last one counts; those of
- * a list or a map add up.
+ * A setting named on the command line, under its name or an alias. The last occurrence wins; occurrences of a list or a
+ * map add up.
  */
 export interface GivenSetting {
   row: SettingFlagRow;
@@ -68,8 +68,8 @@ export interface GivenSetting {
 }
 
 /**
- * The settings that were given, in the order of the schema, checked against platform and values; the first mistake stops.
- * Throws `ERR_SETTINGS_INVALID` with the texts of the cli facts, 6.2 and 6.3. Nothing has been sent then.
+ * The given settings in schema order, checked against platform and allowed values; stops at the first mistake, before
+ * anything is sent. Throws `ERR_SETTINGS_INVALID`.
  */
 export function givenSettings(given: readonly GivenFlag[], here: PlatformName): GivenSetting[] {
   const found = new Map<string, GivenFlag[]>();
@@ -83,7 +83,7 @@ export function givenSettings(given: readonly GivenFlag[], here: PlatformName): 
   });
 }
 
-/** What to do about a word of its own that was meant as the value of a boolean: `--kubernetes.enabled false`. */
+/** Advice for a separate word that was meant as the value of a boolean: `--kubernetes.enabled false`. */
 export function valueAdvice([word]: readonly string[], given: readonly GivenFlag[]): string | undefined {
   if (word !== 'true' && word !== 'false') return undefined;
   const switches = given.filter(({ value }) => typeof value === 'boolean').map(({ typed }) => typed);
@@ -122,8 +122,8 @@ function choice(values: readonly string[]): string {
 }
 
 /**
- * The body of the PUT: `version` first, then only what was named. With the live settings at hand maps go whole, because not
- * every application keeps the entries that a body leaves out.
+ * The body of the PUT: `version` first, then only the named settings. Given the live settings, maps are sent whole,
+ * because some applications drop the entries that a body omits.
  */
 export function settingsPayload(
   settings: readonly GivenSetting[],
@@ -138,9 +138,9 @@ export function settingsPayload(
   return payload;
 }
 
-// Settings that hold several values, on the command line: an entry per occurrence of the flag, or JSON.
+// Settings that hold several values, on the command line: one entry per occurrence of the flag, or JSON.
 
-/** The list: each occurrence is an entry or a JSON array of entries. Throws `ERR_SETTINGS_INVALID`. */
+/** A list: each occurrence is an entry or a JSON array of entries. Throws `ERR_SETTINGS_INVALID`. */
 function listOf(flags: readonly GivenFlag[]): string[] {
   return flags.flatMap((flag) => {
     const text = String(flag.value);
@@ -155,8 +155,8 @@ function listOf(flags: readonly GivenFlag[]): string[] {
 }
 
 /**
- * The entries of a map: each occurrence is `KEY=VALUE` or a JSON object, later ones win. `null` as value stands for taking the
- * entry away. Throws `ERR_SETTINGS_INVALID`.
+ * A map: each occurrence is `KEY=VALUE` or a JSON object, and later ones win. A `null` value removes the entry. Throws
+ * `ERR_SETTINGS_INVALID`.
  */
 function mapOf(flags: readonly GivenFlag[], type: FieldType): JsonObject {
   const booleans = type === 'map<string,boolean>';
@@ -181,13 +181,13 @@ function entriesOf(text: string, booleans: boolean): [string, JsonValue][] | und
     const value = fromJson(text);
     return isObject(value) ? Object.entries(value) : undefined;
   }
-  // Names of images and checks may hold an equals sign; values never do.
+  // Image and check names may contain an equals sign; values never do.
   const at = text.lastIndexOf('=');
   if (at < 0) return undefined;
   return [[text.slice(0, at), entryValue(text.slice(at + 1), booleans)]];
 }
 
-/** What is no boolean stays a text, which the caller refuses. */
+/** A value that is not a boolean stays a string, which the caller rejects. */
 function entryValue(word: string, boolean: boolean): JsonValue {
   if (word === 'null') return null;
   try {

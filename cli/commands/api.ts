@@ -6,7 +6,7 @@ import { readInput } from '../arguments/input.ts';
 import { quote } from '../arguments/literals.ts';
 import { defineCommand } from '../command.ts';
 
-/** A reset, a snapshot or an image takes as long as it takes, and scripts wait for it. */
+/** A reset, a snapshot or an image can take long, and scripts wait for it. */
 const LIMIT_MS = 30 * 60_000;
 
 export const api = defineCommand({
@@ -55,7 +55,10 @@ it is not a success, a JSON object with the status goes there and the answer to 
   },
 });
 
-/** `/` and what begins with a version go unchanged; the rest gets `/v1/` in front. Characters that a URL cannot hold are escaped. */
+/**
+ * `/` and version prefixes pass unchanged; anything else gets `/v1/` prepended. Characters that a URL cannot hold are
+ * escaped.
+ */
 export function apiPath(endpoint: string): string {
   const path = endpoint === '/' || /^\/v\d+(?:\/|$)/.test(endpoint) ? endpoint : `/v1/${endpoint.replace(/^\//, '')}`;
   return path.replace(/[^!#$%&'()*+,\-./0-9:;=?@A-Z[\]_a-z~]/gu, encodeURIComponent);

@@ -72,7 +72,7 @@ Exit codes: 0 done; 1 failed; 3 refused: invalid profile, locked or unsupported 
   },
 });
 
-/** The digests in a plan tell that the world has moved; they do not tell who wrote the plan. */
+/** A plan's digests detect drift, but not who wrote the plan. */
 const PLAN_EXPOSED = {
   because: 'so the saved plan there need not be the one that was looked at',
   otherwise: 'Save it in a directory that is yours alone, and look at it again before you apply it',
@@ -80,7 +80,7 @@ const PLAN_EXPOSED = {
 
 export interface WantedInput {
   files: readonly string[];
-  /** Positional arguments: at most one, a saved plan. */
+  /** Positional arguments: at most one saved plan. */
   args: readonly string[];
   previous: boolean;
   io: Io;
@@ -88,7 +88,7 @@ export interface WantedInput {
   where: Places;
 }
 
-/** Reads what an apply is to carry out, before anything is contacted. Throws `ERR_USAGE` unless exactly one thing was asked for. */
+/** Reads the requested state before contacting anything. Throws `ERR_USAGE` unless exactly one source is given. */
 export async function wantedOf({ files, args, previous, io, view, where }: WantedInput): Promise<Wanted> {
   const [planFile, extra] = args;
   if (extra !== undefined) throw new RdError('ERR_USAGE', 'one saved plan can be applied at a time');

@@ -4,12 +4,12 @@ import { asked } from '../completion/ask.ts';
 import { type Offers, offersFor } from '../completion/offers.ts';
 import { liveSources } from '../completion/sources.ts';
 
-/** The last line of an answer, as scripts of the compatible tool read it. */
+/** The last line of a completion answer, in the protocol of Rancher Desktop's `rdctl`. */
 const DIRECTIVE = { files: 0, nothing: 4, directories: 16 } as const;
 
 /** `rdctl __complete WORD… ''`: a line per word, a tab before what it means, and `:N` at the end. */
 export const complete = answering('__complete', true);
-/** The same without what the words mean. */
+/** The same without descriptions. */
 export const completeNoDesc = answering('__completeNoDesc', false);
 
 function answering(name: string, descriptions: boolean) {
@@ -36,7 +36,7 @@ async function answer(words: readonly string[], io: Io): Promise<Offers> {
   return offersFor(question, io.platform, COMMANDS, liveSources(words, command, io));
 }
 
-/** A list of a shell has one line per word; the first sentence says enough. */
+/** A completion has one line per word, so only the first sentence fits. */
 function oneLine(text: string): string {
   return (text.split(/\n|(?<=\.) /, 1)[0] ?? '').replace(/[\t\r]/g, ' ').replace(/\.$/, '');
 }

@@ -13,7 +13,7 @@ import {
   strayArgument,
 } from './create-profile/request.ts';
 
-/** Lines of warnings that are shown; a document can hold thousands of unknown names. */
+/** Maximum warnings shown; a document can hold thousands of unknown names. */
 const MOST_SHOWN = 50;
 
 export const createProfile = defineCommand({
@@ -93,7 +93,8 @@ async function writeProfile(
     'file' in destination
       ? destination.file
       : join(destination.directory, exporter.fileName(request.part, request.hive));
-  // The application reads a profile as whoever has logged in. One with a password in it waits for somebody to decide that.
+  // The application reads a profile as the logged-in user. Granting that for a profile with a password is left to the
+  // administrator.
   const replaced = await writeOutFile(file, data, {
     mode: selected.secret ? 0o600 : 0o644,
     exact: true,
@@ -108,7 +109,7 @@ async function writeProfile(
   return 0;
 }
 
-/** Of a file that somebody took away at once nothing is worth saying: it counts as one that all may read. */
+/** A file that was deleted right away counts as world-readable. */
 async function permissionsOf(path: string): Promise<number> {
   const { stat } = await import('node:fs/promises');
   return stat(path).then(
@@ -131,7 +132,7 @@ function written(path: string, replaced: boolean): string {
   return `${replaced ? 'Replaced' : 'Wrote'} ${path}`;
 }
 
-/** A directory that others may read, as they may the files in it. Those above it must be there: their absence is a mistake in the name. */
+/** Creates a world-readable directory. Its parents must exist: a missing one is a typo in the name. */
 async function makeOneDirectory(path: string): Promise<void> {
   const { chmod, mkdir, stat } = await import('node:fs/promises');
   try {
@@ -164,10 +165,10 @@ function shown(lines: readonly string[]): string[] {
 
 type FileRequest = Pick<Extract<ProfileRequest, { what: 'profile' }>, 'format' | 'part' | 'encoding'>;
 
-/** A value of a .reg file that is written as the bytes of a text or of a list. */
+/** A string or list value that a .reg file stores as bytes. */
 const TEXT_BYTES = /^"(?:[^"\\]|\\.)*"=hex\([17]\):/m;
 
-/** What is to be said of a file that was made: of its encoding, and of the settings that are in the other one. */
+/** Notes on a created file: its encoding, and the settings left to the other view. */
 export function remarks(
   text: string,
   elsewhere: SelectedSettings['elsewhere'],

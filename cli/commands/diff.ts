@@ -73,18 +73,18 @@ ours; 1 failed.
   },
 });
 
-/** What stands for the settings in force, where a file could be named. */
+/** Names the settings in force in place of a file. */
 const LIVE = 'live';
 
 type Context = Pick<Invocation, 'connect' | 'globals' | 'io'>;
 
 interface Read extends SideLabel, Side {
   unread: readonly UnreadSecret[];
-  /** What a profile says beside settings and locks; absent where that cannot be said. */
+  /** Profile keys other than settings and locks; absent for formats without them. */
   besides?: JsonObject;
 }
 
-/** Compares two files of any format, or one with the settings in force. The exit code: 0 equal, 2 different. */
+/** Compares two files of any format, or one with the settings in force. Exit code 0: equal, 2: different. */
 export async function compareTwo(
   names: readonly [string, string],
   { output, part }: { output: string | undefined; part: Part | undefined },
@@ -133,7 +133,7 @@ async function readFile(name: string, part: Part | undefined, { io }: Context): 
     readStdin: (limit) => io.readStdin(limit),
     ...(part === undefined ? {} : { part }),
   });
-  // What is said about documents is about applying them here.
+  // Document warnings are about applying it here, so they do not apply.
   if (file.form === 'deployment') for (const warning of file.warnings) io.err(`Warning: ${plainText(warning)}\n`);
   const n = file.findings.length;
   if (n > 0) {
@@ -159,7 +159,7 @@ async function readFile(name: string, part: Part | undefined, { io }: Context): 
   };
 }
 
-/** What is not written is its default. */
+/** Unset keys take their default. */
 function besidesOf({ state = 'unmanaged', prune = [], portForwards = [] }: Shape): JsonObject {
   return { state, prune: [...prune].sort(), portForwards: portForwards.map((each) => ({ ...each })) };
 }

@@ -20,7 +20,7 @@ import { OUTPUT_FLAG } from '../views/choose.ts';
 import { explanationText, sectionText } from '../views/explanation-text.ts';
 import { style } from '../views/style.ts';
 
-/** The flags of `set`, because people copy them from there with the hyphens. */
+/** Accepts the flags of `set`, so that a setting can be pasted with its hyphens. */
 const NAMES: FlagTable = Object.fromEntries(
   FIELDS.flatMap(({ flag, path }) =>
     flag ? [[flag.name, { type: 'boolean', summary: path, aliases: flag.aliases, hidden: true }]] : [],
@@ -66,11 +66,11 @@ type Caller = Pick<Invocation, 'connect' | 'globals' | 'io'>;
 
 export interface FoundLayers {
   layers: SettingLayers;
-  /** Version of the cluster that runs. */
+  /** Version of the running cluster. */
   running?: string;
 }
 
-/** The layers of settings, from whoever can tell: the service, another application that was found, or the files. */
+/** The layers of settings: from the service, another application, or the files. */
 export async function findLayers(invocation: Caller): Promise<FoundLayers> {
   const { io } = invocation;
   const platform = supportedPlatform(io.platform);

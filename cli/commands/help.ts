@@ -19,13 +19,13 @@ export const help = defineCommand({
     const entry = COMMANDS.find(({ name }) => name === topic);
     const found = entry && args.slice(1).reduce(below, await entry.load());
     if (found) io.out(commandHelp(found, io.platform));
-    // Not a failure for the compatible tool either: exit 0.
+    // Exit 0, as in Rancher Desktop's `rdctl`.
     else io.err(`Unknown help topic [${args.map((arg) => `\`${arg}\``).join(' ')}]\n${usageBlock(undefined)}`);
     return 0;
   },
 });
 
-/** A word that names no subcommand leaves the help of what is above it, as for the compatible tool. */
+/** An unknown subcommand shows the help of its parent, as in Rancher Desktop's `rdctl`. */
 function below(command: Command, word: string): Command {
   return subcommandOf(command, word) ?? command;
 }

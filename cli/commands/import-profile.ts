@@ -96,7 +96,7 @@ Exit codes: 0 done; 3 not a profile that can be read, or --strict and something 
 
 type ImportProfile = Invocation<typeof FLAGS>;
 
-/** True where a path leads to the file of one of the names. */
+/** True when the path resolves to one of the named files. */
 async function isAmong(path: string, names: readonly string[], cwd: string): Promise<boolean> {
   const { realpath } = await import('node:fs/promises');
   const reached = (at: string) => realpath(at).catch(() => at);
@@ -104,7 +104,7 @@ async function isAmong(path: string, names: readonly string[], cwd: string): Pro
   return (await Promise.all(others)).includes(await reached(path));
 }
 
-/** `rdctl validate` reads secrets, and needs what they are read from. */
+/** `rdctl validate` resolves secrets and needs their sources. */
 function writtenText(name: string, variables: readonly string[]): string {
   const check = `rdctl validate ${name}\n`;
   if (variables.length === 0) return `Wrote ${name}. Check it with: ${check}`;
@@ -134,7 +134,7 @@ async function refuseUnread({ unread }: JoinedParts): Promise<void> {
   );
 }
 
-/** What makes the application refuse it on some computers, and what makes the result useless here. */
+/** Warnings about what the application rejects on some computers, and what has no effect here. */
 async function warningsFor({ warnings }: JoinedParts, text: string): Promise<string[]> {
   const [{ formatFindings }, { SIZE_LIMIT }] = await Promise.all([
     import('../../src/settings/finding.ts'),

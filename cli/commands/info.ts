@@ -9,12 +9,12 @@ import { plainText } from '../views/value.ts';
 
 const FIELDS = ['version', 'ip-address', 'accelerator'] as const;
 
-/** A fact about the machine, or why it is not known. */
+/** A fact about the machine, or why it is unknown. */
 type Fact = { known: true; value: string } | { known: false; why: string };
 interface MachineFacts {
   address: Fact;
   accelerator: Fact;
-  /** Why it is not KVM. */
+  /** Why KVM is unavailable. */
   emulatedBecause?: string;
 }
 
@@ -54,7 +54,7 @@ a field and in JSON; as text it is a sentence on stderr.`,
       io.out(`${values[field]}\n`);
     } else {
       io.out(`Version:   ${version}\n${facts?.address.known ? `IPAddress: ${facts.address.value}\n` : ''}`);
-      // Scripts know these lines of stdout and no others.
+      // Scripts parse stdout, so additional lines go to stderr.
       if (facts?.accelerator.known) io.err(`${acceleratorText(facts)}\n`);
     }
     return 0;
@@ -88,7 +88,7 @@ async function machineFacts({ connect, io }: Invocation): Promise<MachineFacts> 
   if (machine.state !== 'on') return unknownBecause(`the machine is ${machine.state}.`);
   const { accelerator, emulatedBecause } = machine;
   return {
-    // The host driver has no machine of its own, and the other forwards to the loopback: it is reached where the service is.
+    // The host driver has no machine, and the other forwards to loopback: both are reached on the service's host.
     address:
       driver.name === 'host' || driver.name === 'qemu'
         ? { known: true, value: '127.0.0.1' }

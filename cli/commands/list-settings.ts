@@ -12,7 +12,7 @@ The document holds everything, the proxy password included.`,
   classic: true,
   async run({ args, io, connect }) {
     noArguments(args, 'list-settings');
-    // No signal: nothing is left half done, and setting one up is a part of the start-up time that is promised.
+    // No signal: nothing can be left half done, and installing handlers costs startup time.
     const { text } = await createClient(await connect()).settings();
     io.out(`${text}\n`);
     return 0;

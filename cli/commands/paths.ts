@@ -24,7 +24,7 @@ they are that application's places.`,
   },
 });
 
-/** In the order of the compatible tool (tool facts, 12.1); what a platform or this product does not have is absent. */
+/** In the order of Rancher Desktop's `rdctl`; paths that do not exist on this platform or in this product are absent. */
 function pathsOf(here: Places, io: Io): Record<string, string> {
   const { platform, env } = io;
   const windows = platform === 'win32';

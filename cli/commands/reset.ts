@@ -11,7 +11,7 @@ import { OUTPUT_FLAG } from '../views/choose.ts';
 import { askYes } from '../views/consent.ts';
 import { resetEverything, TARGETS } from './reset/factory.ts';
 
-/** The answer comes when the backend is up again. */
+/** The server replies once the backend is up again. */
 const LIMIT_MS = 30 * 60_000;
 
 export const reset = defineCommand({
@@ -71,7 +71,7 @@ async function resetBackend(
   { connect, globals, io }: Pick<Invocation, 'connect' | 'globals' | 'io'>,
 ): Promise<string> {
   const client: Client = createClient(await connect());
-  // Looked at before anything is sent: what answers may be another program.
+  // Check first: the listener may be another program.
   await client.backendState({ signal: io.signal });
   const { foreign, file } = client.connection;
   if (foreign !== (target === COMPATIBLE.target) && !(foreign && consents(target, globals, io))) {
@@ -85,7 +85,7 @@ async function resetBackend(
   return sentenceOf(client, { method: 'PUT', path: '/v1/k8s_reset', body, timeoutMs: LIMIT_MS, signal: io.signal });
 }
 
-/** As for `shutdown`: what was found by looking around is not reset by accident. */
+/** As for `shutdown`, an auto-discovered application is not reset without consent. */
 function consents(target: string | undefined, globals: GlobalFlags, io: Io): boolean {
   return target === undefined && Boolean(globals['config-path'] || io.env.RDCTL_CONFIG_PATH || io.env.RDCTL_COMPAT);
 }

@@ -14,11 +14,11 @@ import { ADOPT } from '../session/launch.ts';
 import { driverText, showNotices } from '../session/service.ts';
 import { summaryText } from '../views/reset-summary.ts';
 
-/** Milliseconds between two looks at who started this process. */
+/** Poll interval for the parent process, in milliseconds. */
 const PARENT_MS = 500;
-/** Bytes of settings on standard input. What is longer is cut off, and then no JSON. */
+/** Maximum bytes of settings on standard input. Longer input is truncated and then fails to parse. */
 const MOST_SETTINGS = 1024 * 1024;
-/** The executable that other clients start, beside `rdctl`. */
+/** The executable that other clients start, installed beside `rdctl`. */
 const APPLICATION = 'rdctl-app';
 const APPLICATION_HELP = `Run the service in the foreground, with settings as arguments
 
@@ -94,7 +94,7 @@ real one that can run here. \`simulated\` runs nothing and is never chosen by it
       const handed = flags.settings === undefined ? undefined : await readSettings(io);
       return applicationRequest([...applicationWords(given), ...args], handed);
     });
-    // Taken before anything runs: from here on a signal stops what has been started instead of this process alone.
+    // Install the handlers first: from here on a signal stops everything that was started.
     const { signal } = io;
     const { runService } = await import('../../src/service.ts');
     const service = await runService({
@@ -137,7 +137,7 @@ real one that can run here. \`simulated\` runs nothing and is never chosen by it
   },
 });
 
-/** Resolves when the process that started this one has ended, however that was: nobody else ends a service of one command. */
+/** Resolves when the parent process has exited for any reason: nothing else ends a service that runs for one command. */
 function orphaned(parent: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const timer = setInterval(() => {
@@ -162,7 +162,7 @@ async function readSettings(io: Io): Promise<JsonObject> {
   try {
     value = JSON.parse(text);
   } catch {
-    // The parser's message quotes the text, which may hold a password.
+    // The parser's message quotes the text, which may contain a password.
     value = undefined;
   }
   if (!isObject(value))

@@ -40,7 +40,7 @@ are; \`rdctl set --application.auto-start\` changes both.`,
   },
 });
 
-/** In drop-in mode nothing of the compatible application is changed before it was adopted; an empty place becomes ours when we put something there. */
+/** In drop-in mode Rancher Desktop's files stay untouched until adopted; an empty location becomes ours on first write. */
 async function requireOurs(wanted: boolean, io: Io): Promise<void> {
   const here = homeOf(io);
   if (!wanted) return requireAdopted(here);

@@ -40,7 +40,7 @@ and the number of the signal that ended it.
   },
 });
 
-// No signal goes into the requests here: the handlers that come with it would end this process, and the terminal is somebody else's soon.
+// No signal for these requests: the handlers would end this process while a child owns the terminal.
 
 /** The service, when one runs. */
 async function running({ connect, io }: Invocation): Promise<Client | undefined> {
@@ -48,7 +48,7 @@ async function running({ connect, io }: Invocation): Promise<Client | undefined>
   try {
     connection = await connect();
     const client = createClient(connection);
-    // Something else may answer at the address of a service that is gone.
+    // The address of a stopped service may be taken by another program.
     await client.backendState();
     return client;
   } catch (error) {
@@ -60,8 +60,8 @@ async function running({ connect, io }: Invocation): Promise<Client | undefined>
 }
 
 /**
- * The service says what state things are in. What is run, and with which options and paths, comes from this disk alone: a word of
- * another program must not become a command.
+ * The service only reports state. The command, its options and paths come from this disk: the reply of another program
+ * must not become a command.
  */
 
 async function ownShell(status: StatusDocument, args: readonly string[], io: Io): Promise<number> {
@@ -103,12 +103,15 @@ function otherHome(home: unknown, here: string): RdError {
   );
 }
 
-/** `limactl`, which the compatible tool passes all words to, takes one `--` away as well. */
+/** `limactl`, which gets all words in Rancher Desktop's `rdctl`, also strips one `--`. */
 function withoutSeparator(args: readonly string[]): readonly string[] {
   return args[0] === '--' ? args.slice(1) : args;
 }
 
-/** In the machine; its engines are where clients look for one. ssh takes the terminal and gives back the exit status. */
+/**
+ * Opens a shell in the machine, where the engine is at its default endpoint. ssh takes over the terminal and returns
+ * the exit status.
+ */
 async function guestShell(access: MachineAccess, command: readonly string[], io: Io): Promise<number> {
   const { runAttached } = await import('../../src/process/attached.ts');
   const { shellLine } = await import('../../src/process/shell-words.ts');
@@ -118,14 +121,14 @@ async function guestShell(access: MachineAccess, command: readonly string[], io:
 }
 
 /**
- * ssh says 255 of everything that a signal ended. A shell that waits makes 128 and its number of it; what that shell itself has to say of
- * such an end goes nowhere, and a Ctrl-C is for the command alone.
+ * ssh exits with 255 for any death by signal. A waiting shell maps it to 128 plus the signal number; its own message is
+ * discarded, and Ctrl-C goes to the command alone.
  */
 function tellingSignals(line: string): string {
   return `trap : INT QUIT; exec 3>&2 2>/dev/null; ${line} 2>&3 3>&-; exit $?`;
 }
 
-/** Words of the compatible tool for a machine that is not on. */
+/** State names of Rancher Desktop's `rdctl` for a machine that is not running. */
 const STATES: Readonly<Record<StatusDocument['backendState'], string>> = {
   STOPPED: 'Stopped',
   STARTING: 'Starting',
@@ -137,12 +140,12 @@ const STATES: Readonly<Record<StatusDocument['backendState'], string>> = {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Variables that would lead a client to another engine, or make it talk in another way. */
+/** Variables that would redirect a client to another engine or change its protocol. */
 const LEADING_AWAY = ['DOCKER_CONTEXT', 'DOCKER_TLS', 'DOCKER_TLS_VERIFY', 'DOCKER_CERT_PATH', 'DOCKER_API_VERSION'];
 
 /**
- * The environment of a user with the engine at hand. A namespace that was chosen stays chosen.
- * @param engine its name and the endpoint that the status names, such as `unix:///run/docker.sock`.
+ * The user's environment with the engine configured. An explicit namespace is kept.
+ * @param engine its name and its endpoint from the status, such as `unix:///run/docker.sock`.
  */
 export function engineEnvironment(
   engine: { name: 'moby' | 'containerd'; endpoint: string },

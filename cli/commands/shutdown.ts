@@ -9,7 +9,7 @@ import { noArguments } from '../arguments/arguments.ts';
 import { defineCommand, type Invocation, type Io } from '../command.ts';
 import { requireNamed, TARGET_FLAG } from '../session/service.ts';
 
-/** The answer of a service that is asked. */
+/** The service's reply. */
 const SAID = 'Shutting down.\n';
 const STOPPING = {
   late: 'the service was asked to stop and still runs',
@@ -45,7 +45,7 @@ service does not start it again. Where there is no such service, nothing is done
         connection = await connect();
         const client = createClient(connection);
         const pid = await pidOf(connection);
-        // Looked at before anything is sent: what answers may be another program.
+        // Check first: the listener may be another program.
         await client.backendState({ signal: io.signal });
         if (connection.foreign) requireNamed('shutdown', connection, flags.target, { globals, io });
         asked = { client, pid, answer: await client.shutdown({ signal: io.signal }) };
@@ -67,8 +67,8 @@ service does not start it again. Where there is no such service, nothing is done
 });
 
 /**
- * Nobody answers as a service: the lock of this home knows whether one lives, and whether the last one left something. One that was
- * starting is to be asked `again`, now that it is there.
+ * No service answers: the home's lock tells whether one is alive and whether the last one left something running.
+ * Returns `again` for one that was starting and is up now.
  */
 async function withoutAnswer(
   error: unknown,
@@ -93,7 +93,7 @@ async function withoutAnswer(
   if (home.kind === 'none' || home.kind === 'left') tellStale(error, connection, io);
   switch (home.kind) {
     case 'running':
-      // The password was given here, or the service hangs: a signal would not help, or was not meant.
+      // The password was given explicitly, or the service hangs: a signal would be wrong or useless.
       if (connection?.passwordFrom !== undefined || error.code === 'ERR_DEADLINE') throw error;
       if ((!connection && refused) || (connection && (await hasMoved(connection, connect)))) return 'again';
       await endBySignal(home.holder, processText(home), wait, io);
@@ -106,7 +106,7 @@ async function withoutAnswer(
       return stopLeft(wait, io);
     case 'none':
       if (error.code === 'ERR_UNAUTHORIZED' || (error.code === 'ERR_CONNECTION_SETTINGS' && connection)) throw error;
-      // Nobody had stopped the last one, so that the next would start again what ran.
+      // The last service was not stopped, so the next one would restart what ran.
       if (home.cut !== undefined) return stopLeft(wait, io);
       if (!refused) io.err(`No service of this home runs, and nothing was stopped: ${error.message}.\n`);
       return 'done';
@@ -121,7 +121,7 @@ async function stopLeft(wait: boolean, io: Io): Promise<'done'> {
   return 'done';
 }
 
-/** One that is stopping is waited for, as if this command had asked it; one that is starting can be asked after that. */
+/** Waits for a service that is stopping, as if this command had asked it; returns `again` for one that is starting. */
 async function pastIt(holder: LockHolder, wait: boolean, io: Io): Promise<'done' | 'again'> {
   if (holder.ending) {
     if (wait) {
@@ -143,7 +143,7 @@ async function pastIt(holder: LockHolder, wait: boolean, io: Io): Promise<'done'
   return 'again';
 }
 
-/** @throws RdError `ERR_DRIVER_FAILED` when the service has ended, and its lock says that what it ran did not stop. */
+/** @throws RdError `ERR_DRIVER_FAILED` when the service has exited and its lock says that its backend did not stop. */
 async function refuseLeft(io: Io): Promise<void> {
   const [{ homeOf }, { homeService }] = await Promise.all([
     import('../session/absence.ts'),
@@ -161,7 +161,7 @@ async function refuseLeft(io: Io): Promise<void> {
   );
 }
 
-/** Nobody listens on the port that was given: what a killed service left is not there either. */
+/** Nothing listens on the given port, so nothing left by a killed service is there either. */
 async function tellLeft(port: number | undefined, io: Io): Promise<void> {
   const [{ homeOf, leftText }, { homeService }] = await Promise.all([
     import('../session/absence.ts'),
@@ -184,7 +184,7 @@ async function endBySignal(holder: ProcessIdentity, who: string, wait: boolean, 
   if (wait) await gone(() => processTable.isAlive(holder), holder.pid, io);
 }
 
-/** The process behind the connection file; absent when the file does not tell. */
+/** The process named by the connection file; absent when it names none. */
 async function pidOf({ file }: Connection): Promise<number | undefined> {
   if (file === undefined) return undefined;
   const text = await readFile(file, 'utf8').catch(() => '{}');
@@ -192,7 +192,7 @@ async function pidOf({ file }: Connection): Promise<number | undefined> {
   return isObject(value) && typeof value.pid === 'number' ? value.pid : undefined;
 }
 
-/** Waits until it is gone. `own`: it is of this home. */
+/** Waits until it has exited. `own`: the service of this home. */
 async function gone(
   lives: () => Promise<boolean>,
   pid: number | undefined,
@@ -207,7 +207,7 @@ async function gone(
   await waitGone({ lives, io, advice, ...words });
 }
 
-/** Something listens, or the process that did has not ended. */
+/** The port is open, or the process is alive. */
 async function serviceLives(client: Client, pid: number | undefined, io: Io): Promise<boolean> {
   if (pid !== undefined) return processTable.isAlive({ pid });
   try {

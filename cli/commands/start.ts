@@ -73,7 +73,7 @@ are changed as \`set\` does, and a stopped backend is started.`,
         ...(settings.length === 0 ? {} : { settings: settingsPayload(settings) }),
       });
       running = createClient(connection);
-      // One that another command has started knows nothing of what is asked for here.
+      // A service that another command started has not received this command's request.
       done = pid === undefined ? await changeRunning(running, { driver, settings }, invocation) : { client: running };
       if (!done) continue;
       const status = await running.status({ signal: io.signal });
@@ -94,8 +94,8 @@ function text(value: unknown): string | undefined {
 }
 
 /**
- * The service that answers, or nothing when a local one may be launched: none was named, and the lock of this home shows that
- * none lives that stays, whatever answers where an old connection file leads.
+ * The running service, or `undefined` when a local one may be launched: none was named, and the home's lock shows no
+ * live service, whatever answers at the address of a stale connection file.
  */
 async function runningService(caller: Caller): Promise<Client | undefined> {
   const asked = await askService(caller, async (connection) => {
@@ -113,13 +113,13 @@ function isOfThisHome({ connection }: Client, { globals, io }: Caller): boolean 
 
 interface Changed {
   client: Client;
-  /** Version of the desired state, when anything had to be asked for. */
+  /** Version of the desired state, when a start was requested. */
   generation?: number | undefined;
-  /** The settings as they were sent. */
+  /** The settings that were sent. */
   sent?: JsonObject;
 }
 
-/** What is asked of a service that runs; nothing when it has ended, or is about to end, before it had taken all of it. */
+/** Sends the requests to a running service; `undefined` when it exits, or is about to, before it took all of them. */
 async function changeRunning(
   client: Client,
   { driver, settings }: { driver: string | undefined; settings: readonly GivenSetting[] },
@@ -138,10 +138,10 @@ async function changeRunning(
   }
 }
 
-/** What a service that ends in the middle of something makes of it. */
+/** Errors caused by a service that is shutting down. */
 const OF_AN_END: readonly ErrorCode[] = ['ERR_NOT_RUNNING', 'ERR_CONNECTION', 'ERR_NOT_READY'];
 
-/** The driver of existing state never changes by a start. */
+/** `start` never changes the driver of existing state. */
 async function sameDriver(client: Client, driver: string | undefined, io: Io): Promise<void> {
   if (driver === undefined || client.connection.foreign) return;
   const status = await client.status({ signal: io.signal });
@@ -151,10 +151,10 @@ async function sameDriver(client: Client, driver: string | undefined, io: Io): P
   });
 }
 
-/** States in which a start has to be asked for. What stood in the way of one that was given up may be gone. */
+/** States in which a start must be requested. The cause of an earlier failure may be gone. */
 const ASK_IN: readonly string[] = ['STOPPED', 'STOPPING', 'ERROR'];
 
-/** Returns the version of the desired state when the backend had to be asked to start. */
+/** Returns the version of the desired state when a start was requested. */
 async function startBackend(client: Client, io: Io): Promise<number | undefined> {
   const { vmState } = await client.backendState({ signal: io.signal });
   if (!ASK_IN.includes(vmState)) return undefined;
@@ -163,9 +163,9 @@ async function startBackend(client: Client, io: Io): Promise<number | undefined>
 
 export interface WaitInput {
   client: Client;
-  /** Version of the desired state that was asked for; absent: the one in force now. */
+  /** The requested version of the desired state; absent: the one in force. */
   generation: number | undefined;
-  /** The body that was sent, if any; a proposal of it tells whether an application without generations still has to restart. */
+  /** The body that was sent; proposing it again tells whether an application without generations still has to restart. */
   sent: JsonObject | undefined;
   timeoutMs: number;
   io: Io;
@@ -175,7 +175,7 @@ export interface WaitInput {
 const POLL_MS = 2000;
 
 /**
- * Waits until the backend is what was asked for. Texts: cli facts, 6.8.
+ * Waits until the backend has converged.
  * @throws RdError `ERR_CONVERGE_FAILED`, `ERR_DEADLINE`, `ERR_CANCELLED`.
  */
 export async function waitStarted(input: WaitInput): Promise<void> {
@@ -184,7 +184,7 @@ export async function waitStarted(input: WaitInput): Promise<void> {
     if (client.connection.foreign) await waitForeign(input, pace);
     else
       await waitOwn(input, pace).catch((error: unknown) => {
-        // Reached by flags alone, another application shows itself only here.
+        // Another application given by flags is only recognized here.
         if (!(error instanceof RdError) || error.code !== 'ERR_NOT_FOUND') throw error;
         return waitForeign(input, pace);
       });
@@ -213,14 +213,14 @@ async function waitOwn({ client, generation, timeoutMs, io }: WaitInput, pace: P
     signal,
     onStatus({ conditions }) {
       const held = conditions.find(({ reason }) => reason === 'Held');
-      // What keeps the backend off may need a person, and nothing else on the terminal says so.
+      // A held backend may need user action, and nothing else on the terminal says so.
       if (held && !told) io.err(`notice: ${plainText(held.message)}\n`);
       told ||= held !== undefined;
     },
   });
 }
 
-/** No generations there: ready counts only while nothing that was sent still asks for a restart. */
+/** There are no generations there: ready counts only once no sent setting requires a restart. */
 async function waitForeign({ client, sent, timeoutMs, io }: WaitInput, pace: Pace): Promise<void> {
   const { signal } = io;
   const deadline = pace.now() + timeoutMs;

@@ -3,18 +3,18 @@ import type { Command, Flag, FlagTable } from '../command.ts';
 import type { CommandEntry } from '../commands.ts';
 import { subcommandOf } from '../group.ts';
 
-/** What stands where the cursor is. */
+/** The kind of word at the cursor. */
 export type Asked =
-  /** An argument of a command that there is not. */
+  /** An argument of an unknown command. */
   | { what: 'nothing'; prefix: string }
-  /** The name of a command; `of` is absent for the first one. */
+  /** A command name; `of` is absent at the top level. */
   | { what: 'command'; of?: Command; prefix: string }
   | { what: 'flag'; command: Command | undefined; given: ReadonlySet<string>; prefix: string }
   | { what: 'value'; name: string; flag: Flag; prefix: string }
-  /** An argument; `before` are those that precede it. */
+  /** An argument; `before` are the preceding ones. */
   | { what: 'argument'; command: Command; before: readonly string[]; prefix: string };
 
-/** Finds out what is being typed from the words before the cursor; the last one is the one that is being typed. */
+/** Determines what is being completed; the last word is the incomplete one. */
 export async function asked(words: readonly string[], commands: readonly CommandEntry[]): Promise<Asked> {
   const prefix = words.at(-1) ?? '';
   let before = words.slice(0, -1);
@@ -57,7 +57,7 @@ interface Named {
   flag: Flag;
 }
 
-/** Flags by every name that they go by, the letter included. */
+/** Flags by every name, including aliases and letters. */
 function flagIndex(own: FlagTable): Map<string, Named> {
   const found = new Map<string, Named>();
   for (const table of [own, GLOBAL_FLAGS]) {
@@ -73,13 +73,13 @@ function flagIndex(own: FlagTable): Map<string, Named> {
 interface ReadWords {
   given: Set<string>;
   args: readonly string[];
-  /** The flag whose value is what comes next. */
+  /** The flag that expects a value next. */
   pending?: Named;
   /** After `--`. */
   ended?: boolean;
 }
 
-/** As the parser reads them; a word that it would refuse is passed over. */
+/** Reads words like the parser; words that it would reject are skipped. */
 function readWords(words: readonly string[], flags: ReadonlyMap<string, Named>): ReadWords {
   const given = new Set<string>();
   const args: string[] = [];

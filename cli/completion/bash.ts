@@ -1,4 +1,4 @@
-/** The script that `rdctl completion bash` prints; `asks` is the command that it asks. Runs on Bash 3.2 too. */
+/** The script of `rdctl completion bash`; `asks` is the command it calls. Supports Bash 3.2. */
 export function bashScript(asks: string): string {
   return `# Completion of rdctl for Bash. Load it with: source <(rdctl completion bash)
 

@@ -1,4 +1,4 @@
-/** The script that `rdctl completion fish` prints; `asks` is the command that it asks. */
+/** The script of `rdctl completion fish`; `asks` is the command it calls. */
 export function fishScript(asks: string): string {
   return `# Completion of rdctl for fish. Load it with: rdctl completion fish | source
 # or save it as ~/.config/fish/completions/rdctl.fish

@@ -5,13 +5,13 @@ import type { CommandEntry } from '../commands.ts';
 import { lastWord } from '../help.ts';
 import type { Asked } from './ask.ts';
 
-/** One word that is offered. */
+/** A completion candidate. */
 export interface Offer {
   word: string;
   about?: string;
 }
 
-/** What a shell does when nothing, or too little, is offered. */
+/** Fallback of the shell when there are no, or too few, candidates. */
 type Otherwise = 'nothing' | 'files' | 'directories';
 
 export interface Offers {
@@ -19,7 +19,7 @@ export interface Offers {
   otherwise: Otherwise;
 }
 
-/** What only a service or the schema knows; asked for by need. */
+/** Candidates that need a service or the schema; loaded on demand. */
 export interface Sources {
   snapshots(): Promise<Offer[]>;
   extensions(): Promise<Offer[]>;
@@ -27,7 +27,7 @@ export interface Sources {
   settings(): Promise<Offer[]>;
 }
 
-/** Commands whose arguments are names that are known; the number is how many of them there may be. */
+/** Commands that take known names as arguments, with the maximum count. */
 const ARGUMENTS: Readonly<Record<string, readonly [keyof Sources, number]>> = {
   'snapshot restore': ['snapshots', 1],
   'snapshot delete': ['snapshots', 1],
@@ -35,10 +35,10 @@ const ARGUMENTS: Readonly<Record<string, readonly [keyof Sources, number]>> = {
   api: ['endpoints', 1],
   explain: ['settings', 1],
 };
-/** Commands whose arguments are files. */
+/** Commands that take files as arguments. */
 const FILE_ARGUMENTS = ['apply', 'import-profile', 'profile check', 'profile upgrade', 'shell'];
 
-/** The words that begin with what was typed. */
+/** The candidates that start with the prefix. */
 export async function offersFor(
   question: Asked,
   platform: NodeJS.Platform,
@@ -77,7 +77,7 @@ function subcommands({ subcommands: below = [] }: Command): Offer[] {
   return below.map(({ name, summary }) => ({ word: lastWord(name), about: summary }));
 }
 
-/** Those that are in the help, in its order; one that was given already only when it is repeatable. */
+/** Visible flags in help order; one that was already given only if it is repeatable. */
 function flagOffers({ command, given, prefix }: Extract<Asked, { what: 'flag' }>, platform: NodeJS.Platform): Offer[] {
   const own = Object.entries<Flag>(command?.flags ?? {});
   const shared = Object.entries<Flag>(GLOBAL_FLAGS).filter(([name]) => !command || !Object.hasOwn(command.flags, name));
@@ -85,7 +85,7 @@ function flagOffers({ command, given, prefix }: Extract<Asked, { what: 'flag' }>
     if (flag.hidden || !(flag.platforms?.includes(platform) ?? true)) return [];
     if (given.has(name) && flag.type !== 'strings') return [];
     const long = { word: `--${name}`, about: flag.summary };
-    // A letter says little beside the name, so it is offered only where a single dash asks for it.
+    // Short flags are offered only after a single dash.
     return flag.short && prefix === '-' ? [long, { word: `-${flag.short}`, about: flag.summary }] : [long];
   });
 }

@@ -1,4 +1,4 @@
-/** The script that `rdctl completion powershell` prints; `asks` is the command that it asks. */
+/** The script of `rdctl completion powershell`; `asks` is the command it calls. */
 export function powershellScript(asks: string): string {
   return `# Completion of rdctl for PowerShell. Load it with: rdctl completion powershell | Out-String | Invoke-Expression
 

@@ -6,10 +6,10 @@ import { supportedPlatform } from '../arguments/platform.ts';
 import type { Command, GlobalFlags, Io } from '../command.ts';
 import type { Offer, Sources } from './offers.ts';
 
-/** Milliseconds that somebody who pressed a key waits for a service. */
+/** Milliseconds that a completion waits for a service. */
 const LIMIT = 1_000;
 
-/** Names that a running service knows. Without a service, or with one that is slow, there are none: nobody wants an error here. */
+/** Names known to a running service; none when it is slow or not running, because a completion must not fail. */
 export function liveSources(words: readonly string[], command: Command | undefined, io: Io): Sources {
   const ask = (path: string) => answer(path, globalsOf(words, command), io);
   return {
@@ -58,13 +58,13 @@ async function answer(path: string, globals: GlobalFlags, io: Io): Promise<unkno
   }
 }
 
-/** The connection flags among the words; those after a mistake do not count. */
+/** The connection flags among the words; flags after a mistake are ignored. */
 function globalsOf(words: readonly string[], command: Command | undefined): GlobalFlags {
   for (let end = words.length - 1; end >= 0; end--) {
     try {
       return parseArguments(words.slice(0, end), command?.flags ?? {}).globals;
     } catch {
-      // Half a command line is the rule here.
+      // Incomplete command lines are normal here.
     }
   }
   return {};

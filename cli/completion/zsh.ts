@@ -1,4 +1,4 @@
-/** The script that `rdctl completion zsh` prints; `asks` is the command that it asks. */
+/** The script of `rdctl completion zsh`; `asks` is the command it calls. */
 export function zshScript(asks: string): string {
   return `#compdef rdctl
 # Completion of rdctl for Zsh. Load it with: source <(rdctl completion zsh)

@@ -26,21 +26,21 @@ import type { View } from '../views/view.ts';
 import { withEnd, withWayBack } from './convergence-failure.ts';
 import { withPlaces } from './placed-errors.ts';
 
-/** The state that is asked for. */
+/** The requested state. */
 interface Asked {
   request: PlanRequest;
-  /** Absent where they should come back and nobody knows which there were. */
+  /** Absent for a rollback that does not know the previous ones. */
   portForwards?: WantedForwards;
 }
 
-/** What is to be made so. With `saved`, exactly that plan or nothing. */
+/** The state to apply. With `saved`, exactly that plan or nothing. */
 export interface Wanted {
-  /** A function where it depends on who is asked. */
+  /** A function where it depends on the target. */
   asked: Asked | ((target: Target) => Asked);
   saved?: SavedPlan;
-  /** What was there before is asked for: a setting that cannot be had any more must not keep the others from coming back. */
+  /** This is a rollback: a setting that is no longer supported must not block the others. */
   goesBack?: boolean;
-  /** Where the profile asks for something; absent without a profile. */
+  /** Finds the profile line for a change; absent without a profile. */
   locate?: Locate;
 }
 
@@ -55,29 +55,29 @@ export interface ApplyOptions {
   skipLocked: boolean;
   skipUnsupported: boolean;
   wait: boolean;
-  /** Start a service when none runs. */
+  /** Start a service if none is running. */
   start: boolean;
   driver?: string;
-  /** `--target`: the other application that is meant. */
+  /** `--target`: the other application to change. */
   target?: string;
 }
 
 const FORWARDS_UNKNOWN = 'Which port forwards there were was not recorded, so they stay as they are.';
 
-/** A service, and how this apply has started it. */
+/** A service, and how this apply started it. */
 interface Found extends Service {
   started?: true;
-  /** It begins without the backend that was to run before this apply: the wish, for the way back. */
+  /** It was started without the backend that ran before this apply; recorded for the rollback. */
   powerBefore?: 'started';
-  /** Also for a refusal: unlike a backend that was shut down, that one was cut off. */
+  /** The last service was killed rather than stopped; also set when this one is refused. */
   wasCut?: boolean;
-  /** Nobody had stopped the last one. */
+  /** The last service was not stopped cleanly. */
   again?: boolean;
   /** Its backend stays off; the process ends with this apply. */
   idle?: { pid: number };
 }
 
-/** Takes the lock of this home, finds or starts the service, applies, and shows what happened. */
+/** Takes the home's lock, finds or starts the service, applies, and shows the result. */
 export async function applyNow(options: ApplyOptions): Promise<void> {
   const { caller, view, where, timeoutMs } = options;
   const { io } = caller;
@@ -109,7 +109,7 @@ export async function applyNow(options: ApplyOptions): Promise<void> {
 
 interface Timing {
   leftMs(): number;
-  /** Milliseconds that a person took to decide, which are not the service's. */
+  /** Milliseconds spent at the prompt, excluded from the service's time. */
   decided(ms: number): void;
 }
 
@@ -125,7 +125,7 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
   if (!portForwards) view.warnings([FORWARDS_UNKNOWN]);
   let sent = false;
   const input: ApplyInput = {
-    // What is to be done next has to have some of the time.
+    // Leave time for the steps after the plan.
     client: patientClient(client, io, () => Math.min(PLAN_WAIT_MS, leftMs() / 2)),
     status: service.status,
     request: withForwards(request, portForwards ?? NO_FORWARDS),
@@ -182,10 +182,7 @@ async function ask(plan: Parameters<ApplyInput['consent']>[0], io: Invocation['i
   return askConsent(plan, io);
 }
 
-/**
- * The power state that is asked for. What was made for somebody else is refused before a service is started for it, and before anything
- * is recorded.
- */
+/** The requested power state. A plan for another target is rejected before a service is started or anything is recorded. */
 async function askedState(
   { wanted, caller, where }: ApplyOptions,
   leftMs: () => number,
@@ -275,9 +272,9 @@ async function serviceFor(
 }
 
 /**
- * A service that is started for a profile with a power state begins stopped, so that it does not start what the settings then
- * restart. What an earlier one left running is not stopped for that, and a saved plan was made for the power as it is. Under a profile
- * that leaves power alone nothing that somebody stopped is started.
+ * A service started for a profile with a power state begins stopped, so that it does not start what the settings then
+ * restart. A backend left running by an earlier service stays up, and a saved plan assumes the power as it is. A
+ * profile that leaves power alone starts nothing that was stopped.
  */
 function firstStart(
   state: PlanRequest['state'],

@@ -7,17 +7,17 @@ import { type Service, targetOf } from '../session/service.ts';
 import { plainText } from '../views/value.ts';
 
 const TAIL_BYTES = 16 * 1024;
-/** The program behind each engine, whose log says more than ours. */
+/** The daemon log of each engine, more detailed than ours. */
 const ENGINE_LOGS: Readonly<Record<string, string>> = { moby: 'dockerd.log', containerd: 'containerd.log' };
 const SERVICE_LOG = 'service.log';
-/** Level of a warning in it. */
+/** Log level of a warning. */
 const WARNING = 40;
 
-/** A failed convergence gets the last line of the log that knows most, and the command back. Other errors pass as they are. */
+/** Adds the most useful log line and the rollback command to a failed convergence. Other errors pass through. */
 export async function withWayBack(error: unknown, service: Service, where: Places): Promise<never> {
   const { client } = service;
   const { logs } = where;
-  // The logs of another application are its own business.
+  // Another application's logs are not ours to read.
   if (!(error instanceof RdError) || error.code !== 'ERR_CONVERGE_FAILED' || client.foreign) throw error;
   const engine = await client.status().then(
     (status) => status.engine.name,
@@ -41,14 +41,14 @@ export async function withWayBack(error: unknown, service: Service, where: Place
   });
 }
 
-/** What was there before may be refused now: a disk that has grown never shrinks. */
+/** A rollback may be rejected: a disk that has grown never shrinks. */
 async function wayBack({ client, status }: Service, where: Places): Promise<string> {
   try {
     const { previousState } = await import('../../src/client/previous.ts');
     const { request } = (await previousState(where))(targetOf(status));
     await client.plan(request);
   } catch (error) {
-    // Nothing else that goes wrong here says that it would be refused.
+    // No other failure here means that the rollback would be rejected.
     if (error instanceof RdError && error.code === 'ERR_SETTINGS_INVALID') {
       const why = error.details.join('; ') || error.message;
       return `What was there before cannot come back (${why}). Correct the profile and apply it again.`;
@@ -57,10 +57,13 @@ async function wayBack({ client, status }: Service, where: Places): Promise<stri
   return 'Go back to what was there before with: rdctl apply --previous';
 }
 
-/** Failures of a connection that was good when the apply began. */
+/** Failures of a connection that worked when the apply began. */
 const GONE: readonly string[] = ['ERR_NOT_RUNNING', 'ERR_CONNECTION'];
 
-/** A service that went away under an apply: what is known of its settings, and how to go on. Other errors pass as they are. */
+/**
+ * Explains a service that exited during an apply: the state of its settings, and how to continue. Other errors pass
+ * through.
+ */
 export async function withEnd(
   error: unknown,
   { client, status }: Service,
@@ -82,7 +85,7 @@ export async function withEnd(
   );
 }
 
-/** The last warning or error of the service, for people; what came after it says nothing about it. */
+/** The last warning or error in the service's log; later lines do not explain it. */
 function lastTrouble(lines: readonly string[]): string | undefined {
   for (const line of lines.toReversed()) {
     const record = parsed(line);
@@ -92,7 +95,7 @@ function lastTrouble(lines: readonly string[]): string | undefined {
   return undefined;
 }
 
-/** The first line of a tail may be half a line. */
+/** The first line of a tail may be truncated. */
 function parsed(line: string): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(line);
@@ -117,7 +120,7 @@ async function lastLines(file: string): Promise<string[]> {
       await handle.close();
     }
   } catch {
-    // No log, or not ours to read: the reason of the failure stands without it.
+    // The log is missing or unreadable; the error is reported without it.
     return [];
   }
 }

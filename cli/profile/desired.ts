@@ -30,12 +30,12 @@ export function forwardsOf({ portForwards, prunePortForwards }: DesiredDocument)
   return { entries: portForwards, exclusive: prunePortForwards };
 }
 
-/** What a service is asked to plan and to carry out. */
+/** The request to plan and apply. */
 export function requestOf(desired: DesiredDocument): PlanRequest {
   return withForwards(desired.request, forwardsOf(desired));
 }
 
-/** The desired state of a command. Shows warnings; throws `ERR_PROFILE_INVALID` with every finding. */
+/** The desired state from the `-f` files. Shows warnings; throws `ERR_PROFILE_INVALID` with every finding. */
 export async function desiredOf(files: readonly string[] | undefined, io: Io, view: View): Promise<DesiredDocument> {
   const { desired, findings, warnings, documents } = await loadFiles(files, io);
   view.warnings(warnings);

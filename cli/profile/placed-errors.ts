@@ -4,10 +4,10 @@ import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { type Finding, formatFindings } from '../../src/settings/finding.ts';
 import { pointerNames, pointerOf } from '../../src/settings/leaf-paths.ts';
 
-/** Refusals of a whole setting; all others are about the value that stands there. */
+/** Errors about the key of a setting; all others are about its value. */
 const OF_THE_KEY: readonly ErrorCode[] = ['ERR_SETTING_LOCKED', 'ERR_SETTING_UNSUPPORTED'];
 
-/** What the service refused, told at the place in the user's documents that asked for it. Other errors pass as they are. */
+/** Reports a service's rejection at the line of the profile that requested it. Other errors pass through. */
 export function withPlaces(error: unknown, locate: Locate | undefined): unknown {
   if (!(error instanceof RdError) || !locate) return error;
   const { code, advice } = error;
@@ -26,7 +26,7 @@ function placed(finding: SettingsFinding, locate: Locate, part: 'key' | 'value')
   return { ...finding, ...locate(pointerNames(finding.pointer), part) };
 }
 
-/** Answers to `PUT /v1/settings` are text: a heading, and lines that name the setting they are about. */
+/** `PUT /v1/settings` replies with text: a heading, and lines that name a setting. */
 function fromText({ code, message }: RdError): Pick<RdError, 'message' | 'findings'> | undefined {
   if (code !== 'ERR_SETTINGS_INVALID') return undefined;
   const [heading = '', ...lines] = message.split('\n');
@@ -34,13 +34,13 @@ function fromText({ code, message }: RdError): Pick<RdError, 'message' | 'findin
   return { message: heading, findings: lines.map((line) => ({ pointer: settingIn(line), message: line })) };
 }
 
-/** Pointer of the setting that a line names: the longest name, because some begin like others. */
+/** Pointer of the setting that a line names: the longest match, because some names are prefixes of others. */
 function settingIn(line: string): string {
   const named = FIELDS.filter(({ path }) => line.includes(path)).map(({ path }) => path);
   return pointerOf(named.sort((a, b) => b.length - a.length)[0] ?? '');
 }
 
-/** ` (team.yaml:7:5)` behind a change, where a document asks for it; else nothing. */
+/** ` (team.yaml:7:5)` for a change that a document requests; otherwise empty. */
 export function placeSuffix({ path, key }: { path: string; key?: string }, locate: Locate | undefined): string {
   const place = locate?.([...path.split('.'), ...(key === undefined ? [] : [key])], 'key');
   return place ? ` (${place.file}:${place.line}:${place.column})` : '';

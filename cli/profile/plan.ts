@@ -14,7 +14,10 @@ import type { Service } from '../session/service.ts';
 import { forwardsOf, requestOf } from './desired.ts';
 import { withPlaces } from './placed-errors.ts';
 
-/** The plan for a desired state: by the service if one runs, which may wait for a look at what runs, else estimated from what is stored. */
+/**
+ * The plan for a desired state: from the running service, waiting for an observation if needed, otherwise estimated
+ * from the stored settings.
+ */
 export async function planFor(
   desired: DesiredDocument,
   service: Service | undefined,
@@ -54,7 +57,7 @@ async function estimate(desired: DesiredDocument, io: Io, driver: string | undef
   return mentionsForwards(wanted) ? withPortForwards(plan, wanted, await storedForwards(where)) : plan;
 }
 
-/** What is known of the files of the user. Where no driver can run yet, a real one will. */
+/** The state of the user's files. Where no driver is available yet, assumes a real one. */
 async function userFiles(driver: string | undefined, io: Io): Promise<Parameters<typeof offlinePlan>[3]> {
   const hasCluster = driver === 'qemu';
   const targets = hostTargets(io);

@@ -17,11 +17,11 @@ import { quote } from '../../arguments/literals.ts';
 import { outFilePath } from '../../arguments/out-file.ts';
 import type { FlagTable, Invocation, Io } from '../../command.ts';
 
-/** Made from the schema of the settings, and therefore no exporter. */
+/** Generated from the settings schema rather than by an exporter. */
 const TEMPLATES = 'admx';
 const HIVES: readonly Hive[] = ['hklm', 'hkcu'];
 
-/** The flags of `create-profile`. The names of the formats are those of the list of exporters, which loads none of them. */
+/** The flags of `create-profile`. The format names come from the exporter list, which loads no exporter. */
 export const FLAGS = {
   output: {
     type: 'string',
@@ -85,7 +85,7 @@ export type ProfileRequest =
     };
 
 /**
- * Looks at the flags in the order of the compatible tool, with its texts (tool facts, 7.2), and then at those that it lacks.
+ * Checks the flags in the order and with the messages of Rancher Desktop's `rdctl`, then the additional ones.
  * @throws RdError `ERR_USAGE`
  */
 export function requestOf(invocation: CreateProfile): ProfileRequest {
@@ -108,7 +108,7 @@ export function requestOf(invocation: CreateProfile): ProfileRequest {
   };
 }
 
-/** In the words of the compatible tool; most who write one mean `--input`. */
+/** Worded as in Rancher Desktop's `rdctl`; a stray argument usually means `--input`. */
 export function strayArgument(word: string): RdError {
   const message = `unknown command ${quote(word)} for "rdctl create-profile"`;
   return usage(message, `A file with settings is given with --input FILE: --input ${quote(word)}`);
@@ -152,7 +152,7 @@ function registryFlags({ flags, given }: CreateProfile): FormatFlags {
 
 function otherFlags({ flags, given }: CreateProfile, format: string): FormatFlags {
   const has = (flag: string) => given.some(({ name }) => name === flag);
-  // An empty text counts as not given.
+  // An empty value counts as not given.
   if (flags.hive || flags.type) {
     throw usage(
       `registry hive and type can't be specified with ${quote(format)}`,
@@ -179,8 +179,8 @@ function templates({ flags, given, io }: CreateProfile): ProfileRequest {
 }
 
 /**
- * What `--input`, `--body` or `--from-settings` says.
- * @throws RdError `ERR_IO` with the text of the compatible tool (tool facts, 7.2), `ERR_PROFILE_INVALID`, and what a call fails with.
+ * The settings from `--input`, `--body` or `--from-settings`.
+ * @throws RdError `ERR_IO`, `ERR_PROFILE_INVALID`, and the errors of an API call.
  */
 export async function deploymentInput(invocation: CreateProfile, platform: Platform): Promise<DeploymentInput> {
   const { flags, io } = invocation;
@@ -200,10 +200,10 @@ export async function deploymentInput(invocation: CreateProfile, platform: Platf
   return readDeploymentInput({ name: '--body', label: '--body', bytes, size: bytes.length }, platform, { strict });
 }
 
-/** What other commands read, and what this one writes. JSON is settings here, whatever it is elsewhere. */
+/** Rejects the formats that this command writes. JSON always means settings here. */
 async function refuseDeploymentFile(source: Source): Promise<void> {
   const { importerFor } = await import('../../../profiles/formats/index.ts');
-  // The beginning shows what it is, however long the rest.
+  // The beginning identifies the format, so the length does not matter.
   const importer = await importerFor({ ...source, size: source.bytes.length });
   if (!importer || importer.name === 'json') return;
   throw new RdError(

@@ -8,14 +8,14 @@ import { plainText } from '../../views/value.ts';
 interface Change {
   /** How the line on stdout begins: `Installing`. */
   word: string;
-  /** What a terminal shows while nothing is decided. */
+  /** Shown on a terminal while waiting. */
   meanwhile: string;
   call: typeof installExtension;
-  /** What holds when nothing was done: `is already installed`. */
+  /** Shown when nothing changed: `is already installed`. */
   already: string;
 }
 
-/** `Installing image ID: ANSWER` on stdout, or the status as JSON there and what was answered on stderr. */
+/** Prints `Installing image ID: ANSWER` to stdout, or the status as JSON there and the answer on stderr. */
 export async function changeExtension(
   { word, meanwhile, call, already }: Change,
   { args, io, connect }: Pick<Invocation, 'args' | 'io' | 'connect'>,
@@ -33,7 +33,7 @@ export async function changeExtension(
   return 0;
 }
 
-/** The packet of the compatible tool. `quiet`: without what was answered. */
+/** The JSON reply of Rancher Desktop's `rdctl`. `quiet`: without the answer. */
 export function refused({ status, statusText, text, reason, note }: ExtensionReply, io: Io, quiet = false): number {
   io.out(`${JSON.stringify({ message: `${status} ${statusText}` })}\n`);
   if (text !== '' && !quiet) io.err(`${text}\n`);

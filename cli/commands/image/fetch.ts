@@ -44,7 +44,7 @@ A file with another sum is deleted; nothing of it is used.
       signal: io.signal,
     }).finally(progress.end);
     const image = await addArchive(file.path, ownImages(io), io.signal, url).catch(async (error) => {
-      // The sum is right, so that another download would bring the same; a full disk is another matter.
+      // The checksum matches, so another download cannot help, unless the disk was full.
       if (error instanceof RdError && error.code === 'ERR_DRIVER_TERMINAL') await file.discard();
       throw error;
     });

@@ -17,7 +17,7 @@ is removed with --force alone: the next start then makes a new root disk from an
   async run({ flags, args, io }) {
     if (args.length === 0) throw usage('image remove takes at least one image');
     const store = ownImages(io);
-    // All of them are found before any is removed.
+    // Resolve all images before removing any.
     const images = [];
     for (const wanted of args) images.push(await store.find(wanted));
     const used = flags.force ? undefined : await imageInUse(homeOf(io).state);

@@ -4,26 +4,26 @@ import { type ImageStore, imageStore } from '../../../src/guest-images/store.ts'
 import type { Io } from '../../command.ts';
 import { homeOf } from '../../session/absence.ts';
 
-/** The guest images of this home. */
+/** The guest images stored in this home. */
 export function ownImages(io: Io): ImageStore {
   return imageStore(homeOf(io).guestImages);
 }
 
-/** Where downloads that were not finished are kept. */
+/** Where unfinished downloads are kept. */
 export function downloads(io: Io): string {
   return join(homeOf(io).cache, 'downloads');
 }
 
-/** What `-o json` shows of an image. */
+/** An image in `-o json`. */
 export interface ImageRecord {
   digest: string;
   name: string;
   architecture: string;
   /** RFC 3339. */
   created: string;
-  /** Of all its files. */
+  /** Total size of its files. */
   bytes: number;
-  /** What it has that not every image has. */
+  /** Optional features of the image. */
   features: readonly string[];
   directory: string;
 }
@@ -41,7 +41,7 @@ export function imageRecord({
   return { digest, name, architecture, created, bytes, features, directory };
 }
 
-/** The part of a digest that people read and type. */
+/** The short form of a digest for display and input. */
 export function shortDigest({ digest }: Pick<GuestImage, 'digest'>): string {
   return digest.slice(7, 19);
 }

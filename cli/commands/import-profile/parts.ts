@@ -8,15 +8,17 @@ import type { Io } from '../../command.ts';
 
 export type FoundPart = ImportedPart & { platform: Platform; format: string };
 
-/** What was read, and what to say about it. */
+/** The parts found, with warnings. */
 export interface FoundParts {
   parts: FoundPart[];
   notices: string[];
 }
 
 /**
- * The parts in some files. One that does not say which it is counts as `wanted`, or as locked; with `wanted`, others are left out.
- * @throws RdError `ERR_IO` for a file that cannot be read, `ERR_PROFILE_INVALID` for one that is not understood or has no such part.
+ * The parts in the given files. A part of unspecified kind counts as `wanted`, or as locked; with `wanted`, others are
+ * left out.
+ * @throws RdError `ERR_IO` for an unreadable file, `ERR_PROFILE_INVALID` for one that is not understood or has no such
+ * part.
  */
 export async function partsOfFiles(names: readonly string[], wanted: Part | undefined, io: Io): Promise<FoundParts> {
   const parts: FoundPart[] = [];
@@ -47,8 +49,8 @@ export async function partsOfFiles(names: readonly string[], wanted: Part | unde
 }
 
 /**
- * The parts that this computer obeys.
- * @throws RdError `ERR_NOT_FOUND` with every place that was looked at, when there is none.
+ * The deployment profiles in force on this computer.
+ * @throws RdError `ERR_NOT_FOUND` with every location searched, when there is none.
  */
 export async function partsOfSystem(wanted: Part | undefined, io: Io): Promise<FoundParts> {
   const { systemParts } = await import('../../../profiles/policies/read.ts');
@@ -84,7 +86,7 @@ function chosen(parts: FoundPart[], wanted: Part | undefined, notices: string[])
   };
 }
 
-/** Says what is wrong with JSON that was meant; a comparison takes such a text for YAML. */
+/** Reports syntax errors of intended JSON, which a comparison would read as YAML. */
 async function readerOfBroken({ bytes, label }: Source): Promise<Importer> {
   const { isBrokenJson, jsonImporter } = await import('../../../profiles/formats/json.ts');
   if (isBrokenJson(bytes)) return jsonImporter;

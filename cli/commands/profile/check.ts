@@ -83,22 +83,20 @@ something is ignored or changed; 1 failed.
   },
 });
 
-/** One file and what became of it. */
+/** A file and its check result. */
 export type CheckedFile = { label: string } & (
   | { input: CheckInput; cells: readonly CheckCell[] }
-  /** It could not be taken apart. */
+  /** The file could not be parsed. */
   | { problem: RdError }
 );
 
-/** What `--release` and `--platform` leave of the table; without the latter the platforms of each file. */
+/** The selection of `--release` and `--platform`; without `--platform`, each file's own platforms. */
 export interface WantedCells {
   releases: CheckSelection['releases'];
   platforms?: CheckSelection['platforms'];
 }
 
-/**
- * @throws RdError `ERR_USAGE` for a release that is not in the table.
- */
+/** @throws RdError `ERR_USAGE` for an unknown release. */
 function selectionOf(releases: readonly string[], platforms: readonly string[]): WantedCells {
   const wanted = new Set(releases.map(releaseName));
   const systems = new Set(platforms.map(platformOf));
@@ -117,7 +115,7 @@ function releaseName(text: string): string {
   throw usage(`--release ${quote(text)}: known are ${names[0]} to ${names.at(-1)}`);
 }
 
-/** Every file on its own. Throws `ERR_IO` for one that cannot be read; what is wrong in one is told with it. */
+/** Checks each file separately. Throws `ERR_IO` for an unreadable file; problems in a file are part of its result. */
 async function checkFiles(
   names: readonly string[],
   { part, selection, io }: { part: Part | undefined; selection: WantedCells; io: Io },
@@ -147,7 +145,7 @@ async function checkFiles(
   return checked;
 }
 
-/** With what the reader of a format left out; what a system cannot read at all is refused there. */
+/** Adds the values that the format's reader dropped; a file that a platform cannot read is rejected on it. */
 function withLosses({ label, lost, unreadable }: CheckInput, cells: readonly CheckCell[]): readonly CheckCell[] {
   const losses = lossFindings(lost);
   const unread: CheckFinding[] = unreadable
@@ -161,7 +159,7 @@ function withLosses({ label, lost, unreadable }: CheckInput, cells: readonly Che
   });
 }
 
-/** True when no cell of any file is refused; with `strict`, when nothing is ignored or changed either. */
+/** True when no cell of any file is rejected; with `strict`, when nothing is ignored or changed either. */
 function isAccepted(files: readonly CheckedFile[], strict: boolean): boolean {
   return files.every(
     (file) =>
@@ -170,7 +168,7 @@ function isAccepted(files: readonly CheckedFile[], strict: boolean): boolean {
   );
 }
 
-/** The `-o json` form: a promise. Fields are added, never changed. */
+/** The `-o json` form: fields are added, never changed. */
 function checkReport(files: readonly CheckedFile[], accepted: boolean): string {
   const report = { kind: 'ProfileCheck', formatVersion: 1, accepted, files: files.map(fileReport) };
   return `${JSON.stringify(report, null, 2)}\n`;

@@ -63,7 +63,7 @@ mistakes; 1 failed.
     await refuseDeployment(source);
     const here = supportedPlatform(io.platform);
     const platform = flags.platform === undefined ? here : platformOf(flags.platform);
-    // What else there is to know of a computer is known of this one alone.
+    // Other properties are only known for the local computer.
     const context = { platform, arch: arch(), ...(platform === here ? { osRelease: release() } : {}) };
     const upgraded = await upgradeDocument(source.bytes, source.label, context);
     const todo = upgraded.changes.length > 0;
@@ -73,7 +73,7 @@ mistakes; 1 failed.
       await replaceFile(resolve(io.cwd, name), source.bytes, upgraded.after);
     }
     if (written && path !== undefined) {
-      // What is shown covers secrets.
+      // The displayed text masks secrets.
       const secret = upgraded.after !== upgraded.shown.after;
       await writeOutFile(path, upgraded.after, { mode: secret ? 0o600 : await modeOf(source.path), replace: true });
     }
@@ -93,7 +93,7 @@ mistakes; 1 failed.
   },
 });
 
-/** One at a time: each has an exit code, a diff and a report of its own. */
+/** One file at a time: each has its own exit code, diff and report. */
 function fileOf(args: readonly string[]): string {
   const [name, ...more] = args;
   if (name === undefined) throw usage('no file was given', 'Give one, or - for standard input.');
@@ -117,7 +117,7 @@ function checkFlags({ flags }: Invocation<typeof FLAGS>, name: string): void {
   }
 }
 
-/** The permission bits of the file that was read. */
+/** The permission bits of the input file. */
 async function modeOf(path: string | undefined): Promise<number> {
   if (path === undefined) return 0o644;
   const { stat } = await import('node:fs/promises');
@@ -125,10 +125,10 @@ async function modeOf(path: string | undefined): Promise<number> {
   return mode & 0o666;
 }
 
-/** Those who are not for people to edit are written anew from a document of ours. */
+/** Formats that are not edited by hand are regenerated. */
 const WRITTEN_ANEW = ['plist', 'mobileconfig', 'reg', 'registry.pol'];
 
-/** @throws RdError `ERR_PROFILE_INVALID` for a deployment file, with the way to a new one. */
+/** @throws RdError `ERR_PROFILE_INVALID` for a deployment file, with advice on how to regenerate it. */
 export async function refuseDeployment(source: Source): Promise<void> {
   const importer = await importerFor(source);
   if (!importer || !WRITTEN_ANEW.includes(importer.name)) return;
@@ -144,13 +144,13 @@ export async function refuseDeployment(source: Source): Promise<void> {
   );
 }
 
-/** What changed in the text, for a person: secrets are covered. */
+/** The text diff for display; secrets are masked. */
 export function upgradeDiff(label: string, { from, to, shown }: Upgraded): string {
   const names = { before: `${label} (version ${from})`, after: `${label} (version ${to})` };
   return escapedInLines(unifiedDiff(shown.before, shown.after, names));
 }
 
-/** What has ended, what became of comments, and what else somebody should know. */
+/** Removed settings, the fate of comments, and other notices. */
 export function upgradeNotes({ changes, notices }: Pick<Upgraded, 'changes' | 'notices'>): string[] {
   const taken = changes.flatMap(({ from, to, reason, comments }) => {
     const what = comments === undefined ? '' : ` with its comment${comments.length === 1 ? '' : 's'}`;
@@ -160,7 +160,7 @@ export function upgradeNotes({ changes, notices }: Pick<Upgraded, 'changes' | 'n
   return [...taken, ...notices];
 }
 
-/** Settings that would have another value on another system than this one. */
+/** Settings whose value would differ on another platform. */
 export function platformNotices({ platformDependent }: Upgraded, here: Platform): string[] {
   if (platformDependent.length === 0) return [];
   return [
@@ -168,7 +168,7 @@ export function platformNotices({ platformDependent }: Upgraded, here: Platform)
   ];
 }
 
-/** The `-o json` form: a promise. */
+/** The `-o json` form: fields are added, never changed. */
 export function upgradeReport(file: string, { from, to, changes, notices }: Upgraded, written: boolean): string {
   const shown = changes.map((change) => ({
     from: change.from,
@@ -189,16 +189,15 @@ function covered(path: string, value: unknown): unknown {
 const ADVICE = 'Make the file writable, or name another one with --out-file FILE.';
 
 /**
- * Replaces the content of a file that was read before: at every instant it has the old or the new content. Owner, permissions and
- * attributes stay; of a link, the file that it leads to is replaced.
- * @throws RdError `ERR_IO` for a file that is read-only, or that somebody else has changed since; nothing is written then.
+ * Replaces a file's content atomically. Owner, permissions and attributes are kept; a symbolic link is followed.
+ * @throws RdError `ERR_IO` for a read-only file, or one that changed since it was read; nothing is written then.
  */
 export async function replaceFile(path: string, before: Uint8Array, after: string): Promise<void> {
   const file = await realpath(path).catch((cause: unknown) => {
     throw ioError('read', path, cause);
   });
   const { mode } = await stat(file);
-  // An administrator may write everything, and a file that nobody may write was meant to stay as it is.
+  // Root can write everything, but a read-only file was meant to stay unchanged.
   const writable =
     (mode & 0o222) !== 0 &&
     (await access(file, constants.W_OK).then(

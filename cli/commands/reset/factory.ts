@@ -17,13 +17,13 @@ import { askYes } from '../../views/consent.ts';
 import { summaryText } from '../../views/reset-summary.ts';
 import { shutdown } from '../shutdown.ts';
 
-/** Names for `--target`: what is meant where two applications are found. */
+/** Names for `--target`, for when two applications are found. */
 export const TARGETS = [PRODUCT.name, COMPATIBLE.target] as const;
 
 export interface FactoryResetWish {
-  /** Downloads too. */
+  /** Also remove downloads. */
   cache: boolean;
-  /** Nobody is to be asked. */
+  /** Skip the prompt. */
   yes: boolean;
   target?: string;
   json: boolean;
@@ -32,10 +32,10 @@ export interface FactoryResetWish {
 type Caller = Pick<Invocation, 'connect' | 'globals' | 'io'>;
 
 /**
- * Removes everything of the installation that is meant: of this home by this process, once its service has ended; of a service that
- * was named, or of another application, by asking it. Prints what became of it and returns the exit code.
- * @throws RdError `ERR_WRONG_TARGET` when another application answers and was not named, and everything that keeps the service from
- * being stopped; nothing is removed then.
+ * Factory reset. The service of this home is stopped and its data removed by this process; a named service or another
+ * application is asked to reset itself. Prints the result and returns the exit code.
+ * @throws RdError `ERR_WRONG_TARGET` when another application answers and was not named, and any failure to stop the
+ * service; nothing is removed then.
  */
 export async function resetEverything(wish: FactoryResetWish, caller: Caller): Promise<number> {
   const { io } = caller;
@@ -46,13 +46,13 @@ export async function resetEverything(wish: FactoryResetWish, caller: Caller): P
   checkPlaces(here, wish.cache);
   if (!(await isInstalled(here))) return report(await leftAlone(here, wish.cache), wish, io);
   await consent(`everything of ${PRODUCT.name} in ${here.data}`, wish, io);
-  // Of a backend that does not stop, what is said here is what it means for the reset.
+  // A backend that does not stop is reported in terms of the reset.
   await stopService(wish, caller).catch(async (error: unknown) => {
     await refuseLeft(here);
     throw error;
   });
   await refuseLeft(here);
-  // The lock itself is nothing to tell about.
+  // The lock file itself is not reported.
   const hadState = existsSync(here.state);
   const lock = await lockHome(here.serviceLock, here.data);
   try {
@@ -63,7 +63,7 @@ export async function resetEverything(wish: FactoryResetWish, caller: Caller): P
   }
 }
 
-/** The connection over which the reset has to be asked for; nothing when it is about this home. */
+/** The connection that must perform the reset; `undefined` for this home. */
 async function askedElsewhere(
   { target }: FactoryResetWish,
   { connect, globals, io }: Caller,
@@ -92,7 +92,7 @@ async function answers(connection: Connection, io: Io): Promise<boolean> {
 
 async function overTheApi(connection: Connection, wish: FactoryResetWish, io: Io): Promise<number> {
   const client = createClient(connection);
-  // Looked at before anything is sent: what answers may be another program.
+  // Check first: the listener may be another program.
   await client.backendState({ signal: io.signal });
   const who = connection.foreign ? COMPATIBLE.productName : 'the application';
   await consent(`everything of ${who} at ${connection.host}:${connection.port}`, wish, io);
@@ -107,7 +107,7 @@ async function consent(what: string, { yes }: FactoryResetWish, io: Io): Promise
   await askYes(`This removes ${what}: settings, containers, images, volumes. Snapshots stay. Go on?`, io);
 }
 
-/** As `rdctl shutdown` does, also for what a killed service has left running. */
+/** Like `rdctl shutdown`, including anything left by a killed service. */
 async function stopService({ target }: FactoryResetWish, { connect, globals, io }: Caller): Promise<void> {
   const own =
     target === undefined
@@ -117,7 +117,7 @@ async function stopService({ target }: FactoryResetWish, { connect, globals, io 
   await shutdown.run({ flags: { wait: true }, given: [], args: [], globals, io: quiet, connect: own });
 }
 
-/** What finds a backend again that did not stop must not be removed. */
+/** Keep the state that identifies a backend that did not stop. */
 async function refuseLeft(here: Places): Promise<void> {
   const home = await homeService(here);
   if (home.kind !== 'left') return;

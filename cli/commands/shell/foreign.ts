@@ -9,11 +9,11 @@ import { userHome } from '../../../src/storage/user-home.ts';
 import type { Io } from '../../command.ts';
 import { notInState, refuse } from './vm-state-texts.ts';
 
-/** Name that the application gives to its machine. */
+/** Rancher Desktop's instance name of its machine. */
 const INSTANCE = '0';
 
 /**
- * A shell in the machine of the compatible application, by its own `limactl` (cli facts, 10.1).
+ * Opens a shell in Rancher Desktop's machine through its own `limactl`.
  * @throws RdError `ERR_WRONG_TARGET` where its machine cannot be reached from here.
  */
 export async function foreignShell({ file }: Connection, args: readonly string[], io: Io): Promise<number> {
@@ -38,10 +38,10 @@ export async function foreignShell({ file }: Connection, args: readonly string[]
   return runAttached({ argv: [limactl, 'shell', INSTANCE, ...args], env, terminal: io.interactive });
 }
 
-/** Where the application installs the program: beside its own command-line tool, first that of this user. */
+/** Install locations: beside its own command-line tool, first the one of this user. */
 function candidates({ env, platform }: Io): string[] {
   const home = userHome(env, platform);
-  // Never below the working directory.
+  // Never relative to the working directory.
   const tool = home === '' ? undefined : join(home, '.rd', 'bin', 'rdctl');
   const installed =
     platform === 'darwin'

@@ -22,7 +22,7 @@ Directories that hold no complete snapshot are passed over, with a notice.`,
     noArguments(args, 'snapshot list');
     return reporting(flags.json ?? false, io, async () => {
       const client = await snapshotClient(invocation);
-      // The interface has no place for what is passed over; the files of this home say it.
+      // The API does not report skipped snapshots; the files of this home do.
       const isHere = !client || client.connection.file === homeOf(io).connectionFile;
       const stored = isHere ? await storedSnapshots(io) : [];
       const records = client ? await snapshotCalls(client).list(io.signal) : stored;
@@ -34,7 +34,7 @@ Directories that hold no complete snapshot are passed over, with a notice.`,
   },
 });
 
-/** In the order in which programs have always seen it. */
+/** Key order that scripts rely on. */
 function recordOf({ created, name, description }: SnapshotRecord): SnapshotRecord {
   return { created, name, description };
 }

@@ -16,16 +16,16 @@ import { askService, type Caller } from '../../session/service.ts';
 import { endOwn, stays } from '../../session/service-end.ts';
 import { plainText } from '../../views/value.ts';
 
-/** Of every snapshot command, before or after its word. */
+/** `--json` of every snapshot command, before or after the subcommand. */
 export const JSON_FLAG = {
   json: { type: 'boolean', summary: 'Print for programs: records, and errors as {"error": TEXT}' },
 } as const satisfies FlagTable;
 
-/** The running service, ours or another application's, or `undefined` when none runs. */
+/** The running service, ours or another application's; `undefined` when none runs. */
 export async function snapshotClient(caller: Caller): Promise<Client | undefined> {
   const asked = await askService(caller, async (connection) => {
     const client = createClient(connection);
-    // Looked at before anything is sent: what answers may be another program.
+    // Check first: the listener may be another program.
     await client.backendState({ signal: caller.io.signal });
     return client;
   });
@@ -34,19 +34,19 @@ export async function snapshotClient(caller: Caller): Promise<Client | undefined
 
 export interface OperationInput {
   caller: Caller;
-  /** Nothing of text goes to stderr. */
+  /** No text on stderr. */
   json: boolean;
-  /** What a Ctrl-C says: `Cancelling snapshot creation...` */
+  /** Shown on Ctrl-C: `Cancelling snapshot creation...` */
   cancelling: string;
-  /** What a service that is killed in the middle leaves undone, and what becomes of that. */
+  /** What a service killed midway leaves behind, and how it is recovered. */
   cutOff: { message: string; advice: string };
   work(calls: SnapshotCalls): Promise<void>;
 }
 
 /**
- * Does the work through the service that runs, or through one that is started for it, keeps its backend off and ends after it. A signal
- * cancels the work and waits until it has been undone. One that another command has started for itself is waited out.
- * @throws RdError `ERR_SNAPSHOT` with the text of the service, `ERR_CANCELLED` after a signal.
+ * Runs the operation in the running service, or in one started for it, with the backend off. A signal cancels the
+ * operation and waits for the rollback. Waits for a service that another command started for itself.
+ * @throws RdError `ERR_SNAPSHOT` with the service's message, `ERR_CANCELLED` after a signal.
  */
 export async function operate(client: Client | undefined, input: OperationInput): Promise<void> {
   const { globals, io } = input.caller;
@@ -59,7 +59,7 @@ export async function operate(client: Client | undefined, input: OperationInput)
   }
 }
 
-/** With a service that is there for this alone. */
+/** Runs the operation in a service started for it. */
 async function alone(own: Client, pid: number, input: OperationInput): Promise<void> {
   try {
     await underSignal(own, input);
@@ -74,7 +74,7 @@ async function underSignal(client: Client, { caller, json, cancelling, cutOff, w
   let cancel: Promise<void> | undefined;
   const onSignal = () => {
     if (!json) io.err(`${cancelling}\n`);
-    // What became of it is told by the request that is under way.
+    // The pending request reports the outcome.
     cancel = calls.cancel().catch(() => undefined);
   };
   if (io.signal.aborted) throw new RdError('ERR_CANCELLED', 'Nothing was begun.');
@@ -100,7 +100,7 @@ async function underSignal(client: Client, { caller, json, cancelling, cutOff, w
 }
 
 const LOOK_MS = 40;
-/** How long a killed service may take to be gone. */
+/** Time that a killed service may take to disappear. */
 const DYING_MS = 3000;
 
 function workText({ maintenance, conditions }: StatusDocument): string | undefined {
@@ -108,11 +108,11 @@ function workText({ maintenance, conditions }: StatusDocument): string | undefin
   return maintenance ?? (held?.status === 'True' ? undefined : held?.message);
 }
 
-/** Whether a request broke off because the service of this home is no more. */
+/** Whether a request failed because the service of this home has exited. */
 async function hasEnded({ connection }: Client, error: RdError, { globals, io }: Caller): Promise<boolean> {
   if (connection.foreign || namesService(globals, io)) return false;
   if (error.code !== 'ERR_CONNECTION' && error.code !== 'ERR_NOT_RUNNING') return false;
-  // A process that is killed closes its connections some time before it is gone.
+  // A killed process closes its connections before it disappears.
   const deadline = realPace.now() + DYING_MS;
   while (await serviceLives(io)) {
     if (realPace.now() >= deadline) return false;
@@ -126,7 +126,7 @@ async function serviceLives(io: Io): Promise<boolean> {
   return kind === 'running' || kind === 'passing';
 }
 
-/** How the backend of a running service goes on that is stopped for it. */
+/** What happens to the backend after the operation. */
 const AFTERWARDS = {
   create: 'The backend starts again when the copy is made.',
   restore: 'That happens once the snapshot is verified; the backend then starts with what it holds.',
@@ -135,11 +135,11 @@ const AFTERWARDS = {
 interface Deed {
   do: keyof typeof AFTERWARDS;
   name: string;
-  /** A machine that is on, and all that it is to be, is otherwise copied as it runs. */
+  /** Stop the backend even where a running machine could be copied. */
   stop: boolean;
 }
 
-/** Says on stderr what is about to be stopped meanwhile; nothing where the name keeps it from beginning. */
+/** Prints to stderr what the operation will interrupt; nothing when an invalid name prevents it. */
 export async function tellStopped(client: Client, deed: Deed, io: Io): Promise<void> {
   if (client.connection.foreign) return;
   const known = await Promise.all([snapshotCalls(client).list(io.signal), client.status({ signal: io.signal })]).catch(
@@ -150,12 +150,12 @@ export async function tellStopped(client: Client, deed: Deed, io: Io): Promise<v
   if (records.some(({ name }) => name === deed.name) !== (deed.do === 'restore')) return;
   if (!deed.stop && status.access && status.converged) return;
   const stopping: PlanRequest = { settings: {}, state: 'stopped', prune: [] };
-  // Of a restore the plan of a stop knows what ends, and not what starts.
+  // For a restore, the plan of a stop knows what ends but not what starts.
   const words = ({ what }: { what: string }) => (deed.do === 'restore' ? (what.split('; ')[0] ?? what) : what);
   if (await tellInterruptions(client, stopping, io, words)) io.err(`notice: ${AFTERWARDS[deed.do]}\n`);
 }
 
-/** Says on stderr when the backend of a running service did not come back, which undoes nothing. */
+/** Prints to stderr when the backend did not come back, which does not undo the operation. */
 export async function tellUnready(client: Client, io: Io): Promise<void> {
   if (client.connection.foreign) return;
   const status = await client.status({ signal: io.signal }).catch(() => undefined);
@@ -164,7 +164,7 @@ export async function tellUnready(client: Client, io: Io): Promise<void> {
   io.err(`notice: The snapshot is complete, and the backend is not up (${status.backendState}): ${plainText(why)}\n`);
 }
 
-/** With `--json` a failure is an object on stdout, for programs; otherwise it is thrown on to be printed. */
+/** With `--json` a failure is printed as an object on stdout; otherwise it is rethrown. */
 export async function reporting(json: boolean, io: Io, work: () => Promise<void>): Promise<number> {
   try {
     await work();
@@ -176,7 +176,7 @@ export async function reporting(json: boolean, io: Io, work: () => Promise<void>
   }
 }
 
-/** One line of JSON, with the signs escaped that the compatible tool escapes. */
+/** One line of JSON, escaped as Rancher Desktop's `rdctl` does. */
 export function jsonLine(value: object): string {
   return JSON.stringify(value).replace(
     /[<>&\u2028\u2029]/g,
@@ -184,7 +184,7 @@ export function jsonLine(value: object): string {
   );
 }
 
-/** What was found by looking around must not be overwritten by accident (design: "Identity and targets"). */
+/** An auto-discovered application must not be overwritten by accident; see docs/drop-in.md. */
 export function checkTarget(client: Client | undefined, target: string | undefined, { globals, io }: Caller): void {
   if (!client?.connection.foreign) return;
   if (target || globals['config-path'] || io.env.RDCTL_CONFIG_PATH || io.env.RDCTL_COMPAT) return;

@@ -11,21 +11,24 @@ import type { Io } from '../../command.ts';
 import { homeOf } from '../../session/absence.ts';
 import { plainText } from '../../views/value.ts';
 
-/** The snapshots on the disk of this home, for when no service runs. What is passed over is said on stderr. */
+/** The snapshots on disk, for when no service runs. Skipped ones are reported on stderr. */
 export async function storedSnapshots(io: Io): Promise<SnapshotRecord[]> {
   const { snapshots, warnings } = await readCatalogue(homeOf(io).snapshots);
   for (const warning of warnings) io.err(`notice: ${plainText(warning)}\n`);
   return snapshots;
 }
 
-/** Saves starting a service for a name that nobody has. @throws RdError `ERR_SNAPSHOT` with the text that the service would give. */
+/**
+ * Avoids starting a service for an unknown name.
+ * @throws RdError `ERR_SNAPSHOT` with the service's message.
+ */
 export async function checkStored(name: string, io: Io): Promise<void> {
   await findSnapshot(homeOf(io).snapshots, name).catch((cause: unknown) => failed('restore', name, cause));
 }
 
 /**
- * Deletes a snapshot while no service runs, and keeps one from starting meanwhile. Nothing is made in the home that stays.
- * @throws RdError `ERR_SNAPSHOT` in the words of the service, `ERR_WRONG_TARGET` for directories that were not adopted.
+ * Deletes a snapshot while no service runs and keeps one from starting meanwhile. Leaves no new directories behind.
+ * @throws RdError `ERR_SNAPSHOT` with the service's message, `ERR_WRONG_TARGET` for directories that were not adopted.
  */
 export async function deleteStored(name: string, io: Io): Promise<void> {
   const here = homeOf(io);
@@ -46,7 +49,7 @@ export async function deleteStored(name: string, io: Io): Promise<void> {
   }
 }
 
-/** The directory and those above it that are not there, from the inside out. */
+/** The missing directories of a path, innermost first. */
 function absentDirectories(path: string): string[] {
   return existsSync(path) ? [] : [path, ...absentDirectories(dirname(path))];
 }
