@@ -1,0 +1,208 @@
+import type { FastifyInstance } from 'fastify';
+import { RdError } from '../../errors.ts';
+import { isObject } from '../../json.ts';
+import type { BackendState, Power } from '../../reconcile/status.ts';
+import { bytesOf, parseJson } from '../body.ts';
+import type { ApiContext } from '../context.ts';
+import { documented } from '../route-doc.ts';
+import { JSON_TYPE, TEXT_TYPE, TEXTS } from '../wire-texts.ts';
+
+const STATES = ['STOPPED', 'STARTING', 'STARTED', 'STOPPING', 'ERROR', 'DISABLED'] as const satisfies BackendState[];
+const GET_DOC = documented({
+  summary: 'What the backend is doing',
+  replies: {
+    200: {
+      description: 'always',
+      body: 'json',
+      schema: {
+        type: 'object',
+        required: ['vmState', 'locked'],
+        additionalProperties: false,
+        properties: {
+          vmState: { description: 'STARTED or DISABLED (no cluster): the engine runs.', enum: STATES },
+          locked: { description: 'An operation on snapshots keeps the backend still.', type: 'boolean' },
+        },
+      },
+      example: { vmState: 'STARTED', locked: false },
+    },
+  },
+});
+const PUT_DOC = documented({
+  summary: 'Say whether the backend is wanted',
+  description:
+    'Answers at once; the wish is kept over restarts of the service. Poll the state, or wait for the generation.',
+  body: {
+    description: 'The wish; the member `locked` is accepted and has no effect',
+    required: true,
+    schema: {
+      type: 'object',
+      required: ['vmState'],
+      properties: { vmState: { enum: ['STARTED', 'STOPPED'] }, locked: { type: 'boolean' } },
+    },
+  },
+  replies: {
+    202: {
+      description: 'the wish is kept',
+      body: 'text',
+      example: TEXTS.backendState,
+      headers: { 'Rdctl-Generation': 'Version of the desired state after this write' },
+    },
+    400: { description: 'another state, or no JSON', body: 'text' },
+    503: { description: 'the service is shutting down', body: 'text' },
+  },
+});
+
+const POWERS: ReadonlyMap<unknown, Power> = new Map([
+  ['STARTED', 'started'],
+  ['STOPPED', 'stopped'],
+]);
+
+/** `/v1/backend_state`: what the backend is doing, and the wish for it to run or not. */
+export function backendStateRoutes(app: FastifyInstance, context: ApiContext): void {
+  const { controllers, store, log } = context;
+  app.get('/v1/backend_state', GET_DOC, async (_request, reply) => {
+    const vmState = controllers.status().backendState;
+    return reply.type(JSON_TYPE).send(JSON.stringify({ vmState, locked: await context.isBackendLocked() }));
+  });
+
+  app.put('/v1/backend_state', PUT_DOC, async (request, reply) => {
+    const power = wantedPower(bytesOf(request));
+    const { now } = await store.write(({ desired }) => {
+      // Asking again for a start that failed is a new wish: the generation grows, and with it ends the terminal error.
+      const retry = power === 'started' && controllers.status().backendState === 'ERROR';
+      if (desired.power === power && !retry) return { answer: undefined };
+      return { next: { settings: desired.settings, power }, answer: undefined };
+    });
+    log('info', 'backend state requested', { power, generation: now.desired.generation });
+    return reply
+      .code(202)
+      .header('Rdctl-Generation', String(now.desired.generation))
+      .type(TEXT_TYPE)
+      .send(TEXTS.backendState);
+  });
+}
+
+/** The member `locked`, which the snapshot code of the compatible tool sends, has no effect there and none here. */
+function wantedPower(bytes: Buffer): Power {
+  const value = parseJson(bytes);
+  const state = isObject(value) ? value.vmState : undefined;
+  const power = POWERS.get(state);
+  if (power) return power;
+  throw new RdError(
+    'ERR_BODY_INVALID',
+    `invalid desired VM state "${typeof state === 'string' ? state : JSON.stringify(state)}"`,
+    {
+      advice: 'Send {"vmState":"STARTED"} or {"vmState":"STOPPED"}.',
+    },
+  );
+}
+
+/** `PUT /v1/shutdown`: answers as soon as the stop is known of, so that who is answered can start the next service; then everything stops in order. */
+export function shutdownRoutes(app: FastifyInstance, { requestStop, log }: ApiContext): void {
+  for (const path of ['/v1/shutdown', '/v0/shutdown']) {
+    app.put(path, {
+      ...documented({
+        summary: 'Stop the backend and the service',
+        ...(path.startsWith('/v0/') ? { unlisted: true as const } : {}),
+        replies: { 202: { description: 'always, before anything has stopped', body: 'text', example: TEXTS.shutdown } },
+      }),
+      handler: async (_request, reply) => {
+        log('info', 'shutdown requested over the API');
+        await requestStop('a client asked for it');
+        return reply.code(202).header('Connection', 'close').type(TEXT_TYPE).send(TEXTS.shutdown);
+      },
+    });
+  }
+}
+
+const RESET_DOC = documented({
+  summary: 'Delete the data of the cluster, or everything that the backend keeps',
+  description:
+    'Answers when the backend is up again, which may take minutes, or off where it was to be off. Without a cluster `fast` is a restart.',
+  body: {
+    description:
+      '`fast` (also when left out) keeps images, containers and volumes; `wipe` keeps nothing but the settings',
+    required: true,
+    schema: { type: 'object', properties: { mode: { enum: ['fast', 'wipe'] } } },
+  },
+  replies: {
+    200: { description: 'done', body: 'text', example: TEXTS.resetDone.fast },
+    400: { description: 'no JSON, or another mode', body: 'text' },
+    409: { description: 'a snapshot operation is in progress', body: 'text' },
+    502: { description: 'the backend did not stop or did not come up again', body: 'text' },
+    503: { description: 'the backend starts or stops; nothing was done', body: 'text' },
+  },
+});
+
+/** `PUT /v1/k8s_reset`. */
+export function k8sResetRoutes(app: FastifyInstance, { resetBackend }: ApiContext): void {
+  app.put('/v1/k8s_reset', RESET_DOC, async (request, reply) => {
+    const mode = wantedMode(bytesOf(request));
+    await resetBackend(mode);
+    return reply.type(TEXT_TYPE).send(TEXTS.resetDone[mode]);
+  });
+}
+
+/** What has no mode means the one that loses less; another one is a mistake that must not delete anything. */
+function wantedMode(bytes: Buffer): 'fast' | 'wipe' {
+  const value = parseJson(bytes);
+  if (!isObject(value) && !Array.isArray(value)) throw new RdError('ERR_BODY_INVALID', TEXTS.notJson);
+  const mode = isObject(value) ? value.mode : undefined;
+  if (mode === undefined) return 'fast';
+  if (mode === 'fast' || mode === 'wipe') return mode;
+  throw new RdError('ERR_BODY_INVALID', `invalid reset mode ${JSON.stringify(mode)}`, {
+    advice: 'Send {"mode":"fast"} or {"mode":"wipe"}.',
+  });
+}
+
+const DOC = documented({
+  summary: 'Remove everything of this installation, and end',
+  description:
+    'The answer comes first. Then the API stops listening, the backend stops, and settings, data, extensions, logs and what was ' +
+    'changed in files of the user go. Snapshots that exist stay.',
+  body: {
+    description: 'Whether downloads stay too; they go unless told',
+    schema: { type: 'object', properties: { keepSystemImages: { type: 'boolean' } } },
+    required: false,
+  },
+  replies: {
+    202: { description: 'it begins now', body: 'text', example: TEXTS.factoryReset },
+    400: { description: 'the body is not what it should be', body: 'text' },
+  },
+});
+
+/** `PUT /v1/factory_reset` (api facts, 15.2). */
+export function factoryResetRoutes(app: FastifyInstance, context: ApiContext): void {
+  const { checkFactoryReset, requestFactoryReset, log } = context;
+  app.put('/v1/factory_reset', {
+    ...DOC,
+    onResponse: (request, reply, done) => {
+      if (reply.statusCode === 202) {
+        const cache = !keepsDownloads(bytesOf(request));
+        log('info', 'factory reset requested over the API', { cache });
+        requestFactoryReset({ cache });
+      }
+      done();
+    },
+    handler: (request, reply) => {
+      checkFactoryReset({ cache: !keepsDownloads(bytesOf(request)) });
+      reply.code(202).header('Connection', 'close').type(TEXT_TYPE).send(TEXTS.factoryReset);
+    },
+  });
+}
+
+/** A destructive call is not guessed at: what is not understood is refused, an array, too (api facts, 8). */
+function keepsDownloads(bytes: Buffer): boolean {
+  if (bytes.length === 0) return false;
+  const body = parseJson(bytes);
+  if (!isObject(body)) throw new RdError('ERR_BODY_INVALID', TEXTS.notJson);
+  const { keepSystemImages = false, ...others } = body;
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined) {
+    throw new RdError('ERR_BODY_INVALID', `"${unknown}" is nothing that a factory reset knows`, {
+      advice: 'Send {"keepSystemImages": true} to keep downloads, or nothing.',
+    });
+  }
+  if (typeof keepSystemImages === 'boolean') return keepSystemImages;
+  throw new RdError('ERR_BODY_INVALID', `"keepSystemImages" is ${JSON.stringify(keepSystemImages)}, not true or false`);
+}
