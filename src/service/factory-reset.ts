@@ -2,6 +2,14 @@ import { checkPlaces, type ResetSummary, factoryReset as removeFiles } from '../
 import type { Places } from '../storage/places.ts';
 import type { FollowingIntegration } from './host-integration.ts';
 
+/** What the end of a service depends on, as far as it has come. */
+export interface Ending {
+  /** False while something may run, so that the lock stays behind for the next service to find it. */
+  backendStopped: boolean;
+  /** Set once there is one. */
+  integration?: FollowingIntegration;
+}
+
 /** What was asked for over the API. */
 interface FactoryResetRequest {
   /** Downloads go too. */
@@ -12,7 +20,7 @@ interface FactoryResetRequest {
 export interface PendingReset {
   request(request: FactoryResetRequest): void;
   /** Does what was asked for, if anything was. Never throws: what failed is in the summary. */
-  perform(backendStopped: boolean, integration: () => Pick<FollowingIntegration, 'undo'>): Promise<void>;
+  perform(ending: Ending): Promise<void>;
   /** Absent: none was asked for, or it has not happened yet. */
   summary(): ResetSummary | undefined;
 }
@@ -33,7 +41,7 @@ export function createPendingReset(here: Places): PendingReset {
       wanted = request;
     },
     summary: () => summary,
-    async perform(backendStopped, integration) {
+    async perform({ backendStopped, integration }) {
       if (!wanted) return;
       if (!backendStopped) {
         summary = refused('the backend did not stop, and nothing was removed');
@@ -41,7 +49,7 @@ export function createPendingReset(here: Places): PendingReset {
       }
       try {
         checkPlaces(here, wanted.cache);
-        const failed = (await integration().undo()).filter(({ state }) => state === 'failed');
+        const failed = ((await integration?.undo()) ?? []).filter(({ state }) => state === 'failed');
         const done = await removeFiles(here, wanted);
         summary = {
           ...done,

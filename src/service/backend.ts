@@ -1,0 +1,196 @@
+import { release, totalmem } from 'node:os';
+import { withOfferedVersion } from '../../profiles/policies/interpretation.ts';
+import type { Policies } from '../../profiles/policies/policy.ts';
+import { createDesiredStore, type DesiredStore } from '../api/desired-store.ts';
+import { decideUpdate, type UpdateSurroundings } from '../api/settings-update.ts';
+import { BACKEND_STOP_MS } from '../client/stop-limits.ts';
+import type { Driver } from '../drivers/driver.ts';
+import { RdError } from '../errors.ts';
+import type { JsonObject } from '../json.ts';
+import { unprotected } from '../plan/fail-closed.ts';
+import type { LayerFacts } from '../plan/layers.ts';
+import { systemClock } from '../reconcile/clock.ts';
+import type { Controllers, Desired } from '../reconcile/contract.ts';
+import { createControllers } from '../reconcile/controllers.ts';
+import { SCHEMA_VERSION, type Settings } from '../settings/settings.gen.ts';
+import { backendLock } from '../storage/backend-lock.ts';
+import type { LogFile } from '../storage/log-file.ts';
+import { saveSettings } from '../storage/settings-file.ts';
+import { type SettingsHost, startupSettings } from '../storage/startup-settings.ts';
+import { saveState } from '../storage/state-file.ts';
+import type { Undo } from '../storage/teardown.ts';
+import { clusterVersions, openDriver, storedState } from './driver.ts';
+import type { Home } from './home.ts';
+import { createHostIntegration, type FollowingIntegration } from './host-integration.ts';
+import { createMaintenance, IDLE, type Maintenance } from './maintenance.ts';
+import type { ServiceOptions } from './options.ts';
+import { serviceLayers, servicePolicies } from './policies.ts';
+import { type Recovered, recoverBackend } from './recover-backend.ts';
+
+/** The desired state, what brings it about, and what the user's own files show of it. */
+export interface Backend {
+  driver: Driver;
+  /** Why this driver was chosen. */
+  reason: string;
+  host: SettingsHost;
+  policies: Policies;
+  layers: LayerFacts;
+  kubernetesVersions(): readonly string[] | undefined;
+  controllers: Controllers;
+  store: DesiredStore;
+  maintenance: Maintenance;
+  recovered: Recovered;
+  integration: FollowingIntegration;
+  /** True while the lock file of a snapshot operation exists. */
+  isLocked(): Promise<boolean>;
+}
+
+/** What the backend needs of the service around it. */
+export interface BackendHooks {
+  isStopping(): boolean;
+  /** Called with every new desired state, after it was made durable. */
+  onDesired(next: Desired): void;
+}
+
+/**
+ * Recovers what an earlier service left, decides on the first desired state and starts the loop.
+ * @throws RdError when no driver can run, or settings or policies cannot be used.
+ */
+export async function openBackend(
+  options: ServiceOptions,
+  { here, log, notices, ending, check }: Home,
+  undo: Undo[],
+  hooks: BackendHooks,
+): Promise<Backend> {
+  const { platform } = options;
+  const host: SettingsHost = { platform, arch: process.arch, osRelease: release(), memoryBytes: totalmem() };
+  const state = await storedState(here, options, notices);
+  const policies = await servicePolicies(options, host);
+  const { driver, reason } = await openDriver(options, state, here, log);
+  undo.push(['driver', async () => driver.release?.()]);
+  const recovered = await recoverBackend({ ...here, kept: driver.keeps });
+  notices.push(...recovered.notices);
+  const startup = await startupSettings(here, policies, host, Date.now());
+  const { firstRun } = startup;
+  notices.push(...startup.notices);
+  const versions = await clusterVersions(driver, log);
+  const kubernetesVersions = () => versions;
+  const stored = withOfferedVersion(startup.settings, policies, { firstRun, versions, warnings: notices });
+  const settings = initialSettings(stored, options.settings, {
+    driver,
+    host,
+    kubernetesVersions,
+    locks: startup.locks,
+  });
+  const initial = {
+    settings,
+    power: options.power === 'keep' ? (state?.power ?? 'started') : options.power,
+    // Grows with every start: a crash between the files of a write then never gives one number to two states.
+    generation: (state?.generation ?? 0) + 1,
+  };
+  await saveState(here.stateFile, { driver: driver.name, power: initial.power, generation: initial.generation });
+  if (startup.unsaved || settings !== startup.settings) {
+    const previous = startup.fileIsGarbled ? undefined : here.previousSettingsFile;
+    await saveSettings(here.settingsFile, previous, settings);
+  }
+  const layers = await serviceLayers(policies, here, { host, firstRun, now: Date.now() });
+  setLogLevel(log, settings);
+  for (const notice of notices) log.write('warn', notice);
+
+  const lock = backendLock(here.backendLock);
+  const { found } = recovered;
+  const hold = found?.hold ?? (options.idle ? IDLE : undefined);
+  const controllers = createControllers({
+    driver,
+    desired: hold ? { ...initial, hold } : initial,
+    clock: systemClock,
+    random: Math.random,
+    log: log.write,
+    check,
+  });
+  const store = createDesiredStore({
+    initial,
+    locks: startup.locks,
+    async persist(next, before) {
+      if (hooks.isStopping()) throw new RdError('ERR_NOT_READY', 'the service is shutting down');
+      await saveState(here.stateFile, { driver: driver.name, power: next.power, generation: next.generation });
+      if (next.settings !== before.settings) {
+        await saveSettings(here.settingsFile, here.previousSettingsFile, next.settings);
+      }
+    },
+    onChange(next) {
+      setLogLevel(log, next.settings);
+      integration.settingsChanged(next);
+      hooks.onDesired(next);
+      maintenance.desire(next);
+    },
+  });
+  const maintenance = createMaintenance({
+    lock,
+    controllers,
+    desired: () => store.snapshot().desired,
+    clock: systemClock,
+    log: log.write,
+    ...(found ? { found } : {}),
+    ...(options.idle ? { idle: IDLE } : {}),
+  });
+  // It ends after the backend, because it gives back the docker context of an engine that has stopped.
+  const integration = createHostIntegration({ ...options, here, settings, driver, log });
+  ending.integration = integration;
+  undo.push(['host integration', () => integration.close()]);
+  ending.backendStopped = false;
+  undo.push([
+    'backend',
+    async () => {
+      ending.backendStopped = await stopBackend(controllers, store, log, options.stopLimitMs);
+    },
+  ]);
+  undo.push(['maintenance', () => maintenance.close()]);
+  return {
+    ...{ driver, reason, host, policies, layers, kubernetesVersions },
+    ...{ controllers, store, maintenance, recovered, integration },
+    isLocked: () => lock.isHeld(),
+  };
+}
+
+function setLogLevel(log: LogFile, settings: Settings): void {
+  log.setLevel(settings.application.debug ? 'debug' : 'info');
+}
+
+/** Stops what runs, for a bounded time. The wish for it to run stays on the disk, for the next start. True when it has stopped. */
+async function stopBackend(
+  controllers: Controllers,
+  store: DesiredStore,
+  log: LogFile,
+  limitMs = BACKEND_STOP_MS,
+): Promise<boolean> {
+  await store.idle();
+  const { desired } = store.snapshot();
+  controllers.desire({ ...desired, power: 'stopped', generation: desired.generation + 1 });
+  const { backendState } = await controllers.quiesce(AbortSignal.timeout(limitMs));
+  const hasStopped = backendState === 'STOPPED';
+  if (!hasStopped) log.write('error', 'the backend did not stop', { backendState });
+  const closed = new AbortController();
+  await Promise.race([controllers.close(), systemClock.sleep(limitMs, closed.signal)]);
+  closed.abort();
+  return hasStopped;
+}
+
+/** The settings to begin with, after those of the caller. Throws rather than start without a protection that was asked for. */
+function initialSettings(settings: Settings, wanted: JsonObject | undefined, around: UpdateSurroundings): Settings {
+  const update = wanted && decideUpdate({ version: SCHEMA_VERSION, ...wanted }, settings, around);
+  if (update?.kind === 'refused') {
+    throw new RdError('ERR_SETTINGS_INVALID', update.message, { advice: 'Nothing was started or changed.' });
+  }
+  const chosen = update?.kind === 'changed' ? update.settings : settings;
+  const [missing] = unprotected(chosen, around.driver);
+  if (!missing) return chosen;
+  const { name } = around.driver;
+  throw new RdError(
+    'ERR_SETTING_UNSUPPORTED',
+    `${missing.path} is true, and the ${name} driver cannot enforce it: ${missing.reason}`,
+    {
+      advice: 'Set it to false in the settings file or the deployment profile, or use a driver that enforces it.',
+    },
+  );
+}

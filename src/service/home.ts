@@ -1,0 +1,92 @@
+import { rm } from 'node:fs/promises';
+import { bindListener, type Listener } from '../api/listener.ts';
+import { homeService } from '../client/home-service.ts';
+import { PRODUCT } from '../product.ts';
+import { adoptPlaces, refuseRunning } from '../storage/adoption.ts';
+import { removeConnectionFile, removeStaleConnectionFile } from '../storage/connection-file.ts';
+import { sweepDrafts } from '../storage/drafts.ts';
+import { lockHome, sweepLock } from '../storage/home-lock.ts';
+import { keepPlace } from '../storage/home-move.ts';
+import { lockStanding } from '../storage/lock-place.ts';
+import { type LogFile, openLog } from '../storage/log-file.ts';
+import { requirePrivate } from '../storage/ownership.ts';
+import { type Places, places } from '../storage/places.ts';
+import { fillReserve } from '../storage/reserve.ts';
+import { removeServiceSocket } from '../storage/socket-place.ts';
+import type { Undo } from '../storage/teardown.ts';
+import { userHome } from '../storage/user-home.ts';
+import { checkDriverName } from './driver.ts';
+import { createPendingReset, type Ending, type PendingReset } from './factory-reset.ts';
+import type { ServiceOptions } from './options.ts';
+
+/** The home of this service: locked, logged, and with a port. */
+export interface Home {
+  here: Places;
+  lock: Awaited<ReturnType<typeof lockHome>>;
+  log: LogFile;
+  listener: Listener;
+  /** Sentences for the status. */
+  notices: string[];
+  /** Functions that end the answers that would otherwise last as long as the service. */
+  streams: Set<() => void>;
+  reset: PendingReset;
+  ending: Ending;
+  /** Throws when the directories are no longer where they were. */
+  check: ReturnType<typeof keepPlace>['check'];
+}
+
+/**
+ * Takes the home for this service: places, lock, log, port.
+ * @throws RdError when a service already runs for it, the port is taken, or another user could write there.
+ */
+export async function openHome(options: ServiceOptions, undo: Undo[]): Promise<Home> {
+  const { env, platform } = options;
+  const here = places(env, platform, userHome(env, platform));
+  checkDriverName(options);
+  requirePrivate(here);
+  const adopted = await adoptPlaces(here, { adopt: options.adopt ?? false, now: Date.now() });
+  // What an earlier service did not stop is still to be stopped, even if this one does not get that far.
+  const ending: Ending = { backendStopped: (await homeService(here)).kind !== 'left' };
+  const copied = lockStanding(here.serviceLock) === 'copied';
+  const lock = await lockHome(here.serviceLock, here.data);
+  const place = keepPlace(here.serviceLock, [here.data, here.config, here.logs, here.state, here.cache]);
+  undo.push(['place', async () => place.end()]);
+  undo.push(['lock', () => (ending.backendStopped ? lock.release() : lock.leave())]);
+  // What was not there before could have been made by another user meanwhile, in a directory like /tmp.
+  requirePrivate(here);
+  await refuseRunning(here);
+  // Until ours is written, a connection file left there would lead to our port, with another password.
+  await removeStaleConnectionFile(here.connectionFile, undefined);
+  // It leads to the service of the home that this one was copied from.
+  if (copied) await rm(here.connectionFile, { force: true });
+  await fillReserve(here.state);
+  const reset = createPendingReset(here);
+  undo.push(['factory reset', () => reset.perform(ending)]);
+  const notices: string[] = [...adopted];
+  const log = await openLog(here.logs, 'info', (error) => notices.push(`The log cannot be written: ${error.message}.`));
+  undo.push(['log', () => log.close()]);
+  for (const failure of await sweepDrafts(here, Date.now())) log.write('warn', failure.message);
+  await sweepLock(here.applyLock).catch((error: unknown) => log.write('warn', 'the lock stays', { error }));
+  // Scripts of drop-in mode know one port. Nobody looks for a service that only works on data.
+  const fixed = here.dropIn === undefined || options.idle ? undefined : PRODUCT.defaultPort;
+  const listener = await bindListener(options.port ?? fixed);
+  const { port } = listener;
+  undo.push(['socket', () => removeServiceSocket(here)]);
+  undo.push(['listener', () => listener.close()]);
+  const streams = new Set<() => void>();
+  undo.push([
+    'streams',
+    async () => {
+      for (const end of streams) end();
+    },
+  ]);
+  await lock.update({ port, ...(options.idle ? { idle: true } : {}) });
+  undo.push([
+    'connection file',
+    async () => {
+      await lock.update({ announced: false });
+      await removeConnectionFile(here.connectionFile, process.pid, port);
+    },
+  ]);
+  return { here, lock, log, listener, notices, streams, reset, ending, check: place.check };
+}
