@@ -5,9 +5,10 @@ import type { CompanionContainers, ImageStore } from './engine-powers.ts';
 export type { Companion, CompanionContainers, ImageStore, OpenImage } from './engine-powers.ts';
 
 /**
- * What the service may ask of any backend. Only plain data crosses this interface. A driver is a machine with the engines
- * and, where it has one, the cluster that run in it. `observe` looks at the world each time and never reports from memory;
- * `perform` must tolerate repetition, because a crash can land between the work and the next observation.
+ * The interface between the service and any backend. Only plain data crosses it. A driver is a machine with its engines and, where
+ * supported, a cluster. `observe` inspects the world each time and never reports from memory; `perform` must be repeatable, because a crash
+ * can
+ * happen between the work and the next observation.
  */
 export type DriverName = 'simulated' | 'host' | 'qemu';
 export type EngineName = 'moby' | 'containerd';
@@ -43,56 +44,56 @@ export interface ClusterSpec {
   engine: EngineName;
 }
 
-/** `spec` is what the running thing has now; it may lag behind the desired spec. */
+/** `spec` is what runs now; it may lag behind the desired spec. */
 export type MachineStatus =
   | { state: 'absent' }
   | { state: 'off' }
-  /** `repair` names what is missing and comes back by `adjust`, without a stop; `flaw` what it lacks and works without, as a clause. */
+  /** `repair` names what is missing and `adjust` restores without a stop; `flaw` names a degradation, as a clause. */
   | {
       state: 'on';
       spec: MachineSpec;
       repair?: string;
-      /** Nothing in it runs or answers until that is repaired; it can be stopped as it is. */
+      /** Nothing in it runs or responds until that is repaired; it can be stopped. */
       halted?: true;
       flaw?: string;
       room?: LiveRoom;
       started?: MachineStart;
-      /** What runs the instructions of a virtual machine: the processor of this host, or a program. */
+      /** What runs guest instructions: the host processor (KVM), or an emulator. */
       accelerator?: 'kvm' | 'tcg';
-      /** Why it is a program, and what would change that, as a clause. */
+      /** Why it is emulated and how to change that, as a clause. */
       emulatedBecause?: string;
       /** Absent where the machine is this host. */
       shared?: SharedDirectory;
     }
-  /** Nothing in it can be relied on; `stop` must clear it. */
+  /** Its state is unreliable; `stop` must clear it. */
   | { state: 'broken'; reason: string; message: string };
 
-/** Both ends are included. */
+/** Inclusive. */
 export type Bounds = { least: number; most: number };
 
-/** Values that a running machine takes by `adjust`; where a member is absent, it takes none but the one that it has. */
+/** Ranges that `adjust` accepts on a running machine; where a member is absent, only the current value. */
 export interface LiveRoom {
   memoryGiB?: Bounds;
   cpus?: Bounds;
   diskBytes?: Bounds;
 }
 
-/** How a running machine came up: by a boot of its system, or out of a state that had been frozen. */
+/** How a running machine came up: booted, or resumed from a frozen state. */
 export interface MachineStart {
   how: 'boot' | 'resume';
-  /** In their order, without gaps; whole milliseconds. */
+  /** In order, without gaps; whole milliseconds. */
   phases: readonly { name: string; ms: number }[];
 }
 
-/** A directory of this host that the machine shows at the same path, and by which way; or why it shows none, as a clause. */
+/** The host directory that the machine shows at the same path, with its mount type; or why there is none, as a clause. */
 export type SharedDirectory = { path: string; by: string } | { missing: string };
 
-/** A port that a program in the machine listens on, and whether this host leads to it. */
+/** A port that a program in the machine listens on, and whether it is forwarded to this host. */
 export interface PublishedPort {
-  /** The same here and there; here it is one of 127.0.0.1. */
+  /** The same number on both sides; on the host on 127.0.0.1. */
   port: number;
   state: 'forwarded' | 'failed';
-  /** Why it failed, as a clause. */
+  /** Why forwarding failed, as a clause. */
   reason?: string;
 }
 
@@ -101,12 +102,12 @@ export type EngineStatus =
   | {
       state: 'running';
       spec: EngineSpec;
-      /** How a client reaches it, e.g. `unix:///path/docker.sock`. */
+      /** The client endpoint, e.g. `unix:///path/docker.sock`. */
       endpoint: string;
       version: string;
       workload: Workload;
     }
-  /** The process is there but does not answer, or half of it is. `stop` must clear it. */
+  /** The process runs but does not respond, or the engine runs only partly. `stop` must clear it. */
   | { state: 'unresponsive'; message: string };
 
 export type ClusterStatus =
@@ -115,28 +116,28 @@ export type ClusterStatus =
   | { state: 'running'; installedVersion: string; spec: ClusterSpec; ready: boolean; kubeconfig?: string }
   | { state: 'unresponsive'; installedVersion: string; message: string };
 
-/** What a stop would interrupt and a switch would hide; absent is what could not be read. */
+/** What a stop would interrupt and a switch would hide; unreadable parts are absent. */
 export interface Workload {
   runningContainers?: number;
   containers?: number;
   images?: number;
-  /** The running ones, in the order of the engine. */
+  /** Running containers, in the order of the engine. */
   running?: readonly RunningContainer[];
 }
 
 export interface RunningContainer {
-  /** What people call it by. */
+  /** Display name. */
   name: string;
-  /** Whether it starts by itself after a stop and a start of the engine; absent where that depends, or could not be read. */
+  /** Whether it restarts with the engine; absent when that depends or is unknown. */
   returns?: boolean;
-  /** Of the cluster, which starts its containers itself. */
+  /** Belongs to the cluster, which restarts its containers itself. */
   pod?: true;
 }
 
 export type MachineStep =
   | { do: 'start'; spec: MachineSpec }
   | { do: 'stop' }
-  /** Apply to the running machine what `liveFields` and the `room` that it told say can be applied without a restart. */
+  /** Apply to the running machine what `liveFields` and the observed `room` allow without a restart. */
   | { do: 'adjust'; spec: MachineSpec };
 export type EngineStep = { do: 'start'; spec: EngineSpec } | { do: 'stop' } | { do: 'adjust'; spec: EngineSpec };
 export type ClusterStep =
@@ -147,7 +148,7 @@ export type ClusterStep =
 
 export interface MachineDriver {
   observe(signal: AbortSignal): Promise<MachineStatus>;
-  /** `progress` hears each time that a step comes nearer to its end which may take longer than its limit. */
+  /** `progress` is called on progress of a step that may exceed its limit. */
   perform(step: MachineStep, signal: AbortSignal, progress?: () => void): Promise<void>;
 }
 export interface EngineDriver {
@@ -155,35 +156,37 @@ export interface EngineDriver {
   perform(step: EngineStep, signal: AbortSignal): Promise<void>;
   /** As the driver's. */
   release?(): Promise<void>;
-  /** Absent where images cannot be read without running them. Needs a running engine. */
+  /** Absent where images cannot be read without running them. Requires a running engine. */
   readonly images?: ImageStore;
-  /** Absent where the engine itself does not keep containers running. Needs a running engine. */
+  /** Absent where the engine cannot keep containers running. Requires a running engine. */
   readonly companions?: CompanionContainers;
 }
 
-/** A port of a service of the cluster: its number or its name. */
+/** A port of a cluster service: its number or its name. */
 export interface ServicePort {
   namespace: string;
   service: string;
   port: number | string;
 }
 export interface ClusterDriver {
-  /** Exact versions that can be installed, newest first; the first is chosen for `''`. */
+  /** Exact versions that can be installed, newest first; `''` selects the first. */
   versions(signal: AbortSignal): Promise<readonly string[]>;
   observe(signal: AbortSignal): Promise<ClusterStatus>;
   perform(step: ClusterStep, signal: AbortSignal): Promise<void>;
   /**
-   * Optional power: a connection to whatever serves the port now, looked up anew by every call. Half-closes pass through; the
-   * signal counts until it is open. Throws `ERR_NOT_READY` while the cluster does not answer or nothing serves the port,
-   * `ERR_NOT_FOUND` for a service or a port that is not there, `ERR_CANCELLED`.
+   * Optional power: a connection to the endpoint that currently serves the port, resolved on every call. Supports half-close; the signal
+   * applies
+   * until it is open. Throws `ERR_NOT_READY` while the cluster does not respond or nothing serves the port, `ERR_NOT_FOUND` for an unknown
+   * service or port, `ERR_CANCELLED`.
    */
   connect?(target: ServicePort, signal: AbortSignal): Promise<Duplex>;
 }
 
 /**
- * What a driver does with a setting. `enforced`: a change takes effect on what runs; values in `except`, numbers above `most` and sizes of
- * more bytes are refused (see `reason`); `partlyLive`: some changes need no restart, as `room` of the machine tells. `stored`: kept, with
- * no effect in this driver. `unsupported`: an explicit change is refused, except to a value in `accepts` (a value that asks for nothing).
+ * How a driver supports a setting. `enforced`: a change takes effect on what runs; values in `except`, numbers above `most` and sizes of
+ * more bytes are refused (see `reason`); `partlyLive`: some changes need no restart, as the machine's `room` shows. `stored`: saved,
+ * without
+ * effect in this driver. `unsupported`: an explicit change is refused, except to a value in `accepts` (a value that requests nothing).
  */
 export type Support =
   | { level: 'enforced'; except?: readonly string[]; most?: number; partlyLive?: true; reason?: string }
@@ -198,7 +201,7 @@ export interface DriverInfo {
   /** One sentence for `info`, plans and docs. */
   readonly summary: string;
   readonly support: SupportMatrix;
-  /** Settings that the driver applies to a running backend where the schema's default effect says `restart`. */
+  /** Settings that the driver applies live although the schema's default effect is `restart`. */
   readonly liveFields: readonly SettingPath[];
   readonly hasCluster: boolean;
 }
@@ -209,53 +212,56 @@ export interface Driver extends DriverInfo {
   readonly engines: Readonly<Record<EngineName, EngineDriver>>;
   readonly cluster?: ClusterDriver;
   /**
-   * Files and directories, absolute, that hold everything that outlives a stop: images, containers, volumes, cluster. Any of them may
-   * be missing. While the machine is off nothing uses them, so they can be copied, replaced and deleted as they are.
+   * Absolute paths of files and directories that hold all persistent data: images, containers, volumes, cluster. Any may be missing. They
+   * are unused while the machine is off, so they can be copied, replaced and deleted.
    */
   readonly keeps: readonly string[];
   /**
-   * Copies of `keeps` while the machine is on, all as they were at one moment, at which the file systems in them were whole. Targets
-   * must not exist; of what is missing there is no copy. `progress` hears the share that is done, from 0 to 1. Absent where only what
-   * is off can be copied. Throws `ERR_NOT_READY` while the machine is off. When it throws, no target is there.
+   * Copies of `keeps` while the machine is on, all from one point in time with consistent file systems. Targets must not exist; missing
+   * sources
+   * are skipped. `progress` gets the completed share, from 0 to 1. Absent where only a stopped machine can be copied. Throws
+   * `ERR_NOT_READY`
+   * while the machine is off. Leaves no target behind when it throws.
    */
   copyLive?(
     copies: readonly { from: string; to: string }[],
     signal: AbortSignal,
     progress?: (share: number) => void,
   ): Promise<void>;
-  /**
-   * Looks whether a copy of something in `keeps` is whole in itself, as far as its format tells; nothing uses it. Throws
-   * `ERR_DRIVER_FAILED` with what was found wrong.
-   */
+  /** Verifies an unused copy of something in `keeps`, as far as its format allows. Throws `ERR_DRIVER_FAILED` with the findings. */
   checkKept?(copy: { of: string; at: string }, signal: AbortSignal): Promise<void>;
-  /** Size of the disk that holds what outlives a stop, as of the last look, and 0 while there is none; undefined where it is not known. */
+  /** Size of the data disk as last observed, 0 without one; undefined when unknown. */
   diskBytes?(): number | undefined;
-  /** Ports of programs in the machine, as of the last look. Absent where the machine is this host. */
+  /** Ports of programs in the machine as last observed. Absent where the machine is this host. */
   published?(): readonly PublishedPort[];
-  /** How a program of the user gets into a machine that is on; absent where the machine is this host or none at all. */
+  /** How a user's program gets into a running machine; absent where the machine is this host or there is none. */
   access?(): MachineAccess;
   /**
-   * Calls back at the moment when something ends that the last look found running, so that nobody has to wait for the next look; also
-   * now and then without a reason. Returns the function that ends it.
+   * Calls back as soon as something that was observed running ends, without waiting for the next observation; spurious calls are possible.
+   * Returns
+   * the function that stops watching.
    */
   watch(changed: () => void): () => void;
-  /** Ends what this process serves to programs that run, such as the list of allowed images; they go on. A look begins it again. */
+  /**
+   * Stops what this process serves to running programs, such as the list of allowed images; the programs continue. An observation resumes
+   * it.
+   */
   release?(): Promise<void>;
 }
 
-/** A way into a machine by ssh, for programs of the user. */
+/** SSH access to a machine, for programs of the user. */
 export interface MachineAccess {
-  /** The program and its options; more options, the target and a command line for a shell may follow. */
+  /** The program and its options; the caller may append options, the target and a shell command line. */
   ssh: string[];
   target: string;
-  /** Words to begin a command with, in the machine. */
+  /** Prefix of every command in the machine. */
   before: string[];
 }
 
-/** Why a driver can or cannot run here. */
+/** Whether and why a driver can run here. */
 export type Probe = { usable: true; detail: string } | { usable: false; reason: string; fix: string };
 
-/** What a driver gets from the composition root. */
+/** What the composition root passes to a driver. */
 export interface DriverContext {
   /** Private directory of this driver in the state directory; exists. */
   directory: string;
@@ -268,7 +274,7 @@ export interface DriverContext {
 
 /** One line of the driver list in `index.ts`. */
 export interface DriverFactory extends DriverInfo {
-  /** Chosen by itself when usable? Never true for the simulated driver. */
+  /** Whether it may be chosen automatically. Never true for the simulated driver. */
   readonly automatic: boolean;
   probe(env: DriverContext['env']): Promise<Probe>;
   open(context: DriverContext): Promise<Driver>;

@@ -23,7 +23,7 @@ export const qemu: DriverFactory = qemuFactory({
   cluster: k3sOn,
 });
 
-/** Every driver, in the order in which they are tried when none was asked for. A new driver is a folder and a line here. */
+/** Every driver, in order of preference. A new driver is a folder and a line here. */
 export const DRIVERS: readonly DriverFactory[] = [simulated, qemu, host];
 
 export interface DriverChoice {
@@ -32,15 +32,15 @@ export interface DriverChoice {
   /** The driver that the existing state belongs to. */
   recorded?: string;
   env: DriverContext['env'];
-  /** All drivers unless told. */
+  /** Default: all drivers. */
   drivers?: readonly DriverFactory[];
 }
 
 /**
- * Chooses the driver: the recorded one, else the requested one, else the first that may be chosen by itself and can run.
- * `reason` is a clause: `it was asked for`.
- * @throws RdError `ERR_USAGE` for an unknown name, `ERR_WRONG_TARGET` when the state belongs to another driver than the one
- * asked for, `ERR_NO_DRIVER` with a line per driver when none can run.
+ * Chooses the driver: the recorded one, else the requested one, else the first usable one that may be chosen automatically.
+ * `reason` is a clause, such as `it was asked for`.
+ * @throws RdError `ERR_USAGE` for an unknown name, `ERR_WRONG_TARGET` when the state belongs to a driver other than the requested one,
+ * `ERR_NO_DRIVER` with a line per driver when none is usable.
  */
 export async function chooseDriver(choice: DriverChoice): Promise<{ factory: DriverFactory; reason: string }> {
   const { requested, recorded, env, drivers = DRIVERS } = choice;
@@ -53,7 +53,7 @@ export async function chooseDriver(choice: DriverChoice): Promise<{ factory: Dri
   return firstUsable(drivers, env);
 }
 
-/** @throws RdError `ERR_USAGE` with the names that there are. */
+/** @throws RdError `ERR_USAGE` with the available names. */
 export function driverNamed(name: string, drivers: readonly DriverFactory[] = DRIVERS): DriverFactory {
   const found = drivers.find((factory) => factory.name === name);
   if (found) return found;

@@ -12,7 +12,7 @@ export interface ClusterParts extends Pick<K3sOptions, 'isOn' | 'answers' | 'own
   context: Pick<DriverContext, 'directory' | 'env' | 'now'>;
 }
 
-/** The cluster of a machine whose engines are those of this folder, made with `podNetwork`. */
+/** The cluster of a machine whose engines are those of this folder, created with `podNetwork`. */
 export function k3sOn(shell: Shell, { context, ...parts }: ClusterParts): ClusterDriver {
   return k3sCluster(shell, {
     ...parts,
@@ -23,7 +23,7 @@ export function k3sOn(shell: Shell, { context, ...parts }: ClusterParts): Cluste
   });
 }
 
-/** What `containerdEngine` has to be told, so that it can run the pods of the cluster. */
+/** Options that `containerdEngine` needs to run the cluster's pods. */
 export function podNetwork(places: ShellPlaces): PodNetwork {
   const k3s = k3sPlaces(places);
   return { configuration: networkConfigOf(k3s), plugins: k3s.plugins };

@@ -1,18 +1,19 @@
 import { connect, type Socket } from 'node:net';
 import type { Pace } from '../process/pace.ts';
 
-/** Connections to programs that run, held for nothing but their end, which tells at once that a program has died. */
+/** Connections to running programs, held only to detect their end immediately. */
 export interface Lifelines {
   /**
-   * Holds one to a Unix socket of this host, unless there is one, and only while somebody watches. Resolves when it is there, or cannot
-   * be had. `hello` is what the program must be sent to leave an idle connection open.
+   * Holds one connection per Unix socket, and only while there is a watcher. Resolves when it is open or has failed. `hello` keeps the
+   * program
+   * from closing an idle connection.
    */
   hold(path: string, hello?: string | Uint8Array): Promise<void>;
   /** As `Driver.watch`. */
   watch(changed: () => void): () => void;
 }
 
-/** A program that ends every connection at once must not be asked for one again and again: so many, and then a rest. */
+/** Limits reconnects to a program that closes every connection at once: a burst of this many, then a pause. */
 const MOST_SHORT = 3;
 const SHORT_MS = 1_000;
 const REST_MS = 5_000;
@@ -20,7 +21,7 @@ const REST_MS = 5_000;
 export function lifelines({ now }: Pick<Pace, 'now'>): Lifelines {
   const watchers = new Set<() => void>();
   const held = new Map<string, Socket>();
-  /** When the last one to a path was begun, and how many in a row, that one included, were begun shortly after the one before. */
+  /** When the last connection to a path was opened, and the length of the current burst of reconnects. */
   const begun = new Map<string, { at: number; short: number }>();
 
   function mayBegin(path: string): boolean {
@@ -44,7 +45,7 @@ export function lifelines({ now }: Pick<Pace, 'now'>): Lifelines {
       if (watchers.size === 0 || held.has(path) || !mayBegin(path)) return Promise.resolve();
       return new Promise((resolve) => {
         const socket = connect({ path });
-        // Alone it keeps no process from ending.
+        // Must not keep the process alive.
         socket.unref();
         socket.once('connect', () => {
           if (watchers.size === 0) socket.destroy();

@@ -1,7 +1,7 @@
 import { isObject, type JsonValue } from '../json.ts';
 import type { MachineSpec } from './driver.ts';
 
-/** The spec in a record that a machine wrote; what an older release did not write is 0, empty or false. Undefined when it is none. */
+/** Reads the spec in a machine record; fields missing in older releases are 0, empty or false. Undefined when it is invalid. */
 export function parseMachineSpec(value: JsonValue | undefined): MachineSpec | undefined {
   if (!isObject(value) || !isObject(value.mount)) return undefined;
   const { mount } = value;

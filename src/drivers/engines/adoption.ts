@@ -4,8 +4,9 @@ import type { StartedEngine } from './engine-record.ts';
 import type { PullGuard } from './pull-guard.ts';
 
 /**
- * Serves again what an engine that was started before looks for. It must come before the first question to the engine: a dockerd
- * whose plugin is away lets every request wait. Returns what the engine is when that cannot be done.
+ * Resumes serving what a previously started engine connects to. Must precede the first query to the engine: a dockerd without its plugin
+ * blocks
+ * every request. Returns the engine's state when that fails.
  */
 export async function adoptGuard(
   guard: PullGuard,

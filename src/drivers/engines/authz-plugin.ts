@@ -8,13 +8,10 @@ import { askedOf } from './authz-request.ts';
 import type { PluginParts } from './pull-guard.ts';
 import type { PullPolicy } from './pull-policy.ts';
 
-/** A request holds at most 1 MiB of body, in base64; more than this is no request of dockerd. */
+/** dockerd sends at most 1 MiB of body, in base64; a larger request is not from dockerd. */
 const MAX_BODY = 8 * 1024 * 1024;
 
-/**
- * The server of dockerd's authorization plugin: dockerd asks it before every request to its API, and waits for as long as it does
- * not answer.
- */
+/** The server of dockerd's authorization plugin: dockerd queries it before every API request, and blocks until it responds. */
 export function authzPlugin(parts: PluginParts): Server {
   return createServer((request, response) => {
     answer(request, parts).then(
@@ -36,7 +33,7 @@ async function answer(request: IncomingMessage, parts: PluginParts): Promise<obj
       parts.refused(why);
       return { Allow: false, Msg: why };
     }
-    // The answer of a request that was let through, of any length.
+    // The response to an allowed request, of any length.
     case '/AuthZPlugin.AuthZRes':
       await end(request);
       return { Allow: true };
@@ -46,7 +43,7 @@ async function answer(request: IncomingMessage, parts: PluginParts): Promise<obj
   }
 }
 
-/** Why dockerd must refuse a request; undefined when it may go on. */
+/** Why dockerd must refuse a request; undefined when it is allowed. */
 export function denial(call: EngineCall | undefined, policy: PullPolicy): string | undefined {
   const list = policy.list();
   if (!call) return 'the request could not be understood by the list of allowed images';
@@ -82,7 +79,7 @@ function callOf(text: string): EngineCall | undefined {
   };
 }
 
-/** Nothing of it is kept. */
+/** Discards all data. */
 async function end(request: IncomingMessage): Promise<void> {
   request.resume();
   if (!request.readableEnded) await once(request, 'end');

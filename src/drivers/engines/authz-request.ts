@@ -4,10 +4,10 @@ import { isDigest, parseReference, withDefaultTag } from '../../allowed-images/r
 import { isObject, isTooDeep, repeatsKeys } from '../../json.ts';
 import { isImageTag } from '../../settings/image-name.ts';
 
-/** A request to dockerd as its authorization plugin is shown it. */
+/** A request to dockerd as its authorization plugin sees it. */
 export interface EngineCall {
   method: string;
-  /** As it was sent: escaped, with version and query. */
+  /** As sent: escaped, with version and query. */
   uri: string;
   headers: Readonly<Record<string, string>>;
   /** Of JSON requests only. */
@@ -18,16 +18,17 @@ export interface EngineCall {
 export type Asked =
   | { brings: 'nothing' }
   | { brings: 'images'; references: readonly ImageReference[] }
-  /** Images without a name that could be looked at. `what` is a subject: `loading an archive`. */
+  /** Images whose names cannot be checked. `what` is a subject: `loading an archive`. */
   | { brings: 'anything'; what: string }
-  /** It cannot be told; `why` is a clause. */
+  /** Undecidable; `why` is a clause. */
   | { brings: 'unknown'; why: string };
 
 const NOTHING: Asked = { brings: 'nothing' };
 
 /**
- * Reads a request as dockerd would, if it is written as clients write it. Everything that dockerd could read in another way, and every
- * request that may change something and is not known here, is `unknown`.
+ * Parses a request as dockerd would, in the spelling that clients use. Everything that dockerd could parse differently, and every unknown
+ * request
+ * that may change something, is `unknown`.
  */
 export function askedOf(call: EngineCall): Asked {
   if (READING.has(call.method)) return NOTHING;
@@ -49,8 +50,9 @@ const READING: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'DELETE'
 type Reader = (parameters: URLSearchParams, call: EngineCall) => Asked;
 
 /**
- * Every request of dockerd's interface that may change something; those without `read` bring no image in. Builds are among
- * them: what they fetch goes through the gateway.
+ * Every request of dockerd's API that may change something; those without `read` bring no image in. Builds are among them: the gateway
+ * checks
+ * what they fetch.
  */
 const ROUTES: readonly { method: 'POST' | 'PUT'; at: RegExp; read?: Reader }[] = [
   { method: 'POST', at: /^\/images\/create$/, read: imageCreate },
@@ -61,7 +63,7 @@ const ROUTES: readonly { method: 'POST' | 'PUT'; at: RegExp; read?: Reader }[] =
   { method: 'POST', at: /^\/plugins\/.+\/upgrade$/, read: pluginPull },
   { method: 'POST', at: /^\/services\/create$/, read: service },
   { method: 'POST', at: /^\/services\/[^/]+\/update$/, read: serviceUpdate },
-  // The managers of the swarm would say from then on which images this engine pulls.
+  // Swarm managers would then decide which images this engine pulls.
   { method: 'POST', at: /^\/swarm\/join$/, read: anything('joining a swarm') },
   { method: 'POST', at: /^\/(?:auth|commit|session|grpc)$/ },
   { method: 'POST', at: /^\/build(?:\/(?:prune|cancel))?$/ },
@@ -81,11 +83,11 @@ const ROUTES: readonly { method: 'POST' | 'PUT'; at: RegExp; read?: Reader }[] =
   { method: 'POST', at: /^\/nodes\/[^/]+\/update$/ },
 ];
 
-/** One slash between two parts, none at the end, and no sign that a reader could take for a separator. */
+/** Parts separated by one slash, no trailing slash, and no character that another parser could take for a separator. */
 const PATH = /^(?:\/v\d{1,2}\.\d{1,3})?((?:\/(?:[\w.~!$&'()*+,:@=-]|%[0-9A-Fa-f]{2})+)+)$/;
 const QUERY = /^(?:[\w.~!$&'()*+,:@=/?-]|%[0-9A-Fa-f]{2})*$/;
 
-/** The path without its version, unescaped. Undefined for what is not in origin form or would be another path for dockerd's router. */
+/** The path without its version, unescaped. Undefined unless it is in origin form and dockerd's router would see the same path. */
 function targetOf(uri: string): { path: string; query: string; escaped: boolean } | undefined {
   const mark = uri.indexOf('?');
   const [, written] = PATH.exec(mark === -1 ? uri : uri.slice(0, mark)) ?? [];
@@ -95,10 +97,10 @@ function targetOf(uri: string): { path: string; query: string; escaped: boolean 
   return { path, query: mark === -1 ? '' : uri.slice(mark + 1), escaped: path !== written };
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters on purpose.
 const CONTROL = /[\u0000-\u001f\u007f]/;
 
-/** Undefined unless every reader takes the same names and values from it. */
+/** Undefined unless every parser extracts the same names and values. */
 function parametersOf(query: string): URLSearchParams | undefined {
   if (!QUERY.test(query) || unescaped(query) === undefined) return undefined;
   const parameters = new URLSearchParams(query);
@@ -116,8 +118,9 @@ function unescaped(text: string): string | undefined {
 const A_FORM = 'its body could be a form, which would count before its query';
 
 /**
- * Of several headers of one name dockerd obeys the first and shows the last. It shows a body only when the first type is JSON, and the
- * length only of a body that is not in chunks.
+ * For repeated headers dockerd uses the first and reports the last. It passes a body to the plugin only when the first type is JSON, and
+ * its
+ * length only when it is not chunked.
  */
 function mayBeForm({ headers, body }: EngineCall): boolean {
   if (body) return false;
@@ -129,7 +132,7 @@ function anything(what: string): Reader {
   return () => ({ brings: 'anything', what });
 }
 
-/** `fromImage` with a tag or digest in it or in `tag`, which is the stronger one; without either, every tag. Else an import. */
+/** `fromImage` with a tag or digest in it or in `tag`, which takes precedence; without either, every tag. Else an import. */
 function imageCreate(query: URLSearchParams, call: EngineCall): Asked {
   const image = query.get('fromImage') ?? '';
   if (image === '') return { brings: 'anything', what: 'importing an archive' };
@@ -151,7 +154,7 @@ function pluginPull(query: URLSearchParams, call: EngineCall): Asked {
   return named ? { brings: 'images', references: [withDefaultTag(named)] } : notAName(remote);
 }
 
-/** A service of a swarm: the engine pulls its image by itself. */
+/** A swarm service: the engine itself pulls its image. */
 function service(_parameters: URLSearchParams, { body = '' }: EngineCall): Asked {
   const value = isTooDeep(body) ? undefined : parsed(body);
   if (value === undefined) return unknown('its body is not shown to the list of allowed images, or is no JSON');
@@ -170,7 +173,7 @@ function service(_parameters: URLSearchParams, { body = '' }: EngineCall): Asked
   return references.length === 0 ? NOTHING : { brings: 'images', references };
 }
 
-/** A rollback takes what dockerd remembers instead of the body. */
+/** A rollback uses dockerd's previous spec instead of the body. */
 function serviceUpdate(parameters: URLSearchParams, call: EngineCall): Asked {
   return parameters.get('rollback')
     ? { brings: 'anything', what: 'rolling a service back' }
@@ -185,7 +188,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Every member of that name, in any case: dockerd does not mind it, nor that `ſ` and the Kelvin sign stand for `s` and `k`. */
+/** Every member of that name in any case, as dockerd matches it, including `ſ` and the Kelvin sign for `s` and `k`. */
 function members(values: readonly unknown[], name: string): unknown[] {
   const folded = new RegExp(`^${name}$`, 'iu');
   return values.flatMap((value) =>

@@ -6,11 +6,11 @@ import { secretCookie } from './gateway-secret.ts';
 export interface ContainerdPlaces {
   /** Images, snapshots and the metadata of containers. */
   root: string;
-  /** What is about running containers only. */
+  /** State of running containers only. */
   state: string;
   config: string;
   socket: string;
-  /** Says to clients how registries are reached; exists while pulls are kept to a list. */
+  /** Registry host configuration for clients; exists while pulls are restricted to a list. */
   hosts: string;
 }
 
@@ -24,14 +24,14 @@ export function containerdPlaces(data: string, run: string): ContainerdPlaces {
   };
 }
 
-/** Sockets that a killed containerd leaves; a new one must not find them. */
+/** Stale sockets of a killed containerd; a new one must not find them. */
 export function containerdSockets({ socket }: ContainerdPlaces): string[] {
   return [socket, `${socket}.ttrpc`];
 }
 
 const CRI = 'io.containerd.grpc.v1.cri';
 
-/** Kubernetes' interface and the snapshotters that need a file system of their own are of no use here and only log errors. */
+/** The CRI plugin and the snapshotters for special file systems are unused here and only log errors. */
 const DISABLED = [
   CRI,
   'io.containerd.snapshotter.v1.aufs',
@@ -40,26 +40,26 @@ const DISABLED = [
   'io.containerd.snapshotter.v1.devmapper',
 ];
 
-/** A JSON string is a TOML basic string, except that TOML knows no `\/`, which JSON.stringify never writes. */
+/** A JSON string is a TOML basic string, except for `\/`, which TOML lacks and JSON.stringify never writes. */
 function quoted(text: string): string {
   return JSON.stringify(text);
 }
 
-/** What pods need of a containerd that a cluster runs on. Paths in the machine. */
+/** What pods need from the cluster's containerd. Paths in the machine. */
 export interface PodNetwork {
-  /** Where the configuration of their network is. */
+  /** The CNI configuration directory. */
   configuration: string;
-  /** Where the programs are that it names. */
+  /** The CNI plugin directory. */
   plugins: string;
 }
 
-/** The image that holds the namespaces of a pod: the one that comes with the images of k3s. */
+/** The sandbox image that holds a pod's namespaces, shipped with the images of k3s. */
 const SANDBOX_IMAGE = 'docker.io/rancher/mirrored-pause:3.6';
 
-/** Where the interface for Kubernetes serves `kubectl exec`, on the loopback. */
+/** Loopback address of the CRI streaming server for `kubectl exec`. */
 const STREAM_PORT = '10010';
 
-/** The text of `containerd.toml`. The debug socket is switched off: its default place is shared by the whole host. */
+/** The text of `containerd.toml`. Disables the debug socket, whose default path is host-wide. */
 export function containerdConfig(places: ContainerdPlaces, pods?: PodNetwork): string {
   const disabled = pods ? DISABLED.filter((plugin) => plugin !== CRI) : DISABLED;
   return [
@@ -85,7 +85,7 @@ function podLines({ configuration, plugins }: PodNetwork): string[] {
   return [
     `[plugins.${quoted(CRI)}]`,
     `  sandbox_image = ${quoted(SANDBOX_IMAGE)}`,
-    // That of k3s' own containerd. One of its choice would be taken for the port of a program of the user.
+    // The port that k3s' own containerd uses. A random one would be forwarded as a user program's port.
     `  stream_server_port = ${quoted(STREAM_PORT)}`,
     `  [plugins.${quoted(CRI)}.cni]`,
     `    conf_dir = ${quoted(configuration)}`,
@@ -93,17 +93,17 @@ function podLines({ configuration, plugins }: PodNetwork): string[] {
   ];
 }
 
-/** What clients of that containerd have to give as `--hosts-dir` when the directory exists. */
+/** The `--hosts-dir` value for clients of that containerd while the directory exists. */
 export function hostsDirectory({ hosts }: ContainerdPlaces): string {
   return hosts;
 }
 
-/** The file in `hostsDirectory` that is for every registry without one of its own. */
+/** The file in `hostsDirectory` for every registry without its own. */
 export function hostsFile({ hosts }: ContainerdPlaces): string {
   return join(hosts, '_default', 'hosts.toml');
 }
 
-/** Leads every request to the gateway; `server` as well, or a client would go on to the registry itself. */
+/** Routes every request to the gateway; also sets `server`, or clients would fall back to the registry itself. */
 export function hostsConfig({ port, secret }: Gateway): string {
   const address = quoted(`http://127.0.0.1:${port}`);
   const cookie = `  Cookie = ${quoted(secretCookie(secret))}`;

@@ -6,23 +6,23 @@ import { type EngineProgram, startReady } from './ready.ts';
 
 const READY_MS = 60_000;
 
-/** What containerd, like every gRPC server, waits for and then keeps a connection open: the preface of HTTP/2 and empty settings. */
+/** The HTTP/2 preface and empty settings: gRPC servers such as containerd keep a connection open after them. */
 export const GRPC_HELLO = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0', 'latin1');
 
-/** The private containerd of an engine: moby runs its containers with one, and it is an engine by itself. */
+/** The private containerd of an engine: moby runs its containers with one, and containerd is itself an engine. */
 export interface ContainerdDaemon {
   readonly program: EngineProgram;
-  /** What it wants to find when it is started, after what is wanted beside it. Nothing of it runs. */
+  /** Its required files, after the caller's. Nothing of it runs. */
   arrangement(beside: Arrangement): Arrangement;
-  /** Arranges that, starts it and waits until it takes connections: it does so when it is ready, and not before. */
+  /** Writes the required files, starts it and waits until it accepts connections, which means that it is ready. */
   start(beside: Arrangement, signal: AbortSignal): Promise<void>;
-  /** Its version, or undefined when it does not answer. */
+  /** Its version, or undefined without a response. */
   version(signal: AbortSignal): Promise<string | undefined>;
   /** Runs `ctr` against it. Errors as `run`. */
   ctr(args: readonly string[], signal: AbortSignal): Promise<string>;
 }
 
-/** `name` is the program's name on its machine; it appears in logs and messages. `pods`: a cluster is to run on it. */
+/** `name` is the program's name on its machine, as in logs and messages. `pods`: a cluster runs on it. */
 export function containerdDaemon(
   shell: Shell,
   places: ContainerdPlaces,
@@ -41,7 +41,7 @@ export function containerdDaemon(
       const text = await ctr(['version'], signal);
       return /Server:\s+Version:\s+v?(\S+)/.exec(text)?.[1] ?? 'unknown';
     } catch (error) {
-      // Only silence is an answer here: a missing program or a cancelled wait is not.
+      // Only silence means that it is down: a missing program or a canceled wait does not.
       if (error instanceof RdError && error.code === 'ERR_DRIVER_FAILED') return undefined;
       throw error;
     }

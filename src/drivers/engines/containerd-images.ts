@@ -4,7 +4,7 @@ import type { ImageStore } from '../driver.ts';
 import type { Shell } from '../shell.ts';
 import { readLayers } from './layer-archive.ts';
 
-/** Clients such as nerdctl use it too, so that what they have is found. */
+/** The namespace that clients such as nerdctl use by default. */
 const NAMESPACE = 'default';
 const PULL_MS = 30 * 60_000;
 const READ_MS = 10 * 60_000;
@@ -13,13 +13,14 @@ const DOCUMENT_BYTES = 4 * 1024 * 1024;
 export interface ContainerdImagesParts {
   shell: Shell;
   socket: string;
-  /** Directory with what clients are told about registries; undefined while there is none. */
+  /** Directory with the registry host configuration; undefined while there is none. */
   hostsDirectory(): Promise<string | undefined>;
 }
 
 /**
- * Images of a containerd, by `ctr`. An image is looked into by reading its layers from the content store: nothing is mounted, so
- * nothing stays mounted, and no link of an image is ever followed by the machine.
+ * Images of a containerd, by `ctr`. Image files are read from the layers in the content store: nothing is mounted, so nothing stays
+ * mounted, and
+ * the machine never follows links of an image.
  */
 export function containerdImages({ shell, socket, hostsDirectory }: ContainerdImagesParts): ImageStore {
   const argv = (args: readonly string[]) => [
@@ -55,7 +56,7 @@ export function containerdImages({ shell, socket, hostsDirectory }: ContainerdIm
     throw damaged(`${digest} is no object`);
   }
 
-  /** Of an index, the manifest for this machine. */
+  /** The manifest of an index for this machine's platform. */
   async function manifestOf(digest: string, signal: AbortSignal): Promise<JsonObject> {
     const document = await documentOf(digest, signal);
     if (!Array.isArray(document.manifests)) return document;
@@ -74,7 +75,7 @@ export function containerdImages({ shell, socket, hostsDirectory }: ContainerdIm
       const plain = isLoopback(reference) ? ['--plain-http'] : [];
       const args = ['images', 'pull', ...(hosts === undefined ? [] : ['--hosts-dir', hosts]), ...plain, reference];
       try {
-        // It draws its progress all the time.
+        // It redraws its progress continuously.
         for await (const _drawn of shell.stream(argv(args), { signal, timeoutMs: PULL_MS }));
       } catch (error) {
         throw pullFailure(reference, error);

@@ -3,7 +3,7 @@ import type { ClusterEngine } from '../cluster-engine.ts';
 import type { Shell } from '../shell.ts';
 import { containerdPlaces } from './containerd-config.ts';
 
-/** Where Kubernetes has its images and containers. */
+/** The containerd namespace of Kubernetes. */
 const NAMESPACE = 'k8s.io';
 const IMPORT_MS = 15 * 60_000;
 
@@ -22,7 +22,7 @@ export function containerdPods(shell: Shell): ClusterEngine {
     async loadImages(archive, signal) {
       try {
         await shell.copyIn(archive, `${inside}.gz`, 0o600, signal);
-        // ctr 1.6 reads plain archives only.
+        // ctr 1.6 reads uncompressed archives only.
         await shell.run(['gzip', '-d', '-f', `${inside}.gz`], { signal, timeoutMs: IMPORT_MS });
         await ctr(['images', 'import', '--digests', inside], signal, IMPORT_MS);
       } finally {

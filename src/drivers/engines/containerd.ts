@@ -20,13 +20,14 @@ import { type RegistryRequest, registryRequest } from './registry-request.ts';
 const GRACE_MS = 10_000;
 
 /**
- * containerd as the engine. Tasks end with the engine; images and container records stay, in every namespace (clients such
- * as nerdctl use `default`). It brings no network of its own: containers join the host's network or a client's.
+ * containerd as the engine. Tasks end with the engine; images and container records stay, in every namespace (clients such as nerdctl use
+ * `default`). It has no network of its own: containers join the host's network or a client's.
  *
- * Its clients fetch images themselves. With a list of allowed images there is a directory that leads those who use it to a
- * gateway in this process; it ends with this process, and they get nothing until the next one has looked at the engine.
+ * Its clients pull images themselves. With a list of allowed images a host configuration directory leads them to a gateway in this process;
+ * it
+ * ends with this process, and pulls fail until the next service adopts the engine.
  *
- * `pods`: a cluster is to run on it. It then answers Kubernetes as well.
+ * `pods`: a cluster runs on it. It then serves the CRI as well.
  */
 export function containerdEngine(shell: Shell, pods?: PodNetwork): EngineDriver {
   const run = join(shell.places.run, 'containerd');
@@ -91,8 +92,9 @@ export function containerdEngine(shell: Shell, pods?: PodNetwork): EngineDriver 
 }
 
 /**
- * The server that containerd's clients take for the mirror of every registry. They name the real one in `ns`; the request goes on
- * there when it is allowed, with the client's own credentials. Layers that a registry keeps elsewhere the client fetches there.
+ * The server that containerd's clients use as the mirror of every registry. They name the real one in `ns`; an allowed request is forwarded
+ * there,
+ * with the client's own credentials. Clients fetch redirected layers directly.
  */
 export function registryGateway(parts: GuardParts): Server {
   return createServer((request, response) => {
@@ -113,7 +115,7 @@ async function serve(
   const path = mark === -1 ? url : url.slice(0, mark);
   const query = new URLSearchParams(url.slice(path.length));
   const [namespace = '', second] = query.getAll('ns');
-  // A client that pushes does not say to which registry.
+  // A push does not name its registry.
   if (!isRegistryName(namespace) || second !== undefined || !/^(?:GET|HEAD)$/.test(method)) {
     return denyRegistry(response, 400, 'this gateway is for pulls; to push, leave out --hosts-dir');
   }
@@ -128,7 +130,7 @@ async function serve(
   query.delete('ns');
   const origin = originOf(registry);
   const target = new URL(`${origin}${path}${query.size > 0 ? `?${query}` : ''}`);
-  // An address such as 127.1 is another one for those who connect than for the list.
+  // An address such as 127.1 means something else when connecting than in the list.
   if (target.origin !== origin) return denyRegistry(response, 400, `${registry} is not spelled as clients spell it`);
   const location = (value: string) => throughGateway(value, target, namespace);
   await passOn({ request, response, registry, asked, target, out, here: true, policy, location });
@@ -139,7 +141,7 @@ function originOf(registry: string): string {
   return `${isLoopback(registry) ? 'http' : 'https'}://${registry}`;
 }
 
-/** A path of the registry's interface comes back here; any other address, such as a store of layers, is reached directly. */
+/** An API path leads back here; any other address, such as layer storage, is reached directly. */
 function throughGateway(value: string, from: URL, namespace: string): string {
   if (!URL.canParse(value, from.href)) return value;
   const to = new URL(value, from);
@@ -148,12 +150,12 @@ function throughGateway(value: string, from: URL, namespace: string): string {
   return `${to.pathname}${to.search}`;
 }
 
-/** Time that tasks have after SIGTERM; what then still runs is killed with its shim. */
+/** Time that tasks have after SIGTERM; then they are killed with their shim. */
 const TASK_GRACE_MS = 10_000;
 const POLL_MS = 100;
-/** Where a cluster has its containers. */
+/** The containerd namespace of a cluster. */
 const PODS = 'k8s.io';
-/** Labels by which clients such as nerdctl ask containerd itself to keep a container running. */
+/** Labels by which clients such as nerdctl make containerd itself keep a container running. */
 const KEPT_RUNNING = 'labels."containerd.io/restart.status"==running';
 const LONG_ID = /^[0-9a-f]{64}$/;
 
@@ -168,7 +170,7 @@ export function runningTasks(table: string): string[] {
   return rows.flatMap(([id, , status]) => (id !== undefined && status === 'RUNNING' ? [id] : []));
 }
 
-/** Counts and what runs over all namespaces; empty when they cannot be read, because an engine that answers is not to be called dead. */
+/** Counts and running containers of all namespaces; empty when unreadable, because an engine that responds must not be called dead. */
 async function containerdWorkload(daemon: ContainerdDaemon, signal: AbortSignal): Promise<Workload> {
   try {
     const counts = { runningContainers: 0, containers: 0, images: 0 };
@@ -195,14 +197,14 @@ async function containerdWorkload(daemon: ContainerdDaemon, signal: AbortSignal)
   }
 }
 
-/** With a policy of containerd it depends: on the policy, on how the container ends, and on the client being there to set it up. */
+/** Depends on the policy, on how the container ends, and on whether the client is there to set it up. */
 function runningContainer(id: string, namespace: string, kept: readonly string[]): RunningContainer {
   const name = LONG_ID.test(id) ? id.slice(0, 12) : id;
   if (namespace === PODS) return { name, pod: true };
   return kept.includes(id) ? { name } : { name, returns: false };
 }
 
-/** Asks every running task to end and waits for it within the grace. What is left then, the caller clears. */
+/** Stops every running task and waits for it within the grace period. The caller clears what is left. */
 async function endTasks(shell: Shell, daemon: ContainerdDaemon, signal: AbortSignal): Promise<void> {
   const deadline = shell.pace.now() + TASK_GRACE_MS;
   const ctr = async (namespace: string, args: string[]) => {

@@ -13,19 +13,20 @@ const GRACE_MS = 10_000;
 const ANSWER_MS = 10_000;
 
 /**
- * A dockerd that finds its default network of the last time in its store, and that cuts networks from a pool of its own, deletes the
- * link `docker0` at its start, whoever's it is (`configureNetworking` in moby's daemon/daemon_unix.go, 19.03 to 29). So the default
- * network has to be out of the store before. Only dockerd can write there: one without containers or images does it, on a copy,
- * in a network namespace of its own, where no `docker0` is but in which the bridge of that network exists, because a network whose
- * bridge is missing stays in the store in parts. Networks that were made by users stay as they are.
+ * A dockerd that finds its previous default network in its store and uses an address pool of its own deletes the link `docker0` at its
+ * start, whoever owns it (`configureNetworking` in moby's daemon/daemon_unix.go, 19.03 to 29). So the default network must leave the store
+ * first. Only dockerd can write the store: one without containers or images does it, on a copy, in a network namespace of its own that has
+ * no
+ * `docker0` but the bridge of that network, because a network without its bridge is removed only in part. User networks stay as they are.
  */
 export interface DefaultNetwork {
   /** Whether there is a store. */
   isThere(): Promise<boolean>;
   /**
-   * Starts containerd, after those files are in place, and takes the network out. Both dockerd and containerd must be off; containerd is
-   * on then.
-   * @throws RdError `ERR_DRIVER_FAILED`, `ERR_CANCELLED`. The store is as it was.
+   * Starts containerd, once those files are written, and removes the network. Both dockerd and containerd must be off; containerd is
+   * running
+   * afterwards.
+   * @throws RdError `ERR_DRIVER_FAILED`, `ERR_CANCELLED`. The store is unchanged.
    */
   forget(network: EngineNetwork, first: readonly PlacedFile[], signal: AbortSignal): Promise<void>;
   /** Ends what a killed service left of it. */
@@ -42,7 +43,7 @@ export function defaultNetwork(shell: Shell, places: MobyPlaces, containerd: Con
       'dockerd',
       '--config-file',
       isolated.config,
-      // Nothing of the engine's own containers is in these.
+      // These hold none of the engine's own containers.
       '--containerd-namespace',
       'moby-isolated',
       '--containerd-plugins-namespace',

@@ -2,8 +2,8 @@ import type { EngineStatus } from '../driver.ts';
 import type { EngineArea, Program, Shell } from '../shell.ts';
 
 /**
- * What an engine with a record is when not all of its programs run: stopped when it is gone without a trace, as after a
- * restart of the machine, else something that a stop must clear. Undefined when they all run.
+ * The state of an engine with a record when not all of its programs run: stopped when it left no trace, as after a restart of the
+ * machine, else broken, for a stop to clear. Undefined when they all run.
  */
 export async function endedPrograms(
   shell: Shell,

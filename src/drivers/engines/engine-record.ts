@@ -3,18 +3,18 @@ import type { EngineName, EngineSpec } from '../driver.ts';
 import type { PlacedFile, Shell } from '../shell.ts';
 import type { Gateway } from './gateway-secret.ts';
 
-/** What is known about an engine that was started. */
+/** What is known about a started engine. */
 export interface StartedEngine {
   spec: EngineSpec;
-  /** The gateway to registries that the engine, or its clients, were told about. */
+  /** The registry gateway that the engine, or its clients, were configured with. */
   gateway?: Gateway;
-  /** Topmost directory that had to be made for a file outside of our places. */
+  /** Topmost directory created for a file outside our directories. */
   made?: string;
 }
 
 /**
- * The spec that an engine was started with. It is written before anything else and removed after everything else, so
- * while it exists there may be something to stop.
+ * The spec that an engine was started with. Written before anything else and removed after everything else, so while it exists there may be
+ * something to stop.
  */
 export interface EngineRecord {
   read(): Promise<StartedEngine | 'unreadable' | undefined>;
@@ -69,12 +69,12 @@ function gatewayOf(value: unknown): Gateway | undefined {
   return value.secret === '' ? undefined : { port: value.port, secret: value.secret };
 }
 
-/** Whether an engine started with one spec already is what the other asks for. */
+/** Whether an engine started with one spec already satisfies the other. */
 export function sameSpec(a: EngineSpec, b: EngineSpec): boolean {
   return canonical(a) === canonical(b);
 }
 
-/** Whether an engine that runs with one spec becomes what the other asks for by taking its patterns. */
+/** Whether applying its patterns live turns an engine from one spec to the other. */
 export function differsInPatterns(a: EngineSpec, b: EngineSpec): boolean {
   return sameSpec({ ...a, allowedImages: { ...a.allowedImages, patterns: b.allowedImages.patterns } }, b);
 }

@@ -11,7 +11,7 @@ const MAX_BODY = 4 * 1024 * 1024;
 
 /**
  * `GET` over a unix socket.
- * @throws RdError `ERR_CONNECTION` when nothing answers in time; `ERR_CANCELLED` when the signal aborts.
+ * @throws RdError `ERR_CONNECTION` without a timely response; `ERR_CANCELLED` when the signal aborts.
  */
 export function getOverSocket(
   socketPath: string,

@@ -7,25 +7,25 @@ interface EngineStepsParts {
   record: EngineRecord;
   guard: PullGuard;
   observe(signal: AbortSignal): Promise<EngineStatus>;
-  /** When nothing of the engine is there. */
+  /** When no trace of the engine is found. */
   start(spec: EngineSpec, signal: AbortSignal): Promise<void>;
   stop(signal: AbortSignal): Promise<void>;
 }
 
-/** The steps of an engine that takes patterns of allowed images while it runs, and everything else by a start. */
+/** The steps of an engine that applies allowed-image patterns live and everything else by a restart. */
 export function engineSteps({ record, guard, observe, start, stop }: EngineStepsParts): EngineDriver['perform'] {
   async function begin(spec: EngineSpec, signal: AbortSignal): Promise<void> {
     refuseUnsupported(spec);
     if ((await record.read()) !== undefined) {
       const found = await observe(signal);
       if (found.state === 'running' && sameSpec(found.spec, spec)) return;
-      // Also where it is called stopped: a crash may have left half an engine.
+      // Also when the state is stopped: a crash may have left it partly running.
       await stop(signal);
     }
     await start(spec, signal);
   }
 
-  /** Recorded first, because every look serves what is recorded. */
+  /** Recorded first, because every observation serves what is recorded. */
   async function adjust(spec: EngineSpec, signal: AbortSignal): Promise<void> {
     const started = await record.read();
     if (started === undefined || started === 'unreadable' || !differsInPatterns(started.spec, spec)) {
@@ -48,8 +48,9 @@ export function engineSteps({ record, guard, observe, start, stop }: EngineSteps
 }
 
 /**
- * Fails closed for what no engine here can do. Plans refuse these settings before; a stored value from another driver must
- * not be taken for an enforced one either.
+ * Fails closed for what no engine here supports. Plans already refuse these settings; a stored value from another driver must not look
+ * enforced
+ * either.
  * @throws RdError `ERR_DRIVER_TERMINAL` naming the setting.
  */
 function refuseUnsupported(spec: EngineSpec): void {

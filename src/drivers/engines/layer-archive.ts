@@ -5,19 +5,19 @@ import { RdError } from '../../errors.ts';
 import type { OpenImage } from '../driver.ts';
 import { addLayer, checkEntry, emptyTree, type LayerEntry, resolve, type TreeNode } from './layer-tree.ts';
 
-/** Bounds of what is read of one image, unpacked: an archive of zeros can be small and endless. */
+/** Limits for unpacking one image: an archive of zeros can be small and endless. */
 const MOST_BYTES = 16 * 1024 ** 3;
 const MOST_ENTRIES = 500_000;
-/** Characters of all names together: they are kept while the image is open. */
+/** Total length of names, which stay in memory while the image is open. */
 const MOST_NAMES = 256 * 1024 ** 2;
-/** Attributes of an entry; the reader copies those that a layer gives all its entries for each of them. */
+/** Attributes of an entry; the reader copies a layer's global attributes to every entry. */
 const MOST_ATTRIBUTES = 200;
-/** Layers of an image: as many as engines put over each other. */
+/** Layers of an image: as many as engines support. */
 const MOST_LAYERS = 127;
-/** Files and directories that are handed out at once. */
+/** Files and directories extracted per call. */
 const MOST_AT_ONCE = 100_000;
 
-/** Opens the archive of a layer, from the lowest (0) on, as it is stored. */
+/** Opens the stored archive of a layer, from the lowest (0) on. */
 export type OpenLayer = (layer: number) => AsyncIterable<Uint8Array>;
 
 interface Entry {
@@ -25,7 +25,7 @@ interface Entry {
   body: AsyncIterable<unknown>;
 }
 
-/** Reads the names in all layers; the content is read again when it is asked for. */
+/** Reads the names in all layers; content is read again on request. */
 export async function readLayers(count: number, openLayer: OpenLayer): Promise<OpenImage['archive']> {
   if (count > MOST_LAYERS) throw new RdError('ERR_DRIVER_FAILED', `the image has more than ${MOST_LAYERS} layers`);
   const root = emptyTree();
@@ -86,7 +86,7 @@ async function write(out: Pack, name: string, node: TreeNode, openLayer: OpenLay
   }
 }
 
-/** Directories and links at once; files are noted under the layer and the entry that they come from. */
+/** Directories and links at once; files are noted with their layer and entry. */
 function listing(out: Pack, topName: string, top: TreeNode): Map<number, Map<number, Wanted[]>> {
   const wanted = new Map<number, Map<number, Wanted[]>>();
   let count = 0;
@@ -133,7 +133,7 @@ async function writeFile(out: Pack, names: readonly Wanted[], body: AsyncIterabl
   for (const other of more) out.entry({ name: other.name, type: 'link', linkname: name, mode: other.mode });
 }
 
-/** The entries of one layer, however it is compressed. Throws `ERR_DRIVER_FAILED` for one that cannot be read. */
+/** The entries of one layer, with any compression. Throws `ERR_DRIVER_FAILED` for an unreadable one. */
 async function* entriesOf(archive: AsyncIterable<Uint8Array>): AsyncGenerator<Entry, void> {
   const reader = extract();
   const source = Readable.from(bounded(unpacked(archive)));
@@ -183,7 +183,7 @@ async function* joined(first: Uint8Array, rest: AsyncIterator<Uint8Array>): Asyn
   }
 }
 
-/** Told by the first bytes, because media types are not always true. Undefined for a plain archive. */
+/** Detected from the magic number, because media types are unreliable. Undefined for an uncompressed archive. */
 function decompressor(start: Uint8Array) {
   const magic = Buffer.from(start.subarray(0, 4)).toString('hex');
   if (magic.startsWith('1f8b')) return zlib.createGunzip();

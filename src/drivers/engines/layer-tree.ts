@@ -2,19 +2,19 @@ import { posix } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { RdError } from '../../errors.ts';
 
-/** Where the content of a file is: the n-th entry of the archive of a layer. */
+/** Where the content of a file is: entry n of a layer's archive. */
 interface Content {
   layer: number;
   entry: number;
   size: number;
 }
 
-/** The file system that the layers of an image make, without the content. */
+/** The merged file system of an image's layers, without content. */
 export type TreeNode =
   | { kind: 'directory'; mode: number; children: Map<string, TreeNode> }
   | { kind: 'file'; mode: number; content: Content }
   | { kind: 'link'; target: string }
-  /** A device, a pipe, a hard link to nothing: named, so that it is found, and never handed out. */
+  /** A device, a pipe, a dangling hard link: listed, and never extracted. */
   | { kind: 'other' };
 export type DirectoryNode = Extract<TreeNode, { kind: 'directory' }>;
 
@@ -29,13 +29,13 @@ export interface LayerEntry {
 
 const WHITEOUT = '.wh.';
 const OPAQUE = '.wh..wh..opq';
-/** As many as the kernel follows. */
+/** The kernel's limit for followed links. */
 const MOST_LINKS = 40;
-/** Characters of a path: as many as the kernel takes. */
+/** The kernel's limit for the length of a path. */
 const MOST_PATH = 4096;
-/** Levels of directories. Each of a million files may have them all, so there are fewer than the length would allow. */
+/** Directory depth. Each of a million files may reach it, so it is lower than the path length would allow. */
 const MOST_DEPTH = 256;
-/** Entries that are placed before others of this process get their turn. */
+/** Entries processed before yielding to the event loop. */
 const AT_A_TIME = 1000;
 
 export function emptyTree(): DirectoryNode {
@@ -43,8 +43,9 @@ export function emptyTree(): DirectoryNode {
 }
 
 /**
- * Adds the entries of the next layer, in the order of its archive, as a runtime would that unpacks one over the other. What a
- * layer takes away are things of the layers below it, wherever in the archive it says so.
+ * Adds the entries of the next layer in archive order, as a runtime would unpack it. A layer's whiteouts apply to the layers below it,
+ * wherever
+ * they appear in the archive.
  */
 export async function addLayer(root: DirectoryNode, layer: number, entries: readonly LayerEntry[]): Promise<void> {
   for (const [entry, { name }] of entries.entries()) {
@@ -63,7 +64,7 @@ export async function addLayer(root: DirectoryNode, layer: number, entries: read
   }
 }
 
-/** Throws `ERR_DRIVER_FAILED` for an entry that no file system would take, and that would take long to place. */
+/** Throws `ERR_DRIVER_FAILED` for an entry that no file system accepts, and that would be slow to place. */
 export function checkEntry({ name, linkname }: LayerEntry): void {
   for (const path of [name, linkname]) {
     if (path.length > MOST_PATH) throw tooMuch(path, `too long: ${path.length} characters`);
@@ -78,8 +79,8 @@ function tooMuch(path: string, what: string): RdError {
 }
 
 /**
- * What is at a path. Links are followed as in a container: the root of the image is the root, and `..` never leads above it.
- * Undefined where there is nothing, for links that lead in circles, and for a path longer than any entry can have.
+ * The node at a path. Links are followed as in a container: the root of the image is the root, and `..` never leads above it. Undefined for
+ * a missing path, for link loops, and for a path longer than any entry can have.
  */
 export function resolve(root: DirectoryNode, path: string): { name: string; node: TreeNode } | undefined {
   if (path.length > MOST_PATH) return undefined;
@@ -142,7 +143,7 @@ function nodeOf(
   }
 }
 
-/** Directories that a layer does not name, or has as something else, are made. */
+/** Creates directories that a layer omits, or has as something else. */
 function directoryAt(root: DirectoryNode, parts: readonly string[]): DirectoryNode {
   let directory = root;
   for (const part of parts) {
@@ -163,7 +164,7 @@ function placeOf(name: string): { last: string; parents: string[] } {
   return { last: parents.pop() ?? '', parents };
 }
 
-/** Names of an archive never lead above its root. */
+/** Names in an archive never lead above its root. */
 function partsOf(name: string): string[] {
   return posix
     .normalize(`/${name}`)
@@ -171,7 +172,7 @@ function partsOf(name: string): string[] {
     .filter((part) => part !== '');
 }
 
-/** With `..` kept: after a link it means something else than before. */
+/** Keeps `..`: after a link it means something else than before. */
 function steps(path: string): string[] {
   return path.split('/').filter((part) => part !== '' && part !== '.');
 }

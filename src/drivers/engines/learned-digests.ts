@@ -1,14 +1,15 @@
 import { isDigest } from '../../allowed-images/reference.ts';
 import { isObject } from '../../json.ts';
 
-/** Manifests that are remembered; the oldest go first. */
+/** Number of remembered manifests; the oldest go first. */
 const MOST = 10_000;
-/** An index or manifest is small; the standard asks servers for no more than 4 MiB. */
+/** An index or manifest is small; the OCI distribution specification requires servers to accept no more than 4 MiB. */
 export const MAX_MANIFEST = 4 * 1024 * 1024;
 
 /**
- * Digests that allowed answers led to. A client asks for `busybox:1.36`, is told a digest, and asks for that: without memory a
- * pattern with a tag would never let an image through.
+ * Digests found in allowed responses. A client requests `busybox:1.36`, gets a digest, and requests that: without this memory a pattern
+ * with a
+ * tag would never let an image through.
  */
 export interface LearnedDigests {
   has(repository: string, digest: string): boolean;
@@ -33,7 +34,7 @@ export function learnedDigests(): LearnedDigests {
   };
 }
 
-/** Digests of the manifests that an index (a list of manifests, one for each platform) names; none for anything else. */
+/** Digests of the manifests in an index (one per platform); none for anything else. */
 export function digestsOfIndex(body: string): string[] {
   let value: unknown;
   try {

@@ -9,7 +9,7 @@ import { proxyAddress } from './gateway-secret.ts';
 
 /** Paths of one private dockerd. */
 export interface MobyPlaces {
-  /** Everything below is about what runs and goes when it stops. */
+  /** Everything below is runtime state and goes when it stops. */
   run: string;
   data: string;
   exec: string;
@@ -17,27 +17,27 @@ export interface MobyPlaces {
   socket: string;
   pidFile: string;
   containerd: ContainerdPlaces;
-  /** Name of the authorization plugin, and where this process serves it. */
+  /** Name of the authorization plugin, and its socket in this process. */
   plugin: string;
   pluginSocket: string;
-  /** Tells dockerd where the plugin of that name is; exists only until dockerd has asked it once. */
+  /** Plugin discovery file for dockerd; exists only until its first query. */
   pluginSpec: string;
   /** The file in which dockerd keeps its networks. */
   networkStore: string;
   isolated: IsolatedPlaces;
 }
 
-/** Paths of the dockerd that only takes the default network out of the store. Everything there goes when it has. */
+/** Paths of the temporary dockerd that removes the default network from the store. Deleted afterwards. */
 interface IsolatedPlaces {
   run: string;
   data: string;
   config: string;
   socket: string;
-  /** Its network namespace is mounted here. */
+  /** Mount point of its network namespace. */
   namespace: string;
 }
 
-/** The same for every dockerd of a machine, and not changed by its configuration. */
+/** Shared by every dockerd of a machine; not configurable. */
 const PLUGIN_SPECS = '/etc/docker/plugins';
 
 export function mobyPlaces({ id, data, run }: ShellPlaces): MobyPlaces {
@@ -74,13 +74,13 @@ export function mobyNetworks(data: string): string {
   return join(data, 'moby', NETWORK_STORE);
 }
 
-/** Containers have this long to end when the engine stops; then dockerd kills them. */
+/** Stop timeout of containers when the engine stops; then dockerd kills them. */
 export const SHUTDOWN_SECONDS = 20;
 
-/** Size of each network that is cut from the pool. */
+/** Size of each network allocated from the pool. */
 const NETWORK_PREFIX = 24;
 
-/** The machine owns the packet filter: two engines that both write there undo each other's rules. */
+/** The machine owns the packet filter: two engines that both change it break each other's rules. */
 const HANDS_OFF = { iptables: false, ip6tables: false, 'ip-masq': false, 'ip-forward': false };
 
 /** The content of `daemon.json`. */
@@ -88,13 +88,13 @@ export function mobyConfig(spec: EngineSpec, places: MobyPlaces, network: Engine
   return {
     'data-root': places.data,
     'exec-root': places.exec,
-    // Release 20.10 makes one, by default in /etc/docker; newer ones make none and pass the word over.
+    // Release 20.10 creates one, by default in /etc/docker; newer ones do not, and ignore the option.
     'deprecated-key-path': join(places.data, 'key.json'),
     pidfile: places.pidFile,
     hosts: [`unix://${places.socket}`],
-    // The default group would let members of the system's `docker` group in.
+    // The default group would give access to the system's `docker` group.
     group: 'root',
-    // Without this, dockerd joins a containerd of the system when it finds one.
+    // Without this, dockerd uses a system containerd when it finds one.
     containerd: places.containerd.socket,
     bridge: network.bridge,
     'default-address-pools': [{ base: network.pool, size: NETWORK_PREFIX }],
@@ -105,12 +105,12 @@ export function mobyConfig(spec: EngineSpec, places: MobyPlaces, network: Engine
     'exec-opts': ['native.cgroupdriver=cgroupfs'],
     'cgroup-parent': cgroup,
     ...(spec.allowedImages.enabled ? { 'authorization-plugins': [places.plugin] } : {}),
-    // Newer engines keep the images of a fresh data root in containerd unless told; older ones ignore the word.
+    // Newer engines store images of a fresh data root in containerd by default; older ones ignore the option.
     ...(spec.storageDriver === 'classic' ? { features: { 'containerd-snapshotter': false } } : {}),
   };
 }
 
-/** The content of `daemon.json` for a dockerd without a default network, and with nothing but networks in its data. */
+/** The content of `daemon.json` for a dockerd without a default network whose data holds only networks. */
 export function isolatedConfig({ isolated, containerd }: MobyPlaces) {
   return {
     'data-root': isolated.data,
@@ -122,7 +122,7 @@ export function isolatedConfig({ isolated, containerd }: MobyPlaces) {
     containerd: containerd.socket,
     bridge: 'none',
     ...HANDS_OFF,
-    // The one that needs nothing of the kernel, the file system and containerd.
+    // The only storage driver without requirements for kernel, file system and containerd.
     'storage-driver': 'vfs',
     features: { 'containerd-snapshotter': false },
   };
@@ -141,7 +141,7 @@ export function mobyArguments(places: MobyPlaces): string[] {
   ];
 }
 
-/** Makes the gateway the only way to registries: without an exception, which the environment of the service may have. */
+/** Makes the gateway the only route to registries, without the proxy exceptions of the service's environment. */
 export function gatewayEnvironment(gateway: Gateway): Record<string, string> {
   const address = proxyAddress(gateway);
   return {

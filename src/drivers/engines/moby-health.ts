@@ -6,14 +6,14 @@ import { getOverSocket } from './engine-socket.ts';
 /** A loaded engine can be slow; taking it for dead would end its containers. */
 const PING_MS = 10_000;
 const INFO_MS = 10_000;
-/** Only its details tell the restart policy of a container. So many are asked for in one look, and so many at a time. */
+/** Only the details show a container's restart policy. Limits the requests per observation, and their concurrency. */
 const MOST_DETAILS = 100;
 const DETAILS_AT_ONCE = 10;
 const POD = 'io.kubernetes.pod.uid';
-/** What a swarm starts again does not follow from the container. */
+/** Swarm restarts are not visible in the container. */
 const SWARM = 'com.docker.swarm.service.id';
 
-/** What dockerd, like every HTTP server, keeps a connection open after. */
+/** A request prefix after which HTTP servers such as dockerd keep a connection open. */
 export const HTTP_HELLO = 'GET /_ping HTTP/1.1\r\nHost: localhost\r\n\r\n';
 
 export interface MobyFacts {
@@ -32,7 +32,7 @@ export async function answersPing(socket: string, signal: AbortSignal, timeoutMs
   }
 }
 
-/** Version, counts and what runs. What cannot be read is left out: an engine that answers `/_ping` is not to be called dead. */
+/** Version, counts and running containers. Unreadable parts are absent: an engine that answers `/_ping` must not be called dead. */
 export async function mobyFacts(socket: string, signal: AbortSignal): Promise<MobyFacts> {
   const paths = ['/version', '/containers/json?all=1', '/images/json'];
   const [version, containers, images] = await Promise.all(paths.map((path) => read(socket, path, signal)));
@@ -43,17 +43,17 @@ export async function mobyFacts(socket: string, signal: AbortSignal): Promise<Mo
 
 /** A running container in the list of `GET /containers/json`. */
 interface Listed extends RunningContainer {
-  /** Empty where its details would not tell whether it returns. */
+  /** Empty when the details would not show whether it restarts. */
   id: string;
 }
 
-/** Those that run in the list of `GET /containers/json`, without what only their details tell; undefined where it is no such list. */
+/** The running containers in `GET /containers/json`, without what only their details show; undefined for another response. */
 export function runningIn(list: unknown): Listed[] | undefined {
   if (!Array.isArray(list)) return undefined;
   return list.filter(isRunning).map(({ Id, Names, Labels }) => {
     const id = typeof Id === 'string' ? Id : '';
     const names = (Array.isArray(Names) ? Names : []).filter((name) => typeof name === 'string');
-    // Behind another slash it is what a container with a link to this one calls it.
+    // A further slash separates link aliases of other containers.
     const name = names.find((one) => one.lastIndexOf('/') === 0)?.slice(1) || id.slice(0, 12);
     const labels = isObject(Labels) ? Labels : {};
     if (POD in labels) return { name, id: '', pod: true };
@@ -81,7 +81,7 @@ async function details(
   });
 }
 
-/** Reads the restart policy in `GET /containers/ID/json`. With `on-failure` it depends on how the stop of the engine ends the container. */
+/** Parses the restart policy in `GET /containers/ID/json`. With `on-failure` it depends on how stopping the engine ends the container. */
 export function parseReturns(body: unknown): boolean | undefined {
   const host = isObject(body) ? body.HostConfig : undefined;
   const policy = isObject(host) && isObject(host.RestartPolicy) ? host.RestartPolicy.Name : undefined;
@@ -99,14 +99,15 @@ async function read(socket: string, path: string, signal: AbortSignal): Promise<
   }
 }
 
-/** Reads the body of `GET /version`. */
+/** Parses the body of `GET /version`. */
 export function parseVersion(body: unknown): string {
   return isObject(body) && typeof body.Version === 'string' ? body.Version : 'unknown';
 }
 
 /**
- * Reads the list of `GET /containers/json?all=1`. The counts of `/info` go wrong when dockerd did not end as it should: it then goes on
- * counting a container as running that it has found ended.
+ * Parses `GET /containers/json?all=1`. The counts of `/info` are wrong after an unclean exit of dockerd: it keeps counting a dead container
+ * as
+ * running.
  */
 export function parseContainers(list: unknown): Workload {
   if (!Array.isArray(list)) return {};
@@ -117,7 +118,7 @@ function isRunning(container: unknown): container is JsonObject {
   return isObject(container) && container.State === 'running';
 }
 
-/** The list of `GET /images/json`: its length is what people see, while `/info` counts the steps of builds as well. */
+/** The list of `GET /images/json`: its length is what users see, while `/info` also counts build steps. */
 export function parseImages(list: unknown): Workload {
   return Array.isArray(list) ? { images: list.length } : {};
 }

@@ -9,9 +9,9 @@ export interface MobyCall {
   path: string;
   /** Sent as JSON. */
   body?: object;
-  /** A file of this host, sent as it is instead. */
+  /** A file of this host, sent as is instead. */
   file?: string;
-  /** Milliseconds without any sign of life; a minute unless told. */
+  /** Inactivity timeout in milliseconds; default one minute. */
   silenceMs?: number;
 }
 
@@ -19,8 +19,8 @@ const SILENCE_MS = 60_000;
 const MAX_BODY = 16 * 1024 * 1024;
 
 /**
- * One request to dockerd over its socket. The answer is a stream that must be read or destroyed.
- * @throws RdError `ERR_DRIVER_FAILED` when nothing answers; `ERR_CANCELLED` when the signal aborts.
+ * One request to dockerd over its socket. The response is a stream that must be read or destroyed.
+ * @throws RdError `ERR_DRIVER_FAILED` without a response; `ERR_CANCELLED` when the signal aborts.
  */
 export function callMoby(socketPath: string, call: MobyCall, signal: AbortSignal): Promise<IncomingMessage> {
   const { method, path, body, file, silenceMs = SILENCE_MS } = call;
@@ -44,7 +44,7 @@ export function callMoby(socketPath: string, call: MobyCall, signal: AbortSignal
   });
 }
 
-/** The whole answer as text. Throws `ERR_DRIVER_FAILED` when it breaks off or is too long. */
+/** The whole response as text. Throws `ERR_DRIVER_FAILED` when it is truncated or too long. */
 export async function textOf(answer: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -63,8 +63,8 @@ export async function textOf(answer: IncomingMessage): Promise<string> {
 }
 
 /**
- * Sends and reads all; `undefined` for a 404.
- * @throws RdError `ERR_FORBIDDEN` for a 403 and `ERR_DRIVER_FAILED` for other refusals, with dockerd's words.
+ * Sends a request and reads the response; `undefined` for a 404.
+ * @throws RdError `ERR_FORBIDDEN` for a 403 and `ERR_DRIVER_FAILED` for other refusals, with dockerd's message.
  */
 export async function askMoby(socket: string, call: MobyCall, signal: AbortSignal): Promise<unknown> {
   const answer = await callMoby(socket, call, signal);
@@ -75,7 +75,7 @@ export async function askMoby(socket: string, call: MobyCall, signal: AbortSigna
   return jsonOf(text);
 }
 
-/** The words of `{"message":"…"}`. */
+/** The message in `{"message":"…"}`. */
 export function mobyRefusal(status: number, text: string): RdError {
   const value = jsonOf(text);
   const message = isObject(value) && typeof value.message === 'string' ? value.message : `status ${status}`;

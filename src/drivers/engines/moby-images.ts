@@ -7,13 +7,13 @@ import { parseImageReference, wholeName } from '../../settings/image-reference.t
 import type { ImageStore, OpenImage } from '../driver.ts';
 import { askMoby, callMoby, mobyRefusal, textOf } from './moby-http.ts';
 
-/** A pull says something at least this often, or it hangs. */
+/** A pull reports progress at least this often, or it hangs. */
 const PULL_SILENCE_MS = 180_000;
-/** Marks the containers that are made to look into an image and never started; the value tells whose they are. */
+/** Label of the never-started containers created to read an image; the value identifies their owner. */
 const READER = `${PRODUCT.name}.image-reader`;
 const OWN = randomUUID();
 
-/** Images of the dockerd that answers at the socket. It is looked into by a container that never runs. */
+/** Images of the dockerd at the socket. Image files are read through a container that never runs. */
 export function mobyImages(socket: () => Promise<string>): ImageStore {
   const inspect = async (reference: string, signal: AbortSignal) =>
     askMoby(await socket(), { method: 'GET', path: `/images/${reference}/json` }, signal);
@@ -51,7 +51,7 @@ export function mobyImages(socket: () => Promise<string>): ImageStore {
       try {
         return await look({ labels: labelsOf(image), archive: (path) => archiveOf(at, container, path, signal) });
       } finally {
-        // Also when the work was called off.
+        // Also after a cancellation.
         await removeReader(at, container, AbortSignal.timeout(20_000)).catch(() => undefined);
       }
     },
@@ -59,14 +59,14 @@ export function mobyImages(socket: () => Promise<string>): ImageStore {
 }
 
 async function makeReader(socket: string, image: string, signal: AbortSignal): Promise<string> {
-  // An image without a command of its own makes no container unless some command is named.
+  // A container of an image without a command needs an explicit one.
   const body = { Image: image, Cmd: ['none'], NetworkDisabled: true, Labels: { [READER]: OWN } };
   const made = await askMoby(socket, { method: 'POST', path: '/containers/create', body }, signal);
   if (isObject(made) && typeof made.Id === 'string') return made.Id;
   throw new RdError('ERR_NOT_FOUND', `moby no longer has the image ${image}`);
 }
 
-/** Readers that a killed service left. */
+/** Containers that a killed service left. */
 async function removeStrays(socket: string, signal: AbortSignal): Promise<void> {
   const filters = encodeURIComponent(JSON.stringify({ label: [READER] }));
   const list = await askMoby(socket, { method: 'GET', path: `/containers/json?all=1&filters=${filters}` }, signal);
@@ -80,7 +80,7 @@ async function removeReader(socket: string, id: string, signal: AbortSignal): Pr
   await askMoby(socket, { method: 'DELETE', path: `/containers/${id}?force=1&v=1` }, signal);
 }
 
-/** dockerd resolves links within the container, the last one only when asked by the path that it leads to. */
+/** dockerd resolves links within the container, the last one only for the path that it leads to. */
 async function archiveOf(
   socket: string,
   container: string,
@@ -96,7 +96,7 @@ async function archiveOf(
   if (answer.statusCode === 200) return answer;
   const text = await textOf(answer);
   const refusal = mobyRefusal(answer.statusCode ?? 0, text);
-  // A path that goes on below a file is an error of dockerd's own.
+  // A path below a file is a server error of dockerd.
   if (answer.statusCode === 404 || /not a directory/.test(refusal.message)) return undefined;
   throw refusal;
 }
@@ -115,7 +115,7 @@ function labelsOf(image: JsonObject): Record<string, string> {
   );
 }
 
-/** The failure that a line of an answer tells of; it began with status 200. */
+/** The error in a line of a response that began with status 200. */
 export function failureIn(line: string): string | undefined {
   try {
     const value: unknown = JSON.parse(line);

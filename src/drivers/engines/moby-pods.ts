@@ -7,13 +7,13 @@ import { mobyPlaces } from './moby-config.ts';
 import { askMoby, callMoby, mobyRefusal, textOf } from './moby-http.ts';
 import { failureIn } from './moby-images.ts';
 
-/** Every container of a pod has it, also the one that holds its namespaces. */
+/** A label of every container of a pod, including the sandbox. */
 const LABEL = 'io.kubernetes.pod.uid';
 const GRACE_SECONDS = 5;
-/** Unpacking a large layer says nothing for a while. */
+/** Unpacking a large layer prints nothing for a while. */
 const LOAD_SILENCE_MS = 5 * 60_000;
 
-/** moby as the engine of a cluster. Pods see the images that everybody sees. */
+/** moby as the engine of a cluster. Pods share the images of all users. */
 export function mobyPods(shell: Shell): ClusterEngine {
   const { socket } = mobyPlaces(shell.places);
   const local = () => shell.localSocket(socket);

@@ -19,18 +19,20 @@ import { outboundProxy } from './outbound-proxy.ts';
 import { pullGuard } from './pull-guard.ts';
 import { type EngineProgram, startReady } from './ready.ts';
 
-/** Containers that restart by themselves come up before dockerd answers. */
+/** Containers with a restart policy start before dockerd responds. */
 const READY_MS = 120_000;
 const CONTAINERD_GRACE_MS = 10_000;
-/** dockerd's own limit for its containers and some time for itself. */
+/** dockerd's own stop timeout for containers, plus a margin for itself. */
 const GRACE_MS = (SHUTDOWN_SECONDS + 10) * 1000;
 
 /**
- * dockerd with a containerd of its own. Containers end with the engine (restart policies apply at the next start); images,
- * volumes and stopped containers stay. `cgroup` is the control group that holds the containers.
+ * dockerd with a containerd of its own. Containers end with the engine (restart policies apply at the next start); images, volumes and
+ * stopped
+ * containers stay. `cgroup` is the control group of the containers.
  *
- * With a list of allowed images dockerd asks a plugin here before every request, and has a proxy here as its only way to
- * registries. Both end with this process: dockerd then answers nobody until the next one has looked at it.
+ * With a list of allowed images dockerd queries a plugin here before every request, and a proxy here is its only route to registries. Both
+ * end
+ * with this process: dockerd then responds to nobody until the next service adopts it.
  */
 export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
   const places = mobyPlaces(shell.places);
@@ -60,7 +62,7 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     const unguarded = await adoptGuard(guard, started);
     if (unguarded) return unguarded;
     const socket = await shell.localSocket(places.socket);
-    // Before it is asked: what answers now cannot end unseen then.
+    // Before the first query: from then on an exit cannot go unnoticed.
     await Promise.all([shell.hold(places.socket, HTTP_HELLO), shell.hold(places.containerd.socket, GRPC_HELLO)]);
     const before = guard.questions();
     if (!(await answersPing(socket, signal))) {
@@ -88,7 +90,7 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     if (mustForget) await stored.forget(network, first, signal);
     const before = mustForget ? wanted : containerd.arrangement(wanted);
     const daemon = gateway === undefined ? dockerd : { ...dockerd, env: gatewayEnvironment(gateway) };
-    // Made beside the start. Its failure is told where it is waited for, so that no start goes on that nobody waits for.
+    // Started concurrently. Its failure surfaces where it is awaited, so that no start is left dangling.
     const socket = shell.localSocket(places.socket);
     socket.catch(() => undefined);
     const asked = guard.questions();
@@ -96,12 +98,12 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     const answers = async () => answersPing(await socket, signal, 2_000);
     await startReady(shell, { before, needs: [containerd.program], program: daemon, answers }, signal);
     if (gateway === undefined) return;
-    // dockerd keeps in mind where its plugin is. Other dockerds of the machine look at the same files, and would wait for it.
+    // dockerd caches its plugin's address. Other dockerds of the machine read the same files and would wait for it.
     await withdrawSpec();
     if (guard.questions() === asked) throw await unasked(signal);
   }
 
-  /** Another plugin of that name, or a dockerd that knows none: nothing would be denied. */
+  /** Another plugin of that name, or a dockerd without one: nothing would be denied. */
   async function unasked(signal: AbortSignal): Promise<RdError> {
     await stop(signal);
     return new RdError('ERR_DRIVER_TERMINAL', `dockerd does not ask its plugin ${places.plugin} about images`, {
@@ -120,17 +122,17 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     return gateway;
   }
 
-  /** With the directories that were made for it; those that another has put something into stay. */
+  /** With the directories created for it; non-empty ones stay. */
   async function withdrawSpec(): Promise<void> {
     await shell.remove(places.pluginSpec);
     const started = await record.read();
     if (started === undefined || started === 'unreadable' || started.made === undefined) return;
     const { made, ...rest } = started;
-    // Written down for tidiness: another try finds the directories gone.
+    // Best effort: another attempt finds the directories gone.
     if (await shell.removeWay(places.pluginSpec, made)) await record.write(rest).catch(() => undefined);
   }
 
-  /** Also clears what a killed engine left: the record tells that there may be something. */
+  /** Also clears what a killed engine left: the record proves that there may be something. */
   async function stop(signal: AbortSignal): Promise<void> {
     const started = await record.read();
     if (started === undefined) return;
@@ -138,7 +140,7 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     await shell.stop(dockerd.name, GRACE_MS, signal);
     await shell.stop(containerd.program.name, CONTAINERD_GRACE_MS, signal);
     await shell.clear(area);
-    // Not before: dockerd asks the plugin until it has ended.
+    // Not before: dockerd queries the plugin until it has ended.
     await guard.release();
     if (started === 'unreadable' || started.spec.allowedImages.enabled) await withdrawSpec();
     await record.remove(places.run, places.isolated.run, places.isolated.data);
@@ -153,7 +155,7 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
   };
 }
 
-/** Seconds that a container has to end by itself. */
+/** Stop timeout of a container in seconds. */
 const GRACE_SECONDS = 10;
 const ID = `${PRODUCT.name}.companion`;
 const IMAGE = `${PRODUCT.name}.companion.image`;
@@ -163,7 +165,7 @@ interface Found extends Companion {
   running: boolean;
 }
 
-/** Containers with a restart policy of dockerd, so that they come back with it; found by their labels. */
+/** Containers with a dockerd restart policy, so that they restart with it; found by their labels. */
 function mobyCompanions(socket: () => Promise<string>): CompanionContainers {
   async function find(signal: AbortSignal): Promise<Found[]> {
     const filters = encodeURIComponent(JSON.stringify({ label: [ID] }));

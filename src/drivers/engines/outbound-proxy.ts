@@ -13,9 +13,8 @@ import { registryRequest } from './registry-request.ts';
 const UNKNOWN = 'this proxy is for the dockerd that was told its password';
 
 /**
- * The proxy that a dockerd with a list of allowed images has as its only way out. What goes through TLS shows nothing but its host:
- * that must belong to a registry of which something is allowed. Plain HTTP shows the image as well. dockerd asks no proxy for what is
- * on its own machine, so nothing leads there but a pattern that is about it.
+ * The proxy that is the only way out for a dockerd with a list of allowed images. TLS shows only its host, which must be a registry with an
+ * allowed image. Plain HTTP shows the image as well. dockerd bypasses proxies for its own machine, so only an explicit pattern leads there.
  */
 export function outboundProxy(parts: GuardParts): Server {
   const server = createServer((request, response) => {
@@ -29,7 +28,7 @@ export function outboundProxy(parts: GuardParts): Server {
   return server;
 }
 
-/** Clients show the reason phrase of a refused tunnel to people. They may never end their half of the connection. */
+/** Clients display the reason phrase of a refused tunnel. They may never close their half of the connection. */
 function refuse(client: Duplex, status: 400 | 403 | 407 | 502, reason: string): void {
   const lines = [
     `HTTP/1.1 ${status} ${reason.replace(/[^ -~]+/g, ' ')}`,
@@ -55,7 +54,7 @@ async function tunnel(
     refused(why);
     return refuse(client, 403, why);
   }
-  // dockerd keeps connections for later requests, which a new list may not allow.
+  // dockerd reuses connections for later requests, which a new list may deny.
   client.once(
     'close',
     policy.onChange(() => reaches() || client.destroy()),
@@ -84,7 +83,7 @@ function splitAuthority(authority: string): { host: string; port: number } | und
     : undefined;
 }
 
-/** A request in clear text, with its whole address. */
+/** A plaintext request with an absolute URL. */
 async function plain(
   request: IncomingMessage,
   response: ServerResponse,
@@ -104,7 +103,7 @@ async function plain(
   await passOn({ request, response, registry, asked, target, out, here: policy.singlesOut(registry), policy });
 }
 
-/** Undefined for an address that is changed by reading it: whoever reads it next could change it in another way. */
+/** Undefined for an address that parsing changes: the next parser could change it differently. */
 function plainAddress(address: string): URL | undefined {
   const [, host = '', path = '/'] = /^http:\/\/([^/?#]+)(\/[^?#]*)?(?:\?[^#]*)?$/.exec(address) ?? [];
   if (!isRegistryName(host) || !URL.canParse(address)) return undefined;

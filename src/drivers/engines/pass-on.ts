@@ -13,7 +13,7 @@ export interface Passage {
   /** Canonical. */
   registry: string;
   asked: RegistryRequest;
-  /** Where it goes; the protocol decides about TLS. */
+  /** The target; the protocol decides about TLS. */
   target: URL;
   out: WayOut;
   /** Whether it may lead to this machine. */
@@ -22,7 +22,7 @@ export interface Passage {
   location?: (value: string) => string;
 }
 
-/** Sends a request that is allowed to the registry and its answer back, and remembers what the answer leads to. */
+/** Forwards an allowed request to the registry and its response back, and remembers the digests in it. */
 export async function passOn(passage: Passage): Promise<void> {
   const { request, response, registry, asked, target, out, here, policy, location } = passage;
   const { method = 'GET', headers: own } = request;
@@ -35,16 +35,16 @@ export async function passOn(passage: Passage): Promise<void> {
   const host = target.hostname.replace(/^\[|\]$/g, '');
   const port = Number(target.port) || (tls ? 443 : 80);
   const socket = await out.connect({ host, port, tls: tls ? 'ours' : 'none', here });
-  // Whoever asked may have left meanwhile, and says so only once.
+  // The client may have disconnected meanwhile, and emits that only once.
   if (response.destroyed) return void socket.destroy();
   const manifest = asked.wants === 'manifest';
   const { range, ...kept } = requestHeaders(own);
   const headers = {
     ...kept,
-    // A manifest is read here, so it must come whole and as it is.
+    // A manifest is parsed here, so it must come whole and unencoded.
     ...(manifest ? { 'accept-encoding': 'identity' } : range === undefined ? {} : { range }),
     host: target.host,
-    // Without it Node sends a body of unknown length with no frame at all for some methods.
+    // Without it Node sends a body of unknown length without framing for some methods.
     ...(chunked ? { 'transfer-encoding': 'chunked' } : {}),
   };
   const call = sendRequest({
@@ -61,7 +61,7 @@ export async function passOn(passage: Passage): Promise<void> {
     ...(manifest
       ? {
           read(body, { 'docker-content-digest': digest }) {
-            // An answer to a question that was allowed by patterns which are no longer in force teaches nothing.
+            // A response to a request allowed by replaced patterns must not be remembered.
             if (policy.list() !== list) return;
             const own = typeof digest === 'string' && isDigest(digest) ? [digest] : [];
             const found = [...own, ...digestsOfIndex(body)];

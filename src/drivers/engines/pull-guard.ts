@@ -7,37 +7,37 @@ import { pullPolicy } from './pull-policy.ts';
 import type { WayOut } from './way-out.ts';
 import { wayOut } from './way-out.ts';
 
-/** What keeps an engine to a list of allowed images, for as long as this process holds it. */
+/** Restricts an engine to a list of allowed images, for as long as this process runs. */
 export interface PullGuard {
   /**
-   * Serves with these patterns from now on; `gateway` is the one that the engine was started with, a new one unless told.
-   * Harmless while it is held. Errors as `Shell.offer`.
+   * Serves with these patterns from now on; `gateway` is the one that the engine was started with, by default a new one.
+   * Idempotent while active. Errors as `Shell.offer`.
    */
   hold(patterns: readonly string[], gateway?: Gateway): Promise<Gateway>;
   release(): Promise<void>;
-  /** How often the engine has asked its plugin. An engine that answers without asking is not held to anything. */
+  /** How often the engine has queried its plugin. An engine that responds without a query is not restricted. */
   questions(): number;
 }
 
-/** What a server decides by, and whom it tells. */
+/** What a server decides by, and its callbacks. */
 export interface GuardParts {
   policy: PullPolicy;
   out: WayOut;
-  /** What those have to show who use the gateway. */
+  /** The secret that clients of the gateway present. */
   secret: string;
-  /** Told of each request that was denied. */
+  /** Called for each denied request. */
   refused: (why: string) => void;
-  /** Told of each question to the plugin. */
+  /** Called for each query to the plugin. */
   asked: () => void;
 }
 
-/** dockerd and busy clients need some dozens. Without a bound any local program could use up the files of the service. */
+/** dockerd and busy clients need some dozens. Without a limit any local program could exhaust the service's file descriptors. */
 const MOST_CONNECTIONS = 512;
 
-/** What the plugin needs of that. */
+/** The plugin's share of that. */
 export type PluginParts = Omit<GuardParts, 'out' | 'secret'>;
 
-/** The servers that an engine has to do with. */
+/** The servers for an engine. */
 export interface GuardServers {
   /** On a port of the loopback. */
   gateway: (parts: GuardParts) => Server;
@@ -57,7 +57,7 @@ export function pullGuard(shell: Shell, { gateway, plugin }: GuardServers): Pull
     },
   };
   let held: { offers: Offer[]; gateway: Gateway } | undefined;
-  // Looks and steps may come at the same time, and must not open the same place twice.
+  // Observations and steps may overlap, and must not open the same socket twice.
   let turn: Promise<unknown> = Promise.resolve();
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
     const mine = turn.then(work);

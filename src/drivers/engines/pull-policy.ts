@@ -5,18 +5,18 @@ import { formatReference } from '../../allowed-images/reference.ts';
 import { learnedDigests } from './learned-digests.ts';
 import type { RegistryRequest } from './registry-request.ts';
 
-/** The list in force, shared by all servers of one engine. */
+/** The active list, shared by all servers of one engine. */
 export interface PullPolicy {
   list(): AllowList;
-  /** Whether some pattern is about that registry; one that begins with `*` is about registries that nobody thought of. */
+  /** Whether a pattern concerns that registry; one that begins with `*` applies to unlisted registries. */
   singlesOut(registry: string): boolean;
-  /** Calls back after each `set`; returns the function that ends it. */
+  /** Calls back after each `set`; returns the function that unsubscribes. */
   onChange(listener: () => void): () => void;
-  /** Digests that the answer to an allowed question named. */
+  /** Digests in responses to allowed requests. */
   learn(registry: string, repository: string, digests: readonly string[]): void;
-  /** Replaces the list; from the next request on nothing is decided by the old one. */
+  /** Replaces the list; no later request is decided by the old one. */
   set(patterns: readonly string[]): void;
-  /** Why a request to a registry is refused, as sentences; undefined when it may go on. `registry` is canonical. */
+  /** Why a registry request is refused, as sentences; undefined when it is allowed. `registry` is canonical. */
   refusal(registry: string, request: RegistryRequest): string | undefined;
 }
 

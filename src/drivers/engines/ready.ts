@@ -1,11 +1,11 @@
 import { RdError } from '../../errors.ts';
 import type { Arrangement, Program, Shell } from '../shell.ts';
 
-/** A program that tells when it is ready, where the machine hears that. */
+/** A program that sends a readiness notification, where the machine supports it. */
 export type EngineProgram = Program & { readyMs: number };
 
 interface EngineStart {
-  /** What the programs want to find, unless it is there. */
+  /** Files that the programs require. */
   before?: Arrangement;
   /** Programs that the other one waits for by itself. */
   needs?: readonly Program[];
@@ -14,15 +14,15 @@ interface EngineStart {
 }
 
 const POLL_MS = 50;
-/** For a program that has nothing to end yet. */
+/** For a program that has nothing to shut down yet. */
 const AT_ONCE_MS = 1_000;
-/** To look at a process of a guest costs one there, at the very time when the program needs all that the guest has. */
+/** Checking a process in a guest costs CPU there, just when the starting program needs it. */
 const LOOK_MS = 1_000;
 
 /**
- * Starts a program with those that it needs, and waits until it answers, watching all of them.
- * @throws RdError `ERR_DRIVER_FAILED` with the last lines of its log when one of them ends or the program stays silent for longer than it
- *   may; `ERR_CANCELLED`.
+ * Starts a program with its dependencies and waits until it responds, watching all of them.
+ * @throws RdError `ERR_DRIVER_FAILED` with the last lines of its log when one of them exits or the program stays silent for too
+ *   long; `ERR_CANCELLED`.
  */
 export async function startReady(
   shell: Shell,
@@ -41,7 +41,7 @@ export async function startReady(
       for (const { name } of programs) {
         const { state } = await shell.find(name);
         if (state === 'running') continue;
-        // It would wait for the one that has ended, and hear nothing meanwhile.
+        // It would wait for a dependency that has exited.
         if (name !== program.name) await shell.stop(program.name, AT_ONCE_MS, signal);
         throw await failure(shell, name, `${name} ended while it was starting`);
       }

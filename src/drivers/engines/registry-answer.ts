@@ -3,8 +3,9 @@ import { PRODUCT } from '../../product.ts';
 import { MAX_MANIFEST } from './learned-digests.ts';
 
 /**
- * A refusal in the words of the registries' interface. Some clients show the message in its body to people, others its reason
- * phrase, which is all that an answer to `HEAD` has.
+ * A refusal in the error format of the registry API. Some clients display the message in its body, others the reason phrase, which is all
+ * that
+ * a response to `HEAD` has.
  */
 export function denyRegistry(response: ServerResponse, status: keyof typeof REFUSALS, message: string): void {
   const [code, name] = REFUSALS[status];
@@ -28,10 +29,10 @@ const REFUSALS = {
   502: ['UNAVAILABLE', 'Bad Gateway'],
 } as const;
 
-/** Headers that concern one connection only. */
+/** Hop-by-hop headers. */
 const OF_THE_CONNECTION = /^(?:connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/;
 
-/** What clients of registries and downloads by builds say. Some servers take the path or the method from other headers. */
+/** Headers of registry clients and build downloads. Some servers take the path or the method from other headers. */
 const OF_A_REQUEST =
   /^(?:accept|accept-.*|authorization|cache-control|content-.*|docker-.*|git-.*|if-.*|oci-.*|pragma|range|referer|user-agent|x-meta-.*)$/;
 
@@ -44,13 +45,13 @@ function answerHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
 }
 
 export interface Relay {
-  /** Called before the answer goes on, with the body of a 200. Only for what is known to be short. */
+  /** Called before the response is forwarded, with the body of a 200. Only for bodies known to be short. */
   read?(body: string, headers: IncomingHttpHeaders): void;
-  /** What the client is told of a `Location`. */
+  /** Rewrites a `Location` for the client. */
   location?(value: string): string;
 }
 
-/** Hands the answer of a registry on. Rejects when there is none. */
+/** Forwards the response of a registry. Rejects when there is none. */
 export function relay(call: ClientRequest, response: ServerResponse, { read, location }: Relay): Promise<void> {
   return new Promise((resolve, reject) => {
     response.once('close', () => call.destroy());

@@ -1,28 +1,28 @@
 import { isDigest, isRepository } from '../../allowed-images/reference.ts';
 import { isImageTag } from '../../settings/image-name.ts';
 
-/** What a request to a registry is about. */
+/** What a registry request refers to. */
 export type RegistryRequest =
-  /** Somebody wants to know or have an image. Exactly one of tag and digest is there. */
+  /** An image is checked or pulled. Exactly one of tag and digest is set. */
   | { wants: 'manifest'; repository: string; tag?: string; digest?: string }
-  /** Something else of one repository: content by its digest, its tags, what refers to one of its images. */
+  /** Anything else in one repository: blobs by digest, tags, referrers. */
   | { wants: 'content'; repository: string }
-  /** Anything else of the registry's interface: its version, a list of its repositories, writes. */
+  /** The rest of the registry API: its version, its catalog, writes. */
   | { wants: 'other' }
-  /** Not a path of that interface, and not like one. */
+  /** Not an API path, and not similar to one. */
   | { wants: 'unknown' }
-  /** A server could read it as a path of that interface in another way than we do. */
+  /** A server could parse it as an API path in another way than we do. */
   | { wants: 'unclear' };
 
 const UNCLEAR: RegistryRequest = { wants: 'unclear' };
 const OTHER: RegistryRequest = { wants: 'other' };
 
-/** What searches ask of a registry without TLS. No image comes that way. */
+/** Search paths of a registry without TLS. They return no image. */
 const SEARCHES = ['/v1/_ping', '/v1/search'];
 
 /**
- * Reads the path of a request by the grammar of the distribution specification, in the one spelling that clients use: without escapes,
- * empty parts, or a slash too many. A repository may itself have parts called `manifests` and the like, so the last counts.
+ * Parses a request path by the OCI distribution specification, in the one spelling that clients use: without escapes, empty parts or extra
+ * slashes. A repository may itself contain parts such as `manifests`, so the last one counts.
  */
 export function registryRequest(method: string, path: string): RegistryRequest {
   const reading = method === 'GET' || method === 'HEAD';
@@ -31,7 +31,7 @@ export function registryRequest(method: string, path: string): RegistryRequest {
     return isLikeRegistry(path) ? UNCLEAR : { wants: 'unknown' };
   }
   const parts = path.slice('/v2/'.length).split('/');
-  // Its version, its catalogue; some hand out tokens at such a place as well.
+  // Version and catalog; some registries issue tokens there as well.
   if (parts.length === 1) return /^\w*$/.test(parts[0] ?? '') && (reading || method === 'POST') ? OTHER : UNCLEAR;
   const [before = '', kind = '', last = ''] = parts.slice(-3);
   if (before === 'blobs' && kind === 'uploads')
@@ -47,7 +47,7 @@ export function registryRequest(method: string, path: string): RegistryRequest {
         ...(isDigest(last) ? { digest: last } : { tag: last }),
       });
     case 'blobs':
-      // A push asks with HEAD whether a layer is there already.
+      // A push uses HEAD to check whether a layer exists already.
       if (method === 'HEAD' || method === 'DELETE') return ofRepository(repository, isDigest(last) && OTHER);
       return ofRepository(repository, method === 'GET' && isDigest(last) && content(repository));
     case 'referrers':
@@ -67,7 +67,7 @@ function ofRepository(repository: readonly string[], request: RegistryRequest | 
   return request && isRepository(repository.join('/')) ? request : UNCLEAR;
 }
 
-/** Whether a server that is lenient about letters, escapes, signs or what comes first could take it for the path of an image. */
+/** Whether a server that is lenient about case, escapes, separators or prefixes could take it for the path of an image. */
 function isLikeRegistry(path: string): boolean {
   let text = path;
   for (let round = 0; text.includes('%'); round += 1) {

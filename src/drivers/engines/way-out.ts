@@ -7,23 +7,23 @@ import { isLoopback } from '../../allowed-images/registry-name.ts';
 
 /** Connections from this host to registries, by way of the proxy that the environment names. */
 export interface WayOut {
-  /** Rejects with an error that says what could not be reached. */
+  /** Rejects with an error that names the unreachable host. */
   connect(target: Target): Promise<Socket>;
 }
 
-/** `tls`: spoken here (`ours`), by whoever uses the connection (`theirs`), or by nobody. */
+/** `tls`: done here (`ours`), by the user of the connection (`theirs`), or not at all. */
 export interface Target {
   host: string;
   port: number;
   tls: 'ours' | 'theirs' | 'none';
-  /** Whether that may be this machine itself, or its link, under whatever name. */
+  /** Whether that may be this machine itself or its link-local network, under any name. */
   here: boolean;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
 const CONNECT_MS = 30_000;
 
-/** Files in which systems keep the certificates that they trust; a company's own are there and not in Node's list. */
+/** System CA bundles: company certificates are there and not in Node's list. */
 const BUNDLES = ['/etc/ssl/certs/ca-certificates.crt', '/etc/pki/tls/certs/ca-bundle.crt', '/etc/ssl/cert.pem'];
 
 export function wayOut(environment: Environment): WayOut {
@@ -57,7 +57,7 @@ for (const [network, prefix] of [
 HERE.addSubnet('::', 127, 'ipv6');
 HERE.addSubnet('fe80::', 10, 'ipv6');
 
-/** Addresses of the loopback and of the link, also where IPv6 writes those of IPv4. */
+/** Loopback and link-local addresses, including IPv4-mapped IPv6. */
 function isHere(address: string): boolean {
   const family = isIP(address);
   return family !== 0 && HERE.check(address, family === 4 ? 'ipv4' : 'ipv6');
@@ -67,7 +67,7 @@ function notHere(host: string, port: number): Error {
   return new Error(`${host}:${port} is on this machine or its link, and no pattern of the allowed images is about it`);
 }
 
-/** The proxy for a target; undefined for the direct way. The names and their meaning are those that other programs use. */
+/** The proxy for a target; undefined for a direct connection. Uses the conventional environment variables. */
 export function proxyFor(environment: Environment, { host, port, tls }: Omit<Target, 'here'>): URL | undefined {
   const value = (name: string) => environment[name.toUpperCase()] || environment[name.toLowerCase()];
   const chosen = value(tls === 'none' ? 'http_proxy' : 'https_proxy');
@@ -126,7 +126,7 @@ async function throughProxy(proxy: URL, host: string, port: number): Promise<Soc
         return reject(new Error(`the proxy ${at.host}:${at.port} refused ${authority}: ${response.statusCode}`));
       }
       if (head.length > 0) tunnel.unshift(head);
-      // Node hands the connection over as a stream; for `createConnection` above it is this socket.
+      // Node passes the connection as a stream; `createConnection` above expects this socket.
       resolve(socket);
     });
     call.end();
@@ -147,7 +147,7 @@ function reach<S extends Socket>(socket: S, host: string, port: number, event = 
     socket.once('error', fail);
     socket.once(event, () => {
       clearTimeout(timer);
-      // The listener stays: an error before the caller has one of its own would end this process.
+      // The listener stays: an error before the caller adds its own would crash this process.
       resolve(socket);
     });
   });

@@ -11,9 +11,7 @@ interface ApiAnswer {
 
 /** The API server of the cluster. */
 export interface ApiClient {
-  /**
-   * @throws RdError `ERR_NOT_READY` when it does not answer, or somebody else does in its place; `ERR_CANCELLED`.
-   */
+  /** @throws RdError `ERR_NOT_READY` when it does not respond, or another server does in its place; `ERR_CANCELLED`. */
   get(path: string, signal: AbortSignal): Promise<ApiAnswer>;
 }
 
@@ -21,7 +19,7 @@ const LIMIT_MS = 5_000;
 const MOST_BYTES = 16 * 1024 * 1024;
 const HOST = '127.0.0.1';
 
-/** Asks as administrator; only a server with a certificate of the cluster's own authority is believed. */
+/** Connects as administrator; accepts only a server certificate of the cluster's own CA. */
 export function apiClient(shell: Pick<Shell, 'dial'>, port: number, { ca, cert, key }: Credentials): ApiClient {
   return {
     async get(path, signal) {
@@ -29,7 +27,7 @@ export function apiClient(shell: Pick<Shell, 'dial'>, port: number, { ca, cert, 
       const both = AbortSignal.any([signal, late]);
       try {
         const raw = await shell.dial(HOST, port, both);
-        // Errors come out of the connection above.
+        // Errors surface on the connection above.
         raw.on('error', () => undefined);
         const socket = connect({ socket: raw, host: HOST, ca, cert, key });
         try {

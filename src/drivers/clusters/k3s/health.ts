@@ -2,7 +2,7 @@ import { RdError } from '../../../errors.ts';
 import { isObject } from '../../../json.ts';
 import type { ApiClient } from './api.ts';
 
-/** `waiting` says what is not there yet, as a clause. */
+/** `waiting` names what is missing, as a clause. */
 export type Health = { ready: true } | { ready: false; waiting: string };
 
 /**

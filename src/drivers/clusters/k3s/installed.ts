@@ -4,18 +4,18 @@ import type { Shell } from '../../shell.ts';
 import type { K3sPlaces } from './places.ts';
 import { type K3sVersion, parseK3s } from './version.ts';
 
-/** `unknown`: there is data of a cluster, and nothing says of which version. */
+/** `unknown`: there is cluster data of an unknown version. */
 export type Installed = K3sVersion | 'unknown' | undefined;
 
-/** Which release the data of the cluster belongs to. */
+/** The release that the cluster's data belongs to. */
 export interface InstalledRelease {
   /** Looks into the machine. */
   look(): Promise<Installed>;
-  /** For a machine that is off: nobody can have changed its disk since the last look, and the file goes where the disk goes. */
+  /** For a machine that is off: its disk cannot have changed since the last observation, and the file moves with the disk. */
   recall(): Promise<Installed>;
-  /** Before the release may write into the data. */
+  /** Called before the release may write into the data. */
   note(release: K3sVersion): Promise<void>;
-  /** After the data has gone. */
+  /** Called after the data was deleted. */
   forget(): Promise<void>;
 }
 
@@ -37,7 +37,7 @@ export function installedRelease(shell: Shell, places: K3sPlaces, memo: string):
     async look() {
       const text = await shell.read(places.version);
       let installed: Installed = text === undefined ? undefined : parseK3s(text.trim());
-      // Cut off, as by the end of the machine in the middle of a note: what was to come has not begun then, and the last look holds.
+      // Truncated, such as by a crash during a write: the next step had not begun, so the last observation holds.
       if (text !== undefined) installed ??= (await recall()) ?? 'unknown';
       if (text === undefined) {
         const { exitCode } = await shell.run(['test', '-e', places.server], { accept: [0, 1] });
@@ -48,7 +48,7 @@ export function installedRelease(shell: Shell, places: K3sPlaces, memo: string):
     },
     recall,
     async note(release) {
-      // The other way round a crash in between would leave data of a later release under the name of an earlier one.
+      // In the other order a crash would leave data of a later release under the name of an earlier one.
       await shell.write(places.version, `${release.text}\n`);
       await memorise(release);
     },
@@ -59,7 +59,7 @@ export function installedRelease(shell: Shell, places: K3sPlaces, memo: string):
   };
 }
 
-/** As the loop has it: `''` for what is not known. */
+/** In the form that the reconcile loop uses: `''` when unknown. */
 export function versionOf(installed: Exclude<Installed, undefined>): string {
   return installed === 'unknown' ? '' : installed.version;
 }

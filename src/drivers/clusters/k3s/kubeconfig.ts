@@ -2,17 +2,17 @@ import { createPublicKey } from 'node:crypto';
 import { isObject } from '../../../json.ts';
 import { parseDocument } from '../../../settings/parse.ts';
 
-/** Characters of the file that k3s writes: it has about three thousand. */
+/** Maximum size of the kubeconfig that k3s writes, which has about three thousand characters. */
 const MOST_CHARACTERS = 64 * 1024;
 
-/** What it takes to speak to the API as its administrator. All of it is secret but the first. PEM texts. */
+/** Administrator credentials for the API. All but the first are secret. PEM texts. */
 export interface Credentials {
   ca: string;
   cert: string;
   key: string;
 }
 
-/** Out of the kubeconfig that k3s writes; undefined while it is not whole, and for a file that k3s did not write. */
+/** Parses the kubeconfig that k3s writes; undefined while it is incomplete, and for a file that k3s did not write. */
 export function readCredentials(text: string): Credentials | undefined {
   if (text.length > MOST_CHARACTERS) return undefined;
   const { value, findings } = parseDocument(text, '');
@@ -27,7 +27,7 @@ export function readCredentials(text: string): Credentials | undefined {
   return { ca, cert, key };
 }
 
-/** A kubeconfig for programs of this host, as JSON, which is YAML. Its cluster, user and context have the same name. */
+/** A kubeconfig for programs of this host, as JSON, which is YAML. Cluster, user and context share one name. */
 export function hostKubeconfig({ ca, cert, key }: Credentials, port: number, name: string): string {
   const data = (text: string) => Buffer.from(text, 'utf8').toString('base64');
   const value = {

@@ -10,8 +10,8 @@ interface SmallTextInput {
 }
 
 /**
- * Fetches a text that is to be small, following redirections.
- * @throws RdError `ERR_NOT_FOUND` for 404 and 410, `ERR_CONNECTION` for everything else that keeps it away, `ERR_CANCELLED`.
+ * Fetches a small text, following redirects.
+ * @throws RdError `ERR_NOT_FOUND` for 404 and 410, `ERR_CONNECTION` for every other failure, `ERR_CANCELLED`.
  */
 export async function smallText({ url, fetch, limitMs, mostBytes, signal }: SmallTextInput): Promise<string> {
   const late = AbortSignal.timeout(limitMs);
@@ -45,7 +45,7 @@ function answered(url: string, status: number): RdError {
   return new RdError('ERR_CONNECTION', `${url} was answered with HTTP ${status}`, { advice: 'Try again later.' });
 }
 
-/** The reason that the system gives is below the word "fetch failed". */
+/** The system error is the cause of "fetch failed". */
 function reasonOf(error: unknown, late: boolean, limitMs: number): string {
   if (late) return `no answer within ${limitMs / 1000} s`;
   if (!(error instanceof Error)) return String(error);

@@ -2,12 +2,13 @@ import type { Link } from './links.ts';
 import type { Range } from './subnet.ts';
 import { bridgeAddress, choosePool, overlaps, parseRange } from './subnet.ts';
 
-/** Name that engines give to the bridge of a network: the first 12 digits of its id. */
+/** Engines name a network's bridge after the first 12 digits of its id. */
 const ENGINE_BRIDGE = /^br-[0-9a-f]{12}$/;
 
 /**
- * The bridge of the instance and those that its engine made for networks of its own. `networks` is the text in which the engine keeps
- * the ids of its networks: a range does not tell whose a bridge is, because another engine may have cut a network from it since.
+ * The bridge of the instance and those of its engine's networks. `networks` is the file content with the ids of these networks: a range
+ * does not
+ * identify the owner of a bridge, because another engine may have allocated a network from it since.
  */
 export function ownBridges(links: readonly Link[], bridge: string, networks: string): Link[] {
   const isMade = (name: string) => ENGINE_BRIDGE.test(name) && networks.includes(name.slice(3));
@@ -24,15 +25,16 @@ export function isReady(link: Link | undefined, pool: Range): boolean {
   return link?.up === true && link.addresses.includes(bridgeAddress(pool));
 }
 
-/** Addresses of the bridge from a range that it no longer has. */
+/** Addresses of the bridge from a former range. */
 export function staleAddresses(links: readonly Link[], bridge: string, pool: Range): string[] {
   const addresses = links.find(({ name }) => name === bridge)?.addresses ?? [];
   return addresses.filter((address) => address !== bridgeAddress(pool));
 }
 
 /**
- * The range for the instance's containers: the one of before, so that networks which containers know stay valid, unless
- * something else uses it now. Undefined when no range is free.
+ * The range for the instance's containers: the previous one, so that networks known to containers stay valid, unless it is in use now.
+ * Undefined
+ * when no range is free.
  */
 export function poolFor(
   before: Range | undefined,

@@ -3,8 +3,7 @@ import type { RunOptions, RunResult } from '../../../process/run.ts';
 /** Runs a program of the host with a clean environment. */
 export type Run = (argv: readonly string[], options?: Omit<RunOptions, 'env' | 'cwd'>) => Promise<RunResult>;
 
-/** What programs of the host may know of this process's environment: where programs are, the way out, and whose certificates
- * are trusted there. */
+/** Environment variables that host programs inherit: `PATH`, proxies, and trusted certificates. */
 const PASSED = [
   'HOME',
   'LANG',
@@ -20,8 +19,8 @@ const PASSED = [
 ];
 
 /**
- * The environment of programs: nothing that would redirect them (`DOCKER_HOST`, `CONTAINERD_ADDRESS`), no secret of ours, no
- * socket of a service manager.
+ * The environment of host programs: nothing that would redirect them (`DOCKER_HOST`, `CONTAINERD_ADDRESS`), no secret of ours, no service
+ * manager socket.
  */
 export function programEnvironment(
   env: Readonly<Record<string, string | undefined>>,

@@ -1,21 +1,21 @@
 import type { Run } from './commands.ts';
 
-/** What the rules are about. */
+/** Input of the firewall rules. */
 export interface FirewallPlan {
   chain: string;
   tag: string;
   /** Range of all networks of the instance. */
   pool: string;
-  /** Bridges of other engines: what runs there stays out of reach, as their owners arranged it. */
+  /** Bridges of other engines; their containers stay unreachable. */
   otherBridges: readonly string[];
   /**
-   * Whether packets inside a bridge pass the filter here. Only then is there a rule for them, because its match switches
-   * that on for the whole host.
+   * Whether bridged packets pass the packet filter here. Only then is there a rule for them, because its match enables that for the whole
+   * host.
    */
   bridgeFilter: boolean;
 }
 
-/** One table's own chain and the place that it is entered from. */
+/** A table's own chain, and the hook that jumps to it. */
 interface Hook {
   table: 'mangle' | 'filter' | 'nat';
   from: string;
@@ -30,12 +30,13 @@ const BRIDGED = '--physdev-is-bridged';
 const WAIT = ['--wait', '10'];
 
 /**
- * The rules of the chains, as arguments without the comment. Containers reach outwards; answers come back; nothing
- * from outside reaches a container by its address (published ports are served by a program on the host); networks of the
- * instance do not reach each other.
+ * The rules of the chains, as arguments without the comment. Containers reach outwards; replies are accepted; nothing from outside reaches
+ * a
+ * container by its address (a host program serves published ports); networks of the instance are isolated from each other.
  *
- * Refusals are in `mangle` as well, which packets pass before `filter`: an engine that starts later puts its rules for everything that
- * comes from its own bridges before ours there.
+ * Refusals are in `mangle` as well, which precedes `filter`: an engine that starts later puts its accept rules for its own bridges before
+ * ours
+ * in `filter`.
  */
 export function firewallRules({
   pool,
@@ -55,7 +56,7 @@ export function firewallRules({
   };
 }
 
-/** Input of `iptables-restore --noflush`: it replaces the chains at once and leaves everything else alone. */
+/** Input of `iptables-restore --noflush`: replaces the chains atomically and leaves everything else alone. */
 export function restoreInput(plan: FirewallPlan): string {
   const rules = firewallRules(plan);
   const tables = HOOKS.map(({ table }) => [
@@ -67,7 +68,7 @@ export function restoreInput(plan: FirewallPlan): string {
   return `${tables.flat().join('\n')}\n`;
 }
 
-/** What of an instance is in the packet filter, from the output of `iptables-save`. */
+/** Rules of an instance found in the output of `iptables-save`. */
 export interface FirewallTraces {
   /** Tables that have the chain. */
   chains: string[];
@@ -104,7 +105,7 @@ export async function readTraces(run: Run, chain: string): Promise<FirewallTrace
   return parseTraces((await run(['iptables-save'], { maxOutput: 64 * 1024 * 1024 })).stdout, chain);
 }
 
-/** `none`, `whole` as the plan says, or `part` of it. The bridges of others may have changed since and do not count. */
+/** `none`, `whole` as planned, or `part` of it. Ignores other engines' bridges, which may have changed since. */
 export function completeness(traces: FirewallTraces, bridgeFilter: boolean): 'none' | 'whole' | 'part' {
   const bare = firewallRules({ chain: '', tag: '', pool: '0.0.0.0/0', otherBridges: [], bridgeFilter });
   const nothing = traces.chains.length === 0 && HOOKS.every(({ table }) => traces.jumps[table] === 0);
@@ -118,17 +119,17 @@ function jump({ chain, tag }: Pick<FirewallPlan, 'chain' | 'tag'>): string[] {
   return ['-m', 'comment', '--comment', tag, '-j', chain];
 }
 
-/** Brings the rules in; harmless when they are there. */
+/** Installs the rules. Idempotent. */
 export async function ensureFirewall(run: Run, plan: FirewallPlan, signal: AbortSignal): Promise<void> {
   await run(['iptables-restore', '--noflush', ...WAIT], { input: restoreInput(plan), signal });
   const { jumps } = await readTraces(run, plan.chain);
   for (const { table, from } of HOOKS) {
-    // First in line: a rule set that ends with a refusal for everything else comes after.
+    // First in line, because other rule sets may end with a catch-all drop.
     if (jumps[table] === 0) await run(['iptables', ...WAIT, '-t', table, '-I', from, '1', ...jump(plan)], { signal });
   }
 }
 
-/** Takes out every rule and chain of the instance and nothing else; harmless when none is there. */
+/** Removes every rule and chain of the instance and nothing else. Idempotent. */
 export async function removeFirewall(run: Run, plan: Pick<FirewallPlan, 'chain' | 'tag'>, signal: AbortSignal) {
   const traces = await readTraces(run, plan.chain);
   for (const { table, from } of HOOKS) {
@@ -140,7 +141,7 @@ export async function removeFirewall(run: Run, plan: Pick<FirewallPlan, 'chain' 
   }
 }
 
-/** True when another rule set translates addresses, which only makes sense with forwarding. */
+/** True when another rule set uses NAT, which requires forwarding. */
 export async function othersTranslate(run: Run, chain: string): Promise<boolean> {
   const { stdout } = await run(['iptables-save', '-t', 'nat'], { maxOutput: 64 * 1024 * 1024 });
   return stdout

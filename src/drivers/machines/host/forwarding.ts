@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises';
 
-/** The host-wide switch that lets packets pass between links. */
+/** The host-wide switch for IP forwarding. */
 export interface Forwarding {
   read(): Promise<boolean>;
   write(on: boolean): Promise<void>;
@@ -13,23 +13,24 @@ export const hostForwarding: Forwarding = {
   write: (on) => writeFile(FILE, on ? '1' : '0'),
 };
 
-/** Whether packets between two ports of one bridge pass the packet filter, which other engines switch on for the host. */
+/** Whether bridged packets pass the packet filter; other engines enable that for the whole host. */
 export async function bridgesAreFiltered(): Promise<boolean> {
   const text = await readFile('/proc/sys/net/bridge/bridge-nf-call-iptables', 'utf8').catch(() => '0');
   return text.trim() === '1';
 }
 
-/** Facts that decide whether the switch may go back. */
+/** Facts that decide whether forwarding may be disabled again. */
 export interface ForwardingUse {
-  /** This boot's switch was off until we turned it on. */
+  /** We enabled it during this boot. */
   changedByUs: boolean;
   otherBridges: number;
   othersTranslate: boolean;
 }
 
 /**
- * Whether to turn forwarding off again: only what we turned on in this boot, and only while nothing else on the host looks as
- * if it needed it. Others that start while it is on find it on and do not say that they need it, so in doubt it stays.
+ * Whether to disable forwarding again: only if we enabled it during this boot, and only while nothing else seems to need it. Programs that
+ * start
+ * later find it on and do not declare that they need it, so in doubt it stays.
  */
 export function mayRestore({ changedByUs, otherBridges, othersTranslate }: ForwardingUse): boolean {
   return changedByUs && otherBridges === 0 && !othersTranslate;

@@ -23,10 +23,10 @@ const INFO: DriverInfo = {
   hasCluster: false,
 };
 
-/** The engines that run in a machine; handed in because a machine knows no engine. */
+/** The engines that run in a machine; injected, because a machine knows no engine. */
 export type EnginesOf = (shell: Shell, cgroup: string) => Driver['engines'];
 
-/** The host as a machine, for engines that are built on its shell. `networksOf` is the file below `data` where networks with bridges are. */
+/** The host as a machine, with engines built on its shell. `networksOf` is the file below `data` that lists networks with bridges. */
 export function hostFactory(enginesOf: EnginesOf, networksOf: (data: string) => string): DriverFactory {
   return {
     ...INFO,

@@ -10,15 +10,15 @@ import { removeControlGroup } from './runtime.ts';
 const POLL_MS = 50;
 const END_MS = 15_000;
 
-/** One line of `/proc/PID/mountinfo`, as far as it tells whose a mount is. */
+/** The fields of a `/proc/PID/mountinfo` line that identify the owner of a mount. */
 export interface Mount {
   point: string;
-  /** Root of the mount inside its file system and the options of that, where overlay names its directories. */
+  /** Root of the mount inside its file system, and the super options, where overlay names its directories. */
   root: string;
   options: string;
 }
 
-/** The kernel writes blanks, tabs, line ends and backslashes of paths as three octal digits. */
+/** The kernel escapes blanks, tabs, newlines and backslashes in paths as three octal digits. */
 export function parseMounts(text: string): Mount[] {
   const plain = (field: string) =>
     field.replace(/\\([0-7]{3})/g, (_, digits) => String.fromCharCode(Number.parseInt(digits, 8)));
@@ -30,12 +30,12 @@ export function parseMounts(text: string): Mount[] {
   });
 }
 
-/** True for a directory itself and what is below it. */
+/** True for the directory itself and everything below it. */
 export function isWithin(path: string, directories: readonly string[]): boolean {
   return directories.some((directory) => path === directory || path.startsWith(`${directory}/`));
 }
 
-/** Whether the root directory of a process with these mounts is made of files below the directories. */
+/** Whether the root directory of a process with these mounts consists of files below the directories. */
 export function rootIsWithin(mounts: readonly Mount[], directories: readonly string[]): boolean {
   const root = mounts.find(({ point }) => point === '/');
   if (!root) return false;
@@ -43,13 +43,13 @@ export function rootIsWithin(mounts: readonly Mount[], directories: readonly str
   return isWithin(root.root, directories) || (upper !== undefined && isWithin(upper, directories));
 }
 
-/** A shim reports to the socket it was given; that makes it the engine's. */
+/** A shim belongs to the engine whose socket it was given. */
 export function isShim(argv: readonly string[], socket: string): boolean {
   const at = argv.indexOf('-address');
   return basename(argv[0] ?? '').startsWith('containerd-shim') && at > 0 && argv[at + 1] === socket;
 }
 
-/** Shims of the engine, everything below them, and containers whose shim is gone. */
+/** Shims of the engine, their descendants, and containers whose shim is gone. */
 async function processesOf(area: EngineArea): Promise<ProcessEntry[]> {
   const all = await readProcesses();
   const mine = new Set(all.filter(({ argv }) => isShim(argv, area.containerd)).map(({ pid }) => pid));
@@ -72,7 +72,7 @@ async function mountsOf(area: EngineArea): Promise<string[]> {
   return mounts.flatMap(({ point }) => (isWithin(point, area.directories) ? [point] : [])).reverse();
 }
 
-/** One word for each thing that is there. */
+/** One word for each leftover. */
 export async function findLeftovers(area: EngineArea): Promise<string[]> {
   const [processes, mounts] = await Promise.all([processesOf(area), mountsOf(area)]);
   return [
@@ -82,9 +82,10 @@ export async function findLeftovers(area: EngineArea): Promise<string[]> {
 }
 
 /**
- * Kills the processes, unmounts, and removes the sockets of shims and the control group. The caller has made sure that the
- * engine's own programs have ended.
- * @throws RdError `ERR_DRIVER_FAILED` naming what stays.
+ * Kills the processes, unmounts, and removes the shim sockets and the control group. The caller has made sure that the engine's own
+ * programs
+ * have ended.
+ * @throws RdError `ERR_DRIVER_FAILED` naming what remains.
  */
 export async function clearLeftovers(area: EngineArea, run: Run, pace: Pace): Promise<void> {
   const deadline = pace.now() + END_MS;
@@ -102,7 +103,7 @@ export async function clearLeftovers(area: EngineArea, run: Run, pace: Pace): Pr
   }
   for (const point of await mountsOf(area)) {
     const { exitCode } = await run(['umount', point], { accept: [0, 1, 32] });
-    // Busy: somebody looks at it from outside. It goes when they leave.
+    // Busy: another process uses it. A lazy unmount takes effect when it leaves.
     if (exitCode !== 0) await run(['umount', '--lazy', point], { accept: [0, 1, 32] });
   }
   const left = await mountsOf(area);
@@ -113,14 +114,13 @@ export async function clearLeftovers(area: EngineArea, run: Run, pace: Pace): Pr
 
 /** Where containerd keeps a directory per running container, below its state: `NAMESPACE/ID`. */
 const TASKS = 'io.containerd.runtime.v2.task';
-/** Shared by all containerds of a host, and not changed by their configuration. */
+/** Shared by all containerds of a host; not configurable. */
 const RUNC = '/run/containerd/runc';
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]*$/;
 
 /**
- * Removes what containers of a dead containerd left in places that all containerds of the host share: the sockets of
- * their shims, what runc knows of them (it would refuse the same id again), and their control groups. Processes and mounts
- * are gone already.
+ * Removes what containers of a dead containerd left in places shared by all containerds of the host: shim sockets, runc state (runc would
+ * refuse the same id again), and control groups. Processes and mounts are already gone.
  */
 async function removeBundleTraces(state: string): Promise<void> {
   for (const namespace of await namesIn(join(state, TASKS))) {

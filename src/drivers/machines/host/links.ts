@@ -13,12 +13,12 @@ export interface Link {
   addresses: readonly string[];
 }
 
-/** All links, in the kernel's order. */
+/** All links, in kernel order. */
 export async function readLinks(run: Run): Promise<Link[]> {
   return parseLinks((await run(['ip', '-json', '-details', 'address', 'show'])).stdout);
 }
 
-/** Reads the output of `ip -json -details address show`. */
+/** Parses `ip -json -details address show`. */
 export function parseLinks(output: string): Link[] {
   return rows(output).flatMap((row) => {
     const { ifname, flags, linkinfo, addr_info: info } = row;
@@ -43,7 +43,7 @@ export async function readRoutes(run: Run): Promise<Range[]> {
   return parseRoutes((await run(['ip', '-json', '-4', 'route', 'show', 'table', 'all'])).stdout);
 }
 
-/** Reads the output of `ip -json -4 route show table all`. */
+/** Parses `ip -json -4 route show table all`. */
 export function parseRoutes(output: string): Range[] {
   return rows(output).flatMap(({ dst }) => {
     const range = typeof dst === 'string' ? parseRange(dst) : undefined;
@@ -52,7 +52,7 @@ export function parseRoutes(output: string): Range[] {
 }
 
 function rows(output: string): JsonObject[] {
-  // Some releases print nothing at all for an empty list.
+  // Some releases print nothing for an empty list.
   const value: JsonValue = output.trim() === '' ? [] : JSON.parse(output);
   return Array.isArray(value) ? value.filter(isObject) : [];
 }

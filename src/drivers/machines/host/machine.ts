@@ -18,7 +18,7 @@ import type { HostPlaces } from './places.ts';
 import { makeRuntime, removeRuntime } from './runtime.ts';
 import { bridgeAddress, formatRange, overlaps, parseRange, type Range } from './subnet.ts';
 
-/** The machine that is this host: what it adds to it is a bridge, its rules and, where it was off, forwarding. */
+/** This host as the machine: adds a bridge, its rules and, where it was off, forwarding. */
 export interface HostMachine extends MachineDriver {
   /** Throws `ERR_DRIVER_FAILED` while the machine is off. */
   network(): Promise<EngineNetwork>;
@@ -28,7 +28,7 @@ export interface HostMachineParts {
   places: HostPlaces;
   run: Run;
   forwarding: Forwarding;
-  /** The text in which the engine keeps the ids of the networks that it has bridges for; empty without one. */
+  /** The file content in which the engine keeps the ids of its bridge networks; empty without one. */
   networks(): Promise<string>;
   log: DriverContext['log'];
 }
@@ -49,7 +49,7 @@ export function hostMachine({ places, run, forwarding, networks, log }: HostMach
     return { state: 'on', spec: record.spec, repair: `of the container network is missing: ${missing.join(', ')}` };
   }
 
-  /** After a restart of the host everything is missing, which is no damage. */
+  /** After a host reboot everything is missing, which is not a defect. */
   async function missingParts(pool: Range): Promise<string[] | 'everything'> {
     const [links, traces, forwards, filtered] = await Promise.all([
       readLinks(run),
@@ -71,7 +71,7 @@ export function hostMachine({ places, run, forwarding, networks, log }: HostMach
     const known = await readMachineRecord(file);
     const [links, routes, ids] = await Promise.all([readLinks(run), readRoutes(run), networks()]);
     if (known !== undefined && known !== 'damaged' && known.copied) refuseBesideOriginal(links, known.pool);
-    // Its names on this host are made of the directory: what another one made that had this name is not to be changed.
+    // Host-wide names derive from the directory: do not touch what another directory of the same name created.
     if (known === undefined) await refuseUnrecorded(file);
     const before = ours(known);
     const pool = poolFor(before?.pool, links, routes, bridge, ids, Number.parseInt(places.id, 16));
@@ -79,7 +79,7 @@ export function hostMachine({ places, run, forwarding, networks, log }: HostMach
     if (before && before.pool.address !== pool.address) {
       log('warn', 'something else uses the range of the container network now', { range: formatRange(before.pool) });
     }
-    // Before anything is made: what a crash leaves must be known to the next start and stop.
+    // Record first: the next start and stop must know what a crash leaves.
     await makeRuntime(places);
     await writeMachineRecord(file, { power: 'on', spec, pool, ...(await forwardingMark(before)) });
 
@@ -99,7 +99,7 @@ export function hostMachine({ places, run, forwarding, networks, log }: HostMach
     log('info', 'container network is up', { bridge, pool: formatRange(pool) });
   }
 
-  /** Recorded before the switch is touched: a crash in between must not make us forget that it was ours. */
+  /** Recorded before forwarding is enabled: after a crash we must know that we enabled it. */
   async function forwardingMark(before: MachineRecord | undefined): Promise<Pick<MachineRecord, 'forwardingBoot'>> {
     const boot = await bootId();
     const ours = before?.forwardingBoot === boot || !(await forwarding.read());
@@ -119,7 +119,7 @@ export function hostMachine({ places, run, forwarding, networks, log }: HostMach
     log('info', 'container network is gone', { bridge });
   }
 
-  /** For the next start alone: a look sees that nothing is there, so that a full disk does not keep a machine from stopping. */
+  /** Best effort, for the next start only: an observation sees that nothing is there, so a full disk does not block a stop. */
   async function writeOff({ spec, pool }: MachineRecord): Promise<void> {
     await writeMachineRecord(file, { power: 'off', spec, pool }).catch((error: unknown) => {
       log('warn', 'that the machine is off was not written down', { error });
@@ -140,7 +140,7 @@ export function hostMachine({ places, run, forwarding, networks, log }: HostMach
     observe,
     async perform(step, signal) {
       if (step.do === 'stop') await stop(signal);
-      // Nothing of the spec has an effect here, so adjusting is starting: it repairs and records.
+      // No part of the spec has an effect here, so adjusting equals starting: it repairs and records.
       else await start(step.spec, signal);
     },
     async network() {
@@ -153,12 +153,12 @@ export function hostMachine({ places, run, forwarding, networks, log }: HostMach
   };
 }
 
-/** Undefined for what is damaged, and for a record that names what another directory has made. */
+/** Undefined for a damaged record, and for one that names resources of another directory. */
 function ours(record: MachineRecord | 'damaged' | undefined): MachineRecord | undefined {
   return record === 'damaged' || record?.copied ? undefined : record;
 }
 
-/** @throws RdError `ERR_DRIVER_TERMINAL` when an engine runs that was started in this directory, and nothing in it tells of that. */
+/** @throws RdError `ERR_DRIVER_TERMINAL` when an engine started in this directory runs without a record. */
 async function refuseUnrecorded(file: string): Promise<void> {
   const within = `${dirname(file)}/`;
   const isEngine = ({ argv: [program = '', ...args] }: ProcessEntry) =>
@@ -167,7 +167,7 @@ async function refuseUnrecorded(file: string): Promise<void> {
   if (entry) throw unrecorded(entry, file);
 }
 
-/** Networks that an engine keeps in its data have the same names and ranges in a copy of the data. */
+/** Networks in a copy of engine data have the same names and ranges. */
 function refuseBesideOriginal(links: readonly Link[], pool: Range): void {
   const isWithin = (address: string) => {
     const range = parseRange(address);
@@ -195,19 +195,19 @@ function incomplete(missing: readonly string[] | 'everything'): RdError {
   });
 }
 
-/** What is written about the machine: before anything is made, and after everything is taken away. */
+/** The machine record: written before anything is created, and again after everything is removed. */
 export interface MachineRecord {
   power: 'on' | 'off';
   spec: MachineSpec;
-  /** IPv4 range that this instance uses for its containers. */
+  /** IPv4 range for containers of this instance. */
   pool: Range;
-  /** Boot in which we turned forwarding on; absent when it was on already. */
+  /** The boot id in which we enabled forwarding; absent when it was already on. */
   forwardingBoot?: string;
-  /** It is of another directory, which this one is a copy of: what it names is not ours. */
+  /** Copied from another directory: the resources it names are not ours. */
   copied?: true;
 }
 
-/** Undefined when there is none; `damaged` when it cannot be understood. */
+/** Undefined when there is none; `damaged` when it cannot be parsed. */
 export async function readMachineRecord(file: string): Promise<MachineRecord | 'damaged' | undefined> {
   const text = await readIfThere(file);
   if (text === undefined) return undefined;

@@ -20,7 +20,7 @@ export async function offer(server: Server, at: ServerPlace): Promise<Offer> {
     port: typeof address === 'object' && address !== null ? address.port : 0,
     close: () =>
       new Promise((resolve) => {
-        // An error here says that it is closed already.
+        // An error here means that it is already closed.
         server.close(() => resolve());
         for (const socket of connections) socket.destroy();
       }),
@@ -38,7 +38,7 @@ async function makeRoom(path: string): Promise<void> {
   });
 }
 
-/** What is in the place of a socket. */
+/** What exists at a socket path. */
 async function whatIs(path: string): Promise<'nothing' | 'dead' | 'alive' | 'other'> {
   const entry = await lstat(path).catch(() => undefined);
   if (!entry) return 'nothing';
@@ -46,7 +46,7 @@ async function whatIs(path: string): Promise<'nothing' | 'dead' | 'alive' | 'oth
   return new Promise((resolve) => {
     const probe = connect({ path });
     probe.once('connect', () => resolve('alive'));
-    // A socket with a full queue says so, and belongs to somebody.
+    // A socket with a full queue fails like this, so it is in use.
     probe.once('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED' ? 'dead' : 'alive'));
     probe.once('connect', () => probe.destroy());
   });
@@ -58,7 +58,7 @@ function listen(server: Server, at: ServerPlace): Promise<void> {
     server.once('error', fail);
     server.listen('socket' in at ? { path: at.socket } : { host: '127.0.0.1', port: at.port }, () => {
       server.off('error', fail);
-      // From here on an error concerns one connection, never the service.
+      // From here on an error concerns one connection, not the service.
       server.on('error', () => undefined);
       resolve();
     });

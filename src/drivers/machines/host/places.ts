@@ -2,19 +2,19 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { PRODUCT } from '../../../product.ts';
 
-/** Everything of one instance on the host is named after its directory, so that it is found again after a crash. */
+/** Host resources of one instance. Their names derive from its directory, so that they can be found after a crash. */
 export interface HostPlaces {
-  /** Eight hexadecimal digits that stand for the directory. */
+  /** Eight hexadecimal digits derived from the directory. */
   id: string;
   /** Machine record. */
   record: string;
   data: string;
   run: string;
-  /** True when `run` is outside the directory of the driver. */
+  /** True when `run` is outside the driver directory. */
   runElsewhere: boolean;
-  /** Name of the bridge; the kernel takes 15 characters. */
+  /** Name of the bridge; the kernel allows 15 characters. */
   bridge: string;
-  /** Name of the chains in the packet filter; iptables takes 28 characters. */
+  /** Name of the packet filter chains; iptables allows 28 characters. */
   chain: string;
   /** Comment that marks every rule of the instance. */
   tag: string;
@@ -22,12 +22,12 @@ export interface HostPlaces {
   cgroup: string;
 }
 
-/** The kernel's limit for the path of a unix socket, without the end mark. */
+/** The kernel's limit for a unix socket path, without the terminator. */
 const MAX_SOCKET_PATH = 107;
-/** The longest path that an engine puts below `run`: dockerd's own, with a network id of 12 digits. */
+/** The longest path that an engine creates below `run`: dockerd's own, with a network id of 12 digits. */
 const LONGEST_SOCKET = 'moby/exec/libnetwork/0123456789ab.sock';
 
-/** `directory` is the driver's private directory. A directory that is too long for sockets gets a short one in `/run`. */
+/** `directory` is the driver's private directory. If it is too long for sockets, they get a short one in `/run`. */
 export function hostPlaces(directory: string): HostPlaces {
   const id = createHash('sha256').update(directory).digest('hex').slice(0, 8);
   const inside = join(directory, 'run');

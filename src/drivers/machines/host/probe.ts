@@ -3,12 +3,12 @@ import { findProgram, programPath } from '../../../process/program.ts';
 import { platformText } from '../../../settings/field.ts';
 import type { Probe } from '../../driver.ts';
 
-/** What decides whether the host can be the machine. */
+/** Facts that decide whether the host can be the machine. */
 export interface HostFacts {
   platform: NodeJS.Platform;
   root: boolean;
   missingPrograms: readonly string[];
-  /** The process may change links and mounts; root in a plain container may not. */
+  /** The process may change links and mounts; root in an unprivileged container may not. */
   capable: boolean;
   controlGroups: boolean;
 }
@@ -16,7 +16,7 @@ export interface HostFacts {
 const PROGRAMS = ['dockerd', 'containerd', 'ctr', 'runc', 'ip', 'iptables', 'umount', 'nsenter', 'unshare'];
 const INSTALL = 'apt-get install --no-install-recommends docker.io containerd iptables iproute2';
 
-/** Pure: the answer that the facts give, the cheapest remedy first. */
+/** Pure: the verdict on these facts, the cheapest fix first. */
 export function judge({ platform, root, missingPrograms, capable, controlGroups }: HostFacts): Probe {
   if (platform !== 'linux') {
     return {

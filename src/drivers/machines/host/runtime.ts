@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { systemCode } from '../../../storage/io-error.ts';
 import type { HostPlaces } from './places.ts';
 
-/** Private directories for sockets and data. Harmless when they are there. */
+/** Private directories for sockets and data. Idempotent. */
 export async function makeRuntime({ run, data }: HostPlaces): Promise<void> {
   for (const directory of [run, data]) await mkdir(directory, { recursive: true, mode: 0o700 });
 }
@@ -13,11 +13,11 @@ export async function removeRuntime({ run, runElsewhere }: HostPlaces): Promise<
   const left = await readdir(run).catch(() => []);
   if (left.length > 0) return;
   await rm(run, { recursive: true, force: true });
-  // Shared by all instances of this host: goes with the last one.
+  // Shared by all instances of this host: removed with the last one.
   if (runElsewhere) await removeIfEmpty(dirname(run));
 }
 
-/** Removes the control group of the containers with everything below; one with processes in it stays. */
+/** Removes the control group of the containers and its children; one with processes in it stays. */
 export async function removeControlGroup(cgroup: string): Promise<void> {
   const root = '/sys/fs/cgroup';
   const hierarchies = await readdir(root, { withFileTypes: true }).catch(() => []);

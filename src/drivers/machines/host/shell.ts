@@ -85,12 +85,12 @@ async function arrange({ absent, directories, files }: Arrangement): Promise<voi
   for (const { path, text } of files) await writeFileAtomic(path, text);
 }
 
-/** Makes the directories that are missing above a file (0700). Returns the topmost of them, if any was. */
+/** Creates missing parent directories of a file (0700). Returns the topmost one created, if any. */
 export function makeWay(path: string): Promise<string | undefined> {
   return mkdir(dirname(path), { recursive: true, mode: 0o700 });
 }
 
-/** Takes the directories above a file away, the lowest first and `top` last, until one is not empty. True when `top` is gone. */
+/** Removes empty parent directories of a file, innermost first, up to `top`. True when `top` is gone. */
 export async function removeWay(path: string, top: string): Promise<boolean> {
   for (let at = dirname(path); at === top || at.startsWith(top + sep); at = dirname(at)) {
     try {

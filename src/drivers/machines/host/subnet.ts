@@ -1,4 +1,4 @@
-/** IPv4 ranges as numbers; `prefix` is the number of leading bits that are fixed. */
+/** An IPv4 range as a number; `prefix` is its length in bits. */
 export interface Range {
   address: number;
   prefix: number;
@@ -31,9 +31,8 @@ export function overlaps(a: Range, b: Range): boolean {
 const POOL_PREFIX = 16;
 
 /**
- * A free range for containers: none that overlaps `taken`. Starts at a place that depends on `seed`, so that two instances
- * seldom look at the same range first. 10/8 comes first because engines with default settings cut theirs from 172.16/12 and
- * 192.168/16. Undefined when everything private is taken.
+ * A free range for containers: none that overlaps `taken`. The search starts at an offset derived from `seed`, so that two instances seldom
+ * collide. 10/8 comes first because engines use 172.16/12 and 192.168/16 by default. Undefined when every private range is taken.
  */
 export function choosePool(taken: readonly Range[], seed: number): Range | undefined {
   const tens = Array.from({ length: 255 }, (_, index) => [10, 1 + ((index + seed) % 255)] as const);
@@ -45,7 +44,7 @@ export function choosePool(taken: readonly Range[], seed: number): Range | undef
   return undefined;
 }
 
-/** The first network of a pool, with the bridge's own address in it. */
+/** The first network of a pool, with the bridge's own address. */
 export function bridgeAddress(pool: Range): string {
   return `${formatAddress(pool.address + 1)}/24`;
 }

@@ -3,7 +3,7 @@ import { engineSupport, without, withoutCluster } from '../../engine-support.ts'
 
 const NO_VM = 'there is no virtual machine, the host itself runs the containers';
 
-/** What the host driver does with every setting. The type asks for each one. */
+/** What the host driver supports, per setting. The type requires every setting. */
 export const HOST_SUPPORT: SupportMatrix = {
   ...engineSupport('host'),
   ...withoutCluster('this driver has no cluster'),

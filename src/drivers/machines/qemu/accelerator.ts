@@ -5,30 +5,31 @@ import { lastLines } from '../../../process/run.ts';
 import { type Accelerator, cpuModel } from './arguments.ts';
 import type { HostRun } from './disks.ts';
 
-/** `mov al, 0x10; out 0xf4, al; hlt`, and the mark of a sector that a computer starts from. */
+/** `mov al, 0x10; out 0xf4, al; hlt`, and the boot sector signature. */
 const SECTOR = Buffer.concat([
   Buffer.from([0xb0, 0x10, 0xe6, 0xf4, 0xf4]),
   Buffer.alloc(505),
   Buffer.from([0x55, 0xaa]),
-  // The firmware never starts from a disk of one sector.
+  // The firmware does not boot from a disk of one sector.
   Buffer.alloc(2 ** 20 - 512),
 ]);
-/** QEMU ends with twice the value, plus one, that is written to that port. */
+/** QEMU exits with twice the value written to that port, plus one. */
 const RAN = 0x10 * 2 + 1;
 const LIMIT_MS = 20_000;
 
-/** What runs a guest here. */
+/** What runs guest instructions on this host. */
 export interface Acceleration {
   accelerator: Accelerator;
-  /** Why it is not KVM, and how it would be, as a clause. */
+  /** Why KVM is not used and how to enable it, as a clause. */
   emulatedBecause?: string;
 }
 
 /**
- * Whether a guest really runs with this accelerator, told by running one of three instructions: the device of KVM can be there and
- * can be opened where every guest dies at once, often of what its processor has. The way there leads through the whole firmware.
- * @param directory a private one, for the guest's disk.
- * @returns why none does, in the words of QEMU; undefined where one does.
+ * Whether a guest really runs with this accelerator, tested by running one of three instructions: `/dev/kvm` can exist and be accessible on
+ * a
+ * host where every guest crashes, usually because of its processor. The test boots through the whole firmware.
+ * @param directory a private directory for the test disk.
+ * @returns QEMU's error message; undefined when the accelerator works.
  */
 export async function whyNoGuests(
   accelerator: Accelerator,
@@ -78,7 +79,7 @@ export async function whyNoGuests(
   }
 }
 
-/** The fastest that works here. Asked once; the answer holds until the host starts anew. */
+/** The fastest accelerator that works here. Probed once per host boot. */
 export function accelerators(directory: string, run: HostRun): (signal: AbortSignal) => Promise<Acceleration> {
   let known: Acceleration | undefined;
   return async (signal) => {
@@ -92,7 +93,7 @@ function accelerationOf(words: string | undefined): Acceleration {
   return { accelerator: 'tcg', emulatedBecause: remedied(words) };
 }
 
-/** Both of the first are what QEMU says of `/dev/kvm`. */
+/** The first two are QEMU's error messages about `/dev/kvm`. */
 function remedied(words: string): string {
   if (/kvm.*no such file/i.test(words)) {
     return 'this host has no /dev/kvm; switch virtualisation on in its firmware (nested, where it is a virtual machine itself) and load kvm_intel or kvm_amd';

@@ -3,51 +3,53 @@ import type { GuestImage } from '../../../guest-images/image.ts';
 import { DATA_SERIAL, FIRMWARE_FOLDER } from '../../../guest-images/recipe.ts';
 import type { QemuPlaces } from './places.ts';
 
-/** What runs the instructions of the guest: the kernel of this host, or QEMU itself. */
+/** What runs guest instructions: the host kernel, or QEMU itself. */
 export type Accelerator = 'kvm' | 'tcg';
 
 export interface QemuArguments {
   image: Pick<GuestImage, 'directory' | 'files'>;
   places: QemuPlaces;
   accelerator: Accelerator;
-  /** GiB at the start, and the most that can be plugged in while it runs. */
+  /** GiB at the start, and the limit for hot-plugging. */
   memoryGiB: number;
   memoryCeilingGiB: number;
   cpus: number;
   cpuCeiling: number;
   /** Port of 127.0.0.1 that leads to the guest's ssh. */
   sshPort: number;
-  /** For what the machine has beside all this. */
+  /** Where the machine's other files are. */
   more?: readonly string[];
-  /** Files that the root disk is a layer over, the upper one first; without them those that it names itself. */
+  /** Backing files of the root disk, topmost first; without them those recorded in the disk. */
   below?: readonly string[];
 }
 
-/** Slots for memory that is plugged in later; each growth takes one. */
+/** Slots for hot-plugged memory; each growth takes one. */
 const MEMORY_SLOTS = 8;
 const DISK_NODE = 'disk0';
-/** QEMU's name for the data disk. */
+/** QEMU's node name of the data disk. */
 export const DATA_NODE = 'data0';
-/** QEMU's name for the disk of the guest's data, and for what gives back memory of the guest. */
+/** QEMU's device names of the data disk and the balloon. */
 export const DATA_DRIVE = 'data';
 export const BALLOON = 'balloon0';
 /**
- * A write that fails halts the guest, which may go on once it is tried again. QEMU itself does so only for a lack of room: for a quota that
- * is used up, or a copy that cannot be written, the guest would lose what it wrote.
+ * A failed write halts the guest, which continues after a retry. By default QEMU does so only for `ENOSPC`: with an exhausted quota or a
+ * failed
+ * copy the guest would lose writes.
  */
 const HALT = 'werror=stop';
-/** Seconds between two words of the guest on what it uses. */
+/** Interval of the guest's memory statistics, in seconds. */
 export const STATS_S = 5;
-/** QEMU's name for the network of the guest. */
+/** QEMU's name of the guest's network. */
 export const NETWORK = 'net0';
 
 const KERNEL_LINE =
   'console=ttyS0 root=/dev/vda rw quiet panic=-1 apparmor=0 memhp_default_state=online_movable swiotlb=1024';
 
 /**
- * The command line of a machine. Everything of QEMU's own that would depend on files of the user or on its version's defaults is
- * switched off. `apparmor=0`: the guest has no program for it, and containers would not start. `swiotlb`: with places for more memory
- * its kernel keeps 64 MiB for devices that reach only the first 4 GiB, and there are none.
+ * The QEMU command line of a machine. It disables whatever depends on user files or version defaults. `apparmor=0`: the guest lacks the
+ * parser,
+ * and containers would not start. `swiotlb`: with hot-plug slots the kernel would reserve 64 MiB for 32-bit DMA devices, and there are
+ * none.
  */
 export function qemuArguments(input: QemuArguments): string[] {
   const { image, places, accelerator, memoryGiB, memoryCeilingGiB, cpus, cpuCeiling, sshPort, below = [] } = input;
@@ -86,8 +88,9 @@ export function qemuArguments(input: QemuArguments): string[] {
     '-device',
     `virtio-net-pci,netdev=${NETWORK}`,
     '-device',
-    // With `deflate-on-oom` the guest would go on to tell its programs of memory that it does not have. What it has freed goes back to this
-    // host, and is no part of a frozen state.
+    // With `deflate-on-oom` the guest would report memory that it does not have. Free page reporting returns freed memory to the host and
+    // keeps it
+    // out of a frozen state.
     `virtio-balloon-pci,id=${BALLOON},guest-stats-polling-interval=${STATS_S},free-page-reporting=on`,
     '-device',
     'virtio-rng-pci',
@@ -100,7 +103,7 @@ export function qemuArguments(input: QemuArguments): string[] {
     'none',
     '-no-reboot',
     '-serial',
-    // The one path that QEMU takes as it is.
+    // The only path that QEMU takes unescaped.
     `file:${places.serialLog}`,
     '-qmp',
     `unix:${comma(places.monitor)},server=on,wait=off`,
@@ -119,12 +122,12 @@ function disk(node: string, drive: string, file: string, below: readonly string[
   ];
 }
 
-/** All that the accelerator can give to a guest. */
+/** Every CPU feature that the accelerator offers. */
 export function cpuModel(accelerator: Accelerator): string {
   return accelerator === 'kvm' ? 'host' : 'max';
 }
 
-/** A value of an option, which a comma would end unless it is doubled. */
+/** Escapes an option value: QEMU requires commas to be doubled. */
 export function comma(text: string): string {
   return text.replaceAll(',', ',,');
 }

@@ -6,26 +6,26 @@ import type { HostRun } from './disks.ts';
 import type { Monitor } from './monitor.ts';
 import type { Qmp } from './qmp.ts';
 
-/** What QEMU calls the copy and the work on it. There is one at a time. */
+/** QEMU's names for the copy and its job. There is one at a time. */
 const JOB = 'rdctl-copy';
 const NODE = 'rdctl-copy0';
-/** Milliseconds between two questions; in between others get to the monitor. */
+/** Milliseconds between polls; others use the monitor in between. */
 const POLL_MS = 500;
-/** A QEMU that is busy writing may not answer for a while. */
+/** A QEMU that is busy writing may not respond for a while. */
 const SILENCE_MS = 60_000;
 
-/** The data disk as it was at one moment, copied by QEMU itself while the guest goes on. */
+/** A point-in-time copy of the data disk, made by QEMU while the guest runs. */
 export interface DiskCopy {
-  /** Makes the empty target and has QEMU open it. */
+  /** Creates the empty target and opens it in QEMU. */
   prepare(target: string, signal: AbortSignal): Promise<void>;
-  /** The moment: what the guest writes after this is not in the copy. */
+  /** The point in time: later guest writes are not in the copy. */
   begin(signal: AbortSignal): Promise<void>;
   /**
-   * Waits until all of it is there and QEMU has let go of it.
-   * @throws RdError `ERR_DRIVER_FAILED` with QEMU's own words, such as a full disk; `ERR_CANCELLED`.
+   * Waits until the copy is complete and QEMU has closed it.
+   * @throws RdError `ERR_DRIVER_FAILED` with QEMU's message, such as a full disk; `ERR_CANCELLED`.
    */
   finish(signal: AbortSignal, progress: (share: number) => void): Promise<void>;
-  /** Ends a copy that is under way, also one that this process knows nothing of. Harmless when there is none. */
+  /** Cancels a running copy, also one of another process. Idempotent. */
   drop(signal: AbortSignal): Promise<void>;
 }
 
@@ -47,7 +47,7 @@ export function diskCopy({ monitor, run, pace, isAlive }: DiskCopyParts): DiskCo
   const ask = (command: string, args: JsonObject | undefined, signal: AbortSignal) =>
     monitor.use((qmp) => qmp.execute(command, args, { signal }), signal);
 
-  /** Polls through silence, which is told from an end of QEMU. */
+  /** Polls through silence, unless QEMU has exited. */
   async function job(since: number, signal: AbortSignal): Promise<Job | 'silent' | undefined> {
     try {
       return ourJob(await ask('query-jobs', undefined, signal));
@@ -79,7 +79,7 @@ export function diskCopy({ monitor, run, pace, isAlive }: DiskCopyParts): DiskCo
       );
     },
     async begin(signal) {
-      // `top`: what was never written is not read. `report`: a full disk ends the copy and does not halt the guest for it.
+      // `top`: skips unwritten ranges. `report`: a full disk ends the copy without halting the guest.
       const how = { sync: 'top', 'on-target-error': 'report', 'on-source-error': 'report', 'auto-dismiss': false };
       await ask('blockdev-backup', { 'job-id': JOB, device: DATA_NODE, target: NODE, ...how }, signal);
     },
@@ -107,7 +107,7 @@ export function diskCopy({ monitor, run, pace, isAlive }: DiskCopyParts): DiskCo
       for (let asked = false; ; ) {
         const now = await job(begun, signal);
         if (now === undefined || (now !== 'silent' && now.status === 'concluded')) break;
-        // One that ends in this moment is refused, and seen at the next question.
+        // A job that just finished refuses the cancel; the next poll finds it.
         if (!asked) await ask('job-cancel', { id: JOB }, signal).catch(() => undefined);
         asked = now !== 'silent';
         if (pace.now() - begun > SILENCE_MS) {
@@ -120,7 +120,7 @@ export function diskCopy({ monitor, run, pace, isAlive }: DiskCopyParts): DiskCo
   };
 }
 
-/** Has QEMU forget a copy that has ended, and close its file. */
+/** Removes a finished copy from QEMU and closes its file. */
 async function letGo(qmp: Qmp, signal: AbortSignal): Promise<void> {
   if (ourJob(await qmp.execute('query-jobs', undefined, { signal }))) {
     await qmp.execute('job-dismiss', { id: JOB }, { signal });

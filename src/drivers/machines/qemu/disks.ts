@@ -21,22 +21,22 @@ export interface DiskParts {
 
 /** Checking a large disk reads all of its tables. */
 const CHECK_MS = 10 * 60_000;
-/** Of a table that is lost qemu-img tells every entry. */
+/** For a lost table qemu-img prints every entry. */
 const MOST_FINDINGS = 20;
-/** Of qcow2: "QFI", 0xfb, and the size from byte 24 on. */
+/** qcow2 header: "QFI", 0xfb, and the size at byte 24. */
 const QCOW_MAGIC = 0x51_46_49_fb;
 const HEADER_BYTES = 32;
 const OTHER_IMAGE = ['it was made from another image'];
 
 /**
- * Makes the data disk ready: it is grown to the size, and never shrunk. The machine is off.
+ * Ensures the data disk exists and has the size; grows it, never shrinks it. The machine is off.
  * @returns its size in bytes.
- * @throws RdError `ERR_DRIVER_TERMINAL` for one that is damaged: nothing is put in its place; `ERR_DRIVER_FAILED` for one in use.
+ * @throws RdError `ERR_DRIVER_TERMINAL` for a damaged disk, which is never replaced; `ERR_DRIVER_FAILED` for one in use.
  */
 export async function ensureData(parts: DiskParts, bytes: number): Promise<number> {
   const { places, run, signal } = parts;
   if (!(await isThere(places.data))) {
-    // Whole or not at all: half a disk would be taken for a damaged one.
+    // Atomic: a partial disk would be taken for a damaged one.
     const draft = `${places.data}.new`;
     await run(['qemu-img', 'create', '-q', '-f', 'qcow2', draft, String(bytes)], { signal });
     // Also after a power failure: an empty file of that name would be a damaged disk for good.
@@ -59,10 +59,10 @@ export async function ensureData(parts: DiskParts, bytes: number): Promise<numbe
 }
 
 /**
- * Makes the root disk ready that a guest of this image boots from: a layer over the image. One that is damaged, or of another image, is
- * made anew, because what people keep is on the data disk. The machine is off.
+ * Ensures the root disk that a guest of this image boots from: a layer over the image. Recreates one that is damaged or belongs to another
+ * image, because user data is on the data disk. The machine is off.
  * @param base the disk of the image.
- * @param ofImage whether the record says that the root disk that may be there was made from this image.
+ * @param ofImage whether the record says that an existing root disk was made from this image.
  */
 export async function ensureRoot(parts: DiskParts, base: string, ofImage: boolean): Promise<void> {
   const { places, run, log, signal } = parts;
@@ -70,9 +70,9 @@ export async function ensureRoot(parts: DiskParts, base: string, ofImage: boolea
     let why = ofImage ? await damageOf(parts, places.disk) : OTHER_IMAGE;
     if (!why) {
       const { backing } = await diskFacts(parts, places.disk);
-      // A start that was killed may have written down the image, and not have come to the disk.
+      // A killed start may have recorded the image without creating the disk.
       if (imageOf(backing) !== imageOf(base)) why = OTHER_IMAGE;
-      // The home was moved; the image is the same, its digest says so.
+      // The home was moved; the digest proves that the image is the same.
       else if (backing !== base) {
         await run(['qemu-img', 'rebase', '-q', '-u', '-f', 'qcow2', '-b', base, '-F', 'qcow2', places.disk], {
           signal,
@@ -87,8 +87,9 @@ export async function ensureRoot(parts: DiskParts, base: string, ofImage: boolea
 }
 
 /**
- * Size in bytes of the data disk, 0 when there is none, by its first bytes: every look asks for it, and a program would be too much.
- * Undefined for what is no disk of ours.
+ * Size in bytes of the data disk from its header, 0 when there is none: every observation needs it, and running qemu-img would cost too
+ * much.
+ * Undefined for a file that is not our disk.
  */
 export async function dataBytes(path: string): Promise<number | undefined> {
   try {
@@ -105,12 +106,12 @@ export async function dataBytes(path: string): Promise<number | undefined> {
   }
 }
 
-/** Name of the directory of an image in the store, which is its digest. */
+/** Directory name of an image in the store, which is its digest. */
 function imageOf(disk: string | undefined): string | undefined {
   return disk === undefined ? undefined : basename(dirname(disk));
 }
 
-/** Size in bytes that the guest sees, and the file that it is a layer over. */
+/** Virtual size in bytes, and the backing file. */
 export async function diskFacts(
   { run, signal }: Pick<DiskParts, 'run' | 'signal'>,
   path: string,
@@ -125,8 +126,8 @@ export async function diskFacts(
 }
 
 /**
- * Looks at a copy of a disk that nothing uses.
- * @throws RdError `ERR_DRIVER_FAILED` with what qemu-img found.
+ * Checks a copy of an unused disk.
+ * @throws RdError `ERR_DRIVER_FAILED` with qemu-img's findings.
  */
 export async function checkDiskCopy(parts: Pick<DiskParts, 'run' | 'signal'>, path: string): Promise<void> {
   const damage = await damageOf(parts, path);
@@ -137,7 +138,7 @@ export async function checkDiskCopy(parts: Pick<DiskParts, 'run' | 'signal'>, pa
   });
 }
 
-/** What qemu-img says of a damaged disk. Leaks (status 3) only waste space, as after a power failure. */
+/** qemu-img's report of damage. Leaks (status 3) only waste space, as after a power failure. */
 async function damageOf(
   { run, signal }: Pick<DiskParts, 'run' | 'signal'>,
   path: string,
@@ -148,7 +149,7 @@ async function damageOf(
     accept: [0, 1, 2, 3],
   });
   if (exitCode === 0 || exitCode === 3) return undefined;
-  // Not a word about the disk: somebody has it open.
+  // Not about the disk itself: it is in use.
   if (/^Is another process using the image|Failed to get .*lock/m.test(stderr)) {
     throw new RdError('ERR_DRIVER_FAILED', `${path} is in use by another program`, {
       details: stderr.split('\n').filter((line) => line !== ''),

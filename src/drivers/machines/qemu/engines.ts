@@ -1,19 +1,19 @@
 import { RdError } from '../../../errors.ts';
 import type { EngineDriver, EngineStatus } from '../../driver.ts';
 
-/** What an engine can know of the guest without asking it. */
+/** What an engine knows about the guest without a query. */
 export interface GuestState {
-  /** The machine is on and has come up; nothing in it runs otherwise. */
+  /** The machine is on and has booted; otherwise nothing runs in it. */
   isUp(): Promise<boolean>;
-  /** Whether the guest answers. */
+  /** Whether the guest responds. */
   isConnected(signal: AbortSignal): Promise<boolean>;
-  /** Runs work in the guest; fails as soon as the guest cannot go on. */
+  /** Runs work in the guest; fails as soon as the guest is halted for good. */
   unlessHalted<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
 }
 
 /**
- * An engine in a guest that may be off or out of reach: the first is a stopped engine, because what it had in memory is gone with the
- * guest; the second is one of which nobody knows more than that.
+ * An engine in a guest that may be off or unreachable. In a guest that is off the engine is stopped; in an unreachable one its state is
+ * unknown.
  */
 export function engineInGuest(engine: EngineDriver, { isUp, isConnected, unlessHalted }: GuestState): EngineDriver {
   async function observe(signal: AbortSignal): Promise<EngineStatus> {

@@ -1,7 +1,7 @@
 import { RdError } from '../../../errors.ts';
 import { tailOf } from '../../../process/log-file.ts';
 
-/** What is told of a QEMU that has ended by itself. */
+/** Error for a QEMU that has exited unexpectedly. */
 export async function qemuFailed(logFile: string, cause?: unknown): Promise<RdError> {
   const details = await tailOf(logFile);
   const last = details.at(-1);

@@ -1,12 +1,12 @@
 import type { MachineParts } from './parts.ts';
 
 const POLL_MS = 100;
-/** After a guest was told to go on. */
+/** Delay after resuming a guest. */
 const LOOKS_AFTER = 5;
 
 /**
- * Has a guest go on that QEMU halted and keeps in this status.
- * @returns the status that it then stays in: a disk that is still full halts it at once.
+ * Resumes a guest that QEMU halted in this state.
+ * @returns the resulting run state: a disk that is still full halts it at once.
  * @throws RdError `ERR_DRIVER_FAILED` when QEMU refuses, `ERR_CANCELLED`.
  */
 export async function goOnFrom(

@@ -1,12 +1,12 @@
 import type { Pace } from '../../../process/pace.ts';
 import type { Connection } from './guest.ts';
 
-/** The clock of a guest, which does not see the time that its host slept or that it was halted. */
+/** Corrects the guest clock, which misses the time that the host slept or the guest was halted. */
 export interface GuestClock {
-  /** Looks now and then, because a look costs a program in the guest. */
+  /** Checks occasionally, because a check runs a program in the guest. */
   isOff(signal: AbortSignal): Promise<boolean>;
   set(signal: AbortSignal): Promise<void>;
-  /** The next question is answered by a look. */
+  /** Forces a check on the next call. */
   forget(): void;
 }
 

@@ -2,18 +2,19 @@ import { RdError } from '../../../errors.ts';
 import type { Connection } from './guest.ts';
 import { REFUSE_WHILE_GROWING } from './live/growth-script.ts';
 
-/** Where the data disk is mounted in the guest, and the unit that watches over its freeze. */
+/** Mount point of the data disk in the guest, and the unit of the freeze watchdog. */
 const MOUNT = '/var/lib/rdctl';
 const UNIT = 'rdctl-thaw';
-/** Seconds after which the guest goes on by itself, whatever became of us. */
+/** Seconds until the guest thaws by itself if the service is gone. */
 const MOST_S = 30;
-/** What is written before the freeze may be much, and the disk of this host slow. */
+/** There may be much to flush before the freeze, and the host disk may be slow. */
 const FREEZE_MS = 120_000;
 const THAW_MS = 60_000;
 
 /**
- * `$1`: mount point, `$2`: unit, `$3`: seconds. Most is written while programs go on. The watch is a program of the guest's own that
- * tries until it has succeeded: one that came while the freeze was being made would be refused.
+ * `$1`: mount point, `$2`: unit, `$3`: seconds. Flushes most data while programs continue. The watchdog runs in the guest and retries until
+ * it
+ * succeeds: a thaw during the freeze would be refused.
  */
 const FREEZE_SCRIPT = `set -eu
 mountpoint -q -- "$1"
@@ -28,27 +29,28 @@ exec fsfreeze --freeze "$1"
 `;
 
 /**
- * `$1`: mount point, `$2`: unit. Status 1 when it was not frozen any more, or not yet: the watch stays then, because a freeze that was
- * given up may still come.
+ * `$1`: mount point, `$2`: unit. Status 1 when the file system was not frozen; the watchdog then stays, because an abandoned freeze may
+ * still
+ * take effect.
  */
 const THAW_SCRIPT = `fsfreeze --unfreeze "$1" 2>/dev/null || exit 1
 timeout 20 systemctl stop "$2.service" 2>/dev/null
 exit 0
 `;
 
-/** The file system of the guest's data disk, held still for a moment. */
+/** The file system of the guest's data disk, for freezing it briefly. */
 export interface GuestFreeze {
   /**
-   * Does the work while nothing is written there and all that was is on the disk.
-   * @throws RdError `ERR_DRIVER_FAILED` when it was not frozen all the time, `ERR_CANCELLED`, and what the work throws.
+   * Runs the work while the file system is frozen and flushed.
+   * @throws RdError `ERR_DRIVER_FAILED` when it was not frozen throughout, `ERR_CANCELLED`, and what the work throws.
    */
   during<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T>;
-  /** Harmless when it is not frozen. */
+  /** Thaws it. Idempotent. */
   thaw(): Promise<void>;
 }
 
 export function guestFreeze(guest: Pick<Connection, 'run'>): GuestFreeze {
-  /** Whether it was frozen until now. No signal: who gives up must still let the guest go on. */
+  /** Whether it was frozen until now. No signal: a canceled caller must still thaw the guest. */
   async function thaw(): Promise<boolean> {
     const { exitCode } = await guest.run(['sh', '-s', '--', MOUNT, UNIT], {
       input: THAW_SCRIPT,
@@ -79,7 +81,7 @@ export function guestFreeze(guest: Pick<Connection, 'run'>): GuestFreeze {
         await freeze(signal);
         result = await work();
       } catch (error) {
-        // The watch does it too, later.
+        // The watchdog thaws it later too.
         await thaw().catch(() => undefined);
         throw error;
       }

@@ -12,28 +12,29 @@ import { control, guestCommand, masterArguments } from './ssh.ts';
 
 type GuestRunOptions = Omit<RunOptions, 'env' | 'cwd'>;
 
-/** The system in the machine, reached by ssh. Needs a machine that is on; every method throws `ERR_DRIVER_FAILED` otherwise. */
+/** The system in the machine, reached by ssh. Requires a running machine; every method throws `ERR_DRIVER_FAILED` otherwise. */
 interface Guest {
   /**
-   * As `src/process/run.ts`, for a program of the guest. Its output is that of the program alone. One that is given up at its limit
-   * is not waited for any more, and may go on in the guest.
+   * As `src/process/run.ts`, for a program of the guest. Output contains only what the program prints. A program that times out may
+   * continue in
+   * the guest.
    */
   run(argv: readonly string[], options?: GuestRunOptions): Promise<RunResult>;
   /** As `src/process/stream.ts`. */
   stream(argv: readonly string[], options?: Pick<RunOptions, 'signal' | 'timeoutMs'>): AsyncIterable<Uint8Array>;
-  /** Adds a forward in the words of ssh (`-L`, `-R`), or takes one away. Returns what ssh printed: the port, if it chose one. */
+  /** Adds or cancels an ssh forward (`-L`, `-R`). Returns ssh's output: the port, if ssh allocated one. */
   forward(order: 'forward' | 'cancel', ...words: string[]): Promise<string>;
 }
 
 export interface Connection extends Guest {
   /**
-   * Waits until the guest answers. `up`: it does already, if at all, and is not asked for a greeting before the first try.
+   * Waits until the guest responds. `up`: it has booted, so skip the check of the ssh banner.
    * @throws RdError `ERR_DRIVER_FAILED` at the deadline, `ERR_CANCELLED`.
    */
   connect(limitMs: number, isAlive: () => Promise<boolean>, signal: AbortSignal, up?: 'up'): Promise<void>;
-  /** Whether the connection is there; one that broke is made again. */
+  /** Whether the connection is up; reconnects if necessary. */
   isConnected(signal: AbortSignal): Promise<boolean>;
-  /** Called once there is a new connection: what went through the old one is gone. */
+  /** Called after a reconnect: everything tunneled through the old connection is gone. */
   onReconnect(listener: () => Promise<void>): void;
   close(): Promise<void>;
 }
@@ -47,16 +48,16 @@ export interface ConnectionParts {
   port(): Promise<number>;
 }
 
-/** sshd gives programs a short one, without the programs of the system. */
+/** sshd sets a short one, without system programs. */
 export const GUEST_PATH = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 const POLL_MS = 100;
-/** A guest without the help of a processor, on a busy computer, takes seconds for a greeting. A look may take 30. */
+/** Without hardware virtualization a busy host needs seconds for a banner. An observation may take 30. */
 const BANNER_MS = 10_000;
 const RECONNECT_MS = 15_000;
 const CONTROL_MS = 30_000;
-/** ssh's own failures; a program may have it too. */
+/** ssh's own failures; a program may exit with it too. */
 const SSH_FAILED = 255;
-/** Of `env`, for a program that is not there. */
+/** Exit status of `env` for a missing program. */
 const NOT_FOUND = 127;
 const ALL_STATUSES = Array.from({ length: 256 }, (_, status) => status);
 
@@ -76,7 +77,7 @@ export function guestConnection({ places, logFile, environment, pace, port }: Co
 
   async function startMaster(at: number): Promise<void> {
     await stopDaemon(places.sshRecord, { graceMs: 1_000, pace });
-    // One that was killed leaves its socket, and ssh does not listen where there is one.
+    // A killed ssh leaves its socket, and ssh refuses to listen on an existing one.
     await rm(places.control, { force: true });
     await startDaemon({ argv: masterArguments(places, at), recordFile: places.sshRecord, logFile, env: environment });
   }
@@ -99,7 +100,7 @@ export function guestConnection({ places, logFile, environment, pace, port }: Co
       if (started && (await isThere(at, signal))) return renew();
       if (!(await isAlive())) throw await unreachable('QEMU ended while the guest was starting');
       if (pace.now() >= deadline) throw await unreachable(`the guest did not answer within ${limitMs / 1000} s`);
-      // QEMU takes connections before the guest does, so that only a greeting tells.
+      // QEMU accepts connections before the guest does, so only a banner proves that sshd is up.
       const running = started && (await findDaemon(places.sshRecord)).state === 'running';
       if (!running && ((up && !started) || (await greets(at)))) {
         await startMaster(at);
@@ -161,7 +162,7 @@ export function guestConnection({ places, logFile, environment, pace, port }: Co
     },
     async *stream(argv, options = {}) {
       const command = guestCommand(places, await port(), ['env', GUEST_PATH, ...argv]);
-      // A client of a connection that is there waits for the guest's program, whatever it is asked.
+      // A client of a control master waits for the remote program, whatever its own options are.
       yield* streamProgram(command, { ...options, env: environment, graceMs: 0 });
     },
     async forward(order, ...words) {
@@ -174,7 +175,7 @@ export function guestConnection({ places, logFile, environment, pace, port }: Co
   };
 }
 
-/** For a program that a guest lacks. */
+/** Error for a program that the guest lacks. */
 export function notInGuest(program: string, details: readonly string[] = []): RdError {
   return new RdError('ERR_DRIVER_TERMINAL', `${program} was not found in the guest`, {
     details: [...details],
@@ -182,7 +183,7 @@ export function notInGuest(program: string, details: readonly string[] = []): Rd
   });
 }
 
-/** Whether something there greets as ssh does. */
+/** Whether an ssh server responds there. */
 function greets(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = createConnection({ host: '127.0.0.1', port });

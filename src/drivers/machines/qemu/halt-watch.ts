@@ -7,7 +7,7 @@ type WatchParts = Pick<MachineParts, 'monitor' | 'pace'>;
 
 const LOOK_MS = 1_000;
 
-/** Why a guest stands still whose write found no room, and that was told to go on, as a clause; undefined for every other. */
+/** Why a guest is halted by a full disk even after a resume, as a clause; undefined for every other. */
 export async function standstill(parts: WatchParts, signal: AbortSignal): Promise<string | undefined> {
   const status = await parts.monitor.status(signal);
   if (status !== WRITE_FAILED) return undefined;
@@ -15,8 +15,8 @@ export async function standstill(parts: WatchParts, signal: AbortSignal): Promis
 }
 
 /**
- * Runs work in the guest, and gives it up as soon as the guest is halted and cannot go on: it would wait for an answer that does not come,
- * and keep the machine from being stopped.
+ * Runs work in the guest, and aborts it as soon as the guest is halted for good: it would wait for a response that never comes and block a
+ * stop.
  * @throws RdError `ERR_DRIVER_FAILED` then; else as the work does.
  */
 export async function unlessHalted<T>(

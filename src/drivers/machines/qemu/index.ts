@@ -44,13 +44,13 @@ const INFO: DriverInfo = {
   hasCluster: true,
 };
 
-/** What runs in a machine; handed in because a machine knows no engine and no cluster. */
+/** What runs in a machine; injected, because a machine knows no engine and no cluster. */
 export interface GuestPrograms {
   engines(shell: Shell, cgroup: string): Driver['engines'];
   cluster(shell: Shell, parts: ClusterParts): ClusterDriver;
 }
 
-/** A virtual machine, for engines and a cluster that are built on its shell. */
+/** A virtual machine, with engines and a cluster built on its shell. */
 export function qemuFactory(programs: GuestPrograms): DriverFactory {
   return {
     ...INFO,
@@ -156,7 +156,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
   let diskBytes = await dataBytes(places.data);
   return {
     ...INFO,
-    // Programs and images come and go while the service runs.
+    // Programs and images may change while the service runs.
     get support() {
       return support;
     },
@@ -167,7 +167,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
         support = await supportNow();
         diskBytes = await dataBytes(places.data);
         const seen = await machine.observe(signal);
-        // The connection into the guest ends with QEMU, and everything that goes through it.
+        // The guest connection, and everything tunneled through it, ends with QEMU.
         if (seen.state === 'on') await lines.hold(places.control);
         return seen;
       },

@@ -18,9 +18,9 @@ export interface LiveCopyParts {
   monitor: Monitor;
   run: HostRun;
   pace: Pace;
-  /** Whether there is a QEMU of this machine. */
+  /** Whether a QEMU of this machine runs. */
   isAlive(): Promise<boolean>;
-  /** Whether the guest goes on and can be talked to. */
+  /** Whether the guest runs and responds. */
   answers(signal: AbortSignal): Promise<boolean>;
   log: DriverContext['log'];
 }
@@ -29,16 +29,17 @@ export interface LiveCopies {
   /** See `Driver.copyLive`. */
   copy: NonNullable<Driver['copyLive']>;
   /**
-   * Ends what a killed service left: a copy that QEMU goes on with, a guest that holds still. Does nothing while a copy of this
-   * process is under way. A failure is logged, and the next look tries again.
+   * Ends what a killed service left: a running copy, a frozen file system. Does nothing during a copy of this process. Logs a failure; the
+   * next
+   * observation retries.
    */
   settle(): Promise<void>;
 }
 
-/** Milliseconds for undoing what was begun, without the signal of who gave up. */
+/** Milliseconds for cleanup, which ignores the caller's signal. */
 const UNDO_MS = 90_000;
 
-/** Copies of what a machine keeps, while it is on. A file says that one is under way, for the service after this one. */
+/** Copies a running machine's data. A marker file records that a copy is in progress, for the next service. */
 export function liveCopies(parts: LiveCopyParts): LiveCopies {
   const { places, guest, monitor, run, pace, isAlive, answers, log } = parts;
   const disk = diskCopy({ monitor, run, pace, isAlive });
@@ -53,7 +54,7 @@ export function liveCopies(parts: LiveCopyParts): LiveCopies {
     } finally {
       for (const target of targets) await rm(target, { recursive: true, force: true });
     }
-    // A write of the guest that first had to be copied to a full disk halts it. There is room again.
+    // A full target disk halts the guest on its next write. Space is free again.
     if ((await isAlive()) && (await monitor.status(signal)) === 'io-error') {
       await monitor.use((qmp) => qmp.execute('cont', undefined, { signal }), signal);
     }

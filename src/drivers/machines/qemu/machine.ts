@@ -20,9 +20,9 @@ const REFUSED =
 const UNFINISHED = 'a change of its memory, its processors or its disk was not finished';
 
 export interface QemuMachine extends MachineDriver {
-  /** Whether the guest has been started to the end and QEMU is there. */
+  /** Whether the guest has booted completely and QEMU runs. */
   isUp(): Promise<boolean>;
-  /** Whether the guest goes on and can be talked to. */
+  /** Whether the guest runs and responds. */
   answers(signal: AbortSignal): Promise<boolean>;
 }
 
@@ -39,7 +39,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
   const { monitor, clock, mounts, ports, isAlive } = parts;
   const growth = growthWatch(guest);
   let silentSince: number | undefined;
-  /** A look has had the guest go on, and its clock is behind. */
+  /** An observation resumed the guest, and its clock is behind. */
   let stoodStill = false;
 
   async function observe(signal: AbortSignal): Promise<MachineStatus> {
@@ -66,7 +66,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
       ...(record.flaw === undefined ? {} : { flaw: record.flaw }),
     };
     if (halted !== undefined) {
-      // What is halted has no time in which it could have answered.
+      // A halted guest had no time to respond.
       silentSince = undefined;
       return { ...on, halted: true, repair: facts.writeFailed ? REFUSED : halted };
     }
@@ -88,7 +88,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     return { ...rest, shared: home.shared, ...told };
   }
 
-  /** What is busy and what is dead look alike for a while, and only one of them is to be ended. */
+  /** A busy guest and a hung one look alike for a while; only a hung one is stopped. */
   function silent(reason: string, message: string): MachineStatus {
     silentSince ??= pace.now();
     if (pace.now() - silentSince > PATIENCE_MS) return broken(reason, message);
@@ -97,7 +97,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     });
   }
 
-  /** Who makes room on a full disk tells nobody, so that every look tries it, also when the attempts at a repair are used up. */
+  /** Freed disk space raises no event, so every observation retries, even when the repair attempts are used up. */
   async function statusAfterTry(signal: AbortSignal): Promise<string> {
     const status = await monitor.status(signal);
     if (status !== WRITE_FAILED) return status;
@@ -106,7 +106,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     return now;
   }
 
-  /** Has a guest that QEMU halted go on. */
+  /** Resumes a guest that QEMU halted. */
   async function goOn(signal: AbortSignal): Promise<void> {
     const status = await monitor.status(signal);
     const halted = HALTED[status];
@@ -119,7 +119,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     });
   }
 
-  /** Brings about in the running guest what it takes, and brings back what a look has found missing. */
+  /** Applies live changes to the running guest and restores what the last observation found missing. */
   async function adjust(spec: MachineSpec, signal: AbortSignal, progress?: () => void): Promise<void> {
     await goOn(signal);
     if (await clock.isOff(signal)) await clock.set(signal);
@@ -128,14 +128,14 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     const { sshPortForwarder } = spec;
     const recorded = await record({});
     if (recorded.sshPortForwarder !== sshPortForwarder) {
-      // First the word: a service that is killed in between leaves the rest to the next look.
+      // Record first: if the service is killed in between, the next observation finishes.
       await record({ sshPortForwarder });
       await ports.use(wayOut(spec));
     }
     await adjustMachine({ monitor, guest, pace, progress, recorded, record }, spec, signal);
   }
 
-  /** Writes down what the machine runs with from now on, and returns it. `lack`: what its file system lacks until it has grown. */
+  /** Records what the machine runs with, and returns it. `lack`: what is missing until its file system has grown. */
   async function record(change: Partial<MachineSpec>, adjusted?: true, lack?: string): Promise<MachineSpec> {
     const known = await readQemuRecord(places.record);
     if (known === undefined || known === 'damaged') {
@@ -144,7 +144,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     const spec = { ...known.spec, ...change };
     if (sameSpec(spec, known.spec) && (known.adjusted || !adjusted) && lack === undefined) return spec;
     const next: QemuRecord = { ...known, spec, ...(adjusted ? { adjusted } : {}) };
-    // A disk that has grown since has nothing left of what its start could not do.
+    // A disk that has grown since is no longer degraded by its start.
     if (change.diskBytes !== undefined) {
       delete next.flaw;
       delete next.growing;
@@ -190,7 +190,7 @@ function broken(reason: string, message: string): MachineStatus {
   return { state: 'broken', reason, message };
 }
 
-/** Whether what runs needs no other start: its ports move while it runs, and a disk that is larger stays so. */
+/** Whether the running machine needs no restart: ports move live, and a larger disk is accepted. */
 function suffices(running: MachineSpec, desired: MachineSpec): boolean {
   const diskBytes = Math.max(running.diskBytes, desired.diskBytes);
   return sameSpec({ ...running, sshPortForwarder: desired.sshPortForwarder }, { ...desired, diskBytes });

@@ -2,26 +2,26 @@ import { isObject } from '../../../json.ts';
 import { openQmp, type Qmp } from './qmp.ts';
 import { sharedLook } from './shared-look.ts';
 
-/** The monitor of a QEMU that may be there or not. QEMU talks to one client at a time, so that uses wait for each other. */
+/** The monitor of a QEMU that may or may not run. QEMU serves one client at a time, so uses are serialized. */
 export interface Monitor {
-  /** Hands a connection to the work and closes it afterwards. @throws RdError as `openQmp` and the work do. */
+  /** Passes a connection to `work` and closes it afterwards. @throws RdError as `openQmp` and the work do. */
   use<T>(work: (qmp: Qmp) => Promise<T>, signal: AbortSignal): Promise<T>;
-  /** QEMU's word for the guest: `running`, `paused`…; `SILENT` when it says nothing. Looks at the same time share one. */
+  /** QEMU's run state: `running`, `paused`…; `SILENT` without a response. Concurrent callers share one query. */
   status(signal: AbortSignal): Promise<string>;
 }
 
-/** No word of QEMU's: it said nothing. */
+/** Not a QEMU run state: QEMU did not respond. */
 export const SILENT = 'not answering';
-/** The status of a guest whose write could not be done, most often because it found no room. */
+/** Run state after a failed guest write, usually because the disk is full. */
 export const WRITE_FAILED = 'io-error';
 
-/** States in which QEMU keeps the guest as it is until it is told to go on, as clauses. */
+/** Run states in which QEMU keeps the guest halted until `cont`, as clauses. */
 export const HALTED: Readonly<Record<string, string>> = {
   [WRITE_FAILED]: 'the guest was halted when a disk could not be written; most likely the disk of this host is full',
   paused: 'the guest was halted by somebody',
 };
 
-/** @param path socket of the monitor. */
+/** @param path the monitor socket. */
 export function qemuMonitor(path: string): Monitor {
   let last: Promise<unknown> = Promise.resolve();
 

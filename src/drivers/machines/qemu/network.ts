@@ -1,10 +1,10 @@
 import type { EngineNetwork } from '../../shell.ts';
 
-/** The same in every guest: nobody else is in there, and its addresses are not seen outside. */
+/** The same in every guest: a guest hosts nothing else, and its addresses are not visible outside. */
 export const GUEST_NETWORK: EngineNetwork = { bridge: 'rdctl0', pool: '172.30.0.0/16', shared: false };
 const BRIDGE_ADDRESS = '172.30.0.1/24';
 
-/** Makes the bridge of the containers and the rule that gives them a way out; harmless when they are there. */
+/** Creates the containers' bridge and its NAT rule. Idempotent. */
 export const NETWORK_SCRIPT = `set -eu
 [ -e /sys/class/net/${GUEST_NETWORK.bridge} ] || ip link add ${GUEST_NETWORK.bridge} type bridge
 ip address replace ${BRIDGE_ADDRESS} dev ${GUEST_NETWORK.bridge}

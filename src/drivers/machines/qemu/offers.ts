@@ -9,12 +9,12 @@ import type { QemuPlaces } from './places.ts';
 import type { ClaimPort } from './ports/forwarder.ts';
 import { WAY_SCRIPT } from './scripts.ts';
 
-/** Ports of the guest that nothing chooses by itself. */
+/** Guest ports outside the ephemeral range. */
 const FIRST_PORT = 20_000;
 const LAST_PORT = 30_000;
 const TRIES = 8;
 
-/** See `Shell.offer`. What is offered is offered again after the connection to the guest broke and was made anew. */
+/** See `Shell.offer`. Offers are restored after the guest connection is re-established. */
 export function guestOffers(
   places: Pick<QemuPlaces, 'run'>,
   guest: Connection,
@@ -25,7 +25,7 @@ export function guestOffers(
     for (const again of open.values()) await again();
   });
 
-  /** A forward of an earlier service leads to the same place; it is taken away, because its socket in the guest may be gone. */
+  /** A forward of an earlier service may point to a stale guest socket; replace it. */
   async function forward(at: ServerPlace, here: string): Promise<string> {
     const words = 'socket' in at ? `${at.socket}:${here}` : `127.0.0.1:${at.port}:${here}`;
     await guest.forward('cancel', '-R', words).catch(() => undefined);
@@ -63,7 +63,7 @@ export function guestOffers(
 
   return async (server, at) => {
     if ('socket' in at || at.port !== 0) return offerAt(server, at);
-    // A port that ssh chose could not be taken away again: its name there stays 0.
+    // ssh cannot cancel a port that it allocated: the name stays 0.
     for (let tries = 1; ; tries += 1) {
       try {
         return await offerAt(server, { port: randomInt(FIRST_PORT, LAST_PORT) });
@@ -80,11 +80,11 @@ export function guestOffers(
 /** A server of this process at a socket of this host. */
 interface LocalServer {
   path: string;
-  /** Ends it and every connection; harmless when repeated. */
+  /** Closes the server and every connection. Idempotent. */
   close(): Promise<void>;
 }
 
-/** Listens at the path, in a directory that is private. What a killed process left there is taken away. */
+/** Listens at the path, in a private directory. Removes a stale socket first. */
 async function listenHere(server: Server, path: string): Promise<LocalServer> {
   const connections = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
@@ -98,7 +98,7 @@ async function listenHere(server: Server, path: string): Promise<LocalServer> {
     server.once('error', fail);
     server.listen({ path }, () => {
       server.off('error', fail);
-      // From here on an error concerns one connection, never the service.
+      // From here on an error concerns one connection, not the service.
       server.on('error', () => undefined);
       resolve();
     });
@@ -108,7 +108,7 @@ async function listenHere(server: Server, path: string): Promise<LocalServer> {
     path,
     close: () =>
       new Promise((resolve) => {
-        // An error here says that it is closed already.
+        // An error here means that it is already closed.
         server.close(() => resolve());
         for (const socket of connections) socket.destroy();
       }),

@@ -10,11 +10,11 @@ import type { GuestMounts } from './mounts/mounts.ts';
 import type { QemuPlaces } from './places.ts';
 import type { PortForwarder } from './ports/forwarder.ts';
 
-/** What the works on one machine share. */
+/** Dependencies shared by the operations on one machine. */
 export interface MachineParts {
   places: QemuPlaces;
   logFile: string;
-  /** Images of this home that a machine can be made from. */
+  /** Images of this home that a machine can use. */
   images: Pick<ImageStore, 'list' | 'verify'>;
   run: HostRun;
   environment: Readonly<Record<string, string>>;
@@ -23,11 +23,11 @@ export interface MachineParts {
   clock: GuestClock;
   mounts: GuestMounts;
   ports: Pick<PortForwarder, 'look' | 'use' | 'forget'>;
-  /** Looks once what can run a guest here. */
+  /** Detects the accelerator of this host, once. */
   accelerator(signal: AbortSignal): Promise<Acceleration>;
-  /** Whether a machine is frozen at its end and resumed at its start. */
+  /** Whether a machine is frozen on stop and resumed on start. */
   freezes: boolean;
-  /** Whether there is a QEMU of this machine. */
+  /** Whether a QEMU of this machine runs. */
   isAlive(): Promise<boolean>;
   pace: Pace;
   log: DriverContext['log'];

@@ -1,11 +1,11 @@
 import type { Pace } from '../../../process/pace.ts';
 import type { MachineStart } from '../../driver.ts';
 
-/** Takes the times of what follows on each other. */
+/** Measures the duration of consecutive phases. */
 export interface Phases {
-  /** What was done since the last end, or since the beginning. */
+  /** Ends the phase that began with the last end, or at the beginning. */
   end(name: string): void;
-  /** In whole milliseconds, which add up to the whole. */
+  /** In whole milliseconds that add up to the total. */
   all(): MachineStart['phases'];
 }
 

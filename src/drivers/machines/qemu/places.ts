@@ -1,53 +1,53 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 
-/** Where one machine has its files on this host. */
+/** Paths of one machine on this host. */
 export interface QemuPlaces {
-  /** Eight hexadecimal digits that stand for the directory. */
+  /** Eight hexadecimal digits derived from the directory. */
   id: string;
-  /** What is known about the machine: image, spec, port. */
+  /** The machine record: image, spec, port. */
   record: string;
-  /** What the guest changes of the image; made anew from another image. */
+  /** The guest's changes to the image; recreated for another image. */
   disk: string;
-  /** Everything that engines and cluster keep. */
+  /** All data of engines and cluster. */
   data: string;
-  /** Logs in to the guest; its public half is in the file of the same name with `.pub`. */
+  /** Login key of the guest; the public half is in the same file with `.pub`. */
   key: string;
-  /** The key that the guest shows, and what is known of it. */
+  /** The guest's host key, and the known hosts file. */
   hostKey: string;
   knownHosts: string;
-  /** Name of the guest. */
+  /** Host name of the guest. */
   hostname: string;
   serialLog: string;
-  /** Directory for sockets, private. */
+  /** Private directory for sockets. */
   run: string;
-  /** True when `run` is outside the directory of the driver. */
+  /** True when `run` is outside the driver directory. */
   runElsewhere: boolean;
   monitor: string;
   /** Control socket of the ssh connection. */
   control: string;
-  /** Ports of this host that lead into the guest. */
+  /** The record of forwarded host ports. */
   forwards: string;
-  /** There while a copy of the data disk is made. */
+  /** Marks a copy of the data disk in progress. */
   liveCopy: string;
-  /** What is known about the directory of this host that the guest shows, and where QEMU meets the program for it. */
+  /** The record of the shared host directory, and the socket between QEMU and its server. */
   home: string;
   homeSocket: string;
-  /** Of the programs on this host. */
+  /** Logs of the host programs. */
   homeDaemon: string;
   qemuRecord: string;
   sshRecord: string;
 }
 
-/** The kernel's limit for the path of a unix socket, without the end mark, and what ssh adds while it makes one. */
+/** The kernel's limit for a unix socket path, without the terminator and the suffix that ssh adds temporarily. */
 const MAX_SOCKET_PATH = 107;
 const SSH_SUFFIX = 17;
-/** The longest name of a socket in `run`. */
+/** The longest socket name in `run`. */
 export const LONGEST_SOCKET = 'containerd-containerd.sock';
 
 /**
- * `directory` is the driver's private directory. One that is too long for sockets gets a short one below `runtime`, our directory
- * for such things.
+ * `directory` is the driver's private directory. If it is too long for sockets, they get a short one below `runtime`, our runtime
+ * directory.
  */
 export function qemuPlaces(directory: string, runtime: string): QemuPlaces {
   const id = createHash('sha256').update(directory).digest('hex').slice(0, 8);

@@ -2,7 +2,7 @@ import { findProgram, programPath } from '../../../process/program.ts';
 import { platformText } from '../../../settings/field.ts';
 import type { Probe } from '../../driver.ts';
 
-/** What decides whether a machine can be started here. */
+/** Facts that decide whether a machine can start here. */
 export interface QemuFacts {
   platform: NodeJS.Platform;
   arch: string;
@@ -12,10 +12,10 @@ export interface QemuFacts {
 }
 
 const PROGRAMS = ['qemu-system-x86_64', 'qemu-img', 'ssh', 'ssh-keygen'];
-/** With what the home directory takes by default. */
+/** For the default size of the home directory. */
 const INSTALL = 'apt-get install --no-install-recommends qemu-system-x86 qemu-utils openssh-client openssh-sftp-server';
 
-/** Pure: the answer that the facts give, the cheapest remedy first. */
+/** Pure: the verdict on these facts, the cheapest fix first. */
 export function judge({ platform, arch, missingPrograms, images }: QemuFacts): Probe {
   if (platform !== 'linux' || arch !== 'x64') {
     return {

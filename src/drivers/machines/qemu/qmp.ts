@@ -2,34 +2,35 @@ import { connect, type Socket } from 'node:net';
 import { RdError } from '../../../errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../../json.ts';
 
-/** What QEMU tells without being asked, such as `POWERDOWN` or `DEVICE_DELETED`. */
+/** An asynchronous QEMU event, such as `POWERDOWN` or `DEVICE_DELETED`. */
 interface QmpEvent {
   name: string;
   data: JsonObject;
 }
 
-/** A connection to the monitor of a QEMU (QEMU Machine Protocol). QEMU talks to one client at a time. */
+/** A connection to the QEMU monitor (QEMU Machine Protocol). QEMU serves one client at a time. */
 export interface Qmp {
   /**
-   * @throws RdError `ERR_DRIVER_FAILED` with QEMU's own words when it refuses, and when it does not answer within the limit; after that
-   *   the connection is of no use, because the next answer could be the late one. `ERR_CANCELLED` by the signal.
+   * @throws RdError `ERR_DRIVER_FAILED` with QEMU's message when it refuses or times out; after a timeout the connection is unusable,
+   * because the
+   *   next response could belong to the earlier request. `ERR_CANCELLED` by the signal.
    */
   execute(command: string, args?: JsonObject, options?: QmpOptions): Promise<JsonValue>;
-  /** The next event that `wanted` accepts, also one that came since the connection was opened and was not taken yet. */
+  /** The next event that `wanted` accepts, including events queued since the connection was opened. */
   event(wanted: (event: QmpEvent) => boolean, options?: QmpOptions): Promise<QmpEvent>;
   close(): void;
 }
 
 export interface QmpOptions {
-  /** 10,000 unless told. */
+  /** Default: 10,000. */
   timeoutMs?: number;
   signal?: AbortSignal;
 }
 
 const LIMIT_MS = 10_000;
-/** Events that nobody has taken; more are forgotten, oldest first. */
+/** Queued events; the oldest are dropped beyond this limit. */
 const MOST_EVENTS = 1_000;
-/** An answer with all devices of a machine has some ten thousand characters. */
+/** A response with all devices of a machine has about ten thousand characters. */
 const MOST_CHARACTERS = 16 * 1024 * 1024;
 
 interface Waiting {
@@ -43,8 +44,8 @@ interface Watching {
 }
 
 /**
- * Connects to the socket and agrees on the protocol.
- * @throws RdError `ERR_DRIVER_FAILED` when nobody listens, or something that is no QEMU.
+ * Connects to the socket and negotiates capabilities.
+ * @throws RdError `ERR_DRIVER_FAILED` when nothing listens or the peer is not QEMU.
  */
 export async function openQmp(path: string, options: QmpOptions = {}): Promise<Qmp> {
   const socket = connect({ path });
@@ -92,7 +93,7 @@ export async function openQmp(path: string, options: QmpOptions = {}): Promise<Q
     if (events.length > MOST_EVENTS) events.shift();
   }
 
-  /** Runs `begin` with a limit and a signal; `undo` is for an end before the answer. */
+  /** Runs `begin` with a limit and a signal; `undo` runs when either ends it early. */
   function within<T>(
     what: string,
     { timeoutMs = LIMIT_MS, signal }: QmpOptions,
@@ -108,7 +109,7 @@ export async function openQmp(path: string, options: QmpOptions = {}): Promise<Q
       };
       const stop = (error: RdError) => {
         finish();
-        // First: what else waits learns only that the connection is gone.
+        // First: other waiters only see that the connection is closed.
         reject(error);
         late();
       };

@@ -9,7 +9,7 @@ import type { Connection } from './guest.ts';
 import type { QemuPlaces } from './places.ts';
 import type { ClaimPort } from './ports/forwarder.ts';
 
-/** `$1`: the file, `$2`: its permission bits, `$3`: its size. What was broken off on the way never gets its name. */
+/** `$1`: the file, `$2`: its mode, `$3`: its size. Renames only a complete upload into place. */
 const COPY_SCRIPT = `set -eu
 umask 077
 mkdir -p -- "$(dirname -- "$1")"
@@ -21,7 +21,7 @@ mv -f -- "$1.new" "$1"
 `;
 const COPY_LIMIT_MS = 15 * 60_000;
 
-/** The ways into the guest beside programs and sockets, all of them through its ssh. */
+/** Access to the guest beside programs and sockets, all of it over ssh. */
 export function guestReach(
   guest: Pick<Connection, 'run' | 'forward' | 'onReconnect'>,
   places: Pick<QemuPlaces, 'run'>,
@@ -42,7 +42,7 @@ export function guestReach(
       if (ports.has(port)) return;
       const giveBack = await claim(port);
       const words = wordsOf(port);
-      // A forward of an earlier service through the connection that is still there.
+      // A forward that an earlier service made over the same connection.
       await guest.forward('cancel', '-L', words).catch(() => undefined);
       if (!(await isFree(port))) {
         giveBack();
@@ -59,15 +59,15 @@ export function guestReach(
     },
     async closePort(port) {
       ports.delete(port);
-      // A forward of the same words may be one of a port that a container publishes, which comes back.
+      // The same forward may belong to a port that a container publishes, which is restored.
       const giveBack = claims.get(port) ?? (await claim(port));
-      // Also where nothing is known: an earlier service may have made it. The connection may be gone, and the forward with it.
+      // Also without a record: an earlier service may have made it. The connection may be gone, and the forward with it.
       await guest.forward('cancel', '-L', wordsOf(port)).catch(() => undefined);
       giveBack();
       claims.delete(port);
     },
     async dial(host, port, signal) {
-      // The short name keeps the path within what a socket may have.
+      // A short name keeps the path within the socket path limit.
       const name = createHash('sha256').update(`${host} ${port}`).digest('hex').slice(0, 8);
       const path = join(places.run, `d${name}`);
       const there = await connected({ path }, signal);
@@ -89,7 +89,7 @@ function isFree(port: number): Promise<boolean> {
   });
 }
 
-/** Undefined when nothing is there. Throws `ERR_CANCELLED`. */
+/** Undefined when the file is missing. Throws `ERR_CANCELLED`. */
 function connected(to: NetConnectOpts, signal: AbortSignal): Promise<Duplex | undefined> {
   return new Promise((resolve, reject) => {
     const cancelled = () => new RdError('ERR_CANCELLED', 'connecting into the guest was cancelled');

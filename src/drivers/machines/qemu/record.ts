@@ -4,29 +4,29 @@ import type { MachineSpec, MachineStart } from '../../driver.ts';
 import { parseMachineSpec } from '../../machine-spec.ts';
 import type { Acceleration } from './accelerator.ts';
 
-/** What is known about a machine beside what QEMU and the guest say themselves. */
+/** What is recorded about a machine beyond what QEMU and the guest report. */
 export interface QemuRecord extends Acceleration {
   power: 'on' | 'off';
   spec: MachineSpec;
-  /** Digest of the image that its root disk was made from. */
+  /** Digest of the image of its root disk. */
   image: string;
   /** Port of 127.0.0.1 that leads to the guest's ssh. */
   sshPort: number;
-  /** The guest has answered since QEMU was started. */
+  /** The guest has responded since QEMU was started. */
   booted: boolean;
-  /** Its memory, processors or disks are not those that QEMU was started with. */
+  /** Its memory, processors or disks differ from those QEMU was started with. */
   adjusted?: boolean;
-  /** What it lacks since its start and works without, as a clause. */
+  /** What is degraded since its start, as a clause. */
   flaw?: string;
-  /** That is a file system that was still growing: the guest knows more. */
+  /** The degradation is a file system that was still growing: the guest has newer facts. */
   growing?: boolean;
   /** How it came up. */
   started?: MachineStart;
-  /** What a frozen state of it fits to; absent where none is to be made. */
+  /** The fingerprint for a frozen state; absent where none is to be saved. */
   frozenKey?: string;
 }
 
-/** Undefined when there is none; `damaged` when it cannot be understood. */
+/** Undefined when there is none; `damaged` when it cannot be parsed. */
 export async function readQemuRecord(file: string): Promise<QemuRecord | 'damaged' | undefined> {
   const text = await readIfThere(file);
   if (text === undefined) return undefined;

@@ -7,8 +7,8 @@ import { isOwnDirectory } from '../../../storage/runtime-directory.ts';
 import type { QemuPlaces } from './places.ts';
 
 /**
- * Makes the directory of the sockets. Whoever can write there can be the guest, so it is ours alone.
- * @throws RdError `ERR_DRIVER_TERMINAL` when it belongs to another user, or others get in; `ERR_IO`.
+ * Creates the directory of the sockets. It is private, because write access there allows impersonating the guest.
+ * @throws RdError `ERR_DRIVER_TERMINAL` when it belongs to another user or others have access; `ERR_IO`.
  */
 export async function makeRuntime({ run, runElsewhere }: Pick<QemuPlaces, 'run' | 'runElsewhere'>): Promise<void> {
   if (runElsewhere) {

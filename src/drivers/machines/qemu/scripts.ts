@@ -1,26 +1,22 @@
-/**
- * Scripts for the shell of the guest. They are the same for every call: what they work on comes as arguments, never as a part of
- * their text.
- */
+/** Guest shell scripts. Their text is constant; all input is passed as arguments. */
 
-/** Line after an input. Without it the input broke off on its way, and nothing is done with it. */
+/** Terminator after an input. Without it the input was truncated and is discarded. */
 export const END = '# end';
 
-/** Status of the script below. */
+/** Exit status of the script below. */
 export const MISSING = 3;
 
-/** Where systemd has the units that it was given by a program, as long as it knows them. */
+/** Where systemd keeps transient units. */
 const UNITS = '/run/systemd/transient';
 
 /**
- * Arguments, as often as there are some: `absent PATH`, `directory PATH` (mode 0700), `file PATH BYTES`, and `program UNIT ENVIRONMENT LOG
- * READY COUNT` with so many words of the program. The input is the texts of the files, one after the other, and the line above. Each file
- * is replaced as a whole, with mode 0600, and its directory made; none is, and no program started, when one of them did not come through.
+ * Arguments, repeatable: `absent PATH`, `directory PATH` (mode 0700), `file PATH BYTES`, and `program UNIT ENVIRONMENT LOG READY COUNT`
+ * followed by COUNT words of the program. Standard input holds the file contents in order, then the terminator above. Each file is replaced
+ * atomically, with mode 0600, and its directory created. If any file is incomplete, none is replaced and no program starts.
  *
- * All programs are started at once, and those that run left alone. `READY`: seconds in which one says that it is ready, 0 for one that
- * says nothing. Once one does not, the others are not waited for either; it stays a unit that has failed or goes on starting, and is
- * found as that. Status 3: the guest does not have the program that is named. `KillMode=process`: what a program started is its own
- * affair, as on any other machine. A log is begun anew at 10 MiB.
+ * All programs start at once; running ones are left alone. `READY`: seconds to wait for a readiness notification, 0 for a program that
+ * sends none. When one fails, the script stops waiting for the others; the failed or starting unit remains for inspection. Status 3: the
+ * program is missing in the guest. `KillMode=process`: child processes survive, as on any other machine. A log restarts at 10 MiB.
  */
 export const PLACE_SCRIPT = `set -eu
 umask 077
@@ -103,7 +99,7 @@ for one in $begun; do
 done
 `;
 
-/** `$1`: a file. Makes the directories above it, and prints the topmost that was missing. */
+/** `$1`: a file. Creates its parent directories and prints the topmost one that was missing. */
 export const WAY_SCRIPT = `set -eu
 umask 077
 at=$(dirname -- "$1")
@@ -113,7 +109,7 @@ mkdir -p -- "$(dirname -- "$1")"
 printf '%s' "$top"
 `;
 
-/** `$1`: a file, `$2`: the topmost directory that goes. Status 1 when one of them holds something. */
+/** `$1`: a file, `$2`: the topmost directory to remove. Status 1 when one of them is not empty. */
 export const REMOVE_WAY_SCRIPT = `set -u
 at=$(dirname -- "$1")
 while :; do
@@ -124,8 +120,8 @@ done
 `;
 
 /**
- * `$1`: unit, `$2`: file of its environment, `$3`: seconds that the program has to end. systemd takes no other time for a unit that
- * is there, so it is asked, not waited for longer, and then the program is killed.
+ * `$1`: unit, `$2`: its environment file, `$3`: stop timeout in seconds. systemd cannot change the timeout of a running unit, so the script
+ * requests the stop, waits, then kills.
  */
 export const STOP_SCRIPT = `set -u
 unit=$1 environment=$2 grace=$3
@@ -139,13 +135,13 @@ rm -f -- "$environment"
 case $(systemctl show --property=ActiveState --value "$unit") in inactive | failed) exit 0 ;; *) exit 1 ;; esac
 `;
 
-/** `$1`: a socket, `$2`: the place where programs of the guest look for it. */
+/** `$1`: a socket, `$2`: the default location for clients in the guest. */
 export const LINK_SCRIPT = `set -eu
 mkdir -p -- "$(dirname -- "$2")"
 ln -sfn -- "$1" "$2"
 `;
 
-/** Functions of the two below. Arguments: socket of containerd, its state, control group, directories. */
+/** Functions shared by the two scripts below. Arguments: containerd socket, its state directory, control group, directories. */
 const AREA = `set -u
 socket=$1 state=$2 cgroup=$3
 shift 3
@@ -169,13 +165,13 @@ mounts() {
 }
 `;
 
-/** One line for each process and mount that an engine left. */
+/** Lists leftover processes and mounts of an engine, one per line. */
 export const LEFTOVERS_SCRIPT = `${AREA}
 for pid in $(shims; members); do printf 'process %s (%s)\\n' "$pid" "$(tr '\\0' ' ' < /proc/$pid/cmdline | cut -d' ' -f1)"; done
 mounts "$@" | sed 's/^/mount /'
 `;
 
-/** Ends and unmounts them. */
+/** Ends leftover processes and unmounts leftover mounts. */
 export const CLEAR_SCRIPT = `${AREA}
 tries=0
 while left=$(shims; members); [ -n "$left" ]; do

@@ -1,8 +1,8 @@
 import { RdError } from '../../../errors.ts';
 
 /**
- * One look for all who ask at the same time. It ends when the first who asked gives up, and the others then look anew: nobody hears that
- * somebody else was cancelled.
+ * Shares one observation among concurrent callers. If the caller that started it is canceled, the others start a new one, so a cancellation
+ * never propagates to another caller.
  */
 export function sharedLook<T>(look: (signal: AbortSignal) => Promise<T>): (signal: AbortSignal) => Promise<T> {
   let current: Promise<T> | undefined;

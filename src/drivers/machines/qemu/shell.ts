@@ -34,26 +34,26 @@ export interface QemuShellParts {
   log: DriverContext['log'];
 }
 
-/** Where engines have their files in the guest. */
+/** Root of the engines' files in the guest. */
 const DATA = '/var/lib/rdctl/data';
 const RUN = '/run/rdctl';
 const LOGS = '/var/lib/rdctl/logs';
-/** Where clients in the guest look for an engine when they are told nothing. */
+/** Default socket locations for clients in the guest. */
 const USUAL_SOCKETS: Readonly<Record<string, string>> = {
   'docker.sock': '/run/docker.sock',
   'containerd.sock': '/run/containerd/containerd.sock',
 };
 const NOTHING: Arrangement = { absent: [], directories: [], files: [] };
-/** For what comes before a program runs. */
+/** Limit for the setup before a program runs. */
 const START_MORE_MS = 30_000;
-/** For a kill, and for a guest that is slow. */
+/** Extra time for a kill and for a slow guest. */
 const STOP_MORE_MS = 60_000;
-/** Seconds for clearing away what an engine left, and then until that is killed. */
+/** Seconds to clear what an engine left, then until the cleanup itself is killed. */
 const CLEAR_S = 60;
 const CLEAR_KILL_S = 5;
 const CLEAR_MORE_MS = 10_000;
 
-/** The guest as engines see it. Programs are units of its service manager, so that they are found, ended and logged by it. */
+/** The guest as engines see it. Programs run as systemd units, so that systemd can find, stop and log them. */
 export function qemuShell({ places, guest, claim, hold, pace, log }: QemuShellParts): Shell {
   const unit = (name: string) => `rdctl-${name}.service`;
   const logOf = (name: string) => posix.join(LOGS, `${name}.log`);
@@ -92,7 +92,7 @@ export function qemuShell({ places, guest, claim, hold, pace, log }: QemuShellPa
         const facts = [unit(name), environmentOf(name), logOf(name), Math.ceil(readyMs / 1000), line.length];
         return ['program', ...facts.map(String), ...line];
       });
-      // Values are secrets of gateways: they go by a file that only root of the guest reads, not by words that everyone sees.
+      // Values contain gateway secrets: pass them in a root-only file, not on a command line that every process can read.
       const environments = programs.map(({ name, env = {} }) => ({
         path: environmentOf(name),
         text: environmentText(env),
@@ -146,7 +146,7 @@ export function qemuShell({ places, guest, claim, hold, pace, log }: QemuShellPa
       return stdout.split('\n').filter((line) => line !== '');
     },
     async clear(area) {
-      // It ends by itself before it is given up: late, it would end and remove what the next engine has.
+      // Ends before the caller's deadline: a late run would remove what the next engine created.
       const limit = ['timeout', `--kill-after=${CLEAR_KILL_S}`, String(CLEAR_S)];
       await run([...limit, 'sh', '-s', '--', ...areaWords(area)], {
         input: CLEAR_SCRIPT,
@@ -199,7 +199,7 @@ function areaWords({ containerd, state, directories, cgroup = '' }: EngineArea):
   return [containerd, state, cgroup, ...directories];
 }
 
-/** What people know, told apart by where it is: `moby-docker.sock`. Others get a name of the same length from their path. */
+/** Readable socket name derived from the path, such as `moby-docker.sock`; otherwise a hash of the same length. */
 export function socketName(path: string): string {
   const name = posix.relative(RUN, path).replaceAll('/', '-');
   if (/^[\w.-]+$/.test(name) && !name.startsWith('.') && name.length <= LONGEST_SOCKET.length) return name;

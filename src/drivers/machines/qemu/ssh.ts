@@ -2,11 +2,11 @@ import { shellLine } from '../../../process/shell-words.ts';
 import type { MachineAccess } from '../../driver.ts';
 import type { QemuPlaces } from './places.ts';
 
-/** The user in the guest; it is a machine of its own, with nobody else in it. */
+/** The only user in the guest. */
 const USER = 'root';
 const HOST = '127.0.0.1';
 
-/** Options of every ssh: nothing of the user's own configuration, keys and agents, and exactly one key of the guest. */
+/** Options for every ssh: ignore the user's own configuration, keys and agents; accept exactly one host key. */
 export function sshOptions(places: Pick<QemuPlaces, 'key' | 'knownHosts'>, port: number): string[] {
   const options = {
     BatchMode: 'yes',
@@ -17,13 +17,13 @@ export function sshOptions(places: Pick<QemuPlaces, 'key' | 'knownHosts'>, port:
     GlobalKnownHostsFile: '/dev/null',
     StrictHostKeyChecking: 'yes',
     HostKeyAlgorithms: 'ssh-ed25519',
-    // The default protects against computers to come, costs a guest a third of a second, and this never leaves the loopback.
+    // The post-quantum default costs a guest a third of a second, and this traffic never leaves the loopback.
     KexAlgorithms: 'curve25519-sha256',
     PreferredAuthentications: 'publickey',
     Port: String(port),
     User: USER,
     ConnectTimeout: '10',
-    // A guest that hangs is found out, and one that is only slow is not.
+    // Detects a hung guest without giving up on a slow one.
     ServerAliveInterval: '10',
     ServerAliveCountMax: '4',
     LogLevel: 'ERROR',
@@ -31,7 +31,7 @@ export function sshOptions(places: Pick<QemuPlaces, 'key' | 'knownHosts'>, port:
   return ['-F', 'none', ...Object.entries(options).flatMap(([name, value]) => ['-o', `${name}=${quoted(value)}`])];
 }
 
-/** The connection that all others go through; it ends when the guest or this program does. */
+/** The control master that all other connections share; it ends with the guest or this process. */
 export function masterArguments(places: Pick<QemuPlaces, 'key' | 'knownHosts' | 'control'>, port: number): string[] {
   return [
     'ssh',
@@ -53,7 +53,7 @@ export function masterArguments(places: Pick<QemuPlaces, 'key' | 'knownHosts' | 
   ];
 }
 
-/** Something through that connection; ssh never makes another one. */
+/** A command over the shared connection; ssh never opens another one. */
 function throughMaster(places: Pick<QemuPlaces, 'key' | 'knownHosts' | 'control'>, port: number, ...more: string[]) {
   return [
     'ssh',
@@ -77,7 +77,7 @@ export function guestCommand(
   return throughMaster(places, port, '-T', HOST, shellLine(argv));
 }
 
-/** A program in the guest through a connection of its own, which nothing else goes through; its streams are those of the program. */
+/** A program in the guest over a dedicated connection; the streams are those of the program. */
 export function ownConnection(
   places: Pick<QemuPlaces, 'key' | 'knownHosts'>,
   port: number,
@@ -86,7 +86,7 @@ export function ownConnection(
   return ['ssh', ...sshOptions(places, port), '-S', 'none', '-T', HOST, shellLine(argv)];
 }
 
-/** The way in for a person: through the same connection, so that neither port nor key is told. */
+/** Interactive access over the shared connection, so that it exposes neither port nor key. */
 export function guestAccess(places: Pick<QemuPlaces, 'control'>, before: readonly string[]): MachineAccess {
   const options = ['ControlMaster=no', 'ProxyCommand=false', 'LogLevel=ERROR', `User=${USER}`];
   return {
@@ -96,7 +96,7 @@ export function guestAccess(places: Pick<QemuPlaces, 'control'>, before: readonl
   };
 }
 
-/** Adds (`forward`) or takes away (`cancel`) a forward, or asks whether the connection is there (`check`). */
+/** Adds (`forward`) or removes (`cancel`) a forward, or checks the connection (`check`). */
 export function control(
   places: Pick<QemuPlaces, 'key' | 'knownHosts' | 'control'>,
   port: number,
@@ -106,7 +106,7 @@ export function control(
   return throughMaster(places, port, '-O', order, ...more, HOST);
 }
 
-/** A value in ssh's own configuration language, where blanks part values and `%` and `$` begin something. */
+/** Escapes a value for ssh configuration syntax, where blanks separate values and `%` and `$` expand. */
 function quoted(value: string): string {
   const literal = value.replaceAll('%', '%%');
   return /[\s"]/.test(literal) ? `"${literal.replaceAll('"', '\\"')}"` : literal;

@@ -26,16 +26,17 @@ import { type QemuRecord, readQemuRecord, writeQemuRecord } from './record.ts';
 import { makeRuntime } from './runtime.ts';
 import { SETTLE_SCRIPT } from './settle.ts';
 
-/** Without the help of a processor a guest takes half a minute on an idle computer. */
+/** Without hardware virtualization a guest boots in half a minute on an idle host. */
 const BOOT_MS = 300_000;
-/** What the guest waits for by itself, and time for one that is busy. */
+/** The guest's own boot timeouts, plus a margin for a busy one. */
 const SETTLE_MS = 120_000;
 const QUIT_MS = 10_000;
 
 /**
- * Starts a machine that is off, or of which only leavings are there: out of its frozen state where there is one that fits, by a boot
- * otherwise, and also when the state turns out to be of no use.
- * @throws RdError `ERR_DRIVER_TERMINAL` without an image and with a damaged data disk, `ERR_DRIVER_FAILED` when QEMU or the guest do
+ * Starts a machine that is off or only left stale files: resumes a matching frozen state, otherwise boots, also when the state turns out to
+ * be
+ * unusable.
+ * @throws RdError `ERR_DRIVER_TERMINAL` without an image and with a damaged data disk, `ERR_DRIVER_FAILED` when QEMU or the guest does
  *   not come up, `ERR_CANCELLED`.
  */
 export async function startMachine(parts: MachineParts, spec: MachineSpec, signal: AbortSignal): Promise<void> {
@@ -73,7 +74,7 @@ export async function startMachine(parts: MachineParts, spec: MachineSpec, signa
   if (freezes) {
     record.frozenKey = frozenKey(await frozenFacts({ image: image.digest, argv, dataBytes, places, run, signal }));
   }
-  // Before QEMU is there: what a crash leaves must be known to the next start and stop.
+  // Before QEMU starts: the next start and stop must know what a crash leaves.
   await writeQemuRecord(places.record, record);
   times.end('preparation');
   let how: MachineStart['how'] = 'resume';
@@ -108,7 +109,7 @@ async function boot(parts: MachineParts, image: GuestImage, argv: QemuArguments,
     await guest.connect(BOOT_MS, isAlive, signal);
   } catch (error) {
     signal.throwIfAborted();
-    // A damaged image is found out here and not before: its sums take seconds that every start would pay.
+    // Verify the image only after a failure: hashing takes seconds that every start would pay.
     await images.verify(image, signal);
     if (await isAlive()) throw error;
     throw await qemuFailed(logFile, error);
@@ -116,8 +117,8 @@ async function boot(parts: MachineParts, image: GuestImage, argv: QemuArguments,
 }
 
 /**
- * Brings the guest back from a frozen state; what it said while it settled, undefined when it is not back. Why not is said, and a state
- * that is of no use is removed.
+ * Resumes the guest from a frozen state. Returns the output of the settle script, undefined on failure. Reports the reason and removes an
+ * unusable state.
  */
 async function resumed(
   parts: MachineParts,
@@ -172,7 +173,7 @@ async function imageFor(
   });
 }
 
-/** A machine without it is a machine all the same; the next look finds it missing, and it is tried again. */
+/** Not fatal: the next observation finds it missing and retries. */
 async function showHome({ mounts, log }: MachineParts, spec: MachineSpec, signal: AbortSignal): Promise<void> {
   try {
     await mounts.mount(spec, signal);
@@ -183,7 +184,7 @@ async function showHome({ mounts, log }: MachineParts, spec: MachineSpec, signal
   }
 }
 
-/** One that nobody listens on now. Who takes it before QEMU does makes the start fail, and the next one takes another. */
+/** A free port. If another process takes it before QEMU does, the start fails, and the next one picks another. */
 function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();
@@ -196,9 +197,10 @@ function freePort(): Promise<number> {
 }
 
 /**
- * Pure: the image that a machine keeps, unless it lacks what the machine is to do and another has it; the newest where it has none. What
- * lasts is on a disk of its own, so that another image costs nothing but a boot.
- * @param known newest first. @param same that of the machine.
+ * Pure: the image that a machine keeps, unless it lacks a required feature that another one has; the newest for a new machine. Data is on a
+ * disk
+ * of its own, so that another image costs only a boot.
+ * @param known newest first. @param same the current image of the machine.
  */
 export function chooseImage<Image extends Pick<GuestImage, 'features'>>(
   known: readonly Image[],
@@ -210,13 +212,14 @@ export function chooseImage<Image extends Pick<GuestImage, 'features'>>(
   return known.find(({ features }) => features?.includes(feature)) ?? present;
 }
 
-/** A guest with more cannot be addressed by every processor that QEMU plays. */
+/** QEMU's emulated processors cannot all address more than this. */
 const MOST_MEMORY_GIB = 512;
 const CPUS_PER_CPU = 2;
 
 /**
- * How far a machine can grow while it runs. Memory: what this host has. Processors: twice as many as it has, because those of a guest
- * take turns, and a host with two would leave no room. Places that stay empty cost the guest next to nothing.
+ * Hot-plug limits of a machine. Memory: what this host has. Processors: twice as many as it has, because virtual processors share real
+ * ones, and a
+ * host with two would leave no room. Empty slots cost the guest next to nothing.
  */
 export function ceilings(
   { memoryGiB, cpus }: Pick<MachineSpec, 'memoryGiB' | 'cpus'>,
@@ -228,7 +231,7 @@ export function ceilings(
   };
 }
 
-/** Whether the two halves are there and belong together: what is cut off or mixed up would keep us out of every guest. */
+/** Whether both halves exist and match: a truncated or mixed pair would lock us out of every guest. */
 async function isPair(path: string, run: HostRun, signal: AbortSignal): Promise<boolean> {
   const other = await readIfThere(`${path}.pub`);
   if (other === undefined || !(await isThere(path))) return false;
@@ -245,8 +248,9 @@ async function ensurePair(path: string, id: string, run: HostRun, signal: AbortS
 }
 
 /**
- * The two pairs of keys of a machine, made once, and anew when they are of no use: the one that logs in, and the one that the guest
- * shows. The guest gets both from QEMU at every boot, so that its first connection is as certain as any later one.
+ * The two key pairs of a machine, created once and recreated when unusable: the login key and the host key. QEMU passes both to the guest
+ * at
+ * every boot, so its first connection is as trusted as any later one.
  */
 export async function ensureKeys(places: QemuPlaces, port: number, run: HostRun, signal: AbortSignal): Promise<void> {
   await Promise.all([places.key, places.hostKey].map((path) => ensurePair(path, places.id, run, signal)));

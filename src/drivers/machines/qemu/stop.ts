@@ -13,13 +13,12 @@ import { removeRuntime } from './runtime.ts';
 const POWER_DOWN_MS = 45_000;
 const QUIT_MS = 10_000;
 const POLL_MS = 100;
-/** Between two looks whether a guest that powers down has been halted. */
+/** Interval between checks whether a guest that powers down has halted. */
 const HALT_LOOK_MS = 1_000;
 
 /**
- * Ends the guest as gently as it lets us: by its power button, then by QEMU's own end, then by a kill. A machine that has booted leaves a
- * frozen state, and one that came out of a frozen state gives back its data disk and is not waited for: nothing else of it is kept.
- * Harmless when nothing is there.
+ * Stops the guest, escalating from the power button to QEMU's quit to a kill. A booted machine leaves a frozen state. A resumed one only
+ * releases its data disk and is not waited for: nothing else of it is kept. Idempotent.
  */
 export async function stopMachine(parts: MachineParts, signal: AbortSignal): Promise<void> {
   const { places, guest, monitor, mounts, ports, pace, isAlive } = parts;
@@ -28,14 +27,15 @@ export async function stopMachine(parts: MachineParts, signal: AbortSignal): Pro
   await ports.forget();
   let saved: FrozenDraft | undefined;
   if (await isAlive()) {
-    // A guest that does not run would not see the button, nor would one that is still starting. One of which nothing is known may, and
-    // one whose stop was cut off, which still has its data disk or is powering down.
+    // A halted or booting guest does not see the power button. One in an unknown state may, and so may one whose stop was interrupted while
+    // it
+    // still had its data disk or was powering down.
     const cutOff = record?.booted === false && record.started !== undefined;
     if ((record?.booted !== false || cutOff) && (await runsAgain(parts, signal))) {
       if (record === undefined || cutOff) await powerDown(parts, signal);
       else saved = await saveOrEnd(parts, record, signal);
     }
-    // QEMU flushes its disks; it may end before it has answered.
+    // QEMU flushes its disks and may exit before it responds.
     if (await isAlive()) {
       await monitor.use((qmp) => qmp.execute('quit', undefined, { signal }), signal).catch(() => undefined);
     }
@@ -47,18 +47,18 @@ export async function stopMachine(parts: MachineParts, signal: AbortSignal): Pro
   await rm(frozenPlaces(places).layer, { force: true });
   await removeRuntime(places);
   if (record === undefined) return rm(places.record, { force: true });
-  // A look sees that QEMU has ended, so that a full disk does not keep a machine from stopping.
+  // The next observation finds that QEMU has ended, so a full disk does not block a stop.
   const why = await unwritten(parts, { ...record, power: 'off', booted: false });
   if (why !== undefined) parts.log('warn', 'that the machine is off was not written down', { why });
 }
 
-/** Asked twice: a QEMU that is busy may miss the first question, and its guest would lose what it has not written yet. */
+/** Queries twice: a busy QEMU may miss the first query, and its guest would lose unwritten data. */
 async function statusOf({ monitor }: MachineParts, signal: AbortSignal): Promise<string> {
   const status = await monitor.status(signal);
   return status === SILENT ? monitor.status(signal) : status;
 }
 
-/** Whether the guest runs. One that is halted is told to go on: it may have things to write, and somebody may have made room. */
+/** Whether the guest runs. Resumes a halted one: it may have data to write, and disk space may have been freed. */
 async function runsAgain(parts: MachineParts, signal: AbortSignal): Promise<boolean> {
   const status = await statusOf(parts, signal);
   if (HALTED[status] === undefined) return status === 'running';
@@ -71,8 +71,8 @@ async function runsAgain(parts: MachineParts, signal: AbortSignal): Promise<bool
 }
 
 /**
- * What comes before the end of QEMU: a guest that needs nothing any more, or has ended.
- * @returns the state that QEMU has handed over, if that was wanted and possible.
+ * What precedes the end of QEMU: a guest that needs nothing any more, or has shut down.
+ * @returns the state that QEMU has saved, if wanted and possible.
  */
 async function saveOrEnd(
   parts: MachineParts,
@@ -82,7 +82,7 @@ async function saveOrEnd(
   const { log } = parts;
   const resumed = record.started?.how === 'resume';
   if (resumed || (parts.freezes && record.frozenKey !== undefined && !record.adjusted)) {
-    // First the word: from here on the guest is of no use to anybody, whoever finds it. Without room for it, it is kept of use.
+    // Write the record first: from here on the guest is unusable. If the record cannot be written, the guest stays usable.
     const why = (await unwritten(parts, { ...record, booted: false })) ?? (await freeGuest(parts, signal));
     if (why !== undefined) log('info', 'the guest is not frozen', { why });
     else if (resumed) return undefined;
@@ -92,7 +92,7 @@ async function saveOrEnd(
       } catch (error) {
         signal.throwIfAborted();
         log('warn', 'the guest could not be frozen', { why: error instanceof Error ? error.message : String(error) });
-        // One that is halted would not see the button, and has given back its data disk.
+        // A halted guest would not see the button, and has released its data disk.
         if ((await statusOf(parts, signal)) !== 'running') return undefined;
       }
     }
@@ -101,7 +101,7 @@ async function saveOrEnd(
   return undefined;
 }
 
-/** Writes the record. @returns why that cannot be done, as a clause. */
+/** Writes the record. @returns why it failed, as a clause. */
 async function unwritten({ places }: MachineParts, record: QemuRecord): Promise<string | undefined> {
   try {
     await writeQemuRecord(places.record, record);
@@ -110,7 +110,7 @@ async function unwritten({ places }: MachineParts, record: QemuRecord): Promise<
   }
 }
 
-/** Has the guest let go of everything of this host. @returns why it does not, as a clause. */
+/** Makes the guest release every resource of the host. @returns why it refuses, as a clause. */
 async function freeGuest(parts: MachineParts, signal: AbortSignal): Promise<string | undefined> {
   const blocked = await parts.mounts.blocksMigration();
   if (blocked !== undefined) return blocked;
@@ -123,7 +123,7 @@ async function freeGuest(parts: MachineParts, signal: AbortSignal): Promise<stri
   return giveBackData(parts, signal);
 }
 
-/** The machine is off already, whether this works or not. */
+/** Best effort: the machine is already off. */
 async function keep(parts: MachineParts, saved: FrozenDraft, key: string): Promise<void> {
   try {
     await keepFrozen(parts, saved, key);
@@ -133,7 +133,7 @@ async function keep(parts: MachineParts, saved: FrozenDraft, key: string): Promi
   }
 }
 
-/** Asks the guest to end as a power button does, and waits. */
+/** Presses the power button and waits. */
 async function powerDown(parts: MachineParts, signal: AbortSignal): Promise<void> {
   const { monitor, pace, log, isAlive } = parts;
   const asked = await monitor
@@ -152,7 +152,7 @@ async function powerDown(parts: MachineParts, signal: AbortSignal): Promise<void
     await pace.sleep(POLL_MS, signal);
     if (pace.now() < look) continue;
     look = pace.now() + HALT_LOOK_MS;
-    // What it has to write before its end finds no room, and waiting makes none.
+    // A full disk blocks the shutdown, and waiting frees no space.
     const why = await standstill(parts, signal);
     if (why === undefined) continue;
     log('warn', 'the guest cannot power down, and is ended', { why });

@@ -6,7 +6,7 @@ import { MOUNT_SUPPORT } from './mounts/support.ts';
 const PLAN_TELLS = 'and a plan tells where it takes a restart';
 const MEMORY = `it changes while the machine runs, ${PLAN_TELLS}`;
 
-/** What the qemu driver does with every setting. The type asks for each one. */
+/** What the qemu driver supports, per setting. The type requires every setting. */
 export const QEMU_SUPPORT: SupportMatrix = {
   ...engineSupport('qemu'),
   ...K3S_SUPPORT,
@@ -29,7 +29,7 @@ export const QEMU_SUPPORT: SupportMatrix = {
   'experimental.virtualMachine.sshPortForwarder': ENFORCED,
 };
 
-/** Pure: QEMU cannot begin with more memory than this host has, which would show only once everything was stopped for it. */
+/** Pure: QEMU cannot start with more memory than the host has; without this check that fails only after everything was stopped. */
 export function memorySupport(hostBytes: number): { 'virtualMachine.memoryInGB': Support } {
   const most = Math.floor(hostBytes / GIB);
   const reason = `this computer has ${most} GiB of memory; within that, ${MEMORY}`;

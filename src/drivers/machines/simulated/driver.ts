@@ -19,7 +19,7 @@ import type { ModelStore } from './store.ts';
 import { clusterAfter, engineAfter, type FirstWorkload, machineAfter } from './transitions.ts';
 import { SIMULATED_VERSIONS } from './versions.ts';
 
-/** What a simulation is made of; everything that a test wants to hold in its hand is injected. */
+/** The parts of a simulation, injected for tests. */
 export interface Simulation {
   info: DriverInfo;
   store: ModelStore;
@@ -29,11 +29,11 @@ export interface Simulation {
   latency: (part: StepRecord['part'], step: string) => number;
   faults: FaultSource;
   firstWorkload: FirstWorkload;
-  /** Milliseconds between the end of the cluster's start and its first answer. */
+  /** Milliseconds between the start of the cluster and its first response. */
   clusterReadyMs: number;
 }
 
-/** A driver over a model. Each step takes its time, may go wrong, and then changes the model at one stroke. */
+/** A driver over a model. Each step takes its time, may fail, and then changes the model atomically. */
 export function simulatedDriver(simulation: Simulation): Driver {
   const { info, store, now } = simulation;
   const machine: MachineDriver = {
@@ -162,13 +162,13 @@ interface SimulatedService {
   ports: readonly { number: number; name: string; server: Server }[];
 }
 
-/** The servers never listen: they speak HTTP on the connections that they are handed. */
+/** The servers never listen: they serve HTTP on connections passed to them. */
 const SERVICES: readonly SimulatedService[] = [
   { id: 'default/kubernetes', ports: [{ number: 443, name: 'https', server: createServer(noApiServer) }] },
   { id: 'default/web', ports: [{ number: 80, name: 'http', server: createServer(hello) }] },
 ];
 
-/** The near end of a connection to a service. Throws `ERR_NOT_FOUND` for one that the simulation does not have. */
+/** The near end of a connection to a service. Throws `ERR_NOT_FOUND` for an unknown service. */
 function serviceConnection({ namespace, service, port }: ServicePort): Duplex {
   const id = `${namespace}/${service}`;
   const found = SERVICES.find((each) => each.id === id);
@@ -176,7 +176,7 @@ function serviceConnection({ namespace, service, port }: ServicePort): Duplex {
   const open = found.ports.find(({ number, name }) => number === port || name === port);
   if (!open) throw new RdError('ERR_NOT_FOUND', `the service ${id} has no port ${port}`);
   const [near, far] = duplexPair();
-  // Whoever leaves early must not take the process along, and a pair does not tell one side that the other broke off.
+  // A client that disconnects early must not crash the process; a stream pair does not propagate resets.
   far.on('error', () => undefined);
   near.once('close', () => far.destroy());
   far.once('close', () => {
@@ -191,7 +191,7 @@ function hello(request: IncomingMessage, response: ServerResponse): void {
   response.end(`simulated web: ${request.method} ${request.url}\n`);
 }
 
-/** There is nothing behind it that could speak for a cluster. */
+/** The simulation has no cluster API. */
 function noApiServer(_request: IncomingMessage, response: ServerResponse): void {
   response.writeHead(400, { 'content-type': 'text/plain; charset=utf-8' });
   response.end('simulated: there is no API server, and no TLS\n');

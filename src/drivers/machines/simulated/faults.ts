@@ -2,13 +2,13 @@ import { RdError } from '../../../errors.ts';
 import type { EngineName } from '../../driver.ts';
 import type { FaultRule } from './options.ts';
 
-/** What happens to a step instead of, or after, its work. */
+/** What replaces or follows the work of a step. */
 export type Fault = { kind: 'error'; when: 'before' | 'after'; error: RdError } | { kind: 'hang' };
 
-/** Decides for each step whether it goes wrong. Called once per attempt. */
+/** Decides for each step whether it fails. Called once per attempt. */
 export type FaultSource = (part: 'machine' | EngineName | 'cluster', step: string) => Fault | undefined;
 
-/** Faults as the environment lists them; a rule for `engine` concerns both engines. Counts live as long as the source. */
+/** Faults configured in the environment; a rule for `engine` applies to both engines. Counts last as long as the source. */
 export function listedFaults(rules: readonly FaultRule[]): FaultSource {
   const left = rules.map((rule) => ({ ...rule, times: typeof rule.effect === 'string' ? 0 : rule.effect.times }));
   return (part, step) => {

@@ -6,10 +6,10 @@ import type { CompanionContainers, EngineName, ImageStore } from '../../driver.t
 import type { EngineModel, Model } from './model.ts';
 import type { ModelStore } from './store.ts';
 
-/** Marks the containers of the model that accompany something of the service; then follow id and image. */
+/** Marks service-managed containers of the model; followed by id and image. */
 const COMPANION = 'companion';
 
-/** Images of a simulated engine: what it holds is in the model, what is in them in the simulated registry. */
+/** Images of a simulated engine: the model lists them, the simulated registry holds their content. */
 export function simulatedImages(name: EngineName, store: ModelStore): ImageStore {
   return {
     has: async (reference, signal) => running(name, store, signal).images.includes(reference),
@@ -85,7 +85,7 @@ function tagsIn(references: readonly string[], name: string): string[] {
 
 const MOST_LINKS = 40;
 
-/** A file or directory of an image as a tar archive; links are followed within the image. Undefined where there is none. */
+/** A file or directory of an image as a tar archive; links are followed within the image. Undefined when it is missing. */
 function archiveOf(files: ImageFiles, path: string): AsyncIterable<Uint8Array> | undefined {
   const found = resolve(files, path, 0);
   if (found === undefined) return undefined;
@@ -111,7 +111,7 @@ async function* bytes(out: AsyncIterable<unknown>): AsyncGenerator<Uint8Array, v
   for await (const chunk of out) if (chunk instanceof Uint8Array) yield chunk;
 }
 
-/** The path without links, or undefined where nothing is. The root is the image's. */
+/** The path without links, or undefined when it is missing. The root is the image's. */
 function resolve(files: ImageFiles, path: string, links: number): string | undefined {
   if (links > MOST_LINKS) return undefined;
   let at = '';
@@ -131,7 +131,7 @@ function resolve(files: ImageFiles, path: string, links: number): string | undef
   return at;
 }
 
-/** Files of an image by path: the text of a file, or where a link leads. */
+/** Files of an image by path: file content or link target. */
 type ImageFiles = Readonly<Record<string, string | { link: string }>>;
 
 export interface SimulatedImage {
@@ -192,7 +192,7 @@ const ESCAPING: SimulatedImage = {
   },
 };
 
-/** All images of the simulated registry, by whole reference. A fixed list: no network is ever asked. */
+/** All images of the simulated registry, by full reference. Fixed: no network access. */
 export const SIMULATED_REGISTRY: Readonly<Record<string, SimulatedImage>> = {
   'docker.io/simulated/hello:1.0.0': hello('1.0.0'),
   'docker.io/simulated/hello:1.1.0': hello('1.1.0'),

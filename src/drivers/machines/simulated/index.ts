@@ -7,7 +7,7 @@ import { SIMULATED_INFO } from './info.ts';
 import { simulationOptions } from './options.ts';
 import { fileStore } from './store.ts';
 
-/** Milliseconds that a step takes where the environment does not say otherwise. */
+/** Default duration of each step in milliseconds. */
 const LATENCY: Readonly<Record<string, number>> = {
   'machine start': 300,
   'machine stop': 150,
@@ -19,7 +19,7 @@ const LATENCY: Readonly<Record<string, number>> = {
 };
 const OTHER_LATENCY = 50;
 
-/** The simulated driver: never chosen by itself; its machine lives in a file and outlives the service. */
+/** The simulated driver: never chosen automatically; its machine is a file and outlives the service. */
 export const simulated: DriverFactory = {
   ...SIMULATED_INFO,
   automatic: false,

@@ -1,7 +1,7 @@
 import type { DriverInfo, Support, SupportMatrix } from '../../driver.ts';
 
 const enforced: Support = { level: 'enforced' };
-/** Kept by the service for its clients; no machine has to do with it. */
+/** Handled by the service for its clients, without the machine. */
 const stored: Support = { level: 'stored' };
 const noWsl: Support = { level: 'stored', reason: 'a simulated machine has no distributions' };
 const noNetwork: Support = { level: 'stored', reason: 'a simulated machine has no network' };
@@ -68,7 +68,7 @@ export const SIMULATED_INFO: DriverInfo = {
   simulated: true,
   summary: 'A model of a machine with both engines and a cluster, for trying things out; nothing really runs.',
   support: SUPPORT,
-  // The model could restart for it; taking it while running makes a live change of the machine visible.
+  // The model could require a restart; applying it live makes live changes visible.
   liveFields: ['experimental.virtualMachine.sshPortForwarder'],
   hasCluster: true,
 };

@@ -4,11 +4,11 @@ import { SIMULATED_INFO } from './info.ts';
 import { emptyModel, type Model, type StepRecord } from './model.ts';
 import { memoryStore } from './store.ts';
 
-/** A simulation in memory, with a handle on the model behind it. */
+/** An in-memory simulation with direct access to its model. */
 export interface MemorySimulation {
   driver: Driver;
   model(): Model;
-  /** Changes the world behind the driver's back. */
+  /** Changes the model outside the driver, to simulate drift. */
   meddle(change: (model: Model) => Model): void;
   log(): readonly StepRecord[];
 }

@@ -1,6 +1,6 @@
 import type { ClusterSpec, EngineName, EngineSpec, MachineSpec, Workload } from '../../driver.ts';
 
-/** Everything that a simulated desktop consists of. Plain data: it is kept in a file between runs. */
+/** The whole state of a simulated desktop. Plain data, persisted between runs. */
 export interface Model {
   format: 1;
   machine:
@@ -16,11 +16,11 @@ export interface Model {
 
 export interface EngineModel {
   process: { state: 'stopped' } | { state: 'running'; spec: EngineSpec } | { state: 'hung' };
-  /** Each engine has its own; they survive a stop and a switch. */
+  /** One per engine; they survive a stop and a switch. */
   images: string[];
   containers: { name: string; running: boolean }[];
   volumes: string[];
-  /** It has been started before, so its first workload is there. */
+  /** It has been started before, so its initial workload exists. */
   used: boolean;
 }
 
@@ -32,11 +32,11 @@ export type ClusterModel =
       installedVersion: string;
       workloads: string[];
       spec: ClusterSpec;
-      /** Milliseconds since the epoch from which on it answers. */
+      /** Milliseconds since the epoch when it starts to respond. */
       readyAt: number;
     };
 
-/** One step that was asked for, in the order of asking. */
+/** A requested step, in order of request. */
 export interface StepRecord {
   at: number;
   part: 'machine' | EngineName | 'cluster';
@@ -47,7 +47,7 @@ export interface StepRecord {
 /** How many steps are remembered. */
 const LOG_LENGTH = 500;
 
-/** Nothing has ever been started. */
+/** The initial state. */
 export function emptyModel(): Model {
   const engine = (): EngineModel => ({
     process: { state: 'stopped' },

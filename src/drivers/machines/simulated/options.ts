@@ -4,7 +4,7 @@ import type { FirstWorkload } from './transitions.ts';
 export type Env = Readonly<Record<string, string | undefined>>;
 type FaultPart = 'machine' | 'engine' | 'moby' | 'containerd' | 'cluster';
 
-/** How one kind of step goes wrong: so many times and then no more, for good, or by never ending. */
+/** How one kind of step fails: this many times, permanently, or by hanging. */
 export interface FaultRule {
   part: FaultPart;
   /** Name of a step, or `observe`. */
@@ -12,9 +12,9 @@ export interface FaultRule {
   effect: { times: number } | 'terminal' | 'hang';
 }
 
-/** What the environment says about the simulation. */
+/** Simulation options from the environment. */
 export interface SimulationOptions {
-  /** Milliseconds for every step; undefined: each kind of step has its own. */
+  /** Milliseconds for every step; undefined: the default of each kind. */
   latencyMs: number | undefined;
   faults: readonly FaultRule[];
   firstWorkload: FirstWorkload;
@@ -28,7 +28,7 @@ const FAULT = /^([a-z]+)\.([a-z]+):(\d{1,6}|terminal|hang)$/;
  * Reads
  * - `RDCTL_SIMULATED_LATENCY_MS`: `0` to `3600000`;
  * - `RDCTL_SIMULATED_FAULTS`: `engine.start:2,machine.stop:terminal,cluster.start:hang`;
- * - `RDCTL_SIMULATED_WORKLOAD`: `containers=2,images=5`, what an engine holds after its first start.
+ * - `RDCTL_SIMULATED_WORKLOAD`: `containers=2,images=5`, the content of an engine after its first start.
  * Throws `ERR_USAGE` naming the variable.
  */
 export function simulationOptions(env: Env): SimulationOptions {

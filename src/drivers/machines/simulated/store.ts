@@ -18,17 +18,17 @@ import { emptyModel, type Model } from './model.ts';
 const BLOCK = 4096;
 const SPARE = 2048;
 
-/** Where a model lives between two looks at it. Synchronous, so that a change is one indivisible act. */
+/** Persists a model between observations. Synchronous, so that a change is atomic. */
 export interface ModelStore {
   load(): Model;
   save(model: Model): void;
-  /** Calls back when something in the model that ran does not run any more, whoever changed it. Returns the function that ends it. */
+  /** Calls back when something running in the model stops, whatever changed it. Returns the function that stops watching. */
   watch(ended: () => void): () => void;
-  /** Absent for a model that is only in memory. */
+  /** Absent for an in-memory model. */
   readonly file?: string;
 }
 
-/** Keeps the model for as long as the process lives. */
+/** Keeps the model for the lifetime of the process. */
 export function memoryStore(model: Model = emptyModel()): ModelStore {
   let kept = structuredClone(model);
   const watchers = new Set<() => void>();
@@ -47,8 +47,8 @@ export function memoryStore(model: Model = emptyModel()): ModelStore {
 }
 
 /**
- * Keeps the model in `machine.json` of a directory, written whole or not at all, so that the machine outlives the service however
- * that ends. `load` throws `ERR_DRIVER_TERMINAL` for a file that is no model.
+ * Keeps the model in `machine.json` of a directory, written atomically, so that the machine outlives the service in any case. `load` throws
+ * `ERR_DRIVER_TERMINAL` for an invalid file.
  */
 export function fileStore(directory: string): ModelStore {
   const file = join(directory, 'machine.json');
@@ -64,7 +64,7 @@ export function fileStore(directory: string): ModelStore {
     try {
       if (before === undefined || !hasEnded(before, load())) return;
     } catch {
-      // The look that follows says what is wrong with the file.
+      // The next observation reports what is wrong with the file.
     }
     ended();
   }
@@ -84,14 +84,14 @@ export function fileStore(directory: string): ModelStore {
         if (!isFull(error)) throw error;
         const { size } = statSync(file);
         if (Buffer.byteLength(text) > size) throw error;
-        // What stops finds room on a full disk in the file that it replaces.
+        // On a full disk, a stop reuses the space of the file that it replaces.
         write(file, text.padEnd(size), 'r+');
       }
     },
   };
 }
 
-/** Without a watch, as where the system has no more of them, the next look tells. */
+/** Without a watch, such as when the system has no more of them, the next observation detects the change. */
 function watchFile(directory: string, name: string, changed: () => void): () => void {
   try {
     const watcher = watch(directory, { persistent: false }, (_event, file) => {
@@ -115,7 +115,7 @@ function hasEnded(before: Model, after: Model): boolean {
   return running(before).some((ran, index) => ran && !now[index]);
 }
 
-/** With blanks at the end that the next contents may use up. */
+/** Padded with blanks that later contents may use. */
 function withSpace(text: string): string {
   return text.padEnd(Math.ceil((text.length + SPARE) / BLOCK) * BLOCK);
 }
@@ -153,7 +153,7 @@ function parse(text: string, file: string): Model {
   throw unreadable(file);
 }
 
-/** Looks at everything that the driver branches on. */
+/** Validates everything that the driver branches on. */
 function isModel(value: unknown): value is Model {
   if (!isObject(value) || value.format !== 1 || !Array.isArray(value.log)) return false;
   const { machine, engines, cluster } = value;

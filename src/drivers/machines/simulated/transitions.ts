@@ -4,13 +4,13 @@ import type { ClusterStep, EngineName, EngineStep, MachineStep } from '../../dri
 import type { ClusterModel, EngineModel, Model } from './model.ts';
 import { SIMULATED_VERSIONS } from './versions.ts';
 
-/** What an engine holds when it is started for the first time. */
+/** The content of an engine after its first start. */
 export interface FirstWorkload {
   images: number;
   containers: number;
 }
 
-/** Pure: the model after a machine step. A machine that stops takes down everything in it. Throws `ERR_DRIVER_FAILED`. */
+/** Pure: the model after a machine step. Stopping the machine stops everything in it. Throws `ERR_DRIVER_FAILED`. */
 export function machineAfter(model: Model, step: MachineStep): Model {
   switch (step.do) {
     case 'start':
@@ -30,8 +30,9 @@ export function machineAfter(model: Model, step: MachineStep): Model {
 }
 
 /**
- * Pure: the model after an engine step. Refuses, with `ERR_DRIVER_FAILED`, what a real machine could not do: two engines,
- * an engine without a machine, and taking the engine away from under a cluster.
+ * Pure: the model after an engine step. Refuses, with `ERR_DRIVER_FAILED`, what a real machine could not do: two engines, an engine without
+ * a
+ * machine, and stopping the engine of a running cluster.
  */
 export function engineAfter(model: Model, name: EngineName, step: EngineStep, first: FirstWorkload): Model {
   const engine = model.engines[name];
@@ -53,8 +54,8 @@ export function engineAfter(model: Model, name: EngineName, step: EngineStep, fi
 }
 
 /**
- * Pure: the model after a cluster step. Throws `ERR_DRIVER_FAILED` without its engine, `ERR_DRIVER_TERMINAL` for a version that is
- * not offered and for one that is lower than what is installed.
+ * Pure: the model after a cluster step. Throws `ERR_DRIVER_FAILED` without its engine, `ERR_DRIVER_TERMINAL` for a version that is not
+ * offered and for a downgrade.
  */
 export function clusterAfter(model: Model, step: ClusterStep, readyAt: number): Model {
   const { cluster } = model;

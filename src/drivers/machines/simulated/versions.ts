@@ -1,7 +1,4 @@
-/**
- * Cluster versions that the simulation offers, newest first. A fixed list of this driver: it says nothing about which versions
- * have been released.
- */
+/** Cluster versions that the simulation offers, newest first. Fixed: unrelated to actual releases. */
 export const SIMULATED_VERSIONS: readonly string[] = [
   '1.33.4',
   '1.33.3',

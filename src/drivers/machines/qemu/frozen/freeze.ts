@@ -11,17 +11,17 @@ import { receiveState, sumOf } from './transfer.ts';
 
 type FreezeParts = Pick<MachineParts, 'places' | 'guest' | 'monitor' | 'pace' | 'log'>;
 
-/** A full cache of the guest has to reach the disk. */
+/** A full guest cache has to be flushed to disk. */
 const GIVE_BACK_MS = 30_000;
 const SESSIONS_MS = 5_000;
 const SAVE_MS = 45_000;
 const POLL_MS = 50;
-/** QEMU spares the network at 128 MiB a second unless told; nobody else uses this one. */
+/** QEMU limits migration to 128 MiB a second by default; nothing else uses this channel. */
 const BYTES_PER_SECOND = 2 ** 40;
 
 /**
- * Makes the guest let go of the data disk, and of whoever is logged in: the connection has ended afterwards.
- * @returns why it does not, as a clause. @throws RdError `ERR_CANCELLED`.
+ * Makes the guest release the data disk and end all sessions, including this connection.
+ * @returns why it refuses, as a clause. @throws RdError `ERR_CANCELLED`.
  */
 export async function giveBackData(parts: FreezeParts, signal: AbortSignal): Promise<string | undefined> {
   const { guest, places, pace } = parts;
@@ -35,7 +35,7 @@ export async function giveBackData(parts: FreezeParts, signal: AbortSignal): Pro
     if (exitCode === CANNOT) return 'its image is older than that';
     if (exitCode === SHARES) return 'directories of this host are mounted in it';
     if (exitCode !== 0) return `the data disk is in use: ${stderr.trim()}`;
-    // It ends the connection that it came by, which is no news.
+    // The script ends its own connection, which is expected.
     await guest.run(['sh', '-s'], { input: END_SESSIONS_SCRIPT, signal }).catch((error: unknown) => {
       if (signal.aborted) throw error;
     });
@@ -50,16 +50,16 @@ export async function giveBackData(parts: FreezeParts, signal: AbortSignal): Pro
   }
 }
 
-/** A state that is on its way to its file. */
+/** A state being written to its file. */
 export interface FrozenDraft {
-  /** Ends well only when QEMU has said everything and closed its end. */
+  /** Resolves once QEMU has sent everything and closed its end. */
   received: Promise<Summed>;
   discard(): Promise<void>;
 }
 
 /**
- * Halts the guest and has QEMU hand over its memory and devices. QEMU is to be ended next.
- * @throws RdError `ERR_DRIVER_FAILED` when it cannot be done, with the guest going on and nothing left; `ERR_CANCELLED`.
+ * Halts the guest and makes QEMU save its memory and devices. The caller then ends QEMU.
+ * @throws RdError `ERR_DRIVER_FAILED` when it fails; the guest then continues and nothing is left. `ERR_CANCELLED`.
  */
 export async function saveState(
   { places, monitor, pace }: FreezeParts,
@@ -67,7 +67,7 @@ export async function saveState(
   signal: AbortSignal,
 ): Promise<FrozenDraft> {
   const { draft, socket } = frozenPlaces(places);
-  // What a kill left takes room as well.
+  // A partial state after a kill takes space as well.
   await rm(draft, { recursive: true, force: true });
   await refuseFullDisk(dirname(draft), memoryGiB * 2 ** 30);
   await mkdir(draft, { mode: 0o700 });
@@ -108,7 +108,7 @@ export async function saveState(
   return { received: receiver.received, discard };
 }
 
-/** Most states are much smaller than the memory, but nobody knows before, and others need the disk as well. */
+/** Most states are much smaller than the memory, but the size is not known in advance, and other files need the disk as well. */
 async function refuseFullDisk(directory: string, bytes: number): Promise<void> {
   const { bavail, bsize } = await statfs(directory);
   if (bavail * bsize >= bytes) return;
@@ -116,8 +116,8 @@ async function refuseFullDisk(directory: string, bytes: number): Promise<void> {
 }
 
 /**
- * Makes a frozen state of the draft and the root disk of the same moment, in place of the one that was there. QEMU has ended.
- * @throws when it cannot be done; nothing is left then, and the root disk is to be made anew.
+ * Replaces the frozen state with the draft and the matching root disk. QEMU has ended.
+ * @throws on failure; nothing is left then, and the root disk must be recreated.
  */
 export async function keepFrozen(parts: Pick<FreezeParts, 'places'>, saved: FrozenDraft, key: string): Promise<void> {
   const { places } = parts;
@@ -125,7 +125,7 @@ export async function keepFrozen(parts: Pick<FreezeParts, 'places'>, saved: Froz
   try {
     const state = await saved.received;
     const root = join(draft, ROOT);
-    // The next boot makes another one.
+    // The next boot creates another one.
     await rename(places.disk, root);
     await chmod(root, 0o600);
     await writeFrozen(draft, { key, state, root: await sumOf(root) });
@@ -137,7 +137,7 @@ export async function keepFrozen(parts: Pick<FreezeParts, 'places'>, saved: Froz
   }
 }
 
-/** Removes a frozen state, and what a start or a stop that was killed has left of one. */
+/** Removes a frozen state and partial ones after a kill. */
 export async function removeFrozen(places: FrozenPlaces): Promise<void> {
   for (const path of [places.directory, places.draft]) await rm(path, { recursive: true, force: true });
 }

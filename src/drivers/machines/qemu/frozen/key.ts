@@ -8,28 +8,28 @@ import { type QemuPlaces, qemuPlaces } from '../places.ts';
 import * as shellScripts from '../scripts.ts';
 import * as frozenScripts from './scripts.ts';
 
-/** Everything that a frozen state fits to. */
+/** Everything that a frozen state depends on. */
 export interface FrozenFacts {
   /** Digest of the image. */
   image: string;
-  /** As QEMU names itself. */
+  /** QEMU's version string. */
   qemu: string;
-  /** The processor of this host, where the guest sees it. */
+  /** The host processor, where the guest sees it. */
   processor: string;
-  /** The machine, without places and ports of this host. */
+  /** The machine, without host paths and ports. */
   shape: readonly string[];
-  /** Size of the data disk, which the guest knows by heart. */
+  /** Size of the data disk, which the guest caches. */
   dataBytes: number;
-  /** Public halves of the keys that the guest has in its memory. */
+  /** Public halves of the keys in the guest's memory. */
   keys: readonly string[];
 }
 
-/** Grows when what is done before a freeze or after a resume changes, other than in the scripts. */
+/** Increment when the work before a freeze or after a resume changes outside the scripts. */
 const FORMAT = 1;
 
 /**
- * One text for all of it: lower-case hexadecimal.
- * @param scripts those of this program: a guest that others worked in is not the one that these would have made.
+ * Fingerprint of all of it: lowercase hexadecimal.
+ * @param scripts the scripts of this version: a state is stale once they change.
  */
 export function frozenKey(facts: FrozenFacts, scripts: readonly string[] = GUEST_SCRIPTS): string {
   const { image, qemu, processor, shape, dataBytes, keys } = facts;
@@ -37,7 +37,7 @@ export function frozenKey(facts: FrozenFacts, scripts: readonly string[] = GUEST
   return createHash('sha256').update(JSON.stringify(all)).digest('hex');
 }
 
-/** The command line of the same machine in another place: the same for every directory, image store and port. */
+/** The command line of the same machine without its location: equal for every directory, image store and port. */
 export function machineShape(input: QemuArguments): string[] {
   const places = qemuPlaces('/machine', '/runtime');
   return qemuArguments({ ...input, image: { ...input.image, directory: '/image' }, places, sshPort: 1 });
@@ -64,7 +64,7 @@ export async function frozenFacts(input: FrozenFactsInput): Promise<FrozenFacts>
   return { image, qemu, processor, shape: machineShape(argv), dataBytes, keys };
 }
 
-/** With hardware virtualisation the guest has the processor of this host, and has found out all about it. */
+/** With hardware virtualization the guest sees the host processor and has detected its features. */
 async function processorOf(accelerator: Accelerator): Promise<string> {
   if (accelerator === 'tcg') return '';
   const [first = ''] = (await readFile('/proc/cpuinfo', 'utf8')).split('\n\n');
@@ -74,7 +74,7 @@ async function processorOf(accelerator: Accelerator): Promise<string> {
   return [release(), ...lines].join('\n');
 }
 
-/** Every text in the modules whose scripts make, in the guest, something that a frozen state keeps, or that a resume relies on. */
+/** Every script in the modules that change frozen state in the guest or that a resume relies on. */
 export const GUEST_SCRIPTS: readonly string[] = [frozenScripts, shellScripts, homeScripts].flatMap((module) =>
   Object.entries(module)
     .sort(([one], [other]) => (one < other ? -1 : 1))

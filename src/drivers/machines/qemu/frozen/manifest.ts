@@ -7,27 +7,28 @@ import { MANIFEST, ROOT, STATE } from './places.ts';
 /** A file as it was written. */
 export interface Summed {
   bytes: number;
-  /** Lower-case hexadecimal. */
+  /** Lowercase hexadecimal. */
   sha256: string;
 }
 
-/** What is in a directory with a frozen state. */
+/** Contents of a frozen state directory. */
 export interface FrozenState {
   key: string;
   /** Memory and devices. */
   state: Summed;
-  /** The root disk of that moment. */
+  /** The root disk at the same point in time. */
   root: Summed;
 }
 
-/** Written last: a state without it is none. */
+/** Written last: a state without it is incomplete. */
 export async function writeFrozen(directory: string, { key, state, root }: FrozenState): Promise<void> {
   await writeFileAtomic(join(directory, MANIFEST), `${JSON.stringify({ key, state, root }, undefined, 2)}\n`);
 }
 
 /**
- * The frozen state in the directory, or why there is none that can be used, as a clause; undefined when there is nothing. The sums are
- * compared by whoever reads the files.
+ * The frozen state in the directory, or why it is unusable, as a clause; undefined when there is none. Digests are verified by the reader
+ * of
+ * the files.
  */
 export async function readFrozen(
   directory: string,

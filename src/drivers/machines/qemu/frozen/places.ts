@@ -1,14 +1,14 @@
 import { dirname, join } from 'node:path';
 import type { QemuPlaces } from '../places.ts';
 
-/** Where a machine has its frozen state. Nothing in `directory` names a place, so that a copy of it serves another machine. */
+/** Where a machine keeps its frozen state. Files in `directory` contain no paths, so that a copy works for another machine. */
 export interface FrozenPlaces {
   directory: string;
-  /** A state in the making; never taken for one. */
+  /** A partial state; never read as a complete one. */
   draft: string;
-  /** The root disk of a resumed machine: a layer over the one of the state. It is thrown away with the machine. */
+  /** The root disk of a resumed machine: a layer over the one of the state. Deleted with the machine. */
   layer: string;
-  /** What QEMU hands the state over by, in either direction. */
+  /** The migration socket, in either direction. */
   socket: string;
 }
 

@@ -14,29 +14,31 @@ import { frozenPlaces, ROOT, STATE } from './places.ts';
 import { NO_DATA, WAKE_SCRIPT } from './scripts.ts';
 import { reachState, refuseOther, sendState, sumOf } from './transfer.ts';
 
-/** Memory comes as fast as the disk gives it. */
+/** Memory loads at disk speed. */
 const LOAD_MS = 60_000;
-/** Nothing has to start in the guest; what it answers with is there. */
+/** Nothing has to start in the guest; its ssh server is already in memory. */
 const ANSWER_MS = 45_000;
-/** A file system that was not unmounted is checked first, and a large one takes its time: nearly all that a start has. */
+/** A file system that was not unmounted is checked first; a large one needs nearly the whole start timeout. */
 const WAKE_MS = 480_000;
 const POLL_MS = 25;
-/** QEMU's last words about a state that it does not take. */
+/** QEMU's errors about a state that it rejects. */
 const REFUSAL = /error while loading state|load of migration failed/;
-/** Of e2fsck, about damage that it does not mend without a person. */
+/** e2fsck's message about damage that it does not repair automatically. */
 const DAMAGE = /UNEXPECTED INCONSISTENCY/;
 
 /**
- * How a resume ended. `settled`: what the guest said while it settled. `unfit`: the state is of no use, whoever tries it; otherwise the
- * reason is another, and it may serve again.
+ * How a resume ended. `settled`: output of the settle script. `unfit`: the state is unusable; any other failure may be temporary, so the
+ * state
+ * is kept.
  */
 export type Resume = { how: 'resumed'; settled: string } | { how: 'failed'; unfit: boolean; why: string };
 
 /**
- * Brings the guest of a frozen state back, in a QEMU of the same machine: its memory, over a fresh layer of its root disk. The guest
- * goes on only when every byte of both is the one that was written, and only then does it see the data disk. After a failure QEMU
- * may still be there.
- * @throws RdError for what a boot would meet as well: `ERR_DRIVER_TERMINAL` when the file system of the data disk is damaged,
+ * Restores the guest from a frozen state in a QEMU of the same machine: its memory, over a fresh layer of its root disk. The guest runs
+ * only
+ * after both digests match, and only then gets the data disk. After a failure QEMU may still be running.
+ * @throws RdError for failures that a boot would meet as well: `ERR_DRIVER_TERMINAL` when the file system of the data disk is damaged,
+ *   `ERR_DRIVER_FAILED` when its check times out; `ERR_CANCELLED`.
  *   `ERR_DRIVER_FAILED` when its check does not end; `ERR_CANCELLED`.
  */
 export async function resumeMachine(
@@ -82,7 +84,7 @@ export async function resumeMachine(
     });
   } catch (error) {
     if (!signal.aborted && pace.now() - begun >= WAKE_MS - POLL_MS) throw endlessCheck(error);
-    // One that does not answer, or not as it should, is not what was frozen. Of one whose QEMU was ended nothing is known.
+    // A guest with an unexpected response is not the one that was frozen. If QEMU was killed, its state is unknown.
     return failed(error, await isAlive());
   }
   phases.end('data disk and network');
@@ -92,7 +94,7 @@ export async function resumeMachine(
   return failed(new Error(`the guest does not get its data disk: ${lines.at(-1) ?? 'it does not say why'}`), false);
 }
 
-/** Starts QEMU and hands the state over: the guest is there then, and halted. @returns the sums of what was handed over. */
+/** Starts QEMU and sends it the state; the guest is then loaded and halted. @returns the digests of what was sent. */
 async function loadState(
   parts: MachineParts,
   image: GuestImage,
@@ -114,7 +116,7 @@ async function loadState(
     logFile,
     env: environment,
   });
-  // Also a limit for what hands the state over: QEMU may take no more of it.
+  // Also limits the sender: QEMU may stop reading.
   const limit = AbortSignal.any([signal, AbortSignal.timeout(LOAD_MS)]);
   const deadline = pace.now() + LOAD_MS;
   const until = async <T>(look: () => Promise<T | undefined>, what: string): Promise<T> => {
@@ -132,7 +134,7 @@ async function loadState(
   const line = await until(() => reachState(socket, limit), 'listen for its state');
   const memory = await sendState(join(directory, STATE), line, limit).catch(async (error: unknown) => {
     signal.throwIfAborted();
-    // What QEMU says when it refuses is better than that it hung up.
+    // QEMU's own error is more useful than a closed connection.
     throw (await isAlive()) ? error : await qemuFailed(logFile, error);
   });
   await until(async () => ((await monitor.status(signal)) === 'paused' ? true : undefined), 'take its state');

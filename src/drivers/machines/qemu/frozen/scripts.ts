@@ -1,14 +1,14 @@
 import { DATA_SCRIPT } from '../../../../guest-images/recipe.ts';
 import { SETTLE_SCRIPT } from '../settle.ts';
 
-/** Answers of the scripts below. */
+/** Exit statuses of the scripts below. */
 export const CANNOT = 3;
 export const SHARES = 4;
 export const NO_DATA = 5;
 
 /**
- * Gives the data disk back. Status 3: the image of the guest knows nothing of that. Status 4: directories of the host are mounted, which
- * would not be there after a resume.
+ * Releases the data disk. Status 3: the guest image does not support it. Status 4: host directories are mounted, which would not survive a
+ * resume.
  */
 export const GIVE_BACK_SCRIPT = `set -eu
 [ -x ${DATA_SCRIPT} ] || exit ${CANNOT}
@@ -19,8 +19,8 @@ exec ${DATA_SCRIPT} unmount
 `;
 
 /**
- * Ends every program that came by ssh, this one among them: what is frozen must not wait for somebody who never answers. The service
- * manager does it, because nobody ends himself last.
+ * Ends every ssh session, including this one: a frozen guest must not hold sessions that never respond. systemd does it, because a session
+ * cannot end itself last.
  */
 export const END_SESSIONS_SCRIPT = `set -eu
 listener=$(systemctl show --property=MainPID --value ssh.service)

@@ -9,10 +9,10 @@ import { RdError } from '../../../../errors.ts';
 import { systemCode } from '../../../../storage/io-error.ts';
 import type { Summed } from './manifest.ts';
 
-/** Large pieces: a state has hundreds of megabytes. */
+/** Large chunks: a state has hundreds of megabytes. */
 const PIECE = 1024 * 1024;
 
-/** Passes everything on, and knows its sum at the end. */
+/** Passes data through and computes its digest. */
 function meter(): { through: Transform; sum(): Summed } {
   const hash = createHash('sha256');
   let bytes = 0;
@@ -28,15 +28,15 @@ function meter(): { through: Transform; sum(): Summed } {
   return { through, sum: () => ({ bytes, sha256: hash.digest('hex') }) };
 }
 
-/** Something that listens for one state. */
+/** A listener that receives one state. */
 export interface Receiver {
   /** Resolves when the sender has closed its end. @throws the error of the file or of the connection. */
   received: Promise<Summed>;
-  /** Ends it, at whatever point. */
+  /** Stops receiving, at any point. */
   close(): Promise<void>;
 }
 
-/** Listens on the socket and writes what the first one to connect says into the file, which only its owner may read. */
+/** Listens on the socket and writes what the first client sends to an owner-only file. */
 export async function receiveState(socket: string, file: string): Promise<Receiver> {
   await rm(socket, { force: true });
   const server = createServer({ pauseOnConnect: true });
@@ -47,7 +47,7 @@ export async function receiveState(socket: string, file: string): Promise<Receiv
     server.once('error', reject);
     server.once('connection', (connection: Socket) => {
       taken = connection;
-      // Nobody else is let in.
+      // Accept one client only.
       server.close();
       connection.on('error', () => undefined);
       const { through, sum } = meter();
@@ -58,7 +58,7 @@ export async function receiveState(socket: string, file: string): Promise<Receiv
       );
     });
   });
-  // Whoever closes it has another reason to tell.
+  // The caller that closes it reports the reason.
   received.catch(() => undefined);
   return {
     received,
@@ -70,7 +70,7 @@ export async function receiveState(socket: string, file: string): Promise<Receiv
   };
 }
 
-/** A connection to whoever listens on the socket; undefined while nobody does: there is a socket a moment before somebody listens on it. */
+/** A connection to the listener on the socket; undefined until it accepts: the socket file appears before the listener is ready. */
 export async function reachState(socket: string, signal: AbortSignal): Promise<Socket | undefined> {
   const connection = connect({ path: socket });
   try {
@@ -84,18 +84,18 @@ export async function reachState(socket: string, signal: AbortSignal): Promise<S
 }
 
 /**
- * Says the file on the connection. The sum is that of exactly these bytes.
+ * Sends the file over the connection. The digest covers exactly the bytes sent.
  * @throws the error of the file or of the connection.
  */
 export async function sendState(file: string, connection: Socket, signal: AbortSignal): Promise<Summed> {
-  // Also when all has been said: the other one may be ended in the middle of it.
+  // Also after everything was sent: the peer may be killed midway.
   connection.on('error', () => undefined);
   const { through, sum } = meter();
   await pipeline(createReadStream(file, { highWaterMark: PIECE }), through, connection, { signal });
   return sum();
 }
 
-/** The sum of a file. */
+/** The digest of a file. */
 export async function sumOf(file: string, signal?: AbortSignal): Promise<Summed> {
   const { through, sum } = meter();
   const nowhere = new Writable({ write: (_piece, _encoding, done) => done() });
@@ -103,7 +103,7 @@ export async function sumOf(file: string, signal?: AbortSignal): Promise<Summed>
   return sum();
 }
 
-/** Whether it is the file that was written. */
+/** Whether the file matches the one that was written. */
 export function refuseOther(name: string, found: Summed, written: Summed): void {
   if (found.sha256 === written.sha256 && found.bytes === written.bytes) return;
   throw new RdError(

@@ -9,21 +9,17 @@ import { GIB, roomOf } from './room.ts';
 import { settled } from './settled.ts';
 
 export interface AdjustParts extends LiveParts {
-  /** What was written down last. */
+  /** The latest record. */
   recorded: MachineSpec;
-  /**
-   * Writes down what the machine runs with from now on, and that it is not as it was started any more. `growing`: what it lacks until
-   * its file system has grown.
-   */
+  /** Records what the machine runs with, and that it differs from its start. `growing`: what is missing until its file system has grown. */
   record(change: Partial<MachineSpec>, adjusted: true, growing?: string): Promise<unknown>;
 }
 
 /**
- * Gives the running guest the memory, the processors and the disk of `desired`, one after the other; each is written down once the
- * guest was seen to use it, a large disk once its file system is on its way. One that fails does not keep the others from being done.
- * Done again it finishes what was begun.
- * @throws RdError `ERR_DRIVER_FAILED` for what is not possible without a restart and for what QEMU or the guest did not do,
- *   `ERR_CANCELLED`.
+ * Applies memory, processors and disk size of `desired` to the running guest, one after the other. Each is recorded once the guest uses it;
+ * a
+ * large disk once its file system is growing. A failure does not prevent the others. Idempotent: repeating it finishes what was begun.
+ * @throws RdError `ERR_DRIVER_FAILED` for what requires a restart and for what QEMU or the guest did not do, `ERR_CANCELLED`.
  */
 export async function adjustMachine(parts: AdjustParts, desired: MachineSpec, signal: AbortSignal): Promise<void> {
   const facts = await parts.monitor.use((qmp) => readFacts(qmp, signal), signal);
@@ -37,7 +33,7 @@ export async function adjustMachine(parts: AdjustParts, desired: MachineSpec, si
   ) => {
     if (now === wanted && parts.recorded[member] === wanted) return;
     try {
-      // First the word that something was done: whoever is killed in between leaves another machine.
+      // Record first that something changes: a kill in between leaves a different machine.
       await parts.record({}, true);
       const growing = await work();
       await parts.record({ [member]: wanted }, true, growing);
@@ -47,7 +43,7 @@ export async function adjustMachine(parts: AdjustParts, desired: MachineSpec, si
     }
   };
   const { cpus, memoryGiB } = desired;
-  // A disk that is larger already suffices.
+  // A larger disk suffices.
   const diskBytes = Math.max(desired.diskBytes, facts.diskBytes);
   await attempt('diskBytes', facts.diskBytes, diskBytes, async () =>
     lackOf(await growDisk(parts, facts.diskBytes, diskBytes, signal), diskBytes),
@@ -70,7 +66,7 @@ export async function adjustMachine(parts: AdjustParts, desired: MachineSpec, si
   });
 }
 
-/** The guest may use more than at the look that the plan was made by; then nothing is done by halves. */
+/** The guest may use more than when the plan was made; then refuse without a partial change. */
 function checkRoom(facts: MachineFacts, desired: MachineSpec): void {
   const { memoryGiB, cpus } = roomOf(facts, Date.now() / 1000);
   if (desired.memoryGiB * GIB !== facts.memory.bytes) within('GiB of memory', desired.memoryGiB, memoryGiB);
@@ -84,7 +80,7 @@ function within(what: string, value: number, { least, most }: { least: number; m
   });
 }
 
-/** The image has a rule that does it; the guest may be slow to follow it, or of an image without it. */
+/** A udev rule in the image onlines it; the guest may be slow, or its image may lack the rule. */
 const ONLINE = `for switch in /sys/devices/system/cpu/cpu[0-9]*/online; do
   [ "$(cat "$switch")" != 0 ] || echo 1 >"$switch"
 done
@@ -92,8 +88,9 @@ getconf _NPROCESSORS_ONLN
 `;
 
 /**
- * Plugs in processors until there are `count`, and waits until the guest uses them. There is no way back: QEMU hangs for good some
- * time after a processor was taken away (real components, 3.5).
+ * Plugs in processors until there are `count`, and waits until the guest uses them. Never removes one: QEMU hangs some time after a
+ * processor
+ * was unplugged.
  * @throws RdError `ERR_DRIVER_FAILED` for fewer than there are, when QEMU refuses or the guest does not use them, `ERR_CANCELLED`.
  */
 async function setProcessors(parts: LiveParts, before: MachineFacts['cpus'], count: number, signal: AbortSignal) {
@@ -119,7 +116,7 @@ function idOf(place: JsonObject): string {
   return `cpu-${numbers(place).join('-')}`;
 }
 
-/** From the first socket to the last, so that the guest numbers them as it would have at its start. */
+/** In socket order, so that the guest numbers them as at boot. */
 function byPlace(one: CpuSlot, other: CpuSlot): number {
   const [a, b] = [numbers(one.place), numbers(other.place)];
   const index = a.findIndex((value, at) => value !== b[at]);

@@ -8,18 +8,18 @@ import { settled } from './settled.ts';
 
 const DEVICE = `/dev/disk/by-id/virtio-${DATA_SERIAL}`;
 const SUBJECT = 'the file system of the data disk';
-/** Growing a file system writes tables for all that is new: some TiB take minutes. */
+/** Growing a file system writes new tables: some TiB take minutes. */
 const PATIENCE_MS = 45_000;
 const POLL_MS = 500;
 
-/** How a file system follows its disk, and how large it is; 0 where that is not known. */
+/** Progress of the file system's growth, and its size; 0 when unknown. */
 export type Growth =
   | { state: 'done' }
-  /** It goes on in the guest, whoever waits for it. */
+  /** Continues in the guest without a caller. */
   | { state: 'going'; bytes: number }
   | { state: 'failed'; bytes: number; why: string };
 
-/** What the scripts of the guest print. */
+/** Output of the guest scripts. */
 export function parseGrowth(text: string): Growth {
   const lines = text.split('\n').filter((line) => line.trim() !== '');
   const at = lines.findLastIndex((line) => /^(done|going|failed) \d+$/.test(line));
@@ -31,7 +31,7 @@ export function parseGrowth(text: string): Growth {
   return { state: 'failed', bytes, why };
 }
 
-/** What a machine lacks whose file system is not as large as its disk, as a clause; undefined where it lacks nothing. */
+/** What is degraded on a machine whose file system is smaller than its disk, as a clause; undefined when nothing is. */
 export function lackOf(growth: Growth, whole: number): string | undefined {
   if (growth.state === 'done') return undefined;
   const { bytes } = growth;
@@ -44,10 +44,11 @@ export function lackOf(growth: Growth, whole: number): string | undefined {
 }
 
 /**
- * Makes the data disk larger while the guest uses it, and its file system with it. Done once more it only looks, and waits for a growth
- * that goes on.
- * @param before what QEMU says it is: that program would cut off data without a word (real components, 3.5).
- * @returns how the file system follows: `going` when it takes longer than anybody should wait.
+ * Grows the data disk while the guest uses it, and its file system with it. Idempotent: when repeated it only checks, and waits for a
+ * growth in
+ * progress.
+ * @param before the current size that QEMU reports: QEMU would truncate to a smaller size without a warning.
+ * @returns how the file system follows: `going` when it takes longer than a caller should wait.
  * @throws RdError `ERR_DRIVER_FAILED` for a smaller size, when QEMU refuses, the guest does not see it or its file system does
  *   not grow, `ERR_CANCELLED`.
  */
@@ -82,13 +83,13 @@ export async function growDisk(parts: LiveParts, before: number, bytes: number, 
   });
 }
 
-/** `begin`: one that failed is tried again. Either begins one that nobody has begun. */
+/** `begin`: retries a failed growth. Either starts one that has not been started. */
 async function askGrowth(guest: LiveParts['guest'], order: 'begin' | 'look', signal: AbortSignal): Promise<Growth> {
   const { stdout } = await guest.run(['sh', '-s', '--', order], { input: GROWTH_SCRIPT, signal });
   return parseGrowth(stdout);
 }
 
-/** Follows a growth that nobody waits for. What has ended is not asked about again until the next one begins. */
+/** Tracks a growth in the background. A finished one is not queried again until the next one starts. */
 export function growthWatch(guest: LiveParts['guest']) {
   let ended: Growth | undefined;
   return {

@@ -3,38 +3,38 @@ import { isObject, type JsonObject, type JsonValue } from '../../../../json.ts';
 import { BALLOON, DATA_DRIVE } from '../arguments.ts';
 import type { Qmp } from '../qmp.ts';
 
-/** Memory, processors and data disk of a machine as its QEMU tells them now. Sizes in bytes. */
+/** Memory, processors and data disk of a machine as QEMU reports them. Sizes in bytes. */
 export interface MachineFacts {
   memory: {
-    /** What the guest has: all that there is, less what its balloon holds. */
+    /** Available to the guest: the total less its balloon. */
     bytes: number;
-    /** What it was started with and what was plugged in since. */
+    /** Memory at the start plus what was plugged in since. */
     whole: number;
-    /** The most that can be plugged in; `whole` where nothing can. */
+    /** The limit for hot-plugging; equals `whole` where unsupported. */
     most: number;
-    /** What the guest cannot do without, as it said itself. */
+    /** What the guest needs, by its own statistics. */
     needed?: { bytes: number /** Seconds since 1970. */; at: number };
   };
   cpus: { count: number; free: readonly CpuSlot[] };
   diskBytes: number;
-  /** A write to one of the disks failed, and not for lack of room. */
+  /** A disk write failed for a reason other than lack of space. */
   writeFailed: boolean;
 }
 
-/** Where a processor can be plugged in. */
+/** A free processor slot. */
 export interface CpuSlot {
   type: string;
   place: JsonObject;
 }
 
-/** Where QEMU has the properties of the balloon. */
+/** QOM path of the balloon. */
 export const BALLOON_PATH = `/machine/peripheral/${BALLOON}`;
 
-/** What the kernel of a guest takes at its start, at most: some fixed, and tables that grow with what it starts with. */
+/** An upper bound for what a guest kernel reserves at boot: a fixed part, and tables that grow with the initial memory. */
 const TAKEN_BYTES = 128 * 2 ** 20;
 const TAKEN_PART = 1 / 32;
 
-/** One look. @throws RdError `ERR_DRIVER_FAILED` when QEMU does not answer or answers something else. */
+/** Queries QEMU once. @throws RdError `ERR_DRIVER_FAILED` when QEMU does not respond or responds with something else. */
 export async function readFacts(qmp: Qmp, signal: AbortSignal): Promise<MachineFacts> {
   const ask = (command: string, args?: JsonObject) => qmp.execute(command, args, { signal });
   const property = (path: string, name: string) => ask('qom-get', { path, property: name });
@@ -44,7 +44,7 @@ export async function readFacts(qmp: Qmp, signal: AbortSignal): Promise<MachineF
     ask('query-memory-devices'),
     ask('query-hotpluggable-cpus'),
     ask('query-block'),
-    // A QEMU older than 7.1 has no such property: then nothing is known to be possible.
+    // QEMU before 7.1 lacks this property: treat hot-plugging as unsupported.
     ifTold(property('/machine', 'memory')),
     ifTold(property(BALLOON_PATH, 'guest-stats')),
   ]);
@@ -70,9 +70,9 @@ export async function readFacts(qmp: Qmp, signal: AbortSignal): Promise<MachineF
 }
 
 /**
- * Bytes that are not left over, those of the kernel included. The word of the guest is some seconds old, and tells of what it had then:
- * of that, what it uses is the difference of two numbers in it. It does not count what its kernel took at the start. That is known by
- * what the guest has now where this is what it had then, and otherwise the most that it can be.
+ * Bytes in use, including the kernel's. The statistics are some seconds old, so usage is the difference of two numbers in them. They
+ * exclude what
+ * the kernel reserved at boot: exactly known when the memory has not changed since, otherwise the upper bound.
  */
 function neededOf(
   stats: JsonValue | undefined,
@@ -82,7 +82,7 @@ function neededOf(
   const total = numberOr(Number.POSITIVE_INFINITY, told, 'stat-total-memory');
   const available = numberOr(Number.POSITIVE_INFINITY, told, 'stat-available-memory');
   const at = numberOr(0, stats, 'last-update');
-  // Before the first word of the guest every number is the largest that there is.
+  // Before the guest's first report every number is the maximum.
   if (at <= 0 || available < 0 || available > total || total > whole) return undefined;
   const most = TAKEN_BYTES + base * TAKEN_PART;
   const taken = bytes - total;
@@ -99,7 +99,7 @@ function diskOf(disks: JsonValue): JsonValue | undefined {
   return list(disks).find((disk) => isObject(disk) && disk.device === DATA_DRIVE);
 }
 
-/** What a refusal is no failure of; a connection that broke shows in the questions beside it. */
+/** QEMU error classes that are not failures; a broken connection shows in the other queries. */
 function ifTold(answer: Promise<JsonValue>): Promise<JsonValue | undefined> {
   return answer.catch(() => undefined);
 }

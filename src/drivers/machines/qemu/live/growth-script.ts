@@ -1,11 +1,12 @@
 import { DATA_SERIAL } from '../../../../guest-images/recipe.ts';
 
-/** One that is at work holds the lock, and leaves the size that it was for, and why when it failed. */
+/** A running growth holds the lock, and records its target size, and its error when it failed. */
 const LOCK = '/run/rdctl-growth';
 
 /**
- * What a growth of the file system of the data disk does in the guest, where it goes on whoever waits for it: a large one takes minutes,
- * and the kernel ends none. One that meets another waits for its turn. What is read while the kernel writes it may look damaged.
+ * Grows the file system of the data disk in the guest, independent of the caller: a large one takes minutes, and the kernel cannot abort
+ * it. A
+ * second growth waits for the first. What is read while the kernel writes may look damaged.
  */
 const WORK = `tries=0
 while :; do
@@ -21,7 +22,7 @@ done
 printf "%s\\n%s" "$2" "$why" > ${LOCK}.new
 mv ${LOCK}.new ${LOCK}.end`;
 
-/** Sizes of the disk and of its file system, by its superblock: all that a guest has to do where nothing has to grow. */
+/** Sizes of the disk and of its file system, from the superblock: the only work when nothing has to grow. */
 const SIZES = `for each in /sys/block/vd*; do
   serial=
   read -r serial < "$each/serial" || :
@@ -62,15 +63,16 @@ tell() {
 }
 `;
 
-/** `$1`: `begin` has a growth that failed tried again, `look` does not. Either begins one that nobody has begun. */
+/** `$1`: `begin` retries a failed growth, `look` does not. Either starts one that has not been started. */
 export const GROWTH_SCRIPT = `set -eu
 ${SIZES}${GROW}grow "$1"
 tell
 `;
 
 /**
- * For a guest that has come up: tells how far a file system has come that has to grow, once it has or after some seconds, and prints
- * nothing where it has not. Never fails.
+ * For a guest that has come up: reports the progress of a growth when it ends or after some seconds; prints nothing when none is needed.
+ * Never
+ * fails.
  */
 export const START_SCRIPT = `(
 ${SIZES}if [ "$bytes" -lt "$whole" ]; then
@@ -86,6 +88,6 @@ fi
 ) 2>&1 || echo 'failed 0'
 `;
 
-/** Ends with status 1 while a growth is at work. It would let nobody hold the file system still, and whoever tried would halt all others. */
+/** Exits with status 1 during a growth, which would block the freeze and with it every writer. */
 export const REFUSE_WHILE_GROWING = `flock -n ${LOCK} true || { echo 'its file system is growing, which may take some minutes' >&2; exit 1; }
 `;

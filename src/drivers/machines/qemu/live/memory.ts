@@ -6,11 +6,11 @@ import type { LiveParts } from './live-parts.ts';
 import { gibText } from './room.ts';
 import { settled } from './settled.ts';
 
-/** The kernel of a guest keeps a part of its memory for itself: some fixed, and tables that grow with it. */
+/** The guest kernel reserves some memory for itself: a fixed part, and tables that grow with it. */
 const KEPT_BYTES = 256 * 2 ** 20;
 const KEPT_PART = 1 / 32;
 
-/** The guest's kernel does it by itself where it was told to at its start; it never hurts to tell it again. */
+/** The guest kernel onlines it automatically where configured at boot; repeating it is harmless. */
 const USE = `for block in /sys/devices/system/memory/memory[0-9]*/state; do
   read -r state <"$block"
   [ "$state" != offline ] || echo online_movable >"$block"
@@ -19,10 +19,11 @@ grep '^MemTotal:' /proc/meminfo
 `;
 
 /**
- * Gives the running guest this much memory: what there is too little of is plugged in, what is too much is held by the balloon.
- * When the guest does not give up that much, it gets back all that it had. Done once more it only looks.
+ * Resizes the memory of the running guest: plugs in what is missing, takes back the surplus with the balloon. If the guest does not release
+ * that
+ * much, it gets everything back. Idempotent: when repeated it only checks.
  * @param bytes whole GiB.
- * @throws RdError `ERR_DRIVER_FAILED` when QEMU refuses or the guest does not take it or give it up, `ERR_CANCELLED`.
+ * @throws RdError `ERR_DRIVER_FAILED` when QEMU refuses or the guest does not accept or release it, `ERR_CANCELLED`.
  */
 export async function setMemory(parts: LiveParts, before: MachineFacts['memory'], bytes: number, signal: AbortSignal) {
   const { guest, pace } = parts;
@@ -52,8 +53,9 @@ export async function setMemory(parts: LiveParts, before: MachineFacts['memory']
 }
 
 /**
- * Waits until the guest has told what it uses now, so that the next plan knows it. It is asked at once, which QEMU does when the
- * interval is set anew. One that is silent keeps nothing from being done.
+ * Waits for fresh memory statistics from the guest, so that the next plan is current. Setting the interval makes QEMU poll at once. A
+ * silent
+ * guest blocks nothing.
  */
 async function hear({ monitor, pace }: LiveParts, signal: AbortSignal): Promise<void> {
   const look = (ask: boolean) =>
@@ -76,23 +78,23 @@ async function hear({ monitor, pace }: LiveParts, signal: AbortSignal): Promise<
   );
 }
 
-/** The name is that of the place: the devices there are named by it, so that no two have the same. */
+/** Named after its slot, as the devices are, so that names are unique. */
 async function plugIn({ monitor }: LiveParts, bytes: number, signal: AbortSignal): Promise<void> {
   await monitor.use(async (qmp) => {
     const ask = (command: string, args?: JsonObject) => qmp.execute(command, args, { signal });
     const devices = await ask('query-memory-devices');
     const id = `memory${Array.isArray(devices) ? devices.length : 0}`;
-    // One that a crash left without a device is in the way of its name, and holds nothing.
+    // A backend without a device, left by a crash, blocks the name and holds no memory.
     await ask('object-del', { id: `${id}-host` }).catch(() => undefined);
-    // Shared, for programs of this host that serve the guest out of its memory, as virtiofsd does.
+    // Shared, for host programs such as virtiofsd that access guest memory.
     await ask('object-add', { 'qom-type': 'memory-backend-memfd', id: `${id}-host`, size: bytes, share: true });
     await ask('device_add', { driver: 'pc-dimm', id, memdev: `${id}-host` });
   }, signal);
 }
 
 /**
- * Sets the balloon, and waits until it stops moving. Returns what the guest has then.
- * @throws RdError `ERR_CANCELLED` with how far it has come: it goes on without us, and a large one takes minutes.
+ * Sets the balloon and waits until it stops moving. Returns the guest's memory then.
+ * @throws RdError `ERR_CANCELLED` with the progress: the balloon continues, and a large change takes minutes.
  */
 async function balloon({ monitor, pace, progress }: LiveParts, bytes: number, signal: AbortSignal): Promise<number> {
   await monitor.use((qmp) => qmp.execute('balloon', { value: bytes }, { signal }), signal);
@@ -115,7 +117,7 @@ async function balloon({ monitor, pace, progress }: LiveParts, bytes: number, si
   });
 }
 
-/** All memory that programs of the guest share, in bytes. */
+/** All shared memory (shmem) of the guest, in bytes. */
 function totalIn(text: string): number {
   const [, kib] = /^MemTotal:\s+(\d+) kB$/m.exec(text) ?? [];
   if (kib === undefined) throw new RdError('ERR_DRIVER_FAILED', 'the guest does not tell how much memory it has');

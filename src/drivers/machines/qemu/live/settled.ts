@@ -2,11 +2,11 @@ import { RdError } from '../../../../errors.ts';
 import type { Pace } from '../../../../process/pace.ts';
 
 const POLL_MS = 250;
-/** Without the help of a processor, on a busy computer, a guest may be silent for some seconds. */
+/** Without hardware virtualization, on a busy host, a guest may be silent for some seconds. */
 const STALL_MS = 20_000;
 
 /**
- * Looks at a number until it is good, or until it has not moved for a while; the last one that was seen.
+ * Polls a number until it is good or has not changed for a while; returns the last value.
  * @throws RdError `ERR_CANCELLED`, and what `look` throws.
  */
 export async function settled(

@@ -1,27 +1,27 @@
 import { realpath, stat } from 'node:fs/promises';
 import { posix } from 'node:path';
 
-/** The directory of this host that a machine shows, as a container is to find it. */
+/** The host directory that a machine shares, at the path that containers use. */
 export interface SharedHome {
-  /** As `HOME` says, which is how people write it. */
+  /** The value of `HOME`, as users write it. */
   path: string;
   /** The same without symbolic links. */
   real: string;
-  /** Directories in `real` that the machine does not get to see, none inside another. */
+  /** Directories in `real` hidden from the machine, none inside another. */
   hidden: readonly string[];
 }
 
-/** What decides whether there is a directory to share. */
+/** Facts that decide whether a directory is shared. */
 export interface HomeFacts {
   /** The value of `HOME`. */
   home: string | undefined;
-  /** Where that leads; undefined when there is no such directory. */
+  /** Its real path; undefined when there is no such directory. */
   real: string | undefined;
-  /** Our own directories, without symbolic links: keys, secrets and disks of the machine. */
+  /** Real paths of our own directories: keys, secrets and disks of the machine. */
   own: readonly string[];
 }
 
-/** Places that the guest itself lives in; nothing is shared there, nor above. */
+/** System paths of the guest; nothing is shared there, nor above. */
 const OF_THE_GUEST: readonly string[] = [
   '/bin',
   '/boot',
@@ -48,7 +48,7 @@ export function homeToShare({ home, real, own }: HomeFacts): SharedHome | { miss
   const path = tidy(home);
   if (real === undefined) return { missing: `HOME is ${path}, which is not a directory` };
   for (const each of new Set([path, real])) {
-    // Tables of mounts and command lines are made of lines.
+    // Mount tables and command lines are line-oriented.
     if (/\p{Cc}/u.test(each)) return { missing: 'the path of HOME has control characters in it' };
     const taken = OF_THE_GUEST.find((place) => isWithin(each, place) || isWithin(place, each));
     if (taken !== undefined) return { missing: `HOME is ${each}, and the guest has ${taken} for itself` };
@@ -63,7 +63,7 @@ export function homeToShare({ home, real, own }: HomeFacts): SharedHome | { miss
   return { path, real, hidden: [...new Set(hidden)] };
 }
 
-/** @param own directories that may not be there. */
+/** @param own directories that may not exist. */
 export async function homeFacts(home: string | undefined, own: readonly string[]): Promise<HomeFacts> {
   const real = home === undefined || home === '' ? undefined : await realDirectory(home);
   const places = await Promise.all(own.map(realDirectory));

@@ -2,24 +2,24 @@ import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { findProgram, programPath } from '../../../../process/program.ts';
 
-/** What this host has for showing its directories. */
+/** What this host has for sharing directories. */
 export interface HostFacts {
-  /** Absolute paths; undefined where there is none. */
+  /** Absolute paths; undefined for missing programs. */
   sftpServer: string | undefined;
   virtiofsd: { path: string; dialect: 'qemu' | 'rust' } | undefined;
   isRoot: boolean;
-  /** What the guest images have that not every image has. */
+  /** Optional features of the guest images. */
   features: readonly string[];
 }
 
-/** It is no program for people, so that it is not on their path; every family of systems has its own place. */
+/** A helper outside `PATH`; each distribution has its own location. */
 const SFTP_SERVERS = [
   '/usr/lib/openssh/sftp-server',
   '/usr/libexec/openssh/sftp-server',
   '/usr/libexec/sftp-server',
   '/usr/lib/ssh/sftp-server',
 ];
-/** The one that came with QEMU up to 7.2, and the one that followed it. */
+/** The one shipped with QEMU up to 7.2, and its successor. */
 const VIRTIOFSD_OF_QEMU = ['/usr/lib/qemu/virtiofsd'];
 const VIRTIOFSD = ['/usr/libexec/virtiofsd', '/usr/lib/virtiofsd'];
 
@@ -48,7 +48,7 @@ async function firstOf(places: readonly string[], name: string | undefined, path
   return name === undefined ? undefined : findProgram(name, programPath(path));
 }
 
-/** Pure: what one or another of the images has. */
+/** Pure: features that at least one image has. */
 export function featuresOf(images: readonly { features?: readonly string[] }[]): string[] {
   return [...new Set(images.flatMap(({ features = [] }) => features))];
 }

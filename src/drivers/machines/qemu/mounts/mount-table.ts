@@ -1,13 +1,13 @@
-/** A mount, as `/proc/self/mountinfo` of the guest tells it. */
+/** A mount in `/proc/self/mountinfo` of the guest. */
 export interface Mount {
   point: string;
   type: string;
   source: string;
-  /** Second number of its device, which names the connection of a FUSE file system. */
+  /** Minor device number, which identifies a FUSE connection. */
   minor: number;
 }
 
-/** Pure. Lines that are none are left out. */
+/** Pure. Skips malformed lines. */
 export function parseMounts(text: string): Mount[] {
   return text.split('\n').flatMap((line) => {
     const [before = '', after = ''] = line.split(' - ');
@@ -18,7 +18,7 @@ export function parseMounts(text: string): Mount[] {
   });
 }
 
-/** Blanks and backslashes stand there as octal numbers. */
+/** Decodes octal escapes of blanks and backslashes. */
 function plain(text: string): string {
   return text.replaceAll(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
 }

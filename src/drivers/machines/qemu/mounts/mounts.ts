@@ -15,37 +15,38 @@ const SLOW_MS = 60_000;
 export interface GuestMountsParts extends WayParts {
   /** The value of `HOME` of the service. */
   home: string | undefined;
-  /** Our own directories, which the guest is not to see. */
+  /** Our own directories, hidden from the guest. */
   own: readonly string[];
-  /** Looks at what this host has. */
+  /** Inspects this host. */
   facts(): Promise<HostFacts>;
   log: DriverContext['log'];
 }
 
-/** What is found of a directory that a machine was started with. */
+/** The observed state of a directory that a machine was started with. */
 interface MountLook {
   shared: SharedDirectory;
-  /** What is missing and comes back by `mount`, as a clause. */
+  /** What is missing and `mount` restores, as a clause. */
   repair?: string;
-  /** What only another start brings back, as a clause. */
+  /** What only a restart restores, as a clause. */
   broken?: string;
 }
 
-/** The directory of this host in one machine. */
+/** The host directory in one machine. */
 export interface GuestMounts {
   /**
-   * Before QEMU: decides what is shown, starts what this host needs for it, and returns what QEMU has to be told. Where nothing can
-   * be shown the machine starts without, and says so.
+   * Before QEMU starts: chooses what to share, starts what the host needs for it, and returns the QEMU arguments. Where sharing is
+   * unsupported,
+   * the machine starts without it and reports that.
    */
   begin(spec: MachineSpec, signal: AbortSignal): Promise<string[]>;
-  /** In a guest that answers; harmless when repeated. What an earlier one left there is cleared away first. */
+  /** In a guest that responds. Idempotent. Clears stale mounts first. */
   mount(spec: MachineSpec, signal: AbortSignal): Promise<void>;
-  /** Takes it out of the guest, before a state of it is saved. `mount` brings it back, also in a guest that came out of such a state. */
+  /** Unmounts it in the guest before a state is saved. `mount` restores it, also after a resume. */
   unmount(signal: AbortSignal): Promise<void>;
   look(): Promise<MountLook>;
-  /** Why no state of a machine that is on can be saved, even unmounted, as a clause; undefined when it can. */
+  /** Why a running machine cannot save its state, even unmounted, as a clause; undefined when it can. */
   blocksMigration(): Promise<string | undefined>;
-  /** After QEMU: ends what ran for it on this host. */
+  /** After QEMU has ended: stops its helpers on this host. */
   end(signal: AbortSignal): Promise<void>;
 }
 
@@ -70,7 +71,7 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
     signal,
   });
 
-  /** Whatever is at that place now, with a client that may wait for somebody who is gone. */
+  /** Any mount at that place, with clients that may wait for a dead server. */
   async function clear({ real }: SharedHome, signal: AbortSignal): Promise<void> {
     const { stdout } = await guest.run(['cat', '/proc/self/mountinfo'], { signal });
     for (const { type, minor } of parseMounts(stdout).filter(({ point }) => point === real)) {
@@ -106,7 +107,7 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
       await way.mount(workOn(record, spec, await facts(), signal));
       await guest.run(['sh', '-s', '--', ...record.hidden], { input: HIDE_SCRIPT, timeoutMs: SLOW_MS, signal });
     } catch (error) {
-      // Better nothing than what is to stay hidden.
+      // Rather nothing than exposing hidden directories.
       await withdraw(record, signal).catch(() => undefined);
       throw error;
     }
@@ -160,14 +161,14 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
 
 interface HomeShown extends SharedHome {
   type: MountType;
-  /** It has been mounted in the guest since the guest is there. */
+  /** Whether it has been mounted since the guest started. */
   mounted: boolean;
 }
 
-/** What a machine was started with, or why it shows nothing, as a clause: its devices do not change, whatever the next service finds. */
+/** What the machine was started with, or why it shares nothing, as a clause: devices stay fixed, whatever a newer service finds. */
 export type HomeRecord = HomeShown | { missing: string };
 
-/** Undefined when there is none that can be understood. */
+/** Undefined when there is none or it cannot be parsed. */
 export async function readHomeRecord(file: string): Promise<HomeRecord | undefined> {
   const text = await readIfThere(file);
   if (text === undefined) return undefined;

@@ -1,11 +1,11 @@
-/** Scripts for the shell of the guest; what they work on comes as arguments. */
+/** Guest shell scripts; all input is passed as arguments. */
 
-/** Status of the one below when the guest cannot have the directory at that path, whatever is tried again. */
+/** Exit status of the script below when the directory cannot be mounted at that path; retrying does not help. */
 export const REFUSED = 3;
 
 /**
- * `$1`: where the directory of this host is mounted, `$2`: the other name that it has here, or the same. Makes the place. One that
- * holds anything of the guest is left alone.
+ * `$1`: mount point of the host directory, `$2`: its alias on the host, or the same path. Creates the mount point. Leaves a non-empty guest
+ * directory alone.
  */
 export const PLACE_SCRIPT = `set -eu
 umask 022
@@ -22,7 +22,7 @@ mkdir -p -- "$(dirname -- "$home")"
 ln -sfn -- "$real" "$home"
 `;
 
-/** Arguments: directories that show nothing from now on. */
+/** Arguments: directories to unmount. */
 export const HIDE_SCRIPT = `set -eu
 for each; do
   [ -d "$each" ] || continue

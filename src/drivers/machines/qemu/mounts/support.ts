@@ -10,7 +10,7 @@ type MountSupport = Readonly<
 
 const OPTION: Support = { level: 'enforced' };
 
-/** What the driver can do on a host that has everything. */
+/** Support on a host with every dependency. */
 export const MOUNT_SUPPORT: MountSupport = {
   'virtualMachine.mount.type': {
     level: 'enforced',
@@ -29,7 +29,7 @@ export const MOUNT_SUPPORT: MountSupport = {
   'experimental.virtualMachine.mount.9p.cacheMode': OPTION,
 };
 
-/** Pure: what it can do here. */
+/** Pure: support on this host. */
 export function mountSupport(facts: HostFacts): MountSupport {
   const obstacles = MOUNT_TYPES.flatMap((type) => {
     const reason = MOUNT_WAYS[type].obstacle(facts);

@@ -11,7 +11,7 @@ const READY_MS = 20_000;
 const POLL_MS = 50;
 const MEMORY = 'home-memory';
 
-/** A program of this host that reads and writes files for the guest, and sees the memory of the guest for that. */
+/** A host program that serves files to the guest through shared guest memory. */
 export const virtiofs: MountWay = {
   type: 'virtiofs',
   daemon: 'on this host',
@@ -55,15 +55,15 @@ export const virtiofs: MountWay = {
   },
 };
 
-/** Pure. The two programs of that name have different words for the same. */
+/** Pure. The C and the Rust virtiofsd take different options. */
 export function virtiofsdArguments({ virtiofsd, isRoot }: HostFacts, path: string, socket: string): string[] {
   const program = virtiofsd?.path ?? 'virtiofsd';
   if (virtiofsd?.dialect === 'rust') {
-    // Only root can shut it into the directory; without that it still follows no link out of it.
+    // Only root can confine it to the directory; without that it still follows no link out of it.
     const sandbox = isRoot ? 'namespace' : 'none';
     return [program, `--socket-path=${socket}`, `--shared-dir=${path}`, `--sandbox=${sandbox}`, '--announce-submounts'];
   }
-  // A comma ends an option there, and a backslash takes the meaning of what follows.
+  // A comma ends an option there, and a backslash escapes.
   const source = path.replaceAll(/[\\,]/g, '\\$&');
   return [program, '-f', `--socket-path=${socket}`, '-o', `source=${source}`, '-o', 'announce_submounts'];
 }

@@ -14,12 +14,12 @@ export function isMountType(value: JsonValue | undefined): value is MountType {
   return MOUNT_TYPES.some((type) => type === value);
 }
 
-/** What a way works with. */
+/** Dependencies of a mount type. */
 export interface WayParts {
   places: QemuPlaces;
   guest: Pick<Connection, 'run'>;
   pace: Pace;
-  /** Gets what the programs of this host print. */
+  /** Receives the output of host programs. */
   logFile: string;
   environment: Readonly<Record<string, string>>;
   /** Port of 127.0.0.1 that leads to the guest's ssh. */
@@ -34,22 +34,22 @@ export interface MountWork {
   signal: AbortSignal;
 }
 
-/** One way of showing a directory of this host in the guest. */
+/** One mount type: shows a host directory in the guest. */
 export interface MountWay {
   readonly type: MountType;
-  /** What the guest image has to have. */
+  /** Features that the guest image must have. */
   readonly feature?: string;
-  /** Pure: why this host and its images cannot, as a clause; undefined when they can. */
+  /** Pure: why the host or its images do not support it, as a clause; undefined when they do. */
   obstacle(facts: HostFacts): string | undefined;
-  /** `on this host`: a program of this host that must be there before QEMU is; `into the guest`: one that mounts; else none. */
+  /** `on this host`: a host program that must run before QEMU; `into the guest`: one that mounts; else none. */
   readonly daemon?: 'on this host' | 'into the guest';
-  /** Whether a state of QEMU can be saved: `unmounted`, only while nothing is mounted in the guest. */
+  /** Whether QEMU can save its state: `unmounted`, only while nothing is mounted in the guest. */
   readonly migration: 'free' | 'unmounted' | 'blocked';
-  /** Pure: what QEMU has to be told. */
+  /** Pure: the QEMU arguments. */
   qemuArguments(home: SharedHome, spec: MachineSpec, places: QemuPlaces): string[];
-  /** Starts the program of this host, and waits until QEMU can use it. */
+  /** Starts the host program and waits until QEMU can use it. */
   begin?(work: MountWork): Promise<void>;
-  /** Mounts in the guest. The place is there and empty. */
+  /** Mounts in the guest. The mount point exists and is empty. */
   mount(work: MountWork): Promise<void>;
 }
 

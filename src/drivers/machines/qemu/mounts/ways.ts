@@ -8,16 +8,16 @@ import { parseMounts } from './mount-table.ts';
 import { virtiofs } from './virtiofs.ts';
 import { isMountType, type MountType, type MountWay, type MountWork, TAG } from './way.ts';
 
-/** What the module takes; its transport limits the packets to less than that anyway. */
+/** The kernel module's maximum; its transport limits packets to less anyway. */
 const MOST_BYTES = 2 ** 30;
 
 const FEATURE = '9p';
 
-/** A device of QEMU's own, which reads and writes with the rights that QEMU has. */
+/** QEMU's own 9p device, which accesses files with the rights of QEMU. */
 const nineP: MountWay = {
   type: '9p',
   feature: FEATURE,
-  // QEMU takes no state out while the guest holds files in there.
+  // QEMU cannot save its state while the guest has open files there.
   migration: 'unmounted',
   obstacle: ({ features }) =>
     features.includes(FEATURE)
@@ -39,14 +39,14 @@ const nineP: MountWay = {
 const TYPE = 'fuse.sshfs';
 const MOUNT_MS = 60_000;
 const POLL_MS = 200;
-/** Seconds that the guest takes for granted what it has seen: a file that changes here is to change there. */
+/** Attribute cache in seconds: a change on the host must show in the guest. */
 const CACHE_S = 1;
-/** sshfs with this option refuses links that lead upwards, unless it is told that the server is one's own. */
+/** With this option sshfs refuses links that lead upwards unless the server is trusted. */
 const LINKS = 'no_contain_symlinks';
 
 /**
- * A server of this host for its own files, joined to a client in the guest by a connection of its own: the one of the engines may
- * break without it, and is not held up by it. Needs no device and no kernel.
+ * A host sftp server, connected to sshfs in the guest over a dedicated connection: it may break without affecting engines, and never blocks
+ * them. Needs no device and no kernel module.
  */
 const reverseSshfs: MountWay = {
   type: 'reverse-sshfs',
@@ -92,14 +92,14 @@ async function mounted({ home, parts, signal }: MountWork, deadline: number): Pr
   }
 }
 
-/** Every way; a new one is a file and a line here. */
+/** Every mount type; a new one is a file and a line here. */
 export const MOUNT_WAYS: Readonly<Record<MountType, MountWay>> = {
   'reverse-sshfs': reverseSshfs,
   '9p': nineP,
   virtiofs,
 };
 
-/** Pure: what the image of a machine has to have for it, if anything. */
+/** Pure: the image feature that a mount type requires, if any. */
 export function featureFor({ mount }: Pick<MachineSpec, 'mount'>): string | undefined {
   return isMountType(mount.type) ? MOUNT_WAYS[mount.type].feature : undefined;
 }

@@ -1,9 +1,9 @@
 import type { GuestAddress, Listening } from './listening.ts';
 
-/** How a port gets out of the guest: through the ssh connection, or through the network that QEMU makes for the guest. */
+/** How a guest port is forwarded: over the ssh connection, or by QEMU's user-mode network. */
 export type WayOut = 'ssh' | 'qemu';
 
-/** One port and what leads, or should lead, to it. `unproven`: it was there once, and may be there still. */
+/** A port and its actual or desired forward. `unproven`: it existed once and may still. */
 export type Forward = {
   port: number;
   way: WayOut;
@@ -16,14 +16,14 @@ interface Changes {
   open: { port: number; address: GuestAddress }[];
 }
 
-/** Between two tries of a port that cannot be had here. */
+/** Interval between retries of an unavailable port. */
 export const RETRY_MS = 5_000;
-/** A guest that listens everywhere does not get every port of this host. */
+/** Limits how many host ports a guest can claim. */
 export const MOST_FORWARDS = 1_000;
-/** The most open first: of two programs on one port, it is the one that is meant to be reached. */
+/** The widest address first: of two programs on one port, it is the one meant to be reached. */
 const OPENNESS: readonly GuestAddress[] = ['0.0.0.0', '::', '127.0.0.1', '::1'];
 
-/** The ports that should be reachable, lowest first, each with the address to reach it at. */
+/** The ports that should be reachable, lowest first, each with its address. */
 export function wantedPorts(
   listening: readonly Listening[],
   isOwn: (port: number) => boolean,
@@ -39,8 +39,8 @@ export function wantedPorts(
 }
 
 /**
- * Pure. What to take away and what to add so that exactly the wanted ports lead into the guest, all of them the given way. `now` in
- * the milliseconds of `Forward.at`.
+ * Pure. The removals and additions after which exactly the wanted ports are forwarded, all by the given route. `now` in the milliseconds of
+ * `Forward.at`.
  */
 export function changes(
   wanted: ReadonlyMap<number, GuestAddress>,

@@ -7,23 +7,20 @@ import { type Listening, parseWatchLine, WATCH_SCRIPT, type WatchLine } from './
 import type { ForwardRecord } from './record.ts';
 import type { Way } from './ways.ts';
 
-/**
- * Keeps a port free for what leads into or out of the guest for another reason. Resolves once no forward is there, with the way to give
- * the port back.
- */
+/** Reserves a port for another use into or out of the guest. Resolves once no forward uses it, with a function that releases the port. */
 export type ClaimPort = (port: number) => Promise<() => void>;
 
-/** Keeps a port of this host for each port that a program of the guest listens on. A port that cannot be had is told, never an error. */
+/** Forwards a host port for each port that a guest program listens on. An unavailable port is reported, never an error. */
 export interface PortForwarder {
-  /** What a look at a guest that answers does: the ports are watched from here on, and get out this way. */
+  /** Called when an observation finds a responsive guest: starts the watch and sets the route. */
   look(way: WayOut): void;
-  /** Moves the ports to this way. @returns once they have moved. */
+  /** Moves the forwards to this route. @returns once they have moved. */
   use(way: WayOut): Promise<void>;
   claim: ClaimPort;
   published(): PublishedPort[];
-  /** Ends the watch; what is forwarded stays. */
+  /** Stops the watch; forwards stay. */
   release(): Promise<void>;
-  /** The machine goes, and all forwards with it. */
+  /** The machine stops, and all forwards with it. */
   forget(): Promise<void>;
 }
 
@@ -31,28 +28,25 @@ export interface PortForwarderParts {
   guest: Pick<Connection, 'stream' | 'onReconnect'>;
   ways: Readonly<Record<WayOut, Way>>;
   record: ForwardRecord;
-  /** Why a port of this host cannot be had, as a clause. */
+  /** Why a host port is unavailable, as a clause. */
   whyTaken(port: number): Promise<string | undefined>;
   pace: Pick<Pace, 'now'>;
   log: DriverContext['log'];
 }
 
-/**
- * Ports of the guest that belong to the guest itself: ssh; the parts of Kubernetes that talk to each other. Its API server is asked for
- * by whoever wants it.
- */
+/** Ports reserved by the guest itself: ssh and internal Kubernetes components. The API server is forwarded on request. */
 const OWN_PORTS: ReadonlySet<number> = new Set([22, 6444, 10010, 10248, 10249, 10250, 10256, 10257, 10258, 10259]);
 
 export function portForwarder(parts: PortForwarderParts): PortForwarder {
   const { guest, ways, record, whyTaken, pace, log } = parts;
   const claimed = new Set<number>();
   const have = new Map<number, Forward>();
-  /** As last told; undefined while nobody tells. */
+  /** The last report; undefined while the watch is down. */
   let listening: Listening[] | undefined;
   let way: WayOut = 'ssh';
   let isRead = false;
   let many = false;
-  /** Counts connections: what was made through an earlier one may be gone. */
+  /** Counts connections: forwards of an earlier one may be gone. */
   let connection = 0;
   let end = new AbortController();
   let last: Promise<void> = Promise.resolve();
@@ -76,7 +70,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
     if (state === 'forwarded') have.set(port, { port, way, address, state: 'unproven' });
   }
 
-  /** One after another: two that add and take away the same port would undo each other. */
+  /** Serialized: concurrent changes of the same port would undo each other. */
   function inTurn(work: () => Promise<void>): Promise<void> {
     last = last.then(work).catch((error: unknown) => {
       if (!end.signal.aborted) log('warn', 'the ports of the guest could not be brought up to date', told(error));
@@ -84,7 +78,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
     return last;
   }
 
-  /** Brings the forwards up to what is listened on. One that has not begun yet is enough for all who ask. */
+  /** Reconciles the forwards with the listening ports. Concurrent callers share a pending run. */
   function pass(): Promise<void> {
     waiting ??= inTurn(async () => {
       waiting = undefined;
@@ -95,7 +89,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
       const { close, open } = changes(wanted, have, way, pace.now());
       for (const forward of close) await take(forward);
       const to = way;
-      // First the intent: what a killed service made must be known to the next one.
+      // Record the intent first: the next service must know what a killed one created.
       await write(open.map(({ port, address }) => ({ port, address, way: to, state: 'unproven' })));
       for (const { port, address } of open) await add({ port, address, way: to });
       await write([]);
@@ -103,7 +97,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
     return waiting;
   }
 
-  /** Once, and again when it had become better. */
+  /** Report once, and again after a recovery. */
   function tellMany(count: number): void {
     if (count === MOST_FORWARDS && !many)
       log('warn', 'the guest listens on many ports; others are not forwarded', { count });
@@ -145,7 +139,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
     const { port, address } = at;
     const before = have.get(port);
     const began = connection;
-    // A try costs a program, and a line in its log.
+    // A retry costs a process and a log line.
     if (before?.state === 'failed' && (await whyTaken(port)) === before.reason) {
       have.set(port, { ...before, ...at, at: pace.now() });
       return;
@@ -214,17 +208,17 @@ function told(error: unknown): { message: string } {
   return { message: error instanceof Error ? error.message : String(error) };
 }
 
-/** A program in the guest that tells what listens there. */
+/** The guest program that reports listening sockets. */
 interface PortWatch {
-  /** Begins it, unless it runs. */
+  /** Starts it unless it runs. */
   begin(): void;
-  /** Ends it; nothing is told once this has returned. */
+  /** Stops it; no reports follow once this returns. */
   end(): Promise<void>;
 }
 
-/** It is begun again by the next look. */
+/** The next observation restarts it. */
 const LIMIT_MS = 24 * 3_600_000;
-/** Some ten thousand sockets. */
+/** About ten thousand sockets. */
 const MOST_CHARACTERS = 1024 * 1024;
 
 function portWatch(

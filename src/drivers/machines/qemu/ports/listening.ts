@@ -1,19 +1,19 @@
-/** An address of the guest that a program listens on; others are those of a network of its own, and are left out. */
+/** A guest address that a program listens on; addresses of container networks are excluded. */
 export type GuestAddress = '0.0.0.0' | '::' | '127.0.0.1' | '::1';
 
-/** A socket of the guest that takes connections. */
+/** A listening socket of the guest. */
 export interface Listening {
   port: number;
   address: GuestAddress;
 }
 
-/** What the script below says: the sockets that there are now, or only that it is still there. */
+/** A line of the script below: the current sockets, or a heartbeat. */
 export type WatchLine = { listening: Listening[] } | 'still there';
 
 /**
- * Looks once a second, with two programs a look because a guest may be slow. Prints `ports` and what the kernel says of each socket
- * that takes connections whenever that changes, and `.` in between: without something to print it would not notice that nobody
- * listens any more.
+ * Polls once a second, with only two processes per poll because a guest may be slow. Prints `ports` and the kernel's table of listening
+ * sockets
+ * whenever it changes, and `.` in between: a write is the only way to notice that the reader is gone.
  */
 export const WATCH_SCRIPT = `before=none
 quiet=0
@@ -32,22 +32,22 @@ while :; do
 done
 `;
 
-/** Local address and port, remote address and port, and the state for "listens". */
+/** Local address and port, remote address and port, and the state LISTEN. */
 const SOCKET = / ([0-9A-F]{8}|[0-9A-F]{32}):([0-9A-F]{4}) [0-9A-F]+:0000 0A/g;
 const LINE = /^ports(?: (?:[0-9A-F]{8}|[0-9A-F]{32}):[0-9A-F]{4} [0-9A-F]+:0000 0A)*$/;
 
-/** As the kernel of a little-endian processor writes them: words of four bytes, each backwards. */
+/** A little-endian kernel prints words of four bytes, each reversed. */
 const ADDRESSES: ReadonlyMap<string, GuestAddress> = new Map([
   ['00000000', '0.0.0.0'],
   ['0100007F', '127.0.0.1'],
   ['00000000000000000000000000000000', '::'],
   ['00000000000000000000000001000000', '::1'],
-  // IPv4 in the clothes of IPv6.
+  // IPv4-mapped IPv6.
   ['0000000000000000FFFF000000000000', '0.0.0.0'],
   ['0000000000000000FFFF00000100007F', '127.0.0.1'],
 ]);
 
-/** Undefined for a line that is damaged: half of a list would take ports away. */
+/** Undefined for a damaged line: a partial list would remove forwards. */
 export function parseWatchLine(line: string): WatchLine | undefined {
   const text = line.trimEnd();
   if (text === '.') return 'still there';

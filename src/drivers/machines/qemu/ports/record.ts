@@ -4,9 +4,9 @@ import { readIfThere, writeFileAtomic } from '../../../../storage/atomic-file.ts
 import type { Forward } from './changes.ts';
 import type { GuestAddress } from './listening.ts';
 
-/** The forwards that a service made, for the next one: neither ssh nor QEMU tells which are ours. */
+/** Records the forwards of a service for the next one: neither ssh nor QEMU reports which are ours. */
 export interface ForwardRecord {
-  /** None when there is no file, or one that cannot be understood. */
+  /** Empty when the file is missing or cannot be parsed. */
   read(): Promise<Forward[]>;
   /** @throws RdError `ERR_IO`. */
   write(forwards: readonly Forward[]): Promise<void>;
@@ -15,7 +15,7 @@ export interface ForwardRecord {
 
 const ADDRESSES: readonly unknown[] = ['0.0.0.0', '::', '127.0.0.1', '::1'] satisfies GuestAddress[];
 
-/** @param file in the directory that goes with the machine. */
+/** @param file in the machine's runtime directory. */
 export function forwardRecord(file: string): ForwardRecord {
   let written = '';
   return {
@@ -43,7 +43,7 @@ export function forwardRecord(file: string): ForwardRecord {
   };
 }
 
-/** Whether it is still there is another question. */
+/** Whether the forward still exists is a separate question. */
 function parsed(value: unknown): Forward[] {
   if (!isObject(value)) return [];
   const { port, way, address } = value;

@@ -5,15 +5,15 @@ import type { Monitor } from '../monitor.ts';
 import type { Qmp } from '../qmp.ts';
 import type { GuestAddress } from './listening.ts';
 
-/** One way for a port of 127.0.0.1 of this host to lead to the same port of the guest. */
+/** One way to forward a port of 127.0.0.1 of the host to the same port of the guest. */
 export interface Way {
-  /** Harmless when it is there already. @throws RdError `ERR_DRIVER_FAILED`, `ERR_CANCELLED`. */
+  /** Idempotent. @throws RdError `ERR_DRIVER_FAILED`, `ERR_CANCELLED`. */
   open(port: number, address: GuestAddress, signal: AbortSignal): Promise<void>;
-  /** @throws RdError as above, also where there is none. */
+  /** @throws RdError as above, also when there is no such forward. */
   close(port: number, address: GuestAddress, signal: AbortSignal): Promise<void>;
 }
 
-/** Through the ssh connection: it reaches what listens on the guest's own loopback as well. */
+/** Over the ssh connection: also reaches the guest's own loopback. */
 export function sshWay(guest: Pick<Connection, 'forward'>): Way {
   const words = (port: number, address: GuestAddress) => {
     const there = address === '::' || address === '::1' ? '[::1]' : '127.0.0.1';
@@ -26,7 +26,7 @@ export function sshWay(guest: Pick<Connection, 'forward'>): Way {
 }
 
 /**
- * Through the network that QEMU makes: the guest sees connections from outside.
+ * By QEMU's user-mode network: the guest sees connections from outside.
  * @param network QEMU's name for it.
  */
 export function qemuWay(monitor: Pick<Monitor, 'use'>, network: string): Way {
@@ -39,7 +39,7 @@ export function qemuWay(monitor: Pick<Monitor, 'use'>, network: string): Way {
         return Promise.reject(new RdError('ERR_DRIVER_FAILED', message));
       }
       return monitor.use(async (qmp) => {
-        // QEMU would refuse one that it has.
+        // QEMU refuses a duplicate.
         await remove(qmp, port, signal);
         const said = await human(qmp, `hostfwd_add ${network} tcp:127.0.0.1:${port}-:${port}`, signal);
         if (said !== '') throw new RdError('ERR_DRIVER_FAILED', `QEMU says: ${said}`);
@@ -49,13 +49,13 @@ export function qemuWay(monitor: Pick<Monitor, 'use'>, network: string): Way {
   };
 }
 
-/** QEMU has no command for programs that does this; what it says to people is empty when it did. */
+/** QMP has no command for this; the monitor command prints nothing on success. */
 async function human(qmp: Qmp, line: string, signal: AbortSignal): Promise<string> {
   const said = await qmp.execute('human-monitor-command', { 'command-line': line }, { signal });
   return typeof said === 'string' ? said.trim() : '';
 }
 
-/** Why a port of 127.0.0.1 cannot be had, as a clause; undefined when it can. */
+/** Why a port of 127.0.0.1 is unavailable, as a clause; undefined when it is free. */
 export function whyTaken(port: number): Promise<string | undefined> {
   return new Promise((resolve) => {
     const server = createServer();
