@@ -1,6 +1,6 @@
 /**
- * Each expected failure is one row: `status` is what the API answers, `exit` what the new commands exit with (design:
- * "Command conventions"; classic commands exit 1), `retry` tells the reconcile loop whether trying again can help.
+ * One row per expected failure: `status` is the API's reply, `exit` the exit code of the new commands
+ * (docs/commands.md; classic commands exit 1), `retry` whether the reconcile loop may retry.
  */
 export const ERRORS = {
   ERR_USAGE: { status: 400, exit: 1, retry: false },
@@ -27,44 +27,44 @@ export const ERRORS = {
   ERR_CONNECTION: { status: 502, exit: 1, retry: true },
   ERR_CONNECTION_SETTINGS: { status: 400, exit: 1, retry: false },
   ERR_ALREADY_RUNNING: { status: 409, exit: 1, retry: false },
-  /** The directories were moved while they were in use. */
+  /** The directories were moved while in use. */
   ERR_HOME_MOVED: { status: 503, exit: 1, retry: false },
   ERR_PORT_IN_USE: { status: 409, exit: 1, retry: false },
   ERR_NO_DRIVER: { status: 503, exit: 1, retry: false },
   ERR_DRIVER_FAILED: { status: 502, exit: 1, retry: true },
   ERR_DRIVER_TERMINAL: { status: 502, exit: 1, retry: false },
   ERR_CONVERGE_FAILED: { status: 502, exit: 1, retry: false },
-  /** The lock file of the backend is there, or an operation on its data is under way. */
+  /** The backend's lock file exists, or an operation on its data is running. */
   ERR_BACKEND_LOCKED: { status: 409, exit: 1, retry: false },
-  /** A path that decides what is run can be changed by another user. */
+  /** A path that decides what is executed is writable by another user. */
   ERR_NOT_PRIVATE: { status: 500, exit: 3, retry: false },
   ERR_SNAPSHOT: { status: 400, exit: 1, retry: false },
   ERR_DEADLINE: { status: 504, exit: 4, retry: false },
-  /** The loop calls its own work off without a word; what it hears of this was meant for somebody else. */
+  /** The loop cancels its own work silently; a cancellation it sees was meant for another caller. */
   ERR_CANCELLED: { status: 499, exit: 1, retry: true },
 } as const;
 
 /** A code of the catalogue. */
 export type ErrorCode = keyof typeof ERRORS;
 
-/** What an expected failure carries beside its sentence. */
+/** Additional parts of an expected failure. */
 export interface RdErrorOptions extends ErrorOptions {
   /** What to do next, as one sentence; printed after the message. */
   advice?: string;
   /** Further lines, each a finding with its place (`file:line:column: …`). */
   details?: readonly string[];
-  /** What is wrong with settings that were sent, for a caller that knows where they were written. */
+  /** Problems with the settings sent, for a caller that knows their position in a file. */
   findings?: readonly SettingsFinding[];
 }
 
-/** Something wrong with one setting of a request. */
+/** A problem with one setting of a request. */
 export interface SettingsFinding {
-  /** RFC 6901, from the settings on; `/state` and `/portForwards` are what stands beside them. */
+  /** RFC 6901, relative to the settings; `/state` and `/portForwards` are their siblings. */
   pointer: string;
   message: string;
-  /** What would be right, as a phrase. */
+  /** The accepted values, as a phrase. */
   expected?: string;
-  /** The name or value that was probably meant. */
+  /** The name or value probably intended. */
   suggestion?: string;
 }
 

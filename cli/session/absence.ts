@@ -11,7 +11,7 @@ import type { GlobalFlags, Io } from '../command.ts';
 import { plainText } from '../views/value.ts';
 import type { Absence, Caller } from './service.ts';
 
-/** Failures that a connection file without its service behind it can be the reason of. */
+/** Failures that a stale connection file can cause. */
 export const OF_A_STALE_FILE: readonly ErrorCode[] = [
   'ERR_NOT_RUNNING',
   'ERR_CONNECTION',
@@ -22,27 +22,27 @@ export const OF_A_STALE_FILE: readonly ErrorCode[] = [
 
 const RENEW = 'Stop it with `rdctl shutdown`, which needs no connection file, then start it again with `rdctl start`.';
 
-/** Where this home keeps its files, for a command that only tells where that is. */
+/** The paths of this home, for a command that only prints them. */
 export function placesOf(io: Io): Places {
   return places(io.env, supportedPlatform(io.platform), userHome(io.env, io.platform));
 }
 
-/** The same for all others. Throws `ERR_NOT_PRIVATE` where another user could have written what is there. */
+/** The paths of this home. Throws `ERR_NOT_PRIVATE` where another user could have written the files. */
 export function homeOf(io: Io): Places {
   const here = placesOf(io);
   requirePrivate(here);
   return here;
 }
 
-/** True when the command line or the environment says which service is meant: another one is then no answer. */
+/** True when flags or the environment name a service: no other one may answer instead. */
 export function namesService(globals: GlobalFlags, io: Io): boolean {
   return Boolean(globals['config-path'] || globals.host || globals.user || io.env.RDCTL_CONFIG_PATH);
 }
 
 /**
- * Looks again where no connection could be made out, or says what that means in more words than the search for a file knows: a service
- * may run without its file. The text of the compatible tool stays in front.
- * @throws what the search threw, said better where the lock of this home knows more.
+ * Retries after a failed discovery, or explains the failure: a service may run without its connection file. The message
+ * keeps the wording of Rancher Desktop's `rdctl` in front.
+ * @throws the discovery error, with what the home's lock adds.
  */
 export async function findAgain(
   find: () => Promise<Connection>,
@@ -54,8 +54,8 @@ export async function findAgain(
   const where = homeOf(io);
   let home = await homeService(where);
   while (home.kind === 'running') {
-    // One that began after the first look has its file by now: a service says that it runs after its file is written, and takes
-    // that back before the file goes.
+    // A service that started after the first attempt has its file by now: the lock says "running" after the file is
+    // written, and stops saying so before the file is removed.
     const { pid } = home.holder;
     const found = await find().catch((again: unknown) => {
       if (!(again instanceof RdError) || !isAboutTheFile(again)) throw again;
@@ -92,9 +92,10 @@ function missing(error: RdError, home: HomeService): RdError {
 }
 
 /**
- * Decides by the lock of this home whether a service that could not be reached is there at all.
- * @returns what the home says when no service of it lives that stays; `moved` when the one that lives is not the one that was asked.
- * @throws the error, said better where the lock knows more, when a service lives, was named, or is another application's.
+ * Decides by the home's lock whether an unreachable service exists at all.
+ * @returns the state of a home without a live service; `moved` when another service is alive than the one that was
+ * contacted.
+ * @throws the error, with what the lock adds, when a service is alive, was named, or is another application's.
  */
 export async function absentService(
   error: unknown,
@@ -110,7 +111,7 @@ export async function absentService(
     if (home.kind !== 'passing') tellStale(error, connection, io);
     return home;
   }
-  // Nothing was found while it was starting; or what was asked had ended, and this is the next.
+  // Nothing was found while it was starting, or the contacted service exited and this is its successor.
   if (!connection) return 'moved';
   if (await hasMoved(connection, connect)) return 'moved';
   if (error.code === 'ERR_UNAUTHORIZED') throw error;
@@ -129,17 +130,17 @@ export async function absentService(
   );
 }
 
-/** Tells of a connection file that leads to nobody, or to another program, where the command goes on without what it led to. */
+/** Warns about a stale connection file when the command continues without the service. */
 export function tellStale(error: RdError, connection: Connection | undefined, io: Io): void {
   const stale = connection && error.code === 'ERR_NOT_RUNNING' ? staleText(connection) : undefined;
-  // The other application leaves its file behind whenever it is quit.
+  // Rancher Desktop leaves its file behind on every quit.
   if (stale === undefined || (connection?.foreign && error.cause !== undefined)) return;
-  // One that nobody answers for says enough by itself.
+  // "Nothing listens" needs no further explanation.
   const what = error.cause === undefined ? `; ${error.message}` : '';
   io.err(`notice: ${stale}${what}. \`rdctl start\` starts a service and writes the file anew.\n`);
 }
 
-/** Whether the connection file leads to another service by now. */
+/** Whether the connection file points to another service now. */
 export async function hasMoved({ port, password }: Connection, connect: Caller['connect']): Promise<boolean> {
   const now = await connect().catch(() => undefined);
   return now !== undefined && (now.port !== port || now.password !== password);
@@ -150,7 +151,7 @@ export function processText({ holder: { pid, port } }: Extract<HomeService, { ki
   return port === undefined ? `pid ${pid}` : `pid ${pid}, port ${port}`;
 }
 
-/** What a service left behind; `advice` is what follows on the sentence. */
+/** What a service left behind; `advice` completes the sentence. */
 export function leftText(
   { driver, pid, interrupted }: Extract<HomeService, { kind: 'left' }>,
   advice = ': `rdctl start` takes it over, `rdctl shutdown` stops it.',
@@ -161,14 +162,14 @@ export function leftText(
   return `${who} ended without stopping what it ran with the driver ${driver}, so that may run on${cut}${advice}`;
 }
 
-/** What a command says that needs a service. */
+/** The message of a command that needs a service. */
 export function absenceText(home: HomeService): string {
   if (home.kind === 'left') return leftText(home);
   if (home.kind === 'passing') return `One (${processText(home)}) is starting or stopping; try again in a moment.`;
   return 'Start one with `rdctl start`, or let `rdctl apply -f FILE` do it.';
 }
 
-/** The file is not there, or what it holds is no use; one that may not be read is another matter. */
+/** The file is missing or invalid; an unreadable file is a different problem. */
 function isAboutTheFile({ code, cause }: RdError): boolean {
   return code === 'ERR_NOT_RUNNING' || (code === 'ERR_CONNECTION_SETTINGS' && systemCode(cause) === undefined);
 }

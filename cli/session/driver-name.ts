@@ -4,14 +4,14 @@ import { usage } from '../arguments/arguments.ts';
 import { quote } from '../arguments/literals.ts';
 import type { Io } from '../command.ts';
 
-/** Of commands that only look. */
+/** `--driver` of read-only commands. */
 export const DRIVER_FLAG = {
   type: 'string',
   summary: 'Driver to plan for where no service has run yet',
   placeholder: 'NAME',
 } as const;
 
-/** The driver is chosen once; another one on the same state would be another desktop. Throws `ERR_WRONG_TARGET`. */
+/** The driver is chosen once; another driver on the same state would be another desktop. Throws `ERR_WRONG_TARGET`. */
 export function refuseOtherDriver(used: string | undefined, asked: string | undefined): void {
   if (asked === undefined || asked === '' || used === undefined || asked === used) return;
   throw new RdError('ERR_WRONG_TARGET', `The driver here is ${used}, not ${asked}.`, {
@@ -19,7 +19,7 @@ export function refuseOtherDriver(used: string | undefined, asked: string | unde
   });
 }
 
-/** Refuses a driver that does not exist, before anything is created for it. Throws `ERR_USAGE`. */
+/** Rejects an unknown driver before anything is created for it. Throws `ERR_USAGE`. */
 export function checkDriver(flag: string | undefined, env: Readonly<Record<string, string | undefined>>): void {
   const name = flag ?? env.RDCTL_DRIVER;
   if (name === undefined || name === '' || DRIVER_NAMES.some((known) => known === name)) return;
@@ -28,8 +28,8 @@ export function checkDriver(flag: string | undefined, env: Readonly<Record<strin
 }
 
 /**
- * The driver that the next service of a home would have, and why it cannot have it yet. Those are warnings: a plan may be made on a
- * computer where it is never applied, or before what is missing is installed. `driver` is absent where none can run.
+ * The driver of this home's next service, and why it cannot run yet. Those reasons are warnings: a plan may be made on
+ * a computer where it is never applied, or before a dependency is installed. `driver` is absent where none can run.
  */
 export async function nextDriver(
   io: Io,

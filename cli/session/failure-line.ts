@@ -2,12 +2,12 @@ import { ERRORS, type ErrorCode } from '../../src/errors.ts';
 
 const WORDS = 'The service did not start: ';
 
-/** What a service prints in front of its last words, for the command that launched it. */
+/** Prefix of a service's final error, parsed by the command that launched it. */
 export function failureLine(code: ErrorCode): string {
   return `${WORDS}${code}\n`;
 }
 
-/** The code of the last such line, and what follows on it; nothing where there is none. */
+/** Parses the last such line: the code and the message after it. */
 export function failureIn(output: string): { code: ErrorCode; said: string } | undefined {
   const at = output.lastIndexOf(WORDS);
   const end = output.indexOf('\n', at);

@@ -4,7 +4,7 @@ import { supportedPlatform } from '../arguments/platform.ts';
 import type { Io } from '../command.ts';
 import { homeOf } from './absence.ts';
 
-/** Where this tool changes the environment of its user, or a clause that says why it does not. */
+/** Where host integration applies, or a clause saying why it is off. */
 export function hostTargets(io: Io): IntegrationTargets | { offBecause: string } {
   return integrationTargets({
     env: io.env,

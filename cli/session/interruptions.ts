@@ -3,12 +3,12 @@ import type { Plan, PlanRequest } from '../../src/plan/change.ts';
 import type { Io } from '../command.ts';
 import { plainText } from '../views/value.ts';
 
-/** How long a command waits that shows no plan. */
+/** How long a command waits for the plan that it does not display. */
 const LOOK_MS = 1_000;
 
 /**
- * Says on stderr what a request is about to interrupt, in the words of a plan, where the service is ours and something runs. No command
- * fails for want of it.
+ * Prints to stderr what a request is about to interrupt, in a plan's wording, when the service is ours and something
+ * runs. Never fails the command.
  */
 export async function tellInterruptions(
   client: Client,

@@ -24,47 +24,47 @@ import { leavingService, othersEnd } from './service-end.ts';
 export interface LaunchInput {
   io: Io;
   globals: GlobalFlags;
-  /** Desired power that the service begins with; `keep`: what it was. */
+  /** Initial desired power; `keep`: unchanged. */
   power: 'keep' | 'started' | 'stopped';
-  /** The backend stays off as long as this service lives; the desired power is not touched. */
+  /** The backend stays off while this service lives; desired power is unchanged. */
   idle?: boolean;
   driver?: string;
-  /** First value of the transient setting of that name. */
+  /** Initial value of the transient setting of that name. */
   noModalDialogs?: boolean;
-  /** In drop-in mode: take over the directories that the compatible application made. */
+  /** In drop-in mode: take over Rancher Desktop's directories. */
   adopt?: boolean;
-  /** Partial settings that the service takes before it starts anything. */
+  /** Partial settings, applied before anything starts. */
   settings?: JsonObject;
-  /** Another executable of this tool than the one that runs; `.cjs`, `.mjs` and `.js` run with the present Node. */
+  /** Another executable of this tool; `.cjs`, `.mjs` and `.js` run with the current Node. */
   path?: string;
   pace?: Pace;
-  /** Milliseconds until the API must answer; 60,000 unless told. What is waited for a service that ends does not count. */
+  /** Milliseconds until the API must answer, 60,000 by default. Waiting for another service to exit does not count. */
   timeoutMs?: number;
-  /** Nothing of the waiting goes to stderr. */
+  /** Print no waiting message. */
   quiet?: boolean;
-  /** Milliseconds that the caller has left for such a wait; as long as it takes unless told. */
+  /** The caller's remaining milliseconds for that wait; unlimited by default. */
   leftMs?: () => number;
 }
 
 const POLL_MS = 40;
-/** One look at the API; a service that is busy starting may be slow, and is asked again. */
+/** Limit of one readiness probe; a service busy starting may be slow, and is probed again. */
 const LOOK_MS = 2000;
 
 interface Launched {
   connection: Connection;
-  /** Of the service; absent when another command was faster, and the service is not ours to end. */
+  /** Absent when another command was faster: that service is not ours to end. */
   pid?: number;
 }
 
 /**
- * Starts the service in the background, returns once its API answers, and says whose the service is. It holds none of our streams. One
- * that another command starts meanwhile is as good; one that is about to end is waited out first.
- * @throws RdError with the service's own code and sentence when it ended instead; `ERR_DEADLINE` when it stays silent.
+ * Starts the service in the background, detached from our streams, and returns once its API answers. A service that
+ * another command starts meanwhile is used as well; one that is shutting down is waited for first.
+ * @throws RdError with the service's own code and message when it exited; `ERR_DEADLINE` when it stays silent.
  */
 export async function launchService(input: LaunchInput): Promise<Launched> {
   const { io, pace = realPace, timeoutMs = 60_000 } = input;
   const here = homeOf(io);
-  // Before anything is made there: what we make must not be taken for another's.
+  // Check before creating anything, so that our files are not mistaken for another application's.
   const adopted = await noting(here, async () => {
     checkDriver(input.driver, io.env);
     return adoptPlaces(here, { adopt: input.adopt ?? false, now: Date.now() });
@@ -80,30 +80,30 @@ export async function launchService(input: LaunchInput): Promise<Launched> {
   }
 }
 
-/** Nothing when it gave way to a service that has ended since, or that does not stay. `deadline`: when the API must answer. */
+/** `undefined` when it yielded to a service that has exited since or is exiting. `deadline`: when the API must answer. */
 async function launchOnce(input: LaunchInput, deadline: number): Promise<Launched | undefined> {
   const { io, pace = realPace, timeoutMs = 60_000 } = input;
   const here = homeOf(io);
-  // What an earlier service left leads to nobody, or to another program; ours writes the file anew.
+  // A connection file left by an earlier service is stale until ours rewrites it.
   const stale = textOf(here.connectionFile);
   const argv = [...program(input), ...serveArguments(input)];
   const child = await inBackground(io, argv, input.settings && JSON.stringify(input.settings));
   for (;;) {
-    // Order matters: what has ended by now may have given way to a service that another command started, and what runs by now
-    // has its connection file.
+    // Order matters: a child that has exited may have yielded to a service that another command started, and a running
+    // service has its connection file by now.
     const ended = child.ended();
     const home = ended ? (await homeService(here)).kind : undefined;
     const answer = ended || textOf(here.connectionFile) !== stale ? await answering(io) : undefined;
     if (answer?.pid === child.pid) return answer;
     const leaving = ended || answer ? await leavingService(io) : undefined;
-    // What our own gives way to may be about to end; until it has given way, it may yet be the one.
+    // The service that ours yields to may be shutting down; until ours has yielded, it can still win.
     if (ended && leaving) return undefined;
     if (answer && !leaving && (ended || !input.idle)) return { connection: answer.connection };
     const late = pace.now() >= deadline;
     if (ended && (late || home === 'none' || home === 'left')) {
       const error = await endedEarly(child);
       if (late || error.code !== 'ERR_ALREADY_RUNNING') throw error;
-      // It was not another application that it gave way to.
+      // It did not yield to another application.
       await refuseRunning(here);
       return undefined;
     }
@@ -122,8 +122,8 @@ async function launchOnce(input: LaunchInput, deadline: number): Promise<Launche
 }
 
 /**
- * Starts a process in the background that stops what a killed service left running, and ends. It needs neither settings nor a port.
- * `gone()` is false while it works.
+ * Starts a background process that stops what a killed service left running, and exits. It needs neither settings nor a
+ * port. `gone()` is false while it works.
  */
 export async function launchStop(io: Io): Promise<{ pid: number; gone(): Promise<boolean> }> {
   const child = await inBackground(io, [...io.self, 'serve', '--stop-left']);
@@ -173,9 +173,9 @@ function textOf(path: string): string | undefined {
   }
 }
 
-/** Our own service, when it answers as one. */
+/** Our own service, when it answers. */
 async function answering(io: Io): Promise<{ connection: Connection; pid: number } | undefined> {
-  // The password in the environment is for a service that was there before, and ours has just made its own.
+  // A password in the environment belongs to an earlier service; ours has just generated its own.
   const { RDCTL_PASSWORD: _other, ...env } = io.env;
   try {
     const connection = await discover({}, env, supportedPlatform(io.platform));
@@ -188,12 +188,12 @@ async function answering(io: Io): Promise<{ connection: Connection; pid: number 
   }
 }
 
-/** The sentence that the service printed before it ended, as an error of ours. */
+/** The final error of a service that exited, as an error of this command. */
 async function endedEarly(child: Detached): Promise<RdError> {
   const output = await child.output();
   const { code = 'ERR_NOT_READY', said = output.slice(Math.max(0, output.lastIndexOf('Error: '))) } =
     failureIn(output) ?? {};
-  // The usage of `serve` is of no use to somebody who called another command.
+  // The usage block of `serve` is irrelevant to other commands.
   const [message, ...rest] = (said.split('\nUsage:\n', 1)[0] ?? '').trimEnd().split('\n');
   const details = rest.slice(0, -1);
   const advice = rest.at(-1);
@@ -203,5 +203,5 @@ async function endedEarly(child: Detached): Promise<RdError> {
   });
 }
 
-/** Summary of the flag `--adopt` of the commands that start a service. */
+/** Summary of `--adopt`, shared by the commands that start a service. */
 export const ADOPT = `With RDCTL_COMPAT: take over the directories that ${COMPATIBLE.productName} made; its settings are copied first`;

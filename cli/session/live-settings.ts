@@ -7,15 +7,15 @@ import type { Invocation } from '../command.ts';
 import { homeOf } from './absence.ts';
 import { runningService } from './service.ts';
 
-/** Settings that are in force, or would be. */
+/** The settings in force, or those of the next service. */
 export interface LiveSettings {
   settings: Settings;
   state: 'started' | 'stopped';
-  /** Where they are from, for a person: `the running service`. */
+  /** Their source, for display: `the running service`. */
   origin: string;
-  /** What cannot be changed, in the shape of the settings. */
+  /** Locked settings, in the shape of the settings. */
   locked(): Promise<JsonObject>;
-  /** Settings that a profile may not ask for here, because the driver does nothing with them; none where nobody can be asked. */
+  /** Settings that the driver does not support; none when no service can be asked. */
   refused(): Promise<readonly string[]>;
 }
 

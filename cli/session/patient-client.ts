@@ -6,7 +6,7 @@ import type { FlagTable, Io } from '../command.ts';
 import { passingLine } from '../views/passing-line.ts';
 import { plainText } from '../views/value.ts';
 
-/** Of the commands that show a plan. */
+/** `--plan-timeout` of the commands that show a plan. */
 export const PLAN_TIMEOUT_FLAG = {
   timeout: { type: 'duration', summary: 'Longest time to wait for a look at what runs (default 1m)' },
 } as const satisfies FlagTable;
@@ -15,8 +15,9 @@ export const PLAN_WAIT_MS = 60_000;
 const QUIET_MS = 1_000;
 
 /**
- * A client whose plans wait for a look at what runs that succeeds, as while a step is under way, and that says on a terminal what the
- * service does meanwhile. `waitMs` is asked with each plan; after that time one is made without the look, and says so.
+ * A client whose plans wait for a successful observation, e.g. while a step is running, and show on a terminal what the
+ * service does meanwhile. `waitMs` is evaluated per plan; after that time the plan is made without an observation, and
+ * says so.
  */
 export function patientClient(client: Client, io: Io, waitMs: () => number): Client {
   return {
@@ -44,15 +45,18 @@ const LOOK_MS = 400;
 const MOST_SIGNS = 100;
 
 export interface ServiceLine {
-  /** What the line says; nothing is drawn for `undefined`. */
+  /** The text of the line; `undefined` draws nothing. */
   text(status: StatusDocument): string | undefined;
-  /** Milliseconds before it is drawn for the first time. */
+  /** Delay before the line is first drawn, in milliseconds. */
   afterMs?: number;
 }
 
-/** One line on the terminal that says what the service does while a command waits for it. Returns what ends it. */
+/**
+ * Draws a line on the terminal with what the service does while a command waits for it. Returns a function that removes
+ * it.
+ */
 export function serviceLine(client: Client, io: Io, { text, afterMs = 0 }: ServiceLine): () => Promise<void> {
-  // Another application has no such status.
+  // Other applications have no such status.
   if (!io.progress || client.foreign) return async () => {};
   const ending = new AbortController();
   const line = passingLine(io);

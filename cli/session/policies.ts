@@ -6,12 +6,12 @@ import type { Platform } from '../../src/settings/field.ts';
 import { userHome } from '../../src/storage/user-home.ts';
 import type { Io } from '../command.ts';
 
-/** The deployment profiles that a service started now would obey. Throws `ERR_PROFILE_INVALID` as it would. */
+/** The deployment profiles that a service started now would use. Throws `ERR_PROFILE_INVALID` as it would. */
 export async function policiesOf(io: Io, host: PolicyHost): Promise<Policies> {
   return readPolicies(policySources(io, host.platform), host);
 }
 
-/** Where they are, and what reads them. */
+/** Their locations, with readers. */
 export function policySources({ env, policies }: Io, platform: Platform): PolicySources {
   return policies ?? { places: policyPlaces(env, platform, userHome(env, platform)), programs: policyPrograms() };
 }

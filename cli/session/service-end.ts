@@ -9,26 +9,26 @@ import { homeOf, namesService } from './absence.ts';
 import type { Caller } from './service.ts';
 
 export interface LeavingOptions {
-  /** Nothing goes to stderr. */
+  /** Print nothing to stderr. */
   quiet?: boolean;
-  /** What the caller has left, in milliseconds. */
+  /** The caller's remaining milliseconds. */
   leftMs?: () => number;
   pace?: Pace;
 }
 
 const LOOK_MS = 25;
-/** A person who waits longer than this is told how long. */
+/** Longer waits are reported. */
 const QUIET_MS = 1000;
 
-/** The service of this home, when it does not stay: it was asked to stop, or works for one command, which ends it. */
+/** The service of this home, if it is exiting: it was asked to stop, or runs for a single command. */
 export async function leavingService(io: Io): Promise<LockHolder | undefined> {
   const holder = await lockHolder(homeOf(io).serviceLock);
   return holder?.alive && (holder.idle || holder.ending) ? holder : undefined;
 }
 
 /**
- * Whether a service that has answered goes on: it is not about to end, and has not ended since. `pid`: of the service, where it is
- * known. Another application, and a service that was named, are taken as they are.
+ * Whether a service that answered is staying: it is not exiting and has not exited since. `pid`: of the service, where
+ * known. Another application, or a service named explicitly, always counts as staying.
  */
 export async function stays(
   { connection, backendState }: Client,
@@ -46,9 +46,9 @@ export async function stays(
 }
 
 /**
- * Waits until no service of this home is about to end: for one that works for a command as long as it takes, for one that stops as
- * long as a stop can take.
- * @throws RdError `ERR_CANCELLED` by the signal, `ERR_DEADLINE` when the time of the caller is over, and for one that hangs.
+ * Waits until no service of this home is exiting: without limit for one that runs for a command, otherwise for the time
+ * that a stop may take.
+ * @throws RdError `ERR_CANCELLED` by the signal, `ERR_DEADLINE` when the caller's time is up, or for a hung service.
  */
 export async function othersEnd(io: Io, { quiet, leftMs, pace = realPace }: LeavingOptions = {}): Promise<void> {
   const line = passingLine({ err: io.err, progress: io.progress && !quiet });
@@ -93,11 +93,11 @@ function reason({ pid, ending }: LockHolder): string {
 export interface GoneWait {
   lives(): Promise<boolean>;
   io: Io;
-  /** Sentence in front of how long it took, when it hangs. */
+  /** Message prefix when it hangs, before the duration. */
   late: string;
-  /** What a terminal shows. */
+  /** Shown on a terminal. */
   waiting: string;
-  /** What a signal makes of the wait; without it, a signal does not end it. */
+  /** Message when a signal aborts the wait; without it, signals do not. */
   cancelled?: string;
   advice: string;
   quiet?: boolean;
@@ -105,8 +105,8 @@ export interface GoneWait {
 }
 
 /**
- * Waits until one service is gone, for as long as a stop can take.
- * @throws RdError `ERR_DEADLINE` for one that hangs, `ERR_CANCELLED` by the signal.
+ * Waits for a service to exit, for the time that a stop may take.
+ * @throws RdError `ERR_DEADLINE` for a hung service, `ERR_CANCELLED` by the signal.
  */
 export async function waitGone(wait: GoneWait): Promise<void> {
   const { lives, io, late, waiting, cancelled, quiet, pace = realPace } = wait;
@@ -134,14 +134,14 @@ function hangs(late: string, advice: string): RdError {
   return new RdError('ERR_DEADLINE', `${late} after ${SERVICE_STOP_MS / 1000} s`, { advice });
 }
 
-/** What helps against a service of this home that hangs. */
+/** Advice for a hung service of this home. */
 export function hangsAdvice(pid: number, io: Io): string {
   const kill = io.platform === 'win32' ? `taskkill /F /PID ${pid}` : `kill -9 ${pid}`;
   return `Look into ${homeOf(io).logs} for what it waits for. To give it up, end its process: \`${kill}\`. After that \`rdctl start\` takes over what it left running, \`rdctl shutdown\` stops that, and \`rdctl factory-reset\` stops and removes it.`;
 }
 
 /**
- * Ends a service that a command has started for itself, and waits until it is gone.
+ * Stops a service that a command started for itself, and waits for it to exit.
  * @throws RdError `ERR_DEADLINE` when it hangs.
  */
 export async function endOwn(
@@ -149,7 +149,7 @@ export async function endOwn(
   pid: number,
   { io, quiet }: { io: Io; quiet: boolean },
 ): Promise<void> {
-  // After it another command may have started its own.
+  // Another command may have started its own service since.
   const lives = async () => {
     const holder = await lockHolder(homeOf(io).serviceLock);
     return holder?.alive === true && holder.pid === pid;

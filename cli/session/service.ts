@@ -9,18 +9,18 @@ import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import type { GlobalFlags, Invocation, Io } from '../command.ts';
 import { plainText } from '../views/value.ts';
 
-/** What finding a service needs of an invocation. */
+/** The parts of an invocation needed to find a service. */
 export type Caller = Pick<Invocation, 'connect' | 'globals' | 'io'>;
 
-/** What the home says when no service of it lives that stays; a stale connection file then means nothing. */
+/** The state of a home without a live service; its connection file, if any, is stale. */
 export type Absence = Exclude<HomeService, { kind: 'running' }>;
 
 export type Asked<T> = { answer: T } | { absent: Absence };
 
 /**
- * Asks the service that the connection file leads to. Where nobody answers, the lock of this home decides whether one is there at all.
- * One that has begun since the file was read has another file, and is asked instead.
- * @throws the error, said better where the lock knows more, when a service lives, was named, or is another application's.
+ * Sends a request to the service of the connection file. If none answers, the home's lock decides whether one exists; a
+ * service that started after the file was read has a new file, and is asked instead.
+ * @throws the error, with what the lock adds, when a service is alive, was named, or is another application's.
  */
 export async function askService<T>(caller: Caller, ask: (connection: Connection) => Promise<T>): Promise<Asked<T>> {
   for (;;) {
@@ -36,23 +36,25 @@ export async function askService<T>(caller: Caller, ask: (connection: Connection
   }
 }
 
-/** A service of ours that answered, or another application (`client.foreign`), and what it said about itself. */
+/** A service of ours, or another application (`client.foreign`), with its status. */
 export interface Service {
   client: Client;
   status: StatusDocument;
 }
 
 /**
- * The running service, ours or another application's, or `undefined` when none runs: also when the connection file of one that has ended leads to
- * another program. `leftMs` is what a command with a limit has left; no request takes longer.
- * Throws what went wrong when a service was named or lives.
+ * The running service, ours or another application's; `undefined` when none runs, or when another program listens on
+ * the port of a stopped one. No request outlives `leftMs`. Throws the failure when a service was named or is alive.
  */
 export async function runningService(invocation: Caller, leftMs?: () => number): Promise<Service | undefined> {
   const found = await findService(invocation, leftMs);
   return 'client' in found ? found : undefined;
 }
 
-/** As `runningService`, for commands whose work a service has to outlive: one of this home that is about to end is waited out. */
+/**
+ * Like `runningService`, for commands whose work the service must outlive: waits out a service of this home that is
+ * exiting.
+ */
 export async function lastingService(caller: Caller, leftMs: () => number): Promise<Service | undefined> {
   for (;;) {
     const service = await runningService(caller, leftMs);
@@ -63,7 +65,7 @@ export async function lastingService(caller: Caller, leftMs: () => number): Prom
   }
 }
 
-/** As `runningService`, for commands that can do nothing without one. */
+/** Like `runningService`, for commands that need one. */
 export async function requireService(invocation: Caller): Promise<Service> {
   const found = await findService(invocation);
   if ('client' in found) return found;
@@ -75,7 +77,7 @@ async function findService(invocation: Caller, leftMs?: () => number): Promise<S
   const { signal } = invocation.io;
   const ask = async (connection: Connection): Promise<Service> => {
     const client = leftMs ? createClient(connection, withinTime(leftMs)) : createClient(connection);
-    // Half the time at most: something silent there may have to be replaced by a service of ours.
+    // Use half the time at most: a silent listener may have to be replaced by a service of ours.
     const first = leftMs ? { timeoutMs: Math.min(answerLimit({ method: 'GET' }), leftMs() / 2) } : {};
     return client.status({ signal, ...first }).then(
       (status) => ({ client, status }),
@@ -87,7 +89,7 @@ async function findService(invocation: Caller, leftMs?: () => number): Promise<S
   return 'answer' in found ? found.answer : found.absent;
 }
 
-/** What has no status of ours, and says so in the words of the interface, is an application that shares it. */
+/** A server without our status that replies with the API's own errors is another application that implements it. */
 async function otherApplication(plain: Client, error: unknown, signal: AbortSignal): Promise<Service> {
   if (!(error instanceof RdError) || error.code !== 'ERR_NOT_FOUND') throw error;
   const { createForeignClient } = await import('../../src/client/foreign-client.ts');
@@ -95,7 +97,7 @@ async function otherApplication(plain: Client, error: unknown, signal: AbortSign
   return { client, status: await client.status({ signal }) };
 }
 
-/** Who a status speaks for, in the words of a plan. */
+/** The target of a status, as shown in plans. */
 export function targetOf({ product, home, driver, settingsVersion }: StatusDocument): Target {
   const target = { product, home, driver: driver.name, simulated: driver.simulated };
   return settingsVersion === undefined ? target : { ...target, settingsVersion };
@@ -108,24 +110,27 @@ function wasNamed({ globals, io }: Caller): boolean {
   );
 }
 
-/** What happened at the start of the service and a person should know, on stderr. */
+/** Prints the startup notices of the service on stderr. */
 export function showNotices({ notices }: Pick<StatusDocument, 'notices'>, io: Pick<Io, 'err'>): void {
   for (const notice of notices) io.err(`notice: ${plainText(notice)}\n`);
 }
 
-/** Of commands that change more than single settings: names the application that was only found by looking around. */
+/** `--target` of commands that change more than single settings: names an auto-discovered application. */
 export const TARGET_FLAG = {
   type: 'string',
   summary: `Act on the ${COMPATIBLE.productName} that was found`,
   values: [COMPATIBLE.target],
 } as const;
 
-/** True where somebody has said that an application that is not ours is meant (design: "Identity and targets"). */
+/** True when the user named the other application; see docs/drop-in.md. */
 function names(target: string | undefined, globals: GlobalFlags, io: Io): boolean {
   return Boolean(target || globals['config-path'] || io.env.RDCTL_CONFIG_PATH || io.env.RDCTL_COMPAT);
 }
 
-/** Refuses to change what nobody has named. `command` is the way to name it. Throws `ERR_WRONG_TARGET`. */
+/**
+ * Refuses to change an application that was not named. `command` is the command that would name it. Throws
+ * `ERR_WRONG_TARGET`.
+ */
 export function requireNamed(
   command: string,
   { file, host, port }: Connection,
@@ -139,7 +144,7 @@ export function requireNamed(
   });
 }
 
-/** `driver host`; a simulation always says that it is one. */
+/** `driver host`; a simulation is always marked. */
 export function driverText({ name, simulated }: StatusDocument['driver']): string {
   return `driver ${name}${simulated ? ' (a model: nothing real is touched)' : ''}`;
 }

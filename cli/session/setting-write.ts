@@ -6,13 +6,13 @@ import { type GivenSetting, settingsPayload } from '../arguments/setting-flags.t
 import type { Io } from '../command.ts';
 import { tellInterruptions } from './interruptions.ts';
 
-/** What was sent, and the version of the desired state after it, where the server tells. */
+/** The body that was sent and the resulting version of the desired state, if the server reports it. */
 export interface SentSettings {
   body: JsonObject;
   generation: number | undefined;
 }
 
-/** Sends the settings that were named, in one PUT, and prints the server's sentence. */
+/** Sends the named settings in one PUT, and prints the server's reply. */
 export async function writeSettings(client: Client, settings: readonly GivenSetting[], io: Io): Promise<SentSettings> {
   const body = await bodyFor(client, settings, io);
   const { version: _, ...named } = body;
@@ -29,14 +29,14 @@ export async function writeSettings(client: Client, settings: readonly GivenSett
 }
 
 /**
- * Looks at the live settings first: nothing is sent to a program that has none. An older application gets the settings where it
- * keeps them, a newer one its own version and a warning here.
- * Throws `ERR_SETTINGS_INVALID` naming the first flag of a setting that it does not have.
+ * Reads the live settings first: nothing is sent to a program that has none. An older application gets the settings in
+ * its own shape; a newer one gets its own version and a warning here. Throws `ERR_SETTINGS_INVALID` naming the flag of
+ * the first unsupported setting.
  */
 async function bodyFor(client: Client, settings: readonly GivenSetting[], io: Io): Promise<JsonObject> {
   const { settings: stored } = await client.settings({ signal: io.signal });
   const { version: live } = stored;
-  // An older application keeps its maps elsewhere; where the live ones are not found, only what was named is sent.
+  // An older application keeps its maps elsewhere; where the live ones are not found, only the named entries are sent.
   const body = settingsPayload(settings, SCHEMA_VERSION, stored);
   if (typeof live !== 'number' || live === SCHEMA_VERSION) return body;
   if (live > SCHEMA_VERSION) {

@@ -4,18 +4,18 @@ import { run } from '../../src/process/run.ts';
 export interface WindowsDataInput {
   env: Readonly<Record<string, string | undefined>>;
   signal: AbortSignal;
-  /** The translator of paths that every WSL distribution has. */
+  /** The path converter of every WSL distribution. */
   wslpath: string;
 }
 
-/** A Windows that is asleep answers late; a command must not hang on it. */
+/** Limit for a Windows host that is slow to wake up. */
 const LIMIT_MS = 5_000;
-/** What Windows calls an absolute path: a drive, or a share. An unset variable comes back as its own name. */
+/** An absolute Windows path: a drive or a share. An unset variable expands to its own name. */
 const WINDOWS_PATH = /^(?:[A-Za-z]:\\|\\\\[^\\])[^\r\n]*$/;
 
 /**
- * Inside WSL: the Windows user's local data directory as a path of this side (cli facts, 2.4). `undefined` when Windows cannot
- * be asked or answers something else, because a connection file of this side may still do.
+ * Inside WSL: the Windows user's local data directory as a Linux path. `undefined` when Windows gives no usable answer,
+ * because a connection file on the Linux side may still work.
  */
 export async function windowsDataDirectory({ env, signal, wslpath }: WindowsDataInput): Promise<string | undefined> {
   const ask = async (...argv: string[]) => {
@@ -23,7 +23,7 @@ export async function windowsDataDirectory({ env, signal, wslpath }: WindowsData
     return stdout.replace(/[\r\n]+$/, '');
   };
   try {
-    // The one shell line is fixed: only the shell of Windows knows its variables, and by itself it does not answer in UTF-8.
+    // Only the Windows shell can expand its variables, and it needs `chcp` to answer in UTF-8.
     const windows = await ask('cmd.exe', '/c', 'chcp 65001 >nul & echo %LOCALAPPDATA%');
     if (!WINDOWS_PATH.test(windows)) return undefined;
     const here = await ask(wslpath, windows);

@@ -3,7 +3,7 @@ import { humanView } from './human.ts';
 import { jsonView } from './json.ts';
 import type { View } from './view.ts';
 
-/** The flag of every command that has two views. */
+/** `-o` of every command with two views. */
 export const OUTPUT_FLAG = {
   type: 'string',
   short: 'o',
@@ -11,7 +11,7 @@ export const OUTPUT_FLAG = {
   values: ['text', 'json'],
 } as const;
 
-/** The view for `-o`; text unless told. */
+/** The view for `-o`; text by default. */
 export function viewFor(output: string | undefined, io: Io): View {
   return output === 'json' ? jsonView(io) : humanView(io);
 }

@@ -5,19 +5,19 @@ import type { Io } from '../command.ts';
 import { type Style, style } from './style.ts';
 import { count, pathText, plainText, valueText } from './value.ts';
 
-/** What is compared, for the header. */
+/** A side of the comparison, for the header. */
 export interface SideLabel {
   label: string;
-  /** What it is: `profile, version 14`, `reg`. */
+  /** Its kind: `profile, version 14`, `reg`. */
   kind: string;
 }
 
 interface ShownComparison extends Comparison {
-  /** Keys of two profiles that differ and are neither settings nor locks: `state`. */
+  /** Differing keys of two profiles that are neither settings nor locks: `state`. */
   besides: readonly string[];
 }
 
-/** Shows where two sets of settings differ: text for people, or JSON, which is a promise. */
+/** Shows the differences: text, or JSON with a stable shape. */
 export function showComparison(
   io: Io,
   output: string | undefined,

@@ -3,8 +3,8 @@ import type { Plan } from '../../src/plan/change.ts';
 import type { Io } from '../command.ts';
 
 /**
- * Asks on the terminal whether the losses that a plan names are agreed to. Without a person there the answer is no.
- * @throws RdError when the person there says no (`ERR_CONSENT_NEEDED`) or leaves with Ctrl-C (`ERR_CANCELLED`).
+ * Prompts for consent to the losses in a plan. Without a terminal the answer is no.
+ * @throws RdError when the user declines (`ERR_CONSENT_NEEDED`) or presses Ctrl-C (`ERR_CANCELLED`).
  */
 export async function askConsent(plan: Plan, io: Io): Promise<boolean> {
   if (!io.interactive) return false;
@@ -13,7 +13,7 @@ export async function askConsent(plan: Plan, io: Io): Promise<boolean> {
 }
 
 /**
- * Asks a person on the terminal; to be called only where there is one.
+ * Prompts on the terminal; call only when `interactive`.
  * @throws as `askConsent`.
  */
 export async function askYes(message: string, io: Io): Promise<void> {

@@ -2,7 +2,7 @@ import type { Finding, Findings } from '../../src/client/diagnostics.ts';
 import type { Style } from './style.ts';
 import { count, plainText } from './value.ts';
 
-/** Findings for people: those that failed, and with `all` the others, too. Muted ones are not counted. */
+/** Failed checks as text; with `all`, every check. Muted ones are not counted. */
 export function diagnosticsText({ last_update, checks }: Findings, all: boolean, paint: Style): string {
   if (checks.length === 0) return 'Nothing has been looked at yet: `rdctl diagnostics --run` does.\n';
   const shown = checks.filter(({ passed }) => all || !passed);

@@ -6,14 +6,14 @@ import { passingLine } from './passing-line.ts';
 export interface DownloadProgress {
   show(bytes: number, total: number | undefined): void;
   retry(reason: string): void;
-  /** Nothing is drawn after it. */
+  /** Draws nothing after this. */
   end(): void;
 }
 
-/** Between two drawings: a terminal far away takes longer for them than a download for its parts. */
+/** Redraw interval: a remote terminal is slower than the download's chunks. */
 const REDRAW_MS = 100;
 
-/** One line on a terminal, nothing elsewhere. The last state is always drawn, at the latest when the next one might be. */
+/** Progress on one terminal line; nothing elsewhere. The last state is always drawn, at the latest with the next redraw. */
 export function downloadProgress(io: Pick<Io, 'err' | 'progress'>, pace: Pace = realPace): DownloadProgress {
   const line = passingLine(io);
   let drawnAt = Number.NEGATIVE_INFINITY;

@@ -24,7 +24,7 @@ const BASES: Record<Explanation['basis'], string> = {
   application: 'Told by another application, as far as it tells.',
 };
 
-/** Where a setting has its value from, for people: the value first, then every layer, then what the setting is. */
+/** Where a setting's value comes from, as text: the value, every layer, then the setting's description. */
 export function explanationText(explanation: Explanation, more: readonly string[], paint: Style): string {
   const { path, value, from, locked, basis, layers, description } = explanation;
   const why = locked ? paint.warn(`locked by ${source(layers)}`) : from;
@@ -39,7 +39,7 @@ export function explanationText(explanation: Explanation, more: readonly string[
   return `${sections.filter((section) => section !== '').join('\n\n')}\n`;
 }
 
-/** All settings of a section, a line each. */
+/** All settings of a section, one per line. */
 export function sectionText({ path, settings, basis }: SectionExplanation, paint: Style): string {
   const rows = settings.map(({ path: name, value, from, locked, isDefault }) => [
     `  ${name}`,
@@ -93,7 +93,7 @@ function factsText(explanation: Explanation): string {
   return table(rows);
 }
 
-/** Columns as wide as their longest cell, the last one as it is. */
+/** Columns as wide as their longest cell; the last one is not padded. */
 function table(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   return rows

@@ -104,7 +104,7 @@ function stepText({ step: { what, name }, again }: Extract<ApplyEvent, { type: '
   return `${what === 'install' ? 'Installing' : 'Uninstalling'} the extension ${plainText(name)}.`;
 }
 
-/** Nothing is to be done; what is worth a warning is so all the same. */
+/** Even without changes, warnings are shown. */
 function unchangedText(plan: Plan, paint: Style): string {
   const warnings = warningsText(plan, paint);
   return `${targetText(plan.target, plan.basis, paint)}${warnings === '' ? '' : `\n${warnings}`}`;

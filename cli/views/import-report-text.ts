@@ -3,17 +3,17 @@ import { partOfPlace } from '../../profiles/formats/registry-parts.ts';
 import type { FoundPart } from '../commands/import-profile/parts.ts';
 import { plainText } from './value.ts';
 
-/** What an import made of its sources. */
+/** The result of an import. */
 export interface ImportReport {
   parts: readonly FoundPart[];
   fidelity: readonly Fidelity[];
   warnings: readonly string[];
 }
 
-/** Lines of one kind that a person is shown; the JSON form has all. */
+/** Maximum lines of one kind in text; JSON has all of them. */
 const MOST_SHOWN = 50;
 
-/** For a person: the counts, then what is not as it was. */
+/** As text: the counts, then what differs from the source. */
 export function reportText({ fidelity }: Pick<ImportReport, 'fidelity'>): string {
   const { kept, changed, lost } = outcomeCounts(fidelity);
   const lines = [
@@ -24,7 +24,7 @@ export function reportText({ fidelity }: Pick<ImportReport, 'fidelity'>): string
   return lines.map((line) => `${plainText(line)}\n`).join('');
 }
 
-/** The file of `--report`: fields are added over time, never changed. No value of a setting is in it. */
+/** The `--report` file: fields are added, never changed. It contains no values. */
 export function reportJson({ parts, fidelity, warnings }: ImportReport): string {
   const of = <T extends Fidelity['outcome']>(outcome: T) =>
     fidelity.filter((entry): entry is Extract<Fidelity, { outcome: T }> => entry.outcome === outcome);
@@ -40,7 +40,7 @@ export function reportJson({ parts, fidelity, warnings }: ImportReport): string 
     counts: outcomeCounts(fidelity),
     kept: of('kept').map(({ part, path }) => ({ part, path })),
     changed: of('changed').map(({ part, path, from, reason }) => ({ part, path, from: from ?? path, reason })),
-    // A place in the registry has the part in it.
+    // A registry path contains the part.
     lost: of('lost').map(({ part, place, reason }) => ({ part: part ?? partOfPlace(place) ?? null, place, reason })),
     warnings,
   };

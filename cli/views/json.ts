@@ -3,7 +3,7 @@ import type { Change, Plan } from '../../src/plan/change.ts';
 import type { Io } from '../command.ts';
 import type { ValidationReport, View } from './view.ts';
 
-/** One JSON document on stdout per command; see docs/profiles.md for each. Warnings stay on stderr as text. */
+/** One JSON document on stdout per command; see docs/profiles.md. Warnings stay on stderr as text. */
 export function jsonView(io: Io): View {
   const print = (document: unknown) => io.out(`${JSON.stringify(document, null, 2)}\n`);
   return {
@@ -20,7 +20,7 @@ export function jsonView(io: Io): View {
   };
 }
 
-/** Differences alone: no costs, because nobody has decided to change anything. */
+/** Differences without costs, because nothing is being applied. */
 function diffDocument(plan: Plan): object {
   return {
     kind: 'Diff',

@@ -1,9 +1,9 @@
 import type { Io } from '../command.ts';
 
-/** One line on a terminal that is drawn over and goes away; nothing elsewhere. */
+/** A transient line on a terminal; nothing elsewhere. */
 export interface PassingLine {
   draw(text: string): void;
-  /** Called before anything else is written. */
+  /** Call before writing anything else. */
   clear(): void;
 }
 

@@ -14,7 +14,7 @@ const COSTS: Record<Severity, string> = {
   reset: 'RESET',
 };
 
-/** The plan for people: target first, then changes, what cannot be done, what it costs, and one line that sums up. */
+/** The plan as text: target, changes, blocked changes, blast radius, and a summary line. */
 export function planText(plan: Plan, paint: Style, locate?: Locate): string {
   const possible = plan.changes.filter((change) => !change.blocked);
   const blocked = plan.changes.filter((change) => change.blocked);
@@ -47,17 +47,20 @@ export function planText(plan: Plan, paint: Style, locate?: Locate): string {
   return `${sections.filter((section) => section !== '').join('\n\n')}\n`;
 }
 
-/** As `apply` says it. */
+/** Turns a clause into a sentence. */
 function sentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
 
-/** A line for each warning. */
+/** One line per warning. */
 export function warningsText({ warnings }: Plan, paint: Style): string {
   return warnings.map((warning) => `${paint.warn('warning:')} ${plainText(warning)}`).join('\n');
 }
 
-/** `Target: rdctl at /home/x/.local/share/rdctl`, and the driver; a simulated one is named so that nobody overlooks it. Another application has no driver. */
+/**
+ * `Target: rdctl at /home/x/.local/share/rdctl`, and the driver, marking a simulation. Another application has no
+ * driver.
+ */
 export function targetText(target: Target, basis: Plan['basis'], paint: Style): string {
   if (target.settingsVersion !== undefined) {
     const who = `${target.product} (version unknown, settings version ${target.settingsVersion})`;
@@ -86,10 +89,10 @@ function signOf(action: Action, paint: Style): string {
   return action === 'no-op' ? sign : paint.warn(sign);
 }
 
-/** `old → new`; an entry that appears or goes has one side only. */
+/** `old → new`; a created or deleted entry has one side only. */
 export function transition(change: Pick<Change, 'action' | 'before' | 'after' | 'blocked'>): string {
   if (change.action === 'create') return valueText(change.after);
-  // A wish that is fulfilled by chance and cannot be.
+  // A desired value that equals the live one but is not supported.
   if (change.blocked && isDeepStrictEqual(change.before, change.after)) return valueText(change.after);
   if (change.action === 'delete') return `${valueText(change.before)} → (removed)`;
   return `${valueText(change.before)} → ${valueText(change.after)}`;

@@ -4,9 +4,9 @@ import { PLATFORM_NAMES, PLATFORMS, type Platform } from '../../src/settings/fie
 import type { Style } from './style.ts';
 import { plainText } from './value.ts';
 
-/** Findings that are shown of each kind; a hostile file holds thousands of unknown names. */
+/** Maximum findings shown of each kind; a hostile file can hold thousands of unknown names. */
 const MOST_SHOWN = 50;
-/** A line of text is no longer, however wide the terminal is, and no shorter, however narrow. */
+/** Line width limits, whatever the terminal's width. */
 const WIDTHS = { most: 80, least: 24 };
 
 const CELLS: Readonly<Record<Verdict, { text: string; paint: keyof Style }>> = {
@@ -25,7 +25,7 @@ const LATER: Readonly<Record<Effect, string>> = {
   changed: '= Would be changed, once nothing is refused',
 };
 
-/** What a check found in one file, for people: a sentence, the table, and each finding once. No text needs more columns than the terminal has. */
+/** The findings in one file, as text: a summary, the table, and each finding once. Nothing is wider than the terminal. */
 export function checkText(
   label: string,
   cells: readonly CheckCell[],
@@ -41,11 +41,11 @@ export function checkText(
   return `${[wrapped(plainText(`${label}: ${sentence(cells)}`), '', width).join('\n'), table(cells, paint), ...lists].join('\n\n')}\n`;
 }
 
-/** What both parts have in common is told once. */
+/** A finding shared by several cells. */
 interface Told {
   path: string;
   parts: string[];
-  /** Findings that it stands for. */
+  /** Findings merged into it. */
   count: number;
   places: string[];
   lines: string[];
@@ -55,7 +55,7 @@ interface Shown {
   cells: readonly CheckCell[];
   place: (names: readonly string[]) => string | undefined;
   paint: Style;
-  /** Of a line of text. */
+  /** Line width. */
   width: number;
 }
 
@@ -90,7 +90,7 @@ function listText(heading: string, findings: readonly SpreadFinding[], { cells, 
   const all = [...told.values()];
   const lines = all.flatMap(({ path, parts, places, lines: below }, index) => [
     ...titleOf(path, [...(parts.length > 0 ? [parts.join(' and ')] : []), ...places], paint, width),
-    // What is true of the next one as well is told below that.
+    // Findings shared with the next cell are printed below it.
     ...(all[index + 1]?.lines.join('\n') === below.join('\n') ? [] : below),
   ]);
   const more = findings.length - all.reduce((sum, { count }) => sum + count, 0);
@@ -105,7 +105,7 @@ function titleOf(path: string, facts: readonly string[], paint: Style, width: nu
   return [title, ...wrapped(text, INDENT, width)];
 }
 
-/** One row for neighbours of which every platform says the same. */
+/** One row for neighbors with identical cells. */
 function table(cells: readonly CheckCell[], paint: Style): string {
   const platforms = PLATFORMS.filter((platform) => cells.some((cell) => cell.platform === platform));
   const rows = rowsOf(cells, platforms);
@@ -155,7 +155,7 @@ function same(text: string): string {
   return text;
 }
 
-/** Lines that a narrow terminal holds; a word that is longer than a line stays whole. */
+/** Wraps to a narrow terminal; longer words are not broken. */
 const INDENT = '      ';
 
 function wrapped(text: string, indent: string, width: number): string[] {

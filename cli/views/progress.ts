@@ -6,18 +6,18 @@ import { phasesText, why } from './status-text.ts';
 import type { Style } from './style.ts';
 import { durationText } from './value.ts';
 
-/** Shows phases as they begin and end, on stderr. */
+/** Shows phases on stderr as they begin and end. */
 export interface Progress {
   show(status: StatusDocument): void;
-  /** Those that stand on no line yet: a phase is shown once, also where stdout and stderr are one. */
+  /** Phases not printed yet: each is shown once, even when stdout and stderr are the same. */
   unshown(phases: readonly Phase[]): Phase[];
-  /** Nothing stays on an unfinished line. Called before anything else is written. */
+  /** Clears an unfinished line. Call before writing anything else. */
   end(): void;
 }
 
 /**
- * On a terminal one line that names the present phase and goes away, and after a failure a table of what was done; elsewhere a
- * line when a phase ends.
+ * On a terminal, one transient line with the current phase, and a table after a failure; elsewhere one line per
+ * finished phase.
  */
 export function progress(io: Io, paint: Style): Progress {
   const finished = new Set<string>();

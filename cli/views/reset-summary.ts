@@ -1,6 +1,6 @@
 import type { ResetSummary } from '../../src/storage/factory-reset.ts';
 
-/** What a factory reset did, for people. */
+/** The result of a factory reset, as text. */
 export function summaryText({ removed, kept, failed }: ResetSummary): string {
   const section = (title: string, lines: string[]): string =>
     lines.length === 0 ? '' : `${title}\n${lines.map((line) => `  ${line}\n`).join('')}`;

@@ -4,7 +4,7 @@ import { plainText } from './value.ts';
 const GAP = 4;
 const LONGEST = 63;
 
-/** The table of `snapshot list`, in the layout of the compatible tool (cli facts, 9.5). Widths are in code points. */
+/** The table of `snapshot list`, in the layout of Rancher Desktop's `rdctl`. Widths are in code points. */
 export function snapshotTable(records: readonly SnapshotRecord[]): string {
   const rows = [
     ['NAME', 'CREATED', 'DESCRIPTION'],
@@ -19,7 +19,7 @@ export function snapshotTable(records: readonly SnapshotRecord[]): string {
     .join('');
 }
 
-/** `Sat, 21 Nov 2026 09:39:22 UTC`, in the time zone of this computer. */
+/** `Sat, 21 Nov 2026 09:39:22 UTC`, in the local time zone. */
 export function localTime(created: string): string {
   const date = new Date(created);
   if (Number.isNaN(date.getTime())) return plainText(created);

@@ -3,10 +3,10 @@ import type { MachineStart, StatusDocument } from '../../src/reconcile/status-do
 import type { Style } from './style.ts';
 import { count, durationText, plainText } from './value.ts';
 
-/** A container may publish hundreds. */
+/** A container can publish hundreds of ports. */
 const MOST_PORTS = 20;
 
-/** The status for people: who, how it stands, each part, and what is missing. */
+/** The status as text: the target, the state, each part, and what is missing. */
 export function statusText(status: StatusDocument, paint: Style): string {
   if (status.settingsVersion !== undefined) return foreignText(status, paint);
   const { driver, engine } = status;
@@ -47,7 +47,7 @@ export function statusText(status: StatusDocument, paint: Style): string {
   return `${sections.filter((section) => section !== '').join('\n\n')}\n`;
 }
 
-/** An apply that is under way, or that failed with nobody there to be told. */
+/** An apply that is running, or that failed while unattended. */
 function applyRows({ apply }: StatusDocument): [string, string][] {
   if (apply?.state === 'running') {
     const step = apply.steps.at(-1);
@@ -58,7 +58,7 @@ function applyRows({ apply }: StatusDocument): [string, string][] {
     : [];
 }
 
-/** What another application tells about itself is less. */
+/** Another application reports less. */
 function foreignText(status: StatusDocument, paint: Style): string {
   const { product, version, settingsVersion, home, engine, conditions } = status;
   const rows = [
@@ -77,14 +77,14 @@ function stateText(status: StatusDocument, paint: Style): string {
   return `${stateWord(status)}, ${word} (${wanted})`;
 }
 
-/** The word that programs know, with what it means where it does not say so itself. */
+/** The state constant that scripts use, with an explanation where needed. */
 function stateWord({ backendState, cluster }: StatusDocument): string {
   if (backendState !== 'DISABLED') return backendState;
   const why = cluster.state === 'unsupported' ? 'this driver has no Kubernetes' : 'Kubernetes is switched off';
   return `${backendState} (the engine runs, ${why})`;
 }
 
-/** What an earlier look saw is not told as what is. */
+/** Marks a value from an earlier observation as such. */
 function seenText({ conditions }: StatusDocument, type: ConditionType, text: string): string {
   const stale = conditions.some((condition) => condition.type === type && condition.reason === 'ObservationFailed');
   return stale && !text.endsWith('unknown') ? `${text}, as last seen` : text;
@@ -97,7 +97,7 @@ function machineText({ machine }: StatusDocument): string {
   return `on${by}${machine.started ? `, ${startText(machine.started)}` : ''}`;
 }
 
-/** What took no tenth of a second is not worth a word. */
+/** Phases below a tenth of a second are omitted. */
 function startText({ how, phases }: MachineStart): string {
   const total = phases.reduce((sum, { ms }) => sum + ms, 0);
   const parts = phases.filter(({ ms }) => ms >= 100).map(({ name, ms }) => `${plainText(name)} ${durationText(ms)}`);
@@ -125,7 +125,7 @@ function clusterText({ cluster }: StatusDocument): string {
   return `${cluster.state}, ${version}`;
 }
 
-/** Bind mounts of it would show an empty directory of the machine. */
+/** Without the home directory, bind mounts of it appear empty in the machine. */
 function homeMissing({ machine }: StatusDocument, paint: Style): string {
   if (machine.state !== 'on' || !machine.shared || !('missing' in machine.shared)) return '';
   return `${paint.warn('!')} The home directory is not in the machine: ${plainText(machine.shared.missing)}`;
@@ -136,14 +136,14 @@ function flawText({ machine }: StatusDocument, paint: Style): string {
   return `${paint.warn('!')} The machine is not all that was asked for: ${plainText(machine.flaw)}`;
 }
 
-/** All is as wanted where there is no KVM, and so slow that a person should know how to get it. */
+/** Without KVM the machine converges but is slow, so explain how to get it. */
 function emulationText({ machine }: StatusDocument): string {
   if (machine.state !== 'on' || machine.accelerator !== 'tcg') return '';
   const why = machine.emulatedBecause === undefined ? '' : `: ${plainText(machine.emulatedBecause)}`;
   return `- The machine is emulated (TCG), which is several times slower than KVM${why}`;
 }
 
-/** Ports of this host that lead into the machine. */
+/** Host ports forwarded into the machine. */
 function portRows({ ports = [] }: StatusDocument): [string, string][] {
   const open = ports.flatMap(({ port, state }) => (state === 'forwarded' ? [String(port)] : []));
   if (open.length === 0) return [];
@@ -161,7 +161,7 @@ function portFailures({ ports = [] }: StatusDocument, paint: Style): string {
     .join('\n');
 }
 
-/** What of the user's files is not as it might be; files that are as wanted are not worth a line. */
+/** User files that need attention; those in sync are omitted. */
 function integrationText({ hostIntegration }: StatusDocument, paint: Style): string {
   const { offBecause, files = [] } = hostIntegration ?? {};
   if (offBecause !== undefined) return `- Files of the user are left alone: ${plainText(offBecause)}.`;
@@ -174,7 +174,7 @@ function integrationText({ hostIntegration }: StatusDocument, paint: Style): str
     .join('\n');
 }
 
-/** What is not true, each sentence once: the sum of the parts often repeats the part that is wrong. */
+/** Conditions that are not true, each message once: the summary often repeats the failing part. */
 function worthSaying(conditions: readonly Condition[]): Condition[] {
   const open = conditions.filter((condition) => condition.status !== 'True');
   return open.filter(
@@ -182,13 +182,13 @@ function worthSaying(conditions: readonly Condition[]): Condition[] {
   );
 }
 
-/** `-` is as wanted, `~` under way, `!` wrong. */
+/** `-` intended, `~` in progress, `!` wrong. */
 function conditionText(condition: Condition, paint: Style): string {
   const marks = { none: '-', patience: '~', attention: paint.warn('!') };
   return `${marks[condition.concern]} ${condition.type}: ${plainText(condition.message || condition.reason)} (${condition.reason})`;
 }
 
-/** One line per phase that is over or under way, durations aligned. */
+/** One line per finished or running phase, durations aligned. */
 export function phasesText(phases: readonly Phase[]): string {
   if (phases.length === 0) return '';
   const width = Math.max(...phases.map((phase) => phase.name.length));
@@ -200,7 +200,7 @@ export function phasesText(phases: readonly Phase[]): string {
     .join('\n');
 }
 
-/** `: reason`, where there is one. */
+/** `: reason`, if there is one. */
 export function why({ reason }: Phase): string {
   return reason === undefined ? '' : `: ${plainText(reason)}`;
 }

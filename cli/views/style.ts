@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
 
-/** Emphasis for a terminal. Words and signs carry the meaning; without colour each function returns its text unchanged. */
+/** Terminal emphasis. Words and signs carry the meaning; without color each function returns its text unchanged. */
 export interface Style {
   bold(text: string): string;
   dim(text: string): string;

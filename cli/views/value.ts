@@ -5,7 +5,7 @@ import { escapedHidden, withoutHidden } from '../../src/settings/printable.ts';
 const PLAIN = /^[\w./:@*+-]+$/;
 const NOT_WORDS = /^(?:true|false|null|-?\d+(?:\.\d+)?)$/;
 
-/** A setting's value on one line: plain words bare, everything else as JSON, so control characters never reach a terminal. */
+/** A value on one line: plain words bare, everything else as JSON, so control characters never reach a terminal. */
 export function valueText(value: JsonValue | Sensitive | undefined): string {
   if (value === undefined) return '(nothing)';
   if (isSensitive(value)) return '(sensitive)';
@@ -24,12 +24,15 @@ export function pathText(change: Pick<Change, 'path' | 'key'>): string {
   return change.key === undefined ? change.path : `${change.path}[${valueText(change.key)}]`;
 }
 
-/** Text of others for a terminal: signs that it obeys, which could move the cursor or rewrite lines, or that nobody sees become spaces. */
+/**
+ * Untrusted text for a terminal: control and invisible characters, which could move the cursor or rewrite lines, become
+ * spaces.
+ */
 export function plainText(text: string): string {
   return withoutHidden(text);
 }
 
-/** Milliseconds as a person reads them: `240 ms`, `1.4 s`, `2 min 5 s`. */
+/** A human-readable duration: `240 ms`, `1.4 s`, `2 min 5 s`. */
 export function durationText(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;

@@ -12,54 +12,57 @@ import { removeLeaf } from '../settings/leaf-paths.ts';
 import type { Client, SettingsReply } from './client.ts';
 import { hasConverged, waitConverged, watched } from './converge.ts';
 
-/** How often a plan is made again because somebody else changed the settings in between. */
+/** Maximum replans after concurrent settings changes. */
 const MOST_PLANS = 5;
 
-/** What happens on the way, in order; a view shows it. */
+/** Progress of an apply, in order, for the view. */
 export type ApplyEvent =
   | { type: 'planned'; plan: Plan }
   /** Left out because of a lock (`skipLocked`) or the driver (`skipUnsupported`). */
   | { type: 'skipped'; changes: readonly Change[] }
-  /** The settings changed between plan and write; the plan is made again. */
+  /** The settings changed between plan and write, so a new plan is made. */
   | { type: 'moved' }
-  /** An earlier apply, whose tool is gone perhaps, is still at work in the service; it is waited for. */
+  /** An earlier apply, possibly abandoned by its client, is still running in the service and is waited for. */
   | { type: 'earlier' }
   | { type: 'sent'; what: 'settings' | 'power'; ignoredKeys: readonly string[] }
-  /** Nothing differs, and the backend is in the state ERROR: it is asked to start once more. */
+  /** Nothing differs, and the backend is in state ERROR: it is started once more. */
   | { type: 'retrying' }
-  /** Begun, and of a forward to an application that is not ours: sent, `again` because it may have been there. */
+  /** A step began. For a forward in another application: it was sent, `again` because it may have existed. */
   | { type: 'step'; step: ApplyStep; again?: true }
   | { type: 'progress'; status: StatusDocument };
 
 export interface ApplyInput {
   client: Client;
-  /** As it was found before the first plan. */
+  /** Read before the first plan. */
   status: StatusDocument;
   request: PlanRequest;
-  /** Do what locks allow and list the rest, instead of refusing. */
+  /** Apply what locks allow and list the rest, instead of failing. */
   skipLocked: boolean;
-  /** The same for what the driver does not support. */
+  /** The same for settings that the driver does not support. */
   skipUnsupported?: boolean;
   /** Wait until the service has converged. */
   wait: boolean;
-  /** The service was started for this apply: `again` because nobody had stopped the last one, `idle` with its backend off to the end. */
+  /**
+   * The service was started for this apply: `again` after one that was not stopped cleanly, `idle` with its backend off
+   * throughout.
+   */
   started?: 'again' | 'idle';
-  /** For the waiting. */
+  /** Limit for the wait. */
   timeoutMs: number;
-  /** What is left of it when the waiting begins, where it counts from an earlier moment on. */
+  /** Time left when the wait begins, if the limit started earlier. */
   leftMs?(): number;
   clock: Clock;
   signal: AbortSignal;
-  /** Asked before anything is destroyed, and again only about a plan that became worse. */
+  /** Called before anything is destroyed, and again only when a replan is worse. */
   consent(plan: Plan): Promise<boolean>;
-  /** Last look at the plan before the first write; may throw to stop. Also called when nothing will be written. */
+  /** Last check of the plan before the first write; may throw to stop. Also called when nothing will be written. */
   inspect?(plan: Plan): Promise<void>;
   onEvent(event: ApplyEvent): void;
-  /** A saved plan is obeyed exactly: what moved is an error (`ERR_PLAN_STALE`), never a new plan. */
+  /** Apply a saved plan exactly: drift is an error (`ERR_PLAN_STALE`), never a replan. */
   exact?: boolean;
 }
 
-/** What an apply did. `outcome` is `unchanged` when nothing was sent. */
+/** The result of an apply. `outcome` is `unchanged` when nothing was sent. */
 export interface ApplyOutcome {
   outcome: 'unchanged' | 'applied' | 'sent';
   plan: Plan;
@@ -68,17 +71,17 @@ export interface ApplyOutcome {
   writes: number;
   /** Its phases are those of this apply. */
   status: StatusDocument;
-  /** The backend is stopped, and the profile leaves that as it is. */
+  /** The backend is stopped, and the profile does not manage power. */
   staysStopped: boolean;
-  /** Milliseconds from the first write to the end; the time to decide does not count. */
+  /** Milliseconds from the first write to the end, without the time spent at the prompt. */
   ms: number;
 }
 
 /**
- * Plans, asks for consent, and has the plan carried out: by the service, which goes on when this tool is gone, or step by step where
- * another application can only take settings. Then waits. A backend that gave up is asked to try again. Throws `ERR_SETTING_LOCKED`,
- * `ERR_SETTING_UNSUPPORTED`, `ERR_CONSENT_NEEDED`, `ERR_PLAN_STALE` before anything is written, and what `waitConverged` and the steps
- * throw afterwards.
+ * Plans, asks for consent, and has the plan carried out: by the service, which continues without this client, or step
+ * by step where another application only accepts settings. Then waits. A backend that gave up is retried. Throws
+ * `ERR_SETTING_LOCKED`, `ERR_SETTING_UNSUPPORTED`, `ERR_CONSENT_NEEDED`, `ERR_PLAN_STALE` before anything is written,
+ * and the errors of `waitConverged` and of the steps afterwards.
  */
 export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
   const { clock, onEvent } = input;
@@ -130,12 +133,12 @@ export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
   });
 }
 
-/** True when a plan destroys something that cannot be had back. */
+/** True when a plan destroys data irrecoverably. */
 function needsConsent(plan: Plan): boolean {
   return plan.summary.resets > 0 || plan.blastRadius.some((item) => item.lost);
 }
 
-/** True when a plan costs more than the one that was agreed to. */
+/** True when a plan costs more than the agreed one. */
 export function isWorse(plan: Plan, agreed: Plan): boolean {
   const rank = (one: Plan) => SEVERITIES.indexOf(one.summary.severity);
   const lost = (one: Plan) => one.blastRadius.filter((item) => item.lost).map((item) => item.what);
@@ -158,14 +161,14 @@ async function makePlan(input: ApplyInput): Promise<{
   plan: Plan;
   request: PlanRequest;
   skipped: readonly Change[];
-  /** Of an application that is not ours: as they were before the plan, so that a write after a change fails on the older tag. */
+  /** For another application: the settings before the plan, whose stale tag fails a write after a change. */
   live?: SettingsReply;
 }> {
   const { client } = input;
   const live = client.foreign ? { live: await client.settings() } : {};
   const made = async (request: PlanRequest) => {
     const plan = await client.plan(request);
-    // For a stop the service is a means: nothing that was to run is brought back.
+    // For a stop, the service is only a means: it does not bring back what ran.
     const again = input.started === 'again' && request.state !== 'stopped';
     return again ? extendedPlan(plan, { before: [SERVICE_START] }) : plan;
   };
@@ -178,7 +181,7 @@ async function makePlan(input: ApplyInput): Promise<{
   return { plan: await made(request), request, skipped, ...live };
 }
 
-/** The request without what the changes ask for; a map is left out as a whole, because it locks as a whole. */
+/** The request without what these changes ask for; a map is dropped as a whole, because it locks as a whole. */
 function withoutChanges(request: PlanRequest, changes: readonly Change[]): PlanRequest {
   const paths = new Set(changes.map((change) => change.path));
   const settings = structuredClone(request.settings);
@@ -198,7 +201,7 @@ interface Done {
   writes: number;
 }
 
-/** Has the service carry out the plan, and waits for what is to be waited for. */
+/** Has the service carry out the plan, and waits for convergence as requested. */
 async function carryOut(
   input: ApplyInput,
   plan: Plan,
@@ -226,17 +229,17 @@ async function carryOut(
   return { status, writes: reply.sent.length + steps };
 }
 
-/** Somebody wrote in between, or an earlier apply is at work: either way a plan made now is another one. */
+/** A concurrent write, or an earlier apply still running: either way a new plan would differ. */
 const MOVED: ReadonlySet<string> = new Set(['ERR_PLAN_STALE', 'ERR_BACKEND_LOCKED']);
 
-/** `work`: the generation of an apply whose steps have to end, too. */
+/** `work`: the generation of an apply whose steps must finish as well. */
 interface Aim {
   generation: number;
   found: StatusDocument;
   work?: number;
 }
 
-/** The status to report. Throws the failure of a step once everything else is as asked. */
+/** Waits and returns the status to report. Throws a step's failure once everything else has converged. */
 async function settle(input: ApplyInput, { generation, found, work }: Aim): Promise<StatusDocument> {
   const { client, clock, signal, onEvent, started } = input;
   const idle = started === 'idle';
@@ -268,7 +271,7 @@ async function settle(input: ApplyInput, { generation, found, work }: Aim): Prom
   }
 }
 
-/** Throws when the service was started anew meanwhile, and so does not know of the steps. */
+/** Throws when the service was restarted meanwhile and has lost the steps. */
 function isWorkOver({ apply, generation }: StatusDocument, work: number): boolean {
   if (apply && apply.generation >= work) return apply.generation > work || apply.state !== 'running';
   if (generation <= work) return false;
@@ -281,7 +284,7 @@ function stepFailure({ code, message, ...rest }: NonNullable<NonNullable<StatusD
   return new RdError(code, message, rest);
 }
 
-/** Waits for the steps of an earlier apply, so that the plan that follows is made of what they leave. */
+/** Waits for the steps of an earlier apply, so that the next plan sees their result. */
 async function earlierEnd(input: ApplyInput): Promise<StatusDocument> {
   const { client, clock, signal, onEvent } = input;
   onEvent({ type: 'earlier' });
@@ -303,7 +306,7 @@ async function earlierEnd(input: ApplyInput): Promise<StatusDocument> {
   }
 }
 
-/** Carries out the plan step by step. Extensions need a running engine, so a plan with some is waited for in any case. */
+/** Carries out the plan step by step. Extensions need a running engine, so a plan with extensions always waits. */
 async function carryOutForeign(
   input: ApplyInput,
   made: { plan: Plan; request: PlanRequest; live: SettingsReply },
@@ -317,7 +320,7 @@ async function carryOutForeign(
   const extensions = extensionSteps(made.plan).length > 0;
   const { client, onEvent, signal } = input;
   let status = await client.status();
-  // Everything is as asked, and an earlier attempt was given up. What stood in its way may be gone: ask once more.
+  // Converged settings but an abandoned attempt: its cause may be gone, so retry once.
   if (writes === 0 && status.backendState === 'ERROR' && status.power === 'started') {
     onEvent({ type: 'retrying' });
     await client.setBackendState('STARTED', { signal });
@@ -328,7 +331,7 @@ async function carryOutForeign(
   const settled = () => settle(waiting, { generation: status.generation, found: status });
   status = await settled();
   await sendForeignForwards(input, made.request);
-  // After everything else: where one of those fails, everything else has been applied.
+  // Last, so that a failure here leaves everything else applied.
   if (extensions) {
     writes += await changeForeignExtensions(input, made.plan, leftMs);
     status = await client.status();
@@ -338,8 +341,8 @@ async function carryOutForeign(
 }
 
 /**
- * Leaves out of a status the phases that were over when `found` was read: a service tells those of earlier changes as well. One
- * that was under way then stays, because the apply waits for it.
+ * Removes from a status the phases that were over when `found` was read: a service also reports those of earlier
+ * changes. A phase in progress stays, because the apply waits for it.
  */
 function withOwnPhases(status: StatusDocument, found: StatusDocument): StatusDocument {
   const nameOf = ({ name, startedAt }: Phase) => `${name} ${startedAt}`;

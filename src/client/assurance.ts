@@ -8,18 +8,18 @@ import { addressOf } from './request-text.ts';
 import { isProof, newNonce } from './service-proof.ts';
 import { staleAdvice } from './stale-file.ts';
 
-/** A proof has less than a hundred bytes. */
+/** A proof takes less than a hundred bytes. */
 const ANSWER_LIMIT = 4096;
 
 export interface AssuranceLimits {
-  /** Aborts with the error that is thrown then. */
+  /** Aborts with the error to throw. */
   signal: AbortSignal;
 }
 
 /**
- * Connects, and returns the connection once it is shown that the one who is meant has taken it. Until then nothing is sent that tells
- * anything: at most a random number.
- * @throws RdError `ERR_NOT_RUNNING` for another program; what the system says of a connection that fails, as it is.
+ * Connects, and returns the connection once the listener is verified. Until then nothing revealing is sent: at most a
+ * random number.
+ * @throws RdError `ERR_NOT_RUNNING` for another program; system errors of a failed connection pass through.
  */
 export async function assuredSocket(connection: Connection, { signal }: AssuranceLimits): Promise<Socket> {
   const { reached } = connection;
@@ -30,7 +30,7 @@ export async function assuredSocket(connection: Connection, { signal }: Assuranc
     if (!reached.orUser) throw unproven(connection, 'it does not prove that it is the service that wrote the file');
   }
   const socket = await opened(connection, signal);
-  // After it was taken: what listened before may have been another.
+  // Check after connecting: the previous listener may have been another program.
   const why = notMeant(connection, { address: socket.remoteAddress, port: connection.port });
   if (why === undefined) return socket;
   socket.destroy();
@@ -47,12 +47,12 @@ function opened({ host, port }: Connection, signal: AbortSignal): Promise<Socket
       signal.removeEventListener('abort', end);
       resolve(socket);
     });
-    // Stays: one that breaks between two requests is found out by the next.
+    // Keep the handler: a connection that breaks between requests is detected by the next one.
     socket.on('error', reject);
   });
 }
 
-/** Asks on this very connection, which goes on after it. False for every answer that is not the proof, and for none. */
+/** Requests the proof on this very connection, which stays open. False for any other answer, or none. */
 function proves(socket: Socket, { host, port }: Connection, password: string, signal: AbortSignal): Promise<boolean> {
   const nonce = newNonce();
   return new Promise((resolve, reject) => {
@@ -80,7 +80,7 @@ function proves(socket: Socket, { host, port }: Connection, password: string, si
       response.on('error', failed);
       response.on('end', () => {
         const proof = proofIn(Buffer.concat(parts).toString());
-        // One that ends now cannot be asked anything more.
+        // A connection that closes now cannot be used again.
         const stays = asked.shouldKeepAlive && !socket.destroyed;
         resolve(stays && isProof({ password, port }, nonce, proof));
       });

@@ -11,19 +11,19 @@ import { eventReader } from './event-stream.ts';
 import type { HttpRequest, HttpResponse, Transport } from './http.ts';
 import { httpTransport, isWebPage, notOurService } from './http.ts';
 
-/** Settings as they were read. `etag` is absent when the server sends none. */
+/** Settings as read. `etag` is absent when the server sends none. */
 export interface SettingsReply {
   settings: JsonObject;
-  /** The body as sent, for printing. */
+  /** The raw body, for printing. */
   text: string;
   etag?: string;
 }
 
 /** Answer to an accepted write. */
 export interface WriteReply {
-  /** One of the sentences that scripts match. */
+  /** A sentence that scripts match. */
   text: string;
-  /** Version of the desired state after the write; absent on servers that do not tell. */
+  /** Version of the desired state after the write; absent on servers without versions. */
   generation?: number;
   etag?: string;
   /** Keys of the body that the server does not know and did not store. */
@@ -38,10 +38,13 @@ interface BackendStateReply {
   locked: boolean;
 }
 
-/** The API, typed. Every method throws `RdError`: `request` for failures of the transport only, the others also for answers. */
+/**
+ * The typed API. Every method throws `RdError`: `request` for transport failures only, the others also for error
+ * replies.
+ */
 export interface Client {
   readonly connection: Connection;
-  /** An application that is not ours and speaks `/v1` alone. */
+  /** Another application, which speaks `/v1` only. */
   readonly foreign?: true;
   request(request: HttpRequest): Promise<HttpResponse>;
   settings(options?: CallOptions): Promise<SettingsReply>;
@@ -50,22 +53,25 @@ export interface Client {
   proposal(body: JsonObject, options?: CallOptions): Promise<Proposal>;
   backendState(options?: CallOptions): Promise<BackendStateReply>;
   setBackendState(state: 'STARTED' | 'STOPPED', options?: CallOptions): Promise<WriteReply>;
-  /** Returns the server's sentence: `Shutting down.` */
+  /** Returns the server's reply: `Shutting down.` */
   shutdown(options?: CallOptions): Promise<string>;
-  /** `waitMs`: how long the service may wait for a look at what runs, beyond what it takes by itself. */
+  /** `waitMs`: extra time that the service may wait for an observation. */
   plan(request: PlanRequest, options?: CallOptions & { waitMs?: number }): Promise<Plan>;
   /**
-   * Has the service carry out a request as planned. `tag`: of the plan that was agreed to. Throws `ERR_PLAN_STALE` when a plan made now is
-   * another one, and `ERR_BACKEND_LOCKED` while an earlier apply is still at work; nothing was changed then.
+   * Has the service carry out a plan. `tag`: of the agreed plan. Throws `ERR_PLAN_STALE` when a plan made now would
+   * differ, and `ERR_BACKEND_LOCKED` while an earlier apply is running; nothing has changed then.
    */
   apply(request: PlanRequest, tag: string, options?: CallOptions): Promise<ApplyReply>;
-  /** `undefined` where nobody can see which there are. */
+  /** `undefined` where they cannot be listed. */
   portForwards(options?: CallOptions): Promise<ForwardsReport | undefined>;
   addPortForward(forward: ForwardKey & { hostPort: number }, options?: CallOptions): Promise<void>;
-  /** Also succeeds when there was none. */
+  /** Idempotent: also succeeds when there was none. */
   removePortForward(key: ForwardKey, options?: CallOptions): Promise<void>;
   status(options?: CallOptions): Promise<StatusDocument>;
-  /** The status now and with every change of it, until the service or the signal ends it. Absent where nobody tells. */
+  /**
+   * Calls back with the current status and on every change, until the service or the signal ends it. Absent where the
+   * server has no events.
+   */
   watch?(onStatus: (status: StatusDocument) => void, signal: AbortSignal): Promise<void>;
 }
 
@@ -156,14 +162,14 @@ export function createClient(connection: Connection, transport: Transport = http
   };
 }
 
-/** Parts of `schemas/plan.json` and `schemas/status.json` that the tool reads without asking whether they are there. */
+/** Parts of `schemas/plan.json` and `schemas/status.json` that the tool uses without checking. */
 const PLAN_PARTS = { objects: ['target', 'summary'], lists: ['changes', 'blastRadius', 'pendingRestart', 'warnings'] };
 const STATUS_PARTS = {
   objects: ['driver', 'counters', 'engine', 'machine'],
   lists: ['conditions', 'phases', 'notices'],
 };
 
-/** Settings of every version have these two; a server of something else hardly does. */
+/** Settings of every version have these two; other servers' replies hardly do. */
 function looksLikeSettings({ version, kubernetes }: JsonObject): boolean {
   return Number.isInteger(version) && isObject(kubernetes);
 }
@@ -177,13 +183,13 @@ function statusIn(value: JsonObject, connection: Connection, path: string): Stat
 
 const FORWARD_PARTS = { objects: [], lists: ['portForwards'] };
 
-/** `DELETE` takes its names from the query. */
+/** `DELETE` takes its keys from the query. */
 export function forwardPath({ namespace, service, k8sPort }: ForwardKey): string {
   const query = new URLSearchParams({ namespace, service, k8sPort: String(k8sPort) });
   return `/v1/port_forwarding?${query}`;
 }
 
-/** A look instead of the whole schema: its validator would cost every start of the tool some milliseconds. */
+/** A shallow check: the full schema validator would cost every start of the tool milliseconds. */
 function isDocument(value: JsonObject, kind: string, parts: Record<'objects' | 'lists', string[]>): boolean {
   return (
     value.kind === kind &&
@@ -218,8 +224,8 @@ function parseObject(connection: Connection, request: HttpRequest, response: Htt
 }
 
 /**
- * What a status other than 2xx means to the caller. The first line is that of the compatible tool (cli facts, 3.2), except where we
- * ask for what that tool never asks for; what the server said follows.
+ * Maps a status other than 2xx to an error. The first line is worded as in Rancher Desktop's `rdctl`, except for
+ * requests that it never makes; the server's message follows.
  */
 export function refusal(connection: Connection, request: HttpRequest, response: HttpResponse): RdError {
   const text = response.body.toString().trim();
@@ -269,7 +275,10 @@ function unknownEndpoint({ method, path }: HttpRequest, unexpected: string): RdE
     : new RdError('ERR_NOT_FOUND', `${unexpected}: ${what}`, { advice });
 }
 
-/** A 401: who refused whom, with what from where. The beginning is the text of the compatible tool. */
+/**
+ * A 401: which service rejected which user, and where the password came from. Starts with the wording of Rancher
+ * Desktop's `rdctl`.
+ */
 export function unauthorized(connection: Connection, { body }: Pick<HttpResponse, 'body'>): RdError {
   const text = body.toString().trim();
   if (text !== 'Unauthorized' && !/"code": *"ERR_UNAUTHORIZED"/.test(text)) {
@@ -294,7 +303,7 @@ function passwordAdvice({ passwordFrom, file, foreign }: Connection): string {
   return `Correct ${passwordFrom ?? '--user and --password-file'}${rest}.`;
 }
 
-/** The error document of our own part of the API (`schemas/error.json`). */
+/** The error document of our API (`schemas/error.json`). */
 function structuredError(response: HttpResponse): RdError | undefined {
   if (!String(response.headers['content-type'] ?? '').startsWith('application/json')) return undefined;
   let value: unknown;

@@ -1,27 +1,27 @@
-/** Where a service listens, and who we are there. */
+/** A service's address and our credentials. */
 export interface Connection {
   host: string;
   port: number;
   user: string;
   password: string;
-  /** What on the command line or in the environment gave the password: `--password`; absent: the file did. */
+  /** The flag or variable that supplied the password: `--password`; absent: the file did. */
   passwordFrom?: string;
-  /** The file that it came from; absent when flags gave everything. */
+  /** The connection file; absent when flags gave everything. */
   file?: string;
-  /** The process that the file names. */
+  /** The process named in the file. */
   pid?: number;
-  /** Found in the compatible application's directory, not in ours. */
+  /** Found in Rancher Desktop's directory rather than ours. */
   foreign: boolean;
   reached: Reached;
 }
 
-/** What shows, before anything is sent, that whoever listens there is the one who is meant. */
+/** How the listener is verified before anything is sent. */
 export type Reached =
-  /** A Unix socket that no other user can have made. Host and port are for texts alone. */
+  /** A Unix socket that no other user can have created. Host and port are for messages only. */
   | { by: 'socket'; path: string }
-  /** The user named host or port, or it is this process. */
+  /** The user named the host or port, or it is this process. */
   | { by: 'word' }
-  /** A service of ours proves that it knows the password of the file. `orUser`: what cannot is taken as under `user`. */
+  /** Our service proves that it knows the file's password. `orUser`: a listener that cannot is checked as under `user`. */
   | { by: 'proof'; password: string; orUser?: true }
-  /** The program that listens is this user's. `unseen`: one that this system does not show is taken as it is. */
+  /** The listening process belongs to this user. `unseen: 'accepted'`: trust one whose owner the system does not show. */
   | { by: 'user'; unseen?: 'accepted' };

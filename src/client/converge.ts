@@ -4,19 +4,19 @@ import type { Condition, LoopStatus } from '../reconcile/status.ts';
 import type { ApplyWork, StatusDocument } from '../reconcile/status-document.ts';
 import type { Client } from './client.ts';
 
-/** Milliseconds: the first pause between two looks, and the longest. */
+/** First and longest pause between polls, in milliseconds. */
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 1000;
-/** A service that restarts is away for a moment; one that is gone stays away. */
+/** A restarting service is away briefly; a stopped one stays away. */
 const AWAY_LIMIT = 3000;
-/** A look that fails so shortly before the end fails because of the end. */
+/** A request that fails this close to the deadline fails because of it. */
 const LAST_MOMENT = 100;
 
-/** Where statuses come from. */
+/** A source of statuses. */
 export interface StatusFeed<S> {
   /**
-   * The next status, which need not differ from the one before; `undefined` when there was none for `leftMs`. `fresh`: the last one differed
-   * from the one before it. Throws as requests do.
+   * The next status, not necessarily changed; `undefined` when none arrived within `leftMs`. `fresh`: the last one
+   * differed from the one before. Throws as requests do.
    */
   next(leftMs: number, fresh: boolean): Promise<S | undefined>;
   close(): void;
@@ -29,7 +29,7 @@ interface FeedInput<S> {
   signal: AbortSignal;
 }
 
-/** Asks again and again, with pauses that grow while nothing changes. */
+/** Polls with growing pauses while nothing changes. */
 export function polled<S>({ read, clock, signal }: FeedInput<S>): StatusFeed<S> {
   let pause = 0;
   return {
@@ -43,7 +43,7 @@ export function polled<S>({ read, clock, signal }: FeedInput<S>): StatusFeed<S> 
   };
 }
 
-/** Hears of every change where the service tells of them, and asks where it does not or no longer does. */
+/** Subscribes to changes where the service has events, and polls otherwise or once they end. */
 export function watched(client: Pick<Client, 'status' | 'watch'>, rest: Omit<FeedInput<StatusDocument>, 'read'>) {
   const { clock, signal } = rest;
   const asking = polled<StatusDocument>({ ...rest, read: () => client.status() });
@@ -60,7 +60,7 @@ export function watched(client: Pick<Client, 'status' | 'watch'>, rest: Omit<Fee
       },
       AbortSignal.any([signal, ended.signal]),
     )
-    // Why it ended is seen when the service is asked.
+    // The next poll shows why it ended.
     .catch(() => undefined)
     .finally(() => {
       streaming = false;
@@ -85,29 +85,29 @@ export function watched(client: Pick<Client, 'status' | 'watch'>, rest: Omit<Fee
   return feed;
 }
 
-/** What a wait may hear of beside the loop: the steps of an apply. */
+/** The status with the steps of an apply. */
 type Seen = LoopStatus & { apply?: ApplyWork };
 
 export interface WaitInput<S extends Seen> {
   feed: StatusFeed<S>;
-  /** The version of the desired state that must be reached, or a later one. */
+  /** The version of the desired state to reach, or a later one. */
   generation: number;
-  /** Tells whether the status is as asked; `hasConverged` unless given. */
+  /** Whether the status has converged; `hasConverged` by default. */
   converged?(status: S): boolean;
-  /** True once nothing else is to be waited for either. */
+  /** True once nothing else needs waiting for. */
   isOver?(status: S): boolean;
   timeoutMs: number;
-  /** The limit as it was asked for, where a part of it has passed already; for the message. */
+  /** The original limit, when part of it has passed; for the message. */
   askedMs?: number;
   clock: Clock;
   signal: AbortSignal;
-  /** Called with every status that differs from the one before. */
+  /** Called with every changed status. */
   onStatus?(status: S): void;
 }
 
 /**
- * Looks until the service has converged for the generation. Throws `ERR_CONVERGE_FAILED` with the condition that failed,
- * `ERR_DEADLINE` naming what was still missing, `ERR_CANCELLED`, or the connection error of a service that went away.
+ * Waits until the service has converged for the generation. Throws `ERR_CONVERGE_FAILED` with the failed condition,
+ * `ERR_DEADLINE` naming what was missing, `ERR_CANCELLED`, or the connection error of a service that exited.
  */
 export async function waitConverged<S extends Seen>(input: WaitInput<S>): Promise<S> {
   const { clock, signal, timeoutMs, askedMs = timeoutMs, isOver = () => true } = input;
@@ -126,7 +126,7 @@ export async function waitConverged<S extends Seen>(input: WaitInput<S>): Promis
     } catch (error) {
       if (signal.aborted) throw cancelled();
       awaySince ??= clock.now();
-      // The last look is given only what is left of the time.
+      // The last request only gets the remaining time.
       if (last && isDeadline(error) && leftMs() < LAST_MOMENT) throw deadline(askedMs, last);
       if (!isConnectionError(error)) throw error;
       if (clock.now() - awaySince >= AWAY_LIMIT) throw wentAway(error);
@@ -144,20 +144,20 @@ export async function waitConverged<S extends Seen>(input: WaitInput<S>): Promis
   }
 }
 
-/** True when the status speaks for the generation, or a later one, and says that nothing is left to do. */
+/** True when the status covers the generation, or a later one, and reports nothing left to do. */
 export function hasConverged(status: LoopStatus, generation: number): boolean {
   return status.converged && status.observedGeneration >= generation;
 }
 
 function hasFailed(status: LoopStatus, generation: number): boolean {
   if (status.backendState === 'ERROR') return status.observedGeneration >= generation;
-  // Nothing is tried for it, so that no generation is ever seen to the end.
+  // Nothing is attempted in this state, so no generation is ever completed.
   return status.conditions.some(({ reason }) => reason === 'DataNotWhole');
 }
 
 /**
- * The condition that explains why a status is not converged: what is wrong before what is under way, and a part before the sum of
- * the parts. Never one that is as wanted, such as a cluster that is switched off.
+ * The condition that explains why a status is not converged: failures before work in progress, and parts before the
+ * summary. Never an intended one, such as a disabled cluster.
  */
 export function blame(status: LoopStatus): Condition | undefined {
   const of = (concern: Condition['concern']) => {

@@ -4,25 +4,25 @@ import { isObject, type JsonObject } from '../json.ts';
 import type { Client } from './client.ts';
 import { notOurService } from './http.ts';
 
-/** As much of a record as every application sends. */
+/** The fields of a record that every application sends. */
 export type Finding = Pick<CheckRecord, 'description' | 'passed' | 'id' | 'mute'> & {
   category: string;
   fixes: readonly { description: string }[];
 };
 
-/** Body of `GET` and `POST /v1/diagnostic_checks`, with what a person has muted. */
+/** Body of `GET` and `POST /v1/diagnostic_checks`, with muted checks marked. */
 export interface Findings {
   last_update: string;
   checks: Finding[];
 }
 
-/** Milliseconds that a complete run may take: checks run side by side, and each is given up before that. */
+/** Limit of a full run in milliseconds: checks run in parallel, each with a shorter limit. */
 const RUN_LIMIT = 60_000;
 
 /**
- * What the checks found; `anew` runs them first. Muting is looked up in the settings, because another application leaves it to
- * its clients.
- * @throws RdError for what the service refuses, and for an answer that is none.
+ * Reads check results; `anew` runs the checks first. Muting comes from the settings, because another application leaves
+ * it to its clients.
+ * @throws RdError for a rejected request or an invalid reply.
  */
 export async function readFindings(client: Client, anew: boolean, settings: JsonObject): Promise<Findings> {
   const method = anew ? 'POST' : 'GET';

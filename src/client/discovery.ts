@@ -1,4 +1,4 @@
-// Synchronous: a connection file is tiny, and the promise half of the module costs a short command a twentieth of its time.
+// Synchronous: a connection file is tiny, and loading `fs/promises` takes a twentieth of a short command's time.
 import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync, statfsSync, statSync } from 'node:fs';
 import { basename, posix } from 'node:path';
 import { RdError } from '../errors.ts';
@@ -15,7 +15,7 @@ import { shellQuoted } from '../storage/shell-quoted.ts';
 import { userHome } from '../storage/user-home.ts';
 import type { Connection, Reached } from './connection.ts';
 
-/** The global flags that say where the service is; an empty string and port 0 count as not given. */
+/** The global flags that name the service; an empty string and port 0 count as not given. */
 export interface ConnectionFlags {
   'config-path'?: string;
   host?: string;
@@ -28,11 +28,11 @@ export interface ConnectionFlags {
 export interface DiscoveryOptions {
   homedir?: string;
   /**
-   * Inside WSL: the Windows user's local data directory as a path of this side. Called only there, and only when no
-   * connection file of ours exists. `wslpath` is the program that made this known to be WSL.
+   * Inside WSL: the Windows user's local data directory as a Linux path. Only called there, and only without a
+   * connection file of ours. `wslpath` is the program whose presence identified WSL.
    */
   windowsDataDirectory?: (wslpath: string) => Promise<string | undefined>;
-  /** Where that program is; `/bin/wslpath` unless told. */
+  /** Location of that program, `/bin/wslpath` by default. */
   wslpath?: string;
 }
 
@@ -44,7 +44,7 @@ interface ConnectionFile {
   port: number;
   host: string;
   pid?: number;
-  /** What shows that its service is the one that listens, unless the user names host or port. */
+  /** How its listener is verified, unless the user names host or port. */
   reached: Reached;
 }
 
@@ -55,10 +55,10 @@ const PLAN_9 = 0x01021997;
 const PREFIX = 'failed to get connection info: ';
 
 /**
- * Finds the service: flags first, then the environment (`RDCTL_CONFIG_PATH`, `RDCTL_PASSWORD`), then a connection file, ours
- * before the compatible application's.
- * @throws RdError `ERR_NOT_RUNNING` when there is no file and the flags are not enough; `ERR_CONNECTION_SETTINGS` when a file
- * cannot be used; `ERR_NOT_PRIVATE` when another user could have written ours.
+ * Finds the service: flags first, then the environment (`RDCTL_CONFIG_PATH`, `RDCTL_PASSWORD`), then a connection file,
+ * ours before Rancher Desktop's.
+ * @throws RdError `ERR_NOT_RUNNING` without a file or sufficient flags; `ERR_CONNECTION_SETTINGS` for an unusable file;
+ * `ERR_NOT_PRIVATE` when another user could have written ours.
  */
 export async function discover(
   flags: ConnectionFlags,
@@ -106,7 +106,7 @@ export async function discover(
   };
 }
 
-/** What everybody knows proves nothing: without a password in the file it is the given one that has to be known. */
+/** An empty password proves nothing: without one in the file, the listener must know the given one. */
 function withPassword(reached: Reached, password: string): Reached {
   return reached.by === 'proof' && reached.password === '' ? { ...reached, password } : reached;
 }
@@ -129,14 +129,17 @@ async function defaultFile(
   if (windowsDataDirectory && platform === 'linux' && insideWsl(env, wslpath)) {
     const directory = await windowsDataDirectory(wslpath);
     const path = directory && posix.join(directory, COMPATIBLE.directory, COMPATIBLE.connectionFile);
-    // Its mount says nothing of the Windows user, and what listens is on the other side.
+    // The mount does not show the Windows owner, and the listener is on the Windows side.
     const windows = path ? await readConnectionFile(path, true, { anyOwner: true }) : undefined;
     if (windows) return { ...windows, reached: { by: 'user', unseen: 'accepted' } };
   }
   return readConnectionFile(here.foreignConnectionFile, true);
 }
 
-/** A service of an older release has neither socket nor proof: while the lock says that it lives and has that port, its user is enough. */
+/**
+ * A service of an older release has neither socket nor proof: while the lock says that it is alive on that port,
+ * checking the user is enough.
+ */
 async function withoutSocket({ reached, pid, port }: ConnectionFile, { serviceLock }: Places): Promise<Reached> {
   if (reached.by !== 'proof') return reached;
   const { lockHolder } = await import('../storage/home-lock.ts');
@@ -146,8 +149,8 @@ async function withoutSocket({ reached, pid, port }: ConnectionFile, { serviceLo
 }
 
 /**
- * False for the file in a copy of a home: it leads to the service of the other one.
- * @throws RdError `ERR_HOME_MOVED` when it leads to a service that was started with another directory, which is this one now.
+ * False for the file in a copy of a home, which points to the original's service.
+ * @throws RdError `ERR_HOME_MOVED` when its service was started under another path of this same directory.
  */
 async function isOfThisHome({ serviceLock }: Places): Promise<boolean> {
   const stands = lockStanding(serviceLock);
@@ -159,8 +162,8 @@ async function isOfThisHome({ serviceLock }: Places): Promise<boolean> {
 }
 
 /**
- * In drop-in mode the file has the other application's name: it is ours while a service of ours has written it, and nobody's once
- * who wrote it has ended, whatever program listens on its port since.
+ * In drop-in mode the file has Rancher Desktop's name: it is ours while written by our service, and stale once its
+ * writer has exited, whatever listens on its port since.
  */
 async function belongsToOther({ dropIn, serviceLock, connectionFile }: Places): Promise<boolean> {
   if (dropIn === undefined) return false;
@@ -175,9 +178,9 @@ async function belongsToOther({ dropIn, serviceLock, connectionFile }: Places): 
 
 async function explicitFile(path: string): Promise<ConnectionFile> {
   const file = await readConnectionFile(path, basename(path) === COMPATIBLE.connectionFile, { named: true });
-  // Who listens on another computer cannot be seen from here; the user has named it.
+  // The owner of a listener on another computer cannot be checked; the user named it.
   if (file && file.host !== '' && !LOOPBACK.test(file.host)) return { ...file, reached: { by: 'word' } };
-  // A file of any name may be of either.
+  // A file of any name may be from either application.
   if (file?.reached.by === 'proof') return { ...file, reached: { ...file.reached, orUser: true } };
   if (file) return file;
   throw new RdError('ERR_CONNECTION_SETTINGS', `${PREFIX}open ${path}: no such file or directory`, {
@@ -185,7 +188,7 @@ async function explicitFile(path: string): Promise<ConnectionFile> {
   });
 }
 
-/** Absent fields come back empty; a missing file is `undefined`. */
+/** Missing fields are returned empty; a missing file is `undefined`. */
 async function readConnectionFile(
   path: string,
   foreign: boolean,
@@ -208,9 +211,9 @@ async function readConnectionFile(
   return { path, foreign, ...fields, reached: foreign ? { by: 'user' } : { by: 'proof', password: fields.password } };
 }
 
-/** What others can write leads to them. Opened without waiting: a pipe in its place would never end. */
+/** Reads the file without following what other users can write. Non-blocking open: a pipe in its place would hang. */
 function ownText(path: string, { anyOwner, named }: { anyOwner: boolean; named: boolean }): string {
-  // Of a shell that writes it, `--config-path <(…)`: opened once, and waited for.
+  // A pipe from the shell, `--config-path <(…)`: opened once, and waited for.
   if (named && statSync(path).isFIFO()) return readFileSync(path, 'utf8');
   const file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   try {
@@ -229,7 +232,7 @@ function ownText(path: string, { anyOwner, named }: { anyOwner: boolean; named: 
   }
 }
 
-/** Inside WSL, the mounts of Windows give every file to everybody. */
+/** Inside WSL, Windows mounts make every file world-writable. */
 function isOnWindows(path: string): boolean {
   return process.platform === 'linux' && statfsSync(path).type === PLAN_9;
 }
@@ -246,14 +249,14 @@ function parse(path: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    // The message of the parser quotes the text, which holds the password.
+    // The parser's message quotes the text, which contains the password.
     throw unusable(path, 'it is not JSON', cause instanceof SyntaxError ? undefined : cause);
   }
 }
 
 function fieldsOf(path: string, value: unknown): Pick<ConnectionFile, 'user' | 'password' | 'port' | 'host' | 'pid'> {
   if (!isObject(value)) throw unusable(path, 'it is not a JSON object');
-  // Readers of this file match names without regard to case.
+  // Field names in this file are case-insensitive.
   const fields = new Map(Object.entries(value).map(([name, each]) => [name.toLowerCase(), each]));
   const text = (name: string): string => {
     const field = fields.get(name) ?? '';
@@ -289,7 +292,7 @@ async function givenPassword(flags: ConnectionFlags, env: Environment): Promise<
   }
 }
 
-/** Where `givenPassword` comes from, in words for a message. */
+/** The source of `givenPassword`, for a message. */
 function passwordSource(flags: ConnectionFlags, env: Environment): string | undefined {
   if (flags.password) return '--password';
   if (flags['password-file']) return `--password-file ${flags['password-file']}`;

@@ -1,6 +1,6 @@
 /**
- * Reads a stream of server-sent events (WHATWG HTML, 9.2.6) as it arrives in parts, and calls back with the data of each event. Their
- * names and ids do not matter here.
+ * Parses server-sent events (WHATWG HTML, 9.2.6) from chunks, and calls back with each event's data. Names and ids are
+ * ignored.
  */
 export function eventReader(onData: (data: string) => void): (part: Buffer) => void {
   const decoder = new TextDecoder();

@@ -12,12 +12,12 @@ type LayerName = 'built-in default' | 'defaults profile' | 'stored' | 'locked pr
 /** One layer of one setting. */
 export interface ExplainedLayer {
   layer: LayerName;
-  /** Absent where the layer says nothing about the setting. A secret is `{ "sensitive": true }`. */
+  /** Absent where the layer does not set it. A secret is `{ "sensitive": true }`. */
   value?: JsonValue;
-  /** Where it comes from: a file, a registry key, `schema`. */
+  /** Its origin: a file, a registry key, `schema`. */
   source: string;
   wins: boolean;
-  /** What else there is to know, as a clause. */
+  /** An additional note, as a clause. */
   note?: string;
 }
 
@@ -28,18 +28,18 @@ export interface Explanation {
   basis: SettingLayers['basis'];
   path: string;
   description: string;
-  /** In force; absent where the application does not have the setting. */
+  /** The value in force; absent where the application does not have the setting. */
   value?: JsonValue;
-  /** The layer that decides. */
+  /** The layer that wins. */
   from: LayerName;
   locked: boolean;
   /** Lowest first. */
   layers: ExplainedLayer[];
   type: FieldType;
-  /** What it takes, as a phrase. */
+  /** Accepted values, as a phrase. */
   expected: string;
   allowed?: readonly string[];
-  /** Other spellings that are accepted, and what they mean. */
+  /** Accepted synonyms and their meaning. */
   synonyms?: Readonly<Record<string, string>>;
   min?: number;
   max?: number;
@@ -47,12 +47,12 @@ export interface Explanation {
   /** Host platforms on which it can be changed. */
   platforms: readonly Platform[];
   lockable: boolean;
-  /** What a change costs by default, as a clause; a plan knows more. */
+  /** The default cost of a change; a plan is more precise. */
   effect: Effect;
   driver?: {
     name: string;
     level: 'enforced' | 'stored' | 'unsupported';
-    /** What runs takes some changes without a restart; a plan tells which. */
+    /** A running backend accepts some changes without a restart; a plan says which. */
     partlyLive?: true;
     reason?: string;
   };
@@ -71,7 +71,7 @@ export interface SectionExplanation {
   settings: { path: string; value?: JsonValue; from: LayerName; locked: boolean; isDefault: boolean }[];
 }
 
-/** Where a setting has its value from, and what it is. */
+/** A setting's description and the origin of its value. */
 export function explainSetting(field: Field, layers: SettingLayers): Explanation {
   const { path, description, type, enum: allowed, synonyms, min, max, unit, platforms, lockable } = field;
   const explained = layersOf(field, layers);
@@ -109,12 +109,12 @@ export function explainSetting(field: Field, layers: SettingLayers): Explanation
         }
       : {}),
     ...(field.flag && !field.flag.hidden ? { flag: `--${field.flag.name}` } : {}),
-    // As the usual renderers make an anchor of the heading.
+    // The heading's anchor, as common renderers generate it.
     docs: `docs/settings.md#${path.toLowerCase().replaceAll(/[^a-z0-9]/g, '')}`,
   };
 }
 
-/** The settings below a section, each with its value and the layer that decides. */
+/** The settings of a section, each with its value and the winning layer. */
 export function explainSection(path: string, layers: SettingLayers): SectionExplanation {
   const below = FIELDS.filter((field) => field.path !== 'version' && isBelow(field.path, path));
   return {

@@ -5,7 +5,7 @@ import { leafAt } from '../settings/leaf-paths.ts';
 import { equal } from '../settings/own.ts';
 import type { ExplainedLayer } from './explain.ts';
 
-/** The layers of one setting, lowest first; exactly one of them wins. */
+/** The layers of one setting, lowest first; exactly one wins. */
 export function layersOf(field: Field, layers: SettingLayers): ExplainedLayer[] {
   const { path } = field;
   const { builtIn, stored, settingsFile, defaultsProfile, lockedProfile } = layers;
@@ -72,7 +72,7 @@ function defaultNote(field: Field, { platform, builtIn, basis }: SettingLayers):
   return `the default on ${PLATFORM_NAMES[platform]} ${own ? 'with' : 'before'} kernel ${kernel}${own ? ' or later' : ''}`;
 }
 
-/** A defaults profile counts once, and the settings may be older than it. */
+/** A defaults profile applies once, and the settings may predate it. */
 function firstRunNote({ defaultsProfile, stored, firstRun, basis }: SettingLayers): string {
   if (basis === 'application') return 'counts on the first run of the application alone';
   if (!stored) return 'counts at the first start';

@@ -4,21 +4,21 @@ import type { Client } from './client.ts';
 import type { HttpResponse } from './http.ts';
 import { answerOf, besideAnswer } from './plain-call.ts';
 
-/** Milliseconds that an installation may take unless told: it fetches an image. */
+/** Default limit of an installation in milliseconds: it pulls an image. */
 const INSTALL_LIMIT = 30 * 60_000;
 
 type Caller = Pick<Client, 'request' | 'connection'>;
 
-/** What a service answered, of any status. */
+/** A service's reply, of any status. */
 export interface ExtensionReply {
   status: number;
   statusText: string;
   text: string;
-  /** Why it refused, for people; services of ours tell. */
+  /** The reason of a refusal, for display; only sent by our services. */
   reason?: string;
-  /** What the extension asks for and does not get. */
+  /** Capabilities that the extension requests and does not get. */
   leftOut: string[];
-  /** What a person needs to know beside the text of a refusal. */
+  /** Additional advice beside the text of a refusal. */
   note?: string;
 }
 
@@ -27,7 +27,7 @@ interface Options {
   timeoutMs?: number;
 }
 
-/** Also of the compatible application. Throws failures of the transport, and what no service says. */
+/** Also for Rancher Desktop. Throws transport failures, and for replies that are not from a service. */
 export async function installExtension(client: Caller, id: string, options: Options = {}): Promise<ExtensionReply> {
   return post(client, `/v1/extensions/install?id=${encodeURIComponent(id)}`, options);
 }
@@ -36,7 +36,7 @@ export async function uninstallExtension(client: Caller, id: string, options: Op
   return post(client, `/v1/extensions/uninstall?id=${encodeURIComponent(id)}`, options);
 }
 
-/** Installed version by image name. `document` is the body as it came; undefined for a refusal. */
+/** Installed version by image name. `document` is the raw body; undefined for a refusal. */
 export async function listExtensions(
   client: Caller,
   options: Options = {},

@@ -10,19 +10,19 @@ import type { SettingsReply, WriteReply } from './client.ts';
 import { type ExtensionReply, installExtension, uninstallExtension } from './extensions.ts';
 import { ANY_HOST } from './offline.ts';
 
-/** Milliseconds between two attempts while the application is not ready for extensions. */
+/** Retry interval while the application is not ready for extensions, in milliseconds. */
 const PAUSE = 250;
 
-/** What was sent to it so far. */
+/** The writes sent so far. */
 export interface Writes {
   count: number;
   moved: boolean;
 }
 
 /**
- * Writes a plan to an application that is not ours, which carries out no plan itself: one `PUT /v1/settings` with only what differs, and
- * the power state if it differs. The application may start its backend to take settings, so a stop comes last. `moved` when the settings
- * are no longer those of the plan.
+ * Applies a plan to another application, which has no apply of its own: one `PUT /v1/settings` with the differences,
+ * and the power state if it differs. Writing settings may start its backend, so a stop comes last. `moved` when the
+ * settings no longer match the plan.
  */
 export async function writeForeign(
   { client, signal, onEvent }: ApplyInput,
@@ -51,9 +51,9 @@ export async function writeForeign(
 }
 
 /**
- * Uninstalls and installs extensions as planned; one that fails does not keep the others from being tried.
- * @returns how many were changed.
- * @throws RdError `ERR_EXTENSION_INVALID` with a line for each that failed, `ERR_CANCELLED`, `ERR_DEADLINE`.
+ * Uninstalls and installs extensions as planned; a failure does not stop the others.
+ * @returns the number changed.
+ * @throws RdError `ERR_EXTENSION_INVALID` with a line per failure, `ERR_CANCELLED`, `ERR_DEADLINE`.
  */
 export async function changeForeignExtensions(input: ApplyInput, plan: Plan, leftMs: () => number): Promise<number> {
   const steps = extensionSteps(plan);
@@ -67,7 +67,7 @@ export async function changeForeignExtensions(input: ApplyInput, plan: Plan, lef
   return steps.length;
 }
 
-/** The application hears of an engine a moment after it has come up. */
+/** The application notices a started engine with a delay. */
 async function untilReady(
   { client, signal, clock }: ApplyInput,
   { what, id }: ExtensionStep,
@@ -87,7 +87,7 @@ function lineOf({ status, text, reason }: ExtensionReply): string {
   return reason === undefined ? line : `${line} (${reason})`;
 }
 
-/** Sends all forwards of a request, because nobody can see which are there. Throws the refusal, naming the forward. */
+/** Sends all forwards of a request, because existing ones cannot be listed. Throws the refusal, naming the forward. */
 export async function sendForeignForwards(
   { client, signal, onEvent }: ApplyInput,
   request: PlanRequest,

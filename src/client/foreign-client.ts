@@ -15,14 +15,14 @@ import { foreignProgress, type Standing } from './foreign-progress.ts';
 import { type ForeignSettings, readForeign, toForeign } from './foreign-shape.ts';
 import { ANY_HOST } from './offline.ts';
 
-/** There are no versions of the desired state; one number stands for all of them. */
+/** The application has no versions of the desired state; one number stands for all of them. */
 const GENERATION = 1;
 
 /**
- * A client of an application that speaks `/v1` alone and settings of its own version, over a plain client of it. Settings come
- * and go in the shape of our version. Their `etag` is made here: a write looks again just before, and throws
- * `ERR_PRECONDITION_FAILED` when they are others; it looks again after, and throws `ERR_CONVERGE_FAILED` when what was sent is not
- * there. Between the look and the write somebody else may still come in: nothing of the interface can prevent that.
+ * A client of an application that speaks only `/v1` and its own settings version, over a plain client of it. Settings
+ * are converted to and from our version. Their `etag` is computed here: a write rereads them just before, and throws
+ * `ERR_PRECONDITION_FAILED` if they changed; it rereads them afterwards, and throws `ERR_CONVERGE_FAILED` if the values
+ * are missing. A concurrent write between read and write cannot be excluded: the interface has no preconditions.
  */
 export function createForeignClient({ watch: _, ...plain }: Client): Client {
   const progress = foreignProgress();
@@ -34,7 +34,7 @@ export function createForeignClient({ watch: _, ...plain }: Client): Client {
     return { ...foreign, settings: foreign.known, text, etag: canonicalJson(settings) };
   }
 
-  /** Undefined where it does not tell. */
+  /** Undefined where the application does not say. */
   async function restartDue(options?: CallOptions): Promise<boolean | undefined> {
     try {
       const { raw } = await read(options);
@@ -52,7 +52,7 @@ export function createForeignClient({ watch: _, ...plain }: Client): Client {
 
   async function locked(options?: CallOptions): Promise<JsonObject> {
     return plain.locked(options).catch((error: unknown) => {
-      // Releases before deployment profiles have no such list, and no locks.
+      // Releases without deployment profiles have no such list, and no locks.
       if (error instanceof RdError && error.code === 'ERR_NOT_FOUND') return {};
       throw error;
     });
@@ -113,7 +113,7 @@ export function createForeignClient({ watch: _, ...plain }: Client): Client {
   return client;
 }
 
-/** Who would be changed. The application does not tell its release. */
+/** The target of a plan. The application does not report its release. */
 function foreignTarget({ connection }: Pick<Client, 'connection'>, settingsVersion: number): Target {
   return {
     product: COMPATIBLE.productName,
@@ -132,7 +132,7 @@ function refuseUnlessOk({ status, statusText, body }: { status: number; statusTe
   });
 }
 
-/** What was sent must be there now, or somebody else came in between, or the application does not keep it. */
+/** The values sent must be present now; otherwise they were overwritten, or the application does not store them. */
 function refuseLost(body: JsonObject, after: ForeignSettings): void {
   const lost = leaves(body).filter(
     ([path, wanted]) => path !== 'version' && !holds(path, wanted, leafAt(after.known, path)),
@@ -185,7 +185,7 @@ function statusOf(
     driver: { name: 'its own', simulated: false, reason: 'another application' },
     power: off ? 'stopped' : 'started',
     generation: GENERATION,
-    // An error that was there before the last write says nothing about it.
+    // An error from before the last write is unrelated to it.
     observedGeneration: vmState === 'ERROR' && !failed ? 0 : GENERATION,
     converged: settled,
     backendState: vmState,

@@ -15,10 +15,10 @@ import type { Proposal } from './client.ts';
 import { absence, type ForeignSettings, foreignPlace, locksAtNewest, toForeign } from './foreign-shape.ts';
 import { ANY_HOST } from './offline.ts';
 
-/** What is known of the application when a plan is made. */
+/** The facts about the application that a plan is based on. */
 export interface ForeignFacts {
   settings: ForeignSettings;
-  /** In its own shape. */
+  /** In the application's shape. */
   locks: JsonObject;
   vmState: BackendState;
   target: Target;
@@ -26,20 +26,20 @@ export interface ForeignFacts {
   propose(body: JsonObject): Promise<Proposal>;
 }
 
-/** What a proposal said, or that it said nothing. */
+/** The reply to a proposal, or why there was none. */
 type Answer = { kind: 'told'; proposal: Proposal } | { kind: 'unknown'; why: string };
 
 const NOTHING_ASKED: Answer = { kind: 'told', proposal: {} };
 
-/** Lines of a refusal that concern what may be changed, not whether a value is right. */
+/** Lines of a refusal about what may be changed, as opposed to invalid values. */
 const REFUSALS: readonly [RegExp, 'lock' | 'unsupported'][] = [
   [/^field "([^"]+)" is locked$/, 'lock'],
   [/^Changing field "([^"]+)" via the API isn't supported\.$/, 'unsupported'],
 ];
 
 /**
- * A plan for an application that is not ours: the difference to its settings, with the costs that it tells itself; where it does
- * not, those of the schema, marked estimated. Throws `ERR_SETTINGS_INVALID` for values that it refuses.
+ * A plan for another application: the difference to its settings, with the costs it reports, or those of the schema,
+ * marked estimated. Throws `ERR_SETTINGS_INVALID` for values that it rejects.
  */
 export async function foreignPlan(request: PlanRequest, facts: ForeignFacts): Promise<Plan> {
   const { settings, target, vmState } = facts;
@@ -54,8 +54,8 @@ export async function foreignPlan(request: PlanRequest, facts: ForeignFacts): Pr
 }
 
 /**
- * The changes with their costs, and those blocked that the application refuses to have changed. What it refuses for another reason
- * is wrong in itself, and no plan can be made of it.
+ * The changes with their costs; those that the application does not permit are blocked. Any other rejection is an
+ * invalid value, for which no plan can be made.
  */
 async function judged(
   changes: readonly Change[],
@@ -72,7 +72,7 @@ async function judged(
       return { changes: open.map((change) => withCost(change, answer.proposal, facts)), answer };
     }
     const next = open.map((change) => refusedBy(change, answer.error, version));
-    // Each round blocks one change at least, so there is a last one.
+    // Each round blocks at least one change, so this terminates.
     if (next.every((change, index) => change === open[index])) throw answer.error;
     open = next;
   }
@@ -109,7 +109,7 @@ function refusedBy(change: Change, error: RdError, version: number): Change {
   return change;
 }
 
-/** The entry of a field that was not proposed has no `desired`: a weakness of the application, and no change of ours. */
+/** The application returns entries without `desired` for fields that were not proposed; they are no change of ours. */
 function withCost(change: Change, proposal: Proposal, { settings, vmState }: ForeignFacts): Change {
   if (change.blocked || change.path === EXTENSIONS) return change;
   const entry = proposal[foreignPlace(change.path, settings.version)];
@@ -143,7 +143,7 @@ function powerChange({ state }: PlanRequest, vmState: BackendState): Change | un
     : { ...change, severity: 'restart', reason: 'everything that runs is stopped' };
 }
 
-/** What the application has accepted and not taken yet: it tells when it is given all its own settings as a proposal. */
+/** Settings accepted but not yet applied: proposing all its own settings reveals them. */
 async function pendingOf({ settings, propose }: ForeignFacts): Promise<string[]> {
   const proposal = await propose(settings.raw).catch((error: unknown) => {
     if (error instanceof RdError && error.code !== 'ERR_CANCELLED') return {};

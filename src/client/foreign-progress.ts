@@ -1,35 +1,35 @@
 import type { BackendState } from '../reconcile/status.ts';
 
-/** What a write has set off, as far as looking from outside can tell. */
+/** The progress of a write, as far as it shows from outside. */
 export interface ForeignProgress {
-  /** After a settings write that was answered with this sentence, in that state. */
+  /** A settings write was answered with this sentence, in that state. */
   settingsSent(answer: string, state: BackendState): void;
-  /** False where it must not be sent yet: a stop would fall into a restart, and `looked` says when its time has come. */
+  /** False when it must not be sent yet: a stop would collide with a restart; `looked` reports when to send it. */
   power(power: 'started' | 'stopped', state: BackendState): boolean;
-  /** Takes in a look. `restartDue` says whether accepted settings still wait for a restart; undefined: nobody knows. */
+  /** Records an observation. `restartDue`: whether accepted settings still require a restart; undefined: unknown. */
   looked(state: BackendState, restartDue: () => Promise<boolean | undefined>): Promise<Standing>;
 }
 
 export interface Standing {
-  /** Nothing is left to be waited for. */
+  /** Nothing is left to wait for. */
   settled: boolean;
-  /** A state of ERROR that is not an old one. */
+  /** A new ERROR state, as opposed to an old one. */
   failed: boolean;
-  /** The wish for power was passed over, because the application was busy, or its time has come: say it (again). */
+  /** The requested power was ignored because the application was busy, or it can be sent now: send it (again). */
   repeat?: 'started' | 'stopped' | undefined;
   /** What is missing, as a sentence. */
   missing: string;
 }
 
 const READY: readonly BackendState[] = ['STARTED', 'DISABLED'];
-/** Looks at the opposite of what was asked for, after which it is asked for again. */
+/** Observations of the opposite of the requested power before it is requested again. */
 const PATIENCE = 4;
-/** Looks at an ERROR that was there before the write, after which it counts as one of now. */
+/** Observations after which an ERROR from before the write counts as new. */
 const OLD_ERROR_LOOKS = 20;
 
 /**
- * Follows an application that has no versions of its state. A restart has happened when it has left its ready state and is back,
- * or when it tells that nothing waits for one. Where it was busy it first becomes ready, and restarts after that.
+ * Tracks an application without versions of its state. A restart has happened when it left its ready state and is back,
+ * or when it reports that none is due. A busy application first becomes ready, and restarts after that.
  */
 export function foreignProgress(): ForeignProgress {
   let awaited: 'nothing' | 'leave' | 'arrive' = 'nothing';
@@ -51,7 +51,7 @@ export function foreignProgress(): ForeignProgress {
     return wish === 'started' && (state === 'STOPPED' || (state === 'ERROR' && oldError));
   }
 
-  /** What the application tells in so many words wins over what could be seen. */
+  /** An explicit report overrides what was observed. */
   async function isDue(restartDue: () => Promise<boolean | undefined>): Promise<boolean> {
     const due = await restartDue();
     if (due === false) awaited = 'nothing';

@@ -7,19 +7,19 @@ import { isLocked } from '../settings/locks.ts';
 import { migrate } from '../settings/migrate.ts';
 import { SCHEMA_VERSION, type SettingPath } from '../settings/settings.gen.ts';
 
-/** Settings of an application that speaks another version of them. */
+/** Settings of an application at another settings version. */
 export interface ForeignSettings {
   /** Its own version. */
   version: number;
-  /** As it sent them. */
+  /** The raw settings. */
   raw: JsonObject;
-  /** What of them we know, at the places of our version; nothing is filled in. */
+  /** The known settings, at their paths in our version; no defaults are filled in. */
   known: JsonObject;
 }
 
 /**
- * Reads settings of any version. Older ones are migrated in memory; of newer ones what stands where we know it is taken. Moves
- * do not depend on the platform, and a running application has replaced the one value that does.
+ * Reads settings of any version. Older ones are migrated in memory; of newer ones, settings at known paths are used.
+ * Moves do not depend on the platform, and a running application has already replaced the one value that does.
  */
 export function readForeign(raw: JsonObject): ForeignSettings {
   const version = typeof raw.version === 'number' ? raw.version : SCHEMA_VERSION;
@@ -29,18 +29,18 @@ export function readForeign(raw: JsonObject): ForeignSettings {
   return { version, raw, known };
 }
 
-/** A body in our shape as the application takes it: with its version, and each setting where it keeps it. Throws `ERR_SETTINGS_INVALID`. */
+/** Converts a body to the application's version, with each setting at its path there. Throws `ERR_SETTINGS_INVALID`. */
 export function toForeign(body: JsonObject, version: number): JsonObject {
   return version < SCHEMA_VERSION ? downgrade(body, version) : { ...body, version };
 }
 
-/** Where the application keeps a setting. */
+/** The application's path of a setting. */
 export function foreignPlace(path: string, version: number): string {
   const field = FIELDS.find((each) => each.path === path);
   return (field && placeAt(field.path, version)) ?? path;
 }
 
-/** Why a setting cannot be had there, as a sentence; undefined where it can. */
+/** Why a setting is not available there, as a sentence; undefined where it is. */
 export function absence(path: SettingPath, { version, raw }: ForeignSettings): string | undefined {
   const probe: JsonObject = {};
   setLeaf(probe, path, null);
@@ -50,7 +50,7 @@ export function absence(path: SettingPath, { version, raw }: ForeignSettings): s
   return `This ${COMPATIBLE.productName} (settings version ${version}) has no setting "${foreignPlace(path, version)}".`;
 }
 
-/** The record of locks at the places of our version. */
+/** The lock record at the paths of our version. */
 export function locksAtNewest(locks: JsonObject, version: number): JsonObject {
   const here: JsonObject = {};
   for (const { path } of FIELDS) if (isLocked(locks, foreignPlace(path, version))) setLeaf(here, path, true);

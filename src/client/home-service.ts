@@ -8,36 +8,37 @@ import type { Places } from '../storage/places.ts';
 import { processTable } from '../storage/process-identity.ts';
 import { loadState } from '../storage/state-file.ts';
 
-/** What the lock of a home tells about its service, whoever answers on a port. */
+/** The state of a home's service according to its lock, independent of any listener. */
 export type HomeService =
   /**
-   * None lives, and none has left anything real behind. `cut`: nobody stopped the last one. It was killed, and a model of what ran may
-   * still say that it does, or it ended with the computer.
+   * No service is alive, and nothing real is left running. `cut`: the last one was not stopped. It was killed, and a
+   * simulation may still claim to run, or the computer was rebooted.
    */
   | { kind: 'none'; cut?: 'killed' | 'reboot' }
   /**
-   * The last one ended and did not stop what it ran, so that it may still run. `interrupted`: what it was doing with the data of the
-   * backend, which may have been stopped for that.
+   * The last service exited without stopping its backend, which may still run. `interrupted`: the operation on the
+   * backend's data that it was performing, for which the backend may have been stopped.
    */
   | { kind: 'left'; driver: string; pid?: number; interrupted?: string }
-  /** One lives that is starting or stopping: its connection file is not there yet, or it was asked to stop. */
+  /** A live service that is starting or stopping: its connection file is not there yet, or it was asked to stop. */
   | { kind: 'passing'; holder: LockHolder }
-  /** One lives, and has written its connection file. */
+  /** A live service that has written its connection file. */
   | { kind: 'running'; holder: LockHolder };
 
-/** What it runs is nothing that could stay. */
+/** A driver without processes to leave behind. */
 const SIMULATED = 'simulated';
 
 /**
- * Asks the lock and the files of a home; contacts nobody and changes nothing.
- * @throws RdError `ERR_IO` for what cannot be read, `ERR_HOME_MOVED` when the service or what it left was started somewhere else.
+ * Reads the lock and the files of a home; contacts no service and changes nothing.
+ * @throws RdError `ERR_IO` for unreadable files, `ERR_HOME_MOVED` when the service or its remains were started under
+ * another path.
  */
 export async function homeService(where: Places, now: number = Date.now()): Promise<HomeService> {
   const holder = await lockHolder(where.serviceLock);
   if (holder?.alive) return { kind: holder.announced && !holder.ending ? 'running' : 'passing', holder };
-  // The connection file beside it is a copy, too.
+  // The connection file beside a copied lock is a copy, too.
   if (!holder && lockStanding(where.serviceLock) === 'copied') return { kind: 'none' };
-  // Both are taken away by a service that ends in order.
+  // A clean shutdown removes both.
   const since = holder?.startedAt === undefined ? modified(where.connectionFile) : Date.parse(holder.startedAt);
   if (since === undefined) return { kind: 'none' };
   if (since < now - uptime() * 1000) return { kind: 'none', cut: 'reboot' };
@@ -56,23 +57,23 @@ export async function homeService(where: Places, now: number = Date.now()): Prom
   };
 }
 
-/** True when the backend of the last service may run, or be taken for running. */
+/** True when the last service's backend may be running, or may be recorded as running. */
 export function mayRun(home: HomeService): boolean {
   return home.kind === 'left' || (home.kind === 'none' && home.cut === 'killed');
 }
 
-/** True when nobody stopped the last service: what was to run still is to. */
+/** True when the last service was not stopped, so its desired power still applies. */
 export function wasCut(home: HomeService): boolean {
   return home.kind === 'left' || (home.kind === 'none' && home.cut !== undefined);
 }
 
-/** A home that came from another computer has a lock of another boot. */
+/** A home copied from another computer has a lock of another boot. */
 async function isOfThisBoot({ started }: LockHolder): Promise<boolean> {
   const self = await processTable.self();
   return started?.split(':')[0] === self.started?.split(':')[0];
 }
 
-/** Milliseconds since the epoch; `undefined` for a file that cannot be seen. */
+/** Milliseconds since the epoch; `undefined` for an inaccessible file. */
 function modified(path: string): number | undefined {
   try {
     return statSync(path).mtimeMs;

@@ -6,20 +6,20 @@ import type { Connection } from './connection.ts';
 import { addressOf, requestText } from './request-text.ts';
 import { staleAdvice } from './stale-file.ts';
 
-/** One request. `path` is sent as it is; `body` is sent byte for byte as JSON. */
+/** One request. `path` is sent unchanged; `body` is sent byte for byte as JSON. */
 export interface HttpRequest {
   method: string;
   path: string;
   body?: string | Buffer;
   headers?: Readonly<Record<string, string>>;
-  /** Milliseconds until the answer must be there as a whole; `answerLimit` unless told. */
+  /** Milliseconds until the complete response; `answerLimit` by default. */
   timeoutMs?: number;
   signal?: AbortSignal;
-  /** Takes the body of an answer 200 as it arrives, which then is empty; the time ends with its head. */
+  /** Receives the body of a 200 response in chunks; its `body` is empty then, and the timeout covers the head only. */
   onPart?(part: Buffer): void;
 }
 
-/** An answer of any status. Header names are in lower case. */
+/** A response of any status. Header names are lowercase. */
 export interface HttpResponse {
   status: number;
   /** Reason phrase: `Bad Request`. */
@@ -28,23 +28,23 @@ export interface HttpResponse {
   body: Buffer;
 }
 
-/** Carries one request to a service; tests put an in-process one here. */
+/** Sends one request to a service; tests use an in-process one. */
 export type Transport = (connection: Connection, request: HttpRequest) => Promise<HttpResponse>;
 
-/** Larger answers are refused: nothing of the API comes near this. */
+/** Larger responses are rejected: nothing in the API comes near this. */
 const ANSWER_LIMIT = 64 * 1024 * 1024;
-/** Milliseconds for an answer: one that is only read, and one that may have to wait for other writes. */
+/** Milliseconds for a read; writes may have to wait for other writes. */
 const READ_LIMIT = 10_000;
 const WRITE_LIMIT = 60_000;
-/** Milliseconds for a connection to be accepted; on this machine that takes none. */
+/** Milliseconds to connect; locally that is instant. */
 const CONNECT_LIMIT = 5_000;
 
-/** How long an answer may take when nobody says otherwise. */
+/** The default response time limit. */
 export function answerLimit({ method }: Pick<HttpRequest, 'method'>): number {
   return method === 'GET' || method === 'HEAD' ? READ_LIMIT : WRITE_LIMIT;
 }
 
-/** A transport on which no request outlives what `leftMs` says is left of the time of a command. */
+/** A transport on which no request outlives the command's remaining time, `leftMs`. */
 export function withinTime(leftMs: () => number, transport: Transport = httpTransport): Transport {
   return (connection, request) => {
     const timeoutMs = Math.max(1, Math.min(request.timeoutMs ?? answerLimit(request), leftMs()));
@@ -53,10 +53,10 @@ export function withinTime(leftMs: () => number, transport: Transport = httpTran
 }
 
 /**
- * Sends over HTTP, always directly: an agent of our own per request ignores proxy variables, which must not get to see the
- * password. Nothing is sent before it is shown who listens; see `Reached`.
- * @throws RdError `ERR_NOT_RUNNING` when nothing listens, or another than the one who is meant; `ERR_DEADLINE` when nothing comes in
- * time, `ERR_CANCELLED` by the signal, `ERR_CONNECTION` for every other failure of the transport.
+ * Sends over HTTP, always directly: a dedicated agent per request ignores proxy variables, because a proxy would see
+ * the password. Nothing is sent before the listener is verified; see `Reached`.
+ * @throws RdError `ERR_NOT_RUNNING` when nothing listens, or the wrong program; `ERR_DEADLINE` on timeout,
+ * `ERR_CANCELLED` by the signal, `ERR_CONNECTION` for every other transport failure.
  */
 export const httpTransport: Transport = async (connection, request) => {
   const { reached } = connection;
@@ -65,7 +65,7 @@ export const httpTransport: Transport = async (connection, request) => {
   return assured(connection, request);
 };
 
-/** What shows who listens counts in the time of the request. */
+/** Verifying the listener counts toward the request's timeout. */
 async function assured(connection: Connection, request: HttpRequest): Promise<HttpResponse> {
   const { timeoutMs = answerLimit(request), signal } = request;
   const { assuredSocket } = await import('./assurance.ts');
@@ -87,7 +87,7 @@ async function assured(connection: Connection, request: HttpRequest): Promise<Ht
   }
 }
 
-/** `way`: how it gets there, in the words of Node. */
+/** `way`: Node's connection options. */
 const exchange = (connection: Connection, request: HttpRequest, way: RequestOptions): Promise<HttpResponse> =>
   new Promise((resolve, reject) => {
     let timer: NodeJS.Timeout | undefined;
@@ -136,7 +136,7 @@ const exchange = (connection: Connection, request: HttpRequest, way: RequestOpti
           });
         },
       );
-      // After an early answer (a body that is too large) the rest of the writing may fail; the answer counts then.
+      // After an early response (body too large) the rest of the upload may fail; the response wins.
       outgoing.on('error', fail);
       const { timeoutMs = answerLimit(request) } = request;
       const connectMs = Math.min(CONNECT_LIMIT, timeoutMs);
@@ -149,12 +149,12 @@ const exchange = (connection: Connection, request: HttpRequest, way: RequestOpti
       });
       outgoing.end(request.body);
     } catch (cause) {
-      // Characters that a path or header cannot hold, a port out of range.
+      // Characters that are invalid in a path or header, or a port out of range.
       fail(cause);
     }
   });
 
-/** What the reader of a stream throws ends the stream, and is what the caller is told. */
+/** An error from the stream's reader ends the stream and is passed to the caller. */
 function passOn(onPart: (part: Buffer) => void, part: Buffer, incoming: IncomingMessage): void {
   try {
     onPart(part);
@@ -177,7 +177,7 @@ class CutOffError extends Error {
   }
 }
 
-/** The headers of the compatible tool, which some services look at. */
+/** The headers that Rancher Desktop's `rdctl` sends; some services check them. */
 export function requestHeaders(connection: Connection, request: HttpRequest): Record<string, string | number> {
   const credentials = Buffer.from(`${connection.user}:${connection.password}`).toString('base64');
   return {
@@ -198,7 +198,7 @@ function transportError(connection: Connection, request: HttpRequest, cause: unk
       advice: 'The service may be busy, or another program listens there: see which one, and end it or try again.',
     });
   }
-  // A socket that was there at the first look may be gone at the second.
+  // The socket may have disappeared since it was found.
   if (code === 'ECONNREFUSED' || (code === 'ENOENT' && connection.reached.by === 'socket')) {
     return new RdError('ERR_NOT_RUNNING', `connection refused: no service listens on ${where}`, {
       cause,
@@ -213,7 +213,7 @@ function transportError(connection: Connection, request: HttpRequest, cause: unk
   });
 }
 
-/** No service answers with one; another program often does. */
+/** No service returns a web page; other programs often do. */
 export function isWebPage({ headers, body }: Pick<HttpResponse, 'headers' | 'body'>): boolean {
   const type = String(headers['content-type'] ?? '');
   return (
@@ -229,7 +229,7 @@ function fromText({ file }: Connection): string {
   return file === undefined ? '' : ` (the address in ${file})`;
 }
 
-/** Something answers on the port, and it is not a service that we can talk to. */
+/** The listener is not a service that we support. */
 export function notOurService(connection: Connection, detail: string, cause?: unknown): RdError {
   const from = connection.file === undefined ? 'the connection flags' : connection.file;
   return new RdError(

@@ -11,7 +11,7 @@ export { settingLayers } from '../plan/layers.ts';
 
 const PARTS: readonly (keyof SettingLayers)[] = ['builtIn', 'inForce', 'driver'];
 
-/** The layers as a service of ours tells them. Throws for an answer that is something else. */
+/** The layers reported by our service. Throws for an invalid reply. */
 export async function layersOfService(client: Client, signal: AbortSignal): Promise<SettingLayers> {
   const response = await client.request({ method: 'GET', path: '/v2/settings/layers', signal });
   const value = documentOf(response);
@@ -34,8 +34,8 @@ function documentOf({ status, body }: HttpResponse): JsonObject | undefined {
 }
 
 /**
- * What can be told of another application: its settings, and what is locked there. The profiles of this computer are the ones it
- * reads, too; where they hold what it locks, they are the reason.
+ * The known layers of another application: its settings and its locks. It reads the same deployment profiles, so a
+ * profile with its locked values is their source.
  */
 export async function layersOfApplication(
   client: Client,

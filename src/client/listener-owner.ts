@@ -2,22 +2,22 @@ import { closeSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
 import { uptime } from 'node:os';
 import type { Connection } from './connection.ts';
 
-/** Tables of the kernel with every TCP socket of this network, one per line: place, address, peer, state, …, user. */
+/** The kernel's tables of the TCP sockets in this network namespace, one per line: index, address, peer, state, …, uid. */
 const TABLES = ['/proc/net/tcp', '/proc/net/tcp6'] as const;
 const LISTENING = '0A';
-/** Bytes read at once: some hundred lines. */
+/** Bytes per read: a few hundred lines. */
 const CHUNK = 16_384;
-/** Addresses that take connections to every address. */
+/** The wildcard address. */
 const ANY_4 = '00000000';
 const ANY_6 = '00000000000000000000000000000000';
-/** Ticks of a process's age per second, for programs. */
+/** Clock ticks per second (USER_HZ). */
 const TICKS = 100;
-/** Milliseconds by which the clock may have been corrected since a file was written. */
+/** Tolerance for clock adjustments since a file was written, in milliseconds. */
 const CLOCK_SLACK = 60_000;
 
 /**
- * Why a program that took a connection at that address is not this user's application, as a clause; undefined when it is. On Linux the
- * listening socket tells its user. Where nothing tells, the process of the connection file has to live and be this user's.
+ * Why the program listening at that address is not this user's application, as a clause; undefined when it is. On Linux
+ * the socket shows its owner. Elsewhere, the process of the connection file must be alive and belong to this user.
  */
 export function notMeant(
   { file, pid, reached }: Pick<Connection, 'file' | 'pid' | 'reached'>,
@@ -33,8 +33,8 @@ export function notMeant(
 }
 
 /**
- * The users whose listening sockets take a connection to that address of this computer, the nearest ones alone. Empty where the system
- * does not tell.
+ * The owners of the sockets listening on that local address, the most specific ones only. Empty where the system does
+ * not show them.
  */
 export function listeningUsers(address: string, port: number, tables: readonly string[] = TABLES): number[] {
   const exact = kernelNames(address);
@@ -59,7 +59,7 @@ function listenersIn(path: string, port: number): { local: string; uid: number }
   });
 }
 
-/** The kernel puts listening sockets first; to go through the others takes it milliseconds. */
+/** Listening sockets come first in the table; reading the others takes milliseconds. */
 function listeningPart(path: string): string {
   const file = openSync(path, 'r');
   try {
@@ -78,7 +78,7 @@ function listeningPart(path: string): string {
   }
 }
 
-/** How the tables write an address: words of four bytes, each with the lowest byte first. */
+/** Address format of these tables: 32-bit words in little-endian order. */
 function kernelNames(address: string): string[] {
   if (address === '::1') return ['00000000000000000000000001000000'];
   const bytes = /^(?:::ffff:)?(\d+)\.(\d+)\.(\d+)\.(\d+)$/.exec(address)?.slice(1).map(Number);
@@ -87,7 +87,7 @@ function kernelNames(address: string): string[] {
   return [word.join(''), `0000000000000000FFFF0000${word.join('')}`];
 }
 
-/** Alive, of this user, and on Linux begun before it wrote the file. */
+/** Alive, owned by this user, and on Linux started before it wrote the file. */
 function isOwnProcess(pid: number, file: string | undefined): boolean {
   try {
     process.kill(pid, 0);
@@ -98,7 +98,7 @@ function isOwnProcess(pid: number, file: string | undefined): boolean {
     const written = file === undefined ? Number.POSITIVE_INFINITY : statSync(file).mtimeMs;
     return statSync(`/proc/${pid}`).uid === process.getuid?.() && begun <= written + CLOCK_SLACK;
   } catch {
-    // It has ended, or is another user's.
+    // It has exited, or belongs to another user.
     return false;
   }
 }

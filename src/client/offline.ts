@@ -14,31 +14,31 @@ import type { Places } from '../storage/places.ts';
 import { loadSettings, usableSettings } from '../storage/settings-file.ts';
 import { loadState } from '../storage/state-file.ts';
 
-/** For settings that are complete already, so that no default is ever taken. */
+/** For complete settings, where no default applies. */
 export const ANY_HOST: Omit<Host, 'memoryBytes'> = { platform: 'linux', arch: 'x64' };
 
-/** Settings as the next service would find them, and where they come from. */
+/** The settings of the next service, and their origin. */
 export interface StoredSettings {
   settings: Settings;
   from: 'file' | 'defaults';
-  /** Driver that a service of this home has used; absent before the first start. */
+  /** The driver last used in this home; absent before the first start. */
   driver?: string;
-  /** Desired power when the last service ended; absent before the first start. */
+  /** Desired power when the last service exited; absent before the first start. */
   power?: 'started' | 'stopped';
-  /** Record of what a deployment profile locks, and the file or registry key of that profile. */
+  /** Lock record of a deployment profile, and its file or registry key. */
   locks?: JsonObject;
   lockedBy?: string;
-  /** Sentences about deployment profiles. */
+  /** Warnings about deployment profiles. */
   warnings?: readonly string[];
-  /** The last service ended without a stop, so that its backend may run. */
+  /** The last service exited without stopping its backend, which may be running. */
   left?: boolean;
-  /** Nobody stopped the last service: `left`, or it ended with the computer. */
+  /** The last service was not stopped: `left`, or the computer was shut down. */
   cut?: boolean;
 }
 
 /**
- * Reads the stored settings, or gives those of a first run where nothing is stored, as the next service would begin with them:
- * with the deployment profiles. Throws `ERR_SETTINGS_FILE` as the service does, and for a corrupt file.
+ * Reads the stored settings, or those of a first run if there are none, with deployment profiles applied, as the next
+ * service would. Throws `ERR_SETTINGS_FILE` as the service does, also for a corrupt file.
  */
 export async function storedSettings(
   where: Places,
@@ -67,7 +67,7 @@ export async function storedSettings(
   });
 }
 
-/** What the last service recorded; nothing where the file is missing or broken, because the service alone judges it. */
+/** The last service's recorded state; empty where the file is missing or corrupt, because only the service may judge it. */
 export async function recordedState({ stateFile }: Places): Promise<Pick<StoredSettings, 'driver' | 'power'>> {
   const loaded = await loadState(stateFile);
   if (loaded.kind !== 'loaded') return {};
@@ -75,7 +75,7 @@ export async function recordedState({ stateFile }: Places): Promise<Pick<StoredS
   return { driver, power };
 }
 
-/** The plan that can be made while no service runs. `userFiles`: what is known of the files of the user. */
+/** The plan without a running service. `userFiles`: the known state of the user's files. */
 export function offlinePlan(
   request: PlanRequest,
   stored: StoredSettings,
@@ -108,22 +108,23 @@ export function offlinePlan(
 }
 
 /**
- * True when the settings meet a stopped backend. After a service that nobody stopped, a profile that leaves power alone has the next one
- * start what ran, and the settings then restart it; one that stops it does so before the settings.
+ * True when the settings are applied to a stopped backend. After an unclean shutdown, a profile that does not manage
+ * power has the next service start what ran, and the settings then restart it; a profile that stops it does so before
+ * the settings.
  */
 function isIdle(request: PlanRequest, stored: StoredSettings): boolean {
   if (request.state === 'stopped') return true;
   return !stored.left && !(request.state === 'unmanaged' && shouldRun(stored));
 }
 
-/** Nobody stopped what was to run. */
+/** It was meant to run, and was not stopped. */
 function shouldRun({ power, cut }: StoredSettings): boolean {
   return cut === true && power === 'started';
 }
 
 function powerChanges({ state }: PlanRequest, stored: StoredSettings): Change[] {
   const ran = stored.left === true && stored.power === 'started';
-  // Where nothing can run any more, a start is a start like every other.
+  // Where nothing can still be running, this is an ordinary start.
   if (state === 'started') return [ran ? SERVICE_START : START];
   if (state === 'stopped') return ran ? [STOP_LEFT] : [];
   return shouldRun(stored) ? [SERVICE_START] : [];

@@ -5,8 +5,8 @@ import { inFull } from './request-text.ts';
 type Caller = Pick<Client, 'connection' | 'request'>;
 
 /**
- * Sends a request and returns the sentence that it is answered with.
- * @throws RdError as the methods of the client do, for failures of the transport and for every answer that is not a success.
+ * Sends a request and returns the reply's sentence.
+ * @throws RdError as the client's methods do, for transport failures and every unsuccessful reply.
  */
 export async function sentenceOf(client: Caller, request: HttpRequest): Promise<string> {
   const response = await client.request(request);
@@ -17,8 +17,8 @@ export async function sentenceOf(client: Caller, request: HttpRequest): Promise<
 }
 
 /**
- * Sends a request for a command that shows the answer, whatever its status (cli facts, 3.3).
- * @throws RdError for failures of the transport, and for what no service answers.
+ * Sends a request for a command that shows the reply, whatever its status.
+ * @throws RdError for transport failures, and for replies that are not from a service.
  */
 export async function answerOf({ connection, request: send }: Caller, request: HttpRequest): Promise<HttpResponse> {
   const response = await send(request).catch((error: unknown) => {
@@ -28,7 +28,7 @@ export async function answerOf({ connection, request: send }: Caller, request: H
   throw notOurService(connection, `its answer to ${request.method} ${request.path.split('?', 1)[0]} is a web page`);
 }
 
-/** What a person needs to know beside an answer that such a command shows; `undefined` where the answer says all. */
+/** Advice to print beside such a reply; `undefined` when it needs none. */
 export function besideAnswer({ connection }: Caller, response: HttpResponse): string | undefined {
   if (response.status !== 401) return undefined;
   const { message, advice } = unauthorized(connection, response);

@@ -11,28 +11,28 @@ import { ioError, systemCode } from '../storage/io-error.ts';
 import type { Places } from '../storage/places.ts';
 import { isSameTarget, isTarget, targetName } from './target.ts';
 
-/** What an apply found before it wrote, so that there is a way back. */
+/** The state before an apply, for the rollback. */
 interface Previous {
   formatVersion: 1;
   savedAt: string;
   target: Target;
   settings: JsonObject;
-  /** `unmanaged` where the apply left it alone, so that the way back does too. */
+  /** `unmanaged` where the apply did not change it, so that the rollback does not either. */
   power: PlanRequest['state'];
-  /** Absent where nobody can see them, and in the files of older releases. */
+  /** Absent where they cannot be listed, and in files of older releases. */
   portForwards?: WantedForwards['entries'];
 }
 
-/** What brings it back. Without `portForwards` nobody knows which there were. */
+/** The rollback request. Without `portForwards` the previous ones are unknown. */
 interface WayBack {
   request: PlanRequest;
   portForwards?: WantedForwards;
 }
 
-/** One file for each home that was changed from here, so that no service is given the state of another. */
+/** One file per target, so that no service gets another one's state. */
 const FILE = /^before-apply-[0-9a-f]{16}\.json$/;
 
-/** Keeps the state before an apply that is about to write (file mode 0600: settings may hold a proxy password). */
+/** Records the state before an apply writes (file mode 0600: settings may contain a proxy password). */
 export async function keepPrevious(
   where: Places,
   before: Omit<Previous, 'formatVersion' | 'savedAt'>,
@@ -40,14 +40,14 @@ export async function keepPrevious(
 ): Promise<void> {
   const previous: Previous = { formatVersion: 1, savedAt: now.toISOString(), ...before };
   const file = join(where.state, fileOf(before.target));
-  // One apply at a time writes it.
+  // Only one apply at a time writes it.
   await removeLeftovers(file);
   await writeFileAtomic(file, `${JSON.stringify(previous, null, 2)}\n`);
 }
 
 /**
- * Finds what brings the state of a target before its last apply back. Throws `ERR_NOT_FOUND` when none was kept;
- * the function throws `ERR_WRONG_TARGET` when none was kept for that target, and `ERR_IO` for a file that cannot be used.
+ * Returns a lookup of a target's state before its last apply. Throws `ERR_NOT_FOUND` when none is recorded; the lookup
+ * throws `ERR_WRONG_TARGET` when none is recorded for that target, and `ERR_IO` for an unusable file.
  */
 export async function previousState(where: Places): Promise<(target: Target) => WayBack> {
   const kept = await keptFiles(where.state);
@@ -75,7 +75,7 @@ function strange(previous: Previous | undefined, target: Target): RdError {
   });
 }
 
-/** The name says whose state it is without telling the place. */
+/** The file name identifies the target without revealing its path. */
 function fileOf({ home = '' }: Target): string {
   return `before-apply-${createHash('sha256').update(home).digest('hex').slice(0, 16)}.json`;
 }
@@ -89,7 +89,7 @@ async function keptFiles(directory: string): Promise<ReadonlyMap<string, string>
   return kept;
 }
 
-/** A directory that is not there holds nothing. */
+/** The entries of a directory; none if it is missing. */
 async function namesIn(directory: string): Promise<string[]> {
   return readdir(directory).catch((error: unknown) => {
     if (systemCode(error) === 'ENOENT') return [];

@@ -5,7 +5,7 @@ import type { HttpRequest } from './http.ts';
 
 type Address = Pick<Connection, 'host' | 'port'>;
 
-/** A failed request in the form of the compatible tool (cli facts, 3.2): `Get "http://127.0.0.1:6107/": EOF`. */
+/** A failed request, formatted as in Rancher Desktop's `rdctl`: `Get "http://127.0.0.1:6107/": EOF`. */
 export function requestText(
   address: Address,
   { method, path }: Pick<HttpRequest, 'method' | 'path'>,
@@ -31,17 +31,20 @@ function reasonText(address: Address, cause: unknown): string {
     case 'ECONNRESET':
       return 'EOF';
     default:
-      // The error of several addresses at once has no message.
+      // The aggregate error of several addresses has no message.
       return (cause instanceof Error ? cause.message : String(cause)) || `${code}`;
   }
 }
 
-/** Host and port as a URL has them. */
+/** Host and port as in a URL. */
 export function addressOf({ host, port }: Address): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** A refused connection as `api` and `extension` of the compatible tool tell it, in full; every other error as it is. */
+/**
+ * A refused connection, formatted in full like `api` and `extension` of Rancher Desktop's `rdctl`; other errors pass
+ * through.
+ */
 export function inFull(address: Address, request: HttpRequest, error: unknown): unknown {
   if (!(error instanceof RdError) || error.code !== 'ERR_NOT_RUNNING' || error.cause === undefined) return error;
   const { advice, cause } = error;

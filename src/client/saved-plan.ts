@@ -8,29 +8,29 @@ import { FIELDS } from '../settings/fields.gen.ts';
 import { leafAt, leaves, removeLeaf, setLeaf } from '../settings/leaf-paths.ts';
 import { isSameTarget, isTarget, targetName } from './target.ts';
 
-/** Where the live side stands when a plan is saved or used. */
+/** The live state when a plan is saved or used. */
 export interface LiveState {
   settings: JsonObject;
   locks: JsonObject;
   power: string;
-  /** Version of the desired state when power and settings were read; absent where nothing can have moved since. */
+  /** Version of the desired state when power and settings were read; absent where nothing can have changed since. */
   generation?: number;
 }
 
 /** What makes a plan document replayable (`saved` in `schemas/plan.json`). */
 export interface SavedPart {
   createdAt: string;
-  /** SHA-256 of canonical JSON. Secret values are left out of each, so none can be guessed from a digest. */
+  /** SHA-256 of canonical JSON. Secrets are left out, so they cannot be guessed from a digest. */
   digests: { live: string; locks: string; schema: string; profile: string };
   /** Absolute paths of the profile's files, `-` for standard input. */
   files: string[];
-  /** What was asked for, secret values replaced by `{ sensitive: true }`. */
+  /** The request, with secrets replaced by `{ sensitive: true }`. */
   request: PlanRequest;
-  /** Absent where the profile says nothing about them. */
+  /** Absent where the profile does not mention them. */
   portForwards?: WantedForwards;
 }
 
-/** A saved plan as it was read back; the changes are only compared, never interpreted. */
+/** A saved plan; its changes are only compared, never interpreted. */
 export interface SavedPlan {
   target: Target;
   changes: JsonValue;
@@ -41,7 +41,7 @@ export interface SavedPlan {
 const SENSITIVE = FIELDS.filter((field) => field.sensitive).map((field) => field.path);
 const MASK = { sensitive: true };
 
-/** The document that `plan --out-file` writes. */
+/** The document written by `plan --out-file`. */
 export function savePlan(
   plan: Plan,
   request: PlanRequest,
@@ -66,7 +66,7 @@ export function savePlan(
   return { ...plan, saved };
 }
 
-/** Reads a saved plan. Throws `ERR_PLAN_INVALID` naming the first thing that does not fit. */
+/** Reads a saved plan. Throws `ERR_PLAN_INVALID` naming the first problem. */
 export function readSavedPlan(text: string, label: string): SavedPlan {
   const invalid = (what: string, cause?: unknown) =>
     new RdError('ERR_PLAN_INVALID', `${label} is not a saved plan: ${what}.`, {
@@ -92,8 +92,8 @@ export function readSavedPlan(text: string, label: string): SavedPlan {
 }
 
 /**
- * The request to replay. Secrets the plan does not change are left out; one that it changes must come from the profile, given
- * again. Throws `ERR_PLAN_INVALID` without it and `ERR_PLAN_STALE` when the profile is no longer the one that was planned.
+ * The request to replay. Secrets that the plan does not change are left out; one that it changes must come from the
+ * profile, given again. Throws `ERR_PLAN_INVALID` without it and `ERR_PLAN_STALE` when the profile has changed since.
  */
 export function replayRequest(
   plan: SavedPlan,
@@ -114,7 +114,7 @@ export function replayRequest(
   return { ...plan.saved.request, settings: withoutSecrets(plan.saved.request.settings) };
 }
 
-/** Refuses a plan made for somebody else: throws `ERR_WRONG_TARGET`. */
+/** Rejects a plan made for another target: throws `ERR_WRONG_TARGET`. */
 export function checkTarget(plan: SavedPlan, target: Target): void {
   if (isSameTarget(plan.target, target)) return;
   const text = `The plan was made for ${targetName(plan.target)}, and this is ${targetName(target)}.`;
@@ -123,7 +123,7 @@ export function checkTarget(plan: SavedPlan, target: Target): void {
   });
 }
 
-/** Refuses a plan that the world has overtaken: throws `ERR_PLAN_STALE` saying what moved. */
+/** Rejects a stale plan: throws `ERR_PLAN_STALE` saying what changed. */
 export function checkFresh(plan: SavedPlan, fresh: Plan, live: LiveState): void {
   const { digests, request } = plan.saved;
   if (plan.target.settingsVersion !== fresh.target.settingsVersion)
@@ -141,7 +141,7 @@ export function checkFresh(plan: SavedPlan, fresh: Plan, live: LiveState): void 
     throw stale('more would be lost than the plan says');
 }
 
-/** What runs comes up and goes down by itself; what it costs to bring it in line is looked at below. */
+/** Processes start and stop independently of the plan; the cost of that is compared below. */
 function agreedTo(changes: unknown): unknown {
   return Array.isArray(changes) ? changes.filter((change) => !isRuntimeChange(change)) : changes;
 }
@@ -152,7 +152,7 @@ function stale(what: string): RdError {
   });
 }
 
-/** The live values of the fields that a request manages, and the power if it manages that. */
+/** The live values of the settings that a request manages, and the power if it manages that. */
 function liveDigest(request: PlanRequest, live: LiveState): string {
   const paths = new Set<string>([...leaves(request.settings).map(([path]) => path), ...request.prune]);
   const managed: JsonObject = {};
@@ -186,7 +186,7 @@ function replaceSecrets(request: PlanRequest, replace: (settings: JsonObject, pa
   return { settings, state: request.state, prune: [...request.prune] };
 }
 
-/** Drops members that are `undefined`, as writing to a file does. */
+/** Drops `undefined` members, as serializing does. */
 function toJson(value: unknown): JsonValue {
   return JSON.parse(JSON.stringify(value));
 }

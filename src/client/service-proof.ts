@@ -1,25 +1,25 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
-/** What only the two of them know, and where the service listens: a proof for one port is none for another. */
+/** The shared secret, and the port, which makes a proof valid for one port only. */
 export interface ProofKey {
   password: string;
   port: number;
 }
 
-/** Random bytes that a proof is asked for; 32 of them. */
+/** Length of the nonce in bytes. */
 const NONCE_BYTES = 32;
-/** Nothing else is ever authenticated with the password under this name. */
+/** Domain separation: no other message is authenticated with the password under this name. */
 const DOMAIN = 'rdctl service proof 1';
 
 /**
- * What a service answers to a nonce: it shows that it knows the password without telling it.
+ * The service's reply to a nonce, proving knowledge of the password without revealing it.
  * @returns 64 hexadecimal digits.
  */
 export function proofOf({ password, port }: ProofKey, nonce: string): string {
   return createHmac('sha256', password).update(`${DOMAIN}\n${port}\n${nonce}\n`).digest('hex');
 }
 
-/** A nonce that was never used, in hexadecimal digits. */
+/** A random nonce in hexadecimal. */
 export function newNonce(): string {
   return randomBytes(NONCE_BYTES).toString('hex');
 }

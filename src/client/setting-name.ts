@@ -6,9 +6,8 @@ import { laterPlace } from '../settings/left-over.ts';
 import { SCHEMA_VERSION } from '../settings/settings.gen.ts';
 
 /**
- * What a person means by a name: a setting by its path, its flag, or a name that it had; or a section, `''` for all. Letter case
- * does not count.
- * @throws RdError `ERR_USAGE` with the name that was probably meant.
+ * Resolves a name: a setting by its path, its flag or a former name, or a section, `''` for all. Case-insensitive.
+ * @throws RdError `ERR_USAGE` with a suggestion.
  */
 export function settingNamed(name: string): { field: Field } | { section: string } {
   const asked = name.trim().replace(/^-+/, '').replace(/\.$/, '').toLowerCase();
@@ -54,7 +53,7 @@ function unknown(name: string): RdError {
   });
 }
 
-/** The only setting whose last name is this one: `memoryInGB`. */
+/** The only setting with this last name: `memoryInGB`. */
 function lastNameMeant(name: string): string | undefined {
   const last = name.slice(name.lastIndexOf('.') + 1).toLowerCase();
   const same = FIELDS.filter(({ path }) => path.slice(path.lastIndexOf('.') + 1).toLowerCase() === last);

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../json.ts';
 import { patternWarnings } from '../plan/pattern-warnings.ts';
 
-/** What a plan warns of in settings by themselves, for where nothing is planned. */
+/** A plan's warnings about settings, for commands that do not plan. */
 export function settingWarnings(settings: JsonObject): string[] {
   return patternWarnings(settings);
 }

@@ -4,17 +4,20 @@ import type { SnapshotRecord } from '../snapshots/contract.ts';
 import { type Client, unauthorized } from './client.ts';
 import { isWebPage, notOurService } from './http.ts';
 
-/** Copying terabytes takes its time, and who waits can cancel. */
+/** Copying terabytes is slow, and the user can cancel. */
 const LIMIT_MS = 24 * 3_600_000;
 
-/** The snapshots of a service, ours or the compatible application's (api facts, 17). All throw `ERR_SNAPSHOT` with its own text. */
+/**
+ * The snapshots of a service, ours or Rancher Desktop's; see docs/snapshots.md. Every method throws `ERR_SNAPSHOT` with
+ * the service's message.
+ */
 export interface SnapshotCalls {
   list(signal: AbortSignal): Promise<SnapshotRecord[]>;
-  /** `stop`: the backend is stopped for it even where it could go on. Applications that always do are told so in vain. */
+  /** `stop`: stop the backend even where it could keep running. Applications that always stop it ignore this. */
   create(name: string, description: string, how?: { stop?: boolean }): Promise<void>;
   remove(name: string): Promise<void>;
   restore(name: string): Promise<void>;
-  /** Resolves when what was under way has been undone. */
+  /** Resolves once the operation has been rolled back. */
   cancel(): Promise<void>;
 }
 

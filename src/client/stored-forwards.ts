@@ -4,7 +4,7 @@ import { type ForwardsReport, isWantedForwards } from '../plan/port-forwards.ts'
 import { readIfThere } from '../storage/atomic-file.ts';
 import type { Places } from '../storage/places.ts';
 
-/** The forwards that the next service of this home will want. A file that the service could not use counts as none. */
+/** The forwards of this home's next service. A file that the service could not use counts as empty. */
 export async function storedForwards({ state }: Places): Promise<ForwardsReport> {
   const text = await readIfThere(join(state, 'port-forwards.json')).catch(() => undefined);
   const reason = 'no service runs';

@@ -1,7 +1,7 @@
 import { isObject, type JsonObject } from '../json.ts';
 import type { Target } from '../plan/change.ts';
 
-/** True for the same desktop: a name, a place and a driver that are the same. */
+/** True for the same product, home and driver. */
 export function isSameTarget(one: Target, other: Target): boolean {
   return one.product === other.product && one.home === other.home && one.driver === other.driver;
 }
@@ -13,7 +13,7 @@ export function targetName({ product, home, driver, settingsVersion }: Target): 
   return `${product} ${home === undefined ? '' : `at ${home} `}with driver ${driver}`;
 }
 
-/** Tells whether something that was read from a file names a target. */
+/** Whether a value read from a file is a target. */
 export function isTarget(value: unknown): value is JsonObject & Target {
   if (!isObject(value)) return false;
   const { product, driver, simulated, home } = value;
