@@ -17,14 +17,7 @@ export interface Mutant {
 }
 
 /** Where decisions are made and formats are read and written. */
-const FOLDERS = [
-  'src/plan',
-  'src/settings',
-  'src/reconcile',
-  'profiles/deployment',
-  'profiles/formats',
-  'profiles/import',
-];
+const FOLDERS = ['src/plan', 'src/settings', 'src/reconcile', 'profiles/formats'];
 
 type Site = Omit<Mutant, 'id' | 'file' | 'line'> & { node: ts.Node };
 
