@@ -5,20 +5,20 @@ import { clusterMustReset, clusterMustStop, engineMustStop } from './consequence
 import { ENGINE_NAMES, installedVersion, type Observed } from './observed.ts';
 import type { Goal } from './spec.ts';
 
-/** What the settings-to-be do to what is there. */
+/** The planned state and the observed one. */
 export interface BlastInput {
   goal: Goal;
   observed: Observed;
   driver: DriverInfo;
-  /** The plan asks for a cluster version lower than the installed one, whether or not the cluster is to run now. */
+  /** The plan requests a lower cluster version than the installed one, whether or not the cluster will run now. */
   downgrade: boolean;
 }
 
 type Running = Extract<EngineStatus, { state: 'running' }>;
 
 /**
- * Everything that carrying out a plan interrupts, hides or destroys; worst last. Empty: nothing that runs notices. Where nobody
- * knows what runs that comes first, and the rest is what may happen.
+ * Everything that applying a plan interrupts, hides or destroys; worst last. Empty: nothing running is affected. Where
+ * the running state is unknown, that comes first, and the rest is possible impact.
  */
 export function blastRadius({ goal, observed, driver, downgrade }: BlastInput): BlastItem[] {
   const engines = ENGINE_NAMES.flatMap((name) => {
@@ -47,14 +47,14 @@ function stoppedItem(name: EngineName, { workload, spec }: Running, goal: Goal):
   return { what: [what, ...fates(name, own, spec, goal)].join('; '), lost: false };
 }
 
-/** `3 containers: web, db and cache`, and how many of the cluster, which nobody knows by their names. */
+/** `3 containers: web, db and cache`, and the number of cluster pods, which have no names that users know. */
 function stoppedNames(own: readonly RunningContainer[], pods: number): string {
   const ofCluster = pods === 0 ? [] : [`${plural(pods, 'container')} of the cluster`];
   const named = own.length === 0 ? [] : [`${plural(own.length, 'container')}: ${namesOf(own)}`];
   return [...named, ...ofCluster].join(', and ');
 }
 
-/** What becomes of them: which start again without anybody's doing, and which do not. */
+/** Which containers restart automatically, and which do not. */
 function fates(name: EngineName, own: readonly RunningContainer[], spec: Running['spec'], goal: Goal): string[] {
   if (hidesWithStorage(name, spec, goal)) return [];
   const back = own.filter(({ returns }) => returns === true);
@@ -75,14 +75,14 @@ function fates(name: EngineName, own: readonly RunningContainer[], spec: Running
 
 const MOST_NAMES = 5;
 
-/** `web, db and cache`; beyond five only how many more there are. */
+/** `web, db and cache`; beyond five, the number of the rest. */
 function namesOf(containers: readonly RunningContainer[]): string {
   const names = containers.slice(0, MOST_NAMES).map(({ name }) => name);
   const more = containers.length - names.length;
   return wordList(more > 0 ? [...names, `${more} more`] : names);
 }
 
-/** An engine that does not answer cannot be asked what it holds, so nothing may be promised about it. */
+/** An engine that does not answer may hold anything, so nothing is promised about it. */
 function unanswered(name: EngineName, goal: Goal): BlastItem[] {
   const stops = `stops an unknown number of containers in ${name}: the engine does not answer`;
   return [{ what: stops, lost: false }, ...(isSwitch(name, goal) ? [hiddenWhatever(name, goal)] : [])];
@@ -150,7 +150,7 @@ function inventory({ images, containers }: Running['workload']): string {
   return parts.join(' and ');
 }
 
-/** `1 image`, `2 images`; empty for none and for an unknown number. */
+/** `1 image`, `2 images`; empty for zero or unknown. */
 function plural(count: number | undefined, noun: string): string {
   if (!count) return '';
   return `${count} ${noun}${count === 1 ? '' : 's'}`;

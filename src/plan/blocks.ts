@@ -8,7 +8,7 @@ import type { Change, Plan } from './change.ts';
 import { type Difference, EXTENSIONS } from './diff.ts';
 import { type ExtensionGate, extensionBlock } from './extension-changes.ts';
 
-/** Who may refuse a change. `lockedBy` names the file or policy that the locks came from. */
+/** What can block a change. `lockedBy` names the source of the locks. */
 export interface Gatekeepers {
   locks: JsonObject;
   lockedBy?: string;
@@ -17,7 +17,7 @@ export interface Gatekeepers {
   extensions?: ExtensionGate;
 }
 
-/** Why a change cannot be made; undefined when it can. A lock speaks first, because no other driver would help. */
+/** Why a change is blocked; undefined when it is not. Locks come first, because switching drivers would not help. */
 export function blockOf(
   difference: Difference,
   { locks, lockedBy, driver, extensions }: Gatekeepers,
@@ -40,12 +40,12 @@ function blockOfExtension(difference: Difference, gate: ExtensionGate | undefine
   return { by: 'unsupported', message };
 }
 
-/** What a person can do about a lock is to ask whoever made it. */
+/** A lock can only be lifted where it was set. */
 export function lockMessage(path: string, lockedBy: string | undefined): string {
   return `"${path}" is locked by ${lockedBy ?? 'a deployment profile'}; ask your administrator.`;
 }
 
-/** A value that a driver cannot bring about, though it may do others of the same setting. */
+/** True for a value that a driver does not support, although it may support others of the setting. */
 function refuses(support: Support, value: JsonValue | undefined): boolean {
   if (support.level === 'enforced') {
     const { except = [], most = Number.POSITIVE_INFINITY } = support;
@@ -55,7 +55,7 @@ function refuses(support: Support, value: JsonValue | undefined): boolean {
   return support.level === 'unsupported' && !support.accepts?.some((accepted) => accepted === value);
 }
 
-/** Throws `ERR_SETTING_LOCKED` or `ERR_SETTING_UNSUPPORTED` with a line for each change that cannot be made, if there is any. */
+/** Throws `ERR_SETTING_LOCKED` or `ERR_SETTING_UNSUPPORTED` with a line per blocked change, if any. */
 export function refuseBlocked(plan: Plan): void {
   const blocked = plan.changes.filter((change) => change.blocked);
   const first = blocked[0];
@@ -69,7 +69,7 @@ export function refuseBlocked(plan: Plan): void {
   });
 }
 
-/** What stands in the way decides what helps; most of all another driver does not permit an extension. */
+/** The advice depends on the blocker; for an extension, another driver rarely helps. */
 function adviceFor({ blocked }: Change, { target }: Plan): string {
   if (blocked?.advice !== undefined) return blocked.advice;
   if (blocked?.by === 'lock') {
@@ -83,7 +83,7 @@ function pointerOfChange({ path, key }: Change): string {
   return pointerTo([...path.split('.'), ...(key === undefined ? [] : [key])]);
 }
 
-/** Sentences about settings name them already. */
+/** Messages about settings already contain the path. */
 function blockedLine({ path, key, blocked }: Change): string {
   const message = blocked?.message ?? '';
   return message.includes(path) ? message : `${key === undefined ? path : `${path}[${key}]`}: ${message}`;

@@ -2,21 +2,24 @@ import type { JsonValue } from '../json.ts';
 import type { ForwardKey } from '../port-forwards/forward.ts';
 import type { UserFileChange } from './user-files.ts';
 
-/** What a change costs: only stored; applied to what runs; restarts the backend; destroys cluster data. In that order. */
+/** The cost of a change, in ascending order: stored only; applied live; restarts the backend; destroys cluster data. */
 export type Severity = 'none' | 'live' | 'restart' | 'reset';
 export const SEVERITIES: readonly Severity[] = ['none', 'live', 'restart', 'reset'];
 
 /** Shown as `+ ~ ± -`; a no-op is never listed. */
 export type Action = 'create' | 'update' | 'replace' | 'delete' | 'no-op';
 
-/** Stands in a plan for a value that must not be shown. */
+/** Replaces a secret value in a plan. */
 export interface Sensitive {
   sensitive: true;
 }
 
-/** One setting (or map entry, or the power state) with what it is and what it would be. */
+/** One setting (or map entry, or the power state) with its value before and after. */
 export interface Change {
-  /** Dotted setting path; `state` for the power state; `service`, `machine`, `engine` or `cluster` for what should run and does not. */
+  /**
+   * Dotted setting path; `state` for the power state; `service`, `machine`, `engine` or `cluster` for a stopped part
+   * that should run.
+   */
   path: string;
   /** Key of the entry where the setting is a map. */
   key?: string;
@@ -26,26 +29,29 @@ export interface Change {
   /** Absent for `delete`. */
   after?: JsonValue | Sensitive;
   severity: Severity;
-  /** Why it costs that, as a clause: `the engine is another program`. */
+  /** The reason for the cost, as a clause: `the engine is another program`. */
   reason: string;
-  /** Set when the change cannot be made; the sentence names the lock or the driver's reason. `advice`: what would help, where that depends. */
+  /**
+   * Set when the change is blocked; the message names the lock or the driver's reason. `advice`: what to do, where that
+   * depends on the setting.
+   */
   blocked?: { by: 'lock' | 'unsupported'; message: string; advice?: string };
 }
 
-/** Something a plan interrupts, hides or destroys. `lost` is true only for what cannot be had back. */
+/** Something that a plan interrupts, hides or destroys. `lost` is true only for irrecoverable data. */
 export interface BlastItem {
   what: string;
   lost: boolean;
 }
 
-/** Who would be changed. */
+/** The desktop that a plan applies to. */
 export interface Target {
   product: string;
-  /** Directory of the service's state; of a foreign application its connection file, or its address. */
+  /** Directory of the service's state; for another application, its connection file or address. */
   home?: string;
   driver: string;
   simulated: boolean;
-  /** Of an application that is not ours: the version of the settings that it speaks. */
+  /** For another application: its settings version. */
   settingsVersion?: number;
 }
 
@@ -56,7 +62,7 @@ export interface PlanSummary {
   restarts: number;
   resets: number;
   blocked: number;
-  /** True only when the blast radius is empty; what is lost for good has `lost` there. */
+  /** True only when the blast radius is empty; irrecoverable items have `lost` there. */
   nothingLost: boolean;
   /** `3 changes, 1 restart, nothing is lost`. */
   text: string;
@@ -67,25 +73,28 @@ export interface Plan {
   kind: 'Plan';
   formatVersion: 1;
   target: Target;
-  /** Where severities come from: the service being talked to, or schema facts alone. */
+  /** Source of the severities: the running service, or the schema alone. */
   basis: 'service' | 'estimated';
   generation: number;
   /**
-   * What `POST /v2/apply` takes as agreement to this plan: a digest of the generation, the changes and what is lost. What runs is not
-   * part of it, because that comes up and goes down by itself. Absent where no service of ours was asked.
+   * Passed to `POST /v2/apply` as consent to this plan: a digest of the generation, the changes and the losses. Running
+   * parts are excluded, because they start and stop independently. Absent without a service of ours.
    */
   tag?: string;
   changes: Change[];
   blastRadius: BlastItem[];
-  /** Reasons of a restart that is already due, before any change of this plan. */
+  /** Reasons of a restart that is due before any change of this plan. */
   pendingRestart: string[];
-  /** Files of the user outside of our own directories that carrying it out touches. Absent: not known, as of another application. */
+  /**
+   * Files of the user, outside of our own directories, that the plan touches. Absent: unknown, as for another
+   * application.
+   */
   userFiles?: UserFileChange[];
   warnings: string[];
   summary: PlanSummary;
 }
 
-/** What `POST /v2/plan` takes: the managed part of a desired state. */
+/** Body of `POST /v2/plan`: the managed part of a desired state. */
 export interface PlanRequest {
   /** Partial settings at the current version; `null` removes a map entry. */
   settings: { [key: string]: JsonValue };
@@ -93,23 +102,23 @@ export interface PlanRequest {
   /** Dotted paths of maps that are exclusive: entries not listed in `settings` are removed. */
   prune: string[];
   /**
-   * Dotted paths of settings that are wished for whatever they are now, as in a document of kind Profile. Settings that an application
-   * printed are none: what equals the settings in force asks for nothing there.
+   * Dotted paths of settings that are explicitly desired even if they equal the live value, as in a document of kind
+   * Profile. Exported settings are not: a value that equals the live one requests nothing there.
    */
   wishes?: string[];
-  /** Absent where nothing is said about them. */
+  /** Absent where they are not managed. */
   portForwards?: WantedForwards;
 }
 
-/** A port forward as a profile asks for it; `null` asks for its removal. */
+/** A port forward in a profile; `null` removes it. */
 interface ProfileForward extends ForwardKey {
   hostPort: number | null;
 }
 
-/** What a profile says about port forwards. `exclusive`: those that it does not list are removed. */
+/** The port forwards of a profile. `exclusive`: unlisted ones are removed. */
 export interface WantedForwards {
   entries: readonly ProfileForward[];
   exclusive: boolean;
-  /** Names of those that stay as they are, whatever the other two say. */
+  /** Names of forwards to leave unchanged, overriding the other two. */
   leaves?: readonly string[];
 }

@@ -5,8 +5,8 @@ import { installedVersion, type Observed } from './observed.ts';
 import type { Goal } from './spec.ts';
 
 /**
- * What a goal demands of things that run. The plan counts these consequences and the reconcilers carry them out, so the two
- * cannot disagree.
+ * Whether a goal requires running parts to stop. The plan reports these consequences and the reconcilers perform them,
+ * so the two cannot disagree.
  */
 export function machineMustStop(goal: Goal, seen: Observed, driver: DriverInfo): boolean {
   if (seen.machine.state === 'broken') return true;
@@ -32,7 +32,7 @@ export function clusterMustStop(goal: Goal, seen: Observed, driver: DriverInfo):
   return clusterMustReset(goal, seen) || clusterDrift(spec, goal.cluster, driver).restart.length > 0;
 }
 
-/** The installed cluster is newer than the one that is to run. */
+/** The installed cluster is newer than the desired version. */
 export function clusterMustReset(goal: Goal, seen: Observed): boolean {
   return goal.on && goal.cluster !== undefined && mayDowngrade(installedVersion(seen), goal.cluster.version);
 }

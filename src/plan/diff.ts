@@ -8,7 +8,7 @@ import { mergeSettings } from '../settings/merge.ts';
 import { SCHEMA_VERSION, type SettingPath, type Settings } from '../settings/settings.gen.ts';
 import type { PlanRequest } from './change.ts';
 
-/** One setting, or one entry of a map, that is not as requested. */
+/** A setting, or a map entry, that differs from the request. */
 export interface Difference {
   path: SettingPath;
   key?: string;
@@ -19,13 +19,13 @@ export interface Difference {
 
 const FIELD_ORDER: ReadonlyMap<string, number> = new Map(FIELDS.map((field, index) => [field.path, index]));
 
-/** This map is changed by installing and uninstalling, never by a write of settings. */
+/** This map changes by installing and uninstalling, never by writing settings. */
 export const EXTENSIONS: SettingPath = 'application.extensions.installed';
 
 /**
- * What the request asks for and the live settings are not, in schema order. Values are compared in canonical form. Arrays are
- * whole values; maps are compared entry by entry, and an entry that is not mentioned stays unless its map is pruned.
- * Throws `ERR_SETTINGS_INVALID` for a null outside a map.
+ * The differences between request and live settings, in schema order. Values are compared in canonical form. Arrays are
+ * whole values; maps are compared by entry, and entries not mentioned stay unless the map is pruned. Throws
+ * `ERR_SETTINGS_INVALID` for a null outside a map.
  */
 export function differences(live: Settings, request: Pick<PlanRequest, 'settings' | 'prune'>): Difference[] {
   const requested = new Map(leaves(request.settings));
@@ -37,7 +37,7 @@ export function differences(live: Settings, request: Pick<PlanRequest, 'settings
     if (isMap(path)) return entryDifferences(path, before, after, request.prune.includes(path));
     if (after === undefined) return [];
     if (after === null) throw nullOutsideMap(path);
-    // An empty version leaves the choice to the service: whatever it chose satisfies that.
+    // An empty version lets the service choose, so any version satisfies it.
     if (path === 'kubernetes.version' && after === '') return [];
     if (before !== undefined && sameValue(path, before, after)) return [];
     return [before === undefined ? { path, action: 'create', after } : { path, action: 'update', before, after }];
@@ -45,8 +45,8 @@ export function differences(live: Settings, request: Pick<PlanRequest, 'settings
 }
 
 /**
- * The settings document that makes these differences go away: only what differs, boolean maps whole (a map on the wire names
- * every entry, and null removes one). Undefined when there is nothing to write.
+ * The settings document that resolves these differences: only what differs, boolean maps whole (a map in a request
+ * names every entry, and null removes one). Undefined when there is nothing to write.
  */
 export function payloadOf(wanted: readonly Difference[], live: Settings): JsonObject | undefined {
   const payload: JsonObject = {};
@@ -64,7 +64,7 @@ export function payloadOf(wanted: readonly Difference[], live: Settings): JsonOb
   return Object.keys(payload).length === 0 ? undefined : { version: SCHEMA_VERSION, ...payload };
 }
 
-/** The settings as they are once these differences are gone. */
+/** The settings once these differences are resolved. */
 export function settled(live: Settings, wanted: readonly Difference[]): Settings {
   const payload = payloadOf(wanted, live);
   return payload ? mergeSettings(live, payload) : live;

@@ -13,20 +13,20 @@ import { sameValue } from '../settings/canonical.ts';
 import { fieldAt } from '../settings/fields.ts';
 import type { SettingPath } from '../settings/settings.gen.ts';
 
-/** Where a member of a spec comes from. */
+/** The settings behind a member of a spec. */
 export interface Member<S> {
   path: SettingPath;
   value(spec: S): JsonValue;
-  /** False where the desired spec makes no use of the member, so that a difference costs nothing. */
+  /** False where the desired spec does not use the member, so that drift costs nothing. */
   matters?(desired: S): boolean;
-  /** Where what runs is as good as what is desired without being the same. */
+  /** Whether a different running value is acceptable. */
   suffices?(running: S, desired: S): boolean;
 }
 
-/** A machine that is on, as far as drift depends on it. */
+/** The parts of a running machine's status that affect drift. */
 export type RunningMachine = Pick<Extract<MachineStatus, { state: 'on' }>, 'spec' | 'room'>;
 
-/** Nothing else looks at the options of 9p. */
+/** The 9p options have no effect with other mount types. */
 const with9p = ({ mount }: MachineSpec) => mount.type === '9p';
 
 export const MACHINE_MEMBERS: readonly Member<MachineSpec>[] = [
@@ -50,7 +50,7 @@ export const MACHINE_MEMBERS: readonly Member<MachineSpec>[] = [
   {
     path: 'experimental.virtualMachine.diskSize',
     value: (spec) => spec.diskBytes,
-    // A disk never shrinks, so that no restart would help.
+    // A disk never shrinks, so a restart would not help.
     suffices: (running, desired) => running.diskBytes >= desired.diskBytes,
   },
   { path: 'virtualMachine.memoryInGB', value: (spec) => spec.memoryGiB },
@@ -73,7 +73,7 @@ export const ENGINE_MEMBERS: readonly Member<EngineSpec>[] = [
   },
 ];
 
-/** A desired version of `''` leaves the choice to the service, so any running version will do. */
+/** A desired version of `''` lets the service choose, so any running version is acceptable. */
 export const CLUSTER_MEMBERS: readonly Member<ClusterSpec>[] = [
   { path: 'kubernetes.version', value: (spec) => spec.version, matters: (desired) => desired.version !== '' },
   { path: 'containerEngine.name', value: (spec) => spec.engine },
@@ -84,39 +84,39 @@ export const CLUSTER_MEMBERS: readonly Member<ClusterSpec>[] = [
   { path: 'kubernetes.ingress.localhostOnly', value: (spec) => spec.localhostOnly },
 ];
 
-/** How a running part differs from its desired spec, as the settings that say so. */
+/** How a running part differs from its desired spec, by setting. */
 export interface Drift {
-  /** Can be applied to what runs. */
+  /** Can be applied live. */
   live: SettingPath[];
   /** Needs a stop and a start. */
   restart: SettingPath[];
 }
 
-/** Settings that the driver does not enforce never count: nothing that runs depends on them. */
+/** Settings that the driver does not enforce are ignored: nothing running depends on them. */
 export function isEnforced(path: SettingPath, driver: DriverInfo): boolean {
   return driver.support[path].level === 'enforced';
 }
 
-/** True where a running backend takes any new value: by the schema's facts, or because this driver can. */
+/** True where a running backend accepts any new value, according to the schema or this driver. */
 export function isLive(path: SettingPath, driver: DriverInfo): boolean {
   const effect = fieldAt(path)?.effect;
   return driver.liveFields.includes(path) || effect?.lima === 'live' || effect?.wsl === 'live';
 }
 
-/** Settings of which a running machine takes some values, and needs a restart for the others. */
+/** Settings of which a running machine accepts some values live; others need a restart. */
 const ROOM: Partial<Record<SettingPath, keyof LiveRoom>> = {
   'virtualMachine.memoryInGB': 'memoryGiB',
   'virtualMachine.numberCPUs': 'cpus',
   'experimental.virtualMachine.diskSize': 'diskBytes',
 };
 
-/** What a running machine takes of a setting without a restart, as it said at the last look; undefined where it said nothing. */
+/** The live range of a setting, as last reported by the running machine; undefined where it reported none. */
 export function roomFor(path: SettingPath, { room }: RunningMachine): Bounds | undefined {
   const member = ROOM[path];
   return member && room?.[member];
 }
 
-/** A difference is live where the driver takes any value, and where the running machine has room for this one. */
+/** A difference is live where the driver accepts any value, or the running machine has room for this one. */
 export function machineDrift(running: RunningMachine, desired: MachineSpec, driver: DriverInfo): Drift {
   return driftOf(MACHINE_MEMBERS, running.spec, desired, driver, (path, value) => {
     const bounds = roomFor(path, running);
@@ -128,7 +128,7 @@ export function engineDrift(running: EngineSpec, desired: EngineSpec, driver: Dr
   return driftOf(ENGINE_MEMBERS, running, desired, driver);
 }
 
-/** A cluster takes nothing while it runs, so every difference is a restart. */
+/** A running cluster accepts no changes, so every difference needs a restart. */
 export function clusterDrift(running: ClusterSpec, desired: ClusterSpec, driver: DriverInfo): Drift {
   const { live, restart } = driftOf(CLUSTER_MEMBERS, running, desired, driver);
   return { live: [], restart: [...restart, ...live] };
@@ -150,7 +150,7 @@ function driftOf<S>(
   return drift;
 }
 
-/** Specs hold values in one form already, except that a running version may carry a build suffix. */
+/** Specs hold canonical values already, except that a running version may carry a build suffix. */
 function same(path: SettingPath, running: JsonValue, desired: JsonValue): boolean {
   return path === 'kubernetes.version' ? sameValue(path, running, desired) : isDeepStrictEqual(running, desired);
 }

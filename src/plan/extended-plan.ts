@@ -1,16 +1,16 @@
 import type { BlastItem, Change, Plan } from './change.ts';
 import { summarise, UNKNOWN } from './summary.ts';
 
-/** What is known of a plan beside what its maker knew. */
+/** Additional parts of a plan. */
 export interface MoreOfPlan {
-  /** Come in front. */
+  /** Prepended changes. */
   before?: readonly Change[];
   after?: readonly Change[];
   blastRadius?: readonly BlastItem[];
   warnings?: readonly string[];
 }
 
-/** The plan with more in it, and a summary of all of it. */
+/** The plan with additional parts, and an updated summary. */
 export function extendedPlan(plan: Plan, { before = [], after = [], ...more }: MoreOfPlan): Plan {
   const warnings = [...plan.warnings, ...(more.warnings ?? [])];
   if (before.length + after.length === 0) return { ...plan, warnings };
@@ -23,7 +23,7 @@ export function extendedPlan(plan: Plan, { before = [], after = [], ...more }: M
     pending: plan.pendingRestart.length > 0,
     unknown: plan.summary.text.endsWith(UNKNOWN),
   });
-  // More of a plan cannot promise what the plan does not.
+  // Additional parts cannot lift the plan's own losses.
   const nothingLost = summary.nothingLost && plan.summary.nothingLost;
   const text = plan.basis === 'estimated' ? summary.text.replace(', nothing is lost', ', estimated') : summary.text;
   return { ...plan, changes, blastRadius, warnings, summary: { ...summary, nothingLost, text } };

@@ -9,9 +9,9 @@ import type { Change, Plan } from './change.ts';
 import { type Difference, EXTENSIONS } from './diff.ts';
 import type { Cost } from './severity.ts';
 
-/** What decides whether an extension can be installed or uninstalled: the state that the plan leads to. */
+/** The planned state that decides whether an extension can be installed or uninstalled. */
 export interface ExtensionGate {
-  /** Power once the plan has been carried out; `unknown` where nobody was asked. */
+  /** Power after the plan; `unknown` without a service. */
   power: 'started' | 'stopped' | 'unknown';
   allowed: Settings['application']['extensions']['allowed'];
 }
@@ -33,7 +33,7 @@ export function extensionBlock({ key = '', after }: Difference, gate: ExtensionG
   return { by: 'unsupported', message, advice: PERMIT };
 }
 
-/** Nothing that runs is interrupted by any of it. */
+/** Extensions never interrupt anything that runs. */
 export function extensionCost({ action, before, after }: Difference): Cost {
   switch (action) {
     case 'create':
@@ -46,8 +46,8 @@ export function extensionCost({ action, before, after }: Difference): Cost {
 }
 
 /**
- * Extensions that are installed and that the list of allowed ones, as it will be, does not permit. They are uninstalled; one that
- * the request itself asks for contradicts it, and is blocked.
+ * Installed extensions that the planned allow list does not permit. They are uninstalled; one that the request itself
+ * asks for is a contradiction, and blocked.
  */
 export function refusedExtensions(
   live: Settings,
@@ -73,13 +73,13 @@ export function refusedExtensions(
     });
 }
 
-/** One call that changes an extension. `id`: the image to install, or the name of what is uninstalled. */
+/** One API call that changes an extension. `id`: the image to install, or the name to uninstall. */
 export interface ExtensionStep {
   what: 'install' | 'uninstall';
   id: string;
 }
 
-/** What a plan does to extensions, in the order in which it is done. */
+/** The extension steps of a plan, in order of execution. */
 export function extensionSteps({ changes }: Plan): ExtensionStep[] {
   const open = changes.filter((change) => change.path === EXTENSIONS && !change.blocked);
   const removals = open.filter(({ action }) => action === 'delete');
@@ -91,7 +91,7 @@ export function extensionSteps({ changes }: Plan): ExtensionStep[] {
   ];
 }
 
-/** The failure of all calls that failed, a line each; everything else of the plan has been done. */
+/** The error for all failed calls, one line each; the rest of the plan has been applied. */
 export function extensionFailure(failures: readonly string[]): RdError {
   const count = failures.length === 1 ? 'An extension' : `${failures.length} extensions`;
   return new RdError('ERR_EXTENSION_INVALID', `${count} could not be brought in line with the profile.`, {
@@ -107,8 +107,8 @@ function isPermitted(name: string, tag: JsonValue, { allowed }: ExtensionGate): 
 }
 
 /**
- * Sentences about extensions whose images the engine must not fetch. None of them stops anything: an engine that has the image already
- * needs no fetching.
+ * Warnings about extensions whose images the engine may not pull. They do not block: an engine that already has the
+ * image need not pull it.
  */
 export function deniedImages(found: readonly Difference[], { containerEngine }: Settings): string[] {
   const { name, allowedImages } = containerEngine;

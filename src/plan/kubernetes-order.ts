@@ -1,10 +1,10 @@
-// Two parts of the package: all of it would cost every plan two milliseconds.
+// Only two parts of the package: loading all of it would cost every plan two milliseconds.
 import lt from 'semver/functions/lt.js';
 import parse from 'semver/functions/parse.js';
 
 /**
- * True when going from `installed` to `wanted` deletes the cluster's data. An empty `wanted` is no wish. A version that is
- * none cannot be ordered; the driver refuses it, and nothing is deleted for its sake.
+ * True when going from `installed` to `wanted` deletes the cluster's data. An empty `wanted` expresses no preference.
+ * An invalid version has no order; the driver rejects it, and nothing is deleted.
  */
 export function isDowngrade(installed: string | undefined, wanted: string): boolean {
   const from = parse(installed);
@@ -12,7 +12,10 @@ export function isDowngrade(installed: string | undefined, wanted: string): bool
   return from !== null && to !== null && lt(to, from);
 }
 
-/** As `isDowngrade`, where `installed` may be `''`: a cluster of an unknown version, which any version may turn out to be lower than. */
+/**
+ * Like `isDowngrade`, where `installed` may be `''`: a cluster of unknown version, for which any version may be a
+ * downgrade.
+ */
 export function mayDowngrade(installed: string | undefined, wanted: string): boolean {
   return installed === '' ? parse(wanted) !== null : isDowngrade(installed, wanted);
 }

@@ -10,55 +10,58 @@ import type { SettingPath } from '../settings/settings.gen.ts';
 export interface ProfileLayer {
   /** Path of the file, or the registry key. */
   source: string;
-  /** Settings version that it was written for. */
+  /** Its settings version. */
   version: number;
-  /** What it says, at the newest version. */
+  /** Its settings, migrated to the newest version. */
   settings: JsonObject;
 }
 
-/** What lies below and above the stored settings, and does not change while a service runs. */
+/** The layers below and above the stored settings, which do not change while a service runs. */
 export interface LayerFacts {
   platform: Platform;
   /** Settings of a first run on this computer. */
   builtIn: JsonObject;
-  /** Path of the file that holds the stored settings. */
+  /** Path of the stored settings. */
   settingsFile: string;
-  /** Places of deployment profiles that were looked at, best first; the last one is that of the profiles, if there are any. */
+  /**
+   * Searched locations of deployment profiles, highest precedence first; the last one holds the profiles, if there are
+   * any.
+   */
   looked: readonly string[];
   defaultsProfile?: ProfileLayer;
   lockedProfile?: ProfileLayer;
-  /** When the settings began, and with which defaults profile; absent where nobody recorded it. */
+  /** The first run and its defaults profile; absent where not recorded. */
   firstRun?: FirstRun;
 }
 
 export interface FirstRun {
   /** RFC 3339. */
   at: string;
-  /** Source of the defaults profile that counted then. */
+  /** Source of the defaults profile applied then. */
   defaults?: string;
 }
 
-/** The document of `GET /v2/settings/layers`. A secret that is not empty reads `{ "sensitive": true }`. */
+/** The document of `GET /v2/settings/layers`. A non-empty secret reads `{ "sensitive": true }`. */
 export interface SettingLayers extends LayerFacts {
   kind: 'SettingLayers';
   formatVersion: 1;
-  /** Who told: a running service, the files of one that does not run, or another application. */
+  /** Where it comes from: a running service, the files without one, or another application. */
   basis: 'service' | 'files' | 'application';
-  /** What counts: of a service now, of files at the next start. */
+  /** The settings in force: of a service now, of files at the next start. */
   inForce: JsonObject;
-  /** What the settings file holds; absent before the first run. */
+  /** The stored settings; absent before the first run. */
   stored?: JsonObject;
-  /** What the driver does with each setting; absent while none is known. */
+  /** The driver's support of each setting; absent while no driver is known. */
   driver?: {
     name: string;
     simulated: boolean;
     support: Readonly<Record<SettingPath, Support>>;
-    /** Settings that it applies to what runs, where others restart. */
+    /** Settings that it applies without a restart. */
     liveFields: readonly SettingPath[];
   };
 }
 
-/** The layers for whoever asks, secrets masked. */
+/** The layers, with secrets masked. */
 export function settingLayers(
   facts: LayerFacts,
   told: { basis: SettingLayers['basis']; inForce: JsonObject; stored?: JsonObject; driver?: DriverInfo },

@@ -16,32 +16,31 @@ import { type UserFileChange, type UserFileFacts, userFilesOf } from './user-fil
 
 export interface EstimateInput {
   request: PlanRequest;
-  /** What to compare with: the defaults, or settings read from somewhere. */
+  /** The settings to compare with: the defaults, or settings that were read. */
   base: Settings;
   locks?: JsonObject;
   lockedBy?: string;
   target: Target;
-  /** Nothing runs, and nothing is started before the settings are written: then nothing can restart. */
+  /** Nothing is running before the settings are written, so nothing can restart. */
   idle?: boolean;
-  /** What happens to the service and the backend as a whole, as far as that is known. */
+  /** Known changes to the service and the backend as a whole. */
   power?: readonly Change[];
-  /** Absent: nothing is known of the files of the user. */
+  /** Absent: the user's files are unknown. */
   userFiles?: EstimatedFiles;
 }
 
-/** What an apply with no service running has to do with the files of the user. */
+/** How an apply without a running service affects the user's files. */
 export interface EstimatedFiles {
   /** Absent: no file is touched. */
   facts?: UserFileFacts;
-  /** Whether the backend runs afterwards, and with a cluster where the settings ask for one. */
+  /** Whether the backend runs afterwards, with a cluster where the settings enable one. */
   on: boolean;
   hasCluster: boolean;
 }
 
 /**
- * A plan from schema facts alone, marked `estimated`. Unless told that nothing runs it assumes that everything in `base` does,
- * and leaves power out, because nobody knows what it is. It does not know what the service's driver supports, nor what would
- * be interrupted.
+ * A plan from the schema alone, marked `estimated`. Unless `idle`, assumes that everything in `base` is running, and
+ * omits power, which is unknown. It knows neither the driver's support nor the blast radius.
  */
 export function estimatePlan(input: EstimateInput): Plan {
   const { request, base, locks = {}, lockedBy, target, idle = false, power = [], userFiles } = input;
@@ -60,7 +59,7 @@ export function estimatePlan(input: EstimateInput): Plan {
     const cost = estimate(difference.path, base, desired);
     return changeOf(difference, idle ? atRest(cost, request) : cost);
   });
-  // A service that is started again comes first, as in the plan that it then makes.
+  // A restart of the service comes first, as in the plan that the service then makes.
   changes.unshift(...power.filter(isRuntimeChange));
   changes.push(...power.filter((change) => !isRuntimeChange(change)));
   const restart =
@@ -83,7 +82,7 @@ export function estimatePlan(input: EstimateInput): Plan {
       ...patternWarnings(request.settings),
       ...deniedImages(open, desired),
     ],
-    // Nobody looked at what runs, so nothing may be promised.
+    // Without an observation nothing can be promised.
     summary: {
       ...summary,
       nothingLost: summary.nothingLost && idle && !changes.some(({ severity }) => severity === 'restart'),
@@ -92,7 +91,7 @@ export function estimatePlan(input: EstimateInput): Plan {
   };
 }
 
-/** Between the files as they are and the end of an apply, whose service first follows the settings that it begins with. */
+/** The difference between the files now and at the end of an apply, whose service first follows its initial settings. */
 function filesTouched(
   changes: readonly Change[],
   base: Settings,
@@ -100,20 +99,20 @@ function filesTouched(
   { facts, on, hasCluster }: EstimatedFiles,
 ): UserFileChange[] {
   if (changes.every(({ blocked }) => blocked)) return [];
-  // Without having made the entry, a service leaves one alone that the settings do not ask for.
+  // A service does not remove an autostart entry that it did not create.
   const ended = base.application.autoStart && !settings.application.autoStart;
   const known = facts && ended ? { ...facts, done: { autoStart: true } } : facts;
   return userFilesOf(known, { settings, on, cluster: on && hasCluster ? 'same' : 'none' });
 }
 
-/** Judged as the service does: neither the driver nor what runs has a say in it. */
+/** Judged as the service does: independent of the driver and of what runs. */
 function extensionChange(difference: Difference, { state }: PlanRequest, desired: Settings): Change {
   const { allowed } = desired.application.extensions;
   const blocked = extensionBlock(difference, { power: state === 'unmanaged' ? 'unknown' : state, allowed });
   return blocked ? { ...changeOf(difference, BLOCKED), blocked } : changeOf(difference, extensionCost(difference));
 }
 
-/** A start of what was stopped, in the words of a plan that the service makes while nothing runs. */
+/** Starting a stopped backend, worded as in the service's own plan. */
 export const START: Change = {
   path: 'state',
   action: 'update',
@@ -123,7 +122,7 @@ export const START: Change = {
   reason: 'the backend is started with these settings',
 };
 
-/** Where nothing runs, only data on the disk can be lost. */
+/** Without a running backend only data on disk can be lost. */
 function atRest(cost: Cost, { state }: PlanRequest): Cost {
   if (cost.severity === 'reset' || cost.severity === 'none') return cost;
   return {

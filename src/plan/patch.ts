@@ -4,8 +4,9 @@ import type { Plan, PlanRequest } from './change.ts';
 import { differences, payloadOf } from './diff.ts';
 
 /**
- * The one body of `PUT /v1/settings` that carries out a plan: the schema version and only the fields that differ, boolean maps
- * whole. Leaves out what is blocked, what the plan does not name, extensions and power. Undefined when nothing is to be sent.
+ * The body of `PUT /v1/settings` that carries out a plan: the schema version and the differing settings, boolean maps
+ * whole. Omits blocked changes, anything the plan does not list, extensions and power. Undefined when there is nothing
+ * to send.
  */
 export function patchOf(plan: Plan, request: PlanRequest, live: Settings): JsonObject | undefined {
   const allowed = new Set(plan.changes.filter((change) => !change.blocked).map(({ path, key }) => nameOf(path, key)));

@@ -6,8 +6,8 @@ import type { SettingPath } from '../settings/settings.gen.ts';
 const PATTERNS: SettingPath = 'containerEngine.allowedImages.patterns';
 
 /**
- * Sentences about patterns of allowed images that can match nothing. The setting takes any text, so none of them stops anything;
- * but whoever writes a pattern means some image.
+ * Warnings about image patterns that cannot match anything. They do not block, because the setting accepts any text,
+ * but such a pattern is probably a mistake.
  */
 export function patternWarnings(settings: JsonObject): string[] {
   const patterns = leafAt(settings, PATTERNS);

@@ -28,23 +28,23 @@ export interface PlanInput {
   live: Settings;
   /** Desired power in force. */
   power: 'started' | 'stopped';
-  /** Record of locked fields; `lockedBy` names where it came from, for the sentence. */
+  /** Lock record; `lockedBy` names its source, for messages. */
   locks: JsonObject;
   lockedBy?: string;
   driver: DriverInfo;
   observed: Observed;
-  /** No look has succeeded since the plan was asked for: more may run than was observed. */
+  /** No observation has succeeded since the plan was requested, so more may be running than was observed. */
   outdated?: boolean;
   target: Target;
   generation: number;
-  /** Absent: files of the user are not touched. */
+  /** Absent: the user's files are not touched. */
   userFiles?: UserFileFacts;
-  /** The port forwards that are there; only looked at where the request has some. */
+  /** The existing port forwards; only read when the request has some. */
   forwards?: ForwardsReport;
 }
 
 /**
- * What carrying out a request would change and cost on this service, now. Pure. Severities assume that every change that is
+ * What applying a request would change and cost on this service now. Pure. Severities assume that every change that is
  * not blocked is made. Throws `ERR_SETTINGS_INVALID` for a null outside a map.
  */
 export function makePlan(input: PlanInput): Plan {
@@ -68,7 +68,7 @@ export function makePlan(input: PlanInput): Plan {
   );
   const state = powerChange(power, goal, observed);
   if (state) changes.push(state);
-  // A change of power brings everything up or down, and says so. Without a look nobody knows what does not run.
+  // A power change covers all parts. Without an observation, stopped parts are unknown.
   else if (!input.outdated)
     changes.push(...runtimeChanges({ goal, observed, driver, changed: new Set(open.map(({ path }) => path)) }));
   const touched = changes.some((change) => !change.blocked);
@@ -121,15 +121,15 @@ const OUTDATED =
   'What runs could not be looked at in time, because a step is under way or a driver does not answer: more may be interrupted than is listed.';
 
 /**
- * Wishes that equal the settings in force and that the driver cannot fulfil. A default is no answer to a wish: without this the same
- * profile would be refused on one computer and do nothing on another.
+ * Desired values that equal the live ones but that the driver does not support. Without this, the same profile would be
+ * rejected on one computer and ignored on another.
  */
 function vainWishes({ request, live, driver }: PlanInput, found: readonly Difference[]): Judged[] {
   const differing = new Set(found.map(({ path }) => path));
   return (request.wishes ?? []).flatMap((name) => {
     const path = fieldAt(name)?.path;
     const after = path && leafAt(live, path);
-    // What is not in a map is no wish, and what is in it differs or is there.
+    // A missing map entry is not desired, and a listed one either differs or exists.
     if (path === undefined || after === undefined || isObject(after) || differing.has(path)) return [];
     const difference: Difference = { path, action: 'update', before: after, after };
     const blocked = blockOf(difference, { locks: {}, driver });
@@ -140,11 +140,11 @@ function vainWishes({ request, live, driver }: PlanInput, found: readonly Differ
 interface Judged {
   difference: Difference;
   blocked: Change['blocked'];
-  /** Where it does not follow from the difference. */
+  /** Overrides the cost derived from the difference. */
   cost?: Cost;
 }
 
-/** The list of allowed extensions once everything that can be changed has been changed. */
+/** The allow list of extensions after all changes that are not blocked. */
 function allowedExtensions(
   input: PlanInput,
   found: readonly Difference[],
@@ -157,7 +157,7 @@ function costOfDifference(difference: Difference, at: Circumstances): Cost {
   return difference.path === EXTENSIONS ? extensionCost(difference) : costOf(difference.path, at);
 }
 
-/** A difference with its cost; secrets are masked, and what is destroyed and made anew is a replacement. */
+/** A change with its cost; secrets are masked, and destroying and recreating is a replacement. */
 export function changeOf(difference: Difference, cost: Cost): Change {
   const { path, key, action, before, after } = difference;
   const mask = fieldAt(path)?.sensitive === true;
@@ -176,7 +176,7 @@ function shown(value: JsonValue, mask: boolean): JsonValue | Sensitive {
   return mask ? { sensitive: true } : value;
 }
 
-/** A reset costs a restart only where something runs now; otherwise it happens at the next start. */
+/** A reset restarts the backend only if it runs now; otherwise the data is deleted at the next start. */
 function restarts(changes: readonly Change[], goal: Goal, observed: Observed, driver: DriverInfo): boolean {
   const open = changes.filter((change) => !change.blocked);
   if (open.some((change) => change.severity === 'restart')) return true;
@@ -203,13 +203,13 @@ function unseenWarnings({ observed: { assumed }, outdated = false }: PlanInput):
   return outdated ? [OUTDATED] : [];
 }
 
-/** What no change of this plan brings about, because the settings ask for it already. */
+/** Problems that no change of this plan fixes, because the settings are already as desired. */
 function flaws({ machine }: Observed): string[] {
   if (machine.state !== 'on' || machine.flaw === undefined) return [];
   return [`The machine is not all that was asked for: ${machine.flaw}.`];
 }
 
-/** What is written and does nothing is said every time, also when it is written already. */
+/** Settings that are stored without effect are reported on every plan, even when unchanged. */
 function storedOnly(paths: readonly string[], driver: DriverInfo): string[] {
   return [...new Set(paths)].flatMap((name) => {
     const path = fieldAt(name)?.path;
@@ -219,7 +219,7 @@ function storedOnly(paths: readonly string[], driver: DriverInfo): string[] {
   });
 }
 
-/** Reasons of a restart that the live settings demand of what runs already, as clauses; empty when there is none. */
+/** Reasons, as clauses, why the running backend needs a restart to match the live settings; empty when it does not. */
 function pendingRestart(live: Settings, observed: Observed, driver: DriverInfo): string[] {
   return Object.entries(restartReasons(live, observed, driver, live)).map(
     ([path, { current, desired }]) =>
@@ -228,8 +228,8 @@ function pendingRestart(live: Settings, observed: Observed, driver: DriverInfo):
 }
 
 /**
- * The change of power, if the plan asks for one. A stop interrupts what runs and so counts as `restart`; with nothing running
- * it is `none`. A start interrupts nothing and is `live`, unless the cluster that it starts is older than the installed one.
+ * The change of power, if requested. A stop interrupts what runs and so counts as `restart`; if nothing runs it is
+ * `none`. A start interrupts nothing and is `live`, unless the cluster it starts is older than the installed one.
  */
 function powerChange(before: 'started' | 'stopped', goal: Goal, observed: Observed): Change | undefined {
   const after = goal.on ? 'started' : 'stopped';

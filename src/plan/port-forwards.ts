@@ -6,7 +6,7 @@ import { extendedPlan } from './extended-plan.ts';
 export type { ForwardKey, ForwardsReport } from '../port-forwards/forward.ts';
 export type { WantedForwards } from './change.ts';
 
-/** Tells whether something that was read from a file is one. */
+/** Whether a value read from a file has this shape. */
 export function isWantedForwards(value: unknown): value is JsonObject & WantedForwards {
   if (!isObject(value) || typeof value.exclusive !== 'boolean' || !Array.isArray(value.entries)) return false;
   return value.entries.every((entry) => {
@@ -19,7 +19,7 @@ export function isWantedForwards(value: unknown): value is JsonObject & WantedFo
   });
 }
 
-/** What has to be done, in an order in which no host port is in the way: what goes first, then what comes. */
+/** The steps, ordered so that host ports never conflict: removals before additions. */
 export interface ForwardSteps {
   remove: ForwardKey[];
   ensure: (ForwardKey & { hostPort: number })[];
@@ -27,7 +27,7 @@ export interface ForwardSteps {
 
 export const NO_FORWARDS: WantedForwards = { entries: [], exclusive: false };
 
-/** The name of all of them as the path of a change, and in `prune`. */
+/** The path of forward changes, and their name in `prune`. */
 const PATH = 'portForwards';
 
 /** `default/web:80` */
@@ -35,24 +35,24 @@ export function forwardName({ namespace, service, k8sPort }: ForwardKey): string
   return `${namespace}/${service}:${k8sPort}`;
 }
 
-/** True where a profile has anything to say about forwards. */
+/** True where a profile manages forwards. */
 export function mentionsForwards({ entries, exclusive }: WantedForwards): boolean {
   return entries.length > 0 || exclusive;
 }
 
-/** A request with what is said about forwards. */
+/** The request with the forwards of a profile. */
 export function withForwards(request: PlanRequest, portForwards: WantedForwards): PlanRequest {
   return mentionsForwards(portForwards) ? { ...request, portForwards } : request;
 }
 
-/** What is asked for without these changes. */
+/** The forwards without these changes. */
 export function leavingForwards(wanted: WantedForwards, changes: readonly Change[]): WantedForwards {
   const leaves = changes.flatMap(({ path, key }) => (path === PATH && key !== undefined ? [key] : []));
   if (leaves.length === 0) return wanted;
   return { ...wanted, entries: wanted.entries.filter((entry) => !leaves.includes(forwardName(entry))), leaves };
 }
 
-/** The plan with what becomes of the forwards. `live` is `undefined` where nobody can see which there are. */
+/** The plan with the changes to forwards. `live` is `undefined` where they cannot be listed. */
 export function withPortForwards(plan: Plan, wanted: WantedForwards, live: ForwardsReport | undefined): Plan {
   if (!mentionsForwards(wanted)) return plan;
   if (!live) return { ...plan, warnings: [...plan.warnings, ...unseenWarnings(wanted)] };
@@ -99,7 +99,7 @@ export function withPortForwards(plan: Plan, wanted: WantedForwards, live: Forwa
   });
 }
 
-/** What an apply has to do about the forwards of a plan. */
+/** The forward steps of an apply. */
 export function forwardSteps(plan: Plan, wanted: WantedForwards): ForwardSteps {
   const changes = plan.changes.filter(({ path, blocked }) => path === PATH && !blocked);
   const keyed = new Map(wanted.entries.map((entry) => [forwardName(entry), entry]));
@@ -108,7 +108,7 @@ export function forwardSteps(plan: Plan, wanted: WantedForwards): ForwardSteps {
     return entry && action !== 'delete' && typeof after === 'number' ? [{ ...entry, hostPort: after }] : [];
   });
   const taken = new Set(ensure.map(({ hostPort }) => hostPort));
-  // One that moves away from a port that another one gets has to leave it first.
+  // A forward that vacates another one's new port must be removed first.
   const remove = changes.filter(
     ({ action, before }) =>
       action === 'delete' || (action === 'update' && typeof before === 'number' && taken.has(before)),
@@ -116,7 +116,7 @@ export function forwardSteps(plan: Plan, wanted: WantedForwards): ForwardSteps {
   return { ensure, remove: remove.map(({ key = '' }) => keyed.get(key) ?? keyOf(key)) };
 }
 
-/** What is sent where nobody can see what is there. */
+/** The steps where existing forwards cannot be listed. */
 export function blindSteps({ entries }: WantedForwards): ForwardSteps {
   return {
     remove: entries.filter(({ hostPort }) => hostPort === null),
@@ -142,7 +142,7 @@ function moved(changes: readonly Change[], present: ReadonlyMap<string, ForwardR
   });
 }
 
-/** Why a host port cannot be had: another forward has it, and the profile leaves that alone. */
+/** Why a host port is unavailable: another forward, which the profile leaves alone, uses it. */
 function holderOf(
   hostPort: number,
   wanted: WantedForwards,
@@ -174,7 +174,7 @@ function unseenWarnings({ entries, exclusive }: WantedForwards): string[] {
   return [...(names.length > 0 ? [sent] : []), ...(exclusive ? [prune] : [])];
 }
 
-/** No part of a name has a slash or a colon in it. */
+/** No part of a name contains a slash or a colon. */
 function keyOf(name: string): ForwardKey {
   const [, namespace = '', service = '', port = ''] = /^([^/]*)\/([^:]*):(.*)$/.exec(name) ?? [];
   return { namespace, service, k8sPort: /^\d+$/.test(port) ? Number(port) : port };

@@ -17,7 +17,7 @@ import { isDowngrade } from './kubernetes-order.ts';
 import { busyEngines, ENGINE_NAMES, installedVersion, isUp, type Observed } from './observed.ts';
 import { clusterSpec, engineSpec, machineSpec } from './spec.ts';
 
-/** One field that what runs was started without. */
+/** A setting that the running backend was started without. */
 export interface RestartReason {
   current: JsonValue;
   desired: JsonValue;
@@ -26,7 +26,7 @@ export interface RestartReason {
 
 const SPIN_OPERATOR = 'experimental.kubernetes.options.spinkube';
 
-/** Key order of the answer (api facts, section 11.2). */
+/** Key order of the reply. */
 const ORDER: readonly SettingPath[] = [
   'containerEngine.mobyStorageDriver',
   'kubernetes.version',
@@ -54,9 +54,9 @@ const ORDER: readonly SettingPath[] = [
 ];
 
 /**
- * Fields in which `after` differs from what runs such that a restart is needed, in the order of the wire format. Empty while
- * nothing runs. An engine is compared with the one that runs, whichever that is. `before` are the settings in force: what
- * does not run yet is compared with them, and without them it is no reason.
+ * Settings in which `after` differs from the running backend such that it needs a restart, in wire order. Empty while
+ * nothing runs. An engine is compared with whichever one runs. `before` are the settings in force: parts that do not
+ * run are compared with them, and ignored without them.
  */
 export function restartReasons(
   after: Settings,
@@ -102,7 +102,7 @@ export function restartReasons(
     const running = cluster.state === 'running' ? cluster.spec : before && clusterSpec(before);
     if (running) {
       const drift = clusterDrift(running, clusterSpec(after), driver);
-      // While the cluster is off its options start nothing anew; the Spin operator does (api facts, 11.2).
+      // While the cluster is off, of its options only the Spin operator requires a restart.
       const counts = ({ path }: Member<ClusterSpec>) => enabled || path === SPIN_OPERATOR;
       collect(CLUSTER_MEMBERS.filter(counts), running, drift);
     }
@@ -121,7 +121,7 @@ export function restartReasons(
   }
 }
 
-/** A running disk is known in bytes; settings write sizes with a unit. */
+/** A running disk's size is in bytes; settings use a unit. */
 function shown(path: SettingPath, value: JsonValue): JsonValue {
   if (path !== 'experimental.virtualMachine.diskSize' || typeof value !== 'number') return value;
   return value % 2 ** 30 === 0 ? `${value / 2 ** 30}GiB` : `${value}B`;

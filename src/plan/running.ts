@@ -20,7 +20,7 @@ const OWNERS: readonly [Part, readonly { path: SettingPath }[]][] = [
   ['cluster', CLUSTER_MEMBERS],
 ];
 
-/** The part whose spec carries a setting; undefined where no part depends on it. */
+/** The part whose spec contains a setting; undefined where no part depends on it. */
 export function ownerOf(path: SettingPath): Part | undefined {
   return OWNERS.find(([, members]) => members.some((member) => member.path === path))?.[0];
 }

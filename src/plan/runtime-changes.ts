@@ -7,26 +7,29 @@ import { busyEngines, installedVersion, type Observed } from './observed.ts';
 import type { Part } from './running.ts';
 import type { Goal } from './spec.ts';
 
-/** What carrying out a plan brings up or down although no setting and no power state changes: somebody or something ended it. */
+/**
+ * Parts that a plan starts or stops although neither settings nor power change, because they exited on their own or
+ * were stopped.
+ */
 const RUNTIME_PATHS = ['service', 'machine', 'engine', 'cluster'] as const;
 
-/** True for a change of what runs, as opposed to one of a setting or of the power state. */
+/** True for a change of a running part, as opposed to a setting or the power state. */
 export function isRuntimeChange({ path }: Pick<Change, 'path'>): boolean {
   return RUNTIME_PATHS.some((part) => part === path);
 }
 
 export interface RuntimeInput {
-  /** What is to be once the settings of the plan are in force; its power is the one that is in force already. */
+  /** The goal after the plan's settings change; its power is the current one. */
   goal: Goal;
   observed: Observed;
   driver: DriverInfo;
-  /** Settings that the plan changes: their cost is told with them. */
+  /** Settings that the plan changes, whose cost is reported with them. */
   changed: ReadonlySet<SettingPath>;
 }
 
 /**
- * The parts that are not as they should be, in the order in which they start. Empty while nobody knows what runs, because then it is
- * taken to run as last asked for.
+ * The parts that have drifted, in start order. Empty while the running state is unknown, because then it is assumed to
+ * match.
  */
 export function runtimeChanges(input: RuntimeInput): Change[] {
   if (input.observed.assumed !== undefined) return [];
@@ -34,7 +37,7 @@ export function runtimeChanges(input: RuntimeInput): Change[] {
   return parts.flatMap((part) => part(input) ?? []);
 }
 
-/** The start of a service that nobody had stopped. What it left running may run on, or may not. */
+/** The restart of a service that was not stopped. What it left may still be running. */
 export const SERVICE_START: Change = {
   path: 'service',
   action: 'update',
@@ -61,7 +64,7 @@ function engineUp({ goal, observed, driver, changed }: RuntimeInput): Change | u
   const { name } = goal.engine;
   const other = busyEngines(observed).find((busy) => busy !== name);
   if (other !== undefined) {
-    // With the setting comes the switch, and what it costs.
+    // The switch and its cost are part of the setting's change.
     if (changed.has('containerEngine.name')) return undefined;
     return { ...restarted('engine', other, `${other} is stopped and ${name} is started`), after: name };
   }
@@ -83,7 +86,7 @@ function clusterUp({ goal, observed, driver, changed }: RuntimeInput): Change | 
     if (!has || changed.has('kubernetes.enabled')) return undefined;
     return { ...restarted('cluster', 'started', 'it runs and should not'), after: 'stopped' };
   }
-  // What the version costs is told with the version.
+  // The version's cost is part of its change.
   if (changed.has('kubernetes.enabled')) return undefined;
   if (clusterMustReset(goal, observed)) {
     if (changed.has('kubernetes.version')) return undefined;
@@ -130,7 +133,7 @@ function restarted(path: Part, before: string, reason: string): Change {
   return { path, action: 'update', before, after: 'restarted', severity: 'restart', reason };
 }
 
-/** A part that was started, or last adjusted, with other settings than those in force. */
+/** A part started, or last adjusted, with settings other than those in force. */
 function drifted(
   path: Part,
   { live, restart }: Drift,

@@ -8,26 +8,26 @@ import { busyEngines, clusterHasProcess, installedVersion, isUp, type Observed }
 import { ownerOf, type Part, runningDrift } from './running.ts';
 import { machineSpec } from './spec.ts';
 
-/** What the cost of a change depends on beside the setting itself. */
+/** The inputs to the cost of a change other than the setting itself. */
 export interface Circumstances {
   driver: DriverInfo;
   observed: Observed;
   /** The settings once every change that is not blocked has been made. */
   desired: Settings;
-  /** Power once the plan has been carried out. */
+  /** Power after the plan. */
   power: 'started' | 'stopped';
 }
 
-/** What a change costs, and why, as a clause. */
+/** The cost of a change, with its reason as a clause. */
 export interface Cost {
   severity: Severity;
   reason: string;
 }
 
 /**
- * What changing a setting costs. The schema's effect is the default; a function in `EXCEPTIONS` decides where the cost depends
- * on direction, on other settings or on what runs. Changes that the driver only stores, and changes while nothing runs or
- * everything is going off, cost nothing, with one exception: a lower cluster version, which deletes data later.
+ * The cost of changing a setting. The schema's effect is the default; a function in `EXCEPTIONS` decides where the cost
+ * depends on direction, on other settings or on what runs. Changes that are only stored, and changes while nothing runs
+ * or everything stops, cost nothing, except for a lower cluster version, which deletes data later.
  */
 export function costOf(path: SettingPath, at: Circumstances): Cost {
   const served = OF_THE_SERVICE[path];
@@ -54,7 +54,7 @@ const EXCEPTIONS: Partial<Record<SettingPath, (at: Circumstances) => Cost | unde
   'experimental.virtualMachine.mount.9p.securityModel': optionOf9p,
 };
 
-/** What the service itself does with settings that no running part depends on. */
+/** How the service itself uses settings that no running part depends on. */
 const OF_THE_SERVICE: Partial<Record<SettingPath, string>> = {
   'application.debug': 'the log follows at once',
   'application.extensions.allowed.enabled': 'extensions are held to the list from the next install on',
@@ -66,8 +66,8 @@ const OF_THE_SERVICE: Partial<Record<SettingPath, string>> = {
 };
 
 /**
- * The installed version decides, not the running one: the data is on the disk while the cluster is off, and a lower version
- * deletes it as soon as the cluster starts.
+ * The installed version decides, not the running one: the data stays on disk while the cluster is off, and a lower
+ * version deletes it at the next start.
  */
 function clusterVersion(at: Circumstances): Cost | undefined {
   const installed = installedVersion(at.observed);
@@ -86,7 +86,7 @@ function clusterSwitch(at: Circumstances): Cost | undefined {
   return { severity: 'restart', reason: enabled ? 'the cluster is started' : 'the cluster is stopped' };
 }
 
-/** Options of the cluster cost nothing while it is off and stays off. */
+/** Cluster options cost nothing while it is off and stays off. */
 function clusterOption(at: Circumstances): Cost | undefined {
   return quiet(at) ?? (at.desired.kubernetes.enabled ? undefined : free('the cluster is off'));
 }
@@ -117,13 +117,13 @@ function imagePatterns(at: Circumstances): Cost | undefined {
     : free('the list of allowed images is switched off');
 }
 
-/** They can be changed with that type only, and a driver may lack it: then the options alone are left of the change. */
+/** They can only change together with that type, which a driver may not support: then only the options change. */
 function optionOf9p(at: Circumstances): Cost | undefined {
   const { type } = at.desired.virtualMachine.mount;
   return type === '9p' ? undefined : free(`only 9p uses it, and ${type} is in force`);
 }
 
-/** A disk that was made larger once stays so. */
+/** A disk never shrinks. */
 function diskSize(at: Circumstances): Cost | undefined {
   const { machine } = at.observed;
   const isLarger = machine.state === 'on' && machine.spec.diskBytes > machineSpec(at.desired).diskBytes;
@@ -154,7 +154,7 @@ function defaultCost(path: SettingPath, at: Circumstances): Cost {
   };
 }
 
-/** Bounds in bytes would tell nobody anything. */
+/** Bounds in bytes would not help the user. */
 function restartReason(path: SettingPath, owner: Part, { observed }: Circumstances): string {
   const { machine } = observed;
   const room =

@@ -3,7 +3,7 @@ import { RdError } from '../errors.ts';
 import { parseByteSize } from '../settings/byte-size.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 
-/** The part of the settings that concerns the machine. Throws `ERR_SETTINGS_INVALID` for a disk size that is no size. */
+/** The machine's part of the settings. Throws `ERR_SETTINGS_INVALID` for an invalid disk size. */
 export function machineSpec(settings: Settings): MachineSpec {
   const { virtualMachine, experimental, application } = settings;
   const diskSize = experimental.virtualMachine.diskSize;
@@ -25,7 +25,7 @@ export function machineSpec(settings: Settings): MachineSpec {
   };
 }
 
-/** The part of the settings that concerns the container engine. */
+/** The container engine's part of the settings. */
 export function engineSpec(settings: Settings): EngineSpec {
   const { name, mobyStorageDriver, allowedImages } = settings.containerEngine;
   return {
@@ -36,7 +36,7 @@ export function engineSpec(settings: Settings): EngineSpec {
   };
 }
 
-/** The part of the settings that concerns the cluster, whether or not it is switched on. */
+/** The cluster's part of the settings, whether or not it is enabled. */
 export function clusterSpec(settings: Settings): ClusterSpec {
   const { version, port, options, ingress } = settings.kubernetes;
   return {
@@ -50,14 +50,14 @@ export function clusterSpec(settings: Settings): ClusterSpec {
   };
 }
 
-/** What the machine, the engine and the cluster should be. */
+/** The desired machine, engine and cluster. */
 export interface Goal {
   on: boolean;
   machine: MachineSpec;
   engine: EngineSpec;
-  /** Absent where the cluster is switched off or the driver has none. */
+  /** Absent where the cluster is disabled or the driver has none. */
   cluster?: ClusterSpec;
-  /** The data of the cluster is to be deleted; `cluster` is then absent. */
+  /** Delete the cluster's data; `cluster` is then absent. */
   resetCluster?: true;
 }
 

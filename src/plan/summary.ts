@@ -5,20 +5,20 @@ import { isRuntimeChange } from './runtime-changes.ts';
 export interface SummaryInput {
   changes: readonly Change[];
   blastRadius: readonly BlastItem[];
-  /** The backend runs before and after, and a part of it is stopped or started in between. */
+  /** The backend runs before and after, and part of it restarts in between. */
   restart: boolean;
   /** A restart is due even without the plan. */
   pending: boolean;
-  /** Nobody knows what runs, or no look has succeeded since the plan was asked for. */
+  /** The running state is unknown, or no observation has succeeded since the plan was requested. */
   unknown?: boolean;
 }
 
-/** The end of the line about a plan that was made without a look. */
+/** Ends the summary of a plan made without an observation. */
 export const UNKNOWN = 'what runs is not known';
 
 /**
- * The totals of a plan and their one line. A plan costs one restart at most, whatever the number of changes that need it.
- * "nothing is lost" is said only where nothing that runs is touched either, as a look has shown; "no data is deleted" where something is.
+ * The totals of a plan and its summary line. A plan costs at most one restart, however many changes need it. "nothing
+ * is lost" requires an observation that nothing running is affected; otherwise "no data is deleted".
  */
 export function summarise({ changes, blastRadius, restart, pending, unknown = false }: SummaryInput): PlanSummary {
   const open = changes.filter((change) => !change.blocked);
@@ -47,7 +47,7 @@ export function summarise({ changes, blastRadius, restart, pending, unknown = fa
   return { ...totals, text: parts.join(', ') };
 }
 
-/** The highest of these; `none` for none. */
+/** The highest severity; `none` for an empty list. */
 function highest(severities: readonly Severity[]): Severity {
   return SEVERITIES.findLast((severity) => severities.includes(severity)) ?? 'none';
 }

@@ -5,16 +5,16 @@ import { clusterMustReset, clusterMustStop } from './consequences.ts';
 import type { Observed } from './observed.ts';
 import type { Goal } from './spec.ts';
 
-/** A file of the user outside of our own directories, and what carrying out a plan does to it. */
+/** A file of the user, outside of our own directories, and what a plan does to it. */
 export interface UserFileChange {
-  /** Absolute; on Windows the autostart entry is a value of the registry. */
+  /** Absolute; on Windows the autostart entry is a registry value. */
   file: string;
   action: 'create' | 'update' | 'delete';
   /** As a clause: `selects docker context rdctl`. */
   what: string;
 }
 
-/** What the files of the user are to say. A part that is absent stays as it is. */
+/** The desired content of the user's files. An absent part stays as it is. */
 export interface FilesWish {
   path: Settings['application']['pathManagementStrategy'];
   autoStart: boolean;
@@ -22,31 +22,34 @@ export interface FilesWish {
   kube?: KubeWish;
 }
 
-/** The context is selected while moby answers at the endpoint, given back while moby is stopped to stay so, else gone. */
+/**
+ * The context is selected while moby answers at the endpoint, restored when moby is stopped for good, and removed
+ * otherwise.
+ */
 export type DockerWish = { context: 'selected'; endpoint: string } | { context: 'given back' } | { context: 'removed' };
 
-/** `starts` tells one start of the cluster from the next, which may have other certificates. */
+/** `starts` counts cluster starts, because each may have new certificates. */
 type KubeWish = { context: 'present'; file: string; starts: number } | { context: 'removed' };
 
 export type FilesPart = 'path' | 'autostart' | 'docker' | 'kube';
 
-/** What somebody who can look at the files knows about them. */
+/** The observed state of the user's files. */
 export interface UserFileFacts {
-  /** What the service has brought them in line with last; absent before it has. */
+  /** What the service last applied; absent before the first time. */
   done?: Partial<FilesWish>;
-  /** At which the kubeconfig of the user looks for our cluster; absent where it does not. */
+  /** The port of our cluster in the user's kubeconfig; absent if it is not there. */
   kubePort?: number;
-  /** What bringing a part in line would change in the files as they are now. */
+  /** The changes that applying a part would make to the files as they are now. */
   foreseen: {
     path: Record<FilesWish['path'], readonly UserFileChange[]>;
     autostart: Record<'on' | 'off', readonly UserFileChange[]>;
     docker: Record<DockerWish['context'], readonly UserFileChange[]>;
-    /** `renewed`: of a cluster with other keys, or at another port. */
+    /** `renewed`: for a cluster with other keys, or at another port. */
     kube: Record<'present' | 'renewed' | 'removed', readonly UserFileChange[]>;
   };
 }
 
-/** What follows from the settings alone, whatever runs. */
+/** The part that depends on the settings alone. */
 export function filesWishOf({ application, containerEngine, kubernetes }: Settings): FilesWish {
   return {
     path: application.pathManagementStrategy,
@@ -56,11 +59,11 @@ export function filesWishOf({ application, containerEngine, kubernetes }: Settin
   };
 }
 
-/** The parts that a wish asks to be brought in line. A plan lists them and the service does them, so the two cannot disagree. */
+/** The parts that need applying. A plan lists them and the service applies them, so the two cannot disagree. */
 export function dueParts(wish: FilesWish, done: Partial<FilesWish> | undefined): FilesPart[] {
   const due: Record<FilesPart, boolean> = {
     path: wish.path !== done?.path,
-    // An entry made by `rdctl setup` stays as long as nobody changes the setting.
+    // An entry made by `rdctl setup` stays until the setting changes.
     autostart: wish.autoStart ? done?.autoStart !== true : done?.autoStart === true,
     docker: wish.docker !== undefined && !isDeepStrictEqual(wish.docker, done?.docker),
     kube: wish.kube !== undefined && !isDeepStrictEqual(wish.kube, done?.kube),
@@ -70,10 +73,10 @@ export function dueParts(wish: FilesWish, done: Partial<FilesWish> | undefined):
 
 const PARTS: readonly FilesPart[] = ['path', 'autostart', 'docker', 'kube'];
 
-/** Whether carrying out a plan starts the cluster, and if so, whether it is the one that was there before. */
+/** Whether a plan starts the cluster, and whether it is the existing one. */
 type ClusterStart = 'none' | 'same' | 'new';
 
-/** The start of the cluster that carrying out a plan brings about. */
+/** The cluster start that a plan causes. */
 export function clusterStart(goal: Goal, observed: Observed, driver: DriverInfo): ClusterStart {
   if (!goal.on || !goal.cluster) return 'none';
   const { cluster } = observed;
@@ -81,7 +84,7 @@ export function clusterStart(goal: Goal, observed: Observed, driver: DriverInfo)
   return cluster.state === 'running' && !clusterMustStop(goal, observed, driver) ? 'none' : 'same';
 }
 
-/** The files of the user that are touched on the way to these settings and this power: only what really changes. */
+/** The user's files that change on the way to these settings and this power; unchanged ones are omitted. */
 export function userFilesOf(
   facts: UserFileFacts | undefined,
   { settings, on, cluster }: { settings: Settings; on: boolean; cluster: ClusterStart },
@@ -102,7 +105,7 @@ export function userFilesOf(
   return dueParts(wish, done).flatMap((part) => changes[part]);
 }
 
-/** An engine that is started again answers where it did before. */
+/** A restarted engine keeps its endpoint. */
 function selected(done: Partial<FilesWish> | undefined): DockerWish {
   return done?.docker?.context === 'selected' ? done.docker : { context: 'selected', endpoint: '' };
 }

@@ -4,19 +4,19 @@ import { clusterSpec, engineSpec, machineSpec } from '../plan/spec.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 
 export interface AssumedInput {
-  /** The last look that succeeded, if any. */
+  /** The last successful observation, if any. */
   seen: Observed | undefined;
-  /** The settings that were last worked on. */
+  /** The settings last worked on. */
   settings: Settings;
   driver: DriverInfo;
-  /** Why nothing newer is known, as a clause. */
+  /** Why there is no newer observation, as a clause. */
   reason: string;
 }
 
 /**
- * Pure. What a plan reckons with while nobody knows what runs: everything may run that the settings ask for, whatever the power,
- * because a service that was killed leaves it running. What was seen running is taken to run still. Too much is warned of
- * rather than too little.
+ * Pure. The state that a plan assumes while the running state is unknown: everything that the settings enable may run,
+ * whatever the power, because a killed service leaves it running. Anything last seen running is assumed to run still.
+ * Errs on the side of warning.
  */
 export function assumed({ seen, settings, driver, reason }: AssumedInput): Observed {
   const { name } = settings.containerEngine;
@@ -39,7 +39,7 @@ function machine(seen: Observed | undefined, settings: Settings): MachineStatus 
   return last?.state === 'on' || last?.state === 'broken' ? last : { state: 'on', spec: machineSpec(settings) };
 }
 
-/** The data of a cluster outlives its process, so an installed one is assumed even where none is to run. */
+/** A cluster's data outlives its process, so an installed one is assumed even where none should run. */
 function cluster(seen: Observed | undefined, settings: Settings): ClusterStatus | { state: 'unsupported' } {
   const last = seen?.cluster;
   if (last?.state === 'running' || last?.state === 'unresponsive') return last;

@@ -4,24 +4,24 @@ import type { Goal } from '../plan/spec.ts';
 import type { BackendState } from './status.ts';
 import { isReady, nextStep, type Step } from './step.ts';
 
-/** What the state of the backend is derived from. */
+/** The inputs to the backend state. */
 export interface StateInput {
   goal: Goal;
-  /** Undefined until the drivers have answered once. */
+  /** Undefined until the first successful observation. */
   seen: Observed | undefined;
   driver: DriverInfo;
   /** The step being performed. */
   underway: Step | undefined;
-  /** Nothing is tried any more. */
+  /** The loop has given up. */
   failed: boolean;
-  /** What is aimed at is not the wish (`hold.ts`): a backend that is up for another purpose is not ready. */
+  /** The goal is held away from the desired power (`hold.ts`): a backend that is up for another purpose is not ready. */
   held?: boolean;
 }
 
 /**
- * The value of `GET /v1/backend_state` (api facts, 12.2). A function of what is wanted and what was seen, so it leaves the ready
- * states in the moment in which a restart becomes due, before the first step; a change that is only stored, or applied to
- * what runs, never leaves them. During a restart it says `STOPPING`, then `STARTING`.
+ * The value of `GET /v1/backend_state`. A function of goal and observation, so it leaves the ready states as soon as a
+ * restart is due, before the first step; stored-only and live changes never leave them. A restart shows `STOPPING`,
+ * then `STARTING`.
  */
 export function backendState({ goal, seen, driver, underway, failed, held = false }: StateInput): BackendState {
   if (failed) return 'ERROR';

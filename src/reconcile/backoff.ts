@@ -2,38 +2,38 @@ import { ERRORS, RdError } from '../errors.ts';
 
 const FIRST_MS = 500;
 const LONGEST_MS = 30_000;
-/** After this many failures in a row the loop gives up until somebody changes something: 15 seconds of waiting, or less. */
+/** Consecutive failures after which the loop gives up until the desired state changes: at most 15 seconds of waiting. */
 export const MAX_ATTEMPTS = 6;
 
-/** No way to a desired state takes the same step more often; a switch of engine stops two at most. */
+/** No path to a desired state repeats a step more often; an engine switch stops at most two. */
 const MOST_SUCCESSES = 3;
 
-/** What went wrong last, and whether it will be tried again. */
+/** The last failure, and whether it will be retried. */
 export interface Failure {
   /** Name of the step, or `observation`. */
   what: string;
   error: RdError;
-  /** Failures in a row. */
+  /** Consecutive failures. */
   attempts: number;
-  /** Waits for a change of the desired state; nothing is tried any more. */
+  /** Nothing is retried until the desired state changes. */
   terminal: boolean;
 }
 
-/** Milliseconds that an attempt took, and that all attempts of its kind may take together. */
+/** Milliseconds that an attempt took, and the budget of all attempts of its kind. */
 export interface Spent {
   ms: number;
   budgetMs: number;
 }
 
-/** Counts what was tried since the backend was last as desired, or the desired state last changed. */
+/** Counts attempts since the backend last converged, or the desired state last changed. */
 export interface Attempts {
   /**
-   * Notes a failure. Terminal if the error cannot heal by itself, or the attempts are used up: their number, or the time that
-   * all of them took, of which `budgetMs` is enough.
+   * Records a failure. Terminal if the error is not retryable, or the attempts or their time budget (`budgetMs`) are
+   * used up.
    */
   failed(what: string, error: RdError, spent?: Spent): Failure;
   succeeded(what: string): void;
-  /** An error if a step succeeded so often that doing it at once again would be a hot loop; then a pause is due. */
+  /** An error if a step has succeeded so often that repeating it now would be a hot loop; a pause is due then. */
   fruitless(what: string): RdError | undefined;
   forget(): void;
 }
@@ -57,7 +57,7 @@ export function createAttempts(): Attempts {
     fruitless(what) {
       const count = successes.get(what) ?? 0;
       if (count < MOST_SUCCESSES) return undefined;
-      // After the pause it is done once more.
+      // After the pause it is performed once more.
       successes.set(what, MOST_SUCCESSES - 1);
       return new RdError('ERR_DRIVER_FAILED', `${what} succeeded ${MOST_SUCCESSES} times and is due again.`, {
         advice: 'Read the log of the service: what was started did not stay up.',
@@ -72,8 +72,8 @@ export function createAttempts(): Attempts {
 }
 
 /**
- * Milliseconds until the next attempt: doubling from half a second, at most half a minute, and between half and all of that, so
- * that several waiters do not come back at the same moment. `random` is in [0, 1).
+ * Milliseconds until the next attempt: doubling from half a second to at most half a minute, with jitter between half
+ * and all of that, so that several waiters do not retry in step. `random` is in [0, 1).
  */
 export function backoffMs(attempts: number, random: () => number): number {
   const whole = Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.max(0, attempts - 1));

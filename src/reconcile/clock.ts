@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Time as the loop knows it; tests bring their own. */
+/** The loop's clock; tests inject their own. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;

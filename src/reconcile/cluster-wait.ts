@@ -2,14 +2,14 @@ import { RdError } from '../errors.ts';
 import type { Clock } from './clock.ts';
 import { CLUSTER_ANSWER_MS, minutesText } from './step-limits.ts';
 
-/** The `what` of the failure of a cluster that was started and does not answer. */
+/** The `what` of the failure of a started cluster that does not answer. */
 export const CLUSTER_ANSWER = 'cluster answer';
 
 /** Measures how long a started cluster has not answered. */
 export interface ClusterWait {
-  /** Called with every look at such a cluster. An error once it has taken too long. */
+  /** Called with every observation of such a cluster. Returns an error once it has taken too long. */
   look(): RdError | undefined;
-  /** It answers, or is to be given its time anew. */
+  /** It answered, or its time starts over. */
   forget(): void;
 }
 

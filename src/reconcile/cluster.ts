@@ -5,8 +5,8 @@ import { installedVersion, type Observed } from '../plan/observed.ts';
 import type { Goal } from '../plan/spec.ts';
 
 /**
- * Pure. A cluster starts on a running engine that stays, and stops before it does. Its data is deleted only immediately before
- * a start that cannot use it, a lower version than the installed one, or when that is asked for.
+ * Pure. A cluster starts on a running engine that stays, and stops before it does. Its data is deleted only right
+ * before a start that cannot use it, because its version is lower, or on request.
  */
 export function nextClusterStep(goal: Goal, seen: Observed, driver: DriverInfo): ClusterStep | undefined {
   const { cluster } = seen;
@@ -20,8 +20,8 @@ export function nextClusterStep(goal: Goal, seen: Observed, driver: DriverInfo):
 }
 
 /**
- * Performs a step; a start with an empty version gets one first: the installed one, so that nothing is upgraded unasked, else
- * the newest that the driver offers. The choice is visible as the running cluster's version and is not written to the settings.
+ * Performs a step; a start with an empty version gets the installed one, so that nothing is upgraded unasked, or the
+ * newest available. The choice shows as the running cluster's version and is not written to the settings.
  */
 export async function performCluster(
   step: ClusterStep,

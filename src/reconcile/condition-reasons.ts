@@ -3,7 +3,7 @@ import type { Concern, ConditionType } from './status.ts';
 interface Meaning {
   concern: Concern;
   status: 'True' | 'False' | 'Unknown';
-  /** For people; the same sentence is in `docs/conditions.md`. */
+  /** For display; `docs/conditions.md` has the same sentence. */
   meaning: string;
 }
 
@@ -16,7 +16,7 @@ const UNKNOWN = {
   },
 } as const;
 
-/** Every condition with every reason that it can give. */
+/** Every condition with its possible reasons. */
 export const CONDITION_REASONS = {
   MachineReady: {
     Running: { concern: 'none', status: 'True', meaning: 'The machine runs with the desired settings.' },
@@ -141,10 +141,10 @@ export const CONDITION_REASONS = {
   },
 } as const satisfies Record<ConditionType, Record<string, Meaning>>;
 
-/** The reasons that a condition can give. */
+/** The reasons of a condition. */
 export type ReasonOf<T extends ConditionType> = keyof (typeof CONDITION_REASONS)[T] & string;
 
-/** Status, concern and sentence that go with a reason. */
+/** Status, concern and sentence of a reason. */
 export function meaningOf<T extends ConditionType>(type: T, reason: ReasonOf<T>): Meaning {
   const reasons: Record<string, Meaning> = CONDITION_REASONS[type];
   return reasons[reason] ?? { status: 'Unknown', concern: 'attention', meaning: reason };

@@ -9,13 +9,13 @@ import type { Hold } from './hold.ts';
 import type { Condition, ConditionType } from './status.ts';
 import { isReady, nextStep } from './step.ts';
 
-/** What the conditions are derived from. */
+/** The inputs to the conditions. */
 export interface ConditionInput {
   goal: Goal;
   seen: Observed | undefined;
   driver: DriverInfo;
   failure: Failure | undefined;
-  /** An observation has been made for the present generation, and nothing is being performed. */
+  /** The current generation has been observed, and no step is running. */
   fresh: boolean;
   generation: number;
   /** RFC 3339. */
@@ -23,7 +23,7 @@ export interface ConditionInput {
   hold?: Hold;
 }
 
-/** The four conditions, in order. A transition time is kept as long as the status stays. */
+/** The four conditions, in order. A transition time is kept while the status stays the same. */
 export function conditionsOf(input: ConditionInput, previous: readonly Condition[]): Condition[] {
   return [
     condition('MachineReady', machineReason(input), input, previous),

@@ -19,7 +19,7 @@ import { createSight } from './sight.ts';
 import type { LoopStatus } from './status.ts';
 import { isReady, nextStep, type Step, stepName } from './step.ts';
 
-/** How long a converged loop waits before it looks for drift, and how often it asks for a cluster that is coming up. */
+/** Interval between drift checks of a converged loop, and between checks of a starting cluster. */
 export const IDLE_MS = 5_000;
 const POLL_MS = 1_000;
 
@@ -27,22 +27,23 @@ export interface ControllersInput {
   driver: Driver;
   desired: Desired;
   clock: Clock;
-  /** In [0, 1); spreads the retries. */
+  /** In [0, 1); adds jitter to retries. */
   random: () => number;
   log: DriverContext['log'];
-  /** Throws when nothing may be looked at or done now. */
+  /** Throws when the backend must not be touched now. */
   check?(): void;
 }
 
 /**
- * Starts the loop: look, decide one step, perform it, look again. It rests when nothing is left to do and looks again after
- * `IDLE_MS`, so it repairs what broke by itself; at once when the driver tells of an end (`Driver.watch`), unless what has ended
- * came up so shortly before that it would be a hot loop. A failed step is tried again with growing pauses; an error that cannot heal,
- * or the last attempt, ends in state `ERROR` until `desire` is called or something else breaks (`given-up.ts`). `desire` ends every
- * pause at once and calls off a start that has become futile; `close` calls off any start.
+ * Starts the loop: observe, decide one step, perform it, observe again. When converged it observes every `IDLE_MS` and
+ * repairs drift; it observes at once when the driver reports an exit (`Driver.watch`), unless that part came up so
+ * recently that it would be a hot loop. A failed step is retried with backoff; a terminal error, or the last attempt,
+ * ends in state `ERROR` until `desire` is called or something else breaks (`given-up.ts`). `desire` ends every pause at
+ * once and cancels a start that has become futile; `close` cancels any start.
  *
- * Every step has a limit (`step-limits.ts`). One that does not even end when it is called off leaves the loop looking, in state
- * `ERROR`, and nothing is performed until it has ended: parts nest, so a second step beside it could undo or be undone.
+ * Every step has a limit (`step-limits.ts`). If one does not even end when cancelled, the loop keeps observing, in
+ * state `ERROR`, and performs nothing until it has ended: parts nest, so a concurrent second step could undo it or be
+ * undone.
  */
 export function createControllers({
   driver,
@@ -63,20 +64,20 @@ export function createControllers({
   let goal = heldGoal(desired, driver);
   let failure: Failure | undefined;
   let underway: { step: Step; abort: AbortController } | undefined;
-  /** Was called off and is still at work. */
+  /** A cancelled step that is still running. */
   let stuck: { step: Step; error: RdError } | undefined;
-  /** The settings that were last worked on; what ran before the service began is taken to have the first. */
+  /** The settings last worked on; anything that ran before the service started is assumed to have the initial ones. */
   let workedOn = initial.settings;
-  /** The present desired state has been looked at since it was set. */
+  /** The current desired state has been observed since it was set. */
   let fresh = false;
-  /** Version of the desired state that was last worked on to the end. */
+  /** The last completed version of the desired state. */
   let observedGeneration = 0;
-  /** The backend was ready, and what happens now interrupts that. */
+  /** The backend was ready, and the current work interrupts it. */
   let serving = false;
-  /** The pause that follows is not wanted any more. */
+  /** Skip the next pause. */
   let nudged = false;
   let resting: AbortController | undefined;
-  /** Since when every look has found nothing to do. */
+  /** Since when every observation has found nothing to do. */
   let calmSince: number | undefined;
   const sight = createSight({ driver, clock, check, closing: closing.signal, wake: () => resting?.abort() });
   let published = snapshot([]);
@@ -144,7 +145,7 @@ export function createControllers({
     }
   }
 
-  /** One look and at most one step. Returns the milliseconds until the next. */
+  /** One observation and at most one step. Returns the milliseconds until the next pass. */
   async function pass(): Promise<number> {
     let now: Observed;
     try {
@@ -174,7 +175,7 @@ export function createControllers({
     return act(step, now);
   }
 
-  /** What was seen, or what has to be assumed. */
+  /** The last observation, or the assumed state. */
   function known(): Observed {
     const seen = sight.seen();
     const trouble = sight.trouble();
@@ -208,7 +209,7 @@ export function createControllers({
     }
     const end = phases.begin(stepName(step));
     publish();
-    // Who wants something else by now, or the end, waits for one limit at most.
+    // A change of the desired state, or closing, waits for one limit at most.
     const isPatient = () => !nudged && !closing.signal.aborted;
     const ending = await performInTime({ step, seen: before, driver, clock, abort, isPatient });
     underway = undefined;
@@ -258,7 +259,7 @@ export function createControllers({
     return IDLE_MS;
   }
 
-  /** Sleeps until there is something to do. Who only wants to look does not cut a pause short. */
+  /** Sleeps until there is something to do. A request to observe does not end a backoff early. */
   async function rest(ms: number): Promise<void> {
     const end = clock.now() + ms;
     while (!nudged && !closing.signal.aborted && clock.now() < end) {

@@ -4,14 +4,14 @@ import { engineDrift } from '../plan/drift.ts';
 import { busyEngines, clusterHasProcess, ENGINE_NAMES, type Observed } from '../plan/observed.ts';
 import type { Goal } from '../plan/spec.ts';
 
-/** A step, and which engine takes it. */
+/** A step and its engine. */
 export interface EngineDecision {
   engine: EngineName;
   step: EngineStep;
 }
 
 /**
- * Pure. An engine stops only when no cluster runs on it, and starts only in a machine that stays, when no engine at all has a
+ * Pure. An engine stops only when no cluster runs on it, and starts only in a machine that stays, when no engine has a
  * process: there are never two.
  */
 export function nextEngineStep(goal: Goal, seen: Observed, driver: DriverInfo): EngineDecision | undefined {

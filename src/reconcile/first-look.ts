@@ -2,8 +2,8 @@ import type { Controllers } from './contract.ts';
 import type { LoopStatus } from './status.ts';
 
 /**
- * Resolves when the drivers have been asked once, whatever they answered, or the signal aborts. Until then a plan would count
- * what survived the last service as not running, and so promise too much.
+ * Resolves after the first observation, successful or not, or when the signal aborts. Until then a plan would miss what
+ * survived the last service, and promise too much.
  */
 export function firstLook(controllers: Pick<Controllers, 'status' | 'onChange'>, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

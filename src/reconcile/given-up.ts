@@ -1,13 +1,13 @@
 import type { Observed } from '../plan/observed.ts';
 import { type Step, stepName } from './step.ts';
 
-/** What is left alone after a failure that waits for somebody: what failed, and what it has left behind. */
+/** What the loop leaves alone after a terminal failure: the failed step, and what it left behind. */
 export interface GivenUp {
-  /** A failure has ended the attempts; `step` is what it was about, if it was a step. */
+  /** A failure has ended the attempts; `step` is the failed one, if it was a step. */
   begin(step: Step | undefined, seen: Observed | undefined): void;
   /**
-   * Told of each look since; true when what is due now has become due for another reason. The first look shows what the failure has
-   * left. Something that is on is never stopped for such a reason: it may be all that still works.
+   * Called with each observation since; true when the due step is due for another reason. The first observation shows
+   * what the failure left behind. Nothing that is on is ever stopped for such a reason: it may be all that still works.
    */
   isOther(step: Step | undefined, seen: Observed): boolean;
 }
@@ -33,7 +33,7 @@ export function createGivenUp(): GivenUp {
   };
 }
 
-/** A machine is adjusted for whatever it lacks, one thing today and another tomorrow. */
+/** A machine is adjusted for varying reasons. */
 function reasonOf(step: Step, seen: Observed | undefined): string {
   const lack = step.part === 'machine' && seen?.machine.state === 'on' ? (seen.machine.repair ?? '') : '';
   return `${stepName(step)} ${lack}`;

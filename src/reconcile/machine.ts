@@ -5,8 +5,8 @@ import { isUp, type Observed } from '../plan/observed.ts';
 import type { Goal } from '../plan/spec.ts';
 
 /**
- * Pure. The machine stops after, and starts before, everything in it. One that is broken or halted is stopped at once: nothing in it can
- * be asked to stop.
+ * Pure. The machine stops after, and starts before, everything in it. A broken or halted one is stopped at once:
+ * nothing in it can be asked to stop.
  */
 export function nextMachineStep(goal: Goal, seen: Observed, driver: DriverInfo): MachineStep | undefined {
   if (seen.machine.state === 'broken') return { do: 'stop' };
@@ -18,7 +18,7 @@ export function nextMachineStep(goal: Goal, seen: Observed, driver: DriverInfo):
     const adjust = live.length > 0 || seen.machine.repair !== undefined;
     return adjust ? { do: 'adjust', spec: goal.machine } : undefined;
   }
-  // What claims to run in a machine that does not is cleared away first.
+  // Clear parts that claim to run in a stopped machine first.
   return goal.on && !isUp(seen) ? { do: 'start', spec: goal.machine } : undefined;
 }
 

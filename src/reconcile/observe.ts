@@ -5,7 +5,7 @@ import type { Clock } from './clock.ts';
 import type { LoopStatus } from './status.ts';
 import type { Step } from './step.ts';
 
-/** Looks at everything, at the same time. Throws what a driver throws. */
+/** Observes all parts in parallel. Throws the drivers' errors. */
 export async function observe(driver: Driver, signal: AbortSignal): Promise<Observed> {
   const [machine, moby, containerd, cluster] = await Promise.all([
     driver.machine.observe(signal),
@@ -16,12 +16,12 @@ export async function observe(driver: Driver, signal: AbortSignal): Promise<Obse
   return { machine, engines: { moby, containerd }, cluster };
 }
 
-/** How long a look may take before it counts as failed. */
+/** Limit of an observation. */
 export const LOOK_LIMIT_MS = 30_000;
 
 /**
- * `observe`, given up after `LOOK_LIMIT_MS`: a program that accepts a connection and never answers must not hold up the loop.
- * Throws `ERR_DRIVER_FAILED` then, and when the signal aborts.
+ * `observe` with the limit `LOOK_LIMIT_MS`: a program that accepts a connection and never answers must not block the
+ * loop. Throws `ERR_DRIVER_FAILED` then, and when the signal aborts.
  */
 export async function observeInTime(driver: Driver, clock: Clock, signal: AbortSignal): Promise<Observed> {
   const stop = new AbortController();
@@ -49,7 +49,7 @@ function givenUp(signal: AbortSignal): Promise<never> {
   });
 }
 
-/** What a status shows before the first look that succeeds; the conditions then say `NotObserved` or `ObservationFailed`. */
+/** The status before the first successful observation; the conditions then say `NotObserved` or `ObservationFailed`. */
 export function unseen(driver: DriverInfo): Pick<LoopStatus, 'machine' | 'engines' | 'cluster'> {
   const unknown = { state: 'unknown' } as const;
   return {
@@ -60,8 +60,8 @@ export function unseen(driver: DriverInfo): Pick<LoopStatus, 'machine' | 'engine
 }
 
 /**
- * What a plan has to reckon with: what was seen, and a start that is under way as if it had succeeded. A change of settings
- * during a start then shows the restart that it will cost.
+ * The state that plans are based on: the observation, with a running start counted as done, so that changing settings
+ * during a start shows the restart that it will cost.
  */
 export function reckoned(seen: Observed, underway: Step | undefined): Observed {
   if (underway?.step.do !== 'start') return seen;

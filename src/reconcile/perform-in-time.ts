@@ -12,15 +12,16 @@ export interface PerformInput {
   seen: Observed;
   driver: Driver;
   clock: Clock;
-  /** Calls the step off; also aborted here, when the time is up. */
+  /** Cancels the step; also aborted here on timeout. */
   abort: AbortController;
-  /** Whether a step that tells of progress may have its limit anew. */
+  /** Whether a step that reports progress may extend its limit. */
   isPatient(): boolean;
 }
 
 /**
- * How a step ended. `spent` counts one that was called off with its whole limit. `dropped`: called off by somebody else, and over. `stuck`: called off and still at work after the grace;
- * `over` resolves when it has ended after all, and until then nobody knows what it does.
+ * How a step ended. `spent` counts a cancelled one with its whole limit. `dropped`: cancelled by the caller, and over.
+ * `stuck`: cancelled and still running after the grace period; `over` resolves when it has ended after all, and until
+ * then its state is unknown.
  */
 export type Ending =
   | { how: 'done' }
@@ -28,7 +29,7 @@ export type Ending =
   | { how: 'failed'; error: RdError; spent: Spent }
   | { how: 'stuck'; error: RdError; over: Promise<void> };
 
-/** Performs a step for at most its limit, which begins anew with its progress, and the grace together. Never throws. */
+/** Performs a step within its limit, which progress extends, plus the grace period. Never throws. */
 export async function performInTime({ step, seen, driver, clock, abort, isPatient }: PerformInput): Promise<Ending> {
   const name = stepName(step);
   const limit = STEP_LIMITS_MS[name];
@@ -50,7 +51,7 @@ export async function performInTime({ step, seen, driver, clock, abort, isPatien
       const ms = clock.now() - since;
       if (!late) return abort.signal.aborted ? { how: 'dropped' } : failed(failureOf(name, driver, error), ms);
       const lacking = since === begun ? 'end within' : 'get any further for';
-      // A timer may fire a moment early, and the second time-out has to be the last.
+      // A timer may fire slightly early, and the second timeout has to be the last.
       return failed(tooLate(`${name} did not ${lacking}`, limit, driver, error), Math.max(ms, limit));
     },
   );
@@ -77,7 +78,7 @@ function aborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** `cause`: what the driver made of being called off. With advice it knows how far the step has come. */
+/** `cause`: the driver's error on cancellation. If it has advice, it knows how far the step got. */
 function tooLate(what: string, limit: number, driver: Driver, cause: unknown): RdError {
   const text = `${what} ${minutesText(limit)} with the ${driver.name} driver and was called off`;
   if (cause instanceof RdError && cause.code === 'ERR_CANCELLED' && cause.advice !== undefined) {

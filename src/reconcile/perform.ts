@@ -8,7 +8,7 @@ import { performEngine } from './engine.ts';
 import { performMachine } from './machine.ts';
 import type { Step } from './step.ts';
 
-/** Hands a step to its driver; throws what the driver throws. `progress`: as the driver's. */
+/** Dispatches a step to its driver; throws the driver's errors. `progress`: as the driver's. */
 export async function perform(
   step: Step,
   seen: Observed,
@@ -26,7 +26,7 @@ export async function perform(
   }
 }
 
-/** A driver's error with the step in front. What is no `RdError` is a bug and becomes `ERR_INTERNAL`. */
+/** A driver's error, prefixed with the step. Anything but an `RdError` is a bug and becomes `ERR_INTERNAL`. */
 export function failureOf(what: string, driver: Driver, error: unknown): RdError {
   const text = error instanceof Error ? error.message : String(error);
   const known = error instanceof RdError ? error : undefined;
@@ -38,8 +38,8 @@ export function failureOf(what: string, driver: Driver, error: unknown): RdError
 }
 
 /**
- * True for a start that nobody wants any more, because the power or the settings have changed since it began. Only such a step
- * is called off: its result would be stopped next anyway. A stop, a reset or an adjustment runs to its end, since half of
+ * True for a start that is obsolete, because the power or the settings have changed since it began. Only such a step is
+ * cancelled: its result would be stopped next anyway. A stop, a reset or an adjustment runs to its end, since half of
  * one is worse than either side of it.
  */
 export function isFutile(step: Step, goal: Goal, driver: DriverInfo): boolean {

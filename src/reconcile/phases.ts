@@ -1,15 +1,18 @@
 import type { Clock } from './clock.ts';
 import type { Phase } from './status.ts';
 
-/** Old phases of a long repair are dropped from the front. */
+/** A long repair drops its oldest phases. */
 const MOST = 100;
 
-/** Remembers what was done since the last change of the desired state, and how long it took. */
+/** Records the phases since the last change of the desired state, with their durations. */
 export interface PhaseLog {
   list(): Phase[];
-  /** Forgets what is over; what runs stays. */
+  /** Drops finished phases and keeps running ones. */
   restart(): void;
-  /** Notes a beginning; the function it returns notes the end. `dropped`: it was called off and never happened. `reason`: why it failed. */
+  /**
+   * Records a start; the returned function records the end. `dropped`: it was cancelled and is removed. `reason`: why
+   * it failed.
+   */
   begin(name: string): (outcome: 'done' | 'failed' | 'dropped', reason?: string) => void;
 }
 

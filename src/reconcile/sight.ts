@@ -3,38 +3,38 @@ import type { Observed } from '../plan/observed.ts';
 import type { Clock } from './clock.ts';
 import { observeInTime } from './observe.ts';
 
-/** What the loop has seen of the backend, and who waits for it to look again. */
+/** The loop's observations, and the callers waiting for a new one. */
 export interface Sight extends Pick<Lookers, 'end'> {
-  /** Looks at everything now. Throws what a driver throws, and `ERR_DRIVER_FAILED` when the look is ended. */
+  /** Observes everything now. Throws the drivers' errors, and `ERR_DRIVER_FAILED` when interrupted. */
   look(): Promise<Observed>;
-  /** Somebody waits for a look, or one is due. */
+  /** An observation was requested or is due. */
   waiting(): boolean;
-  /** Ends a look under way, because another will follow at once; those who asked for it get that one. */
+  /** Interrupts a running observation, because another follows at once; its callers get that one. */
   interrupt(): void;
-  /** The last look that succeeded. */
+  /** The last successful observation. */
   seen(): Observed | undefined;
-  /** As `Lookers.ask`; asks again after a look that failed for as long as `isHopeful`. */
+  /** Like `Lookers.ask`; retries a failed observation while `isHopeful`. */
   ask(signal: AbortSignal, isHopeful: () => boolean): Promise<boolean>;
-  /** Something that was seen may have ended: a look is due at once. */
+  /** An observed part may have exited: an observation is due at once. */
   doubt(): void;
-  /** What was seen is not to be relied on, because something may have ended since the last look that succeeded began. */
+  /** A part may have exited since the last successful observation began, so it is stale. */
   doubted(): boolean;
-  /** Why what is there now is not known, as a clause; undefined after a look that succeeded. */
+  /** Why the current state is unknown, as a clause; undefined after a successful observation. */
   trouble(): string | undefined;
 }
 
 export interface SightInput {
   driver: Driver;
   clock: Clock;
-  /** Throws when nothing may be looked at now. */
+  /** Throws when the backend must not be observed now. */
   check(): void;
   /** Ends everything. */
   closing: AbortSignal;
-  /** Called when somebody asks for a look, and when one is due. */
+  /** Called when an observation is requested or due. */
   wake(): void;
 }
 
-/** Between a look that failed and the next one for those who wait for one that does not. */
+/** Retry interval of a failed observation for callers that wait for a successful one. */
 const AGAIN_MS = 500;
 
 export function createSight({ driver, clock, check, closing, wake }: SightInput): Sight {
@@ -43,7 +43,7 @@ export function createSight({ driver, clock, check, closing, wake }: SightInput)
   let trouble: string | undefined = 'the service has not looked at it yet';
   let looking: AbortController | undefined;
   let isDue = false;
-  /** Counts what may have ended; `settled` of them were before a look that succeeded. */
+  /** Counts possible exits; `settled` of them precede a successful observation. */
   let doubts = 0;
   let settled = 0;
   return {
@@ -99,29 +99,29 @@ function clause(error: unknown): string {
   return text.replace(/\.$/, '');
 }
 
-/** Those who wait for a look at the backend that begins after they asked. */
+/** Callers waiting for an observation that begins after their request. */
 interface Lookers {
-  /** True once such a look has succeeded; false when it failed, the signal aborted, or the loop has ended. */
+  /** True once such an observation has succeeded; false when it failed, the signal aborted, or the loop has ended. */
   ask(signal: AbortSignal): Promise<boolean>;
-  /** Somebody waits whom no look has been begun for. */
+  /** Some request has no observation yet. */
   waiting(): boolean;
-  /** A look begins, for everyone who has asked by now. */
+  /** An observation begins, for all requests so far. */
   begin(): Turn;
-  /** There will be no more looks. */
+  /** There will be no more observations. */
   end(): void;
 }
 
-/** One look. */
+/** One observation. */
 interface Turn {
-  /** Tells them how it ended. */
+  /** Reports the result to the callers. */
   end(ok: boolean): void;
-  /** It was ended early: they wait for the next. */
+  /** It was interrupted: the callers wait for the next one. */
   again(): void;
 }
 
 type Answer = (ok: boolean) => void;
 
-/** @param wake is called when somebody asks. */
+/** @param wake is called on each request. */
 function createLookers(wake: () => void): Lookers {
   let asking = new Set<Answer>();
   let ended = false;

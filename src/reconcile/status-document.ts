@@ -4,43 +4,46 @@ import type { LoopStatus } from './status.ts';
 
 export type { MachineAccess, MachineStart };
 
-/** What the service does after the settings of an apply are written: port forwards, then extensions. Of the last such apply. */
+/** The steps after the settings of the last apply: port forwards, then extensions. */
 export interface ApplyWork {
-  /** Version of the desired state that the apply made. */
+  /** Version of the desired state that the apply created. */
   generation: number;
   state: 'running' | 'done' | 'failed';
-  /** Begun so far, in order. */
+  /** Steps begun so far, in order. */
   steps: ApplyStep[];
   error?: { code: ErrorCode; message: string; details: string[]; advice?: string };
 }
 
-/** `name`: the image or name of an extension; `default/web:80 → 8080` of a forward, `default/web:80 → (removed)` of one that goes. */
+/**
+ * `name`: the image or name of an extension; `default/web:80 → 8080` for a forward, `default/web:80 → (removed)` for a
+ * removed one.
+ */
 export interface ApplyStep {
   what: 'install' | 'uninstall' | 'forward';
   name: string;
 }
 
-/** The answer of `POST /v2/apply`. */
+/** The reply of `POST /v2/apply`. */
 export interface ApplyReply {
   kind: 'ApplyReply';
   formatVersion: 1;
-  /** Version of the desired state after it. */
+  /** Version of the desired state afterwards. */
   generation: number;
-  /** What was written; `retry`: nothing differed, and a backend that had given up is tried again. */
+  /** What was written; `retry`: nothing differed, and a failed backend is retried. */
   sent: ('settings' | 'power' | 'retry')[];
-  /** True when `apply` in the status tells of further steps. */
+  /** True when `apply` in the status reports further steps. */
   continues: boolean;
 }
 
-/** The document of `GET /v2/status` and `schemas/status.json`: what the loop reports, and who is speaking. */
+/** The document of `GET /v2/status` and `schemas/status.json`: the loop's report, and the service's identity. */
 export interface StatusDocument extends Omit<LoopStatus, 'counters'> {
   kind: 'Status';
   formatVersion: 1;
   product: string;
   version: string;
-  /** Only of an application that is not ours: the version of the settings that it speaks. */
+  /** Only for another application: its settings version. */
   settingsVersion?: number;
-  /** Of the service; 0 where nobody tells. */
+  /** The service's process; 0 if unknown. */
   pid: number;
   /** Directory of the service's data. */
   home: string;
@@ -48,36 +51,36 @@ export interface StatusDocument extends Omit<LoopStatus, 'counters'> {
   startedAt: string;
   /** `reason`: why this driver was chosen. */
   driver: { name: string; simulated: boolean; reason: string };
-  /** The engine that the settings ask for. */
+  /** The engine selected in the settings. */
   engine: { name: EngineName; state: string; endpoint?: string; version?: string; workload?: Workload };
-  /** The way into the machine; absent while it is not on, and of a driver that has no machine of its own. */
+  /** How to reach the machine; absent while it is off, and for a driver without a machine. */
   access?: MachineAccess;
-  /** Ports of programs in the machine; absent as `access` is. */
+  /** Published ports of programs in the machine; absent as `access` is. */
   ports?: readonly PublishedPort[];
-  /** What is being done with the data of the backend, such as a snapshot; absent otherwise. A sentence. */
+  /** The operation on the backend's data, such as a snapshot, as a sentence; absent otherwise. */
   maintenance?: string;
-  /** Absent until an apply has had more to do than to write settings. */
+  /** Absent until an apply has had steps beyond writing settings. */
   apply?: ApplyWork;
   counters: LoopStatus['counters'] & {
-    /** `PUT /v1/settings` that arrived, whatever became of them. */
+    /** Count of `PUT /v1/settings` requests, successful or not. */
     settingsPuts: number;
-    /** Those of them that changed something. */
+    /** Those that changed something. */
     settingsWrites: number;
   };
-  /** Files or registry keys of the deployment profiles; absent without any. The defaults count on the first run alone. */
+  /** Files or registry keys of the deployment profiles; absent without any. The defaults only apply on the first run. */
   policies?: { lockedBy?: string; defaultsBy?: string };
-  /** Files of the user outside of our directories; absent in the status of older releases. */
+  /** Files of the user, outside of our directories; absent in the status of older releases. */
   hostIntegration?: {
-    /** Nothing there is touched; a clause that says why. */
+    /** Why no such file is touched, as a clause. */
     offBecause?: string;
     files: {
       part: 'path' | 'docker-context' | 'kubeconfig' | 'autostart';
       file: string;
-      /** `clean`: nothing of ours is in it, as wanted; `left`: another's choice. */
+      /** `clean`: intentionally contains nothing of ours; `left`: set by the user or another program. */
       state: 'managed' | 'clean' | 'left' | 'failed';
       message?: string;
     }[];
   };
-  /** Sentences about what happened at the start and a person should know, such as a file that was set aside. */
+  /** Startup notices, such as a file that was set aside, as sentences. */
   notices: string[];
 }

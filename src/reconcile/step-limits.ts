@@ -3,9 +3,9 @@ import type { StepName } from './step.ts';
 const MINUTE_MS = 60_000;
 
 /**
- * Milliseconds that a step may take before it is called off. Generous: they end what hangs, and must not end what is slow. A
- * machine or a cluster may have to download first; a moby engine waits a minute for its containerd and two for itself. The same
- * numbers are in `docs/conditions.md`.
+ * Limits of the steps in milliseconds. Generous: they end what hangs, and must not end what is slow. A machine or a
+ * cluster may have to download first; a moby engine waits a minute for its containerd and two for itself.
+ * `docs/conditions.md` lists the same numbers.
  */
 export const STEP_LIMITS_MS = {
   'machine start': 10 * MINUTE_MS,
@@ -19,10 +19,10 @@ export const STEP_LIMITS_MS = {
   'cluster reset': 5 * MINUTE_MS,
 } as const satisfies Record<StepName, number>;
 
-/** The attempts of one step together may take so many times its limit; whoever waits for it learns the truth after that. */
+/** Time budget of all attempts of one step, as a multiple of its limit; after that the failure is reported. */
 export const ATTEMPTS_BUDGET = 2;
 
-/** How long a step that was called off may take to end. */
+/** Grace period for a cancelled step. */
 export const GRACE_MS = 30_000;
 
 /** How long a started cluster may take to answer. */

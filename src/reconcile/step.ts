@@ -5,7 +5,7 @@ import { nextClusterStep } from './cluster.ts';
 import { nextEngineStep } from './engine.ts';
 import { nextMachineStep } from './machine.ts';
 
-/** The one thing to do now, and to whom. */
+/** The next step, and the part that performs it. */
 export type Step =
   | { part: 'machine'; step: MachineStep }
   | { part: 'engine'; engine: EngineName; step: EngineStep }
@@ -33,7 +33,7 @@ export function nextStep(goal: Goal, seen: Observed, driver: DriverInfo): Step |
   return cluster && { part: 'cluster', step: cluster };
 }
 
-/** True when everything that should run does, and a cluster answers; nothing may be left to do besides. */
+/** True when everything that should run does, and a cluster answers; other work may remain. */
 export function isReady(goal: Goal, seen: Observed): boolean {
   if (!goal.on) return true;
   if (seen.machine.state !== 'on' || seen.engines[goal.engine.name].state !== 'running') return false;
