@@ -23,7 +23,8 @@ export const createProfile = defineCommand({
   description: `Writes settings in the form that the application reads as its administrator's. The
 input is JSON or YAML: settings, or a profile, of which the locked part holds what is under locked and the defaults
 part the rest. Mistakes are errors; names that are no settings are left out and named on stderr, except in a profile.
-What the newest application would refuse or ignore is a warning, too (rdctl profile check asks all releases).
+With --check what the newest application would refuse or ignore is a warning, too (rdctl profile check asks all
+releases); --strict includes it.
 Notes tell what else is worth knowing, and are no warnings.
 With --from-settings neither secrets nor what describes this computer are written.
 Exit codes: 0 written; 1 not written, also for any warning with --strict.
@@ -51,10 +52,9 @@ async function writeProfile(
   request: Extract<ProfileRequest, { what: 'profile' }>,
 ): Promise<number> {
   const { flags, io } = invocation;
-  const [{ EXPORTERS }, { selectSettings }, { judgement }, { deploymentTree }] = await Promise.all([
+  const [{ EXPORTERS }, { selectSettings }, { deploymentTree }] = await Promise.all([
     import('../../profiles/formats/index.ts'),
     import('../../profiles/document/selection.ts'),
-    import('../../profiles/check/check.ts'),
     import('../../profiles/formats/tree.ts'),
   ]);
   const exporter = await EXPORTERS[request.format]?.();
@@ -72,7 +72,9 @@ async function writeProfile(
   });
   const tree = await deploymentTree(selected.settings);
   const text = exporter.text(tree, request);
-  const judged = judgement(input, selected, { part: request.part, platform });
+  // Asking the releases costs more than all the rest.
+  const { judgement } = flags.check || flags.strict ? await import('../../profiles/check/check.ts') : {};
+  const judged = judgement?.(input, selected, { part: request.part, platform }) ?? { warnings: [], notes: [] };
   const own = remarks(text, selected.elsewhere, request);
   const warnings = [...selected.warnings, ...tree.warnings, ...judged.warnings, ...own.warnings];
   if (flags.strict && warnings.length > 0) {

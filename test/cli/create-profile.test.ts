@@ -208,7 +208,11 @@ describe('the examples of the compatible tool', () => {
       ...['    <key>WSL</key>', '    <dict>', '      <key>integrations</key>', '      <dict>', '      </dict>'],
       ...['    </dict>', '  </dict>', '</plist>', '', ''],
     ]);
-    expect(err).toContain('the application on macOS would refuse this profile: --body:1:26: ');
+    // Whether the application takes it is looked up only where that is asked for.
+    expect(err).toBe('');
+    const checked = await create('--output', 'plist', '-b', body, '--check');
+    expect(checked).toMatchObject({ exit: 0, out });
+    expect(checked.err).toContain('the application on macOS would refuse this profile: --body:1:26: ');
   });
 
   test.each(['10', '1', '18'])('an older version (%s) is written as it is with --keep-version', async (version) => {

@@ -66,7 +66,8 @@ export const FLAGS = {
     summary: 'Write to this directory, under the name that is looked for there',
     placeholder: 'DIR',
   },
-  strict: { type: 'boolean', summary: 'Write nothing when there is a warning; notes are none' },
+  check: { type: 'boolean', summary: 'Warn of what the newest application would refuse or ignore' },
+  strict: { type: 'boolean', summary: 'The same, and write nothing when there is a warning; notes are none' },
 } as const satisfies FlagTable;
 
 export type CreateProfile = Invocation<typeof FLAGS>;
