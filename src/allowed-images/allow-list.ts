@@ -3,20 +3,20 @@ import { matchesPattern, matchesRepository, type Pattern, parsePattern } from '.
 import { type ImageReference, parseReference, withDefaultTag } from './reference.ts';
 import { canonicalRegistry } from './registry-name.ts';
 
-/** The patterns of a list, read once. */
+/** The parsed patterns of a list. */
 export interface AllowList {
   patterns: readonly string[];
-  /** Patterns that can match nothing, each with the reason as a clause. */
+  /** Patterns that match nothing, each with the reason as a clause. */
   unusable: readonly { pattern: string; reason: string }[];
-  /** A reference without tag and digest asks for every tag. */
+  /** A reference without tag and digest means every tag. */
   allows(reference: ImageReference): boolean;
   /** Whether some tag or digest of it is allowed. */
   allowsSomeOf(registry: string, repository: string): boolean;
-  /** Whether anything of that registry is allowed. */
+  /** Whether anything in that registry is allowed. */
   names(registry: string): boolean;
-  /** Whether a client with only allowed images to fetch may connect to `host[:port]`: coarser than all others. */
+  /** Whether pulling allowed images may require a connection to `host[:port]`: coarser than all others. */
   reaches(host: string): boolean;
-  /** Whether every image is: then an archive of unknown content is as well. */
+  /** Whether every image is allowed: then an archive of unknown content is as well. */
   allowsEverything: boolean;
 }
 
@@ -41,16 +41,17 @@ export function createAllowList(patterns: readonly string[]): AllowList {
   };
 }
 
-/** Whether a list with these patterns lets that image through; `latest` where the name says nothing else. */
+/** Whether a list with these patterns allows that image; the default tag is `latest`. */
 export function isAllowed(patterns: readonly string[], image: string): boolean {
   const reference = parseReference(image);
   return reference !== undefined && createAllowList(patterns).allows(withDefaultTag(reference));
 }
 
 /**
- * Hosts that well-known registries send their clients on to: for tokens and for layers. A client that is allowed an image has to
- * reach them, and on an encrypted connection nothing but their name can be seen. Except for `*.pkg.dev` they hold no images by name, so
- * reaching them without the registry's consent gives nothing.
+ * Hosts that well-known registries redirect to, for tokens and for layers. Clients of an allowed image have to reach them, and a TLS
+ * connection
+ * shows only their name. Except for `*.pkg.dev` they hold no images by name, so reaching them without the registry's authorization
+ * yields nothing.
  */
 const COMPANIONS: readonly { registry: string; hosts: readonly string[] }[] = [
   {
@@ -86,7 +87,7 @@ const COMPANIONS: readonly { registry: string; hosts: readonly string[] }[] = [
   { registry: 'registry.redhat.io', hosts: ['sso.redhat.com', '*.quay.io'] },
 ];
 
-/** Whether a registry that patterns name (as a glob) may lead its clients to that host. */
+/** Whether a registry in a pattern (as a glob) may redirect clients to that host. */
 function leadsTo(registry: string, host: string): boolean {
   return COMPANIONS.some(
     (row) =>

@@ -2,10 +2,10 @@ import type { ImageReference } from './reference.ts';
 import { formatReference } from './reference.ts';
 
 const SETTING = 'containerEngine.allowedImages.patterns';
-/** Patterns that a message lists. */
+/** Maximum number of patterns in a message. */
 const SHOWN = 5;
 
-/** Sentences for whoever was refused: what, by which setting, and what to do. One line each, for they travel in headers. */
+/** The refusal: what, which setting, and what to do. One line each, because they are sent in headers. */
 export function explainImage(reference: ImageReference, patterns: readonly string[]): string {
   const name = formatReference(reference);
   const what = reference.tag === undefined && reference.digest === undefined ? `all tags of ${name}` : name;
@@ -16,7 +16,7 @@ export function explainRegistry(registry: string, patterns: readonly string[]): 
   return `nothing of ${registry} is among the allowed images: ${SETTING} ${listed(patterns)}. ${advice(`${registry}/*`)}`;
 }
 
-/** `what`: the way by which the images would come, as a subject. */
+/** `what`: how the images would arrive, as a subject. */
 export function explainUnnamed(what: string): string {
   return `${what} can bring in any image, and only those in ${SETTING} are allowed. Allow every image with the pattern *, or pull the image by its name.`;
 }
@@ -31,7 +31,7 @@ function listed(patterns: readonly string[]): string {
   return `has ${patterns.slice(0, SHOWN).map(printable).join(', ')}${more}`;
 }
 
-/** Any text may stand in the setting, also what would break a line or a header. */
+/** The setting may contain any text, including line breaks. */
 function printable(text: string): string {
   const short = text.length > 60 ? `${text.slice(0, 57)}...` : text;
   return JSON.stringify(short)

@@ -1,6 +1,7 @@
 /**
- * Whether a text matches a glob in which `*` stands for any run of characters, the empty one included. Two indexes and one
- * place to go back to: at most the product of both lengths in steps, whatever the glob is.
+ * Whether a text matches a glob in which `*` stands for any characters, possibly none. Backtracks to the last `*` only: at most the product
+ * of
+ * both lengths in steps, for any glob.
  */
 export function matchesGlob(glob: string, text: string): boolean {
   let at = 0;

@@ -13,19 +13,19 @@ import { canonicalRegistry, hasOfficialImages, isRegistryName } from './registry
  * ```
  */
 export interface Pattern {
-  /** Canonical; may hold `*`. */
+  /** Canonical; may contain `*`. */
   registry: string;
   /** Globs, one for each part of the repository. */
   parts: readonly string[];
-  /** More parts may follow, at least one. */
+  /** At least one more part must follow. */
   below: boolean;
   /** Glob; absent: any. */
   tag?: string;
-  /** Exact. A tag beside it says nothing. */
+  /** Exact. A tag beside it is ignored. */
   digest?: string;
 }
 
-/** `unusable`: why a pattern can match nothing, as a clause. */
+/** `unusable`: why a pattern matches nothing, as a clause. */
 export type ParsedPattern = { pattern: Pattern } | { unusable: string };
 
 const MAX_LENGTH = 512;
@@ -33,7 +33,7 @@ const PART = /^[a-z0-9._*-]+$/;
 const TAG = /^[A-Za-z0-9_*][A-Za-z0-9_.*-]{0,127}$/;
 const EVERYTHING: Pattern = { registry: '*', parts: [], below: true };
 
-/** Never throws: the setting takes any text, and a text that is no pattern matches nothing. */
+/** Never throws: the setting accepts any text, and an invalid pattern matches nothing. */
 export function parsePattern(text: string): ParsedPattern {
   const written = text.trim();
   if (written === '') return { unusable: 'it is blank' };
@@ -48,7 +48,7 @@ export function parsePattern(text: string): ParsedPattern {
   const { registry, rest: path } = splitRegistry(name.toLowerCase());
   if (!isRegistryName(registry.replaceAll('*', 'x'))) return { unusable: `"${registry}" is no name of a registry` };
   const chosen = { ...(tag === undefined ? {} : { tag }), ...(digest === undefined ? {} : { digest }) };
-  // What begins with a slash names nothing; after a registry, a slash alone names all of it.
+  // A leading slash is invalid; after a registry, a lone slash means all of it.
   return path === name.toLowerCase() && /^(?:\/|$)/.test(path)
     ? { unusable: 'it begins with no name' }
     : withPath(registry, path, chosen);
@@ -56,7 +56,7 @@ export function parsePattern(text: string): ParsedPattern {
 
 export function matchesPattern(pattern: Pattern, reference: ImageReference): boolean {
   if (!matchesRepository(pattern, reference.registry, reference.repository)) return false;
-  // The client takes what the digest names, whatever tag is written beside it.
+  // Clients pull by digest, whatever tag is written beside it.
   if (pattern.digest !== undefined) return pattern.digest === reference.digest;
   if (pattern.tag === undefined) return true;
   if (reference.digest !== undefined || reference.tag === undefined) return false;
@@ -72,7 +72,7 @@ export function matchesRepository(pattern: Pattern, registry: string, repository
   return parts.every((part, index) => matchesGlob(part, found[index] ?? ''));
 }
 
-/** `ghcr.io`, `localhost:5000`: a host by itself. `busybox:1.36` is none: the dot of a host comes before its port. */
+/** `ghcr.io`, `localhost:5000`: a host alone. Not `busybox:1.36`: the dot of a host comes before its port. */
 function isHostAlone(text: string): boolean {
   if (text.includes('/') || text.includes('@')) return false;
   const host = text.replace(/:\d{1,5}$/, '');
@@ -82,7 +82,7 @@ function isHostAlone(text: string): boolean {
 
 function withPath(registry: string, path: string, chosen: Pick<Pattern, 'tag' | 'digest'>): ParsedPattern {
   const stem = path.replace(/\/+$/, '');
-  // `.*` is what people write who know patterns as regular expressions; no part of a repository begins with a dot.
+  // `.*` is a common regular expression habit; no part of a repository begins with a dot.
   const parts = (stem === '' ? [] : stem.split('/')).map((part) => (part === '.*' ? '*' : part));
   const wrong = parts.find((part) => !PART.test(part));
   if (wrong !== undefined) return { unusable: wrong === '' ? 'a part of its path is empty' : notAPart(wrong) };

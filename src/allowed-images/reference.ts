@@ -1,7 +1,7 @@
 import { isImageName, isImageTag } from '../settings/image-name.ts';
 import { canonicalRegistry, HUB, hasOfficialImages, isRegistryName, isRegistryPart } from './registry-name.ts';
 
-/** An image as a registry knows it. */
+/** An image reference in canonical form. */
 export interface ImageReference {
   /** Canonical, `docker.io` for Docker Hub. */
   registry: string;
@@ -9,11 +9,11 @@ export interface ImageReference {
   repository: string;
   /** Absent together with the digest: every tag of the repository. */
   tag?: string;
-  /** `sha256:…`, lower case. It decides alone: a client that has one does not look at the tag. */
+  /** `sha256:…`, lower case. Takes precedence: clients with a digest ignore the tag. */
   digest?: string;
 }
 
-/** Longer ones are no image names; it bounds the work that a stranger's text can cause. */
+/** Longer texts are not image names; limits the work that untrusted text can cause. */
 const MAX_LENGTH = 1024;
 const DIGEST = /^[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[0-9a-f]{32,128}$/;
 
@@ -22,7 +22,7 @@ export function isDigest(text: string): boolean {
   return DIGEST.test(text);
 }
 
-/** `[registry/]repository[:tag][@digest]`, read as container clients read it; undefined for anything else. */
+/** Parses `[registry/]repository[:tag][@digest]` as container clients do; undefined for anything else. */
 export function parseReference(text: string): ImageReference | undefined {
   if (text.length > MAX_LENGTH) return undefined;
   const at = text.indexOf('@');
@@ -40,17 +40,17 @@ export function parseReference(text: string): ImageReference | undefined {
   };
 }
 
-/** What a client means that names neither tag nor digest. */
+/** The default of a reference without tag and digest. */
 export function withDefaultTag(reference: ImageReference): ImageReference {
   return reference.tag === undefined && reference.digest === undefined ? { ...reference, tag: 'latest' } : reference;
 }
 
-/** The full name, as people are told it. */
+/** The full name, for display. */
 export function formatReference({ registry, repository, tag, digest }: ImageReference): string {
   return `${registry}/${repository}${tag === undefined ? '' : `:${tag}`}${digest === undefined ? '' : `@${digest}`}`;
 }
 
-/** True for `name/name` as a registry knows it. The grammar of map keys would take a first part with a dot for a registry. */
+/** True for `name/name` as a registry names it. The map key grammar would parse a first part with a dot as a registry. */
 export function isRepository(name: string): boolean {
   return !name.includes(':') && isImageName(`${HUB}/${name}`);
 }

@@ -1,24 +1,24 @@
 import type { Clock } from '../reconcile/clock.ts';
 
-/** Milliseconds: a shorter interval would only be a burden to the other side. */
+/** Milliseconds: a shorter interval would only burden the server. */
 const SHORTEST = 1_000;
 
 export interface BackgroundOptions {
   clock: Clock;
-  /** Milliseconds between two looks; 0 is never. */
+  /** Interval in milliseconds; 0 disables it. */
   interval(): number;
-  /** One look. Never rejects. */
+  /** One run. Never rejects. */
   look(): Promise<void>;
 }
 
-/** Looks again and again, a whole interval after the last look ended. */
+/** Repeats, a whole interval after the end of the last run. */
 export interface Background {
-  /** Begins the interval anew: settings have changed. */
+  /** Restarts the interval after a settings change. */
   restart(): void;
   close(): void;
 }
 
-/** Begins with a whole interval, because the first look belongs to the start of the service. */
+/** Begins with a whole interval, because the first run belongs to the start of the service. */
 export function createBackground({ clock, interval, look }: BackgroundOptions): Background {
   let round = new AbortController();
 

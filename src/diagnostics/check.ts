@@ -1,41 +1,41 @@
 import type { CheckContext } from './context.ts';
 
-/** Categories in the order in which listings show them (api facts, 13.1). */
+/** Categories in display order. */
 export const CATEGORIES = ['Networking', 'Utilities', 'Container Engine', 'Kubernetes', 'Testing'] as const;
 export type Category = (typeof CATEGORIES)[number];
 
-/** What a person can do about a finding. `description` is Markdown; commands stand in it as code. */
+/** A fix for a finding. `description` is Markdown with commands as code. */
 export interface Fix {
   description: string;
   url?: string;
 }
 
-/** One answer of a check. */
+/** One result of a check. */
 export interface Finding {
-  /** Of a check with several answers: what this one is about; the id is then `CHECK:sub`. */
+  /** For a check with several findings: its subject; the id is then `CHECK:sub`. */
   sub?: string;
   passed: boolean;
   /** Markdown, one or a few sentences. */
   description: string;
-  /** Empty when it passed: there is nothing to mend. */
+  /** Empty for a finding that passed. */
   fixes: readonly Fix[];
 }
 
-/** Something that can be looked at. It changes nothing. */
+/** A diagnostic check. Read-only. */
 export interface Check {
-  /** For programs; also the heading of its part of `docs/diagnostics.md`, in lower case. */
+  /** Stable id for scripts; also the heading of its part of `docs/diagnostics.md`, in lower case. */
   id: string;
   category: Category;
-  /** Looked at before every run; false means that the question does not arise here. */
+  /** Evaluated before every run; false means not applicable. */
   applies(context: CheckContext): boolean;
   /**
-   * Looks. No finding at all means that nothing can be said at present; an error means the same, and the last findings stay.
-   * What cannot be reached is a finding that did not pass.
+   * Runs the check. Without findings, or on an error, the result is unknown, and the last findings stay. An unreachable target is a failed
+   * finding.
    */
   run(context: CheckContext, signal: AbortSignal): Promise<readonly Finding[]>;
-  /** Looked at again, beside the complete runs, when the backend has reached another state. */
+  /** Also rerun when the state of the backend changes. */
   followsBackend?: true;
-  /** Looked at again a moment after settings have changed, when what they ask for has been done. */
+  /** Also rerun shortly after a settings change, once it has been applied. */
   followsSettings?: true;
 }
 
@@ -47,7 +47,7 @@ export function failed(description: string, fixes: readonly Fix[] = [], sub?: st
   return { ...(sub === undefined ? {} : { sub }), passed: false, description, fixes };
 }
 
-/** Never applies here, but is listed, because clients ask for it by name. */
+/** Never applicable, but listed, because clients request it by name. */
 export function foreignCheck(id: string, category: Category): Check {
   return { id, category, applies: () => false, run: async () => [] };
 }

@@ -4,26 +4,26 @@ import type { LoopStatus } from '../reconcile/status.ts';
 import type { Platform } from '../settings/field.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 
-/** Everything that a check may look at, given by the composition root. */
+/** Inputs of the checks, from the composition root. */
 export interface CheckContext {
   platform: Platform;
   env: Readonly<Record<string, string | undefined>>;
   /** Home directory of the user. */
   home: string;
-  /** Directory of this installation's data, and files in which secrets are. */
+  /** Directory of this installation's data, and files with secrets. */
   data: string;
   secretFiles: readonly string[];
-  /** Where the tools of this installation are, if it puts them on the search path. */
+  /** Directory of this installation's tools, if it is on the search path. */
   binDirectory?: string;
-  /** Name of the docker context, and of the kubectl context, of this installation. */
+  /** Name of this installation's docker and kubectl contexts. */
   contextName: string;
-  /** `asked`: somebody chose this port; otherwise it was the first free one. */
+  /** `asked`: the user chose this port; otherwise it was the first free one. */
   api: { port: number; asked: boolean };
   hasCluster: boolean;
   integration: HostIntegration;
-  /** Address of the page that explains the checks, where it is installed. */
+  /** URL of the page that explains the checks, where it is installed. */
   documentation?: string;
-  /** Asked with HEAD to learn whether the Internet is there. */
+  /** Probed with HEAD to test Internet access. */
   connectivityUrl: string;
   settings(): Settings;
   status(): LoopStatus;

@@ -1,21 +1,21 @@
 import { request as plainRequest } from 'node:http';
 import { PRODUCT } from '../product.ts';
 
-/** What came back. */
+/** The response. */
 export interface ProbeReply {
   status: number;
-  /** Milliseconds since the epoch, of the Date header; whole seconds. */
+  /** The Date header in milliseconds since the epoch; whole seconds. */
   serverTime?: number;
   body: string;
 }
 
-/** Bytes of an answer that are read; more is an error. */
+/** Maximum size of a response body. */
 const MOST = 1024 * 1024;
 
 /**
- * Asks a server, without any proxy and following nothing.
- * @param place an address, or the socket and path of an engine.
- * @throws what the connection failed with, or the reason of the signal.
+ * Sends a request without a proxy and without following redirects.
+ * @param place a URL, or the socket and path of an engine.
+ * @throws the connection error, or the reason of the signal.
  */
 export async function probe(
   method: 'HEAD' | 'GET',

@@ -1,16 +1,16 @@
 import type { Category, Fix } from './check.ts';
 
-/** One member of `checks` (api facts, 13.2). */
+/** One member of `checks` in the API response (docs/diagnostics.md). */
 export interface CheckRecord {
   description: string;
   passed: boolean;
   fixes: readonly Fix[];
-  /** `CHECK`, or `CHECK:sub` for one of several answers. */
+  /** `CHECK`, or `CHECK:sub` for one of several findings. */
   id: string;
   category: Category;
-  /** A person does not want to hear of it (`diagnostics.mutedChecks`). */
+  /** Muted by the user (`diagnostics.mutedChecks`). */
   mute: boolean;
-  /** Address of what explains the check; absent where no documentation is installed. */
+  /** URL of the check's documentation; absent where none is installed. */
   documentation?: string;
 }
 
@@ -21,13 +21,13 @@ interface DiagnosticsReport {
   checks: CheckRecord[];
 }
 
-/** The checks as the API sees them. */
+/** The checks as the API returns them. */
 export interface Diagnostics {
   categories(): readonly string[];
-  /** Ids of a category, those that do not apply here included; nothing for a category that is not there. */
+  /** Ids of a category, including checks that are not applicable; undefined for an unknown category. */
   ids(category: string): readonly string[] | undefined;
-  /** What is known, of checks that apply. An id is that of a check, with all of its answers, or of one answer. */
+  /** The known findings of applicable checks. An id selects a check with all of its findings, or one finding. */
   report(filter?: { category?: string; id?: string }): DiagnosticsReport;
-  /** Runs all checks that apply and reports them; callers that come while one run is under way share the next. */
+  /** Runs all applicable checks and reports them; concurrent callers share the next run. */
   runAll(): Promise<DiagnosticsReport>;
 }

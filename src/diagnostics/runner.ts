@@ -9,21 +9,21 @@ export interface RunnerOptions {
   context: CheckContext;
   clock: Clock;
   log: (level: 'warn', message: string, values: Record<string, unknown>) => void;
-  /** Milliseconds that one check may take. */
+  /** Timeout of one check in milliseconds. */
   limitMs: number;
 }
 
-/** Runs checks and remembers what they found. */
+/** Runs checks and caches their findings. */
 export interface Runner extends Diagnostics {
-  /** Runs some checks again without counting as a complete run. */
+  /** Reruns some checks without counting as a complete run. */
   rerun(which: (check: Check) => boolean): Promise<void>;
-  /** Ends what is under way and waits for it. */
+  /** Cancels the current run and waits for it. */
   close(): Promise<void>;
 }
 
 interface Known {
   findings: readonly Finding[];
-  /** Number of the run that found them: an older one that ends later does not replace a newer one. */
+  /** Number of the run that found them: an older run that ends later does not replace a newer one. */
   run: number;
 }
 
@@ -107,7 +107,7 @@ export function createRunner({ checks, context, clock, log, limitMs }: RunnerOpt
     },
     report,
     async runAll() {
-      // What a caller changed just before is seen by a run that begins now, not by one that began before.
+      // A caller's recent change is only visible to a run that begins now.
       if (next === undefined) {
         next = current.then(() => {
           next = undefined;

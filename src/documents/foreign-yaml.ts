@@ -2,17 +2,18 @@ import { Worker } from 'node:worker_threads';
 import type { JsonValue } from '../json.ts';
 import { source } from './yaml-worker.ts?source';
 
-/** What the thread says: the document as JSON, or what is wrong with it as a clause. */
+/** Result of the worker: the document as JSON, or the error as a clause. */
 export type Answer = { text: string } | { problem: string };
 
-/** Milliseconds for one document. A compose file takes some ten. */
+/** Milliseconds per document. A compose file takes about ten. */
 const LIMIT_MS = 5_000;
-/** Mebibytes of the thread. The largest document that is read takes about a fifth of it. */
+/** Memory limit of the worker in MiB. The largest accepted document needs about a fifth of it. */
 const HEAP = { maxOldGenerationSizeMb: 384, maxYoungGenerationSizeMb: 32 };
 
 /**
- * Reads YAML that somebody else wrote, of at most 1 MiB. It is parsed in a thread of its own, which ends at a deadline: short texts can
- * take a parser long, and nothing else of this process must wait for that. A mistake is told as a clause.
+ * Parses untrusted YAML of at most 1 MiB, in a worker with a deadline: short texts can take a parser long, and must not block this process.
+ * An
+ * error is returned as a clause.
  */
 export async function readForeignYaml(
   bytes: Uint8Array,
@@ -39,7 +40,7 @@ function ask(bytes: Uint8Array, limitMs: number): Promise<Answer> {
     }, limitMs);
     const end = (answer: Answer) => {
       clearTimeout(timer);
-      // Terminating resolves also for a thread that runs in circles.
+      // Terminating resolves also for a thread in an infinite loop.
       worker.terminate().then(() => resolve(answer), reject);
     };
     worker.once('message', end);

@@ -1,4 +1,4 @@
-/** A module bundled with all that it imports, as the text of a script (`worker-source.mjs`). */
+/** A module bundled with its imports, as script text (`worker-source.mjs`). */
 declare module '*.ts?source' {
   export const source: string;
 }

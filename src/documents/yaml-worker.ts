@@ -2,9 +2,9 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { parseDocument } from '../settings/parse.ts';
 import type { Answer } from './foreign-yaml.ts';
 
-// The thread that `foreign-yaml.ts` starts for one document.
+// The worker thread that `foreign-yaml.ts` starts for one document.
 
-/** Characters of the document as JSON: aliases can make it longer than it was. */
+/** Maximum length of the document as JSON: aliases can expand it. */
 const MOST_CHARACTERS = 4 * 1024 * 1024;
 
 function answer(bytes: Uint8Array): Answer {

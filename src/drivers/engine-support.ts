@@ -5,10 +5,10 @@ export const ENFORCED: Support = { level: 'enforced' };
 const STORED: Support = { level: 'stored' };
 
 const PROXY = 'only the Windows subsystem for Linux uses this proxy';
-/** The service does it, in files of the user. */
+/** Implemented by the service, in user files. */
 const OF_THE_USER: Support = { level: 'enforced', reason: 'with RDCTL_HOME no file of the user is touched' };
 
-/** A part that the driver does not have. `accepts`: values that ask for nothing. */
+/** Not supported by the driver. `accepts`: values that request nothing. */
 export function without(reason: string, ...accepts: (boolean | number | string)[]): Support {
   return accepts.length > 0 ? { level: 'unsupported', reason, accepts } : { level: 'unsupported', reason };
 }
@@ -17,7 +17,7 @@ function stored(reason: string): Support {
   return { level: 'stored', reason };
 }
 
-/** What every driver does that runs real engines on Linux and has no window; each adds what concerns its machine and its cluster. */
+/** Support shared by every windowless driver with real engines on Linux; each adds its machine and its cluster. */
 export function engineSupport(name: string) {
   const NO_WINDOW = stored(`the ${name} driver has no window`);
   return {
@@ -64,7 +64,7 @@ export function engineSupport(name: string) {
   } satisfies Partial<Record<SettingPath, Support>>;
 }
 
-/** Of a driver whose cluster is k3s. */
+/** For a driver whose cluster is k3s. */
 export const K3S_SUPPORT = {
   'kubernetes.enabled': ENFORCED,
   'kubernetes.version': ENFORCED,
@@ -74,7 +74,7 @@ export const K3S_SUPPORT = {
   'experimental.kubernetes.options.spinkube': without('the cluster has no Spin operator', false),
 } satisfies Partial<Record<SettingPath, Support>>;
 
-/** Of a driver without a cluster. `reason`: why it has none, as a clause. */
+/** For a driver without a cluster. `reason`: why, as a clause. */
 export function withoutCluster(reason: string) {
   const LATER = stored(`${reason}; the value is kept for one that has`);
   return {

@@ -11,18 +11,19 @@ import { qemuPlaces } from './machines/qemu/places.ts';
 import { readQemuRecord } from './machines/qemu/record.ts';
 import { guestAccess } from './machines/qemu/ssh.ts';
 
-/** How a program of the user gets to what runs. */
+/** How a program of the user reaches the backend. */
 export type WayIn =
-  /** Into a machine of its own. */
+  /** Into a dedicated machine. */
   | { in: 'machine'; access: MachineAccess }
-  /** The machine is this host: where each engine listens that was started, such as `unix:///run/docker.sock`. */
+  /** The machine is this host: the endpoint of each started engine, such as `unix:///run/docker.sock`. */
   | { in: 'host'; endpoints: Partial<Record<EngineName, string>> }
-  /** Nothing is recorded that one could get into. `simulated`: nothing ever is. */
+  /** No reachable backend is recorded. `simulated`: there never is. */
   | { in: 'nothing'; simulated: boolean };
 
 /**
- * The way to what a home runs, made of the records of its drivers on this disk and of nothing that a service answered: it becomes a
- * program, its options and paths. Throws `ERR_IO` for records that cannot be read.
+ * Access to the backend of a home, derived from driver records on disk and never from a service's response, because it becomes a program
+ * with
+ * options and paths. Throws `ERR_IO` for unreadable records.
  */
 export async function wayIn({ state, stateFile }: { state: string; stateFile: string }): Promise<WayIn> {
   const loaded = await loadState(stateFile);
@@ -36,7 +37,7 @@ async function intoGuest(directory: string): Promise<WayIn> {
   const places = qemuPlaces(directory, runtimeDirectory(process.getuid?.() ?? 0));
   const record = await readQemuRecord(places.record);
   const isOn = record !== undefined && record !== 'damaged' && record.power === 'on';
-  // Who can write there could be the guest.
+  // Write access there allows impersonating the guest.
   if (!isOn || !isOwnDirectory(places.run)) return { in: 'nothing', simulated: false };
   return { in: 'machine', access: guestAccess(places, ['env', GUEST_PATH]) };
 }

@@ -9,10 +9,10 @@ import { removeExtension } from './removal.ts';
 import { companionImage } from './staging.ts';
 
 /**
- * Brings what is installed in line with the settings, each time that an engine has come up: extensions that the allow list no
- * longer permits go, entries of the settings without files are installed, and containers of extensions run exactly for those that
- * are there. One that cannot be installed now keeps its entry and is tried again next time; one that never can loses it, unless a
- * lock holds the map.
+ * Reconciles installed extensions with the settings whenever an engine has come up: removes those that the allow list no longer permits,
+ * installs those that only the settings list, and runs exactly the containers of installed ones. A failed installation keeps its entry and
+ * is
+ * retried next time; a permanent failure loses it, unless a lock holds the map.
  */
 export async function bringUp(input: ExtensionsInput, signal: AbortSignal): Promise<void> {
   await removeRefused(input, signal);
@@ -61,7 +61,7 @@ async function installMissing(input: ExtensionsInput, signal: AbortSignal): Prom
   }
 }
 
-/** The image itself is at fault; a registry that is away, or a full disk, may be better next time. */
+/** The image itself is invalid; an unreachable registry, or a full disk, may be better next time. */
 function isHopeless(error: unknown): boolean {
   const cause = error instanceof RdError ? error.cause : undefined;
   return cause instanceof RdError && cause.code === 'ERR_EXTENSION_INVALID';

@@ -7,31 +7,32 @@ import { fileOperations } from '../storage/atomic-file.ts';
 import { makeDirectory } from '../storage/directory.ts';
 import { ioError, systemCode } from '../storage/io-error.ts';
 
-/** An extension as the API shows it (api facts, 14.1). */
+/** An extension as the API returns it (docs/extensions.md). */
 export interface ExtensionRecord {
   version: string;
   metadata: JsonObject;
   labels: JsonObject;
 }
 
-/** The extensions on the disk: one directory each, which is there as a whole or not at all. */
+/** The extensions on disk: one directory each, complete or absent. */
 export interface ExtensionDirectory {
   /** Installed version by image name. */
   versions(): Promise<ReadonlyMap<string, string>>;
-  /** As `versions`, without those that `read` would refuse: what has to be laid out again is not there. */
+  /** As `versions`, without those that `read` would refuse: an extension to be reinstalled counts as absent. */
   readable(): Promise<ReadonlyMap<string, string>>;
-  /** Throws `ERR_IO` when a file of it is missing or damaged. */
+  /** Throws `ERR_IO` when one of its files is missing or damaged. */
   read(name: string): Promise<ExtensionRecord>;
-  /** An empty directory to lay out an extension in. */
+  /** An empty staging directory for an extension. */
   stage(): Promise<string>;
-  /** Puts a staged extension in place of the one of that name, which stays until then. */
+  /** Atomically replaces the extension of that name with a staged one. */
   commit(name: string, staged: string): Promise<void>;
   discard(staged: string): Promise<void>;
-  /** Takes an extension away at one stroke; returns what deletes its files. */
+  /** Removes an extension atomically; returns what deletes its files. */
   remove(name: string): Promise<() => Promise<void>>;
   /**
-   * Finishes what a killed service left half done; call it before anything else. Hands the names whose removal had been decided
-   * to `forget`, and deletes their files when that is done.
+   * Completes what a killed service left half done; call it before anything else. Passes the names of removed extensions to `forget`, and
+   * deletes
+   * their files afterwards.
    */
   recover(forget: (names: readonly string[]) => Promise<void>): Promise<void>;
 }
@@ -40,7 +41,7 @@ const STAGED = '.staged-';
 const OLD = '.old-';
 const GONE = '.gone-';
 
-/** `root` is made when the first extension is installed. */
+/** `root` is created when the first extension is installed. */
 export function extensionDirectory(root: string): ExtensionDirectory {
   const placeOf = (name: string) => join(root, idOf(name));
   const markedOf = (mark: string, name: string) => join(root, `${mark}${idOf(name)}`);

@@ -5,18 +5,18 @@ import { type Header, extract as tarReader } from 'tar-stream';
 import { RdError } from '../errors.ts';
 import { systemCode } from '../storage/io-error.ts';
 
-/** What may still be written; shared by all archives of one extension. */
+/** Remaining budget, shared by all archives of one extension. */
 export interface Budget {
   bytes: number;
   entries: number;
 }
 
-/** One extension may have so much: far more than any needs, far less than a disk has. */
+/** Limits per extension: far more than any needs, far less than a disk has. */
 export function fullBudget(): Budget {
   return { bytes: 1024 * 1024 * 1024, entries: 50_000 };
 }
 
-/** Attributes of an entry; the reader copies those that an archive gives all its entries for each of them. */
+/** Attributes of an entry; the reader copies an archive's global attributes to every entry. */
 const MOST_ATTRIBUTES = 200;
 
 interface Waiting {
@@ -25,11 +25,11 @@ interface Waiting {
 }
 
 /**
- * Writes an archive of one file or one directory to `destination`, which must not exist and gets the content of the topmost
- * entry, whatever that is called. Nothing is ever written outside it, whatever the archive says: absolute names, `..`, links that
- * leave the tree, devices, names that come twice and more than the budget holds are refused as a whole.
- * @returns what the topmost entry was.
- * @throws RdError `ERR_EXTENSION_INVALID` with the entry and what is wrong with it; system errors as they come.
+ * Extracts an archive of one file or one directory to `destination`, which must not exist and gets the content of the topmost entry,
+ * whatever its name. Never writes outside it: absolute names, `..`, links that leave the tree, devices, duplicate names and archives over
+ * budget are refused as a whole.
+ * @returns the type of the topmost entry.
+ * @throws RdError `ERR_EXTENSION_INVALID` with the entry and the problem; system errors unchanged.
  */
 export async function extract(
   archive: AsyncIterable<Uint8Array>,
@@ -59,7 +59,7 @@ export async function extract(
     }
   }
   if (kind === undefined) throw new RdError('ERR_EXTENSION_INVALID', 'the archive is empty');
-  // Last of all: nothing is ever written through a link of the archive.
+  // Last, so that nothing is ever written through a link of the archive.
   for (const { path, target } of links) {
     await symlink(target, path).catch((error: unknown) => {
       throw systemCode(error) === 'EEXIST' ? bad(path, 'it comes twice') : error;
@@ -87,7 +87,7 @@ export async function extract(
         const original = pathBelow(header.linkname ?? '');
         const size = files.get(original);
         if (size === undefined) throw bad(header.name, `it is a hard link to ${JSON.stringify(header.linkname)}`);
-        // The link has no size in the archive, but its copy has one.
+        // A hard link has no size in the archive, but its copy has one.
         spendBytes(budget, header.name, size);
         await makeParent(path, target);
         await copyFile(join(destination, original), target, 1);
@@ -104,7 +104,7 @@ export async function extract(
   }
 }
 
-/** The content of an archive of one file. Throws `ERR_EXTENSION_INVALID` for anything else and beyond `limit` bytes. */
+/** The content of a single-file archive. Throws `ERR_EXTENSION_INVALID` for anything else and beyond `limit` bytes. */
 export async function readFileOf(archive: AsyncIterable<Uint8Array>, limit: number): Promise<Buffer> {
   let content: Buffer | undefined;
   for await (const { header, body } of entriesOf(archive)) {
@@ -123,7 +123,7 @@ async function* entriesOf(
 ): AsyncGenerator<{ header: Header; body: AsyncIterable<unknown> }, void> {
   const reader = tarReader();
   const source = Readable.from(archive);
-  // The reader forgets why it was destroyed.
+  // The reader drops the reason for which it was destroyed.
   let failure: unknown;
   source.on('error', (error) => {
     failure = error;
@@ -151,7 +151,7 @@ async function* entriesOf(
   }
 }
 
-/** What the reader of archives itself finds has no code of the system's, such as ENOSPC. */
+/** Errors of the archive reader itself have no system code, such as ENOSPC. */
 function readFailure(error: unknown): unknown {
   if (error instanceof RdError || /^E[A-Z0-9]+$/.test(systemCode(error) ?? '')) return error;
   const text = error instanceof Error ? error.message : String(error);
@@ -185,11 +185,11 @@ function bytesOf(chunk: unknown): Buffer {
   throw new TypeError('an archive gives bytes');
 }
 
-/** What no file of an extension is called: a terminal would obey it. */
+/** Control characters, which a terminal would interpret. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const CONTROL = /[\0-\x1f\x7f\\]/;
 
-/** The name without its first part, and with no part that could lead anywhere else. */
+/** The name without its first part; every remaining part is a plain name. */
 function pathBelow(name: string): string {
   const parts = name.replace(/\/+$/, '').split('/');
   if (parts[0] === '.') parts.shift();
@@ -200,11 +200,12 @@ function pathBelow(name: string): string {
 }
 
 /**
- * Where a link may point: down from its own directory, or first up and then down. `..` after a name is refused, because the name
- * may be another link; then no chain of links leaves the tree.
+ * Where a link may point: down from its own directory, or first up and then down. Refuses `..` after a name, because the name may be
+ * another
+ * link; then no chain of links leaves the tree.
  */
 function safeTarget({ name, linkname: written }: Header, path: string): string {
-  // The reader gives null for an empty one.
+  // The reader returns null for an empty one.
   const linkname = written ?? '';
   const parts = linkname.split('/');
   const names = parts.findIndex((part) => part !== '..' && part !== '.');

@@ -11,7 +11,7 @@ import { companionImage, stageExtension } from './staging.ts';
 
 type Surroundings = Pick<ExtensionsInput, 'files' | 'platform' | 'fetch' | 'log'>;
 
-/** An extension to be installed; `id` is how it was asked for. */
+/** An extension to be installed; `id` is as requested. */
 export interface Wanted {
   id: string;
   image: ImageReference;
@@ -19,8 +19,8 @@ export interface Wanted {
 }
 
 /**
- * The tag that an id without one means, out of those of the registry and of the engine. Throws the refusal for "no tag can be
- * determined" when there are none.
+ * The default tag of an id without one, from the tags of the registry and of the engine. Throws the refusal for "no tag can be determined"
+ * when there are none.
  */
 export async function tagFor(
   image: ImageReference,
@@ -52,7 +52,7 @@ function noTag({ name }: ImageReference, failure: RdError | undefined): RdError 
   });
 }
 
-/** The image of the extension is in the engine afterwards; one that is there already is taken as it is. */
+/** Ensures that the engine has the image; pulls only a missing one. */
 export async function fetchImage({ id, image, tag }: Wanted, images: ImageStore, signal: AbortSignal): Promise<void> {
   const reference = `${wholeName(image)}:${tag}`;
   try {
@@ -63,7 +63,7 @@ export async function fetchImage({ id, image, tag }: Wanted, images: ImageStore,
   }
 }
 
-/** The compatible text speaks of metadata, but nobody has seen any. */
+/** The compatible text mentions metadata, although none was read. */
 function notFetched(error: RdError): RdError {
   const missing = error.code === 'ERR_NOT_FOUND' ? 'Check the name and the tag of the image.' : undefined;
   const advice = error.advice ?? missing;
@@ -73,10 +73,7 @@ function notFetched(error: RdError): RdError {
   });
 }
 
-/**
- * Puts the extension on the disk, and the container that it asks for into the engine; both or neither. What was there before stays
- * until then.
- */
+/** Installs the extension on disk and its container in the engine; both or neither. Keeps the previous version until then. */
 export async function placeExtension(
   wanted: Wanted,
   engine: RunningEngine & { images: ImageStore },
@@ -125,7 +122,7 @@ async function runCompanion(
   return metadata.leftOut;
 }
 
-/** Fetches the image of a container and has the engine keep it running. */
+/** Pulls the image of a container and makes the engine keep it running. */
 export async function startCompanion(
   { images, companions }: Required<Pick<RunningEngine, 'images' | 'companions'>>,
   key: string,
@@ -137,8 +134,9 @@ export async function startCompanion(
 }
 
 /**
- * The tag that an installation without one means: the highest semantic version (`1.2.3`, `v1.2.3`, `v.1.2.3`), else the tag with
- * the highest number in it, else `latest`. Undefined when there is none of these.
+ * The default tag: the highest semantic version (`1.2.3`, `v1.2.3`, `v.1.2.3`), else the tag with the highest number, else `latest`.
+ * Undefined
+ * when there is none of these.
  */
 export function chooseTag(tags: readonly string[]): string | undefined {
   const versions = tags.flatMap((tag) => {

@@ -10,8 +10,9 @@ import { removeExtension } from './removal.ts';
 const NOT_READY = 'Extension manager is not ready yet.';
 
 /**
- * Extensions of a service, after what a killed one left half done has been finished: removals that were decided are made, and the
- * settings name what is on the disk. Throws `ERR_IO`.
+ * Opens the extensions of a service after completing what a killed one left half done: finishes removals, and lists in the settings what is
+ * on
+ * disk. Throws `ERR_IO`.
  */
 export async function openExtensions(input: ExtensionsInput): Promise<Extensions> {
   const { files, log } = input;
@@ -27,7 +28,7 @@ export async function openExtensions(input: ExtensionsInput): Promise<Extensions
   );
   if (input.lockedBy() === undefined) await adoptFiles(input);
 
-  /** One at a time, and none once the service stops. */
+  /** Serialized; none once the service stops. */
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
     const result = queue.then(() => {
       if (signal.aborted) throw stopping();
@@ -105,7 +106,7 @@ export async function openExtensions(input: ExtensionsInput): Promise<Extensions
   };
 }
 
-/** Names in the settings what is on the disk: a service may have been killed between the two. */
+/** Lists in the settings what is on disk: a service may have been killed between the two. */
 async function adoptFiles({ files, settings, record, log }: ExtensionsInput): Promise<void> {
   const found = Object.fromEntries(await files.versions());
   const { installed } = settings();
@@ -125,7 +126,7 @@ function checkAllowed(id: string, image: ImageReference, { settings }: Pick<Exte
   );
 }
 
-/** A name without a dot is none of a registry here, though container clients take `localhost` for one. */
+/** A name without a dot is not a registry here, though container clients accept `localhost` as one. */
 function nameAdvice(id: string): string {
   const local = /^localhost(:\d+)?\//.exec(id);
   if (local) return `Write the registry as 127.0.0.1${local[1] ?? ''}: its name needs a dot here.`;
@@ -147,7 +148,7 @@ function imageEngine(engine: RunningEngine | undefined): RunningEngine & Require
   return { ...engine, images };
 }
 
-/** Answers that have a body of their own pass; for the rest there is one, and the cause is kept. */
+/** Passes errors that have a response of their own; wraps the rest and keeps the cause. */
 function wireError(error: unknown): never {
   const known = ['ERR_EXTENSION_INVALID', 'ERR_FORBIDDEN', 'ERR_NOT_READY', 'ERR_SETTING_LOCKED', 'ERR_INTERNAL'];
   if (error instanceof RdError && !known.includes(error.code)) throw otherwiseFailed(error);

@@ -3,35 +3,35 @@ import { isObject, isTooDeep, type JsonObject, type JsonValue } from '../json.ts
 import type { Platform } from '../settings/field.ts';
 import { parseImageReference } from '../settings/image-reference.ts';
 
-/** Bytes that `metadata.json` of an image may have. */
+/** Maximum size of an image's `metadata.json`. */
 export const METADATA_LIMIT = 1024 * 1024;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: a terminal would obey a name with one
 const CONTROL = /[\0-\x1f\x7f]/;
-/** Characters of a path in it: as many as the kernel takes. */
+/** Maximum length of a path in it: the kernel's limit. */
 const MOST_PATH = 4096;
-/** Parts of the user interface and programs: the engine is asked for each of them. */
+/** Maximum number of user interface parts and programs: each needs an engine request. */
 const MOST_PARTS = 100;
 const MOST_BINARIES = 1000;
 
-/** What stands for the image of the extension itself. */
+/** Placeholder for the image of the extension itself. */
 export const OWN_IMAGE = /\$\{?DESKTOP_PLUGIN_IMAGE\}?/g;
 
-/** What `metadata.json` of an extension asks for (api facts, 14.4). */
+/** The contents of an extension's `metadata.json` (docs/extensions.md). */
 export interface Metadata {
-  /** As it was, unknown keys included, with `vm` never missing. */
+  /** As it was, unknown keys included; `vm` is always present. */
   document: JsonObject;
   /** Path of the icon in the image. */
   icon: string;
-  /** Name and directory in the image of each part of the user interface. */
+  /** Name and image directory of each part of the user interface. */
   ui: { name: string; root: string }[];
-  /** Paths in the image of the programs for this platform. */
+  /** Image paths of the programs for this platform. */
   binaries: string[];
   vm: { image?: string; composefile?: string };
-  /** What is asked for and deliberately not done, as clauses. */
+  /** Unsupported requests that are deliberately ignored, as clauses. */
   leftOut: string[];
 }
 
-/** Reads `metadata.json`. A mistake is told as a clause: `"icon" is missing`. */
+/** Parses `metadata.json`. Throws an error as a clause: `"icon" is missing`. */
 export function parseMetadata(text: string, platform: Platform): { metadata: Metadata } | { problem: string } {
   const document = objectOf(text);
   if (!document) return { problem: 'metadata.json is not a JSON object' };
@@ -43,7 +43,7 @@ export function parseMetadata(text: string, platform: Platform): { metadata: Met
   }
 }
 
-/** Something in the document that is not as it must be; caught above. */
+/** An invalid document; caught above. */
 class Mistake extends Error {}
 
 function objectOf(text: string): JsonObject | undefined {
@@ -98,7 +98,7 @@ function interfaces(ui: JsonValue | undefined): Metadata['ui'] {
   });
 }
 
-/** Each entry of the list names files for some platforms. Two with the same last name would be one file. */
+/** Each list entry names files for some platforms. Two with the same base name would be one file. */
 function binariesFor(platform: Platform, list: JsonValue | undefined): string[] {
   if (list === undefined) return [];
   if (!Array.isArray(list)) throw new Mistake('"host.binaries" is not a list');
@@ -136,7 +136,7 @@ function leftOut(vm: JsonObject, host: JsonObject, platform: Platform): string[]
   ];
 }
 
-/** A path in the image, normalised and below its root. `..` is refused even where it would stay inside. */
+/** A path in the image, normalized and below its root. Refuses `..` even where it would stay inside. */
 function pathIn(value: JsonValue | undefined, where: string): string {
   if (value === undefined) throw new Mistake(`"${where}" is missing`);
   if (typeof value !== 'string' || value === '' || CONTROL.test(value)) throw new Mistake(`"${where}" is not a path`);

@@ -1,8 +1,8 @@
 import { RdError } from '../errors.ts';
 
 /**
- * Refusals of the compatible interface (api facts, 14.2): the message is the body that scripts match, and the cause says what is
- * really wrong. `id` is the image as it was asked for.
+ * Refusals of the compatible API: the message is the body that scripts match, and the cause is the actual error. `id` is the image as
+ * requested.
  */
 export function invalidMetadata(id: string, cause: unknown): RdError {
   return new RdError('ERR_EXTENSION_INVALID', `The image ${id} has invalid extension metadata`, { cause });
@@ -19,12 +19,12 @@ export function notAllowed(id: string, why: string, advice: string): RdError {
   });
 }
 
-/** Everything that has no answer of its own. */
+/** Any error without a specific response. */
 export function otherwiseFailed(cause: unknown): RdError {
   return new RdError('ERR_INTERNAL', 'Internal Server Error', { cause });
 }
 
-/** The sentence for people behind a refusal; undefined where the message says it all. */
+/** The readable error behind a refusal; undefined where the message suffices. */
 export function reasonOf(error: unknown): string | undefined {
   if (!(error instanceof RdError) || !(error.cause instanceof Error)) return undefined;
   const { cause } = error;

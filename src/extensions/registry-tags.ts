@@ -3,20 +3,21 @@ import { isObject } from '../json.ts';
 import { isImageTag } from '../settings/image-name.ts';
 import type { ImageReference } from '../settings/image-reference.ts';
 
-/** The one function of the platform that is used; a test puts a script here. */
+/** `fetch`, replaceable by tests. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
-/** Milliseconds for one answer, bytes of one answer, and answers of one list. */
+/** Timeout and size limit of one response, and the number of pages of one list. */
 const ANSWER_MS = 20_000;
 const MOST_BYTES = 4 * 1024 * 1024;
 const MOST_PAGES = 50;
-/** Tags that are looked at. */
+/** Maximum number of tags. */
 const MOST_TAGS = 10_000;
 
 /**
- * Tags of a repository, asked of its registry over HTTPS without credentials (a token for everybody where it wants one). A
- * registry on the loopback is asked over plain HTTP. Throws `ERR_NOT_FOUND` for a repository that it does not have,
- * `ERR_CONNECTION` when it does not answer as a registry does, `ERR_CANCELLED`.
+ * Tags of a repository, fetched from its registry over HTTPS without credentials (with an anonymous token where required); over plain HTTP
+ * from a
+ * registry on the loopback. Throws `ERR_NOT_FOUND` for an unknown repository, `ERR_CONNECTION` when it does not respond as a registry,
+ * `ERR_CANCELLED`.
  */
 export async function registryTags(image: ImageReference, signal: AbortSignal, fetch: Fetch): Promise<string[]> {
   const base = registryAddress(image.registry);
@@ -37,7 +38,7 @@ export async function registryTags(image: ImageReference, signal: AbortSignal, f
   return tags;
 }
 
-/** At most so many; what is none by its grammar is passed over. */
+/** Limited; skips invalid tags. */
 function tagsIn(list: readonly unknown[], most: number): string[] {
   return list
     .filter((tag) => typeof tag === 'string')
@@ -45,7 +46,7 @@ function tagsIn(list: readonly unknown[], most: number): string[] {
     .slice(0, most);
 }
 
-/** Where a registry is asked. The default one has its API under another name. */
+/** The API host of a registry. The default one uses another name. */
 function registryAddress(registry: string): string {
   if (registry === 'docker.io') return 'https://registry-1.docker.io';
   const host = registry.split(':', 1)[0] ?? '';
@@ -61,7 +62,7 @@ async function ask(url: URL, token: string | undefined, signal: AbortSignal, fet
   }
 }
 
-/** The way that registries tell: `WWW-Authenticate: Bearer realm="…",service="…",scope="…"`. */
+/** The challenge of a registry: `WWW-Authenticate: Bearer realm="…",service="…",scope="…"`. */
 async function publicToken(
   response: Response,
   image: ImageReference,
@@ -74,7 +75,7 @@ async function publicToken(
   const realm = words.get('realm');
   if (!/^bearer /i.test(challenge) || realm === undefined || !URL.canParse(realm)) throw refused(image, 401);
   const url = new URL(realm);
-  // A registry that is asked safely must not send us where anybody can listen.
+  // A registry reached over HTTPS must not downgrade us to plaintext.
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && base.startsWith('http:'))) throw refused(image, 401);
   const service = words.get('service');
   if (service !== undefined) url.searchParams.set('service', service);

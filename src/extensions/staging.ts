@@ -14,9 +14,9 @@ const COMPOSE_LIMIT = 1024 * 1024;
 
 export interface StagingInput {
   image: OpenImage;
-  /** As it was asked for. */
+  /** As requested. */
   id: string;
-  /** `name:tag`, for the services that name their own image. */
+  /** `name:tag`, for containers that use the extension's own image. */
   reference: string;
   tag: string;
   /** An empty directory. */
@@ -25,8 +25,9 @@ export interface StagingInput {
 }
 
 /**
- * Lays out an extension as it will be on the disk (api facts, 14.5), `version.txt` last. Throws the refusals of
- * `refusals.ts`; the directory is then of no use.
+ * Stages an extension in its on-disk layout (docs/extensions.md), `version.txt` last. Throws the refusals of `refusals.ts`; the directory
+ * is then
+ * unusable.
  */
 export async function stageExtension(input: StagingInput): Promise<Metadata> {
   const { image, id, directory, tag } = input;
@@ -54,7 +55,7 @@ export async function stageExtension(input: StagingInput): Promise<Metadata> {
   return metadata;
 }
 
-/** The image that `vm.image` asks to be run, as a whole reference, with the extension's own name filled in. */
+/** The image that `vm.image` runs, fully qualified, with the extension's own name filled in. */
 export function companionImage(metadata: Metadata, reference: string): string | undefined {
   const written = metadata.vm.image?.replace(OWN_IMAGE, () => reference);
   const image = written === undefined ? undefined : parseImageReference(written);
@@ -92,7 +93,7 @@ async function copyOut({ image, id, path, destination, what, kind, budget }: Cop
     const found = await extract(archive, destination, budget);
     if (found !== kind) throw new RdError('ERR_EXTENSION_INVALID', `${path} is a ${found} in the image`);
   } catch (error) {
-    // A full disk or an engine that went away is no fault of the image.
+    // A full disk or an unreachable engine is not the image's fault.
     if (error instanceof RdError && error.code === 'ERR_EXTENSION_INVALID') throw failedInstall(id, what, error);
     throw error;
   }
@@ -127,7 +128,7 @@ function extension(path: string): string {
   return /^\.[A-Za-z0-9]{1,16}$/.test(ending) ? ending : '';
 }
 
-/** On one line: indented, a document of many levels can be a hundred times as long. */
+/** On one line: indented, a deeply nested document can be a hundred times as long. */
 async function writeJson(path: string, value: object): Promise<void> {
   await writeFile(path, JSON.stringify(value), { flush: true });
 }

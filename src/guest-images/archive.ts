@@ -15,8 +15,8 @@ import { type Draft, type ImageStore, MANIFEST } from './store.ts';
 const MANIFEST_LIMIT = 64 * 1024;
 
 /**
- * Writes an image as one file: a tar archive with the manifest first. The same image gives the same bytes.
- * @param path replaced only when all of it is written.
+ * Writes an image as one file: a tar archive with the manifest first. Deterministic.
+ * @param path replaced only after a complete write.
  * @returns its sha256 in hexadecimal digits.
  */
 export async function saveArchive(image: GuestImage, path: string, signal: AbortSignal): Promise<string> {
@@ -53,9 +53,9 @@ export async function saveArchive(image: GuestImage, path: string, signal: Abort
 }
 
 /**
- * Takes an image out of an archive, compressed with gzip or not, and keeps it.
- * @param archive what its user knows the archive as, for messages.
- * @throws RdError `ERR_DRIVER_TERMINAL` for an archive that does not hold exactly one image, with what is wrong; `ERR_IO`.
+ * Imports an image from an archive, compressed with gzip or not.
+ * @param archive its display name, for messages.
+ * @throws RdError `ERR_DRIVER_TERMINAL` for an archive that does not hold exactly one image, with the reason; `ERR_IO`.
  */
 export async function addArchive(
   path: string,
@@ -85,7 +85,7 @@ async function unpack(
   const source = createReadStream(path);
   const plain = (await isGzip(path)) ? [createGunzip()] : [];
   const reading = pipeline([source, ...plain, reader], { signal });
-  // Its reason is told below; without this it would also be unhandled.
+  // Its error is reported below; without this it would also be unhandled.
   reading.catch(() => undefined);
   let manifest: ImageManifest | undefined;
   const left = new Map<string, number>();
@@ -134,7 +134,7 @@ async function manifestOf(entry: AsyncIterable<unknown>, archive: string): Promi
   return manifest;
 }
 
-/** A compressed archive of zeros is small, and what it holds fills a disk. */
+/** A small compressed archive of zeros can fill a disk. */
 async function checkRoom(bytes: number, directory: string, archive: string): Promise<void> {
   const { bavail, bsize } = await statfs(directory);
   const free = bavail * bsize;

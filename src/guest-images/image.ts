@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { isObject, type JsonValue } from '../json.ts';
 
-/** Files of an image, by what they are for. */
+/** Files of an image, by role. */
 export const IMAGE_FILES = ['kernel', 'initrd', 'disk'] as const;
 export type ImageFile = (typeof IMAGE_FILES)[number];
 
@@ -14,10 +14,10 @@ export interface StoredFile {
   sha256: string;
 }
 
-/** What a guest image is, as its `manifest.json` says. */
+/** A guest image as described by its `manifest.json`. */
 export interface ImageManifest {
   format: 1;
-  /** For people: `debian-12`. */
+  /** Display name: `debian-12`. */
   name: string;
   /** As `uname -m` prints it. */
   architecture: string;
@@ -25,23 +25,23 @@ export interface ImageManifest {
   created: string;
   /** Size of the root disk that the guest sees. */
   rootBytes: number;
-  /** What it has that not every image has, such as `9p` in its kernel; absent for nothing. */
+  /** Optional features, such as `9p` in its kernel; absent when there are none. */
   features?: readonly string[];
   files: Readonly<Record<ImageFile, StoredFile>>;
 }
 
 /** An image in the store. */
 export interface GuestImage extends ImageManifest {
-  /** `sha256:` and the sum of the manifest, which has the sums of all files: the name of exactly this image. */
+  /** `sha256:` and the digest of the manifest, which contains the digests of all files: identifies exactly this image. */
   digest: string;
   /** Where its files are. */
   directory: string;
 }
 
-/** The text that an image's digest is taken of. */
+/** The canonical text from which an image's digest is computed. */
 export function manifestText(manifest: ImageManifest): string {
   const { format, name, architecture, created, rootBytes, features = [], files } = manifest;
-  // Nothing is written where there is nothing: the digests of images from before there were features stay what they are.
+  // Omitted when empty, so that images older than features keep their digests.
   const special = features.length > 0 ? { features } : {};
   const ordered = Object.fromEntries(IMAGE_FILES.map((file) => [file, files[file]]));
   return `${JSON.stringify({ format, name, architecture, created, rootBytes, ...special, files: ordered }, undefined, 2)}\n`;
@@ -52,7 +52,7 @@ export function digestOf(text: string): string {
   return `sha256:${createHash('sha256').update(text).digest('hex')}`;
 }
 
-/** The manifest in a text, or why it is none, as a clause. */
+/** Parses a manifest; returns why it is invalid, as a clause. */
 export function parseManifest(text: string): ImageManifest | { problem: string } {
   let value: JsonValue;
   try {

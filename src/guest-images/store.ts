@@ -28,37 +28,36 @@ const DRAFT = '.draft-';
 const GONE = '.gone-';
 const OWNER = 'owner.json';
 
-/** What a draft becomes an image with. */
+/** The metadata that turns a draft into an image. */
 type DraftFacts = Omit<ImageManifest, 'format' | 'files'>;
 
-/** A directory in which an image is put together. Exactly one of the two ends it. */
+/** A staging directory for an image. End it with exactly one of the two methods. */
 export interface Draft {
   readonly directory: string;
-  /** Sums the files up and puts the image in its place. One that is there already stays as it is. */
+  /** Hashes the files and commits the image. Keeps an existing one unchanged. */
   keep(facts: DraftFacts, names: Readonly<Record<ImageFile, string>>, signal: AbortSignal): Promise<GuestImage>;
-  /** The same for files that somebody has summed up before. `undefined`: a file has another sum, and nothing was kept. */
+  /** The same for files hashed in advance. `undefined`: a digest does not match, and nothing was kept. */
   keepKnown(manifest: ImageManifest, signal: AbortSignal): Promise<GuestImage | undefined>;
   discard(): Promise<void>;
 }
 
-/** The guest images of a home: one directory each, named by digest, complete or not there. */
+/** The guest images of a home: one directory each, named by digest, complete or absent. */
 export interface ImageStore {
   /** Newest first. Directories without a readable manifest are not images. */
   list(): Promise<GuestImage[]>;
   /**
-   * The image that a person means: a digest, the beginning of one (with or without `sha256:`, at least four digits) or a name, of
-   * which the newest counts.
-   * @throws RdError `ERR_NOT_FOUND` with what there is; `ERR_USAGE` where several begin so.
+   * Finds an image by digest, by digest prefix (with or without `sha256:`, at least four digits) or by name, of which the newest wins.
+   * @throws RdError `ERR_NOT_FOUND` with the available images; `ERR_USAGE` for an ambiguous prefix.
    */
   find(wanted: string): Promise<GuestImage>;
   draft(): Promise<Draft>;
-  /** @throws RdError `ERR_IO`. The caller sees to it that no machine needs it. */
+  /** @throws RdError `ERR_IO`. The caller ensures that no machine uses it. */
   remove(image: GuestImage): Promise<void>;
-  /** Compares every file with its sum. @throws RdError `ERR_DRIVER_TERMINAL` naming the file that is damaged or missing. */
+  /** Verifies the digest of every file. @throws RdError `ERR_DRIVER_TERMINAL` naming the damaged or missing file. */
   verify(image: GuestImage, signal: AbortSignal): Promise<void>;
 }
 
-/** @param root made when the first image comes. */
+/** @param root created with the first image. */
 export function imageStore(root: string, processes: ProcessTable = processTable): ImageStore {
   async function entries(): Promise<string[]> {
     return readdir(root).catch((error: unknown) => {
@@ -83,7 +82,7 @@ export function imageStore(root: string, processes: ProcessTable = processTable)
     return images.sort((a, b) => Date.parse(b.created) - Date.parse(a.created) || (a.digest < b.digest ? -1 : 1));
   }
 
-  /** What commands that were killed have left. */
+  /** Leftovers of killed commands. */
   async function sweep(): Promise<void> {
     for (const entry of await entries()) {
       const directory = join(root, entry);
@@ -98,7 +97,7 @@ export function imageStore(root: string, processes: ProcessTable = processTable)
     const name = digest.replace(':', '-');
     const directory = join(root, name);
     try {
-      // Nobody compares them with their sums before a start has failed.
+      // Digests are verified only after a start has failed.
       for (const file of IMAGE_FILES) await syncFile(join(draft, manifest.files[file].name));
       await writeFileAtomic(join(draft, MANIFEST), text);
       await rm(join(draft, OWNER), { force: true });

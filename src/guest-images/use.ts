@@ -3,9 +3,9 @@ import { isObject } from '../json.ts';
 import { readIfThere } from '../storage/atomic-file.ts';
 
 /**
- * Digest of the image that the machine of a home boots, as the record of the qemu driver says; `undefined` when there is none, or one
- * that is not understood.
- * @param state directory of the home's state.
+ * Digest of the image that the machine of a home boots, from the record of the qemu driver; `undefined` when there is none or it cannot be
+ * parsed.
+ * @param state the home's state directory.
  */
 export async function imageInUse(state: string): Promise<string | undefined> {
   const text = await readIfThere(join(state, 'drivers', 'qemu', 'machine.json'));

@@ -1,10 +1,10 @@
 import { RdError } from '../errors.ts';
 import type { IntegrationOutcome } from './outcome.ts';
 
-/** What a piece of work on a file ended in; `left` says why it was not touched. */
+/** The result of an operation on a file; `left` says why it was not touched. */
 type Result = 'managed' | 'clean' | { left: string };
 
-/** Does it, and makes an outcome of whatever happens. */
+/** Runs it and turns any result into an outcome. */
 export async function outcomeOf(
   what: Pick<IntegrationOutcome, 'part' | 'file'>,
   work: () => Promise<Result>,
@@ -13,7 +13,7 @@ export async function outcomeOf(
     const result = await work();
     return typeof result === 'string' ? { ...what, state: result } : { ...what, state: 'left', message: result.left };
   } catch (error) {
-    // A bug too must not take the service down with it; the sentence says what is not as wanted.
+    // Even a bug must not crash the service; the sentence reports the failure.
     const message = error instanceof RdError || error instanceof Error ? error.message : String(error);
     return { ...what, state: 'failed', message };
   }

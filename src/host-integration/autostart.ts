@@ -13,14 +13,14 @@ interface AutostartSurroundings extends EditSurroundings {
   runKey?: RunKey;
 }
 
-/** Lines of a desktop entry that are ours alone. */
+/** Lines that identify a desktop entry as ours. */
 const MARK = 'X-Rdctl-Managed';
 const DIRECTORIES = 'X-Rdctl-Directories';
-/** A value of the registry has no room for a mark; the end of the path is ours alone, whatever the console makes of the rest. */
+/** A registry value has no room for a mark; the end of the path identifies ours, whatever the console makes of the rest. */
 const STARTS_US = new RegExp(`\\\\${PRODUCT.name}\\.cmd" start$`, 'i');
 const FOREIGN = 'somebody else has made this entry';
 
-/** Makes or removes the entry that starts the service when the user logs in. Never throws. */
+/** Creates or removes the entry that starts the service at login. Never throws. */
 export async function manageAutostart(
   wanted: boolean,
   targets: IntegrationTargets,
@@ -90,7 +90,7 @@ function launchAgent({ identity }: IntegrationTargets, launcher: string, directo
   return `${build(agent)}\n`;
 }
 
-/** The quoting of desktop entries: a string escape around a quoted argument, in which a percent sign is a field code. */
+/** Desktop entry quoting: a string escape around a quoted argument, in which a percent sign is a field code. */
 function execWord(text: string): string {
   if (/[\n\r\0]/.test(text)) {
     throw new RdError('ERR_IO', `an autostart entry cannot start ${JSON.stringify(text)}: the path holds a line end`);
@@ -99,7 +99,7 @@ function execWord(text: string): string {
   return quoted.replaceAll('\\', '\\\\').replaceAll('%', '%%');
 }
 
-/** By what is in it: in drop-in mode the compatible application makes one of the same name. */
+/** By content: in drop-in mode the compatible application creates one of the same name. */
 function isOurs(text: string, { platform }: IntegrationTargets): boolean {
   return platform === 'darwin' ? agentOf(text)?.[MARK] === true : new RegExp(`^${MARK}=true$`, 'm').test(text);
 }
@@ -125,26 +125,26 @@ function bytes(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
 }
 
-/** The values below the key that Windows starts at every login; replaced in tests. */
+/** The values below the Windows Run key; replaced in tests. */
 export interface RunKey {
-  /** How a value is named to a person. */
+  /** Display name of a value. */
   place(name: string): string;
   /** The command of a value, as the console shows it; `undefined` when there is no such value. */
   get(name: string): Promise<string | undefined>;
   set(name: string, command: string): Promise<void>;
-  /** Of a value that is there. */
+  /** For an existing value. */
   remove(name: string): Promise<void>;
 }
 
 const KEY = 'HKCU\\Software\\Microsoft\\Windows\\CurrentVersion\\Run';
 
-/** The registry, by way of `reg.exe`. Its exit status 1 on a query means that there is no such value. */
+/** The registry, by way of `reg.exe`. Exit status 1 on a query means that there is no such value. */
 export function runKeyWith(execute: typeof run): RunKey {
   return {
     place: (name) => `${KEY}\\${name}`,
     async get(name) {
       const { exitCode, stdout } = await execute(['reg.exe', 'query', KEY, '/v', name], { accept: [0, 1] });
-      // `    NAME    REG_SZ    COMMAND`; a value of another kind is somebody else's, and empty for a reader of commands.
+      // `    NAME    REG_SZ    COMMAND`; a value of another type is foreign, and reads as empty.
       return exitCode === 0 ? (/ REG_SZ +(.*?)\s*$/m.exec(stdout)?.[1] ?? '') : undefined;
     },
     async set(name, command) {

@@ -3,20 +3,20 @@ import { isObject } from '../json.ts';
 
 const KEY = 'currentContext';
 
-/** How a selection is undone: kept in our context, so that it goes where the context goes. */
+/** How a selection is undone: stored in our context, so that it is removed with it. */
 export type Selection =
   /** There was no file. */
   | { how: 'created' }
   /** There was no such key. */
   | { how: 'inserted' }
-  /** The key said so: `default`, or nothing. */
+  /** The key was `default` or empty. */
   | { how: 'replaced'; previous: string }
-  /** The user did it, and what was there before is not known. */
+  /** The user selected it; the previous value is unknown. */
   | { how: 'chosen' };
 
 /**
- * The context that `config.json` selects: `default` where it does not say.
- * @throws RdError `ERR_IO` when it cannot be understood; such a file is nobody's to change.
+ * The context that `config.json` selects; `default` when it does not.
+ * @throws RdError `ERR_IO` when it cannot be parsed; such a file is never changed.
  */
 export function currentContext(text: string | undefined): string {
   const value = text === undefined ? undefined : parse(text)[KEY];
@@ -25,7 +25,7 @@ export function currentContext(text: string | undefined): string {
   return value;
 }
 
-/** Selects a context. Everything else in the text stays as it is, byte for byte. */
+/** Selects a context. The rest of the text stays byte for byte. */
 export function select(text: string | undefined, name: string): { text: string; selection: Selection } {
   if (text === undefined) {
     return { text: `${JSON.stringify({ [KEY]: name }, null, 2)}\n`, selection: { how: 'created' } };
@@ -37,7 +37,7 @@ export function select(text: string | undefined, name: string): { text: string; 
   return { text: withValue(text, KEY, name), selection: { how: 'replaced', previous } };
 }
 
-/** The text as it was before `select`, with what others have changed since; `undefined` when the file goes too. */
+/** The text as it was before `select`, with other changes since; `undefined` to delete the file. */
 export function deselect(text: string, selection: Selection): string | undefined {
   if (selection.how === 'replaced') return withValue(text, KEY, selection.previous);
   if (selection.how === 'chosen') return withValue(text, KEY, 'default');
@@ -45,7 +45,7 @@ export function deselect(text: string, selection: Selection): string | undefined
   return selection.how === 'created' && membersOf(rest).length === 0 ? undefined : rest;
 }
 
-/** What was read from a context of ours. */
+/** Parsed from our context's metadata. */
 export function selectionFrom(value: unknown): Selection | undefined {
   if (!isObject(value)) return undefined;
   const { how, previous } = value;
@@ -58,7 +58,7 @@ function parse(text: string): Record<string, unknown> {
   try {
     value = JSON.parse(text);
   } catch {
-    // It may hold credentials: no parser gets to quote it.
+    // It may contain credentials, which parser errors would quote.
     throw unusable('it is not JSON');
   }
   if (!isObject(value)) throw unusable('it does not hold an object');
@@ -72,18 +72,16 @@ function unusable(why: string): RdError {
   });
 }
 
-/** Where a member of the outermost object stands in a JSON text. */
+/** Position of a top-level member in a JSON text. */
 interface Member {
   key: string;
-  /** Of the first character of the key, which is a quotation mark. */
+  /** Of the opening quote of the key. */
   from: number;
-  /** Behind the last character of the value. */
+  /** After the last character of the value. */
   to: number;
 }
 
-/**
- * The members of the outermost object, in order. The text must be JSON and an object; only then is the answer right.
- */
+/** The top-level members in order. The text must be a valid JSON object. */
 function membersOf(text: string): Member[] {
   const members: Member[] = [];
   let depth = 0;
@@ -105,7 +103,7 @@ function membersOf(text: string): Member[] {
   return members;
 }
 
-/** Puts a member behind the last one, in the layout of the first. The rest of the text stays as it is. */
+/** Adds a member after the last one, in the layout of the first. The rest of the text stays as it is. */
 function withMember(text: string, key: string, value: string): string {
   const members = membersOf(text);
   const first = members[0];
@@ -116,7 +114,7 @@ function withMember(text: string, key: string, value: string): string {
   return `${text.slice(0, last.to)},${text.slice(open, first.from)}${member}${text.slice(last.to)}`;
 }
 
-/** Takes a member out, with the comma that belongs to it. */
+/** Removes a member with its comma. */
 function withoutMember(text: string, key: string): string {
   const members = membersOf(text);
   const at = members.findIndex((member) => member.key === key);
@@ -128,7 +126,7 @@ function withoutMember(text: string, key: string): string {
   return text.slice(0, member.from) + text.slice(after?.from ?? member.to);
 }
 
-/** Gives a member that is there another value. */
+/** Replaces the value of an existing member. */
 function withValue(text: string, key: string, value: string): string {
   const member = membersOf(text).find((each) => each.key === key);
   if (!member) return text;

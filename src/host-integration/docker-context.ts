@@ -20,21 +20,22 @@ import {
 
 const DESELECTS = 'selects docker context default';
 
-/** Our part of a context's metadata; docker keeps members that it does not know. */
+/** Our part of a context's metadata; docker preserves unknown members. */
 interface ContextRecord {
   endpoint?: string;
-  /** Absent: the context was never selected by us. */
+  /** Absent: we never selected the context. */
   selection?: Selection;
-  /** It was undone because the engine stopped, or is about to be made: the next start selects the context. */
+  /** Deselected because the engine stopped, or not yet selected: the next start selects the context. */
   givenBack?: true;
-  /** Made for the file of the context. */
+  /** Created for the file of the context. */
   directories: number;
 }
 
 /**
- * Makes the context of our engine, and selects it where that overrides nobody: `config.json` selects `default` or nothing and no
- * engine of the system answers there. Somebody who has selected another one after us is left alone too. What `releaseContext` gave
- * back is selected again, unless another context is selected by now. Never throws.
+ * Creates our engine's context, and selects it where that overrides nothing: `config.json` selects `default` or nothing, and no system
+ * engine
+ * responds there. A selection that a user made after ours stays. Restores what `releaseContext` undid, unless another context is selected
+ * by now. Never throws.
  */
 export async function provideContext(
   endpoint: string,
@@ -62,7 +63,7 @@ export async function provideContext(
     const { givenBack, ...settled } = record;
     const { selection } = settled;
     if (current === name || current !== 'default') {
-      // Whichever was chosen meanwhile, it counts from now on.
+      // A selection made meanwhile takes precedence from now on.
       if (givenBack) await writeRecord(settled, targets, around);
       return current === name ? 'managed' : { left: `the context ${current} is selected there, and stays so` };
     }
@@ -74,7 +75,7 @@ export async function provideContext(
       };
     }
     let undo = chosen ?? select(text, name).selection;
-    // Before the selection: a service that is killed in between would take ours for the choice of the user.
+    // Before the selection: a service that is killed in between would mistake our selection for the user's.
     await writeRecord({ ...settled, selection: undo, givenBack: true }, targets, around);
     const change = (now: string | undefined) => {
       const made = select(now, name);
@@ -90,8 +91,8 @@ export async function provideContext(
 }
 
 /**
- * Gives the selection back where it is ours, because the engine has stopped: a selected context whose engine is gone would hide an engine
- * of the system. The context itself stays. Never throws.
+ * Undoes our selection because the engine has stopped: a selected context without its engine would hide a system engine. The context itself
+ * stays. Never throws.
  */
 export async function releaseContext(
   targets: IntegrationTargets,
@@ -117,7 +118,7 @@ export async function releaseContext(
   return [noted, released];
 }
 
-/** Takes the context away, and the selection where it is still ours. Never throws. */
+/** Removes the context, and the selection where it is still ours. Never throws. */
 export async function withdrawContext(
   targets: IntegrationTargets,
   around: EditSurroundings = {},
@@ -140,7 +141,7 @@ export async function withdrawContext(
       return 'clean';
     });
     outcomes.push(deselected);
-    // A selection of a context that is gone would break docker.
+    // Docker fails while a missing context is selected.
     if (deselected.state === 'failed') return outcomes;
   }
   const removed = await outcomeOf({ part: 'docker-context', file: meta }, async () => {
@@ -148,26 +149,26 @@ export async function withdrawContext(
     await editUserFile(meta, () => undefined, { ...options(targets, around), what });
     if (around.rehearsal) return 'clean';
     await rmdir(dirname(meta)).catch(() => undefined);
-    // The first of them is the one that has just been removed.
+    // The first of them was just removed.
     await removeEmptyDirectories(dirname(meta), Math.max(0, (record?.directories ?? 1) - 1), around);
     return 'clean';
   });
   return [...outcomes, removed];
 }
 
-/** Where the context of ours that is there leads to. */
+/** The endpoint of our existing context. */
 export async function contextEndpoint(targets: IntegrationTargets): Promise<string | undefined> {
   const record = await readRecord(targets).catch(() => undefined);
   return record === 'foreign' ? undefined : record?.endpoint;
 }
 
-/** Docker names the directory of a context after the digest of its name. */
+/** Docker names a context's directory after the digest of its name. */
 function metaFile({ dockerConfig, identity: { dockerContext } }: IntegrationTargets): string {
   const digest = createHash('sha256').update(dockerContext).digest('hex');
   return join(dockerConfig, 'contexts', 'meta', digest, 'meta.json');
 }
 
-/** `foreign`: there is a context of that name without our mark. In drop-in mode the name is ours whoever made it. */
+/** `foreign`: a context of that name without our mark. In drop-in mode the name is ours in any case. */
 async function readRecord(targets: IntegrationTargets): Promise<ContextRecord | 'foreign' | undefined> {
   const text = await textOf(metaFile(targets));
   if (text === undefined) return undefined;
@@ -213,7 +214,7 @@ function options({ home, dockerConfig }: IntegrationTargets, around: EditSurroun
   return { within: [home, dockerConfig], ...around };
 }
 
-/** Those who keep their files elsewhere have links here. */
+/** Users who keep their files elsewhere have links here. */
 async function textOf(file: string): Promise<string | undefined> {
   return readIfThere(file, { follow: true });
 }

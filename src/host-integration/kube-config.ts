@@ -20,8 +20,9 @@ const LOCK_PAUSE_MS = 100;
 type Entries = typeof import('./kube-entries.ts');
 
 /**
- * Puts cluster, user and context of our cluster into the kubeconfig of the user, and selects the context where none is. `kubeconfig` is
- * the file of the cluster. Never throws.
+ * Adds cluster, user and context of our cluster to the user's kubeconfig, and selects the context where none is selected. `kubeconfig` is
+ * the
+ * file of the cluster. Never throws.
  */
 export async function provideKubeContext(
   kubeconfig: string,
@@ -36,8 +37,9 @@ export async function provideKubeContext(
 }
 
 /**
- * What `provideKubeContext` would change at a start of the cluster. A cluster that was there before keeps its keys; those of one that is
- * `renewed` are not known yet.
+ * What `provideKubeContext` would change at a start of the cluster. An existing cluster keeps its keys; those of a `renewed` one are not
+ * known
+ * yet.
  */
 export async function foreseeKubeContext(
   renewed: boolean,
@@ -53,7 +55,7 @@ export async function foreseeKubeContext(
   });
 }
 
-/** The port at which the user's kubeconfig looks for our cluster. */
+/** The port of our cluster in the user's kubeconfig. */
 export async function kubePort({ kubeconfigs, identity }: IntegrationTargets): Promise<number | undefined> {
   const entry = await ownEntry(await writtenFile(kubeconfigs), identity.kubeContext).catch(() => undefined);
   const port = /:(\d+)\/?$/.exec(entry?.cluster.server ?? '')?.[1];
@@ -77,7 +79,7 @@ async function putEntry(file: string, entry: KubeEntry, targets: IntegrationTarg
   return foreign ? { left: `a cluster ${name} in it is on another computer` } : ('managed' as const);
 }
 
-/** Takes them out again, of every file that kubectl reads. Never throws. */
+/** Removes them from every file that kubectl reads. Never throws. */
 export async function withdrawKubeContext(
   targets: IntegrationTargets,
   around: KubeSurroundings = {},
@@ -96,7 +98,7 @@ export async function withdrawKubeContext(
           (text) =>
             text === undefined ? undefined : withoutEntry(text, name),
       );
-      // Made by us, when it is empty now and where it is usual.
+      // Created by us, if it is now empty and in the default location.
       if (!around.rehearsal && dirname(file) === join(targets.home, '.kube'))
         await rmdir(dirname(file)).catch(() => undefined);
       return 'clean';
@@ -106,7 +108,7 @@ export async function withdrawKubeContext(
   return outcomes;
 }
 
-/** The file that kubectl writes new entries into: the first that there is, else the last. */
+/** The file that kubectl writes new entries into: the first existing one, else the last. */
 async function writtenFile(files: readonly string[]): Promise<string> {
   for (const file of files) if (await exists(file)) return file;
   return files.at(-1) ?? '';
@@ -122,7 +124,7 @@ async function edit(
   const inBytes = (bytes: string | undefined) => {
     const text = bytes === undefined ? undefined : textOf(bytes);
     const next = change(text);
-    // Unless it was changed it is not to be written.
+    // Checked before a write, which happens only after a change.
     return next === text ? bytes : next === undefined ? undefined : Buffer.from(next, 'utf8').toString('latin1');
   };
   const options = { within: [home, dirname(file)], mode: 0o600, ...around };
@@ -138,7 +140,7 @@ function textOf(bytes: string): string {
   throw new RdError('ERR_IO', 'the kubeconfig was not changed: it is not UTF-8', { advice: 'Save it as UTF-8.' });
 }
 
-/** With the lock file that kubectl takes for the same purpose. */
+/** With the lock file that kubectl uses for the same purpose. */
 async function locked(file: string, sleep: (ms: number) => Promise<void>, work: () => Promise<unknown>): Promise<void> {
   const lock = `${file}.lock`;
   await makeDirectory(dirname(file));
@@ -164,7 +166,7 @@ async function locked(file: string, sleep: (ms: number) => Promise<void>, work: 
   }
 }
 
-/** The only cluster and user in a file that was made for them. */
+/** The only cluster and user in a file that was generated for them. */
 async function entryOf(file: string, name: string): Promise<KubeEntry> {
   const text = await readIfThere(file);
   if (text === undefined) throw new RdError('ERR_IO', `the kubeconfig of the cluster is missing: ${file}`);

@@ -3,7 +3,7 @@ import { isMap, isScalar, isSeq, type Pair, parseAllDocuments, type YAMLMap, typ
 import { RdError } from '../errors.ts';
 import { isObject } from '../json.ts';
 
-/** A cluster, a user and the context of both, all of one name. Members of the kubeconfig format; values may be secrets. */
+/** A cluster, a user and their context under one name. Members of the kubeconfig format; values may be secrets. */
 export interface KubeEntry {
   name: string;
   cluster: Readonly<Record<string, string>>;
@@ -17,9 +17,9 @@ const KINDS: readonly Kind[] = ['clusters', 'contexts', 'users'];
 const SELECTED = 'current-context';
 
 /**
- * The text with the entry in it, selected where nothing is. Everything else stays as it is, byte for byte.
- * @returns `foreign` when there is a cluster of that name that does not run on this computer.
- * @throws RdError `ERR_IO` for what is no kubeconfig, and for a layout that cannot be changed with certainty.
+ * Adds the entry, and selects it where nothing is selected. The rest of the text stays byte for byte.
+ * @returns `foreign` when a cluster of that name runs elsewhere.
+ * @throws RdError `ERR_IO` for an invalid kubeconfig, and for a layout that cannot be edited safely.
  */
 export function withEntry(text: string | undefined, entry: KubeEntry): string | 'foreign' {
   if (text === undefined) return freshText(entry);
@@ -45,7 +45,7 @@ export function withEntry(text: string | undefined, entry: KubeEntry): string | 
   return checked(after, wanted);
 }
 
-/** The cluster of that name and its user, as they are in a text. Throws as `withEntry`. */
+/** The cluster of that name and its user in a text. Throws as `withEntry`. */
 export function entryIn(text: string, name: string): KubeEntry | undefined {
   const { value } = read(text);
   const member = (kind: Kind, key: string): Record<string, string> | undefined => {
@@ -108,7 +108,7 @@ function isEmpty(value: Record<string, unknown>): boolean {
   });
 }
 
-/** No comment of a person in it. */
+/** Contains no user comment. */
 function isBare(text: string): boolean {
   return !text.includes('#');
 }
@@ -121,7 +121,7 @@ interface Read {
 function read(text: string): Read {
   const documents = parseAllDocuments(text, { keepSourceTokens: true });
   const [document] = documents;
-  // A parser's own words quote the text, which holds keys.
+  // Parser errors quote the text, which contains keys.
   if (!document || !('contents' in document) || documents.length !== 1) throw unusable('it is not one document');
   if (document.errors.length > 0) {
     const at = document.errors[0]?.linePos?.[0];
@@ -142,7 +142,7 @@ function listOf(value: Record<string, unknown>, kind: Kind): Record<string, unkn
   return Array.isArray(list) ? list.map((item: unknown) => (isObject(item) ? item : { item })) : [];
 }
 
-/** Nothing but what was meant has changed; otherwise the layout was one that this program does not understand. */
+/** Verifies that nothing else has changed; otherwise the layout is unsupported. */
 function checked(text: string, wanted: Record<string, unknown>): string {
   const strip = (value: Record<string, unknown>) =>
     Object.fromEntries(Object.entries(value).filter(([, member]) => member && !isDeepStrictEqual(member, [])));
@@ -177,7 +177,7 @@ function inserted(text: string, kind: Kind, item: Item): string {
   }
   const [from, to] = [startOf(list), endOf(list)];
   if (root.flow) return splice(text, from, to, `[${JSON.stringify(item)}]`);
-  // A comment behind the empty list stays on its line.
+  // A comment after the empty list stays on its line.
   const bare = splice(text, from, to, '');
   const colon = bare.lastIndexOf(':', from);
   const trimmed = bare.slice(0, colon + 1) + bare.slice(colon + 1).replace(/^[ \t]+(?=\r?\n|$)/, '');
@@ -224,7 +224,7 @@ function selecting(text: string, name: string): string {
   return `${text.endsWith('\n') ? text : text + newline}${SELECTED}: ${name}${newline}`;
 }
 
-/** Where it is the last line it was put there by us; elsewhere it was empty. */
+/** If it is the last line, we added it; elsewhere it was empty before. */
 function deselecting(text: string): string {
   const { root } = read(text);
   const pair = pairOf(root, SELECTED);
@@ -262,7 +262,7 @@ function rangeOf(node: unknown): readonly number[] {
 const startOf = (node: unknown): number => rangeOf(node)[0] ?? 0;
 const endOf = (node: unknown): number => rangeOf(node)[1] ?? 0;
 
-/** Where the dash of an item stands. */
+/** Offset of an item's dash. */
 function dashOf(list: YAMLSeq, index: number): number {
   const source = list.srcToken;
   const tokens = source?.type === 'block-seq' ? source.items[index]?.start : undefined;
@@ -279,7 +279,7 @@ function lineStart(text: string, at: number): number {
   return text.lastIndexOf('\n', at - 1) + 1;
 }
 
-/** Behind the end of the line; a place at the start of a line is behind the one before. */
+/** Offset after the end of the line; at the start of a line, after the previous one. */
 function lineEnd(text: string, at: number): number {
   if (text[at - 1] === '\n') return at;
   const next = text.indexOf('\n', at);

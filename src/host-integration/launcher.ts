@@ -6,16 +6,18 @@ import { readRegular } from '../storage/regular-file.ts';
 import { shellWord } from './quoting.ts';
 import { type IntegrationTargets, launcherOf } from './targets.ts';
 
-/** Stands in every launcher of ours: what lacks it was made by somebody else. */
+/** Marker in every launcher of ours. */
 const MARK = `written by ${PRODUCT.name}: it starts ${PRODUCT.name}`;
-/** Launchers are some hundred bytes long; what is longer is none. */
+/** Launchers are some hundred bytes long; larger files are not launchers. */
 const MOST_BYTES = 65_536;
 
 /**
- * Writes the program that stands for this tool on the PATH: it starts the present Node with the present script, so that it works
- * where neither is on the PATH. In drop-in mode it says so itself: at login, and in scripts, nobody has set the variable. What somebody else
- * put there under its name, as the compatible application does in drop-in mode, gets a second name. Call it in directories that are ours or were adopted.
- * @returns the second name, where there was something of somebody else.
+ * Writes the launcher for this tool on the PATH: it starts the current Node with the current script, so that it works where neither is on
+ * the
+ * PATH. In drop-in mode it sets the variable, which is unset at login and in scripts. Renames a foreign program of the same name, such as
+ * the
+ * compatible application's in drop-in mode. Call it only in directories that are ours or were adopted.
+ * @returns the new name of a foreign program, if there was one.
  * @throws RdError `ERR_IO` when it cannot be written.
  */
 export async function writeLauncher(targets: IntegrationTargets): Promise<{ kept?: string }> {

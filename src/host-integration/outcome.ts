@@ -1,24 +1,24 @@
 /** A part of the user's environment outside of our own directories. */
 type IntegrationPart = 'path' | 'docker-context' | 'kubeconfig' | 'autostart';
 
-/** What became of one file of a user, the last time that it was looked at. */
+/** The result for one user file when it was last checked. */
 export interface IntegrationOutcome {
   part: IntegrationPart;
-  /** Absolute; on Windows the autostart entry is a key of the registry. */
+  /** Absolute; on Windows the autostart entry is a registry key. */
   file: string;
   /**
-   * `managed`: what we want to be there is. `clean`: nothing of ours is in it, as wanted. `left`: it was not touched, because what
-   * is there is somebody else's choice. `failed`: it is not as wanted.
+   * `managed`: our content is in place. `clean`: none of our content is in it, as desired. `left`: not touched, because it is the user's
+   * or another program's choice. `failed`: it differs from what is desired.
    */
   state: 'managed' | 'clean' | 'left' | 'failed';
-  /** Of `left` and `failed`: a sentence without a full stop that says why. */
+  /** For `left` and `failed`: the reason, a sentence without a period. */
   message?: string;
 }
 
 /** The integration as the rest of the service sees it. */
 export interface HostIntegration {
-  /** Absent: it is at work. Otherwise a clause that says why nothing outside of our directories is touched. */
+  /** Absent: active. Otherwise a clause that says why nothing outside of our directories is touched. */
   readonly offBecause?: string;
-  /** One per file, of the last time that something was done; empty while it is off or has not begun. */
+  /** One per file, from the last run; empty while it is off or has not started. */
   integrationOutcomes(): readonly IntegrationOutcome[];
 }

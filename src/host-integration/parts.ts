@@ -7,7 +7,7 @@ import { managePath } from './shell-files.ts';
 import type { IntegrationTargets } from './targets.ts';
 import type { EditSurroundings, Rehearsal } from './user-file.ts';
 
-/** Brings one part of the files of a user in line with a wish that says something about it. Never throws. */
+/** Reconciles one part of the user's files with the desired state. Never throws. */
 export async function bringInLine(
   part: FilesPart,
   wish: FilesWish,
@@ -28,11 +28,11 @@ export async function bringInLine(
   }
 }
 
-/** What any wish would change in the files as they are now, by the same code that would change them. */
+/** What the desired state would change in the files now, by the same code that changes them. */
 export async function foresee(targets: IntegrationTargets): Promise<Omit<UserFileFacts, 'done'>> {
   const rehearse = async (part: FilesPart, wish: Partial<FilesWish>): Promise<UserFileChange[]> =>
     collected((rehearsal) => bringInLine(part, { path: 'manual', autoStart: false, ...wish }, targets, { rehearsal }));
-  // Where there is a context, the next start has the same endpoint.
+  // An existing context implies that the next start has the same endpoint.
   const endpoint = (await contextEndpoint(targets)) ?? '';
   const [manual, rcfiles, on, off, selected, givenBack, noDocker, present, renewed, noKube, port] = await Promise.all([
     rehearse('path', { path: 'manual' }),

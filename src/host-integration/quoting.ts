@@ -1,6 +1,6 @@
 import { RdError } from '../errors.ts';
 
-/** Nothing in it means anything to a shell, also not between double quotes. */
+/** Contains nothing special to a shell, even between double quotes. */
 const PLAIN = /^[\w@%+=.,/~ -]+$/;
 
 /** Lines that put a directory first on the PATH, by kind of shell. */
@@ -15,7 +15,7 @@ export function shellWord(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** The text between double quotes that are there already; left and entered again for what means something in them. */
+/** Text inside existing double quotes; closes and reopens them around special characters. */
 function inQuotes(directory: string, quote: (text: string) => string): string {
   return PLAIN.test(checked(directory)) ? directory : `"${quote(directory)}"`;
 }
@@ -24,7 +24,7 @@ function posixQuoted(text: string): string {
   return shellWord(text);
 }
 
-/** History is expanded between single quotes too. */
+/** csh expands history between single quotes too. */
 function cshQuoted(text: string): string {
   return shellWord(text).replaceAll('!', '\\!');
 }
@@ -34,7 +34,7 @@ function quotedWhole(directory: string): string {
   return `'${directory.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 }
 
-/** @throws RdError `ERR_IO` for a directory that no PATH can hold. */
+/** @throws RdError `ERR_IO` for a directory that a PATH cannot contain. */
 function checked(directory: string): string {
   const bad = /[:\n\r\0]/.exec(directory);
   if (!bad) return directory;

@@ -1,38 +1,39 @@
 import { RdError } from '../errors.ts';
 
-/** The lines that stand around what is ours. */
+/** The marker lines around our content. */
 export interface BlockMarks {
   start: string;
   end: string;
 }
 
-/** Lines inside of a block that tell how to undo it: the file alone says so, also after our own records are lost. */
+/** Lines inside a block that record how to undo it, so that the file suffices after our own records are lost. */
 const CREATED = '# This file holds nothing else; it was made for these lines and goes with them.';
 const LINE_ENDED = '# The line above had no end; it got one for these lines.';
 const directoriesNote = (count: number): string => `# Directories made for this file: ${count}.`;
 const DIRECTORIES = /^# Directories made for this file: (\d{1,3})\.$/;
 
 interface Block {
-  /** Offsets of the whole: from the first character of the start mark to behind the end of the line of the end mark. */
+  /** Offsets of the whole block: from the start mark to after the line of the end mark. */
   from: number;
   to: number;
-  /** The lines between the marks, without their ends. */
+  /** The lines between the marks, without line endings. */
   lines: string[];
 }
 
-/** What is left when the blocks are out. */
+/** What remains without the blocks. */
 export interface WithoutBlock {
-  /** Absent: the file goes too, because it was made for the block and nobody has added anything. */
+  /** Absent: the file is deleted too, because it was created for the block and is otherwise empty. */
   text?: string;
-  /** With the file go so many directories above it, where they are empty. */
+  /** How many empty parent directories are deleted with the file. */
   directories: number;
 }
 
 /**
- * Puts the block with these lines into the text of a shell file: where one is, in its place; otherwise at the end. A text that
- * has it comes back as it is. `undefined` stands for a file that does not exist, and that needs so many new `directories`.
- * Texts are read byte by byte (latin1), so that every other byte of a file stays what it was.
- * @throws RdError `ERR_IO` when marks of ours stand there in an order that we did not write.
+ * Puts the block with these lines into the text of a shell file: replaces an existing one, otherwise appends. A text that has it is
+ * returned
+ * unchanged. `undefined` stands for a missing file that needs this many new `directories`. Texts are latin1, so that every other byte is
+ * preserved.
+ * @throws RdError `ERR_IO` when our marks are in an unexpected order.
  */
 export function withBlock(
   text: string | undefined,
@@ -46,7 +47,7 @@ export function withBlock(
   }
   const [first, ...others] = blocksIn(text, marks);
   if (first) {
-    // Copies come from merged dotfiles: the first stays.
+    // Merged dotfiles may duplicate it: the first stays.
     const rest = others.length === 0 ? text : cut(text, others);
     const kept = first.lines.filter(isNote);
     if (first.lines.join('\n') === [...kept, ...lines].join('\n')) return rest;
@@ -57,7 +58,7 @@ export function withBlock(
 }
 
 /**
- * Takes every block out. What `withBlock` was given comes back byte for byte.
+ * Removes every block. What `withBlock` was given is restored byte for byte.
  * @throws as `withBlock`.
  */
 export function withoutBlock(text: string, marks: BlockMarks): WithoutBlock {
@@ -78,7 +79,7 @@ function cut(text: string, blocks: readonly Block[]): string {
   for (const { from, to, lines } of [...blocks].reverse()) {
     const after = rest.slice(to);
     const before = rest.slice(0, from);
-    // With lines of the user behind it, the end that the line above got is needed.
+    // If user lines follow, the line ending added above is needed.
     const shortened = lines.includes(LINE_ENDED) && after === '' ? before.replace(/\n$/, '') : before;
     rest = shortened + after;
   }
@@ -108,7 +109,7 @@ function blocksIn(text: string, marks: BlockMarks): Block[] {
   return blocks;
 }
 
-/** An editor may have put blanks or the line ends of Windows behind the lines. */
+/** An editor may have added trailing blanks or Windows line endings. */
 function* linesOf(text: string): Generator<{ from: number; to: number; line: string }> {
   for (let from = 0; from < text.length; ) {
     const at = text.indexOf('\n', from);

@@ -25,14 +25,14 @@ interface ShellFile {
   shells: readonly ShellName[];
 }
 
-/** A login shell of bash reads the first of these that exists, and no other. */
+/** A bash login shell reads only the first of these that exists. */
 const BASH_LOGIN = ['.bash_profile', '.bash_login', '.profile'];
 
 /**
- * Gives the shells of a user our directory on their PATH, or takes it away again: a marked block in each of their files. A file
- * that is missing is made where its shell is installed, and goes with the block. Never throws: one file that cannot be changed
- * does not keep the others from it.
- * @returns one outcome per file that was looked at, in a fixed order.
+ * Adds our directory to the PATH of the user's shells, or removes it: a marked block in each of their files. Creates a missing file where
+ * its
+ * shell is installed, and deletes it with the block. Never throws: a file that cannot be changed does not prevent the others.
+ * @returns one outcome per checked file, in a fixed order.
  */
 export async function managePath(
   strategy: PathStrategy,
@@ -65,7 +65,7 @@ function shellFiles(home: string): ShellFile[] {
   ];
 }
 
-/** A missing file is made only for a shell that is installed. */
+/** A missing file is created only for an installed shell. */
 async function filesToManage(all: readonly ShellFile[], searchPath: string): Promise<Set<string>> {
   const there = new Set<string>();
   for (const { path } of all) if (await isThere(path)) there.add(path);
@@ -74,7 +74,7 @@ async function filesToManage(all: readonly ShellFile[], searchPath: string): Pro
   const wanted = new Set<string>();
   for (const { path, shells } of all) {
     if (login.includes(path) && path !== firstLogin) continue;
-    // tcsh reads .cshrc as long as there is no .tcshrc: a new one would hide what the user has in the other.
+    // tcsh reads .cshrc only without a .tcshrc: a new one would hide the user's .cshrc.
     const hides = posix.basename(path) === '.tcshrc';
     if (there.has(path) || (!hides && (await isAnyInstalled(shells, searchPath)))) wanted.add(path);
   }
@@ -100,7 +100,7 @@ function put({ path, line }: ShellFile, targets: IntegrationTargets, around: Edi
   });
 }
 
-/** No outcome for a file that does not exist, which is how most of them are. */
+/** Most files do not exist, and have no outcome. */
 async function take({ path }: ShellFile, targets: IntegrationTargets, around: EditSurroundings) {
   if (!(await isThere(path))) return undefined;
   const { home, bin, identity } = targets;
@@ -122,7 +122,7 @@ function marksOf({ blockStart, blockEnd }: IntegrationTargets['identity']) {
   return { start: blockStart, end: blockEnd };
 }
 
-/** Texts of files are one character per byte. */
+/** File texts are one character per byte. */
 function bytes(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
 }

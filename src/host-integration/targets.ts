@@ -4,7 +4,7 @@ import { type Identity, PRODUCT } from '../product.ts';
 import type { Platform } from '../settings/field.ts';
 import { type Environment, identityOf, type Places } from '../storage/places.ts';
 
-/** Where the environment of one user is changed. All paths are absolute. */
+/** The files of one user's environment. All paths are absolute. */
 export interface IntegrationTargets {
   platform: Platform;
   identity: Identity;
@@ -12,17 +12,17 @@ export interface IntegrationTargets {
   home: string;
   /** Directory of `config.json` and `contexts` of the docker command line. */
   dockerConfig: string;
-  /** Files that kubectl reads as one, the first before the others; never none. */
+  /** Files that kubectl merges, in order of precedence; never empty. */
   kubeconfigs: readonly string[];
-  /** Socket of a docker engine of the system, which the docker command line uses unless told. */
+  /** Socket of a system docker engine, which the docker command line uses by default. */
   systemSocket: string;
-  /** Absent on Windows, where it is a value in the registry. */
+  /** Absent on Windows, where it is a registry value. */
   autostartFile?: string;
-  /** Directory of ours that goes on the PATH. */
+  /** Our directory for the PATH. */
   bin: string;
   /** Command that starts this tool: `[node, script]`. */
   self: readonly string[];
-  /** Where the shells of the user are looked for. */
+  /** Where the user's shells are found. */
   searchPath: string;
 }
 
@@ -37,8 +37,9 @@ export interface TargetInput {
 }
 
 /**
- * Where the integration works, or a clause that says why it does not. With `RDCTL_HOME` an installation keeps to itself: several
- * may exist, and none of them may speak for the user.
+ * The integration targets, or a clause that says why it is off. With `RDCTL_HOME` an installation is isolated: several may exist, and none
+ * may
+ * change the user's environment.
  */
 export function integrationTargets(input: TargetInput): IntegrationTargets | { offBecause: string } {
   const { env, platform, homedir, here, self } = input;
@@ -70,7 +71,7 @@ export function integrationTargets(input: TargetInput): IntegrationTargets | { o
   };
 }
 
-/** File that starts this tool, for the PATH and for the autostart entry. */
+/** The launcher of this tool, for the PATH and for the autostart entry. */
 export function launcherOf({ bin, platform }: Pick<IntegrationTargets, 'bin' | 'platform'>): string {
   return platform === 'win32' ? win32.join(bin, `${PRODUCT.name}.cmd`) : posix.join(bin, PRODUCT.name);
 }

@@ -5,7 +5,7 @@ import type { IntegrationOutcome } from './outcome.ts';
 import { managePath } from './shell-files.ts';
 import type { IntegrationTargets } from './targets.ts';
 
-/** Takes everything of ours out of the files of a user. Never throws; what could not be undone is `failed`. */
+/** Removes all our content from the files of a user. Never throws; what could not be undone is `failed`. */
 export async function undoIntegration(targets: IntegrationTargets): Promise<IntegrationOutcome[]> {
   return [
     await manageAutostart(false, targets),

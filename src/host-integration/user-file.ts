@@ -11,17 +11,17 @@ import { ioError, systemCode } from '../storage/io-error.ts';
 import { exposureOf, exposureText } from '../storage/ownership.ts';
 import { readRegular } from '../storage/regular-file.ts';
 
-/** Files of a user that are larger than this are nothing that we would edit. */
+/** We never edit larger user files. */
 const MOST_BYTES = 4 * 1024 * 1024;
-/** Bytes: what is larger is not searched for something of ours. */
+/** Bytes: larger files are not searched for our content. */
 const MOST_SEARCHED = 256 * 1024 * 1024;
 const ADVICE = 'Make it a plain file that you can write, or do by hand what is wanted there.';
 
-/** The file operations of an edit; tests replace them to let one fail. */
+/** The file operations of an edit; tests replace them to inject failures. */
 export interface EditOperations {
-  /** Makes a new file beside another one that has all of its attributes: mode, owner, access list, extended attributes. */
+  /** Creates a file with all attributes of another one: mode, owner, access list, extended attributes. */
   copy(from: string, to: string): Promise<void>;
-  /** Replaces the content of a file and flushes it; creates it with `mode` where it is missing. */
+  /** Replaces the content of a file and flushes it; creates a missing one with `mode`. */
   write(path: string, data: string, mode: number): Promise<void>;
   rename(from: string, to: string): Promise<void>;
   unlink(path: string): Promise<void>;
@@ -30,10 +30,10 @@ export interface EditOperations {
 export const editOperations: EditOperations = {
   async copy(from, to) {
     try {
-      // Node has no interface to extended attributes and access lists; these two programs keep them.
+      // Node has no API for extended attributes and access lists; these two programs preserve them.
       await run(process.platform === 'darwin' ? ['cp', '-p', from, to] : ['cp', '--preserve=all', '--', from, to]);
     } catch (error) {
-      // Node's own copy fails with the code of the system, which says more than a program does.
+      // Node's own copy fails with a system error code, which is more precise.
       await rm(to, { force: true });
       await copyFile(from, to);
       throw error;
@@ -52,37 +52,37 @@ export const editOperations: EditOperations = {
   unlink,
 };
 
-/** By file, what an edit would do to it. */
+/** The planned result of an edit, by file. */
 export type Rehearsal = Map<string, UserFileChange>;
 
-/** What the tests replace, and what makes an edit a look ahead. */
+/** Test replacements, and the switch that turns an edit into a dry run. */
 export interface EditSurroundings {
   operations?: EditOperations;
-  /** Nothing is changed then, whatever the edit is of: what it would do is put in here. */
+  /** Dry run: nothing is changed, and the planned result is recorded here. */
   rehearsal?: Rehearsal;
 }
 
 export interface EditOptions extends EditSurroundings {
-  /** Links may lead to files below these directories only; a directory that is itself a link counts where it leads. */
+  /** Links may lead only below these directories; a directory that is itself a link counts by its target. */
   within: readonly string[];
-  /** The file was named by the caller, and who else may write there is the caller's matter. */
+  /** The caller named the file and is responsible for who else may write there. */
   shared?: boolean;
-  /** Permission bits of a file that is created; the usual ones of the user (0666 less the mask) unless told. */
+  /** Mode of a created file; by default the usual one (0666 less the umask). */
   mode?: number;
   /** What the edit is for, as a clause: `selects docker context rdctl`. */
   what?: string;
 }
 
 /**
- * Changes the text of a file that belongs to a user, so that at every instant it has the old or the new content. Texts are
- * latin1: each character is one byte. `change` gets `undefined` where there is no file and gives `undefined` where there
- * should be none; a text that it gives back as it got it causes no write.
+ * Edits a text file of a user; at every instant it has the old or the new content. Texts are latin1: each character is one byte. `change`
+ * gets `undefined` for a missing file and returns `undefined` to delete it; an unchanged text causes no write.
  *
- * A symbolic link, in the place of the file or of a directory above it, is followed to the file, which is replaced where it is; the link
- * stays. Refused is what cannot be done without harm: links that lead in a circle, nowhere, or out of `within`; files with a second hard
- * link; what another user owns or can write, on the way there too; anything that is not a file.
+ * A symbolic link, of the file or of a parent directory, is followed: the target is replaced, and the link stays. Refuses unsafe edits:
+ * links
+ * that form a loop, dangle, or lead out of `within`; files with a second hard link; what another user owns or can write, including parents;
+ * anything that is not a file.
  * @returns true when something was written or removed.
- * @throws RdError `ERR_IO` with the reason; the file is then as it was.
+ * @throws RdError `ERR_IO` with the reason; the file is then unchanged.
  */
 export async function editUserFile(
   path: string,
@@ -91,13 +91,13 @@ export async function editUserFile(
 ): Promise<boolean> {
   if (!shared) refuseExposedFile(path);
   const file = await followed(path, within);
-  // A writer that was killed left one; nobody else writes such names.
+  // Left by a killed writer; nothing else uses such names.
   if (!rehearsal) await removeLeftovers(file);
   const found = await look(file);
   const before = found && (await read(file));
   const after = change(before);
   if (after === before) {
-    // Of several edits of a file the last one counts: in a rehearsal each begins with what is there now.
+    // Of several edits of a file the last one counts: in a dry run each starts from the current content.
     rehearsal?.delete(path);
     return false;
   }
@@ -110,23 +110,24 @@ export async function editUserFile(
   return true;
 }
 
-/** Removes what a killed writer of a file left beside it, wherever its links lead, and also where there is no such file. */
+/** Removes what a killed writer of a file left beside it, wherever its links lead, and also when the file is missing. */
 export async function removeDrafts(path: string, { rehearsal }: EditSurroundings): Promise<void> {
   if (rehearsal || exposureOf(path)) return;
   const file = await realpath(path).catch(() => path);
-  // Not worth an error: the file itself is whole.
+  // Not worth an error: the file itself is intact.
   await removeLeftovers(file).catch(() => []);
 }
 
 /**
- * True when what we would take out is certainly not in a file, wherever its links lead: then it needs no edit, and nothing that
- * would forbid one matters. `mark` is latin1. What a killed writer left beside it goes, as with an edit.
+ * True when a file certainly lacks our content, wherever its links lead: then it needs no edit, and whatever would forbid one is
+ * irrelevant.
+ * `mark` is latin1. Removes what a killed writer left beside it, as an edit does.
  */
 export async function isFreeOf(path: string, mark: string, around: EditSurroundings): Promise<boolean> {
   await removeDrafts(path, around);
   try {
     const facts = await stat(path);
-    // We never make anything but files.
+    // We only ever create files.
     if (!facts.isFile()) return true;
     return !(await readRegular(path, { follow: true, limit: MOST_SEARCHED })).includes(mark, 0, 'latin1');
   } catch (error) {
@@ -134,17 +135,17 @@ export async function isFreeOf(path: string, mark: string, around: EditSurroundi
   }
 }
 
-/** A link, or a directory on the way, that another user could change would make us write where that user wants it. */
+/** A link or parent directory that another user can change would redirect our write. */
 function refuseExposedFile(path: string): void {
   const exposure = exposureOf(path);
   if (exposure) throw refused(path, exposureText(exposure));
 }
 
-/** Where the file really is, whichever part of its path is a link. */
+/** The real path of the file, whichever part of its path is a link. */
 async function followed(path: string, within: readonly string[]): Promise<string> {
   const target = await reached(path);
   if (target === path) return path;
-  // A directory on the way may lie anywhere that is the user's own.
+  // A parent directory may lead anywhere that belongs to the user.
   if (!(await lstat(path).catch(() => undefined))?.isSymbolicLink()) return target;
   const roots = await Promise.all(within.map((root) => realpath(root).catch(() => root)));
   if (!roots.some((root) => target.startsWith(root.endsWith(sep) ? root : root + sep))) {
@@ -153,7 +154,7 @@ async function followed(path: string, within: readonly string[]): Promise<string
   return target;
 }
 
-/** The path without links. A file that is not there yet will be where its directory is. */
+/** The path without links. A missing file is resolved through its directory. */
 async function reached(path: string): Promise<string> {
   const there = await lstat(path).catch((cause: unknown) => {
     if (systemCode(cause) === 'ENOENT') return undefined;
@@ -167,7 +168,7 @@ async function reached(path: string): Promise<string> {
   });
 }
 
-/** The facts about a file that may be replaced; `undefined` where there is none. */
+/** Facts about a file that may be replaced; `undefined` for a missing one. */
 async function look(file: string): Promise<BigIntStats | undefined> {
   const facts = await lstat(file, { bigint: true }).catch((cause: unknown) => {
     if (systemCode(cause) === 'ENOENT') return undefined;
@@ -196,7 +197,7 @@ async function replace(file: string, found: BigIntStats, text: string, operation
       if (made.uid !== found.uid || made.gid !== found.gid || made.mode !== found.mode) {
         throw refused(file, 'its owner and permissions cannot be kept');
       }
-      // Somebody else may have written meanwhile; the instant that is left is as long as one system call.
+      // Another program may have written meanwhile; the remaining window is one system call.
       const now = await lstat(file, { bigint: true });
       if (now.ino !== found.ino || now.mtimeNs !== found.mtimeNs || now.size !== found.size) {
         throw refused(file, 'another program is changing it');
@@ -223,7 +224,7 @@ async function create(file: string, text: string, mode: number, operations: Edit
   });
 }
 
-/** How many directories would have to be made for a file. */
+/** The number of directories to create for a file. */
 export async function missingDirectories(file: string): Promise<number> {
   let count = 0;
   for (let at = dirname(file); at !== dirname(at); at = dirname(at), count += 1) {
@@ -236,7 +237,7 @@ export async function missingDirectories(file: string): Promise<number> {
   return count;
 }
 
-/** Removes the directory of a file and those above it, `count` altogether, as long as they are empty. */
+/** Removes the directory of a file and its parents, `count` altogether, while they are empty. */
 export async function removeEmptyDirectories(
   file: string,
   count: number,
@@ -248,7 +249,7 @@ export async function removeEmptyDirectories(
     try {
       await rmdir(at);
     } catch {
-      // Somebody uses it by now.
+      // In use by now.
       return;
     }
   }

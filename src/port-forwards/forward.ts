@@ -1,7 +1,7 @@
 import { RdError } from '../errors.ts';
 import type { JsonObject, JsonValue } from '../json.ts';
 
-/** Which port of which service: there is one forward for each at most. */
+/** A port of a service: the key of a forward. */
 export interface ForwardKey {
   namespace: string;
   service: string;
@@ -9,18 +9,18 @@ export interface ForwardKey {
   k8sPort: number | string;
 }
 
-/** A forward as it is asked for. `hostPort` 0 leaves the choice of the port on this machine to the system. */
+/** A requested forward. With `hostPort` 0 the system allocates the local port. */
 export interface WantedForward extends ForwardKey {
   hostPort: number;
 }
 
-/** `waiting`: the cluster does not run, and the forward opens with it. `failed`: it cannot be opened, for the reason given. */
+/** `waiting`: the cluster is not running, and the forward opens with it. `failed`: it cannot be opened, for the given reason. */
 export interface ForwardReport extends WantedForward {
   state: 'listening' | 'waiting' | 'failed';
   reason?: string;
   /** Open now. */
   connections: number;
-  /** Why the last connection that failed did; absent since the forward was opened. */
+  /** Error of the last failed connection; absent since the forward was opened. */
   lastError?: string;
 }
 
@@ -28,7 +28,7 @@ export interface ForwardReport extends WantedForward {
 export interface ForwardsReport {
   kind: 'PortForwards';
   formatVersion: 1;
-  /** False where the driver has no cluster that can be reached; `reason` says so. */
+  /** False for a driver without a reachable cluster; `reason` says why. */
   supported: boolean;
   reason?: string;
   portForwards: ForwardReport[];
@@ -46,8 +46,8 @@ export function forwardName({ namespace, service, k8sPort }: ForwardKey): string
 }
 
 /**
- * A forward out of a body that has all its keys. Ports may be texts of digits; an empty namespace is `default`.
- * Throws `ERR_BODY_INVALID` with a clause that names what is wrong.
+ * Parses a forward from a body with all its keys. Ports may be decimal strings; an empty namespace is `default`.
+ * Throws `ERR_BODY_INVALID` with a clause that names the error.
  */
 export function readForward(body: JsonObject): WantedForward {
   const { hostPort } = body;
@@ -59,7 +59,7 @@ export function readForward(body: JsonObject): WantedForward {
   return { ...readKey(namespace, service, k8sPort), hostPort: port };
 }
 
-/** The part of it that names a forward. Throws as `readForward` does. */
+/** Parses the key of a forward. Throws as `readForward` does. */
 export function readKey(
   namespace: JsonValue | undefined,
   service: JsonValue | undefined,
@@ -79,7 +79,7 @@ function isPort(value: number): boolean {
   return Number.isInteger(value) && value >= 1 && value <= HIGHEST_PORT;
 }
 
-/** A text of digits is a number; everything else stays what it is. */
+/** Converts a decimal string to a number; leaves anything else unchanged. */
 function numberOf(value: JsonValue | undefined): number | string {
   if (typeof value === 'number') return value;
   if (typeof value !== 'string') return Number.NaN;

@@ -4,9 +4,9 @@ import { RdError } from '../errors.ts';
 
 const HOST = '127.0.0.1';
 
-/** A port of this machine that is open. */
+/** An open port of this machine. */
 export interface OpenListener {
-  /** The one that was asked for, or the one that the system chose. */
+  /** The requested port, or the one that the system allocated. */
   readonly port: number;
   connections(): number;
   /** Closes the port and every connection through it. */
@@ -16,18 +16,18 @@ export interface OpenListener {
 export interface ListenerOptions {
   /** 0: any free one. */
   hostPort: number;
-  /** The way to the other side, once for each connection. */
+  /** Opens the other side, once per connection. */
   dial(signal: AbortSignal): Promise<Duplex>;
-  /** Milliseconds for a dial. */
+  /** Dial timeout in milliseconds. */
   dialLimitMs: number;
-  /** Further ones are closed at once. */
+  /** Further connections are closed at once. */
   mostConnections: number;
   onDialError(error: unknown): void;
 }
 
 /**
- * Listens on the loopback address and carries each connection to what `dial` opens for it; where that fails the connection is
- * reset. Throws `ERR_PORT_IN_USE`, `ERR_FORBIDDEN` for a port that this user may not have, and `ERR_IO` with the cause.
+ * Listens on the loopback address and connects each client to what `dial` opens; resets the client when that fails. Throws
+ * `ERR_PORT_IN_USE`, `ERR_FORBIDDEN` for a privileged port, and `ERR_IO` with the cause.
  */
 export async function openListener(options: ListenerOptions): Promise<OpenListener> {
   const closing = new AbortController();
@@ -74,7 +74,7 @@ async function carryConnection(
     tunnel(socket, far);
   } catch (error) {
     if (!closing.aborted && !gone.signal.aborted) onDialError(error);
-    // A reset tells the caller that nobody was there; an orderly end would look like an empty answer.
+    // A reset shows the client that nothing was there; an orderly close would look like an empty response.
     breakOff(socket);
   } finally {
     socket.removeListener('close', leave);
@@ -119,7 +119,7 @@ function tunnel(one: Duplex, other: Duplex): void {
   carry(other, one);
 }
 
-/** Ends both halves at once. A plain end would look like one half, and a peer may wait for the other for ever. */
+/** Ends both halves at once. A plain close would look like a half-close, and a peer could wait forever. */
 function breakOff(stream: Duplex): void {
   if (stream instanceof Socket) stream.resetAndDestroy();
   else stream.destroy();

@@ -19,14 +19,14 @@ import type { ForwardStore } from './store.ts';
 const MOST_FORWARDS = 200;
 const MOST_CONNECTIONS = 500;
 const DIAL_LIMIT_MS = 15_000;
-/** Milliseconds until a port that could not be opened is tried again: whoever holds it may have left. */
+/** Retry interval in milliseconds for a port in use. */
 const RETRY_MS = 5_000;
 
 export interface ForwardsInput {
   store: ForwardStore;
   /** Absent for a driver without a cluster. */
   cluster: Pick<ClusterDriver, 'connect'> | undefined;
-  /** For the refusal where there is none. */
+  /** For the refusal without a cluster. */
   driverName: string;
   controllers: Pick<Controllers, 'status' | 'onChange'>;
   clock: Clock;
@@ -35,19 +35,21 @@ export interface ForwardsInput {
   notice(text: string): void;
 }
 
-/** The forwards of a service. They outlive it, and are open exactly while the cluster answers. */
+/** The forwards of a service. They survive restarts, and are open exactly while the cluster responds. */
 export interface PortForwards {
   /**
-   * Sees to it that a forward is there, given as it was sent (`readForward`). One of the same service port on another host port moves; `hostPort` 0 moves it always.
-   * `now`: refused while the cluster does not run; `later`: it may wait for the cluster.
-   * Throws `ERR_BODY_INVALID`, `ERR_SETTING_UNSUPPORTED` without a cluster, `ERR_NOT_READY`, `ERR_PORT_IN_USE`, `ERR_FORBIDDEN`, `ERR_IO`, each with a
-   * clause as its message; what was there before is then as it was.
+   * Ensures a forward, given as received (`readForward`). A forward of the same service port on another host port moves; `hostPort` 0
+   * always
+   * moves it. `now`: refused while the cluster is not running; `later`: it may wait for the cluster.
+   * Throws `ERR_BODY_INVALID`, `ERR_SETTING_UNSUPPORTED` without a cluster, `ERR_NOT_READY`, `ERR_PORT_IN_USE`, `ERR_FORBIDDEN`, `ERR_IO`,
+   * each with a
+   * clause as its message; the previous state is then unchanged.
    */
   ensure(asked: JsonObject, when: 'now' | 'later'): Promise<ForwardReport>;
-  /** False when there was none, also when nothing can have such a name. Throws `ERR_IO`; it is then still there. */
+  /** False when there was none, also for an invalid name. Throws `ERR_IO`; it then still exists. */
   remove(asked: Record<keyof ForwardKey, string | number>): Promise<boolean>;
   list(): ForwardsReport;
-  /** Closes all ports. What is wanted stays wanted. */
+  /** Closes all ports. The desired forwards stay. */
   close(): Promise<void>;
 }
 
@@ -58,7 +60,7 @@ interface Entry {
   lastError?: string;
 }
 
-/** Loads what is wanted and follows the cluster until it is closed. Throws `ERR_IO` when the file cannot be read. */
+/** Loads the desired forwards and follows the cluster until closed. Throws `ERR_IO` when the file cannot be read. */
 export async function createPortForwards(input: ForwardsInput): Promise<PortForwards> {
   const { store, cluster, controllers, log } = input;
   const entries = new Map<string, Entry>();
@@ -79,7 +81,7 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
   });
   if (up) follow();
 
-  /** One after the other, so that two requests for one port cannot both have it. */
+  /** Serialized, so that two requests for one port cannot both get it. */
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
     const result = turns.then(work);
     turns = result.catch(() => undefined);
@@ -225,7 +227,7 @@ function nameOf({ namespace, service, k8sPort }: Record<keyof ForwardKey, string
   }
 }
 
-/** A cluster that does not answer yet would refuse every connection. */
+/** A cluster that does not respond yet would refuse every connection. */
 function isUp({ cluster }: LoopStatus): boolean {
   return cluster.state === 'running' && cluster.ready;
 }

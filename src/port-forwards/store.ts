@@ -6,14 +6,15 @@ import { readForward, type WantedForward } from './forward.ts';
 
 const FORMAT = 1;
 
-/** The forwards that are to be there, kept over restarts. */
+/** The desired forwards, persistent across restarts. */
 export interface ForwardStore {
   /**
-   * What can be used of the file. A file with anything else in it is set aside first, so that the next save loses nothing;
-   * `notice` then says so. @throws RdError `ERR_IO` when it cannot be read.
+   * The valid entries of the file. A file with anything else is set aside first, so that the next save loses nothing; `notice` reports
+   * that.
+   * @throws RdError `ERR_IO` when it cannot be read.
    */
   load(): Promise<{ wanted: WantedForward[]; notice?: string }>;
-  /** Old or new, never half. @throws RdError `ERR_IO`. */
+  /** Atomic. @throws RdError `ERR_IO`. */
   save(wanted: readonly WantedForward[]): Promise<void>;
 }
 
@@ -37,7 +38,7 @@ export function forwardFile(path: string, now: () => number = Date.now): Forward
   };
 }
 
-/** `whole` is false when something in the text is no forward. */
+/** `whole` is false when the text contains an invalid entry. */
 function interpret(text: string): { wanted: WantedForward[]; whole: boolean } {
   let value: JsonValue;
   try {

@@ -8,18 +8,18 @@ export interface AttachedSpec {
   argv: readonly string[];
   /** The whole environment. */
   env: Readonly<Record<string, string | undefined>>;
-  /** Standard input is a terminal: its modes are put back when a signal ended the program in the middle of something. */
+  /** Standard input is a terminal: its modes are restored when a signal interrupts the program. */
   terminal: boolean;
 }
 
-/** Signals of a terminal go to the program too: it decides what they mean, and this process waits for it. */
+/** Terminal signals reach the program too: it handles them, and this process waits for it. */
 const OF_TERMINAL = ['SIGINT', 'SIGQUIT'] as const;
-/** Those that are sent to this process alone are handed on. */
+/** Signals sent to this process alone are forwarded. */
 const HANDED_ON = ['SIGTERM', 'SIGHUP'] as const;
 
 /**
- * Runs a program with the standard streams of this process, to its end, however long that takes.
- * @returns its exit status; 128 and the number of the signal that ended it.
+ * Runs a program with the standard streams of this process to completion, without a timeout.
+ * @returns its exit status; 128 plus the signal number after a signal.
  * @throws RdError `ERR_IO` when it cannot be started.
  */
 export async function runAttached({ argv, env, terminal }: AttachedSpec): Promise<number> {
@@ -27,7 +27,7 @@ export async function runAttached({ argv, env, terminal }: AttachedSpec): Promis
   const modes = terminal ? await terminalModes() : undefined;
   const ignore = () => undefined;
   const handOn = (signal: NodeJS.Signals) => void child.kill(signal);
-  // Before the program is there, so that a signal never finds this process without them; none arrives before the next turn.
+  // Before the program starts, so that handlers are always in place; no signal arrives before the next turn.
   for (const signal of OF_TERMINAL) process.on(signal, ignore);
   for (const signal of HANDED_ON) process.on(signal, handOn);
   const child = spawn(program, args, { env: { ...env }, stdio: 'inherit' });
@@ -42,7 +42,7 @@ export async function runAttached({ argv, env, terminal }: AttachedSpec): Promis
   } catch (cause) {
     throw notStarted(program, cause);
   } finally {
-    // Those of the terminal stay ignored: one that comes as the program ends must not take its exit status away.
+    // Terminal signals stay ignored: one that arrives as the program exits must not replace its exit status.
     for (const signal of HANDED_ON) process.off(signal, handOn);
   }
 }

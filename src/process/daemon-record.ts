@@ -7,8 +7,9 @@ import { readRegular } from '../storage/regular-file.ts';
 import type { ProcessKey } from './proc.ts';
 
 /**
- * What is written about a long-lived program: before it is spawned without a process, then with it. A record without a
- * process means that its writer was killed in between, so the program may or may not run.
+ * The record of a long-lived program: written before it is spawned without a process, then with it. A record without a process means that
+ * its
+ * writer was killed in between, so the program may or may not run.
  */
 export interface DaemonRecord {
   argv: readonly string[];
@@ -16,8 +17,9 @@ export interface DaemonRecord {
 }
 
 /**
- * Undefined when there is no record, or none that can be understood (a power failure can leave an empty file), or the copy of one in
- * another directory: the program is of that one.
+ * Undefined when there is no valid record (a power failure can leave an empty file), or only the copy of one in another directory: the
+ * program
+ * belongs to that one.
  */
 export async function readRecord(file: string): Promise<DaemonRecord | undefined> {
   const text = await readRegular(file).then(String, () => '');
@@ -39,11 +41,11 @@ function parseRecord(text: string): { record: DaemonRecord; at: Place | undefine
   return { record: { argv, process: { pid: value.pid, started: value.started } }, at };
 }
 
-/** Replaces the record; it holds the old or the new content at every instant. */
+/** Replaces the record atomically. */
 export async function writeRecord(file: string, record: DaemonRecord): Promise<void> {
   await makeDirectory(dirname(file));
   const temporary = `${file}.new`;
-  // What a killed writer, or anybody, has left there is replaced and not written to.
+  // Leftovers at this path are replaced, never written to.
   await rm(temporary, { force: true });
   await writeFile(
     temporary,

@@ -8,18 +8,18 @@ import type { ProcessEntry } from './proc.ts';
 import { readProcess, readProcesses, signalProcess } from './proc.ts';
 import { installAdvice } from './program.ts';
 
-/** A long-lived program that outlives this process. Its arguments must name a path of its own: they identify it. */
+/** A long-lived program that outlives this process. Its arguments must include a path of its own, which identifies it. */
 export interface DaemonSpec {
   argv: readonly string[];
-  /** A program with its arguments that becomes this one, as `nsenter` does. */
+  /** A wrapper with arguments that executes the program, such as `nsenter`. */
   within?: readonly string[];
-  /** Where it is recorded. */
+  /** Path of its record. */
   recordFile: string;
-  /** Gets its output, appended and bounded. */
+  /** Receives its output, appended and bounded. */
   logFile: string;
   env: Readonly<Record<string, string | undefined>>;
   maxLogBytes?: number;
-  /** A program whose output is the input of this one, and the other way round. It is to end with its streams, and is not recorded. */
+  /** A program piped to this one in both directions. It ends with its streams, and is not recorded. */
   partner?: readonly string[];
 }
 
@@ -27,9 +27,8 @@ export interface DaemonSpec {
 export type DaemonState = { state: 'none' } | { state: 'running'; pid: number } | { state: 'ended' };
 
 /**
- * Spawns the program in a session of its own, unless it runs already. Resolves when it has been spawned, which says nothing
- * about its health.
- * @throws RdError `ERR_DRIVER_TERMINAL` when it is missing, with the way to install it, and when the very same runs without a record.
+ * Spawns the program in a session of its own, unless it runs already. Resolves once it has been spawned, without checking its health.
+ * @throws RdError `ERR_DRIVER_TERMINAL` when it is missing, with an install hint, and when the same program runs without a record.
  */
 export async function startDaemon(spec: DaemonSpec): Promise<number> {
   const [program = ''] = spec.argv;
@@ -37,17 +36,18 @@ export async function startDaemon(spec: DaemonSpec): Promise<number> {
   if (found.state === 'running') return found.pid;
   if (found.state === 'none') await refuseUnrecorded(spec);
 
-  // First the intent: a kill of this process after the spawn must leave a trace that the program can be found by.
+  // Record the intent first: if this process is killed after the spawn, the program can still be found.
   await writeRecord(spec.recordFile, { argv: spec.argv });
   const log = await openLog(spec.logFile, spec.maxLogBytes);
   try {
     const children = spec.partner === undefined ? spawnAlone(spec, log.fd) : spawnJoined(spec, spec.partner, log.fd);
-    // Both at once: what is not listened for in time is not heard.
+    // Both at once: an event without a listener in time is missed.
     await Promise.all(children.map(spawned));
     const pid = children[0].pid ?? 0;
     const entry = await readProcess(pid);
-    // One that ended at once keeps the record of the intent, so that it is found as ended. So does one whose process cannot be
-    // written down, on a full disk: it runs, and is found by its arguments.
+    // A program that exited at once keeps the record of the intent, so that it is found as ended. So does one whose process cannot be
+    // recorded on
+    // a full disk: it runs, and is found by its arguments.
     if (entry) {
       const known = { argv: spec.argv, process: { pid, started: entry.started } };
       await writeRecord(spec.recordFile, known).catch(() => undefined);
@@ -66,13 +66,13 @@ export async function startDaemon(spec: DaemonSpec): Promise<number> {
   }
 }
 
-/** Two of it on the same files would destroy them. Arguments with a path of their own are of no other. */
+/** Two instances on the same files would corrupt them. Arguments with a path of its own identify a program. */
 async function refuseUnrecorded({ argv, recordFile }: DaemonSpec): Promise<void> {
   const entry = (await readProcesses()).find((each) => isProgram(each, argv));
   if (entry) throw unrecorded(entry, recordFile);
 }
 
-/** For a program that runs on files of ours without the record that would tell whose it is. */
+/** Error for a program that runs on our files without a record of its owner. */
 export function unrecorded({ pid, argv }: ProcessEntry, record: string): RdError {
   return new RdError(
     'ERR_DRIVER_TERMINAL',
@@ -91,10 +91,10 @@ function spawnApart(
   return spawn(program, args, { detached: true, cwd: '/', env: { ...env }, stdio });
 }
 
-/** Resolves once it has been spawned, and lets go of it. */
+/** Resolves once it has been spawned, and detaches from it. */
 async function spawned(child: ChildProcess): Promise<void> {
   await once(child, 'spawn');
-  // Without a listener a late error, such as a failed signal, would end this process.
+  // Without a listener a late error, such as a failed signal, would crash this process.
   child.on('error', () => undefined);
   child.unref();
 }
@@ -104,13 +104,13 @@ function spawnAlone(spec: DaemonSpec, log: number): [ChildProcess] {
 }
 
 /**
- * The two ends that this process has of the partner's streams become those of the program, before anything is read from them here:
- * from then on the two talk to each other, whatever becomes of this process.
+ * Passes this process's two ends of the partner's streams to the program, before anything is read from them here: from then on the two talk
+ * directly, independent of this process.
  */
 function spawnJoined(spec: DaemonSpec, argv: readonly string[], log: number): [ChildProcess, ...ChildProcess[]] {
   const partner = spawnApart(spec, argv, ['pipe', 'pipe', log]);
   const { stdin, stdout } = partner;
-  // One that is missing has no process, and tells so by an event; the program is not started then.
+  // A missing one has no process and emits an error; the program is not started then.
   if (partner.pid === undefined || !stdin || !stdout) return [partner];
   const child = spawnApart(spec, spec.argv, [stdout, stdin, log]);
   stdin.destroy();
@@ -118,7 +118,7 @@ function spawnJoined(spec: DaemonSpec, argv: readonly string[], log: number): [C
   return [child, partner];
 }
 
-/** Looks for the recorded program. A process that only has its pid is not it. */
+/** Looks for the recorded program. A process with only the same pid does not match. */
 export async function findDaemon(recordFile: string): Promise<DaemonState> {
   const record = await readRecord(recordFile);
   if (!record) return { state: 'none' };
@@ -130,15 +130,16 @@ async function processOf(record: { argv: readonly string[]; process?: { pid: num
   if (record.process) {
     const entry = await readProcess(record.process.pid);
     if (entry?.started !== record.process.started) return undefined;
-    // A process that takes over another program, as a script does its interpreter, has no arguments for a moment.
+    // During an exec, as of a script's interpreter, a process briefly has no arguments.
     return entry.argv.length === 0 || isProgram(entry, record.argv) ? entry : undefined;
   }
   return (await readProcesses()).find((entry) => isProgram(entry, record.argv));
 }
 
 /**
- * The program itself may appear as an interpreter and a path; the arguments stay as they were given. One of a path of its own may
- * also write `PATH SUBCOMMAND` over them, as k3s does to hide the rest.
+ * The program may appear as an interpreter and a path; the arguments stay as given. A program at a path of its own may also overwrite them
+ * with
+ * `PATH SUBCOMMAND`, as k3s does to hide the rest.
  */
 function isProgram(entry: ProcessEntry, argv: readonly string[]): boolean {
   const [program = '', ...args] = argv;
@@ -148,20 +149,20 @@ function isProgram(entry: ProcessEntry, argv: readonly string[]): boolean {
 }
 
 export interface StopOptions {
-  /** Time that the program has after SIGTERM before it is killed. */
+  /** Time after SIGTERM until the program is killed. */
   graceMs: number;
   pace: Pace;
   signal?: AbortSignal;
 }
 
 const POLL_MS = 50;
-/** A killed process goes at once, unless the kernel holds it (a dead network file system). */
+/** A killed process ends at once, unless the kernel blocks it (a dead network file system). */
 const KILL_MS = 15_000;
 
 /**
- * SIGTERM, SIGKILL after the grace, and the record removed once the process is gone. Harmless when nothing runs.
+ * SIGTERM, SIGKILL after the grace period, and the record is removed once the process is gone. Idempotent.
  * @returns how it ended.
- * @throws RdError `ERR_DRIVER_FAILED` when even a killed process stays; `ERR_CANCELLED` when the signal aborts.
+ * @throws RdError `ERR_DRIVER_FAILED` when it survives a kill; `ERR_CANCELLED` when the signal aborts.
  */
 export async function stopDaemon(recordFile: string, options: StopOptions): Promise<'none' | 'stopped' | 'killed'> {
   const record = await readRecord(recordFile);

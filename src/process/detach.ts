@@ -7,13 +7,13 @@ import { RdError } from '../errors.ts';
 import { openToRead } from '../storage/regular-file.ts';
 import { openLog } from './log-file.ts';
 
-/** A program that goes on after this process. */
+/** A program that outlives this process. */
 export interface DetachSpec {
   argv: readonly string[];
   env: Readonly<Record<string, string | undefined>>;
-  /** What its standard input holds; never visible to others. */
+  /** Its standard input; never visible to others. */
   input?: string;
-  /** Gets its standard error, appended and bounded. */
+  /** Receives its standard error, appended and bounded. */
   logFile: string;
 }
 
@@ -21,17 +21,18 @@ export interface Detached {
   pid: number;
   /** True once it has ended. */
   ended(): boolean;
-  /** True once it has ended with another exit code than 0, or by a signal. */
+  /** True once it has failed: with a nonzero exit code or by a signal. */
   failed(): boolean;
-  /** What it has written to its standard error since it was started. */
+  /** Its standard error since it was started. */
   output(): Promise<string>;
 }
 
 const MOST_OUTPUT = 64 * 1024;
 
 /**
- * Spawns a program in a session of its own that holds no stream of this process, so that whoever reads our output sees its
- * end. Resolves once it has been spawned.
+ * Spawns a program in a session of its own that holds no stream of this process, so that readers of our output see its end. Resolves once
+ * it
+ * has been spawned.
  * @throws RdError `ERR_IO` when it cannot be started.
  */
 export async function detach(spec: DetachSpec): Promise<Detached> {
@@ -76,7 +77,7 @@ export async function detach(spec: DetachSpec): Promise<Detached> {
   }
 }
 
-/** A file without a name that is open for reading: a pipe would be held, an argument or a variable would be seen. */
+/** An unlinked file open for reading: a pipe would have to stay open, an argument or a variable would be visible. */
 async function inputFile(text: string) {
   const folder = await mkdtemp(join(tmpdir(), 'rdctl-'));
   try {
@@ -92,7 +93,7 @@ async function readFrom(file: string, from: number): Promise<string> {
   const handle = await openToRead(file);
   try {
     const size = (await handle.stat()).size;
-    // A log that was rotated in between starts again.
+    // A log that was rotated meanwhile is read from its start.
     const start = from <= size ? from : 0;
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(Math.min(size - start, MOST_OUTPUT)), {
       position: start,

@@ -6,17 +6,17 @@ import { readProcess } from './proc.ts';
 const POLL_MS = 200;
 
 /**
- * Waits until a process has ended, however long that takes, then sends SIGTERM to the group that it led. One that leads none
- * leaves nothing to do. A group with the number of a process that is not there any more was led by it: the number is not
- * given to another while the group lives.
+ * Waits until a process has ended, without a timeout, then sends SIGTERM to the group that it led. Does nothing for a process without a
+ * group.
+ * A group with the number of an ended process was led by it: the kernel does not reuse the number while the group lives.
  * @throws RdError `ERR_CANCELLED` when the signal aborts.
  */
 export async function endGroupAfter(pid: number, pace: Pace, signal: AbortSignal): Promise<void> {
   const known = await readProcess(pid);
-  // One that has ended since then tells no group any more, and may have led one all the same.
+  // An ended one no longer reveals its group, but may have led one.
   const group = await groupOf(pid);
   if (known && group !== undefined && group !== pid) return;
-  // Another process may get the number later, and has another start.
+  // A later process with the same number has another start time.
   while (known && (await readProcess(pid))?.started === known.started) {
     if (signal.aborted) throw new RdError('ERR_CANCELLED', `Interrupted while waiting for the process ${pid}.`);
     await pace.sleep(POLL_MS, signal);
@@ -24,7 +24,7 @@ export async function endGroupAfter(pid: number, pace: Pace, signal: AbortSignal
   try {
     process.kill(-pid, 'SIGTERM');
   } catch {
-    // Nobody is left in the group.
+    // The group is empty.
   }
 }
 

@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { openToAppend, openToRead } from '../storage/regular-file.ts';
 import { lastLines } from './run.ts';
 
-/** A log grows to about this before its older half moves to `FILE.1`. */
+/** Size at which the older half of a log moves to `FILE.1`. */
 const MAX_LOG_BYTES = 10 * 1024 * 1024;
 
 async function sizeOf(file: string): Promise<number> {
@@ -14,10 +14,7 @@ async function sizeOf(file: string): Promise<number> {
   );
 }
 
-/**
- * Opens a log for appending (0600); one that is too large becomes `FILE.1` first, in place of the one before. A link or a pipe in the
- * place of a log is never opened: that is an error.
- */
+/** Opens a log for appending (0600); rotates an oversized one to `FILE.1` first. Refuses a link or a pipe in place of a log. */
 export async function openLog(file: string, maxBytes = MAX_LOG_BYTES) {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   if ((await sizeOf(file)) > maxBytes) await rename(file, `${file}.1`);
@@ -25,15 +22,16 @@ export async function openLog(file: string, maxBytes = MAX_LOG_BYTES) {
 }
 
 /**
- * Bounds the log of a running program, which holds the file open for appending: the content moves to `FILE.1` and the
- * file starts again. Lines written in between are lost. Does nothing for a small or missing file.
+ * Bounds the log of a running program, which has the file open for appending: the content moves to `FILE.1` and the file restarts. Lines
+ * written
+ * in between are lost. Does nothing for a small or missing file.
  */
 export async function boundLog(file: string, maxBytes = MAX_LOG_BYTES): Promise<void> {
   if ((await sizeOf(file)) <= maxBytes) return;
   const older = `${file}.1`;
   const log = await openToAppend(file);
   try {
-    // What stands there, a link too, makes way for a new file.
+    // Replaces whatever exists there, links included.
     await rm(older, { force: true });
     await copyFile(file, older, constants.COPYFILE_EXCL);
     await log.truncate(0);

@@ -1,12 +1,12 @@
-/** Time as programs that wait see it; replaced in tests. */
+/** A clock for programs that wait; replaced in tests. */
 export interface Pace {
-  /** Milliseconds that only grow. */
+  /** Monotonic milliseconds. */
   now(): number;
-  /** Resolves after `ms`, or at once when the signal aborts; the caller looks at the signal. */
+  /** Resolves after `ms`, or at once when the signal aborts; the caller checks the signal. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** The clock of the machine. */
+/** The system clock. */
 export const realPace: Pace = {
   now: () => performance.now(),
   sleep: (ms, signal) =>

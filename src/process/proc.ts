@@ -1,9 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises';
 
-/** A process of this boot: a pid alone does not name one, because pids are used again. */
+/** A process of this boot: a pid alone does not identify one, because pids are reused. */
 export interface ProcessKey {
   pid: number;
-  /** Boot and start tick, as `/proc` tells them. */
+  /** Boot id and start tick, from `/proc`. */
   started: string;
 }
 
@@ -12,17 +12,14 @@ export interface ProcessEntry extends ProcessKey {
   argv: readonly string[];
 }
 
-/**
- * Reads one process from `/proc`. Undefined when there is none, and for one that has ended and only waits for its parent
- * to notice (a zombie holds no files, sockets or mounts).
- */
+/** Reads one process from `/proc`. Undefined when there is none, and for a zombie, which holds no files, sockets or mounts. */
 export async function readProcess(pid: number): Promise<ProcessEntry | undefined> {
   try {
     const [stat, cmdline] = await Promise.all([
       readFile(`/proc/${pid}/stat`, 'utf8'),
       readFile(`/proc/${pid}/cmdline`, 'utf8'),
     ]);
-    // The program name stands in parentheses and may hold blanks and parentheses itself.
+    // The program name is in parentheses and may itself contain blanks and parentheses.
     const [state, parent, ...rest] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     if (state === 'Z' || state === 'X') return undefined;
     const started = `${await bootId()}:${rest[17] ?? ''}`;
@@ -32,19 +29,19 @@ export async function readProcess(pid: number): Promise<ProcessEntry | undefined
   }
 }
 
-/** Every process that can be read. */
+/** Every readable process. */
 export async function readProcesses(): Promise<ProcessEntry[]> {
   const names = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const entries = await Promise.all(names.map((name) => readProcess(Number(name))));
   return entries.filter((entry) => entry !== undefined);
 }
 
-/** True while that very process runs. */
+/** True while that exact process runs. */
 async function isAlive(key: ProcessKey): Promise<boolean> {
   return (await readProcess(key.pid))?.started === key.started;
 }
 
-/** Sends a signal to that very process. Returns false when it is gone. */
+/** Sends a signal to that exact process. Returns false when it is gone. */
 export async function signalProcess(key: ProcessKey, signal: 'SIGTERM' | 'SIGKILL'): Promise<boolean> {
   if (!(await isAlive(key))) return false;
   try {
@@ -56,7 +53,7 @@ export async function signalProcess(key: ProcessKey, signal: 'SIGTERM' | 'SIGKIL
 
 let boot: Promise<string> | undefined;
 
-/** Changes with every start of the machine. */
+/** Changes with every boot. */
 export function bootId(): Promise<string> {
   boot ??= readFile('/proc/sys/kernel/random/boot_id', 'utf8').then((text) => text.trim());
   return boot;

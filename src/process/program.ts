@@ -18,7 +18,7 @@ const PACKAGES: Readonly<Record<string, string>> = {
   unshare: 'util-linux',
 };
 
-/** Sentence that tells how to get a program, as advice of an error. */
+/** How to install a program, as the advice of an error. */
 export function installAdvice(program: string): string {
   const name = PACKAGES[program];
   return name
@@ -33,7 +33,7 @@ export function programPath(path: string | undefined): string {
   return [...given, ...wanted.filter((entry) => !given.includes(entry))].join(delimiter);
 }
 
-/** Absolute path of the executable that `name` means on a search path; undefined when there is none. */
+/** Absolute path of an executable on a search path; undefined when there is none. */
 export async function findProgram(name: string, path: string): Promise<string | undefined> {
   for (const directory of path.split(delimiter)) {
     const candidate = join(directory, name);

@@ -5,18 +5,18 @@ import { installAdvice } from './program.ts';
 
 export interface RunOptions {
   signal?: AbortSignal;
-  /** The program is ended after this time; 30,000 unless told. */
+  /** Timeout in milliseconds; 30,000 by default. */
   timeoutMs?: number;
-  /** Written to its standard input, which is empty otherwise. */
+  /** Its standard input; empty by default. */
   input?: string | Uint8Array;
-  /** A file of this host whose content that is instead; of any size. */
+  /** A host file of any size as standard input instead. */
   inputFile?: string;
-  /** The whole environment; that of this process unless told. */
+  /** The whole environment; by default that of this process. */
   env?: Readonly<Record<string, string | undefined>>;
   cwd?: string;
-  /** Bytes accepted on each output stream; 1 MiB unless told. More is an error. */
+  /** Bytes accepted on each output stream; 1 MiB by default. More is an error. */
   maxOutput?: number;
-  /** Exit statuses that are answers rather than failures; `[0]` unless told. */
+  /** Exit statuses that are not failures; `[0]` by default. */
   accept?: readonly number[];
 }
 
@@ -30,9 +30,9 @@ const MEBIBYTE = 1024 * 1024;
 const KILL_AFTER_MS = 2_000;
 
 /**
- * Runs a program to its end, without a shell.
+ * Runs a program to completion, without a shell.
  * @throws RdError `ERR_DRIVER_FAILED` naming the program and its exit status, with the last lines of its standard error as
- * details; `ERR_DRIVER_TERMINAL` with the way to install it when it is missing; `ERR_CANCELLED` when the signal aborts.
+ *   details; `ERR_DRIVER_TERMINAL` with an install hint when it is missing; `ERR_CANCELLED` when the signal aborts.
  */
 export async function run(argv: readonly string[], options: RunOptions = {}): Promise<RunResult> {
   const [program = '', ...args] = argv;
@@ -58,7 +58,7 @@ export async function run(argv: readonly string[], options: RunOptions = {}): Pr
   const timer = setTimeout(() => end(timedOut(program, timeoutMs)), timeoutMs);
   const onAbort = () => end(cancelled(program));
   signal?.addEventListener('abort', onAbort, { once: true });
-  // A program may end without reading its input; its exit status tells what that means.
+  // A program may exit without reading its input; its exit status decides.
   child.stdin.on('error', () => undefined);
   const source = options.inputFile === undefined ? undefined : createReadStream(options.inputFile);
   source?.on('error', (cause) => end(new RdError('ERR_IO', `${options.inputFile} cannot be read`, { cause })));
@@ -88,7 +88,7 @@ function exitOf(child: Child, wasEnded: () => boolean): Promise<{ code: number |
   return new Promise((resolve, reject) => {
     child.once('error', reject);
     child.once('exit', () => {
-      // A grandchild may hold the pipes open for ever; after an end by us nobody wants the rest.
+      // A grandchild may hold the pipes open forever; after a kill the rest is irrelevant.
       if (wasEnded()) for (const stream of child.stdio) stream?.destroy();
     });
     child.once('close', (code, by) => resolve({ code, by }));
@@ -106,7 +106,7 @@ function collect(stream: NodeJS.ReadableStream, limit: number, overflow: () => v
   return () => Buffer.concat(chunks).toString('utf8');
 }
 
-/** The last lines that say something, for the details of an error. */
+/** The last non-empty lines, for the details of an error. */
 export function lastLines(text: string, count = 8): string[] {
   const lines = text.split('\n').map((line) => line.trimEnd());
   return lines.filter((line) => line !== '').slice(-count);

@@ -6,7 +6,7 @@ function shellWord(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
-/** A command line for a POSIX shell, in which the words are exactly these. */
+/** A command line for a POSIX shell with exactly these words. */
 export function shellLine(argv: readonly string[]): string {
   return argv.map(shellWord).join(' ');
 }

@@ -1,6 +1,6 @@
 import { createConnection } from 'node:net';
 
-/** Whether somebody takes a connection at that Unix socket of this host. */
+/** Whether that Unix socket of this host accepts a connection. */
 export function takesConnections(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = createConnection({ path });

@@ -7,13 +7,13 @@ const GRACE_MS = 2_000;
 const KEPT_ERROR_BYTES = 64 * 1024;
 
 export interface StreamOptions extends Pick<RunOptions, 'env' | 'signal' | 'timeoutMs'> {
-  /** Time that the program has to end by itself when nobody wants the rest; 2,000 unless told, 0 for a program that has nothing to do then. */
+  /** Stop timeout when the caller stops reading; 2,000 by default, 0 for a program with nothing to shut down. */
   graceMs?: number;
 }
 
 /**
- * Runs a program, without a shell, and gives its standard output as it comes. The program is ended when nobody wants the rest.
- * @throws RdError as `run`; when the program fails, once everything that came before has been given.
+ * Runs a program, without a shell, and streams its standard output. The program is stopped when the caller stops reading.
+ * @throws RdError as `run`; when the program fails, after all its output.
  */
 export async function* stream(argv: readonly string[], options: StreamOptions = {}): AsyncGenerator<Uint8Array, void> {
   const [program = '', ...args] = argv;
@@ -36,7 +36,7 @@ export async function* stream(argv: readonly string[], options: StreamOptions = 
   const end = (why?: RdError) => {
     child.kill(graceMs === 0 ? 'SIGKILL' : 'SIGTERM');
     killer ??= setTimeout(() => child.kill('SIGKILL'), graceMs);
-    // Another program may hold the other ends, as that of a shared connection does those of its clients.
+    // Another program may hold the other ends, as an ssh control master does for its clients.
     child.stdout.destroy(why);
     child.stderr.destroy();
   };

@@ -9,24 +9,24 @@ import type { SnapshotRecord } from './contract.ts';
 import { instantOf } from './created.ts';
 import { quoted } from './name.ts';
 
-/** Files of a snapshot beside the saved state itself (api facts, 17.6). */
+/** Files of a snapshot beside the saved state. */
 export const METADATA = 'metadata.json';
 /**
- * Says that a snapshot is complete, and ours. The compatible application has another mark, and lists, deletes and restores what has it,
- * by replacing files: it must not find that here.
+ * Marks a snapshot as complete, and ours. The compatible application has another mark, and lists, deletes and restores what has it by
+ * replacing files: it must not find that here.
  */
 export const COMPLETE = 'rdctl-complete.txt';
-/** The mark of the compatible application, and of snapshots that early releases of ours made. */
+/** The mark of the compatible application, and of snapshots of our early releases. */
 const COMPATIBLE_COMPLETE = 'complete.txt';
 export const SETTINGS = 'settings.json';
 
 export const MARKS: readonly string[] = [COMPLETE, COMPATIBLE_COMPLETE];
 
-/** Bytes of the small files: a description may be long. */
+/** Maximum size of the small files: a description may be long. */
 const MOST_BYTES = 1024 * 1024;
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-/** Snapshots that are being made or deleted have a name that is no id, so nobody takes them for one. */
+/** Snapshots being created or deleted have a name that is not an id, so they are never listed. */
 const UNFINISHED = /^\.[0-9a-f-]{36}\.(?:partial|deleted)$/i;
 
 /** A complete snapshot on the disk. */
@@ -41,11 +41,11 @@ export interface Snapshot extends SnapshotRecord {
 export interface Catalogue {
   /** Oldest first. */
   snapshots: Snapshot[];
-  /** A sentence for each directory that has the name of a snapshot and is none that could be used. */
+  /** A sentence for each directory that is named like a snapshot and unusable. */
   warnings: string[];
 }
 
-/** Reads the directory of snapshots; one that is not there is empty. @throws RdError `ERR_IO` when it cannot be read. */
+/** Reads the directory of snapshots; empty when it is missing. @throws RdError `ERR_IO` when it cannot be read. */
 export async function readCatalogue(root: string): Promise<Catalogue> {
   const names = await readdir(root).catch((cause: unknown) => {
     if (systemCode(cause) === 'ENOENT') return [];
@@ -64,8 +64,8 @@ export async function readCatalogue(root: string): Promise<Catalogue> {
 }
 
 /**
- * The compatible application may have made one of the same name, because it does not see ours; ours is preferred.
- * @throws RdError `ERR_SNAPSHOT` with the cause of the api facts, 17.4.
+ * The compatible application may have created one of the same name, because it does not see ours; ours is preferred.
+ * @throws RdError `ERR_SNAPSHOT` with the cause that scripts match on.
  */
 export async function findSnapshot(root: string, name: string): Promise<Snapshot> {
   const named = (await readCatalogue(root)).snapshots.filter((snapshot) => snapshot.name === name);
@@ -74,12 +74,12 @@ export async function findSnapshot(root: string, name: string): Promise<Snapshot
   throw new RdError('ERR_SNAPSHOT', `can't find snapshot ${quoted(name)}`);
 }
 
-/** Where a snapshot is made. */
+/** Where a snapshot is created. */
 export function partialDirectory(root: string, id: string): string {
   return join(root, `.${id}.partial`);
 }
 
-/** From the removal of its mark on it is no snapshot any more, whatever comes in between. @throws RdError `ERR_IO`. */
+/** It stops being a snapshot when its mark is removed, even if interrupted. @throws RdError `ERR_IO`. */
 export async function deleteSnapshot(
   root: string,
   { id, directory }: Pick<Snapshot, 'id' | 'directory'>,
@@ -95,8 +95,8 @@ export async function deleteSnapshot(
 }
 
 /**
- * Removes what a killed service left half made or half deleted. Call it only while nobody works on snapshots.
- * @returns what went wrong with those that stay: they are in nobody's way.
+ * Removes partial and partly deleted snapshots of a killed service. Call it only while no operation works on snapshots.
+ * @returns the errors for those that stay, which are harmless.
  */
 export async function sweep(root: string): Promise<RdError[]> {
   const names = await readdir(root).catch(() => []);
@@ -110,8 +110,8 @@ export async function sweep(root: string): Promise<RdError[]> {
 }
 
 /**
- * Gives the snapshots of early releases of ours the mark that only we look for. `isOwn` tells by the text of a mark.
- * @returns what went wrong with those that keep the old one; they can be used as before.
+ * Gives snapshots of our early releases the mark that only we look for. `isOwn` recognizes ours by the text of a mark.
+ * @returns the errors for those that keep the old one; they remain usable.
  */
 export async function renewMarks(root: string, isOwn: (mark: string) => boolean): Promise<RdError[]> {
   const failures: RdError[] = [];
@@ -126,10 +126,10 @@ export async function renewMarks(root: string, isOwn: (mark: string) => boolean)
   return failures;
 }
 
-/** The snapshot, or why it is none as a clause. */
+/** The snapshot, or why it is invalid, as a clause. */
 async function readSnapshot(id: string, directory: string): Promise<Snapshot | string> {
   const kind = await lstat(directory).catch(() => undefined);
-  // What a link leads to belongs to somebody else, and would be deleted with the snapshot.
+  // The target of a link is foreign, and would be deleted with the snapshot.
   if (!kind?.isDirectory()) return 'it is no directory';
   const marks = MARKS.map((name) => join(directory, name));
   const present = await Promise.all(marks.map(isThere));

@@ -12,25 +12,25 @@ import { SHARE_TRIAL } from '../storage/own-files.ts';
 import { sizeText } from '../storage/size.ts';
 import { usage } from './tree.ts';
 
-/** Terabytes take their time; the caller's signal ends it earlier. */
+/** Terabytes take long; the caller's signal ends it earlier. */
 const LIMIT_MS = 24 * 3_600_000;
-/** What has to stay free beside the copy, in bytes. */
+/** Space to keep free beside the copy, in bytes. */
 const MARGIN = 64 * 1024 * 1024;
-/** Milliseconds until a copy that was asked to end is killed. */
+/** Milliseconds until a canceled copy is killed. */
 const END_MS = 2_000;
 
 /**
- * Copies a file or directory with everything that belongs to it: hard links, owners, times, extended attributes, devices, holes.
- * Blocks are shared with the original where the file system can. `to` must not exist.
- * @throws RdError `ERR_DRIVER_FAILED` with what the program said, `ERR_CANCELLED` by the signal.
+ * Copies a file or directory with all metadata: hard links, owners, times, extended attributes, devices, holes. Shares blocks with the
+ * original where the file system supports it. `to` must not exist.
+ * @throws RdError `ERR_DRIVER_FAILED` with the program's error, `ERR_CANCELLED` by the signal.
  */
 export async function copyTree(from: string, to: string, signal: AbortSignal): Promise<void> {
   await run([...copyCommand(process.platform), from, to], { signal, timeoutMs: LIMIT_MS });
 }
 
 /**
- * As `copyTree`, one at a time: `record` says which program copies, because it lives on when this process is killed.
- * @throws also RdError `ERR_IO` when that cannot be noted.
+ * As `copyTree`, one at a time: `record` identifies the copying program, because it survives a kill of this process.
+ * @throws also RdError `ERR_IO` when that cannot be recorded.
  */
 export function recordedCopy(record: string): typeof copyTree {
   return async (from, to, signal) => {
@@ -45,29 +45,29 @@ export function recordedCopy(record: string): typeof copyTree {
   };
 }
 
-/** Ends the copy of a process that was killed. @throws RdError `ERR_DRIVER_FAILED` when it stays. */
+/** Stops the copy of a killed process. @throws RdError `ERR_DRIVER_FAILED` when it survives. */
 export async function endCopy(record: string): Promise<void> {
-  // Elsewhere nothing tells which processes there are: its target goes away beneath it.
+  // Elsewhere processes cannot be listed: its target is deleted beneath it.
   if (process.platform === 'linux') await stopDaemon(record, { graceMs: END_MS, pace: realPace });
   else await removeRecord(record);
 }
 
-/** Naming `xattr` makes a lost attribute an error: without theirs, the layers of images mean something else. */
+/** Naming `xattr` makes a lost attribute an error: image layers depend on them. */
 function copyCommand(platform: NodeJS.Platform): string[] {
   if (platform === 'darwin') return ['cp', '-c', '-R', '-p'];
   return ['cp', '-a', '--preserve=mode,ownership,timestamps,links,xattr', '--reflink=auto', '--no-target-directory'];
 }
 
 /**
- * Has what was written in these file systems brought to the disk.
- * @throws RdError `ERR_IO` when the disk did not take it: what was written is no copy then.
+ * Flushes these file systems to disk.
+ * @throws RdError `ERR_IO` when that fails: the copy is then unreliable.
  */
 export async function flush(directories: readonly string[]): Promise<void> {
   if (process.platform === 'linux') {
     const argv = ['sync', '--file-system', ...directories];
     const { exitCode, stderr } = await run(argv, { timeoutMs: LIMIT_MS, accept: [0, 1] });
     if (exitCode === 0) return;
-    // The small one of some systems knows no such option.
+    // The minimal version of some systems lacks that option.
     if (!/option/.test(stderr)) {
       const why = lastLines(stderr).at(-1) ?? 'sync does not say why';
       throw new RdError('ERR_IO', `what was copied could not be brought to the disk: ${why}`, {
@@ -79,9 +79,9 @@ export async function flush(directories: readonly string[]): Promise<void> {
 }
 
 /**
- * `shares`: whether the copy shares blocks with the original where the file system can.
+ * `shares`: whether the copy shares blocks with the original where supported.
  * @returns the bytes that a copy of these trees to the directory has to move: none where blocks are shared.
- * @throws RdError `ERR_SNAPSHOT` saying what is needed and what is free.
+ * @throws RdError `ERR_SNAPSHOT` with the required and the free space.
  */
 export async function checkSpace(tops: readonly string[], directory: string, shares = true): Promise<number> {
   const needed = await usage(tops);
@@ -95,7 +95,7 @@ export async function checkSpace(tops: readonly string[], directory: string, sha
   );
 }
 
-/** Tried out with a small file, because no file system tells. */
+/** Tested with a small file, because no file system reports it. */
 async function sharesBlocks(directory: string): Promise<boolean> {
   const [from, to] = [trialFile(directory), trialFile(directory)];
   try {
@@ -109,7 +109,7 @@ async function sharesBlocks(directory: string): Promise<boolean> {
   }
 }
 
-/** Named as a draft, so that one of a process that was killed goes at the next start. */
+/** Named as a draft, so that a killed process's file is removed at the next start. */
 function trialFile(directory: string): string {
   return join(directory, `.${SHARE_TRIAL}.${randomBytes(6).toString('hex')}.tmp`);
 }

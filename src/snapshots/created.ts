@@ -16,7 +16,7 @@ export function createdNow(): string {
   return formatCreated(ms, Number(process.hrtime.bigint() % 1_000_000n), -new Date(ms).getTimezoneOffset());
 }
 
-/** Nanoseconds since the epoch; `undefined` for what is no RFC 3339. */
+/** Nanoseconds since the epoch; `undefined` unless RFC 3339. */
 export function instantOf(created: string): bigint | undefined {
   const [, seconds, fraction = '', offset] = RFC_3339.exec(created) ?? [];
   const ms = seconds === undefined ? Number.NaN : Date.parse(`${seconds}${offset}`);

@@ -10,13 +10,13 @@ import type { SnapshotRecord } from './contract.ts';
 import { copyTree, flush } from './copy.ts';
 import { contentsOf, formatManifest, MANIFEST, markOf, type SavedPart, savedNames } from './manifest.ts';
 
-/** A snapshot in the making. Until it is complete it has a name that no reader takes for one. */
+/** A snapshot being created. Its temporary name hides it from readers until it is complete. */
 export interface Draft {
-  /** Copies what has to hold still for it. */
+  /** Copies the small files. */
   save(signal: AbortSignal): Promise<void>;
-  /** Copies what goes on meanwhile, as it is at one moment. */
+  /** Copies the driver's data, from one point in time. */
   saveLive(copyLive: CopyLive, signal: AbortSignal): Promise<void>;
-  /** Looks at what was saved, seals it and gives it its name. */
+  /** Verifies what was saved, writes the mark and gives it its final name. */
   complete(signal: AbortSignal): Promise<void>;
   discard(): Promise<void>;
 }
@@ -26,16 +26,16 @@ export interface DraftInput {
   root: string;
   record: SnapshotRecord;
   driver: string;
-  /** What the driver keeps. */
+  /** Paths that the driver keeps. */
   kept: readonly string[];
   /** Text of the settings file. */
   settings(): string;
   copy?: typeof copyTree;
-  /** Throws when a copy is not whole in itself. */
+  /** Throws when a copy is corrupt. */
   check?(copy: { of: string; at: string }, signal: AbortSignal): Promise<void>;
 }
 
-/** Copies all of it as it was at one moment, and nothing where nothing is. */
+/** Copies all of it from one point in time; missing paths are skipped. */
 type CopyLive = (copies: readonly { from: string; to: string }[], signal: AbortSignal) => Promise<void>;
 
 export function createDraft({ root, record, driver, kept, settings, copy = copyTree, check }: DraftInput): Draft {

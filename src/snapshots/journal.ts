@@ -5,16 +5,15 @@ import { readIfThere, writeFileAtomic } from '../storage/atomic-file.ts';
 import { ioError, systemCode } from '../storage/io-error.ts';
 
 /**
- * How far the replacing of kept state has come. Written before the step that it names, so that whoever finds it knows what may have
- * been done.
+ * Progress of replacing kept state. Written before the step that it names, so that a reader knows what may have been done.
  *
  * ```
  * copying ─▶ swapping ─▶ settings ─▶ proving ─▶ confirmed ─▶ (none)      the replaced state goes last
  *    └──────────┴───────────┴───────────┴─────▶ undone ────▶ (none)      what was there is back
  * ```
  *
- * One that begins while another is at `proving` holds that one as `earlier`: undone it leaves the earlier one behind instead of none,
- * and at `proving` or `confirmed` it stands for both.
+ * A journal that begins while another is at `proving` keeps that one as `earlier`: rolled back, it leaves the earlier one behind instead of
+ * none, and at `proving` or `confirmed` it stands for both.
  */
 const PHASES = ['copying', 'swapping', 'settings', 'proving', 'confirmed', 'undone'] as const;
 
@@ -22,32 +21,32 @@ type Phase = (typeof PHASES)[number];
 
 export interface Journal {
   phase: Phase;
-  /** Name of the snapshot that is put in place; absent where state is only taken away. */
+  /** Name of the restored snapshot; absent when state is only removed. */
   snapshot?: string;
   parts: SwapPart[];
-  /** Settings to go back to, and those of the snapshot. */
+  /** Settings for a rollback, and those of the snapshot. */
   settings?: { before: JsonObject; after: JsonObject };
-  /** What had been put in place before it, and has not yet been seen to run. */
+  /** The previous swap, which has not been seen to run yet. */
   earlier?: Journal;
 }
 
-/** One thing that a driver keeps. */
+/** One path that a driver keeps. */
 export interface SwapPart {
-  /** Where it belongs. */
+  /** Its live path. */
   live: string;
   /** There was something before. */
   hadLive: boolean;
   /** There will be something after. */
   comes: boolean;
-  /** What is there now was put there by the `earlier` journal, which still keeps what was there before. */
+  /** The current state was put there by the `earlier` journal, which still keeps what was there before. */
   unproven?: true;
 }
 
 const FORMAT = 1;
 
 /**
- * Nothing in it is believed before all of it is: what it names is moved and removed. `kept`: what the driver keeps, which it may speak of.
- * @throws RdError `ERR_IO` when it cannot be read or understood: what it knows must not be passed over.
+ * Validated as a whole before use: what it names is moved and removed. `kept`: the driver's kept paths, the only ones it may name.
+ * @throws RdError `ERR_IO` when it cannot be read or parsed: it must not be ignored.
  */
 export async function readJournal(path: string, kept: readonly string[]): Promise<Journal | undefined> {
   const text = await readIfThere(path).catch((cause: unknown) => {
@@ -77,7 +76,7 @@ export async function removeJournal(path: string): Promise<void> {
   });
 }
 
-/** Throws what is wrong with it as a clause. */
+/** Throws the problem as a clause. */
 function journalOf(value: unknown, kept: readonly string[], phases: readonly Phase[]): Journal {
   if (!isObject(value)) throw new Error('it is no object');
   const { snapshot, settings, earlier } = value;

@@ -9,24 +9,24 @@ import { readText } from '../storage/regular-file.ts';
 import { MARKS, METADATA, SETTINGS } from './catalogue.ts';
 import { type TreeEntry, walk } from './tree.ts';
 
-/** File of a snapshot that says what it has to consist of. */
+/** The file that lists the contents of a snapshot. */
 export const MANIFEST = 'manifest.json';
 const FORMAT = 1;
 const MARK = 'This snapshot is complete. Manifest sha256:';
-/** Bytes of a manifest: a million files have some 200 MB. */
+/** Maximum size of a manifest: a million files need some 200 MB. */
 const MOST_BYTES = 512 * 1024 * 1024;
-/** Bytes of a file that is read at once. */
+/** Maximum size of a file that is read at once. */
 const SMALL = 1024 * 1024;
 
-/** One thing that a driver keeps, and where the snapshot has it. */
+/** One path that a driver keeps, and its location in the snapshot. */
 export interface SavedPart {
-  /** Last name of the kept path, by which a restore knows it again. */
+  /** Base name of the kept path, by which a restore matches it. */
   name: string;
   /** Directory entry in the snapshot; absent when there was nothing to save. */
   saved?: string;
 }
 
-/** What is in one place of a saved part. Links have their target in `is`, files their digest; others only their kind. */
+/** One entry of a saved part. `is` has a link's target or a file's digest; for others only the type. */
 type Content =
   | { kind: 'file'; size: number; sha256: string }
   | { kind: 'link'; target: string }
@@ -46,7 +46,7 @@ export interface ReadOptions {
   signal: AbortSignal;
 }
 
-/** Reads everything that was saved. @throws `ERR_CANCELLED` by the signal, else what the file system says. */
+/** Hashes everything that was saved. @throws `ERR_CANCELLED` by the signal, else the file system error. */
 export async function contentsOf(
   directory: string,
   names: readonly string[],
@@ -62,7 +62,7 @@ export async function contentsOf(
   return contents;
 }
 
-/** What of a snapshot its manifest speaks of. */
+/** The parts of a snapshot that its manifest covers. */
 export function savedNames(parts: readonly SavedPart[]): string[] {
   return [SETTINGS, ...parts.flatMap(({ saved }) => (saved === undefined ? [] : [saved]))];
 }
@@ -72,7 +72,7 @@ export function formatManifest({ driver, live, parts, contents }: Manifest): str
 }
 
 /**
- * The manifest of a snapshot, when it is the one that its mark of completeness names. `mark`: the file with that.
+ * The manifest of a snapshot, verified against its mark of completeness. `mark`: the file with that.
  * @throws RdError `ERR_SNAPSHOT` with a clause.
  */
 export async function readManifest(directory: string, mark: string): Promise<Manifest> {
@@ -94,8 +94,8 @@ export async function readManifest(directory: string, mark: string): Promise<Man
 }
 
 /**
- * The digest only says that the manifest and its mark belong together: whoever can write both can name anything. What it names is
- * copied over the state of the machine, so it must be in the snapshot.
+ * The digest only proves that the manifest matches its mark: whoever can write both can name anything. What it names is copied over the
+ * machine's state, so it must be in the snapshot.
  */
 function manifestOf({ driver, live, parts, contents }: JsonObject): Manifest {
   if (typeof driver !== 'string') throw damaged(`${MANIFEST} does not name a driver`);
@@ -125,7 +125,7 @@ function partOf(part: JsonValue): SavedPart {
   return { name, saved };
 }
 
-/** One name in a directory, which leads nowhere else. */
+/** A single directory entry, which leads nowhere else. */
 function isEntry(name: string): boolean {
   return name !== '' && name !== '.' && name !== '..' && !/[/\0]/.test(name) && basename(name) === name;
 }
@@ -140,7 +140,7 @@ async function markText(path: string): Promise<string> {
   });
 }
 
-/** Text of the mark of completeness, which holds the manifest in place. */
+/** Text of the mark of completeness, which contains the manifest's digest. */
 export function markOf(manifest: string): string {
   return `${MARK}${sha256(manifest)}`;
 }
@@ -151,7 +151,7 @@ export function isOwnMark(text: string): boolean {
 }
 
 /**
- * Compares what is there with the manifest: names and sizes first, then every byte.
+ * Verifies the files against the manifest: names and sizes first, then every byte.
  * @throws RdError `ERR_SNAPSHOT` naming the first difference; `ERR_CANCELLED`.
  */
 export async function verify(directory: string, manifest: Manifest, options: ReadOptions): Promise<void> {
@@ -167,7 +167,7 @@ export async function verify(directory: string, manifest: Manifest, options: Rea
   }
 }
 
-/** Names, kinds and sizes alone, also of a copy that lies elsewhere: `[where it is, its name in the snapshot]`. */
+/** Verifies only names, types and sizes, also of a copy elsewhere: `[its path, its name in the snapshot]`. */
 export async function verifyShape(tops: readonly (readonly [string, string])[], manifest: Manifest): Promise<void> {
   const missing = new Map(
     Object.entries(manifest.contents).filter(([name]) => tops.some(([, top]) => isBelow(name, top))),
@@ -201,7 +201,7 @@ async function contentOf(
   const kind = kindOf(stats);
   if (kind === 'link') return { kind, target: (await readlink(path, { encoding: 'buffer' })).toString('latin1') };
   if (kind !== 'file') return { kind };
-  // Files with several names are read once.
+  // Hard-linked files are read once.
   const key = `${stats.dev}:${stats.ino}`;
   const digest = (stats.nlink > 1n ? digests.get(key) : undefined) ?? (await digestOf(path, stats.size));
   if (stats.nlink > 1n) digests.set(key, digest);
@@ -209,7 +209,7 @@ async function contentOf(
 }
 
 async function digestOf(path: Buffer, size: bigint): Promise<string> {
-  // Most files of an image are small, and a stream costs more than what they hold.
+  // Most files of an image are small, and a stream costs more than reading them.
   if (size <= SMALL) return sha256(await readFile(path));
   const hash = createHash('sha256');
   await pipeline(createReadStream(path, { highWaterMark: 1024 * 1024 }), hash);

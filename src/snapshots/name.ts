@@ -1,11 +1,11 @@
 import { RdError } from '../errors.ts';
 
 const MOST = 250;
-/** Names beyond this are shortened in messages; all counts are of code points. */
+/** Longer names are truncated in messages; all lengths are in code points. */
 const SHOWN = 30;
 
 /**
- * The rules of the api facts, 17.3, in their order. Names are never used as names of files.
+ * Checks a name by the rules in docs/snapshots.md, in the order of the compatible application. Names are never used as file names.
  * @throws RdError `ERR_SNAPSHOT` with the text that scripts match on.
  */
 export function checkName(name: string): void {
@@ -32,7 +32,7 @@ export function checkUnique(name: string, taken: readonly string[]): void {
   if (taken.includes(name)) throw invalid(`name ${shown(name)} already exists`);
 }
 
-/** In double quotes, with backslashes, quotes and what cannot be printed escaped; other Unicode stays. */
+/** In double quotes, with backslashes, quotes and unprintable characters escaped; other Unicode stays. */
 export function quoted(text: string): string {
   return `"${[...text].map((point) => escaped(point, '"')).join('')}"`;
 }
@@ -47,7 +47,7 @@ function shownEnd(name: string): string {
   return quoted(points.length > SHOWN ? `…${points.slice(-SHOWN).join('')}` : name);
 }
 
-/** Letters, marks, numbers, punctuation, symbols, and of the blanks the ASCII space alone. */
+/** Letters, marks, numbers, punctuation, symbols, and the ASCII space as the only blank. */
 function isPrintable(point: string): boolean {
   return /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u.test(point);
 }
@@ -62,12 +62,12 @@ const NAMED: Readonly<Record<string, string>> = {
   '\v': '\\v',
 };
 
-/** One code point as it is written between such quotation marks. */
+/** One code point, escaped for double quotes. */
 function escaped(point: string, mark: string): string {
   if (point === mark || point === '\\') return `\\${point}`;
   if (isPrintable(point)) return point;
   const code = point.codePointAt(0) ?? 0;
-  // Half of a pair is no character: the compatible tool reads it as the sign for one.
+  // A lone surrogate is not a character: the compatible tool reads it as the replacement character.
   if (code >= 0xd800 && code <= 0xdfff) return '\ufffd';
   const hex = (digits: number) => code.toString(16).padStart(digits, '0');
   if (code < 0x20 || code === 0x7f) return NAMED[point] ?? `\\x${hex(2)}`;

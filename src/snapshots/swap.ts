@@ -7,11 +7,11 @@ import { isThere } from '../storage/presence.ts';
 import { copyTree, flush } from './copy.ts';
 import { type Journal, removeJournal, type SwapPart, writeJournal } from './journal.ts';
 
-/** Everything that has an effect, one each; tests make any of them fail, or end the process there. */
+/** Every operation with an effect, one each; tests make any of them fail, or end the process there. */
 export interface SwapOperations {
   copy(from: string, to: string, signal: AbortSignal): Promise<void>;
   rename(from: string, to: string): Promise<void>;
-  /** Removes a file or a whole directory; nothing happens where there is none. */
+  /** Removes a file or a directory tree. Idempotent. */
   remove(path: string): Promise<void>;
   flush(directories: readonly string[]): Promise<void>;
   writeJournal(journal: Journal): Promise<void>;
@@ -40,12 +40,12 @@ export function swapOperations(journalFile: string, copy: SwapOperations['copy']
   };
 }
 
-/** Beside the live one, so that a rename within one file system is all there is to a swap. */
+/** Beside the live path, so that a swap is a rename within one file system. */
 export function stagedPath({ live }: Pick<SwapPart, 'live'>): string {
   return `${live}.restoring`;
 }
 
-/** What was replaced: kept until the new state is known to run, or, where it never ran itself, until the new one is in place. */
+/** Replaced state: kept until the new state is known to run, or, if it never ran itself, until the new one is in place. */
 function replacedPath(part: Pick<SwapPart, 'live' | 'unproven'>): string {
   return part.unproven ? unprovenPath(part) : `${part.live}.before-restore`;
 }
@@ -54,7 +54,7 @@ function unprovenPath({ live }: Pick<SwapPart, 'live'>): string {
   return `${live}.unproven`;
 }
 
-/** The parts as they are now. `comes`: whether there will be something in their place. */
+/** The current parts. `comes`: whether something will replace them. */
 export async function partsOf(
   kept: readonly string[],
   comes: (live: string) => boolean,
@@ -71,7 +71,7 @@ export async function partsOf(
   );
 }
 
-/** The journal once all of it is in place: what it goes back to is what ran last, not what `earlier` had put there. */
+/** The journal after the swap: a rollback restores what ran last, not what `earlier` had put there. */
 export function joined({ earlier, ...journal }: Journal): Journal {
   if (!earlier) return journal;
   const had = new Map(earlier.parts.map((part) => [part.live, part]));
@@ -88,7 +88,7 @@ export function joined({ earlier, ...journal }: Journal): Journal {
   };
 }
 
-/** Copies what comes beside what is there. Nothing that is in use is touched. */
+/** Copies the new state beside the old. Touches nothing in use. */
 export async function stage(
   journal: Journal,
   sourceOf: (part: SwapPart) => string,
@@ -100,7 +100,7 @@ export async function stage(
   for (const part of journal.parts) {
     await operations.remove(stagedPath(part));
     await operations.remove(unprovenPath(part));
-    // Nobody's journal knows it: it is not ours to overwrite.
+    // Not in any journal: it is not ours to overwrite.
     if (!part.unproven && (await isThere(replacedPath(part)))) {
       throw new RdError('ERR_IO', `${replacedPath(part)} is in the way`, {
         advice: 'Move it elsewhere and try again.',
@@ -111,7 +111,7 @@ export async function stage(
   if (coming.length > 0) await operations.flush(coming.map(stagedPath));
 }
 
-/** Puts what has been staged in its place; what was there stays beside it. */
+/** Moves the staged state into place; keeps the old one beside it. */
 export async function swap(journal: Journal, operations: SwapOperations): Promise<void> {
   await operations.writeJournal({ ...journal, phase: 'swapping' });
   for (const part of journal.parts) {
@@ -120,7 +120,7 @@ export async function swap(journal: Journal, operations: SwapOperations): Promis
   }
 }
 
-/** Decides that what was replaced is not needed any more; from here on there is no way back. Returns the journal that says so. */
+/** Commits: the replaced state is not needed any more, and a rollback is no longer possible. Returns the journal that records this. */
 export async function confirm(journal: Journal, operations: SwapOperations): Promise<Journal> {
   const confirmed: Journal = { ...journal, phase: 'confirmed' };
   await operations.writeJournal(confirmed);
@@ -128,8 +128,8 @@ export async function confirm(journal: Journal, operations: SwapOperations): Pro
 }
 
 /**
- * Brings back what was there, from whatever a swap has got to, or finishes what was decided. Can be repeated after any failure.
- * @returns what has not yet been seen to run of what is back.
+ * Rolls back a swap from any phase, or completes a committed one. Can be repeated after any failure.
+ * @returns the restored parts that have not been seen to run yet.
  */
 export async function undo(journal: Journal, operations: SwapOperations): Promise<Journal | undefined> {
   await clean(await goBack(journal, operations), operations);
@@ -137,21 +137,22 @@ export async function undo(journal: Journal, operations: SwapOperations): Promis
 }
 
 /**
- * As `undo`, without what is left over: that goes with `clean` of the journal that is returned. Each part moves by renames, so it is
- * at every instant the old or the new one.
+ * As `undo`, without removing leftovers: `clean` of the returned journal does that. Each part moves by renames, so it is always either the
+ * old
+ * or the new one.
  */
 export async function goBack(journal: Journal, operations: SwapOperations): Promise<Journal> {
   const { phase, parts } = journal;
   if (phase === 'copying' || phase === 'confirmed' || phase === 'undone') return journal;
   for (const part of parts) await putBack(part, operations);
-  // On a full disk there is no room for the journal before they are gone. What stays here is told by `clean`.
+  // On a full disk the journal has no room before they are gone. `clean` reports what stays.
   for (const part of parts) await operations.remove(stagedPath(part)).catch(() => undefined);
   const undone: Journal = { ...journal, phase: 'undone' };
   await operations.writeJournal(undone);
   return undone;
 }
 
-/** What lies beside these places, from an operation that did not end. */
+/** Leftovers beside these paths of an incomplete operation. */
 export async function leftBeside(kept: readonly string[]): Promise<string[]> {
   const paths = kept.flatMap((live) => [stagedPath({ live }), replacedPath({ live }), unprovenPath({ live })]);
   const there = await Promise.all(paths.map(isThere));
@@ -163,18 +164,18 @@ async function putBack(part: SwapPart, operations: SwapOperations): Promise<void
   const isReplaced = part.hadLive ? await isThere(replaced) : await isThere(live);
   if (!isReplaced) return;
   if (await isThere(live)) {
-    // The backend may have made this itself meanwhile; what was staged is only there if it never came into its place.
+    // The backend may have created this itself meanwhile; staged state still exists only if it was never moved into place.
     await operations.remove(staged);
     await operations.rename(live, staged);
   }
   if (part.hadLive) await operations.rename(replaced, live);
 }
 
-/** Removes what is left over after the end of a journal, and the journal last. Can be repeated. */
+/** Removes leftovers of a finished journal, and the journal last. Can be repeated. */
 export async function clean({ parts, phase, earlier }: Journal, operations: SwapOperations): Promise<void> {
   for (const part of parts) {
     await operations.remove(stagedPath(part));
-    // Otherwise it is back in its place, and what has this name is not ours.
+    // Otherwise it was restored, and what has this name is not ours.
     if (phase === 'confirmed') await operations.remove(replacedPath(part));
   }
   await dropUnproven(parts, operations);
@@ -182,7 +183,7 @@ export async function clean({ parts, phase, earlier }: Journal, operations: Swap
   else await operations.removeJournal();
 }
 
-/** Removes what never ran and has been replaced since. */
+/** Removes state that never ran and has been replaced since. */
 export async function dropUnproven(parts: readonly SwapPart[], operations: SwapOperations): Promise<void> {
   for (const part of parts) await operations.remove(unprovenPath(part));
 }

@@ -4,14 +4,14 @@ import { systemCode } from '../storage/io-error.ts';
 
 /** One file of a tree. */
 export interface TreeEntry {
-  /** Absolute. Bytes, because images may hold names that are no text. */
+  /** Absolute. Bytes, because image file names may not be valid text. */
   path: Buffer;
-  /** From the top on, each byte as one character; `''` for the top itself. */
+  /** Relative to the top, one character per byte; `''` for the top itself. */
   name: string;
   stats: BigIntStats;
 }
 
-/** Everything in a file or directory, the top first, in a stable order; nothing where there is none. Follows no links. */
+/** A file or directory tree, the top first, in a stable order; empty when missing. Follows no links. */
 export async function* walk(top: string): AsyncGenerator<TreeEntry> {
   yield* below({ path: Buffer.from(top), name: '' });
 }
@@ -32,10 +32,10 @@ async function* below({ path, name }: Pick<TreeEntry, 'path' | 'name'>): AsyncGe
 }
 
 const SLASH = Buffer.from('/');
-/** What `st_blocks` counts in. */
+/** Unit of `st_blocks`. */
 const BLOCK = 512n;
 
-/** Bytes that the trees take on the disk, each file counted once however many names it has. */
+/** Disk usage of the trees in bytes, hard links counted once. */
 export async function usage(tops: readonly string[]): Promise<number> {
   const seen = new Set<string>();
   let bytes = 0n;

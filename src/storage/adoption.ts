@@ -12,29 +12,31 @@ import { isThere } from './presence.ts';
 import { processTable } from './process-identity.ts';
 
 export interface AdoptionOptions {
-  /** A person said `--adopt`. */
+  /** The user passed `--adopt`. */
   adopt: boolean;
   /** Milliseconds since the epoch. */
   now: number;
 }
 
 /**
- * In drop-in mode: makes sure that the directories are ours to use. Empty ones get our mark, and so do those with nothing but a
- * settings file, which a script puts there before the first start. Those that the compatible application made are refused unless
- * `adopt` was said. Of settings that were there a copy is kept. Where the mark is, nothing is done.
- * @returns sentences that a person should know.
- * @throws RdError `ERR_WRONG_TARGET` for directories that are not ours, `ERR_ALREADY_RUNNING` while that application runs.
+ * In drop-in mode: ensures that the directories are ours to use. Marks empty ones, and those with only a settings file, which scripts
+ * create
+ * before the first start. Refuses those of the compatible application without `adopt`. Keeps a copy of existing settings. Does nothing
+ * where
+ * the mark exists.
+ * @returns notices for the user.
+ * @throws RdError `ERR_WRONG_TARGET` for foreign directories, `ERR_ALREADY_RUNNING` while that application runs.
  */
 export async function adoptPlaces(here: Places, { adopt, now }: AdoptionOptions): Promise<string[]> {
   const { dropInMarker } = here;
   if (dropInMarker === undefined || (await isThere(dropInMarker))) return [];
   const found = await foreignFiles(here);
-  // Another first start may have been quicker: what it makes comes after the mark.
+  // A concurrent first start may have been faster: it creates its files after the mark.
   if (found.length > 0 && (await isThere(dropInMarker))) return [];
   if (found.length > 0 && !adopt) throw notOurs(found);
   await refuseRunning(here);
   const hasSettings = await isThere(here.settingsFile);
-  // Those of another first start come after its mark.
+  // Files of a concurrent first start come after its mark.
   if (hasSettings && (await isThere(dropInMarker))) return [];
   const backup = hasSettings ? await keepSettings(here, now) : undefined;
   const mark = {
@@ -53,7 +55,7 @@ export async function adoptPlaces(here: Places, { adopt, now }: AdoptionOptions)
 }
 
 /**
- * Refuses directories in drop-in mode that were never adopted, for commands that would change them without a service.
+ * In drop-in mode, refuses directories that were never adopted, for commands that would change them without a service.
  * @throws RdError `ERR_WRONG_TARGET`.
  */
 export async function requireAdopted(here: Places): Promise<void> {
@@ -63,7 +65,7 @@ export async function requireAdopted(here: Places): Promise<void> {
 }
 
 /**
- * As `requireAdopted`, for commands that remove something: a settings file alone, which a start may go on with, is not ours to remove.
+ * As `requireAdopted`, for commands that remove something: a lone settings file, which a start may use, is not ours to remove.
  * @throws RdError `ERR_WRONG_TARGET`.
  */
 export async function requireMarked(here: Places): Promise<void> {
@@ -73,14 +75,15 @@ export async function requireMarked(here: Places): Promise<void> {
 }
 
 /**
- * Refuses to start beside the compatible application, whose connection file would be overwritten. Call it while holding the
- * service lock: what answers then is no service of ours.
+ * Refuses to start beside the compatible application, whose connection file would be overwritten. Call it while holding the service lock,
+ * so
+ * that a responding service cannot be ours.
  * @throws RdError `ERR_ALREADY_RUNNING`.
  */
 export async function refuseRunning({ connectionFile, dropIn }: Places): Promise<void> {
   if (dropIn === undefined) return;
   const { port, pid } = announcedIn(await readIfThere(connectionFile).catch(() => undefined));
-  // Another program may listen there since the one that wrote the file was killed.
+  // Another program may listen there since the writer of the file was killed.
   if (pid !== undefined && !(await processTable.isAlive({ pid }))) return;
   if (port === undefined || !(await accepts({ host: '127.0.0.1', port }))) return;
   throw new RdError(
@@ -90,7 +93,7 @@ export async function refuseRunning({ connectionFile, dropIn }: Places): Promise
   );
 }
 
-/** What is there that only the compatible application can have made: a settings file alone is what scripts write before a start. */
+/** Evidence of the compatible application: a lone settings file may come from a script before a start. */
 async function foreignFiles({ data, settingsFile, bin, dropInMarker = '' }: Places): Promise<string[]> {
   const inside = await names(data);
   const theirs = [];
@@ -101,7 +104,7 @@ async function foreignFiles({ data, settingsFile, bin, dropInMarker = '' }: Plac
   const settings = (await isThere(settingsFile)) ? [settingsFile] : [];
   return [...(theirs.length > 0 ? [data] : []), ...settings, ...links];
 
-  /** A mark in the writing is of another start, and the log may be of one that failed. On Windows the settings are here too. */
+  /** A partial mark belongs to another start, and the log may be of a failed one. On Windows the settings are here too. */
   async function isNobodys(path: string): Promise<boolean> {
     if (path === settingsFile || basename(path).startsWith(`.${basename(dropInMarker)}.`)) return true;
     if (basename(path) !== 'logs') return false;

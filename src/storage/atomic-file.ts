@@ -45,9 +45,9 @@ export const fileOperations: FileOperations = {
 };
 
 export interface AtomicWriteOptions {
-  /** Permission bits of the new file; 0600 unless told. */
+  /** Mode of the new file; 0600 by default. */
   mode?: number;
-  /** Where the content before this write is kept, written the same way. */
+  /** Backup path of the previous content, written the same way. */
   previous?: string;
   operations?: FileOperations;
 }
@@ -74,8 +74,9 @@ export async function writeFileAtomic(
 }
 
 /**
- * The same for files that belong together, in directories that are there: all are written before the first one is replaced. What
- * is killed in between leaves the first of them new and the others old. A file may have permission bits of its own.
+ * The same for related files in existing directories: all are written before the first one is replaced. A kill in between leaves the first
+ * of
+ * them new and the others old. Each file may have its own mode.
  * @throws RdError `ERR_IO` naming the file that could not be written; unless a rename failed, all old contents are still in place.
  */
 export async function writeFilesAtomic(
@@ -104,7 +105,7 @@ export async function writeFilesAtomic(
   }
 }
 
-/** Everything that needs space comes first: a full disk leaves all the files as they were. */
+/** Everything that needs space comes first: a full disk leaves all files unchanged. */
 async function replaceAll(
   contents: readonly { path: string; data: string | Uint8Array; mode: number }[],
   operations: FileOperations,
@@ -132,7 +133,7 @@ function temporaryPrefix(path: string): string {
   return join(dirname(path), `.${basename(path)}.`);
 }
 
-/** Removes temporary files that a killed writer of `path` left. Call it only while nobody else may write `path`. */
+/** Removes temporary files that a killed writer of `path` left. Call it only while nothing else may write `path`. */
 export async function removeLeftovers(path: string, operations: FileOperations = fileOperations): Promise<string[]> {
   const directory = dirname(path);
   const names = await readdir(directory).catch((error: unknown) => {
@@ -151,7 +152,7 @@ export async function removeLeftovers(path: string, operations: FileOperations =
   return leftovers;
 }
 
-/** The text of a file, or `undefined` when there is none. Other failures are thrown as they come, as of `readRegular`. */
+/** The text of a file, or `undefined` when there is none. Other errors are passed through, as of `readRegular`. */
 export async function readIfThere(path: string, options: ReadOptions = {}): Promise<string | undefined> {
   try {
     return (await readRegular(path, options)).toString('utf8');

@@ -10,32 +10,33 @@ import { ioError, systemCode } from './io-error.ts';
 import { type ProcessIdentity, type ProcessTable, processTable } from './process-identity.ts';
 
 /**
- * The file that keeps the backend stopped while something works on its data (api facts, 12.4). Other tools look at its presence
- * and at `action`; the process is our own addition, so that a lock whose holder was killed can be told from one in use.
+ * The file that keeps the backend stopped while a snapshot or restore works on its data. Other tools check its presence and `action`; the
+ * process
+ * is our own addition, to distinguish a stale lock from one in use.
  */
 export interface BackendLock {
-  /** Its file is there, whatever is in it. */
+  /** The file exists, whatever its content. */
   isHeld(): Promise<boolean>;
   /** What the file says; `undefined` when there is none. */
   read(): Promise<BackendLockFacts | undefined>;
-  /** Creates the file. @throws RdError `ERR_BACKEND_LOCKED` when it is there already, `ERR_IO`. */
+  /** Creates the file. @throws RdError `ERR_BACKEND_LOCKED` when it already exists, `ERR_IO`. */
   take(action: string): Promise<void>;
-  /** Removes the file, unless it is somebody else's by now. */
+  /** Removes the file, unless another process owns it by now. */
   release(): Promise<void>;
-  /** Removes the file, whoever made it; nothing happens without one. */
+  /** Removes the file of any owner. Idempotent. */
   remove(): Promise<void>;
 }
 
 interface BackendLockFacts {
-  /** What its holder is doing: `Creating snapshot "x"`. Absent when the file does not tell. */
+  /** The holder's activity: `Creating snapshot "x"`. Absent when the file does not say. */
   action?: string;
   /** The holder, when it was a service of ours. */
   holder?: ProcessIdentity;
-  /** True when the holder is known and does not live any more. */
+  /** True when the holder is known and dead. */
   abandoned: boolean;
 }
 
-/** The sentence that scripts match on (api facts, 17.4). */
+/** Scripts match on this sentence. */
 export const LOCKED =
   'backend lock file already exists; if there is no snapshot operation in progress, you can remove this error with `rdctl snapshot unlock`';
 
@@ -45,7 +46,7 @@ export function backendLock(path: string, processes: ProcessTable = processTable
     try {
       text = await readFile(path, 'utf8');
     } catch (error) {
-      // What cannot be read is there all the same.
+      // An unreadable file exists all the same.
       return isMissing(error) ? undefined : { abandoned: false };
     }
     const { action, holder } = parse(text);
@@ -89,14 +90,14 @@ export function backendLock(path: string, processes: ProcessTable = processTable
   };
 }
 
-/** A lock without its holder would be taken for somebody else's by whoever comes after a kill, so it appears with all it says. */
+/** A lock without its holder would look foreign after a kill, so it appears complete. */
 async function createWhole(path: string, text: string): Promise<void> {
   const temporary = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`);
   try {
     await fileOperations.writeNew(temporary, text, 0o644);
     await link(temporary, path).catch(async (error: unknown) => {
       if (systemCode(error) === 'EEXIST') throw error;
-      // A file system without second names: the next best.
+      // Fallback for a file system without hard links.
       await copyFile(temporary, path, constants.COPYFILE_EXCL);
     });
   } finally {

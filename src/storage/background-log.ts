@@ -7,19 +7,19 @@ import { refuseExposed } from './ownership.ts';
 import type { Places } from './places.ts';
 import { openToAppend } from './regular-file.ts';
 
-/** The file in the log directory that scripts for the compatible application look into (tool facts, 8.3 and 8.4). */
+/** The log file that scripts for the compatible application read (docs/drop-in.md). */
 export const BACKGROUND_LOG = 'background.log';
-/** Nobody reads this one: what refuses the directory has told it. */
+/** A discarded notice: the refusal of the directory already reported it. */
 const NO_LOG = { because: 'so no log is written there', otherwise: '' };
 const START_FAILED = `Error Starting ${COMPATIBLE.productName}`;
 const PROFILE_FAILED = 'Failed to load the deployment profile';
 
-/** What is wrong with the form of a profile has a title of its own; what is wrong with its values has not. */
+/** Syntax errors of a profile have their own title; invalid values do not. */
 const OF_A_PROFILE: ErrorCode = 'ERR_PROFILE_INVALID';
 
 /**
- * In drop-in mode: says in the log that scripts read that a start failed, and why; also one that was refused because the directories
- * are not ours, which is all that is written there. Never throws: the failure itself counts.
+ * In drop-in mode: records a failed start and its reason in the log that scripts read; also a start refused because the directories are not
+ * ours, where nothing else is written. Never throws: the original failure matters.
  */
 export async function noteFailedStart({ dropIn, logs }: Places, error: unknown, now: number): Promise<void> {
   if (dropIn === undefined) return;
@@ -30,7 +30,7 @@ export async function noteFailedStart({ dropIn, logs }: Places, error: unknown, 
   await append(logs, ['Fatal Error:', title, '', message, ...details], now);
 }
 
-/** Does what comes before a service runs; a failure is noted as one of the start, and thrown on. */
+/** Runs the work before a service starts; records a failure as a failed start and rethrows it. */
 export async function noting<T>(here: Places, work: () => T | Promise<T>): Promise<T> {
   try {
     return await work();
@@ -40,7 +40,7 @@ export async function noting<T>(here: Places, work: () => T | Promise<T>): Promi
   }
 }
 
-/** In drop-in mode: one line of what happens. */
+/** In drop-in mode: logs one line per event. */
 export async function noteProgress({ dropIn, logs }: Places, text: string, now: number): Promise<void> {
   if (dropIn !== undefined) await append(logs, [text], now);
 }
@@ -60,6 +60,6 @@ async function append(logs: string, lines: readonly string[], now: number): Prom
       await file.close();
     }
   } catch {
-    // The same directory has the log of the service, whose trouble is told elsewhere.
+    // The service log is in the same directory, and reports its own trouble.
   }
 }

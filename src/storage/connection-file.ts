@@ -12,7 +12,7 @@ export interface ConnectionDocument {
   pid: number;
 }
 
-/** Announces a service that listens; only its user can read the file. */
+/** Announces a listening service; only its user can read the file. */
 export async function writeConnectionFile(
   path: string,
   { user, password, port, pid }: ConnectionDocument,
@@ -20,7 +20,7 @@ export async function writeConnectionFile(
   await writeFileAtomic(path, `${JSON.stringify({ user, password, port, pid }, null, 2)}\n`);
 }
 
-/** Withdraws the announcement of this process; that of another one is left alone. */
+/** Removes this process's announcement; leaves another one alone. */
 export async function removeConnectionFile(path: string, pid: number, port: number): Promise<void> {
   try {
     const value: unknown = JSON.parse((await readIfThere(path)) ?? 'null');
@@ -32,7 +32,7 @@ export async function removeConnectionFile(path: string, pid: number, port: numb
   }
 }
 
-/** True when the process that the file names has ended, or is `pid`, which is known to have. A file that cannot be read is not. */
+/** True when the process named by the file has ended, or is `pid`, which has ended. False for an unreadable file. */
 export async function isStale(
   path: string,
   pid: number | undefined,
@@ -42,7 +42,7 @@ export async function isStale(
   return owner !== undefined && (owner === pid || !(await processes.isAlive({ pid: owner })));
 }
 
-/** Removes what a killed service has left there, `pid` if that is known, and what names nobody. That of a living process stays. */
+/** Removes a stale file of a killed service (`pid` if known) or one that names no process. Keeps that of a live process. */
 export async function removeStaleConnectionFile(path: string, pid: number | undefined): Promise<void> {
   const owner = pidIn(await readIfThere(path));
   if (owner !== undefined && !(await isStale(path, pid))) return;

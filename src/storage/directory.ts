@@ -7,9 +7,10 @@ import { ioError, systemCode } from './io-error.ts';
 const MODE = 0o700;
 
 /**
- * Creates a directory and those above it, private to the user. Level by level: the recursive form of the system call's wrapper
- * hides the cause on a read-only file system, and never ends on one that takes no new names.
- * @throws RdError `ERR_IO` naming the directory and what is in the way, `ERR_HOME_MOVED`.
+ * Creates a directory and its parents, private to the user. Level by level: Node's recursive form hides the cause on a read-only file
+ * system,
+ * and never returns on one that accepts no new names.
+ * @throws RdError `ERR_IO` naming the directory and the obstacle, `ERR_HOME_MOVED`.
  */
 export async function makeDirectory(path: string): Promise<void> {
   refuseMoved(path);
@@ -24,12 +25,12 @@ async function make(path: string): Promise<void> {
   try {
     await mkdir(path, { mode: MODE });
   } catch (error) {
-    // On a read-only file system also a directory that is there is refused.
+    // On a read-only file system an existing directory is refused as well.
     if (await isDirectory(path)) return;
     const parent = dirname(path);
     if (systemCode(error) !== 'ENOENT' || parent === path) throw error;
     if (!(await isDirectory(parent))) await make(parent);
-    // Once more, also where the one above it is there by now: another program may have made it since the first try.
+    // Retry even if the parent exists by now: another program may have created it meanwhile.
     await mkdir(path, { mode: MODE }).catch(async (again: unknown) => {
       if (!(await isDirectory(path))) throw again;
     });
@@ -53,7 +54,7 @@ async function directoryError(path: string, cause: unknown): Promise<RdError> {
   return ioError('create the directory', path, cause);
 }
 
-/** What is in the place of a directory. */
+/** What exists at the path of a directory. */
 async function obstacle(path: string): Promise<string> {
   const isLink = await stat(path).then(
     () => false,
@@ -62,7 +63,7 @@ async function obstacle(path: string): Promise<string> {
   return `${path} is ${isLink ? 'a link that leads nowhere' : 'a file'}`;
 }
 
-/** The path itself or the first above it that is there, a link to nothing included. */
+/** The path itself or its nearest existing parent, including a dangling link. */
 async function nearest(path: string): Promise<string> {
   for (let at = path; ; at = dirname(at)) {
     const there = await lstat(at).then(

@@ -12,24 +12,24 @@ import { sizeText } from './size.ts';
 
 export interface DownloadInput {
   url: string;
-  /** Of the whole file, 64 lower-case hexadecimal digits. */
+  /** sha256 of the whole file, 64 lowercase hexadecimal digits. */
   sha256: string;
-  /** Where unfinished downloads are kept, named by their sum. */
+  /** Directory of partial downloads, named by digest. */
   directory: string;
   fetch: (url: string, init: RequestInit) => Promise<Response>;
-  /** Bytes that are there, and how many there will be, where the server says. */
+  /** Received bytes, and the total, if the server sends it. */
   onProgress?(bytes: number, total: number | undefined): void;
-  /** An attempt failed, and another one follows. */
+  /** Called when an attempt failed and another one follows. */
   onRetry?(reason: string): void;
   sleep(ms: number, signal: AbortSignal): Promise<void>;
-  /** A server that sends nothing for so long has gone. */
+  /** A server that sends nothing for this long is gone. */
   stallMs?: number;
-  /** In bytes; 8 GiB unless told, more than any file that is fetched has. */
+  /** In bytes; by default 8 GiB, more than any downloaded file has. */
   mostBytes?: number;
   signal: AbortSignal;
 }
 
-/** A download that is finished and right. */
+/** A complete and verified download. */
 export interface Download {
   path: string;
   bytes: number;
@@ -39,21 +39,21 @@ export interface Download {
 
 const STALL_MS = 60_000;
 const MOST_BYTES = 8 * 1024 ** 3;
-/** Tries that bring nothing new before it is given up; one that brings bytes counts anew. */
+/** Attempts without new bytes before giving up; an attempt with new bytes resets the count. */
 const TRIES = 4;
 const PAUSE_MS = 1_000;
 
 interface Resumable {
   url: string;
-  /** What says whether the file on the server is still the same. */
+  /** A validator: whether the file on the server is unchanged. */
   mark?: string;
 }
 
 /**
- * Fetches a file to the end, where an earlier attempt left off if the server can, and compares it with its sum.
- * @throws RdError `ERR_CONNECTION` when the server cannot be reached or does not go on (what is there is kept for the next
- *   attempt), `ERR_NOT_FOUND` for 404 and 410, `ERR_DRIVER_TERMINAL` for another sum and for too much (nothing is kept), `ERR_IO`,
- *   `ERR_CANCELLED`.
+ * Downloads a file completely, resumes a partial one if the server supports it, and verifies its digest.
+ * @throws RdError `ERR_CONNECTION` when the server is unreachable or stalls (the partial file is kept for the next attempt),
+ * `ERR_NOT_FOUND`
+ *   for 404 and 410, `ERR_DRIVER_TERMINAL` for a wrong digest and an oversized file (nothing is kept), `ERR_IO`, `ERR_CANCELLED`.
  */
 export async function download(input: DownloadInput): Promise<Download> {
   const { url, sha256, directory, signal } = input;
@@ -107,13 +107,13 @@ async function attempt(
   try {
     const response = await fetch(url, {
       signal: AbortSignal.any([signal, stalled.signal]),
-      // A coded body would be counted in other bytes than the file has.
+      // Content encoding would change byte offsets.
       headers: {
         'accept-encoding': 'identity',
         ...(there > 0 && known?.mark !== undefined ? { range: `bytes=${there}-`, 'if-range': known.mark } : {}),
       },
     });
-    // All of it is there already, or more than that.
+    // The partial file is complete already, or too long.
     if (response.status === 416 && there > 0) {
       await response.body?.cancel();
       if ((await sumOf(path, signal)) === sha256) return;
@@ -126,7 +126,7 @@ async function attempt(
       throw refused(url, response.status);
     }
     const mark = response.headers.get('etag') ?? response.headers.get('last-modified') ?? undefined;
-    // A weak mark says "about the same", which is not enough to put two halves together.
+    // A weak ETag only means "equivalent", which is not enough to join two parts.
     await writeFileAtomic(
       facts,
       JSON.stringify({ url, ...(mark === undefined || mark.startsWith('W/') ? {} : { mark }) }),
@@ -190,7 +190,7 @@ function refused(url: string, status: number): Error {
       advice: 'Check the address.',
     });
   }
-  // Tried again: a server that is overloaded says 503 for a while.
+  // Retried: an overloaded server responds with 503 for a while.
   if (status >= 500 || status === 429) return new Error(`HTTP ${status}`);
   return new RdError('ERR_CONNECTION', `${url} was refused with HTTP ${status}`, {
     advice: 'Open the address in a browser to see what it wants; addresses with a login are not supported.',
@@ -207,7 +207,7 @@ async function resumable(file: string, url: string): Promise<Resumable | undefin
   }
 }
 
-/** How many bytes the next attempt at this address need not bring again. */
+/** How many bytes the next attempt at this address can skip. */
 async function keptOf(facts: string, path: string, url: string): Promise<number> {
   return (await resumable(facts, url))?.mark === undefined ? 0 : await sizeOf(path);
 }
@@ -246,7 +246,7 @@ function unreachable(url: string, cause: unknown, bytes: number): RdError {
   });
 }
 
-/** The reason that the system gives is below the word "fetch failed". */
+/** The system error is the cause of "fetch failed". */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === 'AbortError' || error.name === 'TimeoutError') return 'the server sent nothing for too long';

@@ -5,23 +5,24 @@ import { ioError, systemCode } from './io-error.ts';
 import { isOwnConfig, isOwnData, isOwnState } from './own-files.ts';
 import type { Places } from './places.ts';
 
-/** As `writeFileAtomic` names what it writes before it has its name. */
+/** The temporary names of `writeFileAtomic`. */
 const DRAFT = /^\.(.+)\.[0-9a-f]{12}\.tmp$/;
-/** Milliseconds: no single file of ours is that long in the writing. */
+/** Milliseconds: no single write of ours takes that long. */
 const STALE = 3_600_000;
 
 interface DraftPlace {
   directory: string;
-  /** Which files the drafts are of. */
+  /** Which files the drafts belong to. */
   of: (name: string) => boolean;
-  /** Processes write there that do not hold the lock of the service: only what is older than any write goes. */
+  /** Processes without the service lock write there: only drafts older than any write are removed. */
   shared?: true;
 }
 
 /**
- * Removes what atomic writes that were killed have left in the directories of an installation. Call it while holding the service
- * lock. Regular files with the name of a draft of ours go, and nothing else; links are not followed.
- * @returns what could not be removed; it is in nobody's way.
+ * Removes leftovers of killed atomic writes in the directories of an installation. Call it while holding the service lock. Removes regular
+ * files
+ * with our draft names only; never follows links.
+ * @returns what could not be removed, which is harmless.
  */
 export async function sweepDrafts(here: Places, now: number): Promise<Error[]> {
   const failures: Error[] = [];
@@ -41,7 +42,7 @@ export async function sweepDrafts(here: Places, now: number): Promise<Error[]> {
   return failures;
 }
 
-/** The record of the program that copies is written beside its place under one name. */
+/** The launcher record, whose copies are written beside it under one name. */
 function formerDraft(name: string): string | undefined {
   return name === 'copy.json.new' ? 'copy.json' : undefined;
 }
@@ -64,7 +65,7 @@ async function draftPlaces(here: Places): Promise<DraftPlace[]> {
   ];
 }
 
-/** The directory of each driver, `run` in it and what is directly below. Further down is what engines and containers keep. */
+/** The directory of each driver, `run` in it and their direct children. Deeper levels belong to engines and containers. */
 async function driverDirectories(drivers: string): Promise<string[]> {
   const found: string[] = [];
   for (const driver of await directoriesIn(drivers)) {
@@ -77,7 +78,7 @@ async function directoriesIn(directory: string): Promise<string[]> {
   return (await entries(directory)).filter((each) => each.isDirectory()).map(({ name }) => join(directory, name));
 }
 
-/** What cannot be read, and what a link leads to, has nothing to remove. */
+/** Unreadable directories and targets of links have nothing to remove. */
 async function entries(directory: string): Promise<Dirent[]> {
   const isOurs = await lstat(directory).then(
     (facts) => facts.isDirectory(),

@@ -9,7 +9,7 @@ import { isThere } from './presence.ts';
 import { removeServiceSocket } from './socket-place.ts';
 import { userHome } from './user-home.ts';
 
-/** What a factory reset did. Paths are absolute, and each list is in the order of the work. */
+/** The result of a factory reset. Paths are absolute, and each list is in the order of the work. */
 export interface ResetSummary {
   removed: string[];
   kept: { path: string; why: string }[];
@@ -24,11 +24,12 @@ export interface ResetOptions {
 }
 
 /**
- * Removes the files of an installation (tool facts, 11.3): settings, state, data, extensions, logs, with `cache` the downloads.
- * Snapshots that exist stay, and so do shims that a user has put there. Call it while holding the service lock, with nothing
- * running, in places where `isInstalled`; the lock goes last, and only when nothing failed, so that the rest is known to be ours
- * when it is called again. A link is removed, never followed; nothing outside of our directories, nothing of others in directories
- * that are not ours alone, and nothing on another file system is touched. What cannot be removed is reported.
+ * Removes the files of an installation: settings, state, data, extensions, logs, with `cache` the downloads. Keeps existing snapshots, and
+ * shims
+ * that a user has added. Call it while holding the service lock, with nothing running, in places where `isInstalled`; the lock goes last,
+ * and
+ * only when nothing failed, so that a repeated call knows that the rest is ours. Links are removed, never followed; nothing outside of our
+ * directories, no foreign file in shared directories, and nothing on another file system is touched. Failures are reported.
  * @throws RdError `ERR_IO` as `checkPlaces`; nothing is removed then.
  */
 export async function factoryReset(here: Places, options: ResetOptions): Promise<ResetSummary> {
@@ -44,7 +45,7 @@ export async function factoryReset(here: Places, options: ResetOptions): Promise
     failed: [],
   };
   const summary: ResetSummary = { removed: [], kept: [], failed: removal.failed };
-  // Of a killed service; it may be outside of these places. What is no socket of ours is met again below.
+  // Of a killed service; it may be outside of these places. A path that is not our socket is handled again below.
   await removeServiceSocket(here).catch(() => undefined);
   for (const place of places) {
     if (!(await isThere(place.path))) continue;
@@ -57,7 +58,7 @@ export async function factoryReset(here: Places, options: ResetOptions): Promise
   return summary;
 }
 
-/** What a reset says of places where nothing tells that we made what is there. */
+/** The error for places without evidence that we created them. */
 export async function leftAlone(here: Places, cache: boolean): Promise<ResetSummary> {
   const kept: ResetSummary['kept'] = [];
   for (const place of ownPlaces(here, cache)) {
@@ -69,8 +70,8 @@ export async function leftAlone(here: Places, cache: boolean): Promise<ResetSumm
 }
 
 /**
- * Refuses places where a directory that would be removed as a whole holds more than ours: the root, what is directly below it, a
- * home and what it is in.
+ * Refuses a reset when a directory that would be removed entirely holds more than ours: the root, its direct children, a home and its
+ * parent.
  * @throws RdError `ERR_IO`.
  */
 export function checkPlaces(here: Places, cache: boolean): void {
@@ -85,7 +86,7 @@ export function checkPlaces(here: Places, cache: boolean): void {
 }
 
 /**
- * Removes the downloads alone.
+ * Removes only the downloads.
  * @throws RdError `ERR_IO` naming what could not be removed.
  */
 export async function clearCache(here: Places, operations: RemovalOperations = removalOperations): Promise<void> {
@@ -117,7 +118,7 @@ async function removeWhole({ path }: OwnPlace, _: Places, removal: Removal): Pro
   };
 }
 
-/** The directory itself goes when nothing is left in it but the lock, which goes later. */
+/** The directory itself goes once only the lock is left in it, which goes later. */
 async function removeNames(place: OwnPlace, { home, serviceLock }: Places, removal: Removal): Promise<Outcome> {
   const link = await readlink(place.path).catch(() => undefined);
   if (link !== undefined) return { removed: [], kept: [{ path: place.path, why: 'a link, which is not followed' }] };
@@ -129,7 +130,7 @@ async function removeNames(place: OwnPlace, { home, serviceLock }: Places, remov
   return { removed: [place.path], kept: [] };
 }
 
-/** Ours in a place, as it is now. */
+/** Our entries in a directory, as of now. */
 async function ownIn({ path, owns }: OwnPlace): Promise<string[]> {
   if (!owns) return (await isThere(path)) ? [path] : [];
   const names = await readdir(path).catch(() => []);
@@ -144,7 +145,7 @@ async function reasonsToKeep(here: Places, cache: boolean): Promise<Map<string, 
   if (reasons.size > 0 && here.dropInMarker !== undefined) {
     reasons.set(here.dropInMarker, 'says whose the directory is');
   }
-  // What an adoption has kept for the way back is not part of what is reset.
+  // The copy that an adoption kept is not part of a reset.
   for (const name of here.dropInMarker === undefined ? [] : await readdir(here.config).catch(() => [])) {
     if (/^settings\.before-rdctl-[0-9TZ]+\.json$/.test(name)) {
       reasons.set(join(here.config, name), 'the settings from before the adoption');
@@ -156,7 +157,7 @@ async function reasonsToKeep(here: Places, cache: boolean): Promise<Map<string, 
   return reasons;
 }
 
-/** With the lock goes the last thing that keeps another service from starting in what is half removed. */
+/** The lock is removed last: it keeps another service from starting in what is half removed. */
 async function removeLast(here: Places, places: readonly OwnPlace[], removal: Removal): Promise<void> {
   for (const path of [here.dropInMarker, here.serviceLock]) {
     const root = places.find((each) => path?.startsWith(each.path + sep))?.path;
@@ -164,7 +165,7 @@ async function removeLast(here: Places, places: readonly OwnPlace[], removal: Re
     for (let at = dirname(path); isWithin(at, root) && at !== here.home; at = dirname(at)) {
       const isGone = await removal.operations.rmdir(at).then(
         () => true,
-        // Something is kept in it, or was reported as not removed.
+        // Not empty: something was kept in it, or reported as not removed.
         () => false,
       );
       if (!isGone) break;
@@ -176,7 +177,7 @@ function isWithin(path: string, root: string): boolean {
   return path === root || path.startsWith(root + sep);
 }
 
-/** How many names are in a directory; `undefined` for what is none, or cannot be read. */
+/** Number of entries in a directory; `undefined` when it is not a directory or unreadable. */
 async function entryCount(path: string): Promise<number | undefined> {
   return readdir(path).then(
     ({ length }) => length,
@@ -184,18 +185,18 @@ async function entryCount(path: string): Promise<number | undefined> {
   );
 }
 
-/** The operations of a removal; tests replace them to let one fail. */
+/** The operations of a removal; tests replace them to inject failures. */
 export interface RemovalOperations {
   unlink(path: string): Promise<void>;
   rmdir(path: string): Promise<void>;
-  /** Absolute paths of everything that is mounted somewhere. */
+  /** Absolute paths of all mount points. */
   mounts(): Promise<readonly string[]>;
 }
 
 export const removalOperations: RemovalOperations = { unlink, rmdir, mounts: mountPoints };
 
 interface Removal {
-  /** These stay, with what is in them. */
+  /** Paths to keep, with their contents. */
   keep: ReadonlySet<string>;
   mounts: readonly string[];
   operations: RemovalOperations;
@@ -203,7 +204,7 @@ interface Removal {
   failed: { path: string; reason: string }[];
 }
 
-/** Removes a file, a link or a directory with what is in it; links are not followed. Returns true when it is gone. */
+/** Removes a file, a link or a directory tree; never follows links. Returns true when it is gone. */
 async function remove(path: string, removal: Removal): Promise<boolean> {
   return removeAt(path, await real(path), removal);
 }
@@ -235,14 +236,14 @@ async function removeAt(path: string, realPath: string, removal: Removal): Promi
   }
 }
 
-/** Where it really is, itself not followed: what the list of mounts shows. */
+/** Its real path, without following the last component: as in the mount table. */
 async function real(path: string): Promise<string> {
   const above = dirname(path);
   const realAbove = await realpath(above).catch(() => above);
   return join(realAbove, path.slice(above.length + (above.endsWith(sep) ? 0 : 1)));
 }
 
-/** Linux tells; elsewhere no engine of ours mounts anything. */
+/** Only on Linux; elsewhere no engine of ours mounts anything. */
 async function mountPoints(): Promise<string[]> {
   const text = await readFile('/proc/self/mountinfo', 'utf8').catch(() => '');
   return text

@@ -2,12 +2,12 @@ import { isObject, type JsonValue } from '../json.ts';
 import type { FirstRun } from '../plan/layers.ts';
 import { readIfThere, writeFileAtomic } from './atomic-file.ts';
 
-/** Keeps how the settings of a home began, for those who ask later why they are as they are. */
+/** Records how the settings of a home were initialized, to explain their origin later. */
 export async function recordFirstRun(path: string, firstRun: FirstRun): Promise<void> {
   await writeFileAtomic(path, `${JSON.stringify(firstRun, null, 2)}\n`);
 }
 
-/** What was recorded; nothing where that is missing or broken, because nothing depends on it. */
+/** The record; empty when missing or broken, because nothing depends on it. */
 export async function recordedFirstRun(path: string): Promise<FirstRun | undefined> {
   try {
     const value: JsonValue = JSON.parse((await readIfThere(path)) ?? 'null');

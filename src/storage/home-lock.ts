@@ -13,30 +13,30 @@ import type { ProcessIdentity, ProcessTable } from './process-identity.ts';
 import { processTable } from './process-identity.ts';
 import { reserveBeside } from './reserve.ts';
 
-/** Who holds a lock, as its file says. */
+/** Holder of a lock, as recorded in its file. */
 interface Holder extends ProcessIdentity {
   /** RFC 3339. */
   since: string;
   /** Port of a service, once it listens. */
   port?: number;
-  /** The connection file of a service is in its place: true from its writing to its removal. */
+  /** The connection file of the service exists: true from its writing to its removal. */
   announced?: boolean;
-  /** It works for one command, which ends it. */
+  /** It serves a single command, which ends it. */
   idle?: boolean;
-  /** It was asked to stop, and is on its way. */
+  /** It is stopping on request. */
   ending?: boolean;
-  /** It let go of the lock, and what it ran may run on. */
+  /** It released the lock, and its backend may still run. */
   left?: boolean;
-  /** The directory of the lock as it was when the lock was taken. */
+  /** The lock directory as it was when the lock was taken. */
   at?: Place;
 }
 
 export interface Lock {
-  /** Adds what became known after the lock was taken. */
+  /** Adds facts that became known after the lock was taken. */
   update(facts: { port?: number; announced?: boolean; idle?: boolean; ending?: boolean }): Promise<void>;
-  /** Ends the hold; calling it again does nothing. */
+  /** Releases the lock. Idempotent. */
   release(): Promise<void>;
-  /** As `release`, for one whose backend did not stop: the next to look finds that, as after a killed service. */
+  /** As `release`, when the backend did not stop: the next reader sees that, as after a killed service. */
   leave(): Promise<void>;
 }
 
@@ -56,7 +56,7 @@ const REAL: LockSurroundings = {
 };
 
 const POLL_MS = 100;
-/** Rounds in which two that try at the same instant make way for each other. */
+/** Rounds in which two concurrent attempts back off for each other. */
 const ROUNDS = 50;
 
 interface Entry extends Holder {
@@ -65,9 +65,9 @@ interface Entry extends Holder {
 }
 
 /**
- * Takes the lock that one service per home holds for life.
- * @throws RdError `ERR_ALREADY_RUNNING` naming pid and port of the one that holds it, `ERR_HOME_MOVED` when it lives and took the lock in
- *   a directory that was moved since.
+ * Takes the lock that one service per home holds for its lifetime.
+ * @throws RdError `ERR_ALREADY_RUNNING` naming pid and port of the holder, `ERR_HOME_MOVED` when a live holder took the lock in a directory
+ *   that was moved since.
  */
 export async function lockHome(directory: string, home: string, around: LockSurroundings = REAL): Promise<Lock> {
   const outcome = await take(directory, around);
@@ -79,34 +79,35 @@ export async function lockHome(directory: string, home: string, around: LockSurr
   });
 }
 
-/** Who holds a lock, for one who only asks. */
+/** Read-only view of a lock holder. */
 export interface LockHolder {
   pid: number;
-  /** Start of the process, which tells it from a later one with the same pid; absent where the system does not tell. */
+  /** Start time of the process, which distinguishes it from a later one with the same pid; absent where the system does not provide it. */
   started?: string;
   /** RFC 3339: since when. */
   startedAt?: string;
   /** Of a service, once it listens. */
   port?: number;
-  /** Of a service: its connection file is in its place. */
+  /** Of a service: its connection file exists. */
   announced?: boolean;
-  /** Of a service: it works for one command, which ends it. */
+  /** Of a service: it serves a single command, which ends it. */
   idle?: boolean;
-  /** Of a service: it was asked to stop. It may answer for a while, and nothing that it is told lasts. */
+  /** Of a service: it is stopping on request. It may respond for a while, but accepts no changes. */
   ending?: boolean;
   /** False when the process ended without a release, as after kill -9, and when its backend did not stop. */
   alive: boolean;
   /** Its backend did not stop. */
   left?: boolean;
-  /** Of one that does not live: the directory that the lock was in, which has been moved since. */
+  /** Of a dead holder: the original lock directory, which has been moved since. */
   movedFrom?: string;
 }
 
 /**
- * Who holds the lock in `directory`: the living one, else a dead one that left its file behind; `undefined` when nobody.
- * Changes nothing on the disk, and looks past files that are not of a lock, or copies of those of another one.
- * @throws RdError `ERR_IO` when the directory cannot be read, `ERR_HOME_MOVED` when the one that holds it took it in another directory that
- *   was moved here.
+ * The holder of the lock in `directory`: the live one, else a dead one that left its file; `undefined` when the lock is free. Changes
+ * nothing on
+ * the disk; ignores unrelated files and copies from another lock.
+ * @throws RdError `ERR_IO` when the directory cannot be read, `ERR_HOME_MOVED` when the holder took it in another directory that was moved
+ * here.
  */
 export async function lockHolder(
   directory: string,
@@ -135,14 +136,14 @@ export async function lockHolder(
 
 export interface WaitOptions {
   timeoutMs: number;
-  /** Called once, when there is somebody to wait for. */
+  /** Called once, when the lock is taken by another process. */
   onWait?: (holder: Holder) => void;
   signal?: AbortSignal;
 }
 
 /**
- * Takes the lock that one `apply` holds at a time, waiting for the one that has it.
- * @throws RdError `ERR_DEADLINE` naming the holder when the time is over, `ERR_CANCELLED` by the signal.
+ * Takes the lock that one `apply` holds at a time, and waits for its holder.
+ * @throws RdError `ERR_DEADLINE` naming the holder at the timeout, `ERR_CANCELLED` by the signal.
  */
 export async function lockApply(
   directory: string,
@@ -171,9 +172,10 @@ export async function lockApply(
 }
 
 /**
- * The lock is a directory with one file per process that holds or wants it, and it is held by who finds no other living one
- * after its own file is in place. Names are never used twice, so that removing the file of a dead process can never hit that
- * of a living one; a single lock file could not be taken over without that race.
+ * The lock is a directory with one file per process that holds or wants it; a process holds it if it finds no other live one after its own
+ * file
+ * is in place. Names are never reused, so that removing the file of a dead process can never hit that of a live one; a single lock file
+ * could not be taken over without that race.
  */
 async function take(directory: string, around: LockSurroundings): Promise<{ lock: Lock } | { holder: Holder }> {
   const self = await around.processes.self();
@@ -196,7 +198,7 @@ async function take(directory: string, around: LockSurroundings): Promise<{ lock
     await remove(path);
     const holder = others.find((entry) => entry.held) ?? (round >= ROUNDS ? others[0] : undefined);
     if (holder) return { holder };
-    // Only others that are also trying: step back for a while of another length than theirs.
+    // Only other contenders: back off for a random delay.
     await around.sleep(1 + (randomBytes(1)[0] ?? 0) / 4);
   }
 }
@@ -205,7 +207,7 @@ function lockOf(path: string, base: Holder): Lock {
   let released = false;
   let known = base;
   let last: Promise<void> = Promise.resolve();
-  /** One after the other: an older content must not come last, nor any content after the end. */
+  /** Serialized: no older content may come last, nor any content after the release. */
   function inTurn(work: () => Promise<void>): Promise<void> {
     const turn = last.then(work);
     last = turn.catch(() => undefined);
@@ -231,7 +233,7 @@ function lockOf(path: string, base: Holder): Lock {
   };
 }
 
-/** Also on a full disk: who stops must be able to say so, and who stops what was left must be able to begin. */
+/** Also on a full disk: recording a stop, and cleaning up after one, must always work. */
 async function announce(path: string, content: Omit<Entry, 'name'>): Promise<void> {
   const temporary = `${path}.${randomBytes(4).toString('hex')}`;
   const operations = reserveBeside(dirname(path));
@@ -254,17 +256,17 @@ async function remove(path: string): Promise<void> {
 }
 
 /**
- * Removes the files of processes that have ended from the lock that one `apply` holds at a time. Who holds it, or wants it, is not disturbed.
+ * Removes the files of dead processes from the lock that one `apply` holds at a time. Holders and waiters are unaffected.
  * @throws RdError `ERR_IO`.
  */
 export async function sweepLock(directory: string, around: LockSurroundings = REAL): Promise<void> {
   if (await isThere(directory)) await living(directory, around);
 }
 
-/** What `announce` writes before it has its name, with the process that does. */
+/** The temporary files of `announce`, with their writer. */
 const DRAFT = /^(\d+)-[0-9a-f]{16}\.json\.[0-9a-f]{8}$/;
 
-/** The entries of living processes of this home. Removed on the way: files of others, half written ones, and copies of those of another home. */
+/** The entries of live processes of this home. Removes others on the way: foreign and partial files, and copies from another home. */
 async function living(directory: string, around: LockSurroundings): Promise<Entry[]> {
   const names = await readdir(directory);
   for (const name of names) {
@@ -290,7 +292,7 @@ async function read(directory: string, name: string): Promise<Entry | undefined>
   try {
     value = JSON.parse(await readFile(path, 'utf8'));
   } catch (error) {
-    // Gone in the meantime. Content is renamed into place whole, so anything else was not written by us.
+    // Gone meanwhile. Content is renamed into place atomically, so anything else was not written by us.
     if (systemCode(error) === 'ENOENT') return undefined;
     throw ioError('read the lock', path, error);
   }

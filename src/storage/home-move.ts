@@ -3,7 +3,7 @@ import { basename, dirname, sep } from 'node:path';
 import { RdError } from '../errors.ts';
 import { isStill, type Place, placeOf } from './place.ts';
 
-/** For a home that was moved while a service had it, or while what a service left was running. `pid`: of the service. */
+/** Error for a home that was moved while a service or its leftovers were running. `pid`: of the service. */
 export function homeMoved(recorded: string, now: string, { pid, alive }: { pid: number; alive: boolean }): RdError {
   const [from, to] = withoutCommonEnd(recorded, now);
   const whose = alive
@@ -27,18 +27,19 @@ function withoutCommonEnd(one: string, other: string): [string, string] {
   return [first, second];
 }
 
-/** Directories that this process works in, each with the one in it by which it is known that they are still the same. */
+/** Directories in use by this process, each with the anchor directory that identifies it. */
 const kept = new Set<{ anchor: Place; roots: readonly string[] }>();
 
 export interface KeptPlace {
-  /** @throws RdError `ERR_HOME_MOVED` when the directory is not where it was. */
+  /** @throws RdError `ERR_HOME_MOVED` when the directory was moved. */
   check(): void;
   end(): void;
 }
 
 /**
- * From now on nothing is made below `roots` (`makeDirectory`) once `anchor` is not the directory any more that it is now: it would be the
- * beginning of a second home beside the one that was moved. `anchor` is there.
+ * From now on `makeDirectory` refuses to create anything below `roots` once `anchor` has been replaced: it would start a second home beside
+ * the
+ * moved one. `anchor` exists.
  */
 export function keepPlace(anchor: string, roots: readonly string[]): KeptPlace {
   const place = placeOf(anchor);
@@ -54,12 +55,12 @@ export function keepPlace(anchor: string, roots: readonly string[]): KeptPlace {
   };
 }
 
-/** While it is open a directory keeps its number, also on file systems that give a new one to what they have forgotten. */
+/** An open directory keeps its inode number, even on file systems that assign new ones after eviction. */
 function hold(directory: string): number | undefined {
   return process.platform === 'win32' ? undefined : openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY);
 }
 
-/** @throws RdError `ERR_HOME_MOVED` for a path in directories of this process that are not where they were. */
+/** @throws RdError `ERR_HOME_MOVED` for a path in moved directories of this process. */
 export function refuseMoved(path: string): void {
   for (const { anchor, roots } of kept) {
     if (roots.some((root) => path === root || path.startsWith(root + sep))) checkKept(anchor);

@@ -33,7 +33,7 @@ export function systemCode(error: unknown): string | undefined {
   return typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** One sentence for a failed file operation. `deed` is an infinitive: `write`, `read`, `create`. One that has its sentence keeps it. */
+/** One sentence for a failed file operation. `deed` is an infinitive: `write`, `read`, `create`. An RdError is returned unchanged. */
 export function ioError(deed: string, path: string, cause: unknown, code: ErrorCode = 'ERR_IO'): RdError {
   if (cause instanceof RdError) return cause;
   const known = REASONS[systemCode(cause) ?? ''];

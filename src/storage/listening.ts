@@ -1,9 +1,9 @@
 import { connect, type NetConnectOpts } from 'node:net';
 
-/** How long it may take to be accepted, in milliseconds; on this machine that takes none. */
+/** Connect timeout in milliseconds; local connections are immediate. */
 const PROBE_MS = 1000;
 
-/** True when something on this machine accepts connections there. */
+/** True when a local program accepts connections there. */
 export function accepts(where: NetConnectOpts): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ ...where, timeout: PROBE_MS });

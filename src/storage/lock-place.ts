@@ -4,8 +4,9 @@ import { isObject } from '../json.ts';
 import { parsePlace, type Standing, standing } from './place.ts';
 
 /**
- * What the files of a lock tell of the directory: `copied` when all of them were written in another one that is still there, `moved` when
- * one was. Synchronous, for commands that are short; a file that cannot be read tells nothing.
+ * What the files of a lock reveal about the directory: `copied` when all of them were written in another one that still exists, `moved`
+ * when one
+ * was. Synchronous, for short commands; unreadable files are ignored.
  */
 export function lockStanding(directory: string): Standing {
   const found = placesIn(directory).map((at) => standing(at, directory));

@@ -11,23 +11,22 @@ export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 export interface LogFile {
   write(level: LogLevel, message: string, values?: Record<string, unknown>): void;
   setLevel(level: LogLevel): void;
-  /** Writes what is pending. */
+  /** Flushes pending lines. */
   close(): Promise<void>;
 }
 
 const NAME = 'service';
 const SIZE = '5M';
-/** Full files kept beside the one being written. */
+/** Rotated files kept beside the current one. */
 const KEPT = 2;
 
-/** Never written out, wherever they stand in the values of a line. */
+/** Redacted wherever they appear in the values of a line. */
 const SECRETS = ['password', 'authorization', 'Authorization', 'RDCTL_PASSWORD'];
 const REDACTED = SECRETS.flatMap((name) => [name, `*.${name}`, `*.*.${name}`, `*.*.*.${name}`, `*.*.*.*.${name}`]);
 
 /**
- * The log of the service: JSON lines in `<directory>/service.log`, 0600, three files of 5 MB at most.
- * A link that stands in its place is not followed, and nothing is written then.
- * @param onTrouble called once when lines can no longer be written; the service goes on without them.
+ * The log of the service: JSON lines in `<directory>/service.log`, 0600, three files of 5 MB at most. Refuses to write through a link.
+ * @param onTrouble called once when lines can no longer be written; the service continues without them.
  */
 export async function openLog(directory: string, level: LogLevel, onTrouble: (error: Error) => void): Promise<LogFile> {
   await makeDirectory(directory);
@@ -53,7 +52,7 @@ export async function openLog(directory: string, level: LogLevel, onTrouble: (er
   };
 }
 
-/** The stream below follows links when it opens its file; it renames full ones, which replaces what stands in their place. */
+/** The stream below follows links when it opens its file; rotation renames full ones, which replaces links. */
 async function canAppend(file: string, onTrouble: (error: Error) => void): Promise<boolean> {
   try {
     await (await openToAppend(file)).close();

@@ -4,16 +4,17 @@ import type { Places } from './places.ts';
 import { identityOf } from './places.ts';
 import { isThere } from './presence.ts';
 
-/** Where an installation has its files. */
+/** Directories of an installation. */
 export interface OwnPlace {
   path: string;
-  /** Which names in it are ours, in a directory that others may use too; absent where all of it is ours. */
+  /** Our file names in a directory that others may share; absent where all of it is ours. */
   owns?: (name: string) => boolean;
 }
 
 /**
- * Everything of an installation but its locks, the data that is largest and easiest to miss first. A directory is ours as a whole only
- * where it is named after us; below `RDCTL_HOME`, and where a variable names the directory of the logs, a user may have files too.
+ * All of an installation but its locks, largest data first. A directory is entirely ours only if it is named after us; below `RDCTL_HOME`,
+ * and
+ * in a log directory set by a variable, a user may have files too.
  */
 export function ownPlaces(here: Places, cache: boolean): OwnPlace[] {
   const { directory } = identityOf(here);
@@ -34,15 +35,16 @@ export function ownPlaces(here: Places, cache: boolean): OwnPlace[] {
 }
 
 /**
- * False when no service has ever run in these places, so that nothing there is known to be ours. To be asked before the lock is taken,
- * which is what tells, below `RDCTL_HOME`.
+ * False when no service has ever run in these places, so that nothing there is known to be ours. Check before taking the lock, which
+ * creates
+ * the evidence below `RDCTL_HOME`.
  */
 export async function isInstalled({ home, dropInMarker, serviceLock, applyLock }: Places): Promise<boolean> {
   if (dropInMarker !== undefined) return isThere(dropInMarker);
   return home === undefined || (await isThere(serviceLock)) || (await isThere(applyLock));
 }
 
-/** Our names also have those of writes that were cut off, and of files that were set aside. */
+/** Also matches partial writes and files that were set aside. */
 function named(...patterns: RegExp[]): (name: string) => boolean {
   return withDrafts((own) => patterns.some((pattern) => pattern.test(own)));
 }
@@ -54,7 +56,7 @@ function withDrafts(isOwn: (name: string) => boolean): (name: string) => boolean
   };
 }
 
-/** File with which a copy is tried out, where data is. */
+/** Probe file for testing whether the data directory supports cloning. */
 export const SHARE_TRIAL = 'share-trial';
 
 /** In the data directory. */
@@ -75,7 +77,7 @@ const isLog = named(
   /^(?:background|service-output|dockerd|containerd|moby-containerd|moby-isolated|qemu|guest-ssh|guest-home)\.log(?:\.1)?$/,
 );
 
-/** Installed ones have the name of their image, encoded; see `src/extensions/directory.ts`. */
+/** Installed ones are named after their encoded image; see `src/extensions/directory.ts`. */
 function isExtension(name: string): boolean {
   if (name.startsWith('.staged-')) return true;
   const id = name.replace(/^\.(?:old|gone)-/, '');

@@ -1,4 +1,4 @@
-// Synchronous, and light: commands that take milliseconds ask this before they trust a file of ours.
+// Synchronous and light: commands that take milliseconds check this before they trust a file.
 import { existsSync, lstatSync, readFileSync, readlinkSync } from 'node:fs';
 import { posix } from 'node:path';
 import { RdError } from '../errors.ts';
@@ -7,22 +7,22 @@ import { systemCode } from './io-error.ts';
 import type { Places } from './places.ts';
 import { shellQuoted } from './shell-quoted.ts';
 
-/** A name on the way to a path, as the system describes it. */
+/** A component of a path, with its system attributes. */
 export interface NameFacts {
   kind: 'directory' | 'link' | 'file';
   uid: number;
   gid: number;
-  /** With the type bits or without. */
+  /** With or without the file type bits. */
   mode: number;
-  /** It is what the path leads to; absent for what is above that. */
+  /** The target of the path itself; absent for its parents. */
   last?: true;
 }
 
-/** Whom a path may belong to. */
+/** Trusted owners and groups. */
 export interface Trust {
-  /** An owner that is us, or could do anything to us anyway. */
+  /** An owner that is us, or has full control over us anyway. */
   owner(uid: number): boolean;
-  /** A group in which nobody is but those. */
+  /** A group whose only members are trusted owners. */
   group(gid: number): boolean;
 }
 
@@ -38,8 +38,9 @@ const STICKY = 0o1000;
 const MOST_LINKS = 40;
 
 /**
- * The rule, for one name: an owner that is trusted, and nobody else who may write. Above the path itself a directory with the sticky
- * bit may be open to all (`/tmp`): what is in it can be replaced by its owner alone. The bits of a link mean nothing.
+ * The rule for one component: a trusted owner, and no other writers. Parent directories with the sticky bit may be world-writable (`/tmp`):
+ * only
+ * the owner of an entry can replace it. The mode of a link is meaningless.
  */
 export function exposedBy({ kind, uid, gid, mode, last }: NameFacts, trust: Trust): Exposure['by'] | undefined {
   if (!trust.owner(uid)) return 'owner';
@@ -48,10 +49,11 @@ export function exposedBy({ kind, uid, gid, mode, last }: NameFacts, trust: Trus
 }
 
 /**
- * The first name on the way to an absolute path that lets others change what is there: every directory from the root on, every link
- * and the directories that those lead through, and the path itself. `undefined` when none does. What is not there yet counts as safe, as it
- * will be made by us. On Windows, where the bits say nothing, it is always `undefined`.
- * @param seen names that were found in order before; added to.
+ * The first component of an absolute path that lets others change its target: every directory from the root on, every link and the
+ * directories
+ * that it leads through, and the path itself. `undefined` when it is safe. Missing components count as safe, because we will create them.
+ * Always `undefined` on Windows, where modes are meaningless.
+ * @param seen components already verified; added to.
  */
 export function exposureOf(path: string, trust: Trust = trustOfUser(), seen = new Set<string>()): Exposure | undefined {
   if (process.platform === 'win32') return undefined;
@@ -83,7 +85,7 @@ export function exposureOf(path: string, trust: Trust = trustOfUser(), seen = ne
   return undefined;
 }
 
-/** Nothing where there is nothing, and where it cannot be looked at: to open it fails with the reason. */
+/** Empty for a missing or unreadable entry: opening it fails with the reason. */
 function factsOf(path: string): NameFacts | undefined {
   try {
     const facts = lstatSync(path);
@@ -96,13 +98,13 @@ function factsOf(path: string): NameFacts | undefined {
   }
 }
 
-/** What the accounts of a computer say, as the text of two files. */
+/** The system's account files as text. */
 export interface Accounts {
   passwd: string;
   group: string;
 }
 
-/** The system's accounts; of those that only a directory service knows nothing is here. */
+/** The local accounts; excludes those of a directory service. */
 function localAccounts(): Accounts {
   const text = (path: string) => {
     try {
@@ -128,8 +130,9 @@ function accountsIn(passwd: string): Account[] {
 }
 
 /**
- * True for a group in which only users are that `owner` accepts: that of root, and the one that systems with a mask of 002 make for
- * each user. One that the files do not know is taken for the latter when it has the number of the user.
+ * True for a group whose only members are accepted by `owner`: root's group, and the user-private groups of systems with a umask of 002. A
+ * group
+ * missing in the files counts as user-private when its number equals the user's.
  */
 export function isPrivateGroup(
   gid: number,
@@ -156,8 +159,9 @@ export function isPrivateGroup(
 }
 
 /**
- * The user, root, and who owns the root directory, who could replace everything (inside of a user namespace that is not root). For root
- * in a container also an owner that has no account there: nobody in it can act as that one, and it has been mounted by whoever runs the container.
+ * The user, root, and the owner of the root directory, who can replace everything (not root inside a user namespace). For root in a
+ * container
+ * also an owner without an account there: nothing in the container runs as that user, and the host mounted it.
  */
 export function trustOfUser(): Trust {
   const uid = process.geteuid?.() ?? 0;
@@ -166,14 +170,14 @@ export function trustOfUser(): Trust {
   return trustIn(uid, owner);
 }
 
-/** Only who rules the computer. */
+/** Only the administrator of the computer. */
 export function trustOfSystem(): Trust {
   const root = factsOf(ROOT)?.uid ?? 0;
   return trustIn(0, (other) => other === 0 || other === root);
 }
 
 function trustIn(uid: number, owner: Trust['owner']): Trust {
-  // On macOS no file tells who is in a group; those of its group 80 can become root.
+  // macOS has no file with group members; members of its group 80 can become root.
   const group = (gid: number) =>
     process.platform === 'darwin' ? gid === 0 || gid === 80 : isPrivateGroup(gid, uid, owner);
   return { owner, group };
@@ -194,7 +198,7 @@ export function exposureText({ path, by, uid, mode, kind }: Exposure): string {
   return `${kind === 'link' ? 'the link ' : ''}${path} belongs to another user (owner ${owner}, mode ${bits}, and you are ${us})`;
 }
 
-/** The command that makes it private; absent where that is for its owner to say. */
+/** The command that makes it private; absent where only its owner can. */
 export function exposureFix({ path, by }: Exposure): string | undefined {
   return by === 'writers' ? `chmod go-w ${shellQuoted(path)}` : undefined;
 }
@@ -205,9 +209,9 @@ function nameOf(uid: number): string {
 }
 
 /**
- * Refuses paths that others can change, with the command that ends that.
- * @param because what follows of it, as a clause: `so nothing in it can be trusted`.
- * @param otherwise what can be done in place of the command: `set RDCTL_HOME to …`.
+ * Refuses paths that others can change, and names the command that fixes it.
+ * @param because the consequence, as a clause: `so nothing in it can be trusted`.
+ * @param otherwise an alternative to the command: `set RDCTL_HOME to …`.
  * @throws RdError `ERR_NOT_PRIVATE` naming the path, its owner and mode.
  */
 export function refuseExposed(
@@ -232,8 +236,9 @@ function lowered(text: string): string {
 }
 
 /**
- * Refuses an installation whose directories, or whose files that say what is run, others can change. To be asked before anything there is
- * trusted, made or removed.
+ * Refuses an installation whose directories, or whose files that decide what is run, can be changed by others. Call it before anything
+ * there is
+ * trusted, created or removed.
  * @throws RdError `ERR_NOT_PRIVATE`.
  */
 export function requirePrivate(here: Places): void {

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { isObject } from '../json.ts';
 
-/** A directory as a process knew it that wrote something there: its name then, and what it is whatever it is called. */
+/** A directory that a process wrote to: its path then, and its identity. */
 export interface Place {
   path: string;
   /** Device and inode. */
@@ -9,18 +9,19 @@ export interface Place {
 }
 
 /**
- * What has become of a directory since a record in it was written. `here`: it is that directory, maybe under a second name. `copied`: that
- * directory is still where it was, and this is another one with a copy of the record. `moved`: the old name does not lead to it any more.
+ * What happened to a directory since a record in it was written. `here`: the same directory, maybe under another path. `copied`: the
+ * original
+ * still exists, and this one has a copy of the record. `moved`: the old path no longer leads to it.
  */
 export type Standing = 'here' | 'copied' | 'moved';
 
-/** Undefined for one that is not there. */
+/** Undefined for a missing one. */
 export function placeOf(path: string): Place | undefined {
   const id = idOf(path);
   return id === undefined ? undefined : { path, id };
 }
 
-/** `recorded`: as a record in `directory` says; absent in records of older versions. */
+/** `recorded`: from a record in `directory`; absent in records of older versions. */
 export function standing(recorded: Place | undefined, directory: string): Standing {
   if (recorded === undefined || recorded.path === directory) return 'here';
   if (!isStill(recorded)) return 'moved';
@@ -32,7 +33,7 @@ export function parsePlace(value: unknown): Place | undefined {
   return { path: value.path, id: value.id };
 }
 
-/** Whether the name still leads to the directory that it led to. */
+/** Whether the path still leads to the same directory. */
 export function isStill({ path, id }: Place): boolean {
   return idOf(path) === id;
 }

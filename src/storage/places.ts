@@ -6,11 +6,11 @@ import type { Platform } from '../settings/field.ts';
 /** Environment variables as a plain record. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where everything of one installation lives. All paths are absolute. */
+/** The paths of one installation. All are absolute. */
 export interface Places {
-  /** Value of `RDCTL_HOME`; absent when the places of the operating system are used. */
+  /** Value of `RDCTL_HOME`; absent when the operating system's directories are used. */
   home?: string;
-  /** Drop-in mode (`RDCTL_COMPAT`): all of this is where the compatible application has it. */
+  /** Drop-in mode (`RDCTL_COMPAT`): all paths are those of the compatible application. */
   dropIn?: 'rancher-desktop';
   data: string;
   config: string;
@@ -20,25 +20,25 @@ export interface Places {
   /** Written while a service runs: user, password, port, pid. */
   connectionFile: string;
   settingsFile: string;
-  /** The settings as they were before the last change. */
+  /** The settings before the last change. */
   previousSettingsFile: string;
   /** Driver, desired power, generation. */
   stateFile: string;
-  /** Directory of the lock that a service holds for life. */
+  /** Directory of the lock that a service holds for its lifetime. */
   serviceLock: string;
   /** Directory of the lock that an `apply` holds while it works. */
   applyLock: string;
-  /** Exists while the backend must stay stopped (api facts, 12.4). */
+  /** Exists while the backend must stay stopped; see `src/storage/backend-lock.ts`. */
   backendLock: string;
   snapshots: string;
   extensions: string;
   /** Images that virtual machines boot. */
   guestImages: string;
-  /** Programs of ours for the PATH of a user. */
+  /** Programs of ours for the user's PATH. */
   bin: string;
-  /** In drop-in mode: says that the directories are ours to use. */
+  /** In drop-in mode: marks the directories as ours. */
   dropInMarker?: string;
-  /** The compatible application's connection file; absent with `RDCTL_HOME`, where only our own is read, and in drop-in mode. */
+  /** The compatible application's connection file; absent with `RDCTL_HOME` and in drop-in mode, where only our own is read. */
   foreignConnectionFile?: string;
 }
 
@@ -54,8 +54,8 @@ interface Bases {
 }
 
 /**
- * The directories of this product for one user. `RDCTL_HOME`, when set and not empty, moves all of them below one directory;
- * otherwise `RDCTL_COMPAT=rancher-desktop` (drop-in mode) makes them those of the compatible application (tool facts, 12.1).
+ * The directories of this product for one user. `RDCTL_HOME`, when set and not empty, moves all of them below one directory; otherwise
+ * `RDCTL_COMPAT=rancher-desktop` (drop-in mode, docs/drop-in.md) selects those of the compatible application.
  * @throws RdError `ERR_USAGE` when `RDCTL_HOME` is relative, `RDCTL_COMPAT` has another value or no home directory is known.
  */
 export function places(env: Environment, platform: Platform, homedir: string): Places {
@@ -89,7 +89,7 @@ export function places(env: Environment, platform: Platform, homedir: string): P
   };
 }
 
-/** The names that an installation goes by. */
+/** The directory names of an installation. */
 export function identityOf({ dropIn }: Pick<Places, 'dropIn'>): Identity {
   return dropIn === undefined ? OWN_IDENTITY : DROP_IN_IDENTITY;
 }
@@ -151,7 +151,7 @@ function platformBases(env: Environment, platform: Platform, homedir: string, { 
 }
 
 function linuxBases(env: Environment, homedir: string, directory: string): Bases {
-  // The XDG rules: an empty or relative value counts as unset.
+  // By the XDG base directory specification an empty or relative value counts as unset.
   const base = (name: string, ...fallback: string[]): string => {
     const value = env[name];
     return value !== undefined && posix.isAbsolute(value) ? value : posix.join(known(homedir), ...fallback);

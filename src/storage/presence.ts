@@ -1,7 +1,7 @@
 import { lstat } from 'node:fs/promises';
 import { systemCode } from './io-error.ts';
 
-/** Whether there is anything of that name; a link counts itself. What cannot be looked at counts as there: who goes on hears why not. */
+/** Whether the path exists, without following links. An unreadable path counts as existing: the caller's next access reports the reason. */
 export async function isThere(path: string): Promise<boolean> {
   return lstat(path).then(
     () => true,

@@ -1,24 +1,25 @@
 import { readFile } from 'node:fs/promises';
 
-/** A process that a pid alone does not name, because pids are used again. */
+/** A process: a pid alone does not identify one, because pids are reused. */
 export interface ProcessIdentity {
   pid: number;
-  /** When it started, in a form that only equality is asked of; absent where the system does not tell. */
+  /** Its start time in an opaque form for comparison; absent where the system does not provide it. */
   started?: string;
 }
 
-/** Asks the operating system about processes; replaced in tests. */
+/** Queries the operating system about processes; replaced in tests. */
 export interface ProcessTable {
   self(): Promise<ProcessIdentity>;
   isAlive(identity: ProcessIdentity): Promise<boolean>;
 }
 
 /**
- * Asks a process to end (SIGTERM) when it is certain to be the one that is meant: it lives, and its start is known and the same.
- * Returns false, and sends nothing, otherwise.
+ * Sends SIGTERM to a process if it is certainly the right one: it lives, and its known start time matches. Otherwise returns false and
+ * sends
+ * nothing.
  */
 export async function askToEnd({ pid, started }: ProcessIdentity): Promise<boolean> {
-  // Windows has no such signal: it would end the process at once.
+  // Windows has no such signal: it would kill the process at once.
   if (process.platform === 'win32' || started === undefined || (await startOf(pid)) !== started) return false;
   try {
     return process.kill(pid, 'SIGTERM');
@@ -34,7 +35,7 @@ export const processTable: ProcessTable = {
   async isAlive({ pid, started }) {
     if (!signalReaches(pid)) return false;
     const now = await startOf(pid);
-    // One that has ended can stay in the table for seconds, until its parent takes notice.
+    // A zombie can stay in the table for seconds until its parent reaps it.
     if (now === 'dead') return false;
     return now === undefined || started === undefined || now === started;
   },
@@ -50,12 +51,12 @@ function signalReaches(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // EPERM: it is there and belongs to somebody else.
+    // EPERM: it exists and belongs to another user.
     return error instanceof Error && 'code' in error && error.code === 'EPERM';
   }
 }
 
-/** Linux: boot and start tick. Elsewhere the pid has to do: asking would need another program. */
+/** Linux: boot id and start tick. Elsewhere only the pid: more would require another program. */
 async function startOf(pid: number): Promise<string | undefined> {
   if (process.platform !== 'linux') return undefined;
   try {
@@ -63,7 +64,7 @@ async function startOf(pid: number): Promise<string | undefined> {
       readFile(`/proc/${pid}/stat`, 'utf8'),
       readFile('/proc/sys/kernel/random/boot_id', 'utf8'),
     ]);
-    // The program name is in parentheses and may hold blanks and parentheses itself.
+    // The program name is in parentheses and may itself contain blanks and parentheses.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     const state = fields[0];
     if (state === 'Z' || state === 'X') return 'dead';

@@ -7,19 +7,19 @@ const { O_APPEND, O_CREAT, O_RDONLY, O_WRONLY } = constants;
 const O_NOFOLLOW: number = constants.O_NOFOLLOW ?? 0;
 const O_NONBLOCK: number = constants.O_NONBLOCK ?? 0;
 
-/** Bytes: no file that is read as a whole comes near it. */
+/** Bytes: larger than any file that is read as a whole. */
 const MOST_BYTES = 16 * 1024 * 1024;
 
 export interface ReadOptions {
-  /** Where a symbolic link stands in the place of the file, read what it leads to; otherwise that is an error. */
+  /** Whether to follow a symbolic link in place of the file; otherwise a link is an error. */
   follow?: boolean;
-  /** In bytes; 16 MiB unless told. */
+  /** In bytes; 16 MiB by default. */
   limit?: number;
 }
 
 /**
- * Opens a file for reading, and nothing else: a pipe or a device would make the reader wait, or do something when it is opened.
- * @throws the error of the system (`ELOOP` for a link), `EISDIR` for a directory; RdError `ERR_IO` for what else is no file.
+ * Opens a regular file for reading, and nothing else: opening a pipe or a device could block or have side effects.
+ * @throws the system error (`ELOOP` for a link), `EISDIR` for a directory; RdError `ERR_IO` for any other non-file.
  */
 export async function openToRead(path: string, { follow = false }: ReadOptions = {}): Promise<FileHandle> {
   return opened(path, O_RDONLY | (follow ? 0 : O_NOFOLLOW));
@@ -43,14 +43,14 @@ export async function readText(path: string, limit: number): Promise<string> {
   return (await readRegular(path, { limit })).toString('utf8');
 }
 
-/** Opens a log of ours for appending, made with 0600. Throws as `openToRead`; a link is never followed. */
+/** Opens a log of ours for appending, created with 0600. Throws as `openToRead`; a link is never followed. */
 export async function openToAppend(path: string): Promise<FileHandle> {
   return opened(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW);
 }
 
 async function opened(path: string, flags: number): Promise<FileHandle> {
   const handle = await open(path, flags | O_NONBLOCK, 0o600).catch((error: unknown) => {
-    // A socket cannot be opened, nor a pipe for writing that nobody reads.
+    // A socket cannot be opened, nor a pipe for writing without a reader.
     if (isError(error) && error.code === 'ENXIO') throw refused(path, 'it is a pipe or a socket, and no file', error);
     throw error;
   });

@@ -4,9 +4,9 @@ import { type FileOperations, fileOperations } from './atomic-file.ts';
 import { makeDirectory } from './directory.ts';
 import { ioError, systemCode } from './io-error.ts';
 
-/** As many as can be in use at once: locks and their drafts, and the state file. */
+/** Maximum number in use at once: locks and their drafts, and the state file. */
 const PIECES = 8;
-/** What a file system gives to the smallest file. */
+/** The smallest allocation of a file system. */
 const BYTES = 4096;
 
 function pieces(directory: string): string[] {
@@ -14,8 +14,9 @@ function pieces(directory: string): string[] {
 }
 
 /**
- * Puts room aside in the directory of the state, for the few small files that are written on the way of a stop: on a full disk they are
- * written into files of the reserve. What is there of it already stays.
+ * Reserves space in the state directory for the few small files written during a stop: on a full disk they reuse reserve files. Existing
+ * ones
+ * stay.
  * @throws RdError `ERR_IO`.
  */
 export async function fillReserve(directory: string): Promise<void> {
@@ -30,9 +31,10 @@ export async function fillReserve(directory: string): Promise<void> {
 }
 
 /**
- * File operations that go on when the disk is full, for small files in `directory` and below it. A piece of the reserve is given a new name
- * and written over, which takes no room and cannot be lost to another program, as room that is set free could; what the new file
- * replaces takes the place of the piece. So the reserve stays as large as it is, however often it is used.
+ * File operations that work on a full disk, for small files in `directory` and below it. A piece of the reserve is renamed and overwritten,
+ * which
+ * needs no space and cannot lose it to another program, as freed space could; the replaced file becomes a piece in turn. So the reserve
+ * keeps its size, however often it is used.
  */
 export function withReserve(directory: string): FileOperations {
   return {
@@ -70,14 +72,14 @@ async function takePiece(directory: string, path: string): Promise<boolean> {
       () => false,
     );
     if (!taken) continue;
-    // A process that was killed while it gave a piece back left the file itself under both names: to write here would change that one.
+    // A process killed while returning a piece left the file under both names: writing here would change it.
     if ((await lstat(path)).nlink === 1) return true;
     await unlink(path);
   }
   return false;
 }
 
-/** A file that is about to lose its name gets that of a piece that is missing. Without second names its room is just set free. */
+/** A replaced file becomes the missing piece. Without hard links its space is just freed. */
 async function givePiece(directory: string, path: string): Promise<void> {
   for (const piece of pieces(directory)) {
     const given = await link(path, piece).then(
@@ -99,7 +101,7 @@ async function overwrite(path: string, data: string | Uint8Array): Promise<void>
   }
 }
 
-/** The reserve that a lock or another small file of the state in this directory lives on. */
+/** The reserve for a lock or another small file in this state directory. */
 export function reserveBeside(path: string): FileOperations {
   return withReserve(dirname(path));
 }

@@ -1,4 +1,4 @@
-// Synchronous, and without what making it takes: every short command looks for the socket.
+// Synchronous, without the code that creates it: every short command looks for the socket.
 import { createHash } from 'node:crypto';
 import { lstatSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -6,14 +6,14 @@ import type { Places } from './places.ts';
 import { isOwnDirectory, runtimeDirectory } from './runtime-directory.ts';
 
 const NAME = 'service.sock';
-/** The kernel's limit for the path of a Unix socket, without the end mark; that of macOS, which is the shorter one. */
+/** The limit for a Unix socket path without the terminator; that of macOS, which is shorter. */
 const MAX_SOCKET_PATH = 103;
 
 export interface SocketPlace {
   /** Private to the user. */
   directory: string;
   path: string;
-  /** Outside of the directories of this home, because their path is too long. */
+  /** Outside the directories of this home, because their path is too long. */
   elsewhere: boolean;
 }
 
@@ -32,8 +32,8 @@ function shortId(state: string): string {
 }
 
 /**
- * The socket of a home's service, where there is one that nobody but this user can have made: it is this user's, in a directory that no
- * other user can write. Whether anybody listens on it is another matter. Changes nothing, and never throws.
+ * The service socket of a home, if only this user can have created it: it belongs to this user, in a directory that nobody else can write.
+ * It may be stale. Changes nothing, and never throws.
  */
 export function serviceSocket(here: Pick<Places, 'state'>): string | undefined {
   const place = socketPlace(here);
@@ -46,7 +46,7 @@ export function serviceSocket(here: Pick<Places, 'state'>): string | undefined {
   }
 }
 
-/** Whether it is a socket of this user. Throws what the system says where it cannot be looked at. */
+/** Whether it is a socket of this user. Throws the system error when it cannot be checked. */
 export function isOwnSocket(path: string): boolean {
   const facts = lstatSync(path, { throwIfNoEntry: false });
   return facts?.isSocket() === true && facts.uid === process.getuid?.();

@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path';
 import { ioError, systemCode } from './io-error.ts';
 
 /**
- * Moves a file that cannot be used to `<path>.corrupt-<time>`, never over another one, so that a person can look at it.
+ * Renames an unusable file to `<path>.corrupt-<time>` for inspection, never over another one.
  * @returns the new path.
  */
 export async function setAside(path: string, now: number): Promise<string> {
@@ -14,10 +14,7 @@ export async function setAside(path: string, now: number): Promise<string> {
   return target;
 }
 
-/**
- * As `setAside`, but the file has its first name too until something takes its place. Starts that fail in a row add one name
- * altogether.
- */
+/** As `setAside`, but keeps the original name too until the file is replaced. Repeated failing starts add only one name. */
 export async function keepAside(path: string, now: number): Promise<string> {
   const known = await otherName(path);
   if (known !== undefined) return known;
@@ -34,7 +31,7 @@ export async function keepAside(path: string, now: number): Promise<string> {
   }
 }
 
-/** The name that an earlier `keepAside` gave to the very same file. */
+/** The name that an earlier `keepAside` gave to this very file. */
 async function otherName(path: string): Promise<string | undefined> {
   try {
     const { ino, dev, nlink } = await lstat(path);

@@ -13,7 +13,7 @@ import { readIfThere, writeFileAtomic } from './atomic-file.ts';
 import { ioError } from './io-error.ts';
 import { shellQuoted } from './shell-quoted.ts';
 
-/** The computer, as far as the reading of settings depends on it. */
+/** Host facts that affect parsing settings. */
 export interface FileHost {
   platform: Platform;
   arch: string;
@@ -23,12 +23,12 @@ export interface FileHost {
 export type LoadedSettings =
   /** There is no file: the first run, or it was deleted. */
   | { kind: 'missing' }
-  /** `ignored`: dotted paths that are no settings. */
+  /** `ignored`: dotted paths of unknown settings. */
   | { kind: 'loaded'; settings: Settings; ignored: string[] }
-  /** It is not JSON: cut off, empty, or something else altogether. */
+  /** Not JSON: truncated, empty, or something else. */
   | { kind: 'garbled' };
 
-/** Mistakes that settings have by themselves. What depends on the computer or the driver is not held against a file. */
+/** Problems of the settings themselves. Host- or driver-specific problems do not invalidate a file. */
 const OWN_MISTAKES: ReadonlySet<string> = new Set([
   'section',
   'type',
@@ -40,9 +40,9 @@ const OWN_MISTAKES: ReadonlySet<string> = new Set([
 
 /**
  * Reads the settings file: migrated, canonical, complete. Changes nothing on the disk.
- * @throws RdError `ERR_SETTINGS_FILE` when the file cannot be read, was written by a newer release, or is JSON with mistakes:
- * somebody wrote it so, and defaults in the place of one bad value could switch off a protection. `details` has every
- * mistake with its place.
+ * @throws RdError `ERR_SETTINGS_FILE` when the file cannot be read, was written by a newer release, or is JSON with errors: it is
+ * deliberate,
+ * and replacing one bad value with a default could disable a protection. `details` has every error with its position.
  */
 export async function loadSettings(path: string, previous: string, host: FileHost): Promise<LoadedSettings> {
   const stored = await readStored(path);
@@ -54,13 +54,13 @@ export async function loadSettings(path: string, previous: string, host: FileHos
   throw await mistaken(path, previous, stored, host);
 }
 
-/** The settings in a file, or nothing where there is none that could be used as it is. */
+/** The settings in a file, or nothing when it is missing or unusable. */
 export async function usableSettings(path: string, host: FileHost): Promise<Settings | undefined> {
   const stored = await readStored(path).catch(() => undefined);
   return stored?.kind === 'json' ? interpret(stored.value, host)?.settings : undefined;
 }
 
-/** Makes settings durable; the file before this write is kept as `previous`, if one is named. */
+/** Writes settings durably; keeps the previous file as `previous`, if named. */
 export async function saveSettings(
   path: string,
   previous: string | undefined,
@@ -78,7 +78,7 @@ type Stored = { kind: 'missing' } | { kind: 'garbled' } | { kind: 'json'; text: 
 async function readStored(path: string): Promise<Stored> {
   let text: string | undefined;
   try {
-    // Those who keep their settings elsewhere put a link here.
+    // Users who keep their settings elsewhere put a link here.
     text = await readIfThere(path, { follow: true });
   } catch (cause) {
     throw ioError('read the settings file', path, cause, 'ERR_SETTINGS_FILE');
@@ -86,12 +86,12 @@ async function readStored(path: string): Promise<Stored> {
   if (text === undefined) return { kind: 'missing' };
   let value: JsonValue;
   try {
-    // Editors on Windows put a byte order mark first.
+    // Windows editors may add a byte order mark.
     value = JSON.parse(text.replace(/^\uFEFF/, ''));
   } catch {
     return { kind: 'garbled' };
   }
-  // Everything after this goes down level by level.
+  // Everything below is flushed level by level.
   if (isTooDeep(text)) throw tooDeep(path);
   return { kind: 'json', text, value };
 }
@@ -109,9 +109,9 @@ function upToDate(stored: JsonObject, version: number, platform: Platform): Json
   return version < SCHEMA_VERSION ? migrate(stored, { platform }) : stored;
 }
 
-/** A key that stands there twice means one thing to a person and another to a parser. */
+/** A duplicate key may mean one thing to a person and another to a parser. */
 async function hasDuplicates(path: string, text: string, value: JsonValue): Promise<boolean> {
-  // The form that we write has none, and the search costs more than all the rest.
+  // Our own formatting has none, and the search costs more than all the rest.
   if (text === `${JSON.stringify(value, null, 2)}\n`) return false;
   const { documentMistakes } = await import('./settings-mistakes.ts');
   return documentMistakes(path, text).length > 0;
@@ -131,7 +131,7 @@ async function mistaken(
     `the settings file ${path} has mistakes, and nothing was started or changed`,
     {
       details: await settingsMistakes(path, text, value, { host, counts: (code) => OWN_MISTAKES.has(code) }),
-      // One that is gone alone is replaced by its copy.
+      // A missing file with an intact copy is replaced by it.
       advice: `Correct it, or remove it${wayBack ? ` and ${previous}` : ''} to begin with default settings${way}`,
     },
   );

@@ -4,22 +4,22 @@ import { type Finding, formatFindings } from '../settings/finding.ts';
 import { parseDocument } from '../settings/parse.ts';
 import type { FileHost } from './settings-file.ts';
 
-// Loaded only when a settings file was edited by hand: the parser that knows places is large.
+// Loaded only for hand-edited settings files: the parser with positions is large.
 
 interface Judgement {
   host: FileHost;
-  /** Which kinds of mistake are held against the file. */
+  /** Which problems invalidate the file. */
   counts(code: string): boolean;
 }
 
-/** Duplicate keys and the like, which `JSON.parse` passes over. */
+/** Duplicate keys and the like, which `JSON.parse` ignores. */
 export function documentMistakes(file: string, text: string): Finding[] {
   const document = parseDocument(text, file);
-  // Without a value the text is beyond the limits of this parser, and the other one understood it.
+  // Without a value the text exceeds the limits of this parser, although the other one accepted it.
   return document.value === undefined ? [] : document.findings;
 }
 
-/** Everything that is wrong with the text of a settings file that is JSON: `file:line:column: message (/pointer)…`. */
+/** All errors in a settings file that is JSON: `file:line:column: message (/pointer)…`. */
 export async function settingsMistakes(
   file: string,
   text: string,
@@ -35,7 +35,7 @@ export async function settingsMistakes(
   const { findings } = await checkSettings({ document, at: '', settings: value }, host);
   const counted = findings.filter((finding) => isCounted(finding, counts));
   const all = [...documentMistakes(file, text), ...counted];
-  // An older file may have what the check of its own version accepts and the newest does not.
+  // An older file may contain what its own version accepts and the newest does not.
   const other = { file, line: 1, column: 1, pointer: '', message: 'this does not become valid settings by migration' };
   return formatFindings(all.length > 0 ? all : [other]);
 }

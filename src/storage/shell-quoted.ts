@@ -1,4 +1,4 @@
-/** A path as one word of a shell, for a command that a person is told. */
+/** A path as one shell word, for a suggested command. */
 export function shellQuoted(path: string): string {
   return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 }

@@ -8,9 +8,9 @@ import { isOwnDirectory } from './runtime-directory.ts';
 import { isOwnSocket, socketPlace } from './service-socket.ts';
 
 /**
- * Makes the directory and takes away the socket that a killed service left. For the holder of the home's lock.
+ * Creates the directory and removes a stale socket. Requires the home's lock.
  * @returns where to listen; undefined on Windows.
- * @throws RdError `ERR_IO` when others can write the directory, or something that is not a socket of this user is in the place.
+ * @throws RdError `ERR_IO` when others can write the directory, or the path is not a socket of this user.
  */
 export async function makeServiceSocketPlace(here: Pick<Places, 'state'>): Promise<string | undefined> {
   const place = socketPlace(here);
@@ -26,12 +26,12 @@ export async function makeServiceSocketPlace(here: Pick<Places, 'state'>): Promi
   return path;
 }
 
-/** Removes the socket, and the directory that was for it alone. For the holder of the home's lock. Throws `ERR_IO` as above. */
+/** Removes the socket, and its dedicated directory. Requires the home's lock. Throws `ERR_IO` as above. */
 export async function removeServiceSocket(here: Pick<Places, 'state'>): Promise<void> {
   const place = socketPlace(here);
   if (!place || !isOwnDirectory(place.directory)) return;
   await takeAway(place.path);
-  // Something of another program in it keeps it.
+  // Not empty: another program uses it.
   for (const directory of place.elsewhere ? [place.directory, dirname(place.directory)] : [place.directory]) {
     await rmdir(directory).catch(() => undefined);
   }

@@ -10,7 +10,7 @@ import type { Places } from './places.ts';
 import { keepAside } from './set-aside.ts';
 import { loadSettings, usableSettings } from './settings-file.ts';
 
-/** The computer, as far as settings depend on it. */
+/** Host facts that affect settings. */
 export interface SettingsHost {
   platform: Platform;
   arch: string;
@@ -20,22 +20,23 @@ export interface SettingsHost {
 
 export interface StartupSettings {
   settings: Settings;
-  /** The file is not JSON: it must not become the copy from before the next write. */
+  /** The file is not JSON: it must not become the backup of the next write. */
   fileIsGarbled: boolean;
   /** The file does not hold these settings yet. */
   unsaved: boolean;
   /** Record of locked fields. */
   locks: JsonObject;
-  /** There were no settings to go on with: the administrator's defaults have been applied. */
+  /** There were no previous settings: the administrator's defaults have been applied. */
   firstRun: boolean;
-  /** What a person should know. */
+  /** Notices for the user. */
   notices: string[];
 }
 
 /**
- * The settings to begin with: the file, or on a first run the defaults with the administrator's; the locked profile over
- * either. A file that is not JSON, or that is gone, gives way to the copy from before the last change.
- * The profiles are read before: a bad one stops the start before any file is touched.
+ * The initial settings: the file, or on a first run the defaults with the administrator's; the locked profile overrides either. A missing
+ * or
+ * invalid file is replaced by the backup from before the last change. Profiles are read first: a bad one stops the start before any file is
+ * touched.
  * @throws RdError `ERR_SETTINGS_FILE`, `ERR_IO`.
  */
 export async function startupSettings(
@@ -69,9 +70,9 @@ export async function startupSettings(
 }
 
 /**
- * Finds the settings from before the last change. A file that is not JSON gets a second name; the first one stays until the next
- * write replaces it, so that a start after a crash finds the same. One that is gone may have been deleted by mistake or by another
- * program, and whoever wants defaults is told how.
+ * Finds the settings from before the last change. A file that is not JSON is set aside; it keeps its name until the next write, so that a
+ * start
+ * after a crash sees the same. A missing one may have been deleted by mistake or by another program; the notice says how to get defaults.
  */
 async function recover(
   kind: 'garbled' | 'missing',
@@ -92,7 +93,7 @@ async function recover(
   const defaults = `${found}, and default settings are in force`;
   if (!existsSync(previousSettingsFile))
     return { notice: `${defaults}: there is no copy from before the last change.` };
-  // The next change would write over it.
+  // The next change would overwrite it.
   const other = await keepAside(previousSettingsFile, now);
   return {
     notice: `${defaults}: the copy from before the last change cannot be used either, and is kept as ${other}.`,

@@ -4,24 +4,24 @@ import { readIfThere, writeFileAtomic } from './atomic-file.ts';
 import { ioError } from './io-error.ts';
 import { reserveBeside } from './reserve.ts';
 
-/** What a service must remember beside the settings. */
+/** What a service persists besides the settings. */
 export interface ServiceState {
-  /** Chosen at the first start; it never changes by itself. */
+  /** Chosen at the first start; never changes by itself. */
   driver: string;
   power: 'started' | 'stopped';
-  /** Version of the desired state; grows with every change and every start, and never falls. */
+  /** Version of the desired state; increases with every change and every start. */
   generation: number;
 }
 
 export type LoadedState =
   | { kind: 'missing' }
   | { kind: 'loaded'; state: ServiceState }
-  /** It is there and cannot be used; `setAside` makes room for a new one. */
+  /** It exists and is unusable; `setAside` makes room for a new one. */
   | { kind: 'broken' };
 
 const FORMAT = 1;
 
-/** Reads the state file. @throws RdError `ERR_IO` when it cannot be read at all. */
+/** Reads the state file. @throws RdError `ERR_IO` when it cannot be read. */
 export async function loadState(path: string): Promise<LoadedState> {
   let text: string | undefined;
   try {
@@ -34,7 +34,7 @@ export async function loadState(path: string): Promise<LoadedState> {
   return state ? { kind: 'loaded', state } : { kind: 'broken' };
 }
 
-/** Makes the state durable. On a full disk it takes room that is kept for it: that something is to be stopped can always be written. */
+/** Writes the state durably. On a full disk it uses reserved space: the intent to stop can always be recorded. */
 export async function saveState(
   path: string,
   state: ServiceState,

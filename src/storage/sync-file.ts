@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises';
 
-/** Brings a file that another program or a stream has written to the disk, so that it outlives a power failure with its name. */
+/** Flushes a file written by another program or a stream, so that it survives a power failure. */
 export async function syncFile(path: string): Promise<void> {
   const handle = await open(path, 'r+');
   try {

@@ -1,7 +1,7 @@
-/** What undoes one thing that was begun, with its name for the log. */
+/** Undoes one thing that was started; named for the log. */
 export type Undo = [what: string, undo: () => Promise<void>];
 
-/** Undoes everything, last begun first. A failure is reported and does not keep the others from being undone. */
+/** Undoes everything, last started first. A failure is reported and does not stop the rest. */
 export async function unwind(undo: Undo[], onFailure: (what: string, error: unknown) => void): Promise<void> {
   for (let next = undo.pop(); next; next = undo.pop()) {
     const [what, work] = next;

@@ -2,8 +2,9 @@ import { homedir } from 'node:os';
 import type { Environment } from './places.ts';
 
 /**
- * The home directory of the user: by the variable of the system (`HOME`, `USERPROFILE`) in `env`, else as the system knows it. Empty
- * where it does not: a container may run under a number that has no user.
+ * The home directory of the user: from the system's variable (`HOME`, `USERPROFILE`) in `env`, else from the account database. Empty when
+ * unknown:
+ * a container may run under a number without an account.
  */
 export function userHome(env: Environment = {}, platform: NodeJS.Platform = process.platform): string {
   return env[platform === 'win32' ? 'USERPROFILE' : 'HOME'] || systemHome();

@@ -2,16 +2,16 @@ import { failed, passed } from '../check.ts';
 import { probe } from '../http-probe.ts';
 import { mobyCheck } from './engine.ts';
 
-/** Milliseconds that two clocks may differ; the Date header has whole seconds. */
+/** Tolerated clock difference in milliseconds; the Date header has whole seconds. */
 const TOLERANCE = 5_000;
 
-/** The clock of the engine is that of this computer: certificates and images have dates. */
+/** The engine's clock matches this computer's: certificates and images have dates. */
 export const clock = mobyCheck('CLOCK', async (socket, context, signal) => {
   const asked = context.now();
   const { serverTime } = await probe('GET', { socket, path: '/_ping' }, signal);
   const answered = context.now();
   if (serverTime === undefined) return [];
-  // It was read some time between the two, and then cut to a second.
+  // Read at some time between the two, and truncated to a second.
   const behind = asked - serverTime - 1_000;
   const ahead = serverTime - answered;
   const skew = Math.max(behind, ahead, 0);

@@ -1,7 +1,7 @@
 import { type Check, failed, passed } from '../check.ts';
 import { probe } from '../http-probe.ts';
 
-/** A server of the Internet answers, whatever it answers (api facts, 13.3). Asked directly, never through a proxy. */
+/** An Internet server responds, with any status. Direct, without a proxy. */
 export const connectedToInternet: Check = {
   id: 'CONNECTED_TO_INTERNET',
   category: 'Networking',
@@ -13,7 +13,7 @@ export const connectedToInternet: Check = {
       await probe('HEAD', connectivityUrl, AbortSignal.any([signal, AbortSignal.timeout(timeout)]));
       return [passed(`The application can reach the Internet: ${host} answers.`)];
     } catch (error) {
-      // Ended from outside: nothing was learned.
+      // Canceled: the result is unknown.
       if (signal.aborted) throw error;
       return [
         failed(`The application cannot reach the Internet: ${host} did not answer (${reasonOf(error, timeout)}).`, [

@@ -2,10 +2,10 @@ import { statfs } from 'node:fs/promises';
 import { type Check, failed, passed } from '../check.ts';
 
 const GIB = 1024 ** 3;
-/** Less than this is used up by a single image. */
+/** A single image can use up less than this. */
 const LEAST = 2 * GIB;
 
-/** There is room for images and for writing settings. */
+/** There is enough space for images and for writing settings. */
 export const diskSpace: Check = {
   id: 'DISK_SPACE',
   category: 'Utilities',

@@ -6,7 +6,7 @@ import { systemCode } from '../../storage/io-error.ts';
 import { type Check, failed, passed } from '../check.ts';
 import type { CheckContext } from '../context.ts';
 
-/** Where the docker command looks beside the directory of the user. */
+/** Where the docker command looks beside the user's directory. */
 const SYSTEM_DIRECTORIES = [
   '/usr/local/lib/docker/cli-plugins',
   '/usr/local/libexec/docker/cli-plugins',
@@ -20,8 +20,8 @@ const PACKAGES: Readonly<Record<string, string>> = {
 };
 
 /**
- * The docker command finds this plugin. The compatible application links its own copy into `~/.docker/cli-plugins`; here any
- * copy will do, because none is shipped.
+ * The docker command finds this plugin. The compatible application links its own copy into `~/.docker/cli-plugins`; here any copy suffices,
+ * because none is shipped.
  */
 export function dockerCliPlugin(name: string): Check {
   return {
@@ -55,12 +55,12 @@ export function dockerCliPlugin(name: string): Check {
   };
 }
 
-/** Directory of the docker command's own settings. */
+/** Configuration directory of the docker command. */
 export function configDirectory({ env, home }: CheckContext): string {
   return env.DOCKER_CONFIG || join(home, '.docker');
 }
 
-/** What is wrong with an executable, as the rest of a sentence; nothing when it can be run. */
+/** Why a file is not executable, as the rest of a sentence; undefined when it is. */
 async function problemOf(file: string): Promise<string | undefined> {
   try {
     await lstat(file);
@@ -82,7 +82,7 @@ async function problemOf(file: string): Promise<string | undefined> {
   }
 }
 
-/** For a shell, in single quotes. */
+/** Single-quoted for a shell. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -7,7 +7,7 @@ import { configDirectory } from './docker-cli-plugin.ts';
 
 const VARIABLES = ['DOCKER_HOST', 'DOCKER_CONTEXT', 'DOCKER_CONFIG'];
 
-/** The docker command talks to our engine unless it is told otherwise, and no variable of the service tells it otherwise. */
+/** The docker command uses our engine by default, and no environment variable overrides that. */
 export const dockerContext: Check = {
   id: 'DOCKER_CONTEXT',
   category: 'Container Engine',
@@ -38,7 +38,7 @@ async function activeContext(context: CheckContext): Promise<Finding> {
   );
 }
 
-/** Name of the active context; nothing when the file cannot be understood. */
+/** Name of the active context; undefined when the file cannot be parsed. */
 async function currentContext(file: string): Promise<string | undefined> {
   let value: unknown;
   try {

@@ -7,7 +7,7 @@ import { probe } from '../http-probe.ts';
 const ANSWER_LIMIT = 5_000;
 const LOOK = [{ description: 'See `rdctl status` and the log of the engine; `rdctl apply` starts what should run.' }];
 
-/** The engine that the settings ask for answers on its socket. */
+/** The requested engine responds on its socket. */
 export const engineAnswers: Check = {
   id: 'ENGINE_ANSWERS',
   category: 'Container Engine',
@@ -16,7 +16,7 @@ export const engineAnswers: Check = {
   async run(context, signal): Promise<Finding[]> {
     const { power, backendState, engines } = context.status();
     const { name } = context.settings().containerEngine;
-    // It is on its way; whatever is said now would be wrong in a moment.
+    // Still converging; any result would be outdated at once.
     if (backendState === 'STARTING' || backendState === 'STOPPING') return [];
     if (power === 'stopped') return [passed(`${name} is switched off, as asked.`)];
     const engine = engines[name];
@@ -38,7 +38,7 @@ export const engineAnswers: Check = {
   },
 };
 
-/** A check that asks moby something on its socket; it says nothing unless a real one runs. */
+/** A check that queries moby on its socket; without findings unless a real one runs. */
 export function mobyCheck(
   id: string,
   look: (socket: string, context: CheckContext, signal: AbortSignal) => Promise<readonly Finding[]>,
@@ -65,7 +65,7 @@ async function ping(socket: string, signal: AbortSignal): Promise<void> {
   if (status !== 200) throw new Error(`it answered with status ${status}`);
 }
 
-/** containerd speaks another protocol; that it accepts a connection is what can be told without it. */
+/** containerd speaks another protocol; only whether it accepts a connection can be checked without it. */
 function dial(path: string, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket = connect({ path, signal });

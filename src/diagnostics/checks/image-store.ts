@@ -6,11 +6,11 @@ import { failed, passed } from '../check.ts';
 import { probe } from '../http-probe.ts';
 import { mobyCheck } from './engine.ts';
 
-/** Where the two image stores keep what they know of images, below the data directory of moby. */
+/** Metadata of the two image stores, below the data directory of moby. */
 const CLASSIC = 'image';
 const SNAPSHOTTER = join('containerd', 'daemon', 'io.containerd.content.v1.content', 'blobs', 'sha256');
 
-/** No images lie in the store that moby does not use at present, where nobody sees them. */
+/** The inactive image store of moby, which no client sees, contains no images. */
 export const mobyImageStore = mobyCheck('MOBY_IMAGE_STORE', async (socket, _context, signal) => {
   const { status, body } = await probe('GET', { socket, path: '/info' }, signal);
   if (status !== 200) return [];
@@ -37,7 +37,7 @@ async function classicImages(root: string): Promise<number> {
   return (await Promise.all(images)).flat().length;
 }
 
-/** Empty for a directory that is not there: also when the engine is on another machine. */
+/** Empty for a missing directory: also when the engine is on another machine. */
 async function entries(directory: string): Promise<string[]> {
   return readdir(directory).catch((error: unknown) => {
     if (systemCode(error) === 'ENOENT' || systemCode(error) === 'ENOTDIR') return [];

@@ -14,7 +14,7 @@ import { secretFiles } from './secret-files.ts';
 import { shellPath } from './shell-path.ts';
 import { staticFalse, staticTrue } from './testing.ts';
 
-/** Every check, in the order of the compatible interface (api facts, 13.3); in each category ours follow. */
+/** Every check, in the order of the compatible application; ours follow within each category. */
 export function allChecks(platform: CheckContext['platform']): readonly Check[] {
   const plugin = (name: string) => dockerCliPlugin(platform === 'win32' ? `${name}.exe` : name);
   return [

@@ -3,12 +3,12 @@ import { readIfThere } from '../../storage/atomic-file.ts';
 import { type Check, failed, passed } from '../check.ts';
 import type { CheckContext } from '../context.ts';
 
-/** The one line that counts, in YAML or JSON; a whole YAML parser would stay in the memory of the service. */
+/** The only relevant line, in YAML or JSON; a whole YAML parser would stay in the service's memory. */
 const CURRENT = /^[ \t]*"?current-context"?:[ \t]*["']?([^"'\s,]+)/m;
-/** Far more than hundreds of clusters need. */
+/** More than enough for hundreds of clusters. */
 const MOST_BYTES = 8 * 1024 * 1024;
 
-/** kubectl talks to our cluster unless it is told otherwise. */
+/** kubectl uses our cluster by default. */
 export const kubeContext: Check = {
   id: 'KUBE_CONTEXT',
   category: 'Kubernetes',
@@ -40,7 +40,7 @@ async function currentContext({ env, home }: CheckContext): Promise<string | und
   return undefined;
 }
 
-/** The version that the settings ask for can be had. */
+/** The requested version is available. */
 export const kubeVersionsAvailable: Check = {
   id: 'KUBE_VERSIONS_AVAILABLE',
   category: 'Kubernetes',

@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import type { IntegrationOutcome } from '../../host-integration/outcome.ts';
 import { type Check, type Finding, failed, passed } from '../check.ts';
 
-/** What became of each shell start-up file, the last time that it was looked at. */
+/** The last result for each shell start-up file. */
 export const pathManagement: Check = {
   id: 'PATH_MANAGEMENT',
   category: 'Utilities',

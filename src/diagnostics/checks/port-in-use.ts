@@ -3,7 +3,7 @@ import { PRODUCT } from '../../product.ts';
 import { type Check, type Finding, failed, passed } from '../check.ts';
 import type { CheckContext } from '../context.ts';
 
-/** The ports that clients expect us on belong to us. */
+/** The ports that clients use for us are ours. */
 export const portInUse: Check = {
   id: 'PORT_IN_USE',
   category: 'Networking',
@@ -31,7 +31,7 @@ async function clusterPort(context: CheckContext, signal: AbortSignal): Promise<
   const { enabled, port } = context.settings().kubernetes;
   if (!context.hasCluster || !enabled) return [];
   const { cluster } = context.status();
-  // A cluster that runs has the port itself; one that was not seen yet may have it.
+  // A running cluster owns the port itself; so may one that was not observed yet.
   if (cluster.state === 'running' && cluster.spec.port === port) {
     return [passed(`The cluster has its port ${port}.`, 'KUBERNETES')];
   }
@@ -46,7 +46,7 @@ async function clusterPort(context: CheckContext, signal: AbortSignal): Promise<
   ];
 }
 
-/** True when something accepts connections there. */
+/** True when a program accepts connections there. */
 function answers(port: number, signal: AbortSignal): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1', signal });

@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import { systemCode } from '../../storage/io-error.ts';
 import { type Check, failed, passed } from '../check.ts';
 
-/** Files with passwords in them are readable for their user alone. */
+/** Files with passwords are readable only by their user. */
 export const secretFiles: Check = {
   id: 'SETTINGS_FILE_PERMISSIONS',
   category: 'Utilities',

@@ -3,13 +3,13 @@ import { findProgram, programPath } from '../../process/program.ts';
 import { type Check, failed, passed } from '../check.ts';
 import type { CheckContext } from '../context.ts';
 
-/** Milliseconds; start-up files of some people do a lot. */
+/** Milliseconds; some start-up files are slow. */
 const LIMIT = 8_000;
-/** Around the answer, because start-up files may print. */
+/** Delimits the output, because start-up files may print. */
 const MARK = '\u0001';
 const PRINT_PATH = `printf '${MARK}%s${MARK}' "$PATH"`;
 
-/** A new login shell has the directory of the tools on its search path. */
+/** A new login shell has the tools directory on its search path. */
 export function shellPath(id: string, shell: string, options: readonly string[]): Check {
   return {
     id,
@@ -22,7 +22,7 @@ export function shellPath(id: string, shell: string, options: readonly string[])
       const program = await findProgram(shell, programPath(context.env.PATH));
       if (program === undefined) return [passed(`${shell} is not installed.`)];
       const isManual = context.settings().application.pathManagementStrategy === 'manual';
-      // After a first start the files are still to be written.
+      // After a first start the files have not been written yet.
       if (!isManual && !isWritten(context)) return [];
       const path = await loginPath([program, ...options, PRINT_PATH], context, signal);
       if (path.split(delimiter).includes(binDirectory)) {
@@ -41,12 +41,12 @@ export function shellPath(id: string, shell: string, options: readonly string[])
   };
 }
 
-/** The start-up files have been edited, or that failed. */
+/** Editing the start-up files is finished or has failed. */
 function isWritten({ integration }: CheckContext): boolean {
   return integration.integrationOutcomes().some(({ part, state }) => part === 'path' && state !== 'clean');
 }
 
-/** The search path of a fresh shell that inherits one without our directory. */
+/** The search path of a new shell that inherits one without our directory. */
 async function loginPath(argv: readonly string[], context: CheckContext, signal: AbortSignal): Promise<string> {
   const inherited = programPath(context.env.PATH)
     .split(delimiter)

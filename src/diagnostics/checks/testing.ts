@@ -1,7 +1,7 @@
 import { type Check, failed, passed } from '../check.ts';
 import type { CheckContext } from '../context.ts';
 
-/** Set to `1`, the two fixed checks are there; for tests of clients. */
+/** `1` enables the two fixed checks, for tests of clients. */
 const VARIABLE = 'RDCTL_STATIC_CHECKS';
 
 const asked = ({ env }: CheckContext) => env[VARIABLE] === '1';

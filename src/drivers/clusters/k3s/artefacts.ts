@@ -12,10 +12,10 @@ import type { Fetch } from './releases.ts';
 import { smallText } from './small-text.ts';
 import { type K3sVersion, parseK3s } from './version.ts';
 
-/** As releases name it. */
+/** Release file name. */
 export type Architecture = 'amd64' | 'arm64' | 'armhf';
 
-/** Files of a release on this host, compared with their sums. */
+/** Files of a release on this host, verified against their digests. */
 interface Artefacts {
   /** Mode 0755. */
   program: string;
@@ -23,21 +23,21 @@ interface Artefacts {
   images: string;
 }
 
-/** Files of releases, kept for the next time. */
+/** Files of releases, kept for reuse. */
 export interface ArtefactStore {
   /**
-   * What there is already, is compared with its sums and not fetched again.
-   * @throws RdError as `download`, and `ERR_DRIVER_TERMINAL` for a release that has no such files.
+   * Verifies existing files and downloads only missing ones.
+   * @throws RdError as `download`, and `ERR_DRIVER_TERMINAL` for a release without such files.
    */
   fetch(release: K3sVersion, architecture: Architecture, signal: AbortSignal): Promise<Artefacts>;
-  /** Releases that need no network any more. */
+  /** Releases that need no download any more. */
   kept(architecture: Architecture): Promise<K3sVersion[]>;
 }
 
 export interface ArtefactsInput {
-  /** Below it are directories named by release. */
+  /** Base URL with one directory per release. */
   url: string;
-  /** Where files are kept, in a directory for each release. */
+  /** The cache directory, with one directory per release. */
   directory: string;
   fetch: Fetch;
   sleep(ms: number, signal: AbortSignal): Promise<void>;
@@ -48,7 +48,7 @@ export interface ArtefactsInput {
 const SUMS_BYTES = 256 * 1024;
 const SUMS_LIMIT_MS = 30_000;
 
-/** Names of the files of a release (real-components facts, 4). */
+/** Names of the files of a release, see https://github.com/k3s-io/k3s/releases. */
 export function artefactNames(architecture: Architecture) {
   return {
     program: architecture === 'amd64' ? 'k3s' : `k3s-${architecture}`,
@@ -57,7 +57,7 @@ export function artefactNames(architecture: Architecture) {
   };
 }
 
-/** For a machine with the processor of this host, in the words of Node. */
+/** By architecture of the host as Node names it, which the machine shares. */
 export function architectureOf(processor: string): Architecture {
   if (processor === 'arm64') return 'arm64';
   return processor === 'arm' ? 'armhf' : 'amd64';
@@ -79,7 +79,7 @@ export function artefactStore(input: ArtefactsInput): ArtefactStore {
         await place(release, name, sum, signal);
       }
     } catch (error) {
-      // A list of sums that is wrong, here or there, must not be in the way for ever.
+      // A wrong digest list, local or remote, must not block retries.
       if (error instanceof RdError && error.code === 'ERR_DRIVER_TERMINAL')
         await rm(join(home, names.sums), { force: true });
       throw error;
@@ -88,7 +88,7 @@ export function artefactStore(input: ArtefactsInput): ArtefactStore {
     return { program: join(home, names.program), images: join(home, names.images) };
   }
 
-  /** The list of sums is kept like everything else: a release never changes. */
+  /** The digest list is cached like everything else: a release never changes. */
   async function sums(release: K3sVersion, name: string, signal: AbortSignal): Promise<string> {
     const file = join(homeOf(release), name);
     const kept = await readIfThere(file);
@@ -152,7 +152,7 @@ export function artefactStore(input: ArtefactsInput): ArtefactStore {
       for (;;) {
         const other = underWay.get(key);
         if (!other) break;
-        // Whoever waits learns nothing from the other's being called off, and takes over.
+        // A waiter is unaffected by the cancellation of another caller, and takes over.
         const theirs = await other.catch((error: unknown) => {
           if (!(error instanceof RdError) || error.code !== 'ERR_CANCELLED') throw error;
         });
@@ -200,8 +200,8 @@ async function sumOf(file: string, signal: AbortSignal): Promise<string> {
 }
 
 /**
- * The sum of a file in the output of `sha256sum`: 64 lower-case digits. Undefined when no line names exactly that file, and when two
- * lines say different things about it.
+ * The digest of a file in the output of `sha256sum`: 64 lowercase digits. Undefined when no line names exactly that file, or when two lines
+ * disagree.
  */
 export function sumIn(text: string, file: string): string | undefined {
   const sums = text.split('\n').flatMap((line) => {

@@ -17,8 +17,9 @@ export interface InstallParts {
 const VERSION_LIMIT_MS = 60_000;
 
 /**
- * Brings the program of a release into the machine and its images into the engine; what is there stays. Nothing of another release
- * is touched. Returns the program.
+ * Installs the program of a release in the machine and its images in the engine; skips what is there. Leaves other releases alone. Returns
+ * the
+ * program.
  * @throws RdError as `ArtefactStore.fetch`, and `ERR_DRIVER_TERMINAL` for a program that does not run in this machine.
  */
 export async function install(
@@ -28,7 +29,7 @@ export async function install(
   signal: AbortSignal,
 ): Promise<string> {
   const program = programOf(places, release.text);
-  // Also one that is there: a disk can fill or break off while it is written.
+  // Also an existing one: its write may have been cut short or hit a full disk.
   const works = (await runs(shell, program, release, signal)) === undefined;
   const marker = places.imagesOf(engine);
   const loaded = (await shell.read(marker))?.trim() === release.text;
@@ -52,7 +53,7 @@ export async function install(
   return program;
 }
 
-/** A list of allowed images may forbid it: pods then fetch their images from registries, as far as the list lets them. */
+/** A list of allowed images may forbid it: pods then pull their images from registries, as far as the list allows. */
 async function load(
   shell: Shell,
   engine: ClusterEngine,
@@ -80,7 +81,7 @@ export async function removeOthers({ shell, places }: Pick<InstallParts, 'shell'
   }
 }
 
-/** Why the program is not the release, or undefined when it is. */
+/** Why the program does not match the release, or undefined when it does. */
 async function runs(
   shell: Shell,
   program: string,

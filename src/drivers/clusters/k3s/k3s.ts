@@ -25,22 +25,22 @@ import { untilUp } from './wait.ts';
 export interface K3sOptions {
   engines: Readonly<Record<EngineName, ClusterEngine>>;
   sources: K3sSources;
-  /** Directory on this host for lists and files of releases; made when needed. */
+  /** Host directory for release lists and files; created when needed. */
   cache: string;
-  /** File on this host that says which release is installed; it must go wherever the data of the machine goes. */
+  /** Host file that records the installed release; it must move with the machine's data. */
   memo: string;
   /** File on this host for the kubeconfig; private. */
   kubeconfig: string;
-  /** Of cluster, user and context in it. */
+  /** Name of cluster, user and context in it. */
   name: string;
-  /** Whether the machine is on; a machine that always is needs none. */
+  /** Whether the machine is on; absent for a machine that always is. */
   isOn?(signal: AbortSignal): Promise<boolean>;
-  /** Whether a machine that is on can be talked to; one that always can needs none. */
+  /** Whether a running machine responds; absent for one that always does. */
   answers?(signal: AbortSignal): Promise<boolean>;
-  /** Nobody else in the machine runs a cluster: what k3s leaves in its network is taken away. */
+  /** Nothing else in the machine runs a cluster: leftovers of k3s in its network are removed. */
   ownsNetwork: boolean;
   architecture?: Architecture;
-  /** Where k3s looks for its node password, if that is not where it is usual. */
+  /** Where k3s looks for its node password, if not in the default location. */
   nodePassword?: string;
   fetch?: Fetch;
   /** Milliseconds since 1970. */
@@ -52,13 +52,14 @@ export interface K3sOptions {
 const PROGRAM = 'k3s';
 const READY_MS = 8 * 60_000;
 const GRACE_MS = 30_000;
-/** A start of the service waits for the list; a start of the cluster has more time. */
+/** A start of the service waits for the list; a start of the cluster can wait longer. */
 const LIST_LIMIT_MS = 1_500;
 const FIND_LIMIT_MS = 20_000;
 
 /**
- * k3s with one node, on the engine of the machine. Pods end with the cluster; what they need to come back stays until a reset. The
- * record of what was started, the process and the API server tell what it is; nothing is remembered.
+ * k3s with one node, on the engine of the machine. Pods end with the cluster; what they need to restart stays until a reset. State derives
+ * from
+ * the record of the start, the process and the API server; nothing is cached.
  */
 export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
   const { engines, ownsNetwork, fetch = globalThis.fetch, now = Date.now } = options;
@@ -90,14 +91,14 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
       return await look(signal);
     } catch (error) {
       if (signal.aborted || !(error instanceof RdError)) throw error;
-      // It may have gone under the eyes.
+      // It may have exited meanwhile.
       const gone = await whileOutOfReach(signal);
       if (gone) return gone;
       throw error;
     }
   }
 
-  /** What can be said without a look; undefined where one is possible. */
+  /** The status that is known without a query; undefined where one is needed. */
   async function whileOutOfReach(signal: AbortSignal): Promise<ClusterStatus | undefined> {
     if (await isOff(signal)) return stopped(await installed.recall());
     if (options.answers === undefined || (await options.answers(signal))) return undefined;
@@ -152,24 +153,24 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
   }
 
   async function begin(spec: ClusterSpec, signal: AbortSignal): Promise<void> {
-    // Also where it is called stopped: a crash may have left a record and half a cluster.
+    // Also when the state is stopped: a crash may have left a record and half a cluster.
     await stop(signal);
     const release = await chosen(spec, await installed.look(), signal);
     const program = await install({ shell, places, artefacts, architecture, engines }, release, spec.engine, signal);
-    // Before it runs, because programs of this host are told the port.
+    // Before it runs, because programs of this host get the port.
     await shell.localPort(spec.port);
     await record.write({ spec, release: release.text });
     await keepNodePassword();
     if (spec.engine === 'containerd') await shell.run(['ln', '-sfn', '--', pluginsOf(places, release), places.plugins]);
     await shell.write(places.config, k3sConfig(spec, places, engines[spec.engine].socket));
-    // The old one would lead to a server that is gone.
+    // The old one points to a server that is gone.
     await shell.remove(places.kubeconfig);
     await installed.note(release);
     await shell.start([{ name: PROGRAM, argv: k3sArguments(program, places) }], { signal });
     await removeOthers({ shell, places }, release);
   }
 
-  /** What is installed where it fits, so that nothing is upgraded unasked; never what the data is too new for. */
+  /** The installed release if it satisfies the spec, so that nothing is upgraded implicitly; never one older than the data. */
   async function chosen(spec: ClusterSpec, there: Installed, signal: AbortSignal): Promise<K3sVersion> {
     if (there === 'unknown') {
       throw new RdError('ERR_DRIVER_TERMINAL', 'the data of the cluster belongs to an unknown version of Kubernetes', {
@@ -184,7 +185,7 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
     });
   }
 
-  /** k3s knows its machine again by this; the system's own file goes with the system, the data stays. */
+  /** k3s identifies its machine by this; the system's own file is lost with the root disk, the data stays. */
   async function keepNodePassword(): Promise<void> {
     const [own, system] = await Promise.all([shell.read(places.nodePassword), shell.read(places.systemNodePassword)]);
     const text = own ?? system ?? `${randomBytes(16).toString('hex')}\n`;
@@ -221,7 +222,7 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
     await clear(signal);
     for (const path of [places.state, places.kubelet, places.kubeconfig]) await shell.remove(path);
     await rm(options.kubeconfig, { force: true });
-    // Last: while it is there, the reset is not over.
+    // Last: while it exists, the reset is incomplete.
     await installed.forget();
   }
 
@@ -264,7 +265,7 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
       const known = await releases.known(LIST_LIMIT_MS, signal);
       if (!known.failure) return known.releases.map(({ version }) => version);
       shell.log('warn', 'the list of releases of k3s could not be fetched', { reason: known.failure.message });
-      // Without the network only what is here can be installed (settings facts, 3.5.3).
+      // Without the network only downloaded releases can be installed.
       const there = await installed.recall();
       const kept = [...(await artefacts.kept(architecture)), ...(there && there !== 'unknown' ? [there] : [])];
       return (kept.length > 0 ? newestFirst(kept) : known.releases).map(({ version }) => version);

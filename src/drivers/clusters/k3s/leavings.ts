@@ -4,8 +4,9 @@ import type { EngineArea, Shell } from '../../shell.ts';
 import type { K3sPlaces } from './places.ts';
 
 /**
- * Takes away what k3s and its network leave in a machine of their own: links, and the rules of the packet filter, where a port of a
- * pod that is gone would hide the port of a container. Only names that Kubernetes, flannel and the network plugins use.
+ * Removes what k3s and its network leave in a dedicated machine: links, and packet filter rules, where a port of a former pod would shadow
+ * the
+ * port of a container. Only names that Kubernetes, flannel and the CNI plugins use.
  */
 export const NETWORK_SCRIPT = `set -u
 for link in cni0 flannel.1 flannel-wg flannel-wg-v6 flannel-v6.1 kube-ipvs0; do
@@ -20,7 +21,7 @@ done
 exit 0
 `;
 
-/** Ends pods where the engine answers; with the engine its containers have ended. */
+/** Ends pods while the engine responds; without the engine their containers have already ended. */
 export async function endPods(
   shell: Pick<Shell, 'log'>,
   engine: ClusterEngine,
@@ -35,7 +36,7 @@ export async function endPods(
   }
 }
 
-/** Volumes of pods are mounted there; a directory of the user behind one must not be deleted with the place that it is seen at. */
+/** Volumes of pods are mounted there; a user directory behind one must not be deleted with its mount point. */
 export function mountsOf({ kubelet, state }: K3sPlaces, run: string): EngineArea {
   // No shim reports to this socket: those of pods belong to the engine.
   return { containerd: `${run}/k3s-none.sock`, state: `${run}/k3s-none`, directories: [kubelet, state] };

@@ -1,28 +1,28 @@
 import { posix } from 'node:path';
 import type { ShellPlaces } from '../../shell.ts';
 
-/** Where a cluster has its files in the machine. All that outlives a stop is below `root`. */
+/** Paths of a cluster in the machine. Everything persistent is below `root`. */
 export interface K3sPlaces {
   root: string;
-  /** A directory for each installed release. */
+  /** One directory per installed release. */
   programs: string;
-  /** k3s' own: database, certificates, unpacked programs. A containerd makes the directory for the network of pods in it, cluster or not. */
+  /** k3s' own data: database, certificates, unpacked programs. A containerd creates the CNI directory in it, cluster or not. */
   state: string;
   /** What is lost with a cluster: database and certificates, in the state. */
   server: string;
   kubelet: string;
   /** Names the release that may have written into the state. */
   version: string;
-  /** Names the release whose images were loaded, for each engine. */
+  /** Names the release whose images were loaded, per engine. */
   imagesOf(engine: string): string;
-  /** Says to k3s that this is the machine that it knows. */
+  /** The node password, by which k3s recognizes its machine. */
   nodePassword: string;
-  /** Where k3s looks for that, and only there. */
+  /** The only place where k3s looks for it. */
   systemNodePassword: string;
   kubeconfig: string;
-  /** Leads to the network plugins that k3s unpacks, which are in other places in other releases. */
+  /** Links to the CNI plugins that k3s unpacks, whose location depends on the release. */
   plugins: string;
-  /** Of what runs; gone with the machine's next start. */
+  /** Runtime state; lost when the machine restarts. */
   record: string;
   config: string;
 }
@@ -51,7 +51,7 @@ export function programOf({ programs }: K3sPlaces, release: string): string {
   return posix.join(programs, release, 'k3s');
 }
 
-/** Configuration of the network of pods, which k3s writes for flannel. */
+/** CNI configuration, which k3s writes for flannel. */
 export function networkConfigOf({ state }: Pick<K3sPlaces, 'state'>): string {
   return posix.join(state, 'agent', 'etc', 'cni', 'net.d');
 }

@@ -9,7 +9,7 @@ export interface StartedCluster {
   release: string;
 }
 
-/** Written before anything runs and removed after everything has ended: while it is there, there may be something to stop. */
+/** Written before anything runs and removed after everything has ended: while it exists, there may be something to stop. */
 export interface ClusterRecord {
   read(): Promise<StartedCluster | 'unreadable' | undefined>;
   write(started: StartedCluster): Promise<void>;

@@ -9,31 +9,31 @@ export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 export interface ReleasesInput {
   /** Address of the channel list. */
   url: string;
-  /** Where the list is kept between two services. */
+  /** Where the list is cached between services. */
   cacheFile: string;
   fetch: Fetch;
   /** Milliseconds since 1970. */
   now(): number;
 }
 
-/** What is known of releases now. */
+/** The known releases. */
 interface KnownReleases {
   /** Newest first; one for each version. */
   releases: readonly K3sVersion[];
   channels: Channels;
-  /** Whose word the channels are: `server` now, or within the last hour; `cache`: an earlier one; `shipped`: that of this program. */
+  /** Source of the channels: `server` now, or within the last hour; `cache`: an earlier list; `shipped`: the built-in one. */
   source: 'server' | 'cache' | 'shipped';
-  /** Why the server was not heard. */
+  /** Why the server could not be used. */
   failure?: RdError;
 }
 
 /** The releases of k3s. */
 export interface Releases {
-  /** Never throws for a server that does not answer: then it says what it knows. `limitMs`: for the server. */
+  /** Never throws for an unreachable server: falls back to the known releases. `limitMs`: timeout for the server. */
   known(limitMs: number, signal: AbortSignal): Promise<KnownReleases>;
   /**
    * The release of a version (`1.33.6`: its newest build), of an exact release (`v1.33.6+k3s1`) or of a channel (`stable`, `1.33`).
-   * @throws RdError `ERR_DRIVER_TERMINAL` when there is none, with what there is.
+   * @throws RdError `ERR_DRIVER_TERMINAL` when there is none, with those available.
    */
   find(wanted: string, limitMs: number, signal: AbortSignal): Promise<K3sVersion>;
 }
@@ -46,7 +46,7 @@ interface Cached {
   at: number;
   url: string;
   channels: Channels;
-  /** Every release that any list has named: none is ever taken back. */
+  /** Every release in any list so far: none is ever withdrawn. */
   releases: readonly string[];
 }
 
@@ -54,12 +54,12 @@ export function k3sReleases({ url, cacheFile, fetch, now }: ReleasesInput): Rele
   async function known(limitMs: number, signal: AbortSignal): Promise<KnownReleases> {
     const cached = await readCache(cacheFile, url);
     const age = cached ? now() - cached.at : Number.POSITIVE_INFINITY;
-    // A clock that was set back makes an age that means nothing.
+    // After the clock was set back the age is meaningless.
     if (cached && age >= 0 && age < FRESH_MS) return view(cached.channels, cached.releases, 'server');
     try {
       const channels = await ask(limitMs, signal);
       const releases = [...new Set([...channels.values(), ...(cached?.releases ?? [])])];
-      // A list that cannot be kept is asked for again; it serves all the same.
+      // Best effort: without a cache the list is fetched again.
       await writeFileAtomic(cacheFile, cacheText({ at: now(), url, channels, releases })).catch(() => undefined);
       return view(channels, releases, 'server');
     } catch (error) {
@@ -126,7 +126,7 @@ function unknownVersion(wanted: string, { releases, source, failure }: KnownRele
   const heard = source === 'server' ? '' : ' among those known here, and the list of releases could not be fetched';
   return new RdError('ERR_DRIVER_TERMINAL', `there is no release of k3s for "${wanted}"${heard}`, {
     ...(failure ? { cause: failure, details: [failure.message] } : {}),
-    // Settings hold exact versions only; a channel is refused before it comes here.
+    // Settings hold exact versions only; a channel is refused earlier.
     advice: `Set kubernetes.version to one of ${some.join(', ')}.`,
   });
 }
@@ -136,7 +136,7 @@ function cacheText({ at, url, channels, releases }: Cached): string {
   return `${JSON.stringify(value, undefined, 2)}\n`;
 }
 
-/** A list of another server is of no use; neither is one that is damaged. */
+/** Ignores a list of another server, and a damaged one. */
 async function readCache(file: string, url: string): Promise<Cached | undefined> {
   const text = await readIfThere(file).catch(() => undefined);
   const value = text === undefined ? undefined : tryParse(text);
@@ -158,9 +158,8 @@ function tryParse(text: string): unknown {
 }
 
 /**
- * Releases that are known without asking anybody, for a first start without the network. Origin: the last release of each minor
- * version, as scripts and documents in public repositories name them (November 2025); the server of releases itself was
- * out of reach when this was written. Nothing is installed on the word of this list: sums come from the server with the files.
+ * Built-in releases, for a first start without the network: the last release of each minor version, as named in public repositories in
+ * November 2025. Nothing is installed because of this list alone: digests come from the server with the files.
  */
 export const SHIPPED_RELEASES: readonly string[] = [
   'v1.34.2+k3s1',
@@ -176,12 +175,13 @@ export const SHIPPED_RELEASES: readonly string[] = [
 /** Of that list. */
 export const SHIPPED_CHANNELS: Readonly<Record<string, string>> = { stable: 'v1.33.6+k3s1', latest: 'v1.34.2+k3s1' };
 
-/** Newest release of each channel, by the name of the channel: `stable`, `latest`, `v1.33`. */
+/** Newest release of each channel, by channel name: `stable`, `latest`, `v1.33`. */
 export type Channels = ReadonlyMap<string, string>;
 
 /**
- * Reads a channel list (real-components facts, 4). What is not known is passed over, because its shape has changed before: entries
- * without a release, pre-releases, names of types. Undefined for what is no such list at all, such as the page of a login.
+ * Parses a channel list, https://update.k3s.io/v1-release/channels. Skips what is unknown, because its format has changed before: entries
+ * without
+ * a release, pre-releases, type names. Undefined for anything else, such as a captive portal's login page.
  */
 export function readChannels(value: unknown): Channels | undefined {
   if (!isObject(value) || !Array.isArray(value.data)) return undefined;
@@ -192,6 +192,6 @@ export function readChannels(value: unknown): Channels | undefined {
     const release = parseK3s(entry.latest);
     if (typeof name === 'string' && name !== '' && release) channels.set(name, release.text);
   }
-  // A list out of which nothing can be read is no list either; the one of yesterday is better.
+  // A list without a single readable entry is invalid; the cached one is better.
   return channels.size > 0 ? channels : undefined;
 }

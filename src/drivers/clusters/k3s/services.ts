@@ -5,15 +5,16 @@ import type { ServicePort } from '../../driver.ts';
 import type { Shell } from '../../shell.ts';
 import type { ApiClient } from './api.ts';
 
-/** An address of a pod, as the machine reaches it. */
+/** A pod address, as seen from the machine. */
 interface PodAddress {
   host: string;
   port: number;
 }
 
 /**
- * A connection to a pod that serves the port now. It is looked up through the API and dialled from the machine, which is a node of
- * the network of pods. Errors as `ClusterDriver.connect`.
+ * A connection to a pod that serves the port now. The pod is resolved through the API and dialed from the machine, which is a node of the
+ * pod
+ * network. Errors as `ClusterDriver.connect`.
  */
 export async function connectService(
   api: ApiClient,
@@ -45,8 +46,7 @@ export async function connectService(
 }
 
 /**
- * The name of a port of a service (`''` where it has none): by its name, by its number, and else by the port of the pods, which the
- * compatible application means (api facts, 15.1).
+ * The name of a service port (`''` for an unnamed one): by name, by number, else by the target port, which the compatible application uses.
  */
 function portName(service: object, wanted: number | string): string | undefined {
   const spec = isObject(service) && isObject(service.spec) ? service.spec : {};
@@ -61,7 +61,7 @@ function portName(service: object, wanted: number | string): string | undefined 
   return typeof found.name === 'string' ? found.name : '';
 }
 
-/** The same by a port of the pods that the service names and does not number. */
+/** The same by a target port that the service names and does not number. */
 function podPortName(list: object, wanted: number | string): string | undefined {
   const slices = isObject(list) && Array.isArray(list.items) ? list.items : [];
   const found = slices
@@ -70,7 +70,7 @@ function podPortName(list: object, wanted: number | string): string | undefined 
   return isObject(found) ? String(found.name ?? '') : undefined;
 }
 
-/** Of an EndpointSliceList: who is ready to serve the port of that name. */
+/** The ready addresses in an EndpointSliceList for the port of that name. */
 function readyAddresses(list: object, name: string): PodAddress[] {
   const slices = isObject(list) && Array.isArray(list.items) ? list.items : [];
   return slices.flatMap((slice): PodAddress[] => {
@@ -80,7 +80,7 @@ function readyAddresses(list: object, name: string): PodAddress[] {
     );
     const hosts = (Array.isArray(slice.endpoints) ? slice.endpoints : []).flatMap((endpoint) => {
       if (!isObject(endpoint) || !Array.isArray(endpoint.addresses)) return [];
-      // What is not said counts as ready.
+      // An absent condition counts as ready.
       const isReady = !isObject(endpoint.conditions) || endpoint.conditions.ready !== false;
       const [first] = endpoint.addresses;
       return isReady && typeof first === 'string' ? [first] : [];

@@ -1,10 +1,10 @@
 import { RdError } from '../../../errors.ts';
 
-/** Where releases of k3s come from; without a slash at the end. */
+/** Where releases of k3s come from; without a trailing slash. */
 export interface K3sSources {
   /** The list of channels. */
   channels: string;
-  /** Below it are directories named by release. */
+  /** Base URL with one directory per release. */
   releases: string;
 }
 
@@ -12,8 +12,8 @@ const CHANNELS = 'https://update.k3s.io/v1-release/channels';
 const RELEASES = 'https://github.com/k3s-io/k3s/releases/download';
 
 /**
- * `RDCTL_K3S_CHANNELS_URL` and `RDCTL_K3S_RELEASES_URL`, else the places where k3s is released (real-components facts, 4).
- * @throws RdError `ERR_USAGE` for a value that is no address of the web.
+ * `RDCTL_K3S_CHANNELS_URL` and `RDCTL_K3S_RELEASES_URL`, else the official sources of k3s.
+ * @throws RdError `ERR_USAGE` for a value that is not an HTTP URL.
  */
 export function k3sSources(env: Readonly<Record<string, string | undefined>>): K3sSources {
   return {
@@ -26,7 +26,7 @@ function address(env: Readonly<Record<string, string | undefined>>, name: string
   const value = env[name];
   if (value === undefined || value === '') return usual;
   const url = URL.canParse(value) ? new URL(value) : undefined;
-  // The value itself may hold a password.
+  // The value may contain a password.
   if (!url || !/^https?:$/.test(url.protocol) || url.search !== '' || url.hash !== '') {
     throw new RdError('ERR_USAGE', `${name} is not an http or https address without query`, {
       advice: `Correct it, or unset it for ${usual}.`,

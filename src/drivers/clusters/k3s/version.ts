@@ -1,15 +1,15 @@
 /** A release of k3s: a version of Kubernetes, and which build of it. */
 export interface K3sVersion {
-  /** As it is released: `v1.33.6+k3s1`. */
+  /** As released: `v1.33.6+k3s1`. */
   text: string;
-  /** As settings have it: `1.33.6`. */
+  /** As in settings: `1.33.6`. */
   version: string;
   /** `1.33` */
   minor: string;
   numbers: readonly [major: number, minor: number, patch: number, build: number];
 }
 
-/** The oldest version that is offered (settings facts, 3.5.3). */
+/** The oldest supported version, as in docs/kubernetes.md. */
 export const OLDEST = '1.25.3';
 
 const RELEASE = /^v?(\d{1,5})\.(\d{1,5})\.(\d{1,5})\+k3s(\d{1,5})$/;
@@ -44,13 +44,13 @@ export function compareK3s(a: K3sVersion, b: K3sVersion): number {
   return 0;
 }
 
-/** Whether it is one that is offered at all. */
+/** Whether it is supported. */
 export function isSupported(release: K3sVersion): boolean {
   const oldest = parseK3s(`v${OLDEST}+k3s0`);
   return oldest !== undefined && compareK3s(release, oldest) >= 0;
 }
 
-/** Newest first; of each version only its newest build; unsupported ones left out. */
+/** Newest first; only the newest build of each version; unsupported ones left out. */
 export function newestFirst(releases: readonly K3sVersion[]): K3sVersion[] {
   const sorted = releases.filter(isSupported).sort((a, b) => compareK3s(b, a));
   return sorted.filter((release, index) => sorted[index - 1]?.version !== release.version);

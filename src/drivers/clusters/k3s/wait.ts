@@ -5,8 +5,8 @@ import type { Health } from './health.ts';
 const POLL_MS = 500;
 
 /**
- * Waits until the cluster is ready, watching its process all the while.
- * @throws RdError `ERR_DRIVER_FAILED` with the last lines of its log when it ends or takes too long; `ERR_CANCELLED`.
+ * Waits until the cluster is ready, and watches its process.
+ * @throws RdError `ERR_DRIVER_FAILED` with the last lines of its log when it exits or times out; `ERR_CANCELLED`.
  */
 export async function untilUp(
   shell: Shell,
