@@ -2,11 +2,11 @@ const SIZE = /^(\d+(?:\.\d+)?) ?([kmgtpezy]?)(i?b)?$/i;
 const SCALES = 'kmgtpezy';
 
 /**
- * Bytes of a size such as `100GiB`, `1.5 tb` or `1234`; `undefined` for anything else. Binary units (`ib`) count in powers
- * of 1024, the others in powers of 1000; letter case does not count. A fraction of a byte is rounded.
+ * Parses a size such as `100GiB`, `1.5 tb` or `1234` to bytes; `undefined` for anything else. Binary units (`ib`) are
+ * powers of 1024, the others powers of 1000; case-insensitive. Fractions of a byte are rounded.
  */
 export function parseByteSize(text: string): number | undefined {
-  // Longer texts are no sizes, and the expression need not look at them.
+  // Longer strings are not sizes; skip the regular expression.
   const match = text.length > 64 ? null : SIZE.exec(text);
   if (!match) return undefined;
   const [, digits = '', scale = '', unit = ''] = match;

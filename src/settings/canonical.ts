@@ -7,22 +7,20 @@ import { copyOf, equal, own } from './own.ts';
 import type { SettingPath } from './settings.gen.ts';
 
 /**
- * A copy of a partial settings object in the spelling that is stored: synonyms replaced, cluster versions plain, and texts
- * such as `"true"` or `"6443"` made the boolean or number that the setting wants. What cannot be rewritten stays as it is
- * for validation to name, and so do unknown members.
+ * A copy of partial settings in stored form: synonyms replaced, cluster versions normalized, and strings such as
+ * `"true"` or `"6443"` converted to the setting's type. Anything else, including unknown members, is kept for
+ * validation to report.
  */
 export function canonicalise(payload: JsonObject): JsonObject {
   return canonicalMembers(payload, schemaTree(), storedValue);
 }
 
-/** As `canonicalise`, but no text becomes a number or a boolean: in a document that a person wrote that is a mistake. */
+/** Like `canonicalise`, but strings are not converted: in a hand-written document that is a mistake. */
 export function canonicaliseTexts(payload: JsonObject): JsonObject {
   return canonicalMembers(payload, schemaTree(), storedText);
 }
 
-/**
- * The form in which two values of a setting are compared: as stored, and a size in bytes. Not a form to store.
- */
+/** The form for comparing values of a setting: the stored form, with sizes in bytes. Not for storing. */
 export function canonicalValue(path: SettingPath, value: JsonValue): JsonValue {
   const field = fieldAt(path);
   if (!field) return value;
@@ -31,7 +29,7 @@ export function canonicalValue(path: SettingPath, value: JsonValue): JsonValue {
   return stored;
 }
 
-/** True when both values mean the same for this setting. An absent value is only the same as an absent one. */
+/** True when both values are equivalent for this setting. An absent value only equals an absent one. */
 export function sameValue(path: SettingPath, a: JsonValue | undefined, b: JsonValue | undefined): boolean {
   if (a === undefined || b === undefined) return a === b;
   return equal(canonicalValue(path, a), canonicalValue(path, b));

@@ -17,7 +17,7 @@ import { SCHEMA_VERSION } from './settings.gen.ts';
 import { unknownKeys } from './unknown-keys.ts';
 import { validate } from './validate.ts';
 
-/** What a strict check knows of the system that the settings are for. */
+/** The target system of a strict check. */
 export interface CheckContext {
   platform: Platform;
   /** `process.arch`. */
@@ -27,19 +27,19 @@ export interface CheckContext {
   osVersion?: string;
 }
 
-/** Settings in a document, as somebody wrote them. */
+/** Settings in a document, as written. */
 export interface WrittenSettings {
   document: ParsedDocument;
   /** Pointer of the settings in the document: `''` or `/settings`. */
   at: string;
-  /** The settings there, with secrets in the place of references to them. */
+  /** The settings, with references to secrets resolved. */
   settings: JsonObject;
 }
 
 /**
- * A finding with what kind of mistake it is: `version` concerns the settings as a whole; `shape` and `newer` are about the
- * shape of an older version. `platform`, `conflict` and `kubernetes-version` depend on the system and on settings that the
- * document leaves alone, all others do not.
+ * A finding with its kind: `version` concerns the settings as a whole; `shape` and `newer` an older version's shape.
+ * `platform`, `conflict` and `kubernetes-version` depend on the system and on settings outside of the document; the
+ * others do not.
  */
 export interface CheckFinding extends Finding {
   code: IssueCode | 'unknown' | 'shape' | 'newer';
@@ -47,24 +47,24 @@ export interface CheckFinding extends Finding {
 
 const OF_THE_COMPUTER: readonly CheckFinding['code'][] = ['conflict', 'platform', 'kubernetes-version'];
 
-/** Whether a mistake is one depends on the system, on settings that the document leaves alone, or on what is on offer. */
+/** Whether a finding depends on the system, on settings outside of the document, or on available versions. */
 export function dependsOnTheComputer(code: CheckFinding['code']): boolean {
   return OF_THE_COMPUTER.includes(code);
 }
 
-/** What a strict check found, and what the settings mean. */
+/** The findings of a strict check, and the resulting settings. */
 export interface CheckedSettings {
   findings: CheckFinding[];
-  /** At the newest version, in the spelling that is stored, known members only. Empty without a version to read it by. */
+  /** At the newest version, in stored form, known members only. Empty without a readable version. */
   settings: JsonObject;
-  /** Where values that are elsewhere now were written, by dotted path. */
+  /** The original paths of moved values, by dotted path. */
   origins: ReadonlyMap<string, string>;
 }
 
 /**
- * Everything that is wrong with the settings of a document, each with its place, what was expected and what was probably
- * meant. Stricter than the wire: unknown names are wrong, and no text stands for a number or a boolean. Settings of an older
- * version are held against the shape of that version and then migrated. Findings of the document itself
+ * Checks the settings of a document and reports every problem with its position, the expected value and a suggestion.
+ * Stricter than the API: unknown names are errors, and strings are not converted to numbers or booleans. Settings of an
+ * older version are validated against that version's shape and then migrated. Findings of the document itself
  * (`document.findings`) are not repeated.
  */
 export async function checkSettings(written: WrittenSettings, context: CheckContext): Promise<CheckedSettings> {
@@ -78,7 +78,7 @@ export async function checkSettings(written: WrittenSettings, context: CheckCont
   const migrated = migrateWithOrigins(settings, { platform: context.platform, partial: true });
   const canonical = canonicaliseTexts(migrated.document);
   const values = valueFindings(canonical, written, migrated.origins, context);
-  // A value that was wrong in its own version is wrong for the same reason after the migration.
+  // A value that was invalid in its own version need not be reported again after the migration.
   const known = new Set(mistaken.map(({ pointer }) => pointer));
   const unread = unreadValues(document);
   return {
@@ -92,8 +92,8 @@ export async function checkSettings(written: WrittenSettings, context: CheckCont
 }
 
 /**
- * Pointers of what the document says and JSON cannot hold, and of what is around it: `null` stands there now, and a finding
- * about that `null` would be a second one about the same mistake.
+ * Pointers of values that JSON cannot represent, and of their parents: they are `null` now, and a finding about that
+ * `null` would report the same mistake twice.
  */
 function unreadValues({ findings, value }: ParsedDocument): ReadonlySet<string> {
   const unread = new Set<string>();
@@ -104,7 +104,7 @@ function unreadValues({ findings, value }: ParsedDocument): ReadonlySet<string> 
   return unread;
 }
 
-/** A finding below the settings, and whether its place is the key or the value there. */
+/** A finding below the settings, located at the key or the value. */
 type Found = CheckFinding & { part?: 'key' | 'value' };
 
 function versionFinding({ settings, document, at }: WrittenSettings): Found | undefined {
@@ -127,7 +127,7 @@ function versionFinding({ settings, document, at }: WrittenSettings): Found | un
   return { code, pointer: '/version', message, expected };
 }
 
-/** The shapes are large and most documents are of the newest version, so they are loaded when one is not. */
+/** The shapes are large and most documents have the newest version, so they are loaded on demand. */
 async function olderFindings(written: WrittenSettings): Promise<Found[]> {
   const { validateShape } = await import('./older-shapes.ts');
   const version = Number(written.settings.version);
@@ -144,7 +144,7 @@ function olderFinding(finding: ShapeFinding, version: number, { document, at }: 
 }
 
 function unknownFindings(settings: JsonObject): Found[] {
-  // All of them: a document has been measured before it was read, unlike a body.
+  // No limit: unlike a request body, a document's size was checked before parsing.
   return unknownKeys(settings, Number.POSITIVE_INFINITY).map(({ pointer, path, suggestion }) =>
     unknownFinding(pointer, path, suggestion),
   );
@@ -161,7 +161,7 @@ function valueFindings(
   origins: ReadonlyMap<string, string>,
   context: CheckContext,
 ): Found[] {
-  // Without the settings that would be changed nothing is a decrease, and every real cluster version may be on offer.
+  // Without current settings nothing counts as a decrease, and any valid cluster version may be available.
   return validate(withoutRemovals(settings), { ...context, current: defaultSettings(context), valuesFirst: true })
     .filter(({ code }) => code !== 'decrease')
     .map((issue) => {
@@ -170,7 +170,7 @@ function valueFindings(
     });
 }
 
-/** The known settings alone: what old releases left behind is known to their shape and means nothing today. */
+/** Only known settings: members left by old releases are valid in their shape and ignored today. */
 function knownOnly(object: JsonObject, members = schemaTree()): JsonObject {
   const known: JsonObject = {};
   for (const [name, value] of Object.entries(object)) {

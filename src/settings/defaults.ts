@@ -5,14 +5,14 @@ import { leafAt } from './leaf-paths.ts';
 import { copyOf, copyOfObject } from './own.ts';
 import type { Settings } from './settings.gen.ts';
 
-/** What defaults depend on. */
+/** The inputs to the defaults. */
 export interface Host {
   platform: Platform;
   /** `process.arch`. */
   arch: string;
-  /** Kernel release, such as `23.1.0`; without it the newest defaults hold. */
+  /** Kernel release, such as `23.1.0`; without it, the newest defaults. */
   osRelease?: string;
-  /** Memory of the computer in bytes, for the first run. */
+  /** Physical memory in bytes, for the first run. */
   memoryBytes?: number;
 }
 
@@ -20,17 +20,17 @@ const GIB = 1024 ** 3;
 const MOST_MEMORY_GIB = 6;
 
 /**
- * The settings of a first run: a quarter of the computer's memory, at least 1 and at most 6 GiB, goes to the virtual
- * machine where `memoryBytes` is known and the platform has one; everything else as the schema says.
+ * The settings of a first run: the virtual machine gets a quarter of the computer's memory, between 1 and 6 GiB, where
+ * `memoryBytes` is known and the platform has a machine; everything else comes from the schema.
  */
 export function defaultSettings(host: Host): Settings {
   return objectOf((field) => firstRunValue(field, host)) as Settings;
 }
 
 /**
- * Full settings from stored ones: what is missing comes from the schema, a list is one value and is never filled up, and
- * unknown members are dropped. Values are not judged here. Where only one of the type of the virtual machine and its mount
- * type is stored, the other becomes one that goes with it.
+ * Completes stored settings: missing ones come from the schema, a list is one value and is never extended, and unknown
+ * members are dropped. Values are not validated. If only one of the machine type and the mount type is stored, the
+ * other becomes one that is compatible.
  */
 export function fillDefaults(partial: JsonObject, host: Omit<Host, 'memoryBytes'>): Settings {
   const filled = objectOf((field) => {
@@ -41,7 +41,7 @@ export function fillDefaults(partial: JsonObject, host: Omit<Host, 'memoryBytes'
   return filled as Settings;
 }
 
-/** The default of one setting on a computer. */
+/** A setting's default on a computer. */
 function defaultValue(field: Field, host: Omit<Host, 'memoryBytes'>): JsonValue {
   const own = field.defaultByPlatform?.[host.platform];
   const since = field.defaultFromKernel?.[host.platform];
@@ -60,7 +60,7 @@ function firstRunValue(field: Field, host: Host): JsonValue {
   return defaultValue(field, host);
 }
 
-/** The defaults of macOS 14 are a pair; half of it beside a stored value of the other half would be refused. */
+/** The two macOS 14 defaults go together: one of them beside a stored value of the other would be invalid. */
 function companionValue(field: Field, partial: JsonObject, host: Omit<Host, 'memoryBytes'>): JsonValue | undefined {
   if (host.platform !== 'darwin') return undefined;
   if (field.path === 'virtualMachine.mount.type' && leafAt(partial, 'virtualMachine.type') === 'qemu')

@@ -6,21 +6,21 @@ import { leaves, setLeaf } from './leaf-paths.ts';
 import { RELEASES } from './releases.ts';
 import type { SettingPath } from './settings.gen.ts';
 
-/** Where a setting was before it moved to its present place. */
+/** A former path of a setting. */
 interface EarlierPlace {
   path: string;
-  /** First and last settings version of a release that had it there. */
+  /** First and last settings version that used it. */
   from: number;
   to: number;
-  /** What stood there for the present value. */
+  /** Converts the current value to that version's form. */
   write?: (value: JsonValue) => JsonValue;
 }
 
 const VM = 'experimental.virtualMachine';
 
 /**
- * The moves of `migration-steps.ts` turned round (settings facts, 1.3). Places that no release ever wrote are left out: an
- * application would pass them over without a word.
+ * The moves of `migration-steps.ts` in reverse. Paths that no release ever wrote are left out: an application would
+ * silently ignore them.
  */
 const EARLIER_PLACES: Partial<Record<SettingPath, EarlierPlace>> = {
   'virtualMachine.mount.type': { path: `${VM}.mount.type`, from: 6, to: 15 },
@@ -39,17 +39,17 @@ const EARLIER_PLACES: Partial<Record<SettingPath, EarlierPlace>> = {
   'WSL.integrations': { path: 'kubernetes.WSLIntegrations', from: 4, to: 4 },
 };
 
-/** First releases of the settings versions before those of `RELEASES` (settings facts, 1.1). */
+/** First releases of the settings versions before those of `RELEASES`. */
 const BEFORE = ['0.1', '0.1', '0.4', '1.0'] as const;
 
-/** A setting that an application does not have anywhere. */
+/** A setting that an application's version does not have. */
 export interface MissingSetting {
   path: SettingPath;
   /** `needs settings version 17 (Rancher Desktop 1.22)`. */
   needs: string;
 }
 
-/** The settings of a payload of the newest version that have no place in an older one, in schema order. */
+/** The settings of a newest-version payload that do not exist in an older version, in schema order. */
 export function missingIn(version: number, payload: JsonObject): MissingSetting[] {
   return leaves(payload).flatMap(([path]) => {
     if (path === 'version' || placeOf(path, version) !== undefined) return [];
@@ -60,9 +60,9 @@ export function missingIn(version: number, payload: JsonObject): MissingSetting[
 }
 
 /**
- * A partial payload of the newest version in the shape of an older one, for applications that still write that: `migrate` leads
- * back to the same settings. Carries settings only, no unknown members. Values are not judged.
- * Throws `ERR_SETTINGS_INVALID` naming every setting that the older version does not have.
+ * Converts a partial payload to an older version, for applications that still use it; `migrate` reverses this. Drops
+ * unknown members. Values are not validated. Throws `ERR_SETTINGS_INVALID` naming every setting that the older version
+ * does not have.
  */
 export function downgrade(payload: JsonObject, version: number): JsonObject {
   const missing = missingIn(version, payload);
@@ -80,12 +80,12 @@ export function downgrade(payload: JsonObject, version: number): JsonObject {
   return older;
 }
 
-/** The first release of a settings version, or of the next one that was released. */
+/** The first release with a settings version, or with the next released one. */
 function releaseOf(version: number): string {
   return BEFORE[version - 1] ?? RELEASES.find(({ settingsVersion }) => settingsVersion >= version)?.name ?? '';
 }
 
-/** Dotted path at which a release of that settings version keeps a setting; undefined where it has none such. */
+/** A setting's dotted path in releases with that settings version; undefined where it does not exist. */
 export function placeAt(path: SettingPath, version: number): string | undefined {
   return placeOf(path, version)?.path;
 }

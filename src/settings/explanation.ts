@@ -4,26 +4,26 @@ import type { Finding } from './finding.ts';
 import type { Issue } from './issue.ts';
 
 const LONGEST_QUOTE = 60;
-/** Characters of a message with all that it quotes. */
+/** Maximum length of a message, including what it quotes. */
 const LONGEST_MESSAGE = 240;
 
-/** Texts that mean a boolean to people, and did to older YAML. */
+/** Words that users, and YAML 1.1, take for booleans. */
 const BOOLEAN_WORDS: Readonly<Record<string, string>> = {
   ...{ true: 'true', yes: 'true', on: 'true' },
   ...{ false: 'false', no: 'false', off: 'false' },
 };
 
-/** A finding without its place. */
+/** A finding without its position. */
 type Explanation = Omit<Finding, 'pointer'>;
 
-/** What a value should have been. */
+/** The expected value. */
 interface Wanted {
   expected?: string;
-  /** The values of a closed list. */
+  /** The allowed values of an enum. */
   allowed?: readonly string[];
 }
 
-/** An issue in the words for someone who wrote a document. `written` is the value's text in it, where it is known. */
+/** An issue, worded for the author of a document. `written` is the value's source text, if known. */
 export function explain(issue: Issue, written: string | undefined): Explanation {
   const field = fieldAt(issue.path);
   const expected = issue.expected === undefined ? {} : { expected: issue.expected };
@@ -41,15 +41,15 @@ export function explain(issue: Issue, written: string | undefined): Explanation 
   }
 }
 
-/** A sentence of the wire quotes the whole value, which may be as long as the document. */
+/** An API message quotes the whole value, which may be as long as the document. */
 function shortened(message: string): string {
   if (message.length <= LONGEST_MESSAGE) return message;
   return `${message.slice(0, LONGEST_MESSAGE - LONGEST_QUOTE)}…${message.slice(-LONGEST_QUOTE)}`;
 }
 
 /**
- * `"kubernetes.port" cannot be 70000`, without the value where it is a secret or not one short line, and with what was
- * probably meant. `path` is the dotted path in the document.
+ * `"kubernetes.port" cannot be 70000`, omitting the value if it is a secret or not one short line, with a suggestion.
+ * `path` is the dotted path in the document.
  */
 export function wrongValue(path: string, written: string | undefined, { expected, allowed = [] }: Wanted): Explanation {
   const wanted = expected === undefined ? {} : { expected };
@@ -62,8 +62,8 @@ export function wrongValue(path: string, written: string | undefined, { expected
 }
 
 /**
- * The same letters as another kind of value: `"1.30"` where a text belongs and YAML took it for a number, `true` where
- * someone put quotes around it.
+ * The same text as another type: `"1.30"` where a string is expected and YAML read a number, or an unnecessarily quoted
+ * `true`.
  */
 function otherKind(written: string, expected = ''): string | undefined {
   if (expected === 'a text') {

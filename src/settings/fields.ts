@@ -4,7 +4,7 @@ import { FIELDS } from './fields.gen.ts';
 
 export { nearest } from './nearest.ts';
 
-/** The part of the schema below one name: a setting, or a section with its members. */
+/** A node of the schema: a setting, or a section with its members. */
 export type SchemaNode = { field: Field } | { section: ReadonlyMap<string, SchemaNode> };
 
 let tree: ReadonlyMap<string, SchemaNode> | undefined;
@@ -16,7 +16,7 @@ export function fieldAt(path: string): Field | undefined {
   return byPath.get(path);
 }
 
-/** True for the path of an object that holds settings; a map is a setting, not a section. */
+/** True for an object of settings; a map is a setting, not a section. */
 export function isSection(path: string): boolean {
   let members = schemaTree();
   for (const name of path.split('.')) {
@@ -27,13 +27,13 @@ export function isSection(path: string): boolean {
   return true;
 }
 
-/** Members of the settings object, built on first use. */
+/** The root of the settings, built on first use. */
 export function schemaTree(): ReadonlyMap<string, SchemaNode> {
   tree ??= buildTree();
   return tree;
 }
 
-/** A fresh nested object with one value per setting, in schema order. */
+/** A new nested object with one value per setting, in schema order. */
 export function objectOf(value: (field: Field) => JsonValue | undefined): JsonObject {
   return assemble(schemaTree(), value);
 }

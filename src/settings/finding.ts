@@ -2,7 +2,7 @@ import { escapedHidden } from './printable.ts';
 
 const MOST_SHOWN = 50;
 
-/** Something wrong in a document, with its place. Line and column count from 1. */
+/** A problem in a document, with its position. Line and column start at 1. */
 export interface Finding {
   file?: string;
   line?: number;
@@ -10,9 +10,9 @@ export interface Finding {
   /** RFC 6901; empty for the whole document. */
   pointer: string;
   message: string;
-  /** What would be right, as a phrase: `an integer from 1 to 65535`. */
+  /** The accepted values, as a phrase: `an integer from 1 to 65535`. */
   expected?: string;
-  /** The name or value that was probably meant. */
+  /** The name or value probably intended. */
   suggestion?: string;
 }
 
@@ -25,11 +25,11 @@ export function formatFinding(finding: Finding): string {
     ...(finding.expected === undefined ? [] : [`expected ${finding.expected}`]),
     ...(finding.suggestion === undefined ? [] : [`did you mean ${finding.suggestion}?`]),
   ];
-  // Names and values come from documents: none of them may break the line or reach the terminal as a control sequence.
+  // Names and values come from documents: they must neither break the line nor emit control sequences.
   return escapedHidden(`${place === '' ? '' : `${place}: `}${parts.join('; ')}`);
 }
 
-/** As lines for a person: at most fifty, and one that says how many more there are. */
+/** As lines of text: at most fifty, and the number of the rest. */
 export function formatFindings(findings: readonly Finding[]): string[] {
   const shown = findings.slice(0, MOST_SHOWN).map(formatFinding);
   const more = findings.length - shown.length;

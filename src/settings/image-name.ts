@@ -1,26 +1,26 @@
 /**
- * Names of images, read by hand in one pass: a regular expression for this grammar takes exponential time on names that
- * almost match. Digests are no part of it.
+ * Image names, parsed by hand in one pass: a regular expression for this grammar takes exponential time on near
+ * matches. Digests are not supported.
  */
 export interface ExtensionPattern {
-  /** Registry with its port, as written; absent for the default one. */
+  /** Registry with port, as written; absent for the default registry. */
   registry?: string;
   /** Empty for a whole registry; with a final slash for everything below. */
   name: string;
   tag?: string;
 }
 
-/** True for `[registry/]name` without a tag. A registry has a dot in it. */
+/** True for `[registry/]name` without a tag. A registry contains a dot. */
 export function isImageName(text: string): boolean {
   return isRepository(splitRegistry(text).rest);
 }
 
-/** True for 1 to 128 letters, digits, `_`, `.` and `-`, the first of them neither `.` nor `-`. */
+/** True for 1 to 128 letters, digits, `_`, `.` and `-`, not starting with `.` or `-`. */
 export function isImageTag(text: string): boolean {
   return /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/.test(text);
 }
 
-/** `[registry/]name[:tag]`, where the name may be empty after a registry or end in a slash. */
+/** Parses `[registry/]name[:tag]`, where the name may be empty after a registry or end in a slash. */
 export function parseExtensionPattern(text: string): ExtensionPattern | undefined {
   const { registry, rest } = splitRegistry(text);
   const colon = rest.indexOf(':');
@@ -55,7 +55,7 @@ function isRepository(text: string): boolean {
   return text !== '' && text.split('/').every(isComponent);
 }
 
-/** Runs of lower-case letters and digits with one separator between two: a dot, one or two underscores, or hyphens. */
+/** Runs of lowercase letters and digits separated by a dot, one or two underscores, or hyphens. */
 function isComponent(text: string): boolean {
   let index = 0;
   for (;;) {

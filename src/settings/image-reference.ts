@@ -1,10 +1,10 @@
 import { isImageName, isImageTag, parseExtensionPattern } from './image-name.ts';
 
-/** An image by name, as a person writes it. */
+/** An image reference as written by the user. */
 export interface ImageReference {
-  /** As written, without the tag: the key of an installed extension. */
+  /** Without the tag: the key of an installed extension. */
   name: string;
-  /** Without the default registry's other names: `docker.io`, `registry.example.com:5000`. */
+  /** Normalized for the default registry: `docker.io`, `registry.example.com:5000`. */
   registry: string;
   /** Path in the registry: `library/busybox`. */
   repository: string;
@@ -15,8 +15,8 @@ const DEFAULT_REGISTRY = 'docker.io';
 const DEFAULT_NAMES = ['docker.io', 'index.docker.io', 'registry-1.docker.io'];
 
 /**
- * Reads `[registry[:port]/]name[:tag]`; undefined for anything else, a digest included. The colon of a port is told from that of
- * a tag by the slash after it. A registry has a dot in it; without one the image is of the default registry.
+ * Parses `[registry[:port]/]name[:tag]`; undefined for anything else, including digests. A colon followed by a slash
+ * belongs to the port. A registry contains a dot; without one the image is in the default registry.
  */
 export function parseImageReference(text: string): ImageReference | undefined {
   const colon = text.indexOf(':', text.lastIndexOf('/') + 1);
@@ -28,21 +28,22 @@ export function parseImageReference(text: string): ImageReference | undefined {
   return { name, ...placeOf(parsed.registry, parsed.name), ...(tag === undefined ? {} : { tag }) };
 }
 
-/** `registry/name`, the form that engines take without guessing. */
+/** `registry/name`, unambiguous for engines. */
 export function wholeName({ registry, repository }: Pick<ImageReference, 'registry' | 'repository'>): string {
   return `${registry}/${repository}`;
 }
 
 /**
- * Whether a list of extension patterns permits an image (settings facts, 3.5.5). Without a tag in the reference, whether it
- * permits some tag of it. Patterns that are none permit nothing.
+ * Whether a list of extension patterns permits an image, or, for a reference without a tag, any tag of it. Invalid
+ * patterns permit nothing.
  */
 export function permits(patterns: readonly string[], image: ImageReference): boolean {
   return patterns.some((text) => {
     const pattern = parseExtensionPattern(text);
     if (!pattern) return false;
     if (pattern.tag !== undefined && image.tag !== undefined && pattern.tag !== image.tag) return false;
-    // Of the default registry a bare name is an official image, and so is everything where only the registry is named.
+    // In the default registry a bare name is an official image; a pattern with only a registry permits everything in
+    // it.
     const { registry, repository } = placeOf(pattern.registry, pattern.name);
     if (registry !== image.registry) return false;
     return (

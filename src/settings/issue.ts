@@ -2,9 +2,9 @@ import type { JsonObject } from '../json.ts';
 import type { Platform } from './field.ts';
 import type { Settings } from './settings.gen.ts';
 
-/** Why a value is refused. */
+/** Why a value is rejected. */
 export type IssueCode =
-  /** A value where a section belongs. */
+  /** A value in place of a section. */
   | 'section'
   | 'type'
   | 'range'
@@ -14,26 +14,26 @@ export type IssueCode =
   | 'version'
   /** The setting cannot be changed on this platform. */
   | 'platform'
-  /** The value does not go together with another setting or with this computer. */
+  /** The value conflicts with another setting or with this computer. */
   | 'conflict'
   | 'decrease'
   | 'kubernetes-version'
   | 'locked';
 
-/** What a value breaks. */
+/** A rule that a value breaks. */
 export interface Problem {
   code: IssueCode;
-  /** The line of the wire. */
+  /** The line of the API's reply. */
   message: string;
-  /** Ends a launch that carries the value as an option; a call answers 400 either way. */
+  /** Fails a launch with this value as an option; the API replies 400 either way. */
   fatal: boolean;
-  /** What would be right, as a phrase. */
+  /** The accepted values, as a phrase. */
   expected?: string;
   /** Key of the map entry or index of the list item. */
   entry?: string;
 }
 
-/** A problem with its place in the payload. */
+/** A problem with its location in the payload. */
 export interface Issue {
   code: IssueCode;
   /** RFC 6901 pointer into the payload. */
@@ -45,14 +45,14 @@ export interface Issue {
   expected?: string;
 }
 
-/** What validation needs to know beside the payload. */
+/** The inputs to validation beside the payload. */
 export interface ValidateContext {
-  /** The settings that the payload would change. */
+  /** The settings that the payload changes. */
   current: Settings;
   platform: Platform;
   /**
-   * A value that is wrong by itself is reported as such even where the platform or another setting forbids the change anyway,
-   * as someone who wrote a document for several computers wants it. The wire names only the prohibition.
+   * Report an invalid value as such even where the platform or another setting forbids the change anyway, for authors
+   * of documents for several computers. The API reports only the prohibition.
    */
   valuesFirst?: boolean;
   /** `process.arch`. */
@@ -61,8 +61,8 @@ export interface ValidateContext {
   osVersion?: string;
   /** Lock record (`lockRecord`). */
   locked?: JsonObject;
-  /** Size of the disk of the machine, 0 while there is none; absent where that is not known: then it is that of the settings. */
+  /** Size of the machine's disk, 0 without one; if absent, that of the settings. */
   diskBytes?: number;
-  /** Cluster versions that are offered; absent while none is known. */
+  /** Available cluster versions; absent while unknown. */
   kubernetesVersions?: readonly string[];
 }

@@ -1,15 +1,15 @@
-/** A syntax error as the YAML parser tells it. */
+/** A syntax error of the YAML parser. */
 interface SyntaxProblem {
   code: string;
   message: string;
 }
 
-/** True for a text that begins as JSON does. YAML may be written like that too, and then the words of JSON fit it as well. */
+/** True for text that starts like JSON. YAML may start like that too, and JSON wording fits it as well. */
 export function looksLikeJson(text: string): boolean {
   return /^\s*[[{]/.test(text);
 }
 
-/** A syntax error in the words for someone who wrote JSON; undefined where the parser's own words know nothing of YAML. */
+/** A syntax error worded for JSON; undefined where the parser's own message does not mention YAML. */
 export function jsonWords({ code, message }: SyntaxProblem): string | undefined {
   switch (code) {
     case 'MISSING_CHAR':

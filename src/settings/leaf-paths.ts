@@ -3,7 +3,7 @@ import { FIELDS } from './fields.gen.ts';
 import { own, put } from './own.ts';
 import type { SettingPath } from './settings.gen.ts';
 
-/** The value at a dotted path, also at paths of older shapes; `undefined` where an object on the way is missing. */
+/** The value at a dotted path, including paths of older versions; `undefined` where a parent is missing. */
 export function leafAt(object: JsonObject, path: string): JsonValue | undefined {
   let value: JsonValue | undefined = object;
   for (const name of path.split('.')) {
@@ -13,7 +13,7 @@ export function leafAt(object: JsonObject, path: string): JsonValue | undefined 
   return value;
 }
 
-/** Sets the value at a dotted path in place; missing sections are made, and a section that is no object is replaced. */
+/** Sets the value at a dotted path in place; missing sections are created, and a non-object in their place is replaced. */
 export function setLeaf(object: JsonObject, path: string, value: JsonValue): void {
   const names = path.split('.');
   const last = names.pop() ?? '';
@@ -31,14 +31,14 @@ export function setLeaf(object: JsonObject, path: string, value: JsonValue): voi
   put(section, last, value);
 }
 
-/** Takes away what is at a dotted path, in place; the sections around it stay, also when that leaves them empty. */
+/** Deletes the value at a dotted path in place; parent sections stay, even if empty. */
 export function removeLeaf(object: JsonObject, path: string): void {
   const dot = path.lastIndexOf('.');
   const section = dot === -1 ? object : leafAt(object, path.slice(0, dot));
   if (isObject(section)) delete section[path.slice(dot + 1)];
 }
 
-/** The known settings that are present in a partial object, in schema order. */
+/** The known settings present in a partial object, in schema order. */
 export function leaves(partial: JsonObject): [SettingPath, JsonValue][] {
   return FIELDS.flatMap(({ path }) => {
     const value = leafAt(partial, path);
@@ -46,7 +46,7 @@ export function leaves(partial: JsonObject): [SettingPath, JsonValue][] {
   });
 }
 
-/** RFC 6901 pointer of a dotted path. No setting has a dot in its name; for map entries use `pointerTo`. */
+/** RFC 6901 pointer of a dotted path. Setting names contain no dots; for map entries use `pointerTo`. */
 export function pointerOf(path: string): string {
   return path === '' ? '' : pointerTo(path.split('.'));
 }
@@ -56,7 +56,7 @@ export function pointerTo(names: readonly string[]): string {
   return names.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 }
 
-/** The names that an RFC 6901 pointer consists of. */
+/** The names in an RFC 6901 pointer. */
 export function pointerNames(pointer: string): string[] {
   return pointer
     .split('/')
@@ -64,7 +64,7 @@ export function pointerNames(pointer: string): string[] {
     .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'));
 }
 
-/** The value at an RFC 6901 pointer, also of an entry of a map or a list. */
+/** The value at an RFC 6901 pointer, including map and list entries. */
 export function valueAt(root: JsonValue, pointer: string): JsonValue | undefined {
   let value: JsonValue | undefined = root;
   for (const name of pointerNames(pointer)) {

@@ -6,8 +6,8 @@ import { migrateWithOrigins, namesBefore, originOf } from './migrate.ts';
 import { unknownKeys } from './unknown-keys.ts';
 
 /**
- * Settings that ended without a successor, and what releases left in the files that they upgraded (settings facts, 1.3 and
- * 1.5). They stand in documents that were right once and mean nothing today: passing over them is all that can be done.
+ * Settings that were removed without a successor, and what releases left in files that they upgraded. They appear in
+ * documents that used to be valid, and are ignored.
  */
 export const ENDED: readonly string[] = [
   'kubernetes.rancherMode',
@@ -25,8 +25,8 @@ export const ENDED: readonly string[] = [
 ];
 
 /**
- * Pointers of what a document of an older version says and its migration does not take: the shape of a version also stands for
- * later ones, whose migration no longer looks there. It would be dropped without a word.
+ * Pointers of values in a document of an older version that its migration drops: a version's shape also covers later
+ * ones, whose migration no longer moves them.
  */
 export function leftOver(document: JsonObject): string[] {
   const { document: migrated, origins } = migrateWithOrigins(document, { platform: 'linux', partial: true });
@@ -47,7 +47,7 @@ export function laterPlace(path: string, version: number): string | undefined {
   return undefined;
 }
 
-/** Changes its argument. A section that held nothing else goes too, unless it is one of today. */
+/** Changes its argument. A section left empty is removed too, unless it still exists today. */
 function withoutEnded(migrated: JsonObject): JsonObject {
   for (const path of ENDED) {
     removeLeaf(migrated, path);

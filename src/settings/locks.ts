@@ -2,8 +2,8 @@ import { isObject, type JsonObject, type JsonValue } from '../json.ts';
 import { own } from './own.ts';
 
 /**
- * What `GET /v1/settings/locked` shows for a locked profile: its shape, with every value that is not an object replaced by
- * `true`. Empty objects stay, and so does `version`, which every profile carries.
+ * The reply of `GET /v1/settings/locked` for a locked profile: its shape, with every value that is not an object
+ * replaced by `true`. Empty objects stay, and so does `version`, which every profile contains.
  */
 export function lockRecord(profile: JsonObject): JsonObject {
   return Object.fromEntries(
@@ -12,14 +12,14 @@ export function lockRecord(profile: JsonObject): JsonObject {
 }
 
 /**
- * True when a lock holds the setting. A map is held as a whole, whether the record names entries or is empty there;
- * `version` is held by nothing.
+ * True when the setting is locked. A map is locked as a whole, whether or not the record names entries; `version` is
+ * never locked.
  */
 export function isLocked(record: JsonObject, path: string): boolean {
   if (path === 'version') return false;
   let node: JsonValue | undefined = record;
   for (const name of path.split('.')) {
-    // A profile with a plain value where a section belongs: the whole section counts as held.
+    // A profile with a plain value in place of a section locks the whole section.
     if (node === true) return true;
     if (!isObject(node)) return false;
     node = own(node, name);

@@ -10,8 +10,8 @@ export type { SettingMember };
 type Names = ReturnType<typeof olderMembers>;
 
 /**
- * The names that settings of this version may have: those of today, and those of its own time. The registry knows no letter
- * case and few types, so that both come from here; by the names of today alone, what has moved since would be lost.
+ * The names valid in this version: today's and its own. The registry ignores letter case and has few types, so both
+ * come from here; with today's names alone, moved settings would be lost.
  */
 export function membersOfVersion(version: number): SettingMember[] {
   const today = membersOfToday();
@@ -24,7 +24,7 @@ function joined(today: readonly SettingMember[], older: Names, prefix: string, v
     const path = `${prefix}${name}`;
     const known = members.get(name);
     if (below === true) {
-      // A setting may be where a section is now (`telemetry`), but never beside it.
+      // A setting may have been at the path of a section (`telemetry`), but never beside it.
       if (known?.kind !== 'setting')
         members.set(name, movedSetting(name, path, version) ?? known ?? { name, kind: 'ended' });
     } else {
@@ -37,7 +37,7 @@ function joined(today: readonly SettingMember[], older: Names, prefix: string, v
   return [...members.values()];
 }
 
-/** A setting that was at this path has the type of the one that it became; a migration of one value tells which. */
+/** A moved setting has the type of its successor; migrating a single value finds it. */
 function movedSetting(name: string, path: string, version: number): SettingMember | undefined {
   const document = { version };
   setLeaf(document, path, path === 'extensions' ? { 'a:b': true } : true);

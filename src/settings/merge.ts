@@ -8,9 +8,9 @@ import { copyOf, copyOfObject } from './own.ts';
 import type { SettingPath, Settings } from './settings.gen.ts';
 
 /**
- * The settings after an update: a list replaces the list, a map is merged entry by entry and `null` removes an entry,
- * everything not mentioned stays, unknown members are dropped. `version` is never changed. The payload must be valid
- * (`validate`); a `null` where no map is has no meaning and is passed over.
+ * Applies an update: a list replaces the list, a map is merged by entry and `null` removes an entry, everything not
+ * mentioned stays, unknown members are dropped. `version` never changes. The payload must be valid (`validate`); a
+ * `null` outside a map is ignored.
  */
 export function mergeSettings(current: Settings, payload: JsonObject): Settings {
   const merged = objectOf((field) => {
@@ -18,11 +18,11 @@ export function mergeSettings(current: Settings, payload: JsonObject): Settings 
     const desired = field.path === 'version' ? undefined : leafAt(payload, field.path);
     return desired === undefined ? copyOf(before) : mergeValue(field, before, desired);
   });
-  // Built from the schema of which `Settings` is the type, out of settings and a valid payload.
+  // Built from the schema that `Settings` is generated from, out of settings and a valid payload.
   return merged as Settings;
 }
 
-/** The value of one setting after an update that names it. */
+/** The merged value of one setting. */
 function mergeValue(field: Field, before: JsonValue, desired: JsonValue): JsonValue {
   if (desired === null) return copyOf(before);
   if (!field.type.startsWith('map') || !isObject(desired)) return copyOf(desired);
@@ -35,7 +35,7 @@ function mergeValue(field: Field, before: JsonValue, desired: JsonValue): JsonVa
   return Object.fromEntries(entries);
 }
 
-/** The settings whose values differ, in schema order; another spelling of the same value is no difference. */
+/** The settings whose values differ, in schema order; equivalent spellings are equal. */
 export function changedPaths(before: JsonObject, after: JsonObject): SettingPath[] {
   return FIELDS.filter(
     ({ path }) => path !== 'version' && !sameValue(path, leafAt(before, path), leafAt(after, path)),

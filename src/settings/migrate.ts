@@ -7,29 +7,29 @@ import { SCHEMA_VERSION } from './settings.gen.ts';
 
 export interface MigrateOptions {
   platform: Platform;
-  /** A locked profile: features that came after it stay frozen where the steps say so. */
+  /** A locked profile: later features are frozen where the steps say so. */
   locked?: boolean;
-  /** Adds nothing that no field of the input caused. */
+  /** Adds only what a field of the input causes. */
   partial?: boolean;
-  /** Version to stop at, as an older release does; the newest unless told. An input beyond it stays as it is. */
+  /** Version to stop at, like an older release; the newest by default. An input beyond it is unchanged. */
   target?: number;
 }
 
-/** A migrated document, and where each moved value stood in the input, by dotted path. */
+/** A migrated document, and the original dotted paths of moved values. */
 export interface Migration {
   document: JsonObject;
   origins: ReadonlyMap<string, string>;
 }
 
 /**
- * A copy of a document of version 1 to 19 in the shape of version 19, or of `target`. Throws `ERR_SETTINGS_INVALID` for a version
- * for which `versionProblem` has an answer. Defaults are not filled in.
+ * Migrates a copy of a document of version 1 to 19 to version 19, or to `target`. Throws `ERR_SETTINGS_INVALID` for a
+ * version that `versionProblem` rejects. Defaults are not filled in.
  */
 export function migrate(document: JsonObject, options: MigrateOptions): JsonObject {
   return migrateWithOrigins(document, options).document;
 }
 
-/** As `migrate`, and tells where values came from, so that a problem can be shown where it was written. */
+/** Like `migrate`, with the origin of each value, so that problems can be reported at their source. */
 export function migrateWithOrigins(input: JsonObject, options: MigrateOptions): Migration {
   const { version } = input;
   const problem = versionProblem(version);
@@ -45,11 +45,11 @@ export function migrateWithOrigins(input: JsonObject, options: MigrateOptions): 
   return { document, origins };
 }
 
-/** Why a `version` cannot be accepted, in the words of the wire; `undefined` when it can. */
+/** The API's message for an invalid `version`; `undefined` for a valid one. */
 export function versionProblem(value: unknown): string | undefined {
   const required = 'updating settings requires specifying an API version, but';
   if (value === undefined) return `${required} no version was specified`;
-  // A fraction would run no step at all and pass as the newest version.
+  // A fraction would match no step and pass as the newest version.
   if (typeof value !== 'number' || (!Number.isInteger(value) && value > 0)) {
     return `${required} "${shown(value)}" is not a proper config version`;
   }
@@ -58,7 +58,7 @@ export function versionProblem(value: unknown): string | undefined {
   return undefined;
 }
 
-/** The dotted path in the input of a dotted path in the migrated document; `path` itself where nothing was moved. */
+/** The original dotted path of a path in the migrated document; `path` itself where nothing moved. */
 export function originOf(origins: ReadonlyMap<string, string>, path: string): string {
   for (let prefix = path; ; prefix = prefix.slice(0, prefix.lastIndexOf('.'))) {
     const from = origins.get(prefix);
@@ -67,7 +67,7 @@ export function originOf(origins: ReadonlyMap<string, string>, path: string): st
   }
 }
 
-/** As `originOf` for the names of a pointer, where the last may be those of an entry of a map or a list. */
+/** Like `originOf` for the names of a pointer, which may end in a map or list entry. */
 export function namesBefore(origins: ReadonlyMap<string, string>, names: readonly string[]): string[] {
   for (let length = names.length; length > 0; length -= 1) {
     const from = origins.get(names.slice(0, length).join('.'));

@@ -3,7 +3,7 @@ import { leafAt, removeLeaf, setLeaf } from './leaf-paths.ts';
 import type { MigrateOptions } from './migrate.ts';
 import { own, put } from './own.ts';
 
-/** What a step works on. `document` is changed in place. */
+/** The input of a step. `document` is changed in place. */
 interface MigrationContext {
   document: JsonObject;
   options: MigrateOptions;
@@ -14,8 +14,8 @@ type Step = (context: MigrationContext) => void;
 const VM = 'experimental.virtualMachine';
 
 /**
- * Keyed by the version that a step starts from. A version without a step has nothing to do: fields that were only added come
- * from the defaults. A move acts only when the old path exists; then the old value wins over one at the new path.
+ * Keyed by the version that a step starts from. A version without a step only added settings, which come from the
+ * defaults. A move acts only when the old path exists; then the old value overrides one at the new path.
  */
 export const MIGRATION_STEPS: Readonly<Record<number, Step>> = {
   1: (context) => remove(context, 'kubernetes.rancherMode'),
@@ -31,7 +31,7 @@ export const MIGRATION_STEPS: Readonly<Record<number, Step>> = {
     removeIfEmpty(context, VM);
   },
   12: (context) => {
-    // The value is taken away again two steps later; what remains is the section, which a partial document did not ask for.
+    // The value is removed two steps later; only the section remains, which a partial document does not need.
     if (!context.options.partial) set(context, `${VM}.networkingTunnel`, true);
   },
   13: (context) => {
@@ -72,7 +72,7 @@ function fromTopLevelWindow(context: MigrationContext): void {
   removeIfEmpty(context, 'virtualMachine.experimental');
 }
 
-/** `{ 'name:tag': true }` becomes `{ name: 'tag' }`. What is no map is left for validation to name. */
+/** Turns `{ 'name:tag': true }` into `{ name: 'tag' }`. Anything but a map is left for validation to report. */
 function extensionsByName({ document }: MigrationContext): void {
   const before = own(document, 'extensions');
   if (!isObject(before)) return;
@@ -80,7 +80,7 @@ function extensionsByName({ document }: MigrationContext): void {
   for (const [reference, wanted] of Object.entries(before)) {
     if (!wanted) continue;
     const colon = reference.lastIndexOf(':');
-    // A colon before the last slash belongs to the port of a registry.
+    // A colon before the last slash belongs to a registry's port.
     const tagged = colon > reference.lastIndexOf('/');
     put(after, tagged ? reference.slice(0, colon) : reference, tagged ? reference.slice(colon + 1) : 'latest');
   }
@@ -103,7 +103,7 @@ function trimNoproxy({ document }: MigrationContext): void {
   );
 }
 
-/** WebAssembly was new in version 11: a locked profile that could not know it does not let it be turned on. */
+/** WebAssembly appeared in version 11: an older locked profile does not permit enabling it. */
 function freezeWebAssembly(context: MigrationContext): void {
   const path = 'experimental.containerEngine.webAssembly.enabled';
   if (context.options.locked && leafAt(context.document, path) === undefined) set(context, path, false);
@@ -123,7 +123,7 @@ function move(context: MigrationContext, from: string, to: string, change = (val
   if (set(context, to, change(value))) moved(from, to);
 }
 
-/** False, and nothing is done, where something else stands in the place of a section: validation names that. */
+/** Returns false, changing nothing, where a section is not an object: validation reports that. */
 function set({ document }: MigrationContext, path: string, value: JsonValue): boolean {
   for (let dot = path.indexOf('.'); dot !== -1; dot = path.indexOf('.', dot + 1)) {
     const section = leafAt(document, path.slice(0, dot));
@@ -143,7 +143,7 @@ function removeIfEmpty({ document }: MigrationContext, path: string): void {
   if (isObject(value) && Object.keys(value).length === 0) removeLeaf(document, path);
 }
 
-/** The logical opposite, also of a text that stands for a boolean; anything else stays for validation to name. */
+/** The logical negation, also of a string that stands for a boolean; anything else is left for validation to report. */
 function opposite(value: JsonValue): JsonValue {
   if (typeof value === 'boolean') return !value;
   if (value === 'true') return false;

@@ -1,8 +1,8 @@
 const LONGEST = 80;
 
 /**
- * The candidate that `name` was most likely meant to be, or nothing when none is near. Letter case does not count; an
- * exchange of two neighbours is one mistake, as a missing, an extra and a wrong letter are.
+ * The candidate most similar to `name`, or undefined when none is close. Case-insensitive; a swap of neighboring
+ * letters counts as one edit, like a missing, an extra and a wrong letter.
  */
 export function nearest(name: string, candidates: Iterable<string>): string | undefined {
   if (name.length > LONGEST) return undefined;
@@ -12,7 +12,7 @@ export function nearest(name: string, candidates: Iterable<string>): string | un
   for (const candidate of candidates) {
     if (candidate.length > LONGEST || Math.abs(candidate.length - name.length) >= least) continue;
     const mistakes = distance(wanted, candidate.toLowerCase());
-    // A short word is near to everything: at least half of it must be right.
+    // Any word is close to a short one: at least half of it must match.
     if (mistakes < least && mistakes * 2 <= Math.max(name.length, candidate.length)) {
       best = candidate;
       least = mistakes;
@@ -21,7 +21,7 @@ export function nearest(name: string, candidates: Iterable<string>): string | un
   return best;
 }
 
-/** Optimal string alignment distance. Libraries such as `fastest-levenshtein` count an exchange of neighbors as two mistakes. */
+/** Optimal string alignment distance. Libraries such as `fastest-levenshtein` count a swap of neighbors as two edits. */
 function distance(a: string, b: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, index) => index);

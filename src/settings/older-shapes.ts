@@ -13,18 +13,18 @@ import { members as members10, validate as version10 } from './validators/settin
 import { members as members14, validate as version14 } from './validators/settings-v14.gen.js';
 import { members as members16, validate as version16 } from './validators/settings-v16.gen.js';
 
-/** Something that a document of an older version cannot have, without its place in the text. */
+/** Something that is invalid in an older version, without its position. */
 export interface ShapeFinding {
-  /** A value that breaks the shape, a member that no version has here, or one that a later version brought. */
+  /** A value that violates the shape, a member that never existed here, or one that a later version added. */
   code: 'shape' | 'unknown' | 'newer';
   pointer: string;
-  /** What would be right, for `shape`. */
+  /** The accepted values, for `shape`. */
   expected?: string;
-  /** The values that a closed list has, for `shape`. */
+  /** The allowed values of an enum, for `shape`. */
   allowed?: readonly string[];
-  /** The member or the dotted path of that version that was probably meant, for `unknown`. */
+  /** The member or dotted path of that version probably intended, for `unknown`. */
   suggestion?: string;
-  /** First version that has the member, for `newer`. */
+  /** First version with the member, for `newer`. */
   since?: number;
 }
 
@@ -34,7 +34,7 @@ interface Shape {
   members: Members;
 }
 
-/** Newest first. Each shape also stands for the versions up to the next one, and the oldest for all before it. */
+/** Newest first. Each shape also covers the versions up to the next one, and the oldest all before it. */
 const SHAPES: readonly Shape[] = [
   { from: 16, check: version16, members: members16 },
   { from: 14, check: version14, members: members14 },
@@ -43,7 +43,7 @@ const SHAPES: readonly Shape[] = [
   { from: 1, check: version4, members: members4 },
 ];
 
-/** Where maps with entries that a document can remove were; the references of version 6 could not be removed. */
+/** Maps with removable entries; those of version 6 could not be removed. */
 const MAPS: readonly { path: string; from: number }[] = [
   { path: 'WSL.integrations', from: 1 },
   { path: 'kubernetes.WSLIntegrations', from: 1 },
@@ -53,8 +53,8 @@ const MAPS: readonly { path: string; from: number }[] = [
 ];
 
 /**
- * What is wrong with a document of a version before the newest, in the shape of that version. Where releases of one version
- * differed, each of their forms passes.
+ * The problems of a document of an older version, according to that version's shape. Where releases of one version
+ * differed, each of their forms is valid.
  */
 export function validateShape(document: JsonObject, version: number): ShapeFinding[] {
   const shape = SHAPES.find(({ from }) => version >= from);
@@ -72,7 +72,7 @@ export function validateShape(document: JsonObject, version: number): ShapeFindi
   return found;
 }
 
-/** Names that a document of a version before the newest may have, and that newer versions may not: sections with members, and `true`. */
+/** Names that older versions have and the newest may not: sections with members, and `true`. */
 export function olderMembers(version: number): Members {
   return SHAPES.find(({ from }) => version >= from)?.members ?? {};
 }
@@ -91,7 +91,7 @@ function findingOf(
   return { code: 'unknown', pointer, ...(suggestion === undefined ? {} : { suggestion }) };
 }
 
-/** A shape stands for several versions: what came between its first and its last needs a look of its own. */
+/** A shape covers several versions, so members added between its first and its last need a separate check. */
 function tooNew(document: JsonObject, version: number): ShapeFinding[] {
   return FIELDS.filter(({ path, since }) => since > version && leafAt(document, path) !== undefined).map(
     ({ path, since }) => ({ code: 'newer', pointer: pointerOf(path), since }),
@@ -108,7 +108,7 @@ function withLaterPlace(finding: ShapeFinding, version: number): ShapeFinding {
   return { ...finding, ...(suggestion === undefined ? {} : { suggestion }) };
 }
 
-/** In version 6 an extension was switched on and off; its tag belonged to the name. */
+/** In version 6 extensions were booleans, with the tag as part of the name. */
 function extensionTexts(document: JsonObject, version: number): ShapeFinding[] {
   const map = version === 6 ? leafAt(document, 'extensions') : undefined;
   if (!isObject(map)) return [];
@@ -122,7 +122,7 @@ function isReported(pointer: string, reported: ReadonlySet<string>): boolean {
   return false;
 }
 
-/** First version with the setting, or with anything of the section, at this path. */
+/** First version with a setting or section at this path. */
 function sinceOf(path: string): number | undefined {
   const field = fieldAt(path);
   if (field) return field.since;
@@ -130,7 +130,7 @@ function sinceOf(path: string): number | undefined {
   return below.length === 0 ? undefined : Math.min(...below);
 }
 
-/** Looks for the name that was meant: beside it, else the only one of that name in the shape. Gives up after some names. */
+/** Suggests a sibling, or the only member of that name in the shape. Stops after some names. */
 function suggestions(members: Members, version: number): (names: readonly string[]) => string | undefined {
   let paths: readonly string[] | undefined;
   let asked = 0;
@@ -159,7 +159,7 @@ function lastOf(path: string): string {
   return path.slice(path.lastIndexOf('.') + 1);
 }
 
-/** `null` removes an entry of a map, in documents of every version; the shapes are those of stored settings. */
+/** `null` removes a map entry in documents of every version, but the shapes describe stored settings. */
 function withoutRemovals(document: JsonObject, version: number): JsonObject {
   const copy = copyOfObject(document);
   for (const { path, from } of MAPS) {

@@ -1,14 +1,14 @@
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
 
 /**
- * Access to the own members of an object. Documents come from outside: a member called `constructor` or `__proto__` must
- * neither be found where the document has none nor reach the prototype when it is written.
+ * Access to an object's own members. Documents are untrusted: a member called `constructor` or `__proto__` must neither
+ * resolve to the prototype nor modify it.
  */
 export function own(object: JsonObject, name: string): JsonValue | undefined {
   return Object.hasOwn(object, name) ? object[name] : undefined;
 }
 
-/** Sets an own member, also one called `__proto__`. */
+/** Sets an own member, even `__proto__`. */
 export function put(object: JsonObject, name: string, value: JsonValue): void {
   if (name === '__proto__')
     Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true });
@@ -28,7 +28,7 @@ export function copyOfObject(object: JsonObject): JsonObject {
   return copy;
 }
 
-/** Deep equality of JSON values; the order of members does not count. */
+/** Deep equality of JSON values, ignoring member order. */
 export function equal(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
   if (a === b) return true;
   if (Array.isArray(a) || Array.isArray(b)) {

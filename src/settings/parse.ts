@@ -7,23 +7,26 @@ import { type Conversion, jsonOf } from './yaml-value.ts';
 
 type ParsedYaml = Document.Parsed<ParsedNode>;
 
-/** A document as it was read. */
+/** A parsed document. */
 export interface ParsedDocument {
   file: string;
-  /** Absent when the text could not be read as one document. With findings it is what could be understood. */
+  /** Absent when the text is not a single document. With findings, the part that could be parsed. */
   value: JsonValue | undefined;
   findings: Finding[];
-  /** Where the value at an RFC 6901 pointer begins, or its key; `undefined` where the text has no such value. From 1. */
+  /**
+   * The position of the value, or key, at an RFC 6901 pointer, starting at 1; `undefined` where the text has no such
+   * value.
+   */
   position(pointer: string, part?: 'key' | 'value'): { line: number; column: number } | undefined;
-  /** The value at a pointer as it is written. */
+  /** The source text of the value at a pointer. */
   sourceText(pointer: string): string | undefined;
 }
 
-/** Lexical parts of a document that are looked at: 16,000 keys have some 112,000. */
+/** Maximum number of tokens: 16,000 keys have some 112,000. */
 const MOST_LEXEMES = 250_000;
 const MOST_FINDINGS = 100;
 
-/** Reads YAML 1.2 or JSON. Never throws for what a document contains: everything wrong is a finding with its position. */
+/** Parses YAML 1.2 or JSON. Never throws because of the content: every problem is a finding with its position. */
 export function parseDocument(source: string | Uint8Array, file: string): ParsedDocument {
   const read = readSource(source);
   if ('problem' in read) return unreadable(file, read.text, [{ offset: read.offset, message: read.problem }]);
@@ -47,7 +50,7 @@ export function parseDocument(source: string | Uint8Array, file: string): Parsed
   return readable(file, text, jsonOf(document.contents));
 }
 
-/** The first two documents, or why the text is not looked at any further. */
+/** The first two documents, or why parsing stopped. */
 function compose(text: string): { documents: ParsedYaml[] } | { problem: string; offset: number } {
   const guard = new DepthGuard();
   let parts = 0;
@@ -58,13 +61,13 @@ function compose(text: string): { documents: ParsedYaml[] } | { problem: string;
       parts += 1;
       if (parts > MOST_LEXEMES) problem = 'the document has too many parts';
       else if (!guard.accepts(lexeme)) problem = 'the document is nested too deeply';
-      // What was read of the document so far is dropped: nothing of it reaches the composer.
+      // The rest is dropped: nothing of it reaches the composer.
       if (problem !== undefined) return;
       yield* parser.next(lexeme);
     }
     yield* parser.end();
   }
-  // The composer's own search for duplicate keys is quadratic; the conversion does it with a set.
+  // The composer's own check for duplicate keys is quadratic; the conversion uses a set.
   const composer = new Composer({ uniqueKeys: false, logLevel: 'silent' });
   const documents: ParsedYaml[] = [];
   for (const document of composer.compose(tokens())) {
@@ -111,7 +114,7 @@ function atMost<T>(problems: readonly T[]): readonly T[] {
   return problems.slice(0, MOST_FINDINGS);
 }
 
-/** In JSON one missing sign makes several errors of YAML; the first is the one that is there. */
+/** In JSON a single missing character causes several YAML errors; only the first is meaningful. */
 function syntaxProblems(text: string, problems: readonly YAMLError[]): { offset: number; message: string }[] {
   const json = looksLikeJson(text);
   return (json ? problems.slice(0, 1) : problems).map((problem) => ({
@@ -120,7 +123,7 @@ function syntaxProblems(text: string, problems: readonly YAMLError[]): { offset:
   }));
 }
 
-/** What the parser says, without what it quotes: a password that begins with `!` is a tag to it. */
+/** The parser's message without what it quotes: a password that starts with `!` parses as a tag. */
 function yamlWords({ code, message }: YAMLError): string {
   switch (code) {
     case 'TAG_RESOLVE_FAILED':
@@ -133,28 +136,27 @@ function yamlWords({ code, message }: YAMLError): string {
       return 'a value cannot begin with this sign; put it between quotation marks';
     default: {
       const [words = ''] = message.split(/(?<=\S): /, 1);
-      // The parser's messages begin with a capital; ours follow a colon.
+      // The parser's messages start with a capital; ours follow a colon.
       return words.charAt(0).toLowerCase() + words.slice(1);
     }
   }
 }
 
 /**
- * Watches the lexical parts of a document pass by and says when it nests deeper than any settings do. That must be known
- * before the document is composed, because composing recurses: a hundred kilobytes of `[` would exhaust the stack inside a
- * regular expression and end the process.
+ * Checks the tokens of a document for excessive nesting before it is composed: composing recurses, and a hundred
+ * kilobytes of `[` would overflow the stack inside a regular expression and end the process.
  */
 class DepthGuard {
-  /** Offset of the next part in the text. */
+  /** Offset of the next token in the text. */
   offset = 0;
   readonly #columns: number[] = [];
   #flow = 0;
   #lineStart = 0;
   #first = true;
 
-  /** False when the part is too deep; `offset` is then its place. */
+  /** False when the token is nested too deeply; `offset` is then its position. */
   accepts(lexeme: string): boolean {
-    // Marks that the lexer inserts; they are not in the text.
+    // Marks inserted by the lexer, which are not in the text.
     if (lexeme === CST.DOCUMENT || lexeme === CST.FLOW_END || lexeme === CST.SCALAR) return true;
     const type = CST.tokenType(lexeme);
     if (type === 'flow-map-start' || type === 'flow-seq-start') this.#flow += 1;
@@ -171,7 +173,7 @@ class DepthGuard {
     return true;
   }
 
-  /** A block begins at a column and ends where something begins at that column or before it. */
+  /** A block begins at a column and ends where something begins at or before that column. */
   #enter(column: number): void {
     while ((this.#columns.at(-1) ?? -1) >= column) this.#columns.pop();
     this.#columns.push(column);

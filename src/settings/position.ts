@@ -2,8 +2,8 @@ import type { Finding } from './finding.ts';
 import type { ParsedDocument } from './parse.ts';
 
 /**
- * The finding with file, line and column: of the value at its pointer, of that value's key for `key`, or of the nearest
- * value around it where the document has none there.
+ * The finding with file, line and column: of the value at its pointer, of its key for `key`, or of the nearest parent
+ * present in the document.
  */
 export function positioned<T extends Finding>(
   document: ParsedDocument,

@@ -1,47 +1,47 @@
 /**
- * Signs that a terminal or an editor obeys, or that nobody sees: controls, ends of lines, marks of the direction of writing, signs
- * without a width or a meaning. Those beyond 16 bits only draw flags, and YAML has no escape for them that JSON has too.
+ * Characters that a terminal or an editor interprets, or that are invisible: controls, line ends, direction marks,
+ * zero-width characters. Those beyond the BMP only draw flags, and YAML and JSON have no common escape for them.
  */
 const HIDDEN = /(?![\u{10000}-\u{10ffff}])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\ufffe\uffff]/u;
 const EACH = new RegExp(HIDDEN, 'gu');
 const RUNS = new RegExp(`(?:${HIDDEN.source})+`, 'gu');
-/** What is a part of the lines of a text stays in them. */
+/** Line breaks and tabs are kept in multi-line text. */
 const BETWEEN_LINES = new RegExp(`\\r?\\n|\\t|${HIDDEN.source}`, 'gu');
-/** What is not in any text of ours, its styles and cursor movements included. */
+/** Characters that never occur in our own output, which does contain styles and cursor movements. */
 const FOREIGN = new RegExp(`(?![\\u0000-\\u001f])${HIDDEN.source}`, 'gu');
-/** Signs of a name that are shown. */
+/** Maximum characters of a name that are shown. */
 const LONGEST_NAME = 40;
 
 export function hasHidden(text: string): boolean {
   return HIDDEN.test(text);
 }
 
-/** On one line, with hidden signs as JSON and YAML write them: `\u009b`. */
+/** On one line, with hidden characters escaped as in JSON and YAML: `\u009b`. */
 export function escapedHidden(text: string): string {
   return text.replace(EACH, escaped);
 }
 
-/** The same for text of many lines: line feeds, with a carriage return before them or not, and tabs stay. */
+/** The same for multi-line text: LF, CRLF and tabs stay. */
 export function escapedInLines(text: string): string {
   return text.replace(BETWEEN_LINES, (sign) => (/^(?:\r?\n|\t)$/.test(sign) ? sign : escaped(sign)));
 }
 
 /**
- * Text on its way to a terminal, whoever made it: C1 controls, marks of direction and what has no width are escaped as JSON writes
- * them, so that a JSON document stays the same document. Our own styles pass, so ASCII controls do; those of others are escaped before.
+ * Untrusted text for a terminal: C1 controls, direction marks and zero-width characters are escaped as in JSON, so a
+ * JSON document stays equivalent. ASCII controls pass, for our own styles; those of others are escaped earlier.
  */
 export function forTerminal(text: string): string {
   return text.replace(FOREIGN, escaped);
 }
 
-/** On one line, with a blank for each run of hidden signs. */
+/** On one line, with a space for each run of hidden characters. */
 export function withoutHidden(text: string): string {
   return text.replace(RUNS, ' ');
 }
 
-/** A name from a file for a message: in quotation marks, the first forty signs of it, on one line. */
+/** A name from a file, for a message: quoted, on one line, cut to forty characters. */
 export function quotedName(text: string): string {
-  // A sign has at most two units.
+  // A character has at most two UTF-16 units.
   const start = Array.from(text.slice(0, 2 * LONGEST_NAME))
     .slice(0, LONGEST_NAME)
     .join('');

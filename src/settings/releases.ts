@@ -3,7 +3,7 @@ import type { Platform } from './field.ts';
 import { fieldAt } from './fields.ts';
 import type { SettingPath } from './settings.gen.ts';
 
-/** A release of the compatible application, by its minor version: patch releases never changed the shape of settings. */
+/** A minor release of Rancher Desktop: patch releases never changed the shape of settings. */
 export interface Release {
   /** `1.20` */
   name: string;
@@ -11,7 +11,7 @@ export interface Release {
   settingsVersion: number;
 }
 
-/** Those that group their settings, oldest first (settings facts, 1.1). */
+/** The releases with sections in their settings, oldest first. */
 export const RELEASES: readonly Release[] = [
   { name: '1.8', settingsVersion: 6 },
   { name: '1.9', settingsVersion: 8 },
@@ -32,7 +32,7 @@ export const RELEASES: readonly Release[] = [
   { name: '1.24', settingsVersion: 19 },
 ];
 
-/** Settings that came within a settings version, or were written for the first time by a later one (settings facts, 1.4). */
+/** Settings added within a settings version, or first written by a later one. */
 const LATER: Readonly<Partial<Record<SettingPath, string>>> = {
   'containers.showAll': '1.12',
   'containers.namespace': '1.12',
@@ -43,7 +43,7 @@ const LATER: Readonly<Partial<Record<SettingPath, string>>> = {
   'diagnostics.connectivity.timeout': '1.21',
 };
 
-/** Defaults of earlier releases that a rule depends on: those of the releases before `until` (settings facts, 1.4). */
+/** Former defaults that a rule depends on, of the releases before `until`. */
 const EARLIER_DEFAULTS: Readonly<Partial<Record<SettingPath, { value: JsonValue; until: string }>>> = {
   'application.adminAccess': { value: true, until: '1.9' },
   'application.pathManagementStrategy': { value: 'notset', until: '1.9' },
@@ -52,12 +52,12 @@ const EARLIER_DEFAULTS: Readonly<Partial<Record<SettingPath, { value: JsonValue;
   'virtualMachine.mount.type': { value: 'reverse-sshfs', until: '1.20' },
 };
 
-/** Place of a release in `RELEASES`; -1 for one that is not there. */
+/** Index of a release in `RELEASES`; -1 if unknown. */
 export function releaseIndex(name: string): number {
   return RELEASES.findIndex((release) => release.name === name);
 }
 
-/** Place in `RELEASES` of the first release that has a setting where it is today. */
+/** Index in `RELEASES` of the first release with a setting at its current path. */
 export function firstReleaseWith(path: SettingPath): number {
   const later = LATER[path];
   if (later !== undefined) return releaseIndex(later);
@@ -65,7 +65,7 @@ export function firstReleaseWith(path: SettingPath): number {
   return RELEASES.findIndex(({ settingsVersion }) => settingsVersion >= since);
 }
 
-/** Default of a setting in a release, on the newest systems of a platform. */
+/** A setting's default in a release, on the newest systems of a platform. */
 export function defaultIn(path: SettingPath, release: Release, platform: Platform): JsonValue | undefined {
   const earlier = EARLIER_DEFAULTS[path];
   if (earlier && RELEASES.indexOf(release) < releaseIndex(earlier.until)) return earlier.value;

@@ -4,8 +4,8 @@ import { leafAt, setLeaf } from './leaf-paths.ts';
 import { copyOfObject } from './own.ts';
 
 /**
- * What is to be judged of a desired state: there `null` removes an entry of every map, while a write of settings cannot remove
- * one of a map of texts.
+ * The part of a desired state to validate: there `null` removes an entry of any map, while a settings write cannot
+ * remove one from a map of strings.
  */
 export function withoutRemovals(settings: JsonObject): JsonObject {
   const copy = copyOfObject(settings);

@@ -1,9 +1,9 @@
 import { looksLikeJson } from './json-words.ts';
 
-/** Largest document that is read, in bytes. */
+/** Maximum document size in bytes. */
 export const SIZE_LIMIT = 1024 * 1024;
 
-/** A text that could be read, or why not and where (offset in UTF-16 units of `text`, which holds what precedes it). */
+/** Decoded text, or why and where it is invalid (offset in UTF-16 units of `text`, which ends there). */
 export type SourceText = { text: string } | { problem: string; text: string; offset: number };
 
 /** Decodes a document: at most 1 MiB of UTF-8 without control characters. */
@@ -20,7 +20,8 @@ export function readSource(source: string | Uint8Array): SourceText {
 }
 
 /**
- * `has 17.3 MiB; at most 16 MiB are read`. Of what has no size of its own, such as a pipe, one byte more than the limit is known.
+ * `has 17.3 MiB; at most 16 MiB are read`. For input of unknown size, such as a pipe, `size` is one byte over the
+ * limit.
  * @param limit whole mebibytes, in bytes
  */
 export function tooLong(size: number, limit: number): string {
@@ -32,7 +33,7 @@ export function tooLong(size: number, limit: number): string {
 
 const MEBIBYTE = 1024 * 1024;
 
-/** Turns offsets into lines and columns, both from 1. The list of lines is made at the first question. */
+/** Converts offsets to lines and columns, starting at 1. The line index is built on first use. */
 export function lineLookup(text: string): (offset: number) => { line: number; column: number } {
   let starts: number[] | undefined;
   return (offset) => {
@@ -62,7 +63,7 @@ function decode(bytes: Uint8Array): SourceText {
   }
 }
 
-/** Where the lenient decoding had to replace something. The text itself may contain U+FFFD, so the bytes are compared. */
+/** The first invalid byte. The text itself may contain U+FFFD, so the bytes are compared. */
 function firstDifference(bytes: Uint8Array, text: string): number {
   let position = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
   let offset = 0;
@@ -75,7 +76,7 @@ function firstDifference(bytes: Uint8Array, text: string): number {
   return offset;
 }
 
-/** In JSON, U+007F is a letter like any other, and programs that write JSON do not escape it. */
+/** In JSON, U+007F needs no escaping, and programs that write JSON do not escape it. */
 function controlCharacter(text: string): number {
   const last = looksLikeJson(text) ? -1 : 0x7f;
   for (let index = 0; index < text.length; index++) {

@@ -5,24 +5,24 @@ import { pointerTo } from './leaf-paths.ts';
 import { nearest } from './nearest.ts';
 import { own } from './own.ts';
 
-/** A member that no setting has. */
+/** A member that is not a setting. */
 export interface UnknownKey {
   /** RFC 6901. */
   pointer: string;
   /** Dotted. */
   path: string;
-  /** The member or the dotted path that was probably meant. */
+  /** The member or the dotted path probably intended. */
   suggestion?: string;
 }
 
-/** The search ends with this many, unless told; a list of this length stands for that many or more. */
+/** Default limit of the search; a list of this length means that many or more. */
 export const MOST_UNKNOWN_KEYS = 2000;
-/** Looking for the name that was meant costs far more than finding that a name is unknown. */
+/** Suggestions cost far more than detecting unknown names. */
 export const MOST_SUGGESTIONS = 100;
 
 /**
- * Members of a payload that belong to no setting, in its order, the first `most` of them; what is below such a member is not
- * looked at. The first hundred carry suggestions.
+ * The first `most` members of a payload that are not settings, in its order; their children are not listed. The first
+ * hundred have suggestions.
  */
 export function unknownKeys(payload: JsonObject, most = MOST_UNKNOWN_KEYS): UnknownKey[] {
   const found: UnknownKey[] = [];
@@ -47,7 +47,7 @@ function collect(
   }
 }
 
-/** Without siblings nothing is suggested. */
+/** Without siblings there is no suggestion. */
 function unknownKey(names: readonly string[], siblings: ReadonlyMap<string, SchemaNode> | undefined): UnknownKey {
   const name = names.at(-1) ?? '';
   const suggestion = siblings && (nearest(name, siblings.keys()) ?? elsewhere(name));
@@ -56,7 +56,7 @@ function unknownKey(names: readonly string[], siblings: ReadonlyMap<string, Sche
 
 let byName: ReadonlyMap<string, readonly string[]> | undefined;
 
-/** The one setting of that name in another section. */
+/** The only setting of that name in another section. */
 function elsewhere(name: string): string | undefined {
   byName ??= pathsByName();
   const paths = byName.get(name.toLowerCase()) ?? [];

@@ -16,9 +16,8 @@ export type { Issue, ValidateContext } from './issue.ts';
 export { unknownKeys } from './unknown-keys.ts';
 
 /**
- * Everything that is wrong with a payload, in the order of its members. The payload must be migrated and canonical.
- * Unknown members are passed over (`unknownKeys` names them), and so is the rule of a value that does not change, unless
- * it has to go together with one that does.
+ * All problems of a payload, in the order of its members. The payload must be migrated and canonical. Unknown members
+ * are skipped (`unknownKeys` lists them), and so are rules of unchanged values, unless a changed one depends on them.
  */
 export function validate(payload: JsonObject, context: ValidateContext): Issue[] {
   const walk: Walk = { payload, context, issues: [] };
@@ -26,7 +25,7 @@ export function validate(payload: JsonObject, context: ValidateContext): Issue[]
   return walk.issues;
 }
 
-/** True when merging `desired` would change the setting: entries of a map that are not mentioned stay as they are. */
+/** True when merging `desired` would change the setting: map entries not mentioned stay as they are. */
 export function isChange(field: Field, current: JsonValue | undefined, desired: JsonValue): boolean {
   if (!field.type.startsWith('map') || !isObject(desired)) return !sameValue(field.path, current, desired);
   const stored = isObject(current) ? current : {};
@@ -93,12 +92,12 @@ function ruleProblems(input: RuleInput): Problem[] {
   return [...problems, ...(RULES[field.path]?.(input) ?? [])];
 }
 
-/** A text that only means the stored value is looked at all the same: it would be stored as a text. */
+/** A string equivalent to the stored value is checked all the same: it would be stored as a string. */
 function ownProblems({ field, desired, current }: RuleInput): Problem[] {
   return equal(desired, current) ? [] : valueProblems(field, desired);
 }
 
-/** What is wrong with the value whatever the platform and the other settings are. */
+/** The problems of a value independent of the platform and other settings. */
 function wrongByItself(input: RuleInput): Problem[] {
   const problems = ownProblems(input);
   if (problems.length > 0) return problems;

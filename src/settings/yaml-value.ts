@@ -4,21 +4,21 @@ import { FIELDS } from './fields.gen.ts';
 import { pointerNames, pointerTo } from './leaf-paths.ts';
 import { copyOf, put } from './own.ts';
 
-/** Where a value is in the text: offsets of its key, where it has one, and of the value itself. */
+/** Offsets of a value and, if it has one, its key. */
 interface Place {
   key?: number;
   start: number;
   end: number;
 }
 
-/** What a composed YAML document means as JSON. */
+/** A composed YAML document converted to JSON. */
 export interface Conversion {
   value: JsonValue;
   places: ReadonlyMap<string, Place>;
   problems: readonly { offset: number; pointer: string; message: string; expected?: string }[];
 }
 
-/** Values that all aliases of a document may stand for together, and characters of the texts among them. */
+/** Maximum number of values, and characters, that all aliases of a document may expand to. */
 const ALIAS_BUDGET = 10_000;
 const ALIAS_CHARACTERS = 1024 * 1024;
 const LONGEST_QUOTE = 60;
@@ -27,15 +27,15 @@ const FORBIDDEN = new Set(['__proto__', 'constructor', 'prototype']);
 interface State {
   places: Map<string, Place>;
   problems: { offset: number; pointer: string; message: string; expected?: string }[];
-  /** Complete values by anchor name; an anchor is absent while its own value is being read. */
+  /** Complete values by anchor name; an anchor is absent while its own value is being converted. */
   anchors: Map<string, JsonValue>;
   expanded: number;
   characters: number;
 }
 
 /**
- * The plain value of a composed node. Duplicate keys, keys that are no names, keys that would reach a prototype, values
- * that JSON lacks and aliases that multiply without measure are problems; everything else is converted all the same.
+ * Converts a composed node. Duplicate keys, keys that are not names, keys that would reach a prototype, values that
+ * JSON lacks and exploding aliases are problems; everything else is still converted.
  */
 export function jsonOf(root: unknown): Conversion {
   const state: State = { places: new Map(), problems: [], anchors: new Map(), expanded: 0, characters: 0 };
@@ -61,7 +61,7 @@ function plain(node: unknown, pointer: string, start: number, state: State): Jso
   return null;
 }
 
-/** The value as it is written; not where a secret belongs, which may look like a number. */
+/** The value as written; omitted where a secret belongs, which may look like a number. */
 function quoted(node: unknown, pointer: string): string {
   const written = isScalar(node) ? (node.source ?? '') : '';
   const names = pointerNames(pointer).join('.');
@@ -96,7 +96,7 @@ function members(node: YAMLMap, pointer: string, state: State): JsonObject {
   return result;
 }
 
-/** Keys are names as they are written: `1.30: x` has the key `1.30`. */
+/** Keys are taken literally: `1.30: x` has the key `1.30`. */
 function nameOf({ key }: Pair): string | undefined {
   if (!isScalar(key)) return undefined;
   if (typeof key.value === 'string') return key.value;
@@ -128,7 +128,7 @@ function aliased(name: string, pointer: string, start: number, state: State): Js
   return copyOf(value);
 }
 
-/** Characters of all names and texts in a value. */
+/** Total characters of all names and strings in a value. */
 function charactersOf(value: JsonValue): number {
   if (typeof value === 'string') return value.length;
   if (Array.isArray(value)) return value.reduce<number>((sum, item) => sum + charactersOf(item), 0);
@@ -136,7 +136,7 @@ function charactersOf(value: JsonValue): number {
   return Object.entries(value).reduce((sum, [name, item]) => sum + name.length + charactersOf(item), 0);
 }
 
-/** Number of values in a value, counted no further than the limit. */
+/** Number of values in a value, up to the limit. */
 function sizeOf(value: JsonValue, limit: number): number {
   const parts = Array.isArray(value) ? value : isObject(value) ? Object.values(value) : [];
   let size = 1;

@@ -9,7 +9,7 @@ import { kubernetesVersion } from './kubernetes.ts';
 import { machineType, mountType, rosetta } from './machine.ts';
 import { conflict, type Rule, type RuleInput } from './rule.ts';
 
-/** All wrong entries are named in one line. */
+/** All invalid entries are named in one line. */
 const noproxyList: Rule = ({ field, desired, changed }) => {
   if (!changed || !Array.isArray(desired)) return [];
   const wrong = desired.filter((entry) => typeof entry === 'string' && !isNoproxyEntry(entry));
@@ -23,7 +23,7 @@ const LONGEST_DOMAIN = 253;
 const LONGEST_LABEL = 63;
 
 /**
- * True for an IP address, a CIDR range (host bits may be set) or a domain name with an optional `*.` or `.` in front.
+ * True for an IP address, a CIDR range (host bits may be set) or a domain name with an optional `*.` or `.` prefix.
  * White space is not trimmed.
  */
 export function isNoproxyEntry(text: string): boolean {
@@ -52,7 +52,7 @@ function isLabel(label: string): boolean {
 
 const WEB_ASSEMBLY = 'experimental.containerEngine.webAssembly.enabled';
 
-/** A disk grows or stays; a stored size that cannot be read forbids nothing, nor does one that no disk has come to. */
+/** A disk cannot shrink; an unreadable stored size forbids nothing, nor does a size larger than the actual disk. */
 const diskSize: Rule = ({ field, desired, current, changed, context }) => {
   const bytes = changed && typeof desired === 'string' ? parseByteSize(desired) : undefined;
   const before = typeof current === 'string' ? parseByteSize(current) : undefined;
@@ -64,12 +64,12 @@ const diskSize: Rule = ({ field, desired, current, changed, context }) => {
   return [{ code: 'decrease', message, fatal: false, expected: `at least "${least}"` }];
 };
 
-/** The classic store of moby holds no WebAssembly images. Each of the three settings has its own line. */
+/** Moby's classic store cannot hold WebAssembly images. Each of the three settings has its own message. */
 function classicStore(message: string): Rule {
   return (input) => (input.changed && isClassicWithWebAssembly(input) ? conflict(message) : []);
 }
 
-/** The Spin operator runs WebAssembly. */
+/** The Spin operator requires WebAssembly. */
 const spinOperator: Rule = ({ field, desired, changes, result }) => {
   const takesPart = changes(field.path) || changes('kubernetes.enabled') || changes(WEB_ASSEMBLY);
   if (!desired || !takesPart || result('kubernetes.enabled') !== true || result(WEB_ASSEMBLY)) return [];
@@ -86,7 +86,7 @@ function isClassicWithWebAssembly({ result }: RuleInput): boolean {
   );
 }
 
-/** Entries of the list of extensions that may be installed. */
+/** Entries of the extension allow list. */
 const extensionPatterns: Rule = ({ field, desired, changed }) => {
   if (!changed || !Array.isArray(desired)) return [];
   return desired.flatMap((pattern, index): Problem[] => {
@@ -104,7 +104,7 @@ const extensionPatterns: Rule = ({ field, desired, changed }) => {
   });
 };
 
-/** Installed extensions: image names and tags. Entries that stay as they are need not be looked at. */
+/** Installed extensions: image names and tags. Unchanged entries are not checked. */
 const installedExtensions: Rule = ({ field, desired, current, changed }) => {
   if (!changed) return [];
   if (!isObject(desired)) {
@@ -133,7 +133,10 @@ function entryProblems(path: string, map: JsonObject, name: string): Problem[] {
   }));
 }
 
-/** Settings whose rule and lock are looked at even where the value is wrong by itself: all lines of them are listed, as scripts know it. */
+/**
+ * Settings whose rule and lock are checked even where the value itself is invalid: scripts expect all of their
+ * messages.
+ */
 export const RUNS_EVERY_RULE: ReadonlySet<SettingPath> = new Set([
   'application.extensions.installed',
   'containerEngine.mobyStorageDriver',
@@ -144,7 +147,7 @@ export const RUNS_EVERY_RULE: ReadonlySet<SettingPath> = new Set([
   'virtualMachine.type',
 ]);
 
-/** Rules that look beyond the type of a value. A setting without one has none. */
+/** Rules beyond the type of a value. Other settings have none. */
 export const RULES: Readonly<Partial<Record<SettingPath, Rule>>> = {
   'application.extensions.allowed.list': extensionPatterns,
   'application.extensions.installed': installedExtensions,

@@ -2,7 +2,7 @@ import type { JsonValue } from '../../json.ts';
 import { isKubernetesVersion } from '../kubernetes-version.ts';
 import type { Rule } from './rule.ts';
 
-/** A changed version must be offered; empty means whatever the service chooses. While none is known every real one passes. */
+/** A changed version must be available; empty lets the service choose. Any valid one passes while the list is unknown. */
 export const kubernetesVersion: Rule = ({ desired, changed, context }) => {
   if (!changed || typeof desired !== 'string' || desired === '') return [];
   const offered = context.kubernetesVersions ?? [];
@@ -12,7 +12,7 @@ export const kubernetesVersion: Rule = ({ desired, changed, context }) => {
   ];
 };
 
-/** Of a value of any type. */
+/** Accepts a value of any type. */
 export function versionNotFound(value: JsonValue): string {
   return `Kubernetes version "${value}" not found.`;
 }

@@ -1,7 +1,7 @@
 import type { Problem } from '../issue.ts';
 import { conflict, type Rule, type RuleInput } from './rule.ts';
 
-/** `vz` needs a recent macOS; each type goes with some mount types only. */
+/** `vz` requires a recent macOS; each type supports some mount types only. */
 export const machineType: Rule = (input) => {
   const { field, desired, changed, context } = input;
   const setting = `Setting ${field.path} to ${JSON.stringify(desired)}`;
@@ -13,7 +13,7 @@ export const machineType: Rule = (input) => {
       return conflict(`${setting} on Intel requires macOS 13.0 (Ventura) or later.`);
   }
   const mount = input.result('virtualMachine.mount.type');
-  // Elsewhere there is one type, and the mount type alone is judged.
+  // Other platforms have one type, so only the mount type is checked.
   if (context.platform !== 'darwin' || !takesPart(input)) return [];
   if (desired === 'vz' && mount === '9p') {
     return conflict(`${setting} requires that virtual-machine.mount.type is "reverse-sshfs" or "virtiofs".`, false);
@@ -24,7 +24,7 @@ export const machineType: Rule = (input) => {
   return [];
 };
 
-/** `9p` needs QEMU; `virtiofs` needs the Virtualization framework on macOS and QEMU on Linux. */
+/** `9p` requires QEMU; `virtiofs` requires the Virtualization framework on macOS and QEMU on Linux. */
 export const mountType: Rule = (input) => {
   const { field, desired, context } = input;
   const needed =
@@ -42,7 +42,7 @@ export const rosetta: Rule = ({ field, desired, changed, result, context }) => {
   return [];
 };
 
-/** The options of 9p are frozen while nothing is mounted with it; asked before the value itself is looked at. */
+/** The 9p options cannot change while nothing is mounted with it; checked before the value itself. */
 export function ninePOption({ field, changed, result }: RuleInput): Problem[] {
   if (!changed || result('virtualMachine.mount.type') === '9p') return [];
   return conflict(`Setting ${field.path} can only be changed when virtualMachine.mount.type is "9p".`);

@@ -3,20 +3,20 @@ import type { Field } from '../field.ts';
 import type { Problem, ValidateContext } from '../issue.ts';
 import type { SettingPath } from '../settings.gen.ts';
 
-/** What a rule that looks beyond one value may look at. */
+/** The inputs to a rule beyond one value. */
 export interface RuleInput {
   field: Field;
   desired: JsonValue;
   current: JsonValue;
-  /** Does the payload change this setting, or the named one? */
+  /** Whether the payload changes this setting, or the named one. */
   changed: boolean;
   changes: (path: SettingPath) => boolean;
-  /** The value that a setting would have after the change. */
+  /** The value of a setting after the change. */
   result: (path: SettingPath) => JsonValue | undefined;
   context: ValidateContext;
 }
 
-/** Runs after the value itself was found right. */
+/** Runs after the value itself has passed. */
 export type Rule = (input: RuleInput) => Problem[];
 
 /** A fatal conflict with another setting, as one line. */

@@ -5,7 +5,7 @@ import type { Problem } from '../issue.ts';
 import { own } from '../own.ts';
 import { versionNotFound } from './kubernetes.ts';
 
-/** What is wrong with a value of a setting, whatever the other settings are. */
+/** The problems of a value by itself, independent of other settings. */
 export function valueProblems(field: Field, value: JsonValue): Problem[] {
   switch (field.type) {
     case 'boolean':
@@ -22,7 +22,7 @@ export function valueProblems(field: Field, value: JsonValue): Problem[] {
   }
 }
 
-/** What a setting takes, as a phrase for findings. */
+/** A setting's accepted values, as a phrase for findings. */
 export function expectedValue(field: Field): string {
   if (field.enum) return `one of ${field.enum.map((value) => `"${value}"`).join(', ')}`;
   switch (field.type) {
@@ -63,7 +63,7 @@ function stringProblems(field: Field, value: JsonValue): Problem[] {
   return [];
 }
 
-/** A synonym is among what is listed, although it was replaced before. */
+/** The list includes synonyms, although they were replaced before. */
 function notListed(field: Field, value: JsonValue): Problem {
   const listed = JSON.stringify([...(field.enum ?? []), ...Object.keys(field.synonyms ?? {})]);
   const { message, ...problem } = wrongType(field, value);
@@ -104,7 +104,7 @@ function badEntries(map: JsonObject): string[] {
   });
 }
 
-/** Sorted as people do. Blank entries count as duplicates of each other, and each of them is listed. */
+/** Sorted in natural order. Blank entries count as duplicates of each other, and each is listed. */
 function duplicates(list: readonly string[]): string[] {
   const blank = list.filter((item) => item.trim() === '');
   const seen = new Set<string>();

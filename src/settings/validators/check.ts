@@ -1,17 +1,17 @@
-/** One violation, as ajv reports it: where in the document, which keyword, and that keyword's values. */
+/** One violation reported by ajv: its location, the keyword, and the keyword's values. */
 export interface ShapeError {
   instancePath: string;
   keyword: string;
   params: Readonly<Record<string, unknown>>;
 }
 
-/** A precompiled check. After a call that returned false, `errors` holds every violation. */
+/** A precompiled validator. After a call that returned false, `errors` holds every violation. */
 export interface ShapeCheck<T> {
   (value: unknown): value is T;
   errors?: readonly ShapeError[] | null;
 }
 
-/** Names that a shape knows at each level; `true` where a value stands. */
+/** Names of a shape at each level; `true` for a value. */
 export interface Members {
   readonly [name: string]: Members | true;
 }
