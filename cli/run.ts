@@ -88,7 +88,7 @@ async function connect(globals: GlobalFlags, io: Io): Promise<Connection> {
       },
     });
   return find().catch(async (error: unknown) => {
-    const { findAgain } = await import('./session/absence.ts');
-    return findAgain(find, error, globals, io);
+    const { rediscover } = await import('./session/absence.ts');
+    return rediscover(find, error, globals, io);
   });
 }

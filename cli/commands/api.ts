@@ -1,5 +1,5 @@
 import { createClient } from '../../src/client/client.ts';
-import { answerOf, besideAnswer } from '../../src/client/plain-call.ts';
+import { answerOf, replyNote } from '../../src/client/plain-call.ts';
 import { RdError } from '../../src/errors.ts';
 import { usage } from '../arguments/arguments.ts';
 import { readInput } from '../arguments/input.ts';
@@ -50,7 +50,7 @@ it is not a success, a JSON object with the status goes there and the answer to 
       return 0;
     }
     io.out(`${JSON.stringify({ message: `${response.status} ${response.statusText}` })}\n`);
-    for (const said of [text, besideAnswer(client, response) ?? '']) if (said !== '') io.err(`${said}\n`);
+    for (const said of [text, replyNote(client, response) ?? '']) if (said !== '') io.err(`${said}\n`);
     return 1;
   },
 });

@@ -46,7 +46,7 @@ Exit codes: 0 done; 1 failed; 3 refused: invalid profile, locked or unsupported 
     const view = viewFor(flags.output, io);
     const where = homeOf(io);
     checkDriver(flags.driver, io.env);
-    const wanted: Wanted = await wantedOf({
+    const wanted: Wanted = await requestedState({
       files: flags.file ?? [],
       args,
       previous: flags.previous ?? false,
@@ -89,7 +89,7 @@ export interface WantedInput {
 }
 
 /** Reads the requested state before contacting anything. Throws `ERR_USAGE` unless exactly one source is given. */
-export async function wantedOf({ files, args, previous, io, view, where }: WantedInput): Promise<Wanted> {
+export async function requestedState({ files, args, previous, io, view, where }: WantedInput): Promise<Wanted> {
   const [planFile, extra] = args;
   if (extra !== undefined) throw new RdError('ERR_USAGE', 'one saved plan can be applied at a time');
   const asked = [planFile !== undefined, previous, files.length > 0 && planFile === undefined].filter(Boolean).length;
@@ -104,7 +104,7 @@ export async function wantedOf({ files, args, previous, io, view, where }: Wante
   }
   if (previous) {
     const { previousState } = await import('../../src/client/previous.ts');
-    return { asked: await previousState(where), goesBack: true };
+    return { asked: await previousState(where), isRollback: true };
   }
   const profile = files.length > 0 ? await desiredOf(files, io, view) : undefined;
   if (planFile === undefined) {

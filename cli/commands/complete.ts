@@ -1,6 +1,6 @@
 import { defineCommand, type Io } from '../command.ts';
 import { COMMANDS } from '../commands.ts';
-import { asked } from '../completion/ask.ts';
+import { completionContext } from '../completion/ask.ts';
 import { type Offers, offersFor } from '../completion/offers.ts';
 import { liveSources } from '../completion/sources.ts';
 
@@ -31,7 +31,7 @@ function answering(name: string, descriptions: boolean) {
 }
 
 async function answer(words: readonly string[], io: Io): Promise<Offers> {
-  const question = await asked(words, COMMANDS);
+  const question = await completionContext(words, COMMANDS);
   const command = question.what === 'argument' ? question.command : undefined;
   return offersFor(question, io.platform, COMMANDS, liveSources(words, command, io));
 }

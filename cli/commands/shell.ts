@@ -5,7 +5,7 @@ import { RdError } from '../../src/errors.ts';
 import type { MachineAccess, StatusDocument } from '../../src/reconcile/status-document.ts';
 import { defineCommand, type Invocation, type Io } from '../command.ts';
 import { commandHelp } from '../help.ts';
-import { homeOf, OF_A_STALE_FILE, tellStale } from '../session/absence.ts';
+import { homeOf, STALE_FILE_ERRORS, warnStale } from '../session/absence.ts';
 import { plainText } from '../views/value.ts';
 import { NOT_RUNNING, notInState, refuse } from './shell/vm-state-texts.ts';
 
@@ -52,9 +52,9 @@ async function running({ connect, io }: Invocation): Promise<Client | undefined>
     await client.backendState();
     return client;
   } catch (error) {
-    if (!(error instanceof RdError) || error.code === 'ERR_UNAUTHORIZED' || !OF_A_STALE_FILE.includes(error.code))
+    if (!(error instanceof RdError) || error.code === 'ERR_UNAUTHORIZED' || !STALE_FILE_ERRORS.includes(error.code))
       throw error;
-    tellStale(error, connection, io);
+    warnStale(error, connection, io);
     return undefined;
   }
 }
@@ -115,7 +115,7 @@ function withoutSeparator(args: readonly string[]): readonly string[] {
 async function guestShell(access: MachineAccess, command: readonly string[], io: Io): Promise<number> {
   const { runAttached } = await import('../../src/process/attached.ts');
   const { shellLine } = await import('../../src/process/shell-words.ts');
-  const line = command.length > 0 ? [tellingSignals(shellLine([...access.before, ...command]))] : [];
+  const line = command.length > 0 ? [signalExitLine(shellLine([...access.before, ...command]))] : [];
   const argv = [...access.ssh, io.interactive ? '-t' : '-T', access.target, ...line];
   return runAttached({ argv, env: io.env, terminal: io.interactive });
 }
@@ -124,7 +124,7 @@ async function guestShell(access: MachineAccess, command: readonly string[], io:
  * ssh exits with 255 for any death by signal. A waiting shell maps it to 128 plus the signal number; its own message is
  * discarded, and Ctrl-C goes to the command alone.
  */
-function tellingSignals(line: string): string {
+function signalExitLine(line: string): string {
   return `trap : INT QUIT; exec 3>&2 2>/dev/null; ${line} 2>&3 3>&-; exit $?`;
 }
 
@@ -141,7 +141,13 @@ const STATES: Readonly<Record<StatusDocument['backendState'], string>> = {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Variables that would redirect a client to another engine or change its protocol. */
-const LEADING_AWAY = ['DOCKER_CONTEXT', 'DOCKER_TLS', 'DOCKER_TLS_VERIFY', 'DOCKER_CERT_PATH', 'DOCKER_API_VERSION'];
+const ENGINE_VARIABLES = [
+  'DOCKER_CONTEXT',
+  'DOCKER_TLS',
+  'DOCKER_TLS_VERIFY',
+  'DOCKER_CERT_PATH',
+  'DOCKER_API_VERSION',
+];
 
 /**
  * The user's environment with the engine configured. An explicit namespace is kept.
@@ -152,7 +158,7 @@ export function engineEnvironment(
   env: Environment,
   directories: readonly string[] = [],
 ): Record<string, string | undefined> {
-  const kept = Object.fromEntries(Object.entries(env).filter(([name]) => !LEADING_AWAY.includes(name)));
+  const kept = Object.fromEntries(Object.entries(env).filter(([name]) => !ENGINE_VARIABLES.includes(name)));
   const path = [...directories, ...(env.PATH ? [env.PATH] : [])].join(':');
   const common = { ...kept, ...(path === '' ? {} : { PATH: path }) };
   if (engine.name === 'moby') return { ...common, DOCKER_HOST: engine.endpoint };

@@ -10,7 +10,7 @@ import { defineCommand, type Invocation, type Io } from '../command.ts';
 import { requireNamed, TARGET_FLAG } from '../session/service.ts';
 
 /** The service's reply. */
-const SAID = 'Shutting down.\n';
+const SHUTDOWN_REPLY = 'Shutting down.\n';
 const STOPPING = {
   late: 'the service was asked to stop and still runs',
   waiting: 'Waiting until the backend has stopped',
@@ -50,14 +50,14 @@ service does not start it again. Where there is no such service, nothing is done
         if (connection.foreign) requireNamed('shutdown', connection, flags.target, { globals, io });
         asked = { client, pid, answer: await client.shutdown({ signal: io.signal }) };
       } catch (error) {
-        if ((await withoutAnswer(error, connection, invocation)) === 'done') return 0;
+        if ((await shutdownUnreachable(error, connection, invocation)) === 'done') return 0;
         continue;
       }
       const { client, pid, answer } = asked;
       if (flags.wait !== false) {
         const { namesService } = await import('../session/absence.ts');
         const own = !connection.foreign && !globals.port && !namesService(globals, io);
-        await gone(() => serviceLives(client, pid, io), pid, io, { own });
+        await waitUntilGone(() => serviceLives(client, pid, io), pid, io, { own });
         if (own) await refuseLeft(io);
       }
       io.out(`${answer}\n`);
@@ -70,27 +70,27 @@ service does not start it again. Where there is no such service, nothing is done
  * No service answers: the home's lock tells whether one is alive and whether the last one left something running.
  * Returns `again` for one that was starting and is up now.
  */
-async function withoutAnswer(
+async function shutdownUnreachable(
   error: unknown,
   connection: Connection | undefined,
   { flags, globals, io, connect }: Pick<Invocation<typeof shutdown.flags>, 'flags' | 'globals' | 'io' | 'connect'>,
 ): Promise<'done' | 'again'> {
   if (!(error instanceof RdError)) throw error;
-  const { hasMoved, homeOf, leftText, namesService, OF_A_STALE_FILE, processText, tellStale } = await import(
+  const { hasMoved, homeOf, leftoverText, namesService, STALE_FILE_ERRORS, processText, warnStale } = await import(
     '../session/absence.ts'
   );
   const refused = error.code === 'ERR_NOT_RUNNING';
   if (namesService(globals, io) || globals.port) {
     if (!refused) throw error;
-    tellStale(error, connection, io);
-    if (!namesService(globals, io)) await tellLeft(globals.port, io);
+    warnStale(error, connection, io);
+    if (!namesService(globals, io)) await warnLeftover(globals.port, io);
     return 'done';
   }
-  if (!OF_A_STALE_FILE.includes(error.code) || (connection?.foreign && !refused)) throw error;
+  if (!STALE_FILE_ERRORS.includes(error.code) || (connection?.foreign && !refused)) throw error;
   const { homeService } = await import('../../src/client/home-service.ts');
   const home = await homeService(homeOf(io));
   const wait = flags.wait !== false;
-  if (home.kind === 'none' || home.kind === 'left') tellStale(error, connection, io);
+  if (home.kind === 'none' || home.kind === 'left') warnStale(error, connection, io);
   switch (home.kind) {
     case 'running':
       // The password was given explicitly, or the service hangs: a signal would be wrong or useless.
@@ -100,9 +100,9 @@ async function withoutAnswer(
       if (wait) await refuseLeft(io);
       return 'done';
     case 'passing':
-      return pastIt(home.holder, wait, io);
+      return waitForHolder(home.holder, wait, io);
     case 'left':
-      io.err(`${leftText(home, '; taking it over to stop it.')}\n`);
+      io.err(`${leftoverText(home, '; taking it over to stop it.')}\n`);
       return stopLeft(wait, io);
     case 'none':
       if (error.code === 'ERR_UNAUTHORIZED' || (error.code === 'ERR_CONNECTION_SETTINGS' && connection)) throw error;
@@ -116,19 +116,19 @@ async function withoutAnswer(
 async function stopLeft(wait: boolean, io: Io): Promise<'done'> {
   const { launchStop } = await import('../session/launch.ts');
   const child = await launchStop(io);
-  if (wait) await gone(async () => !(await child.gone()), child.pid, io);
-  io.out(SAID);
+  if (wait) await waitUntilGone(async () => !(await child.gone()), child.pid, io);
+  io.out(SHUTDOWN_REPLY);
   return 'done';
 }
 
 /** Waits for a service that is stopping, as if this command had asked it; returns `again` for one that is starting. */
-async function pastIt(holder: LockHolder, wait: boolean, io: Io): Promise<'done' | 'again'> {
+async function waitForHolder(holder: LockHolder, wait: boolean, io: Io): Promise<'done' | 'again'> {
   if (holder.ending) {
     if (wait) {
-      await gone(() => processTable.isAlive(holder), holder.pid, io);
+      await waitUntilGone(() => processTable.isAlive(holder), holder.pid, io);
       await refuseLeft(io);
     }
-    io.out(SAID);
+    io.out(SHUTDOWN_REPLY);
     return 'done';
   }
   const [{ homeOf }, { homeService }] = await Promise.all([
@@ -139,7 +139,7 @@ async function pastIt(holder: LockHolder, wait: boolean, io: Io): Promise<'done'
     const home = await homeService(homeOf(io));
     return home.kind === 'passing' && home.holder.pid === holder.pid && !home.holder.ending;
   };
-  await gone(isStarting, holder.pid, io, { words: STARTING });
+  await waitUntilGone(isStarting, holder.pid, io, { words: STARTING });
   return 'again';
 }
 
@@ -162,15 +162,15 @@ async function refuseLeft(io: Io): Promise<void> {
 }
 
 /** Nothing listens on the given port, so nothing left by a killed service is there either. */
-async function tellLeft(port: number | undefined, io: Io): Promise<void> {
-  const [{ homeOf, leftText }, { homeService }] = await Promise.all([
+async function warnLeftover(port: number | undefined, io: Io): Promise<void> {
+  const [{ homeOf, leftoverText }, { homeService }] = await Promise.all([
     import('../session/absence.ts'),
     import('../../src/client/home-service.ts'),
   ]);
   const home = await homeService(homeOf(io));
   if (home.kind !== 'left') return;
   io.err(`Nothing listens on port ${port}, and nothing was stopped.\n`);
-  io.err(`${leftText(home, ': `rdctl shutdown` without --port stops it.')}\n`);
+  io.err(`${leftoverText(home, ': `rdctl shutdown` without --port stops it.')}\n`);
 }
 
 async function endBySignal(holder: ProcessIdentity, who: string, wait: boolean, io: Io): Promise<void> {
@@ -181,7 +181,7 @@ async function endBySignal(holder: ProcessIdentity, who: string, wait: boolean, 
     });
   }
   io.err(`The connection file of the service (${who}) does not lead to it; asked it to stop by SIGTERM.\n`);
-  if (wait) await gone(() => processTable.isAlive(holder), holder.pid, io);
+  if (wait) await waitUntilGone(() => processTable.isAlive(holder), holder.pid, io);
 }
 
 /** The process named by the connection file; absent when it names none. */
@@ -193,18 +193,18 @@ async function pidOf({ file }: Connection): Promise<number | undefined> {
 }
 
 /** Waits until it has exited. `own`: the service of this home. */
-async function gone(
+async function waitUntilGone(
   lives: () => Promise<boolean>,
   pid: number | undefined,
   io: Io,
   { own = true, words = STOPPING } = {},
 ) {
-  const { hangsAdvice, waitGone } = await import('../session/service-end.ts');
+  const { hungServiceAdvice, waitForExit } = await import('../session/service-end.ts');
   const advice =
     pid !== undefined && own
-      ? hangsAdvice(pid, io)
+      ? hungServiceAdvice(pid, io)
       : `Look at its log${pid === undefined ? '' : `, or end the process ${pid}`}.`;
-  await waitGone({ lives, io, advice, ...words });
+  await waitForExit({ lives, io, advice, ...words });
 }
 
 /** The port is open, or the process is alive. */

@@ -21,7 +21,7 @@ import { homeOf, namesService } from '../session/absence.ts';
 import { checkDriver } from '../session/driver-name.ts';
 import { ADOPT, launchService } from '../session/launch.ts';
 import { askService, type Caller, driverText, showNotices } from '../session/service.ts';
-import { stays } from '../session/service-end.ts';
+import { isStaying } from '../session/service-end.ts';
 import { writeSettings } from '../session/setting-write.ts';
 import { plainText } from '../views/value.ts';
 
@@ -104,7 +104,7 @@ async function runningService(caller: Caller): Promise<Client | undefined> {
     return client;
   });
   if (!('answer' in asked)) return undefined;
-  return (await stays(asked.answer, caller)) ? asked.answer : undefined;
+  return (await isStaying(asked.answer, caller)) ? asked.answer : undefined;
 }
 
 function isOfThisHome({ connection }: Client, { globals, io }: Caller): boolean {
@@ -132,14 +132,15 @@ async function changeRunning(
     const generation = (await startBackend(client, io)) ?? written?.generation;
     return { client, generation, ...(written ? { sent: written.body } : {}) };
   } catch (error) {
-    if (!(error instanceof RdError) || !OF_AN_END.includes(error.code) || !isOfThisHome(client, caller)) throw error;
+    if (!(error instanceof RdError) || !SHUTDOWN_ERRORS.includes(error.code) || !isOfThisHome(client, caller))
+      throw error;
     if ((await homeService(homeOf(io))).kind === 'running') throw error;
     return undefined;
   }
 }
 
 /** Errors caused by a service that is shutting down. */
-const OF_AN_END: readonly ErrorCode[] = ['ERR_NOT_RUNNING', 'ERR_CONNECTION', 'ERR_NOT_READY'];
+const SHUTDOWN_ERRORS: readonly ErrorCode[] = ['ERR_NOT_RUNNING', 'ERR_CONNECTION', 'ERR_NOT_READY'];
 
 /** `start` never changes the driver of existing state. */
 async function sameDriver(client: Client, driver: string | undefined, io: Io): Promise<void> {

@@ -4,7 +4,7 @@ import type { CommandEntry } from '../commands.ts';
 import { subcommandOf } from '../group.ts';
 
 /** The kind of word at the cursor. */
-export type Asked =
+export type CompletionContext =
   /** An argument of an unknown command. */
   | { what: 'nothing'; prefix: string }
   /** A command name; `of` is absent at the top level. */
@@ -15,7 +15,10 @@ export type Asked =
   | { what: 'argument'; command: Command; before: readonly string[]; prefix: string };
 
 /** Determines what is being completed; the last word is the incomplete one. */
-export async function asked(words: readonly string[], commands: readonly CommandEntry[]): Promise<Asked> {
+export async function completionContext(
+  words: readonly string[],
+  commands: readonly CommandEntry[],
+): Promise<CompletionContext> {
   const prefix = words.at(-1) ?? '';
   let before = words.slice(0, -1);
   let command: Command | undefined;
@@ -35,7 +38,12 @@ export async function asked(words: readonly string[], commands: readonly Command
   return inCommand(command, at === undefined, before, prefix);
 }
 
-function inCommand(command: Command | undefined, noneNamed: boolean, before: readonly string[], prefix: string): Asked {
+function inCommand(
+  command: Command | undefined,
+  noneNamed: boolean,
+  before: readonly string[],
+  prefix: string,
+): CompletionContext {
   const flags = flagIndex(command?.flags ?? {});
   const read = command?.passesWords ? { given: new Set<string>(), args: before } : readWords(before, flags);
   if (read.pending) return { what: 'value', ...read.pending, prefix };

@@ -3,7 +3,7 @@ import { GLOBAL_FLAGS } from '../arguments/arguments.ts';
 import type { Command, Flag } from '../command.ts';
 import type { CommandEntry } from '../commands.ts';
 import { lastWord } from '../help.ts';
-import type { Asked } from './ask.ts';
+import type { CompletionContext } from './ask.ts';
 
 /** A completion candidate. */
 export interface Offer {
@@ -40,7 +40,7 @@ const FILE_ARGUMENTS = ['apply', 'import-profile', 'profile check', 'profile upg
 
 /** The candidates that start with the prefix. */
 export async function offersFor(
-  question: Asked,
+  question: CompletionContext,
   platform: NodeJS.Platform,
   commands: readonly CommandEntry[],
   sources: Sources,
@@ -50,7 +50,7 @@ export async function offersFor(
 }
 
 async function all(
-  question: Asked,
+  question: CompletionContext,
   platform: NodeJS.Platform,
   commands: readonly CommandEntry[],
   sources: Sources,
@@ -78,7 +78,10 @@ function subcommands({ subcommands: below = [] }: Command): Offer[] {
 }
 
 /** Visible flags in help order; one that was already given only if it is repeatable. */
-function flagOffers({ command, given, prefix }: Extract<Asked, { what: 'flag' }>, platform: NodeJS.Platform): Offer[] {
+function flagOffers(
+  { command, given, prefix }: Extract<CompletionContext, { what: 'flag' }>,
+  platform: NodeJS.Platform,
+): Offer[] {
   const own = Object.entries<Flag>(command?.flags ?? {});
   const shared = Object.entries<Flag>(GLOBAL_FLAGS).filter(([name]) => !command || !Object.hasOwn(command.flags, name));
   return [...own.sort(byName), ...shared, HELP].flatMap(([name, flag]) => {

@@ -21,10 +21,10 @@ import {
   showNotices,
   targetOf,
 } from '../session/service.ts';
-import { endOwn } from '../session/service-end.ts';
+import { stopOwnService } from '../session/service-end.ts';
 import type { View } from '../views/view.ts';
-import { withEnd, withWayBack } from './convergence-failure.ts';
-import { withPlaces } from './placed-errors.ts';
+import { withRollbackAdvice, withServiceExit } from './convergence-failure.ts';
+import { errorWithPositions } from './placed-errors.ts';
 
 /** The requested state. */
 interface Asked {
@@ -39,7 +39,7 @@ export interface Wanted {
   asked: Asked | ((target: Target) => Asked);
   saved?: SavedPlan;
   /** This is a rollback: a setting that is no longer supported must not block the others. */
-  goesBack?: boolean;
+  isRollback?: boolean;
   /** Finds the profile line for a change; absent without a profile. */
   locate?: Locate;
 }
@@ -83,7 +83,7 @@ export async function applyNow(options: ApplyOptions): Promise<void> {
   const { io } = caller;
   let begun = wallClock.now();
   const leftMs = () => Math.max(0, timeoutMs - (wallClock.now() - begun));
-  const state = await askedState(options, leftMs);
+  const state = await requestedPower(options, leftMs);
   const lock = await lockApply(where.applyLock, {
     timeoutMs,
     onWait: ({ pid, since }) => view.event({ type: 'lock-held', pid, since }),
@@ -100,7 +100,7 @@ export async function applyNow(options: ApplyOptions): Promise<void> {
     });
   } finally {
     try {
-      if (service?.idle) await endOwn(service.client, service.idle.pid, { io, quiet: true });
+      if (service?.idle) await stopOwnService(service.client, service.idle.pid, { io, quiet: true });
     } finally {
       await lock.release();
     }
@@ -130,7 +130,7 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
     status: service.status,
     request: withForwards(request, portForwards ?? NO_FORWARDS),
     skipLocked: options.skipLocked,
-    skipUnsupported: options.skipUnsupported || wanted.goesBack === true,
+    skipUnsupported: options.skipUnsupported || wanted.isRollback === true,
     wait: options.wait,
     ...(service.idle ? { started: 'idle' as const } : service.again ? { started: 'again' as const } : {}),
     timeoutMs,
@@ -171,8 +171,8 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
         io.err('The service that was started for this still runs; `rdctl shutdown` stops it.\n');
       throw error;
     })
-    .catch((error: unknown) => withEnd(error, service, where, sent))
-    .catch((error: unknown) => withWayBack(withPlaces(error, wanted.locate), service, where))
+    .catch((error: unknown) => withServiceExit(error, service, where, sent))
+    .catch((error: unknown) => withRollbackAdvice(errorWithPositions(error, wanted.locate), service, where))
     .finally(() => view.endEvents());
   view.applied(outcome);
 }
@@ -183,7 +183,7 @@ async function ask(plan: Parameters<ApplyInput['consent']>[0], io: Invocation['i
 }
 
 /** The requested power state. A plan for another target is rejected before a service is started or anything is recorded. */
-async function askedState(
+async function requestedPower(
   { wanted, caller, where }: ApplyOptions,
   leftMs: () => number,
 ): Promise<PlanRequest['state']> {

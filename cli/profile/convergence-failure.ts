@@ -14,7 +14,7 @@ const SERVICE_LOG = 'service.log';
 const WARNING = 40;
 
 /** Adds the most useful log line and the rollback command to a failed convergence. Other errors pass through. */
-export async function withWayBack(error: unknown, service: Service, where: Places): Promise<never> {
+export async function withRollbackAdvice(error: unknown, service: Service, where: Places): Promise<never> {
   const { client } = service;
   const { logs } = where;
   // Another application's logs are not ours to read.
@@ -29,7 +29,7 @@ export async function withWayBack(error: unknown, service: Service, where: Place
     if (name === undefined) continue;
     const file = join(logs, name);
     const lines = await lastLines(file);
-    const line = name === SERVICE_LOG ? lastTrouble(lines) : lines.at(-1);
+    const line = name === SERVICE_LOG ? lastWarning(lines) : lines.at(-1);
     if (line === undefined) continue;
     details.push(`${file}: ${plainText(line)}`);
     break;
@@ -37,12 +37,12 @@ export async function withWayBack(error: unknown, service: Service, where: Place
   throw new RdError('ERR_CONVERGE_FAILED', error.message, {
     cause: error,
     details,
-    advice: error.advice ?? (await wayBack(service, where)),
+    advice: error.advice ?? (await rollbackAdvice(service, where)),
   });
 }
 
 /** A rollback may be rejected: a disk that has grown never shrinks. */
-async function wayBack({ client, status }: Service, where: Places): Promise<string> {
+async function rollbackAdvice({ client, status }: Service, where: Places): Promise<string> {
   try {
     const { previousState } = await import('../../src/client/previous.ts');
     const { request } = (await previousState(where))(targetOf(status));
@@ -58,19 +58,19 @@ async function wayBack({ client, status }: Service, where: Places): Promise<stri
 }
 
 /** Failures of a connection that worked when the apply began. */
-const GONE: readonly string[] = ['ERR_NOT_RUNNING', 'ERR_CONNECTION'];
+const CONNECTION_ERRORS: readonly string[] = ['ERR_NOT_RUNNING', 'ERR_CONNECTION'];
 
 /**
  * Explains a service that exited during an apply: the state of its settings, and how to continue. Other errors pass
  * through.
  */
-export async function withEnd(
+export async function withServiceExit(
   error: unknown,
   { client, status }: Service,
   { logs }: Places,
   sent: boolean,
 ): Promise<never> {
-  if (!(error instanceof RdError) || !GONE.includes(error.code) || client.foreign) throw error;
+  if (!(error instanceof RdError) || !CONNECTION_ERRORS.includes(error.code) || client.foreign) throw error;
   const { processTable } = await import('../../src/storage/process-identity.ts');
   const lives = await processTable.isAlive({ pid: status.pid });
   const saved = sent ? 'the settings are saved' : 'whether the settings were saved is not known';
@@ -86,7 +86,7 @@ export async function withEnd(
 }
 
 /** The last warning or error in the service's log; later lines do not explain it. */
-function lastTrouble(lines: readonly string[]): string | undefined {
+function lastWarning(lines: readonly string[]): string | undefined {
   for (const line of lines.toReversed()) {
     const record = parsed(line);
     if (!record || typeof record.level !== 'number' || record.level < WARNING) continue;

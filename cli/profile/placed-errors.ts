@@ -5,15 +5,15 @@ import { type Finding, formatFindings } from '../../src/settings/finding.ts';
 import { pointerNames, pointerOf } from '../../src/settings/leaf-paths.ts';
 
 /** Errors about the key of a setting; all others are about its value. */
-const OF_THE_KEY: readonly ErrorCode[] = ['ERR_SETTING_LOCKED', 'ERR_SETTING_UNSUPPORTED'];
+const KEY_ERRORS: readonly ErrorCode[] = ['ERR_SETTING_LOCKED', 'ERR_SETTING_UNSUPPORTED'];
 
 /** Reports a service's rejection at the line of the profile that requested it. Other errors pass through. */
-export function withPlaces(error: unknown, locate: Locate | undefined): unknown {
+export function errorWithPositions(error: unknown, locate: Locate | undefined): unknown {
   if (!(error instanceof RdError) || !locate) return error;
   const { code, advice } = error;
   const refused = error.findings.length > 0 ? error : fromText(error);
   if (!refused) return error;
-  const part = OF_THE_KEY.includes(code) ? 'key' : 'value';
+  const part = KEY_ERRORS.includes(code) ? 'key' : 'value';
   const findings = refused.findings.map((finding) => placed(finding, locate, part));
   return new RdError(code, refused.message, {
     cause: error,

@@ -12,7 +12,7 @@ import { hostTargets } from '../session/host-targets.ts';
 import { PLAN_WAIT_MS, patientClient } from '../session/patient-client.ts';
 import type { Service } from '../session/service.ts';
 import { forwardsOf, requestOf } from './desired.ts';
-import { withPlaces } from './placed-errors.ts';
+import { errorWithPositions } from './placed-errors.ts';
 
 /**
  * The plan for a desired state: from the running service, waiting for an observation if needed, otherwise estimated
@@ -30,7 +30,7 @@ export async function planFor(
   return patientClient(service.client, io, () => waitMs)
     .plan(requestOf(desired))
     .catch((error: unknown) => {
-      throw withPlaces(error, desired.locate);
+      throw errorWithPositions(error, desired.locate);
     });
 }
 

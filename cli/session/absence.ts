@@ -12,7 +12,7 @@ import { plainText } from '../views/value.ts';
 import type { Absence, Caller } from './service.ts';
 
 /** Failures that a stale connection file can cause. */
-export const OF_A_STALE_FILE: readonly ErrorCode[] = [
+export const STALE_FILE_ERRORS: readonly ErrorCode[] = [
   'ERR_NOT_RUNNING',
   'ERR_CONNECTION',
   'ERR_CONNECTION_SETTINGS',
@@ -44,7 +44,7 @@ export function namesService(globals: GlobalFlags, io: Io): boolean {
  * keeps the wording of Rancher Desktop's `rdctl` in front.
  * @throws the discovery error, with what the home's lock adds.
  */
-export async function findAgain(
+export async function rediscover(
   find: () => Promise<Connection>,
   error: unknown,
   globals: GlobalFlags,
@@ -81,7 +81,7 @@ function missing(error: RdError, home: HomeService): RdError {
         advice: `A service (${processText(home)}) is starting or stopping; try again in a moment.`,
       });
     case 'left':
-      return new RdError('ERR_NOT_RUNNING', error.message, { cause: error, advice: leftText(home) });
+      return new RdError('ERR_NOT_RUNNING', error.message, { cause: error, advice: leftoverText(home) });
     case 'none':
       if (error.code === 'ERR_NOT_RUNNING') return error;
       return new RdError('ERR_NOT_RUNNING', error.message, {
@@ -103,12 +103,12 @@ export async function absentService(
   connection: Connection | undefined,
 ): Promise<Absence | 'moved'> {
   if (!(error instanceof RdError) || namesService(globals, io)) throw error;
-  if (!OF_A_STALE_FILE.includes(error.code)) throw error;
+  if (!STALE_FILE_ERRORS.includes(error.code)) throw error;
   if (connection?.foreign && error.code !== 'ERR_NOT_RUNNING') throw error;
   if (!connection && error.code !== 'ERR_NOT_RUNNING') throw error;
   const home = await homeService(homeOf(io));
   if (home.kind !== 'running') {
-    if (home.kind !== 'passing') tellStale(error, connection, io);
+    if (home.kind !== 'passing') warnStale(error, connection, io);
     return home;
   }
   // Nothing was found while it was starting, or the contacted service exited and this is its successor.
@@ -131,7 +131,7 @@ export async function absentService(
 }
 
 /** Warns about a stale connection file when the command continues without the service. */
-export function tellStale(error: RdError, connection: Connection | undefined, io: Io): void {
+export function warnStale(error: RdError, connection: Connection | undefined, io: Io): void {
   const stale = connection && error.code === 'ERR_NOT_RUNNING' ? staleText(connection) : undefined;
   // Rancher Desktop leaves its file behind on every quit.
   if (stale === undefined || (connection?.foreign && error.cause !== undefined)) return;
@@ -152,7 +152,7 @@ export function processText({ holder: { pid, port } }: Extract<HomeService, { ki
 }
 
 /** What a service left behind; `advice` completes the sentence. */
-export function leftText(
+export function leftoverText(
   { driver, pid, interrupted }: Extract<HomeService, { kind: 'left' }>,
   advice = ': `rdctl start` takes it over, `rdctl shutdown` stops it.',
 ): string {
@@ -164,7 +164,7 @@ export function leftText(
 
 /** The message of a command that needs a service. */
 export function absenceText(home: HomeService): string {
-  if (home.kind === 'left') return leftText(home);
+  if (home.kind === 'left') return leftoverText(home);
   if (home.kind === 'passing') return `One (${processText(home)}) is starting or stopping; try again in a moment.`;
   return 'Start one with `rdctl start`, or let `rdctl apply -f FILE` do it.';
 }

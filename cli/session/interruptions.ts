@@ -10,7 +10,7 @@ const LOOK_MS = 1_000;
  * Prints to stderr what a request is about to interrupt, in a plan's wording, when the service is ours and something
  * runs. Never fails the command.
  */
-export async function tellInterruptions(
+export async function printInterruptions(
   client: Client,
   request: PlanRequest,
   io: Io,

@@ -19,7 +19,7 @@ import type { GlobalFlags, Io } from '../command.ts';
 import { homeOf } from './absence.ts';
 import { checkDriver } from './driver-name.ts';
 import { failureIn } from './failure-line.ts';
-import { leavingService, othersEnd } from './service-end.ts';
+import { exitingService, waitForOtherService } from './service-end.ts';
 
 export interface LaunchInput {
   io: Io;
@@ -72,7 +72,7 @@ export async function launchService(input: LaunchInput): Promise<Launched> {
   for (const notice of adopted) io.err(`notice: ${notice}\n`);
   let left = timeoutMs;
   for (;;) {
-    await othersEnd(io, input);
+    await waitForOtherService(io, input);
     const begun = pace.now();
     const launched = await launchOnce(input, begun + left);
     if (launched) return launched;
@@ -95,7 +95,7 @@ async function launchOnce(input: LaunchInput, deadline: number): Promise<Launche
     const home = ended ? (await homeService(here)).kind : undefined;
     const answer = ended || textOf(here.connectionFile) !== stale ? await answering(io) : undefined;
     if (answer?.pid === child.pid) return answer;
-    const leaving = ended || answer ? await leavingService(io) : undefined;
+    const leaving = ended || answer ? await exitingService(io) : undefined;
     // The service that ours yields to may be shutting down; until ours has yielded, it can still win.
     if (ended && leaving) return undefined;
     if (answer && !leaving && (ended || !input.idle)) return { connection: answer.connection };

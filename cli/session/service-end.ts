@@ -8,7 +8,7 @@ import { passingLine } from '../views/passing-line.ts';
 import { homeOf, namesService } from './absence.ts';
 import type { Caller } from './service.ts';
 
-export interface LeavingOptions {
+export interface ExitingServiceOptions {
   /** Print nothing to stderr. */
   quiet?: boolean;
   /** The caller's remaining milliseconds. */
@@ -21,7 +21,7 @@ const LOOK_MS = 25;
 const QUIET_MS = 1000;
 
 /** The service of this home, if it is exiting: it was asked to stop, or runs for a single command. */
-export async function leavingService(io: Io): Promise<LockHolder | undefined> {
+export async function exitingService(io: Io): Promise<LockHolder | undefined> {
   const holder = await lockHolder(homeOf(io).serviceLock);
   return holder?.alive && (holder.idle || holder.ending) ? holder : undefined;
 }
@@ -30,7 +30,7 @@ export async function leavingService(io: Io): Promise<LockHolder | undefined> {
  * Whether a service that answered is staying: it is not exiting and has not exited since. `pid`: of the service, where
  * known. Another application, or a service named explicitly, always counts as staying.
  */
-export async function stays(
+export async function isStaying(
   { connection, backendState }: Client,
   { globals, io }: Caller,
   pid?: number,
@@ -50,12 +50,15 @@ export async function stays(
  * that a stop may take.
  * @throws RdError `ERR_CANCELLED` by the signal, `ERR_DEADLINE` when the caller's time is up, or for a hung service.
  */
-export async function othersEnd(io: Io, { quiet, leftMs, pace = realPace }: LeavingOptions = {}): Promise<void> {
+export async function waitForOtherService(
+  io: Io,
+  { quiet, leftMs, pace = realPace }: ExitingServiceOptions = {},
+): Promise<void> {
   const line = passingLine({ err: io.err, progress: io.progress && !quiet });
   let waiting: { on: string; since: number } | undefined;
   try {
     for (;;) {
-      const holder = await leavingService(io);
+      const holder = await exitingService(io);
       if (io.signal.aborted) throw new RdError('ERR_CANCELLED', 'Nothing was begun.');
       if (!holder) return;
       const on = reason(holder);
@@ -73,7 +76,7 @@ export async function othersEnd(io: Io, { quiet, leftMs, pace = realPace }: Leav
       if (holder.ending && waited >= SERVICE_STOP_MS) {
         throw hangs(
           `the last service (pid ${holder.pid}) was asked to stop and still runs`,
-          hangsAdvice(holder.pid, io),
+          hungServiceAdvice(holder.pid, io),
         );
       }
       if (waited >= QUIET_MS) line.draw(waitedText(`Waiting for the end of the service ${holder.pid}`, waited, holder));
@@ -90,7 +93,7 @@ function reason({ pid, ending }: LockHolder): string {
     : `Another command works with the backend off (service ${pid})`;
 }
 
-export interface GoneWait {
+export interface ExitWait {
   lives(): Promise<boolean>;
   io: Io;
   /** Message prefix when it hangs, before the duration. */
@@ -108,7 +111,7 @@ export interface GoneWait {
  * Waits for a service to exit, for the time that a stop may take.
  * @throws RdError `ERR_DEADLINE` for a hung service, `ERR_CANCELLED` by the signal.
  */
-export async function waitGone(wait: GoneWait): Promise<void> {
+export async function waitForExit(wait: ExitWait): Promise<void> {
   const { lives, io, late, waiting, cancelled, quiet, pace = realPace } = wait;
   const line = passingLine({ err: io.err, progress: io.progress && !quiet });
   const begun = pace.now();
@@ -135,7 +138,7 @@ function hangs(late: string, advice: string): RdError {
 }
 
 /** Advice for a hung service of this home. */
-export function hangsAdvice(pid: number, io: Io): string {
+export function hungServiceAdvice(pid: number, io: Io): string {
   const kill = io.platform === 'win32' ? `taskkill /F /PID ${pid}` : `kill -9 ${pid}`;
   return `Look into ${homeOf(io).logs} for what it waits for. To give it up, end its process: \`${kill}\`. After that \`rdctl start\` takes over what it left running, \`rdctl shutdown\` stops that, and \`rdctl factory-reset\` stops and removes it.`;
 }
@@ -144,7 +147,7 @@ export function hangsAdvice(pid: number, io: Io): string {
  * Stops a service that a command started for itself, and waits for it to exit.
  * @throws RdError `ERR_DEADLINE` when it hangs.
  */
-export async function endOwn(
+export async function stopOwnService(
   client: Pick<Client, 'shutdown'>,
   pid: number,
   { io, quiet }: { io: Io; quiet: boolean },
@@ -157,12 +160,12 @@ export async function endOwn(
   await client.shutdown().catch(async (error: unknown) => {
     if (await lives()) throw error;
   });
-  await waitGone({
+  await waitForExit({
     lives,
     io,
     quiet,
     late: `the service that was started for this (pid ${pid}) was asked to stop and still runs`,
     waiting: `Waiting for the end of the service ${pid}`,
-    advice: hangsAdvice(pid, io),
+    advice: hungServiceAdvice(pid, io),
   });
 }

@@ -59,9 +59,9 @@ export async function lastingService(caller: Caller, leftMs: () => number): Prom
   for (;;) {
     const service = await runningService(caller, leftMs);
     if (!service) return undefined;
-    const { othersEnd, stays } = await import('./service-end.ts');
-    if (await stays(service.client, caller, service.status.pid)) return service;
-    await othersEnd(caller.io, { leftMs });
+    const { waitForOtherService, isStaying } = await import('./service-end.ts');
+    if (await isStaying(service.client, caller, service.status.pid)) return service;
+    await waitForOtherService(caller.io, { leftMs });
   }
 }
 

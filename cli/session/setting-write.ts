@@ -4,7 +4,7 @@ import type { JsonObject } from '../../src/json.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { type GivenSetting, settingsPayload } from '../arguments/setting-flags.ts';
 import type { Io } from '../command.ts';
-import { tellInterruptions } from './interruptions.ts';
+import { printInterruptions } from './interruptions.ts';
 
 /** The body that was sent and the resulting version of the desired state, if the server reports it. */
 export interface SentSettings {
@@ -16,7 +16,7 @@ export interface SentSettings {
 export async function writeSettings(client: Client, settings: readonly GivenSetting[], io: Io): Promise<SentSettings> {
   const body = await bodyFor(client, settings, io);
   const { version: _, ...named } = body;
-  await tellInterruptions(client, { settings: named, state: 'unmanaged', prune: [] }, io);
+  await printInterruptions(client, { settings: named, state: 'unmanaged', prune: [] }, io);
   const reply = await client.putSettings(body, { signal: io.signal });
   const text = reply.text.trim();
   io.out(text === '' ? 'Operation successfully returned with no output.\n' : `Status: ${text}.\n`);

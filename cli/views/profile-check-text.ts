@@ -42,7 +42,7 @@ export function checkText(
 }
 
 /** A finding shared by several cells. */
-interface Told {
+interface SharedFinding {
   path: string;
   parts: string[];
   /** Findings merged into it. */
@@ -60,7 +60,7 @@ interface Shown {
 }
 
 function listText(heading: string, findings: readonly SpreadFinding[], { cells, place, paint, width }: Shown): string {
-  const told = new Map<string, Told>();
+  const told = new Map<string, SharedFinding>();
   for (const each of findings) {
     const { part, path, names, reason, suggestion } = each.finding;
     const where = whereText(each, cells);

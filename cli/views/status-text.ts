@@ -33,7 +33,7 @@ export function statusText(status: StatusDocument, paint: Style): string {
   const width = Math.max(...rows.map(([name]) => name.length));
   const sections = [
     rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join('\n'),
-    worthSaying(status.conditions)
+    notableConditions(status.conditions)
       .map((condition) => conditionText(condition, paint))
       .join('\n'),
     homeMissing(status, paint),
@@ -65,7 +65,7 @@ function foreignText(status: StatusDocument, paint: Style): string {
     `Application  ${product} (version ${version}, settings version ${settingsVersion}), ${home}`,
     `State        ${status.backendState === 'ERROR' ? paint.bad(status.backendState) : stateWord(status)}`,
     `Engine       ${engine.name}, as its settings say`,
-    ...worthSaying(conditions).map((condition) => conditionText(condition, paint)),
+    ...notableConditions(conditions).map((condition) => conditionText(condition, paint)),
   ];
   return `${rows.join('\n')}\n`;
 }
@@ -175,7 +175,7 @@ function integrationText({ hostIntegration }: StatusDocument, paint: Style): str
 }
 
 /** Conditions that are not true, each message once: the summary often repeats the failing part. */
-function worthSaying(conditions: readonly Condition[]): Condition[] {
+function notableConditions(conditions: readonly Condition[]): Condition[] {
   const open = conditions.filter((condition) => condition.status !== 'True');
   return open.filter(
     ({ type, message }) => type !== 'Converged' || !open.some((part) => part.type !== type && part.message === message),

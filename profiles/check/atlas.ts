@@ -1,7 +1,7 @@
 import { placeAt } from '../../src/settings/downgrade.ts';
 import type { Field, FieldType } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
-import { ENDED } from '../../src/settings/left-over.ts';
+import { REMOVED_SETTINGS } from '../../src/settings/left-over.ts';
 import { firstReleaseWith, RELEASES, releaseIndex } from '../../src/settings/releases.ts';
 
 /** A path at which some release had a setting. `first` and `last` are places in `RELEASES`; `last` is -1 for one before them all. */
@@ -66,7 +66,7 @@ function allPlaces(): Place[] {
     const field = FIELDS.find((each) => each.path === now);
     return field ? [placeOf(path, field.type, indexOf(first), indexOf(last), field)] : [];
   });
-  const ended = ENDED.map((path) => {
+  const ended = REMOVED_SETTINGS.map((path) => {
     const ending = ENDINGS[path];
     return placeOf(path, ending?.type ?? 'boolean', ending ? 0 : -1, indexOf(ending?.last));
   });

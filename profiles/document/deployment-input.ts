@@ -4,7 +4,7 @@ import {
   type CheckContext,
   type CheckFinding,
   checkSettings,
-  dependsOnTheComputer,
+  dependsOnSystem,
   type WrittenSettings,
 } from '../../src/settings/check.ts';
 import type { Platform } from '../../src/settings/field.ts';
@@ -181,7 +181,7 @@ async function examine(input: ToExamine, platform: Platform): Promise<Examined> 
   for (const { code, ...finding } of checked) {
     const names = pointerNames(finding.pointer.slice(at.length));
     // These depend on what is chosen from the settings: `judgement` looks at that.
-    if (dependsOnTheComputer(code)) continue;
+    if (dependsOnSystem(code)) continue;
     if (!lenient || (code === 'unknown' ? strict : code !== 'newer'))
       findings.push(lenient ? withoutRemoval(finding) : finding);
     else if (code === 'newer') warnings.push(`${finding.message}; it is read all the same.`);

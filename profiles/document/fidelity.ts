@@ -2,7 +2,7 @@ import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { isSection } from '../../src/settings/fields.ts';
 import type { Finding } from '../../src/settings/finding.ts';
 import { leafAt, leaves, pointerNames, pointerOf, pointerTo } from '../../src/settings/leaf-paths.ts';
-import { ENDED } from '../../src/settings/left-over.ts';
+import { REMOVED_SETTINGS } from '../../src/settings/left-over.ts';
 import { namesBefore, originOf } from '../../src/settings/migrate.ts';
 import { equal, own } from '../../src/settings/own.ts';
 import type { SettingPath } from '../../src/settings/settings.gen.ts';
@@ -115,7 +115,7 @@ function lossReason(
   taken: ReadonlyMap<string, SettingPath>,
 ): string {
   const path = names.join('.');
-  if (ENDED.some((ended) => ended === path || ended.startsWith(`${path}.`)))
+  if (REMOVED_SETTINGS.some((ended) => ended === path || ended.startsWith(`${path}.`)))
     return 'the setting ended and means nothing any more';
   if ([...taken.values()].some((each) => each === path)) return 'the value at its older name counts instead';
   const suggestion = suggestions.get(pointerTo(names));

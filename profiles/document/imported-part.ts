@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '../../src/json.ts';
 import { canonicaliseTexts } from '../../src/settings/canonical.ts';
-import { dependsOnTheComputer } from '../../src/settings/check.ts';
+import { dependsOnSystem } from '../../src/settings/check.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { explain } from '../../src/settings/explanation.ts';
 import { PLATFORM_NAMES, type Platform } from '../../src/settings/field.ts';
@@ -71,7 +71,7 @@ export function interpretPart({ source, settings, lost }: ImportedPart, part: Pa
     const names = pointerNames(issue.pointer);
     const pointer = pointerTo(namesBefore(origins, names));
     const text = explain(issue, writtenText(written, pointer));
-    return { uncertain: dependsOnTheComputer(issue.code), names, finding: { file: source, pointer, ...text } };
+    return { uncertain: dependsOnSystem(issue.code), names, finding: { file: source, pointer, ...text } };
   });
   const wrong = placed.filter(({ uncertain }) => !uncertain);
   const none = judgeNulls(nulls, Number(written.version), source);

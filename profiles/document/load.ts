@@ -1,6 +1,6 @@
 import { RdError } from '../../src/errors.ts';
 import { isObject, type JsonObject } from '../../src/json.ts';
-import { type CheckFinding, checkSettings, dependsOnTheComputer } from '../../src/settings/check.ts';
+import { type CheckFinding, checkSettings, dependsOnSystem } from '../../src/settings/check.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import { type Finding, formatFinding } from '../../src/settings/finding.ts';
 import { leaves, pointerTo } from '../../src/settings/leaf-paths.ts';
@@ -176,7 +176,7 @@ export async function readPart(source: Source, context: HostFacts & SecretsConte
   const resolved = await resolveSecrets(shape.settings, at, source, context, report);
   const checked = await checkSettings({ document: parsed, at, settings: resolved.settings }, context);
   // The plan has the last word.
-  const uncertain = checked.findings.filter(({ code }) => dependsOnTheComputer(code));
+  const uncertain = checked.findings.filter(({ code }) => dependsOnSystem(code));
   const wrong = checked.findings.filter((finding) => !uncertain.includes(finding));
   return {
     ...part,

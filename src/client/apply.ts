@@ -3,7 +3,7 @@ import { refuseBlocked } from '../plan/blocks.ts';
 import { type Change, type Plan, type PlanRequest, SEVERITIES } from '../plan/change.ts';
 import { extendedPlan } from '../plan/extended-plan.ts';
 import { extensionSteps } from '../plan/extension-changes.ts';
-import { leavingForwards } from '../plan/port-forwards.ts';
+import { forwardsWithout } from '../plan/port-forwards.ts';
 import { SERVICE_START } from '../plan/runtime-changes.ts';
 import type { Clock } from '../reconcile/clock.ts';
 import type { Phase } from '../reconcile/status.ts';
@@ -90,7 +90,7 @@ export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
   let found = input.status;
   for (let attempt = 1; attempt <= MOST_PLANS; attempt += 1) {
     if (input.signal.aborted) throw new RdError('ERR_CANCELLED', 'Interrupted before anything was changed.');
-    if (found.apply?.state === 'running') found = await earlierEnd(input);
+    if (found.apply?.state === 'running') found = await waitForEarlierApply(input);
     const made = await makePlan(input);
     const { plan, request, skipped } = made;
     onEvent({ type: 'planned', plan });
@@ -192,7 +192,7 @@ function withoutChanges(request: PlanRequest, changes: readonly Change[]): PlanR
     state: paths.has('state') ? 'unmanaged' : request.state,
     prune: request.prune.filter((path) => !paths.has(path)),
     ...(wishes ? { wishes: wishes.filter((path) => !paths.has(path)) } : {}),
-    ...(portForwards ? { portForwards: leavingForwards(portForwards, changes) } : {}),
+    ...(portForwards ? { portForwards: forwardsWithout(portForwards, changes) } : {}),
   };
 }
 
@@ -216,7 +216,7 @@ async function carryOut(
     return { status: asFound ? found : await settle(input, { generation: planned, found }), writes: 0 };
   }
   const reply = await client.apply(request, plan.tag ?? '', { signal }).catch((error: unknown) => {
-    if (error instanceof RdError && MOVED.has(error.code)) return 'moved' as const;
+    if (error instanceof RdError && STALE_PLAN_ERRORS.has(error.code)) return 'moved' as const;
     throw error;
   });
   if (reply === 'moved') return reply;
@@ -230,7 +230,7 @@ async function carryOut(
 }
 
 /** A concurrent write, or an earlier apply still running: either way a new plan would differ. */
-const MOVED: ReadonlySet<string> = new Set(['ERR_PLAN_STALE', 'ERR_BACKEND_LOCKED']);
+const STALE_PLAN_ERRORS: ReadonlySet<string> = new Set(['ERR_PLAN_STALE', 'ERR_BACKEND_LOCKED']);
 
 /** `work`: the generation of an apply whose steps must finish as well. */
 interface Aim {
@@ -285,7 +285,7 @@ function stepFailure({ code, message, ...rest }: NonNullable<NonNullable<StatusD
 }
 
 /** Waits for the steps of an earlier apply, so that the next plan sees their result. */
-async function earlierEnd(input: ApplyInput): Promise<StatusDocument> {
+async function waitForEarlierApply(input: ApplyInput): Promise<StatusDocument> {
   const { client, clock, signal, onEvent } = input;
   onEvent({ type: 'earlier' });
   const feed = watched(client, { clock, signal });

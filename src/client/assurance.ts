@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { RdError } from '../errors.ts';
 import { isObject } from '../json.ts';
 import type { Connection } from './connection.ts';
-import { notMeant } from './listener-owner.ts';
+import { listenerMismatch } from './listener-owner.ts';
 import { addressOf } from './request-text.ts';
 import { isProof, newNonce } from './service-proof.ts';
 import { staleAdvice } from './stale-file.ts';
@@ -31,7 +31,7 @@ export async function assuredSocket(connection: Connection, { signal }: Assuranc
   }
   const socket = await opened(connection, signal);
   // Check after connecting: the previous listener may have been another program.
-  const why = notMeant(connection, { address: socket.remoteAddress, port: connection.port });
+  const why = listenerMismatch(connection, { address: socket.remoteAddress, port: connection.port });
   if (why === undefined) return socket;
   socket.destroy();
   throw unproven(connection, why);

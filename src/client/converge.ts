@@ -159,7 +159,7 @@ function hasFailed(status: LoopStatus, generation: number): boolean {
  * The condition that explains why a status is not converged: failures before work in progress, and parts before the
  * summary. Never an intended one, such as a disabled cluster.
  */
-export function blame(status: LoopStatus): Condition | undefined {
+export function blockingCondition(status: LoopStatus): Condition | undefined {
   const of = (concern: Condition['concern']) => {
     const open = status.conditions.filter((condition) => condition.concern === concern);
     return open.find((condition) => condition.type !== 'Converged') ?? open[0];
@@ -168,7 +168,7 @@ export function blame(status: LoopStatus): Condition | undefined {
 }
 
 function convergeFailed(status: LoopStatus): RdError {
-  const condition = blame(status);
+  const condition = blockingCondition(status);
   return new RdError(
     'ERR_CONVERGE_FAILED',
     condition
@@ -180,7 +180,7 @@ function convergeFailed(status: LoopStatus): RdError {
 }
 
 function deadline(timeoutMs: number, last: Seen | undefined): RdError {
-  const condition = last && blame(last);
+  const condition = last && blockingCondition(last);
   const step = last?.apply?.state === 'running' ? last.apply.steps.at(-1) : undefined;
   const missing = condition
     ? ` (${condition.type}: ${condition.reason}): ${sentence(condition)}`

@@ -2,7 +2,7 @@ import { RdError } from '../errors.ts';
 import { isObject, type JsonObject } from '../json.ts';
 import type { Client } from './client.ts';
 import type { HttpResponse } from './http.ts';
-import { answerOf, besideAnswer } from './plain-call.ts';
+import { answerOf, replyNote } from './plain-call.ts';
 
 /** Default limit of an installation in milliseconds: it pulls an image. */
 const INSTALL_LIMIT = 30 * 60_000;
@@ -62,7 +62,7 @@ async function post(client: Caller, path: string, options: Options): Promise<Ext
 
 function replyOf(client: Caller, response: HttpResponse): ExtensionReply {
   const { 'rdctl-reason': reason, 'rdctl-left-out': leftOut } = response.headers;
-  const note = besideAnswer(client, response);
+  const note = replyNote(client, response);
   return {
     status: response.status,
     statusText: response.statusText,

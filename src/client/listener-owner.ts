@@ -19,7 +19,7 @@ const CLOCK_SLACK = 60_000;
  * Why the program listening at that address is not this user's application, as a clause; undefined when it is. On Linux
  * the socket shows its owner. Elsewhere, the process of the connection file must be alive and belong to this user.
  */
-export function notMeant(
+export function listenerMismatch(
   { file, pid, reached }: Pick<Connection, 'file' | 'pid' | 'reached'>,
   at: { address: string | undefined; port: number },
 ): string | undefined {

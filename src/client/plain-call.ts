@@ -1,6 +1,6 @@
 import { type Client, refusal, unauthorized } from './client.ts';
 import { type HttpRequest, type HttpResponse, isWebPage, notOurService } from './http.ts';
-import { inFull } from './request-text.ts';
+import { fullConnectionError } from './request-text.ts';
 
 type Caller = Pick<Client, 'connection' | 'request'>;
 
@@ -22,14 +22,14 @@ export async function sentenceOf(client: Caller, request: HttpRequest): Promise<
  */
 export async function answerOf({ connection, request: send }: Caller, request: HttpRequest): Promise<HttpResponse> {
   const response = await send(request).catch((error: unknown) => {
-    throw inFull(connection, request, error);
+    throw fullConnectionError(connection, request, error);
   });
   if (!isWebPage(response)) return response;
   throw notOurService(connection, `its answer to ${request.method} ${request.path.split('?', 1)[0]} is a web page`);
 }
 
 /** Advice to print beside such a reply; `undefined` when it needs none. */
-export function besideAnswer({ connection }: Caller, response: HttpResponse): string | undefined {
+export function replyNote({ connection }: Caller, response: HttpResponse): string | undefined {
   if (response.status !== 401) return undefined;
   const { message, advice } = unauthorized(connection, response);
   return advice === undefined ? message : `${message}\n${advice}`;

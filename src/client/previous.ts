@@ -24,7 +24,7 @@ interface Previous {
 }
 
 /** The rollback request. Without `portForwards` the previous ones are unknown. */
-interface WayBack {
+interface Rollback {
   request: PlanRequest;
   portForwards?: WantedForwards;
 }
@@ -49,7 +49,7 @@ export async function keepPrevious(
  * Returns a lookup of a target's state before its last apply. Throws `ERR_NOT_FOUND` when none is recorded; the lookup
  * throws `ERR_WRONG_TARGET` when none is recorded for that target, and `ERR_IO` for an unusable file.
  */
-export async function previousState(where: Places): Promise<(target: Target) => WayBack> {
+export async function previousState(where: Places): Promise<(target: Target) => Rollback> {
   const kept = await keptFiles(where.state);
   if (kept.size === 0) {
     throw new RdError('ERR_NOT_FOUND', 'There is nothing to go back to: no apply has changed anything here.', {

@@ -45,7 +45,7 @@ export function addressOf({ host, port }: Address): string {
  * A refused connection, formatted in full like `api` and `extension` of Rancher Desktop's `rdctl`; other errors pass
  * through.
  */
-export function inFull(address: Address, request: HttpRequest, error: unknown): unknown {
+export function fullConnectionError(address: Address, request: HttpRequest, error: unknown): unknown {
   if (!(error instanceof RdError) || error.code !== 'ERR_NOT_RUNNING' || error.cause === undefined) return error;
   const { advice, cause } = error;
   const message = requestText(address, request, cause);

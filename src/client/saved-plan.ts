@@ -135,14 +135,16 @@ export function checkFresh(plan: SavedPlan, fresh: Plan, live: LiveState): void 
     throw stale('a setting or the power state that the plan manages has changed');
   if (live.generation !== undefined && live.generation !== fresh.generation)
     throw stale('the settings or the power state changed while it was checked');
-  if (canonicalJson(toJson(agreedTo(fresh.changes))) !== canonicalJson(toJson(agreedTo(plan.changes))))
+  if (
+    canonicalJson(toJson(comparableChanges(fresh.changes))) !== canonicalJson(toJson(comparableChanges(plan.changes)))
+  )
     throw stale('the same changes now cost something else');
   if (fresh.blastRadius.filter((item) => item.lost).length > plan.lost)
     throw stale('more would be lost than the plan says');
 }
 
 /** Processes start and stop independently of the plan; the cost of that is compared below. */
-function agreedTo(changes: unknown): unknown {
+function comparableChanges(changes: unknown): unknown {
   return Array.isArray(changes) ? changes.filter((change) => !isRuntimeChange(change)) : changes;
 }
 

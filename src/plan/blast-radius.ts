@@ -44,7 +44,7 @@ function stoppedItem(name: EngineName, { workload, spec }: Running, goal: Goal):
   if (running?.length !== count) return { what: `stops ${plural(count, 'container')}`, lost: false };
   const own = running.filter(({ pod }) => !pod);
   const what = `stops ${stoppedNames(own, count - own.length)}`;
-  return { what: [what, ...fates(name, own, spec, goal)].join('; '), lost: false };
+  return { what: [what, ...containerFates(name, own, spec, goal)].join('; '), lost: false };
 }
 
 /** `3 containers: web, db and cache`, and the number of cluster pods, which have no names that users know. */
@@ -55,7 +55,12 @@ function stoppedNames(own: readonly RunningContainer[], pods: number): string {
 }
 
 /** Which containers restart automatically, and which do not. */
-function fates(name: EngineName, own: readonly RunningContainer[], spec: Running['spec'], goal: Goal): string[] {
+function containerFates(
+  name: EngineName,
+  own: readonly RunningContainer[],
+  spec: Running['spec'],
+  goal: Goal,
+): string[] {
   if (hidesWithStorage(name, spec, goal)) return [];
   const back = own.filter(({ returns }) => returns === true);
   const down = own.filter(({ returns }) => returns === false);

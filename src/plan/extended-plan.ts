@@ -2,7 +2,7 @@ import type { BlastItem, Change, Plan } from './change.ts';
 import { summarise, UNKNOWN } from './summary.ts';
 
 /** Additional parts of a plan. */
-export interface MoreOfPlan {
+export interface PlanAdditions {
   /** Prepended changes. */
   before?: readonly Change[];
   after?: readonly Change[];
@@ -11,7 +11,7 @@ export interface MoreOfPlan {
 }
 
 /** The plan with additional parts, and an updated summary. */
-export function extendedPlan(plan: Plan, { before = [], after = [], ...more }: MoreOfPlan): Plan {
+export function extendedPlan(plan: Plan, { before = [], after = [], ...more }: PlanAdditions): Plan {
   const warnings = [...plan.warnings, ...(more.warnings ?? [])];
   if (before.length + after.length === 0) return { ...plan, warnings };
   const changes = [...before, ...plan.changes, ...after];

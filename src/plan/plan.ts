@@ -55,7 +55,7 @@ export function makePlan(input: PlanInput): Plan {
   const judged: Judged[] = [
     ...found.map((difference) => ({ difference, blocked: blockOf(difference, { ...input, extensions }) })),
     ...refusedExtensions(live, request.settings, found, extensions),
-    ...vainWishes(input, found),
+    ...unsupportedWishes(input, found),
   ];
   const open = judged.filter(({ blocked }) => !blocked).map(({ difference }) => difference);
   const desired = settled(live, open);
@@ -94,7 +94,7 @@ export function makePlan(input: PlanInput): Plan {
       : [],
     warnings: [
       ...unseen,
-      ...flaws(observed),
+      ...machineProblems(observed),
       ...storedOnly([...open.map(({ path }) => path), ...(request.wishes ?? [])], driver),
       ...patternWarnings(request.settings),
       ...(isEnforced('containerEngine.allowedImages.patterns', driver) ? deniedImages(open, desired) : []),
@@ -124,7 +124,7 @@ const OUTDATED =
  * Desired values that equal the live ones but that the driver does not support. Without this, the same profile would be
  * rejected on one computer and ignored on another.
  */
-function vainWishes({ request, live, driver }: PlanInput, found: readonly Difference[]): Judged[] {
+function unsupportedWishes({ request, live, driver }: PlanInput, found: readonly Difference[]): Judged[] {
   const differing = new Set(found.map(({ path }) => path));
   return (request.wishes ?? []).flatMap((name) => {
     const path = fieldAt(name)?.path;
@@ -204,7 +204,7 @@ function unseenWarnings({ observed: { assumed }, outdated = false }: PlanInput):
 }
 
 /** Problems that no change of this plan fixes, because the settings are already as desired. */
-function flaws({ machine }: Observed): string[] {
+function machineProblems({ machine }: Observed): string[] {
   if (machine.state !== 'on' || machine.flaw === undefined) return [];
   return [`The machine is not all that was asked for: ${machine.flaw}.`];
 }

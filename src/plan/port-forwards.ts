@@ -46,7 +46,7 @@ export function withForwards(request: PlanRequest, portForwards: WantedForwards)
 }
 
 /** The forwards without these changes. */
-export function leavingForwards(wanted: WantedForwards, changes: readonly Change[]): WantedForwards {
+export function forwardsWithout(wanted: WantedForwards, changes: readonly Change[]): WantedForwards {
   const leaves = changes.flatMap(({ path, key }) => (path === PATH && key !== undefined ? [key] : []));
   if (leaves.length === 0) return wanted;
   return { ...wanted, entries: wanted.entries.filter((entry) => !leaves.includes(forwardName(entry))), leaves };

@@ -30,7 +30,7 @@ export interface Cost {
  * or everything stops, cost nothing, except for a lower cluster version, which deletes data later.
  */
 export function costOf(path: SettingPath, at: Circumstances): Cost {
-  const served = OF_THE_SERVICE[path];
+  const served = SERVICE_REASONS[path];
   if (served !== undefined && at.driver.support[path].level !== 'unsupported') return free(served);
   if (!isEnforced(path, at.driver)) return free(storedReason(path, at.driver));
   return EXCEPTIONS[path]?.(at) ?? quiet(at) ?? defaultCost(path, at);
@@ -55,7 +55,7 @@ const EXCEPTIONS: Partial<Record<SettingPath, (at: Circumstances) => Cost | unde
 };
 
 /** How the service itself uses settings that no running part depends on. */
-const OF_THE_SERVICE: Partial<Record<SettingPath, string>> = {
+const SERVICE_REASONS: Partial<Record<SettingPath, string>> = {
   'application.debug': 'the log follows at once',
   'application.extensions.allowed.enabled': 'extensions are held to the list from the next install on',
   'application.extensions.allowed.list': 'the next install is held to it',

@@ -11,7 +11,7 @@ import { conditionsOf } from './conditions.ts';
 import type { Controllers, Desired } from './contract.ts';
 import { createGivenUp } from './given-up.ts';
 import { heldGoal } from './hold.ts';
-import { reckoned, unseen } from './observe.ts';
+import { unseen, withStartDone } from './observe.ts';
 import { failureOf, isFutile } from './perform.ts';
 import { type Ending, performInTime } from './perform-in-time.ts';
 import { createPhaseLog } from './phases.ts';
@@ -104,7 +104,7 @@ export function createControllers({
       publish();
     },
     status: () => published,
-    observed: () => reckoned(known(), (underway ?? stuck)?.step),
+    observed: () => withStartDone(known(), (underway ?? stuck)?.step),
     look: (signal, patience) =>
       sight.ask(signal, () => patience === 'until it succeeds' && published.backendState !== 'ERROR'),
     quiesce: (signal) =>

@@ -63,7 +63,7 @@ export function unseen(driver: DriverInfo): Pick<LoopStatus, 'machine' | 'engine
  * The state that plans are based on: the observation, with a running start counted as done, so that changing settings
  * during a start shows the restart that it will cost.
  */
-export function reckoned(seen: Observed, underway: Step | undefined): Observed {
+export function withStartDone(seen: Observed, underway: Step | undefined): Observed {
   if (underway?.step.do !== 'start') return seen;
   switch (underway.part) {
     case 'machine':

@@ -45,11 +45,11 @@ export interface CheckFinding extends Finding {
   code: IssueCode | 'unknown' | 'shape' | 'newer';
 }
 
-const OF_THE_COMPUTER: readonly CheckFinding['code'][] = ['conflict', 'platform', 'kubernetes-version'];
+const SYSTEM_DEPENDENT_CODES: readonly CheckFinding['code'][] = ['conflict', 'platform', 'kubernetes-version'];
 
 /** Whether a finding depends on the system, on settings outside of the document, or on available versions. */
-export function dependsOnTheComputer(code: CheckFinding['code']): boolean {
-  return OF_THE_COMPUTER.includes(code);
+export function dependsOnSystem(code: CheckFinding['code']): boolean {
+  return SYSTEM_DEPENDENT_CODES.includes(code);
 }
 
 /** The findings of a strict check, and the resulting settings. */

@@ -10,7 +10,7 @@ export function looksLikeJson(text: string): boolean {
 }
 
 /** A syntax error worded for JSON; undefined where the parser's own message does not mention YAML. */
-export function jsonWords({ code, message }: SyntaxProblem): string | undefined {
+export function jsonMessage({ code, message }: SyntaxProblem): string | undefined {
   switch (code) {
     case 'MISSING_CHAR':
     case 'BAD_INDENT':

@@ -9,7 +9,7 @@ import { unknownKeys } from './unknown-keys.ts';
  * Settings that were removed without a successor, and what releases left in files that they upgraded. They appear in
  * documents that used to be valid, and are ignored.
  */
-export const ENDED: readonly string[] = [
+export const REMOVED_SETTINGS: readonly string[] = [
   'kubernetes.rancherMode',
   'kubernetes.checkForExistingKimBuilder',
   'kubernetes.experimentalHostResolver',
@@ -28,7 +28,7 @@ export const ENDED: readonly string[] = [
  * Pointers of values in a document of an older version that its migration drops: a version's shape also covers later
  * ones, whose migration no longer moves them.
  */
-export function leftOver(document: JsonObject): string[] {
+export function droppedPointers(document: JsonObject): string[] {
   const { document: migrated, origins } = migrateWithOrigins(document, { platform: 'linux', partial: true });
   return unknownKeys(withoutEnded(migrated), Number.POSITIVE_INFINITY).map(({ pointer }) =>
     pointerTo(namesBefore(origins, pointerNames(pointer))),
@@ -49,7 +49,7 @@ export function laterPlace(path: string, version: number): string | undefined {
 
 /** Changes its argument. A section left empty is removed too, unless it still exists today. */
 function withoutEnded(migrated: JsonObject): JsonObject {
-  for (const path of ENDED) {
+  for (const path of REMOVED_SETTINGS) {
     removeLeaf(migrated, path);
     for (let above = sectionOf(path); above !== '' && !isSection(above); above = sectionOf(above)) {
       const section = leafAt(migrated, above);

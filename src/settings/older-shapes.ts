@@ -2,7 +2,7 @@ import { isObject, type JsonObject } from '../json.ts';
 import { FIELDS } from './fields.gen.ts';
 import { fieldAt } from './fields.ts';
 import { leafAt, pointerNames, pointerOf, pointerTo, setLeaf } from './leaf-paths.ts';
-import { laterPlace, leftOver } from './left-over.ts';
+import { droppedPointers, laterPlace } from './left-over.ts';
 import { nearest } from './nearest.ts';
 import { copyOfObject } from './own.ts';
 import { MOST_SUGGESTIONS } from './unknown-keys.ts';
@@ -99,7 +99,7 @@ function tooNew(document: JsonObject, version: number): ShapeFinding[] {
 }
 
 function tooOld(document: JsonObject): ShapeFinding[] {
-  return leftOver(document).map((pointer) => ({ code: 'unknown', pointer }));
+  return droppedPointers(document).map((pointer) => ({ code: 'unknown', pointer }));
 }
 
 function withLaterPlace(finding: ShapeFinding, version: number): ShapeFinding {

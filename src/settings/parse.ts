@@ -1,7 +1,7 @@
 import { Composer, CST, type Document, Lexer, type ParsedNode, Parser, type YAMLError } from 'yaml';
 import { type JsonValue, MOST_LEVELS } from '../json.ts';
 import type { Finding } from './finding.ts';
-import { jsonWords, looksLikeJson } from './json-words.ts';
+import { jsonMessage, looksLikeJson } from './json-words.ts';
 import { lineLookup, readSource } from './source-text.ts';
 import { type Conversion, jsonOf } from './yaml-value.ts';
 
@@ -119,12 +119,12 @@ function syntaxProblems(text: string, problems: readonly YAMLError[]): { offset:
   const json = looksLikeJson(text);
   return (json ? problems.slice(0, 1) : problems).map((problem) => ({
     offset: problem.pos[0],
-    message: (json ? jsonWords(problem) : undefined) ?? yamlWords(problem),
+    message: (json ? jsonMessage(problem) : undefined) ?? yamlMessage(problem),
   }));
 }
 
 /** The parser's message without what it quotes: a password that starts with `!` parses as a tag. */
-function yamlWords({ code, message }: YAMLError): string {
+function yamlMessage({ code, message }: YAMLError): string {
   switch (code) {
     case 'TAG_RESOLVE_FAILED':
       return 'a "!" begins a tag here, and the tag is not known';

@@ -33,7 +33,7 @@ export const RELEASES: readonly Release[] = [
 ];
 
 /** Settings added within a settings version, or first written by a later one. */
-const LATER: Readonly<Partial<Record<SettingPath, string>>> = {
+const LATER_SETTINGS: Readonly<Partial<Record<SettingPath, string>>> = {
   'containers.showAll': '1.12',
   'containers.namespace': '1.12',
   'experimental.kubernetes.options.spinkube': '1.14',
@@ -59,7 +59,7 @@ export function releaseIndex(name: string): number {
 
 /** Index in `RELEASES` of the first release with a setting at its current path. */
 export function firstReleaseWith(path: SettingPath): number {
-  const later = LATER[path];
+  const later = LATER_SETTINGS[path];
   if (later !== undefined) return releaseIndex(later);
   const since = fieldAt(path)?.since ?? Number.POSITIVE_INFINITY;
   return RELEASES.findIndex(({ settingsVersion }) => settingsVersion >= since);

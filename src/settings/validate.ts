@@ -72,7 +72,7 @@ function leafProblems(field: Field, desired: JsonValue, { payload, context }: Wa
     result: (path) => leafAt(payload, path) ?? leafAt(context.current, path),
     context,
   };
-  const wrong = context.valuesFirst ? wrongByItself(input) : [];
+  const wrong = context.valuesFirst ? intrinsicProblems(input) : [];
   if (wrong.length > 0) return wrong;
   if (changed && !field.platforms.includes(context.platform)) {
     return [{ code: 'platform', message: unsupported, fatal: true }];
@@ -98,7 +98,7 @@ function ownProblems({ field, desired, current }: RuleInput): Problem[] {
 }
 
 /** The problems of a value independent of the platform and other settings. */
-function wrongByItself(input: RuleInput): Problem[] {
+function intrinsicProblems(input: RuleInput): Problem[] {
   const problems = ownProblems(input);
   if (problems.length > 0) return problems;
   return (RULES[input.field.path]?.(input) ?? []).filter(({ code }) => code === 'format' || code === 'type');

@@ -2,7 +2,7 @@ import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test, vi } from 'vitest';
-import { withEnd } from '../../cli/profile/convergence-failure.ts';
+import { withServiceExit } from '../../cli/profile/convergence-failure.ts';
 import { createClient } from '../../src/client/client.ts';
 import { RdError } from '../../src/errors.ts';
 import { lockApply } from '../../src/storage/home-lock.ts';
@@ -323,14 +323,16 @@ describe('what can go wrong', () => {
     const ended = new RdError('ERR_NOT_RUNNING', 'connection refused');
     const status = await createClient(service.connection).status();
     const found = { client: createClient(service.connection), status: { ...status, pid: 2 ** 30 } };
-    await expect(withEnd(ended, found, here, true)).rejects.toMatchObject({
+    await expect(withServiceExit(ended, found, here, true)).rejects.toMatchObject({
       message: `The service (pid ${2 ** 30}) ended while applying; the settings are saved.`,
       details: [`Its log: ${join(here.logs, 'service.log')}`],
       advice: expect.stringContaining('Run the same apply again'),
     });
-    await expect(withEnd(ended, found, here, false)).rejects.toThrow('whether the settings were saved is not known');
+    await expect(withServiceExit(ended, found, here, false)).rejects.toThrow(
+      'whether the settings were saved is not known',
+    );
     const other = new RdError('ERR_PLAN_STALE', 'moved');
-    await expect(withEnd(other, found, here, true)).rejects.toBe(other);
+    await expect(withServiceExit(other, found, here, true)).rejects.toBe(other);
   });
 
   test('a backend that cannot converge: the reason, the log and the command back', async () => {

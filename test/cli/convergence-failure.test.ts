@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { withWayBack } from '../../cli/profile/convergence-failure.ts';
+import { withRollbackAdvice } from '../../cli/profile/convergence-failure.ts';
 import { type Service, targetOf } from '../../cli/session/service.ts';
 import { keepPrevious } from '../../src/client/previous.ts';
 import { RdError } from '../../src/errors.ts';
@@ -18,7 +18,9 @@ async function told(logs: Record<string, string>, error = FAILED): Promise<RdErr
   mkdirSync(where.logs, { recursive: true });
   for (const [name, text] of Object.entries(logs)) writeFileSync(join(where.logs, name), text);
   const client = { status: async () => statusWith() } as Partial<Service['client']> as Service['client'];
-  const outcome: unknown = await withWayBack(error, { client, status: statusWith() }, where).catch((each) => each);
+  const outcome: unknown = await withRollbackAdvice(error, { client, status: statusWith() }, where).catch(
+    (each) => each,
+  );
   if (!(outcome instanceof RdError)) throw new Error('no expected failure');
   return outcome;
 }
@@ -76,7 +78,7 @@ test.each<[string, RdError | undefined, string]>([
       return {};
     },
   } as Partial<Service['client']> as Service['client'];
-  const outcome: unknown = await withWayBack(FAILED, { client, status }, where).catch((each) => each);
+  const outcome: unknown = await withRollbackAdvice(FAILED, { client, status }, where).catch((each) => each);
   expect(outcome).toMatchObject({ code: 'ERR_CONVERGE_FAILED', advice });
   expect(asked).toEqual([expect.objectContaining({ settings, state: 'started' })]);
 });

@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { absentService, findAgain, homeOf } from '../../cli/session/absence.ts';
+import { absentService, homeOf, rediscover } from '../../cli/session/absence.ts';
 import { launchService } from '../../cli/session/launch.ts';
 import { askService } from '../../cli/session/service.ts';
-import { othersEnd, stays, waitGone } from '../../cli/session/service-end.ts';
+import { isStaying, waitForExit, waitForOtherService } from '../../cli/session/service-end.ts';
 import { createClient } from '../../src/client/client.ts';
 import type { Connection } from '../../src/client/connection.ts';
 import { SERVICE_STOP_MS } from '../../src/client/stop-limits.ts';
@@ -58,13 +58,13 @@ describe('a connection file that was not there at the first look', () => {
   test('is looked for again when the lock says that a service runs', async () => {
     const { io, take } = newHome();
     await (await take()).update({ port: 1, announced: true });
-    expect(await findAgain(async () => connection(1), NOT_THERE, {}, io)).toEqual(connection(1));
+    expect(await rediscover(async () => connection(1), NOT_THERE, {}, io)).toEqual(connection(1));
   });
 
   test('is lost when it is not there while the lock says so before and after', async () => {
     const { io, take } = newHome();
     await (await take()).update({ port: 1, announced: true });
-    await expect(findAgain(() => Promise.reject(NOT_THERE), NOT_THERE, {}, io)).rejects.toMatchObject({
+    await expect(rediscover(() => Promise.reject(NOT_THERE), NOT_THERE, {}, io)).rejects.toMatchObject({
       code: 'ERR_CONNECTION_SETTINGS',
       message: expect.stringContaining('although a service of this home runs'),
     });
@@ -78,7 +78,7 @@ describe('a connection file that was not there at the first look', () => {
       await lock.update({ ending: true });
       throw NOT_THERE;
     };
-    await expect(findAgain(find, NOT_THERE, {}, io)).rejects.toMatchObject({
+    await expect(rediscover(find, NOT_THERE, {}, io)).rejects.toMatchObject({
       code: 'ERR_NOT_RUNNING',
       advice: expect.stringContaining('is starting or stopping'),
     });
@@ -128,19 +128,19 @@ describe('a service that does not stay', () => {
   test('is one that ends, one that works for another command, and one that has ended since', async () => {
     const { io, take } = newHome();
     const client = createClient(connection(1), () => Promise.reject(NOT_THERE));
-    expect(await stays(client, caller(io))).toBe(false);
+    expect(await isStaying(client, caller(io))).toBe(false);
     const lock = await take();
     await lock.update({ port: 1, announced: true });
-    expect(await stays(client, caller(io))).toBe(true);
-    expect(await stays(client, caller(io), process.pid)).toBe(true);
-    expect(await stays(client, caller(io), process.pid + 1)).toBe(false);
+    expect(await isStaying(client, caller(io))).toBe(true);
+    expect(await isStaying(client, caller(io), process.pid)).toBe(true);
+    expect(await isStaying(client, caller(io), process.pid + 1)).toBe(false);
     await lock.update({ port: 2 });
-    expect(await stays(client, caller(io))).toBe(false);
+    expect(await isStaying(client, caller(io))).toBe(false);
     await lock.update({ port: 1, idle: true });
-    expect(await stays(client, caller(io))).toBe(false);
+    expect(await isStaying(client, caller(io))).toBe(false);
     await lock.update({ idle: false, ending: true });
-    expect(await stays(client, caller(io))).toBe(false);
-    expect(await stays(client, { ...caller(io), globals: { port: 1 } })).toBe(true);
+    expect(await isStaying(client, caller(io))).toBe(false);
+    expect(await isStaying(client, { ...caller(io), globals: { port: 1 } })).toBe(true);
   });
 
   /** Time that passes by sleeping alone, `times` as fast as it is asked to. */
@@ -163,7 +163,7 @@ describe('a service that does not stay', () => {
     const lock = await take();
     await lock.update(facts);
     let looks = 0;
-    await othersEnd(io, {
+    await waitForOtherService(io, {
       pace: pace(async () => {
         looks += 1;
         if (looks === 3) await lock.release();
@@ -178,7 +178,7 @@ describe('a service that does not stay', () => {
     await (await take()).update({ ending: true });
     const time = pace(async () => undefined);
     const options = { pace: time, leftMs: () => 100 - time.now(), quiet: true };
-    await expect(othersEnd(io, options)).rejects.toMatchObject({
+    await expect(waitForOtherService(io, options)).rejects.toMatchObject({
       code: 'ERR_DEADLINE',
       message: `the last service (pid ${process.pid}) has not ended in time`,
     });
@@ -191,7 +191,7 @@ describe('a service that does not stay', () => {
     const io = fakeIo({ env, progress: true });
     const time = pace(async () => undefined, 20);
     const seconds = SERVICE_STOP_MS / 1000;
-    await expect(othersEnd(io, { pace: time })).rejects.toMatchObject({
+    await expect(waitForOtherService(io, { pace: time })).rejects.toMatchObject({
       code: 'ERR_DEADLINE',
       message: `the last service (pid ${process.pid}) was asked to stop and still runs after ${seconds} s`,
       advice: expect.stringMatching(`^Look into ${home}/logs .*\\bkill -9 ${process.pid}\\b.*\\brdctl start\\b`),
@@ -210,7 +210,7 @@ describe('a service that does not stay', () => {
     const time = pace(async () => {
       if (time.now() > 2 * SERVICE_STOP_MS) await lock.release();
     }, 20);
-    await othersEnd(io, { pace: time });
+    await waitForOtherService(io, { pace: time });
     expect(time.now()).toBeGreaterThan(2 * SERVICE_STOP_MS);
   });
 
@@ -239,15 +239,15 @@ test('the end of a service of one command is waited for by a signal too, and no 
     },
   };
   const wait = { io, pace, late: 'it still runs', waiting: 'Waiting', advice: 'End it.' };
-  await waitGone({ ...wait, lives: async () => now < 3000 });
+  await waitForExit({ ...wait, lives: async () => now < 3000 });
   expect(io.text.err.endsWith('Waiting: 2 s of at most 180 s …\r\u001b[2K')).toBe(true);
-  await expect(waitGone({ ...wait, lives: async () => true })).rejects.toMatchObject({
+  await expect(waitForExit({ ...wait, lives: async () => true })).rejects.toMatchObject({
     code: 'ERR_DEADLINE',
     message: 'it still runs after 180 s',
     advice: 'End it.',
   });
   const cancelled = 'It goes on stopping.';
-  await expect(waitGone({ ...wait, cancelled, lives: async () => true })).rejects.toMatchObject({
+  await expect(waitForExit({ ...wait, cancelled, lives: async () => true })).rejects.toMatchObject({
     code: 'ERR_CANCELLED',
     message: cancelled,
   });
@@ -259,7 +259,7 @@ test('a service that was asked to stop says so in its lock before it answers', a
   expect(await service.client.shutdown()).toBe('Shutting down.');
   // Should it be gone by now, there is nothing that could be taken for one that stays.
   expect(
-    await stays(service.client, {
+    await isStaying(service.client, {
       connect: async () => service.service.connection,
       globals: {},
       io: fakeIo({ env: service.env }),

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { withPlaces } from '../../cli/profile/placed-errors.ts';
+import { errorWithPositions } from '../../cli/profile/placed-errors.ts';
 import { RdError } from '../../src/errors.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { freePort } from '../helpers/free-port.ts';
@@ -80,7 +80,7 @@ describe('refusals that are text', () => {
       'ERR_SETTINGS_INVALID',
       'errors in attempt to update settings:\nfield "kubernetes.port" is locked\nsomething else',
     );
-    const placed = withPlaces(error, locate);
+    const placed = errorWithPositions(error, locate);
     expect(placed).toMatchObject({
       code: 'ERR_SETTINGS_INVALID',
       message: 'errors in attempt to update settings:',
@@ -90,11 +90,11 @@ describe('refusals that are text', () => {
 
   test('without a document, and for other errors, nothing changes', () => {
     const error = new RdError('ERR_SETTINGS_INVALID', 'heading\nfield "kubernetes.port" is locked');
-    expect(withPlaces(error, undefined)).toBe(error);
+    expect(errorWithPositions(error, undefined)).toBe(error);
     const other = new RdError('ERR_DEADLINE', 'too late\nfor kubernetes.port');
-    expect(withPlaces(other, locate)).toBe(other);
+    expect(errorWithPositions(other, locate)).toBe(other);
     const bug = new TypeError('kubernetes.port');
-    expect(withPlaces(bug, locate)).toBe(bug);
+    expect(errorWithPositions(bug, locate)).toBe(bug);
   });
 });
 

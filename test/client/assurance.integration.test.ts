@@ -11,7 +11,7 @@ import { proofRoutes } from '../../src/api/routes/proof.ts';
 import type { Connection, Reached } from '../../src/client/connection.ts';
 import { discover } from '../../src/client/discovery.ts';
 import { httpTransport } from '../../src/client/http.ts';
-import { listeningUsers, notMeant } from '../../src/client/listener-owner.ts';
+import { listenerMismatch, listeningUsers } from '../../src/client/listener-owner.ts';
 import { isProof, newNonce, proofOf } from '../../src/client/service-proof.ts';
 import { lockHome } from '../../src/storage/home-lock.ts';
 import { places } from '../../src/storage/places.ts';
@@ -244,12 +244,12 @@ describe('whose program listens', () => {
     const file = join(temporaryDirectory(), 'rd-engine.json');
     writeConnection(file, {});
     const reached = { by: 'user' } as const;
-    expect(notMeant({ file, pid: process.pid, reached }, nowhere)).toBeUndefined();
+    expect(listenerMismatch({ file, pid: process.pid, reached }, nowhere)).toBeUndefined();
     const child: ChildProcess = spawn(process.execPath, ['-e', '']);
     await once(child, 'exit');
-    expect(notMeant({ file, pid: child.pid ?? 0, reached }, nowhere)).toMatch(/is not one of yours any more$/);
-    expect(notMeant({ file, reached }, nowhere)).toMatch(/^the system does not tell whose it is/);
-    expect(notMeant({ file, reached: { by: 'user', unseen: 'accepted' } }, nowhere)).toBeUndefined();
+    expect(listenerMismatch({ file, pid: child.pid ?? 0, reached }, nowhere)).toMatch(/is not one of yours any more$/);
+    expect(listenerMismatch({ file, reached }, nowhere)).toMatch(/^the system does not tell whose it is/);
+    expect(listenerMismatch({ file, reached: { by: 'user', unseen: 'accepted' } }, nowhere)).toBeUndefined();
   });
 });
 

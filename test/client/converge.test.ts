@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { blame, polled, waitConverged } from '../../src/client/converge.ts';
+import { blockingCondition, polled, waitConverged } from '../../src/client/converge.ts';
 import { RdError } from '../../src/errors.ts';
 import type { Condition } from '../../src/reconcile/status.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
@@ -175,6 +175,6 @@ describe('to blame is', () => {
     ['nothing, where all is as wanted', [poweredOff, off, noCluster], undefined],
     ['nothing, where nothing is said', [], undefined],
   ])('%s', (_what, conditions, expected) => {
-    expect(blame(statusWith({ conditions }))).toBe(expected);
+    expect(blockingCondition(statusWith({ conditions }))).toBe(expected);
   });
 });

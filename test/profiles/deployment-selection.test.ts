@@ -16,7 +16,7 @@ import { defaultSettings } from '../../src/settings/defaults.ts';
 import { PLATFORMS, type Platform } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { leafAt, leaves, setLeaf } from '../../src/settings/leaf-paths.ts';
-import { ENDED } from '../../src/settings/left-over.ts';
+import { REMOVED_SETTINGS } from '../../src/settings/left-over.ts';
 import { migrate } from '../../src/settings/migrate.ts';
 import { copyOf } from '../../src/settings/own.ts';
 import { rounds, runs } from '../helpers/rounds.ts';
@@ -493,8 +493,8 @@ describe('whatever comes in', () => {
   );
   const paths = [
     ...FIELDS.map(({ path }) => path),
-    ...ENDED,
-    ...ENDED.map((path) => path.slice(0, path.lastIndexOf('.'))),
+    ...REMOVED_SETTINGS,
+    ...REMOVED_SETTINGS.map((path) => path.slice(0, path.lastIndexOf('.'))),
   ];
   const older = [
     'extensions',

@@ -5,7 +5,7 @@ import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { checkSettings } from '../../src/settings/check.ts';
 import { formatFinding } from '../../src/settings/finding.ts';
 import { setLeaf } from '../../src/settings/leaf-paths.ts';
-import { ENDED } from '../../src/settings/left-over.ts';
+import { REMOVED_SETTINGS } from '../../src/settings/left-over.ts';
 import { parseDocument } from '../../src/settings/parse.ts';
 
 const SHAPES = [1, 6, 10, 14, 16];
@@ -64,7 +64,7 @@ describe.each(Array.from({ length: 18 }, (_, index) => index + 1))('a document o
     const [one, other] = [await look(version, path, values[0]), await look(version, path, values[1])];
     const loud = one.findings.length > 0 && other.findings.length > 0;
     const kept = JSON.stringify(one.settings) !== JSON.stringify(other.settings);
-    if (ENDED.includes(path)) expect({ kept, loud }).toEqual({ kept: false, loud: false });
+    if (REMOVED_SETTINGS.includes(path)) expect({ kept, loud }).toEqual({ kept: false, loud: false });
     else expect(kept || loud).toBe(true);
   });
 });
@@ -84,7 +84,7 @@ test('several leaves together lose no more than each alone', async () => {
         const alone = await look(at, path, values[0]);
         const unknown = ({ code }: { code: string }) => code === 'unknown';
         if (alone.findings.some(unknown)) expect(checked.findings.some(unknown), path).toBe(true);
-        else if (!ENDED.includes(path) && checked.findings.length === 0) {
+        else if (!REMOVED_SETTINGS.includes(path) && checked.findings.length === 0) {
           expect(containsAll(checked.settings, alone.settings), path).toBe(true);
         }
       }

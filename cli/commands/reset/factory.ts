@@ -11,7 +11,7 @@ import { lockHome } from '../../../src/storage/home-lock.ts';
 import { isInstalled } from '../../../src/storage/own-files.ts';
 import type { Places } from '../../../src/storage/places.ts';
 import type { Invocation, Io } from '../../command.ts';
-import { homeOf, leftText, namesService } from '../../session/absence.ts';
+import { homeOf, leftoverText, namesService } from '../../session/absence.ts';
 import { hostTargets } from '../../session/host-targets.ts';
 import { askYes } from '../../views/consent.ts';
 import { summaryText } from '../../views/reset-summary.ts';
@@ -39,7 +39,7 @@ type Caller = Pick<Invocation, 'connect' | 'globals' | 'io'>;
  */
 export async function resetEverything(wish: FactoryResetWish, caller: Caller): Promise<number> {
   const { io } = caller;
-  const elsewhere = await askedElsewhere(wish, caller);
+  const elsewhere = await remoteConnection(wish, caller);
   if (elsewhere) return overTheApi(elsewhere, wish, io);
   const here = homeOf(io);
   await requireMarked(here);
@@ -48,10 +48,10 @@ export async function resetEverything(wish: FactoryResetWish, caller: Caller): P
   await consent(`everything of ${PRODUCT.name} in ${here.data}`, wish, io);
   // A backend that does not stop is reported in terms of the reset.
   await stopService(wish, caller).catch(async (error: unknown) => {
-    await refuseLeft(here);
+    await requireStoppedBackend(here);
     throw error;
   });
-  await refuseLeft(here);
+  await requireStoppedBackend(here);
   // The lock file itself is not reported.
   const hadState = existsSync(here.state);
   const lock = await lockHome(here.serviceLock, here.data);
@@ -64,7 +64,7 @@ export async function resetEverything(wish: FactoryResetWish, caller: Caller): P
 }
 
 /** The connection that must perform the reset; `undefined` for this home. */
-async function askedElsewhere(
+async function remoteConnection(
   { target }: FactoryResetWish,
   { connect, globals, io }: Caller,
 ): Promise<Connection | undefined> {
@@ -118,11 +118,11 @@ async function stopService({ target }: FactoryResetWish, { connect, globals, io 
 }
 
 /** Keep the state that identifies a backend that did not stop. */
-async function refuseLeft(here: Places): Promise<void> {
+async function requireStoppedBackend(here: Places): Promise<void> {
   const home = await homeService(here);
   if (home.kind !== 'left') return;
   throw new RdError('ERR_DRIVER_FAILED', 'the backend did not stop, and nothing was removed', {
-    details: [leftText(home, '.')],
+    details: [leftoverText(home, '.')],
     advice: `Look into ${here.logs} for what keeps it from stopping, and try again.`,
   });
 }

@@ -2,7 +2,7 @@ import { checkName } from '../../../src/snapshots/name.ts';
 import { exactArguments, usage } from '../../arguments/arguments.ts';
 import { readInput } from '../../arguments/input.ts';
 import { defineCommand } from '../../command.ts';
-import { JSON_FLAG, operate, reporting, snapshotClient, tellStopped, tellUnready } from './service.ts';
+import { JSON_FLAG, operate, printInterruption, printNotReady, reporting, snapshotClient } from './service.ts';
 
 export const snapshotCreate = defineCommand({
   name: 'snapshot create',
@@ -39,7 +39,7 @@ what was begun and waits for it.
       checkName(name);
       const client = await snapshotClient(invocation);
       const stop = flags.stop ?? false;
-      if (client && !json) await tellStopped(client, { do: 'create', name, stop }, io);
+      if (client && !json) await printInterruption(client, { do: 'create', name, stop }, io);
       await operate(client, {
         caller: invocation,
         json,
@@ -50,7 +50,7 @@ what was begun and waits for it.
         },
         work: (calls) => calls.create(name, description, { stop }),
       });
-      if (client && !json) await tellUnready(client, io);
+      if (client && !json) await printNotReady(client, io);
     });
   },
 });

@@ -3,7 +3,7 @@ import { quoted } from '../../../src/snapshots/name.ts';
 import { exactArguments } from '../../arguments/arguments.ts';
 import { defineCommand } from '../../command.ts';
 import { askYes } from '../../views/consent.ts';
-import { checkTarget, JSON_FLAG, operate, reporting, snapshotClient, tellStopped } from './service.ts';
+import { checkTarget, JSON_FLAG, operate, printInterruption, reporting, snapshotClient } from './service.ts';
 import { checkStored } from './stored.ts';
 
 export const snapshotRestore = defineCommand({
@@ -32,7 +32,7 @@ itself when it does not, or on Ctrl-C. A person at a terminal is asked before an
       const client = await snapshotClient(invocation);
       checkTarget(client, flags.target, invocation);
       if (!client) await checkStored(name, io);
-      if (client && !json) await tellStopped(client, { do: 'restore', name, stop: true }, io);
+      if (client && !json) await printInterruption(client, { do: 'restore', name, stop: true }, io);
       if (io.interactive && !flags.yes && !json) {
         await askYes(
           `Settings, images, containers, volumes and the cluster of now are replaced by those of ${quoted(name)}. Go on?`,

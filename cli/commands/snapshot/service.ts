@@ -1,5 +1,5 @@
 import { type Client, createClient } from '../../../src/client/client.ts';
-import { blame } from '../../../src/client/converge.ts';
+import { blockingCondition } from '../../../src/client/converge.ts';
 import { homeService } from '../../../src/client/home-service.ts';
 import { type SnapshotCalls, snapshotCalls } from '../../../src/client/snapshots.ts';
 import { RdError } from '../../../src/errors.ts';
@@ -9,11 +9,11 @@ import { COMPATIBLE } from '../../../src/product.ts';
 import type { StatusDocument } from '../../../src/reconcile/status-document.ts';
 import type { FlagTable, Io } from '../../command.ts';
 import { homeOf, namesService } from '../../session/absence.ts';
-import { tellInterruptions } from '../../session/interruptions.ts';
+import { printInterruptions } from '../../session/interruptions.ts';
 import { launchService } from '../../session/launch.ts';
 import { serviceLine } from '../../session/patient-client.ts';
 import { askService, type Caller } from '../../session/service.ts';
-import { endOwn, stays } from '../../session/service-end.ts';
+import { isStaying, stopOwnService } from '../../session/service-end.ts';
 import { plainText } from '../../views/value.ts';
 
 /** `--json` of every snapshot command, before or after the subcommand. */
@@ -52,19 +52,19 @@ export async function operate(client: Client | undefined, input: OperationInput)
   const { globals, io } = input.caller;
   let found = client;
   for (;;) {
-    if (found && (await stays(found, input.caller))) return underSignal(found, input);
+    if (found && (await isStaying(found, input.caller))) return underSignal(found, input);
     const { connection, pid } = await launchService({ io, globals, power: 'keep', idle: true, quiet: input.json });
-    if (pid !== undefined) return alone(createClient(connection), pid, input);
+    if (pid !== undefined) return operateAlone(createClient(connection), pid, input);
     found = createClient(connection);
   }
 }
 
 /** Runs the operation in a service started for it. */
-async function alone(own: Client, pid: number, input: OperationInput): Promise<void> {
+async function operateAlone(own: Client, pid: number, input: OperationInput): Promise<void> {
   try {
     await underSignal(own, input);
   } finally {
-    await endOwn(own, pid, { io: input.caller.io, quiet: input.json });
+    await stopOwnService(own, pid, { io: input.caller.io, quiet: input.json });
   }
 }
 
@@ -101,7 +101,7 @@ async function underSignal(client: Client, { caller, json, cancelling, cutOff, w
 
 const LOOK_MS = 40;
 /** Time that a killed service may take to disappear. */
-const DYING_MS = 3000;
+const EXIT_LIMIT_MS = 3000;
 
 function workText({ maintenance, conditions }: StatusDocument): string | undefined {
   const held = conditions.find(({ type }) => type === 'Converged');
@@ -113,7 +113,7 @@ async function hasEnded({ connection }: Client, error: RdError, { globals, io }:
   if (connection.foreign || namesService(globals, io)) return false;
   if (error.code !== 'ERR_CONNECTION' && error.code !== 'ERR_NOT_RUNNING') return false;
   // A killed process closes its connections before it disappears.
-  const deadline = realPace.now() + DYING_MS;
+  const deadline = realPace.now() + EXIT_LIMIT_MS;
   while (await serviceLives(io)) {
     if (realPace.now() >= deadline) return false;
     await realPace.sleep(LOOK_MS);
@@ -140,7 +140,7 @@ interface Deed {
 }
 
 /** Prints to stderr what the operation will interrupt; nothing when an invalid name prevents it. */
-export async function tellStopped(client: Client, deed: Deed, io: Io): Promise<void> {
+export async function printInterruption(client: Client, deed: Deed, io: Io): Promise<void> {
   if (client.connection.foreign) return;
   const known = await Promise.all([snapshotCalls(client).list(io.signal), client.status({ signal: io.signal })]).catch(
     () => undefined,
@@ -152,15 +152,15 @@ export async function tellStopped(client: Client, deed: Deed, io: Io): Promise<v
   const stopping: PlanRequest = { settings: {}, state: 'stopped', prune: [] };
   // For a restore, the plan of a stop knows what ends but not what starts.
   const words = ({ what }: { what: string }) => (deed.do === 'restore' ? (what.split('; ')[0] ?? what) : what);
-  if (await tellInterruptions(client, stopping, io, words)) io.err(`notice: ${AFTERWARDS[deed.do]}\n`);
+  if (await printInterruptions(client, stopping, io, words)) io.err(`notice: ${AFTERWARDS[deed.do]}\n`);
 }
 
 /** Prints to stderr when the backend did not come back, which does not undo the operation. */
-export async function tellUnready(client: Client, io: Io): Promise<void> {
+export async function printNotReady(client: Client, io: Io): Promise<void> {
   if (client.connection.foreign) return;
   const status = await client.status({ signal: io.signal }).catch(() => undefined);
   if (!status || status.converged) return;
-  const why = blame(status)?.message ?? 'see `rdctl status`.';
+  const why = blockingCondition(status)?.message ?? 'see `rdctl status`.';
   io.err(`notice: The snapshot is complete, and the backend is not up (${status.backendState}): ${plainText(why)}\n`);
 }
 

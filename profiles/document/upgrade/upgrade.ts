@@ -1,7 +1,7 @@
 import { isNode, parseDocument as parseYaml, visit } from 'yaml';
 import { RdError } from '../../../src/errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../../src/json.ts';
-import { type CheckContext, checkSettings, dependsOnTheComputer } from '../../../src/settings/check.ts';
+import { type CheckContext, checkSettings, dependsOnSystem } from '../../../src/settings/check.ts';
 import { FIELDS } from '../../../src/settings/fields.gen.ts';
 import { type Finding, formatFindings } from '../../../src/settings/finding.ts';
 import { leafAt, leaves, pointerOf, setLeaf } from '../../../src/settings/leaf-paths.ts';
@@ -228,7 +228,7 @@ async function readDocument(source: string | Uint8Array, label: string, context:
   if (!shape.settings) return document;
   const at = shape.settingsPointer;
   const checked = await checkSettings({ document: parsed, at, settings: withTexts(shape.settings) }, context);
-  const wrong = checked.findings.filter(({ code }) => !dependsOnTheComputer(code));
+  const wrong = checked.findings.filter(({ code }) => !dependsOnSystem(code));
   return {
     ...document,
     settings: shape.settings,
