@@ -13,13 +13,13 @@ import { type Features, openFeatures } from './service/features.ts';
 import { type Home, openHome } from './service/home.ts';
 import { statusOf } from './service/host-integration.ts';
 import type { RunningService, ServiceOptions } from './service/options.ts';
-import { noteFailedStart, noteProgress } from './storage/background-log.ts';
+import { noteProgress, recordFailedStart } from './storage/background-log.ts';
 import { writeConnectionFile } from './storage/connection-file.ts';
 import { checkPlaces } from './storage/factory-reset.ts';
 import { ioError } from './storage/io-error.ts';
 import { type Places, places } from './storage/places.ts';
 import { makeServiceSocketPlace } from './storage/socket-place.ts';
-import { type Undo, unwind } from './storage/teardown.ts';
+import { type Undo, undoAll } from './storage/teardown.ts';
 import { userHome } from './storage/user-home.ts';
 
 /** Milliseconds: how long a start waits for the first look at the backend. */
@@ -34,8 +34,8 @@ export async function runService(options: ServiceOptions): Promise<RunningServic
   try {
     return await start(options, undo);
   } catch (error) {
-    await unwind(undo, () => undefined);
-    await noteFailedStart(
+    await undoAll(undo, () => undefined);
+    await recordFailedStart(
       places(options.env, options.platform, userHome(options.env, options.platform)),
       error,
       Date.now(),
@@ -117,7 +117,7 @@ function lifeOf({ lock, log }: Home, undo: Undo[]): Life {
       log.write('info', 'stopping', { reason: why });
       // First: a client that wants a service that stays waits for the end of this one, which may be minutes away.
       known = lock.update({ ending: true }).catch((error: unknown) => failed('lock', error));
-      stopping = known.then(() => unwind(undo, failed));
+      stopping = known.then(() => undoAll(undo, failed));
       stopping.then(ended);
     }
     return stopping;

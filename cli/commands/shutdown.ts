@@ -174,8 +174,8 @@ async function warnLeftover(port: number | undefined, io: Io): Promise<void> {
 }
 
 async function endBySignal(holder: ProcessIdentity, who: string, wait: boolean, io: Io): Promise<void> {
-  const { askToEnd } = await import('../../src/storage/process-identity.ts');
-  if (!(await askToEnd(holder))) {
+  const { terminate } = await import('../../src/storage/process-identity.ts');
+  if (!(await terminate(holder))) {
     throw new RdError('ERR_CONNECTION', `the service (${who}) cannot be reached, because its connection file is lost`, {
       advice: `See that the process ${holder.pid} is the service, and end it.`,
     });

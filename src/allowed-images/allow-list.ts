@@ -32,7 +32,7 @@ export function createAllowList(patterns: readonly string[]): AllowList {
     names,
     reaches(host) {
       const registry = canonicalRegistry(host);
-      return names(registry) || usable.some((pattern) => leadsTo(pattern.registry, registry));
+      return names(registry) || usable.some((pattern) => mayRedirectTo(pattern.registry, registry));
     },
     allowsEverything: usable.some(
       ({ registry, parts, below, tag, digest }) =>
@@ -88,7 +88,7 @@ const COMPANIONS: readonly { registry: string; hosts: readonly string[] }[] = [
 ];
 
 /** Whether a registry in a pattern (as a glob) may redirect clients to that host. */
-function leadsTo(registry: string, host: string): boolean {
+function mayRedirectTo(registry: string, host: string): boolean {
   return COMPANIONS.some(
     (row) =>
       (matchesGlob(registry, row.registry) || matchesGlob(row.registry, registry)) &&

@@ -10,7 +10,7 @@ export interface ProbeReply {
 }
 
 /** Maximum size of a response body. */
-const MOST = 1024 * 1024;
+const MAX_BODY_BYTES = 1024 * 1024;
 
 /**
  * Sends a request without a proxy and without following redirects.
@@ -39,7 +39,8 @@ export async function probe(
         answer.setEncoding('utf8');
         answer.on('data', (part: string) => {
           body += part;
-          if (body.length > MOST) answer.destroy(new Error(`the answer has more than ${MOST} bytes`));
+          if (body.length > MAX_BODY_BYTES)
+            answer.destroy(new Error(`the answer has more than ${MAX_BODY_BYTES} bytes`));
         });
         answer.once('error', reject);
         answer.once('end', () => {

@@ -6,7 +6,7 @@ const STORED: Support = { level: 'stored' };
 
 const PROXY = 'only the Windows subsystem for Linux uses this proxy';
 /** Implemented by the service, in user files. */
-const OF_THE_USER: Support = { level: 'enforced', reason: 'with RDCTL_HOME no file of the user is touched' };
+const USER_FILES_SUPPORT: Support = { level: 'enforced', reason: 'with RDCTL_HOME no file of the user is touched' };
 
 /** Not supported by the driver. `accepts`: values that request nothing. */
 export function without(reason: string, ...accepts: (boolean | number | string)[]): Support {
@@ -26,10 +26,10 @@ export function engineSupport(name: string) {
     'application.extensions.allowed.enabled': ENFORCED,
     'application.extensions.allowed.list': ENFORCED,
     'application.extensions.installed': ENFORCED,
-    'application.pathManagementStrategy': OF_THE_USER,
+    'application.pathManagementStrategy': USER_FILES_SUPPORT,
     'application.telemetry.enabled': STORED,
     'application.updater.enabled': STORED,
-    'application.autoStart': OF_THE_USER,
+    'application.autoStart': USER_FILES_SUPPORT,
     'application.startInBackground': NO_WINDOW,
     'application.hideNotificationIcon': NO_WINDOW,
     'application.locale': NO_WINDOW,

@@ -41,7 +41,7 @@ export interface Shell {
   /** Several of these at once: without hardware virtualization every call costs a fraction of a second. */
   arrange(arrangement: Arrangement): Promise<void>;
   /** Creates missing parent directories of a file outside our own directories. Returns the topmost one created, if any. */
-  makeWay(path: string): Promise<string | undefined>;
+  makeParents(path: string): Promise<string | undefined>;
   /** Removes empty parent directories of that file, down from `top`. True when `top` is gone. */
   removeWay(path: string, top: string): Promise<boolean>;
   /** Copies a host file of any size into the machine, atomically and with that mode. Creates the directory. */

@@ -12,7 +12,7 @@ import { readQemuRecord } from './machines/qemu/record.ts';
 import { guestAccess } from './machines/qemu/ssh.ts';
 
 /** How a program of the user reaches the backend. */
-export type WayIn =
+export type BackendAccess =
   /** Into a dedicated machine. */
   | { in: 'machine'; access: MachineAccess }
   /** The machine is this host: the endpoint of each started engine, such as `unix:///run/docker.sock`. */
@@ -25,7 +25,13 @@ export type WayIn =
  * with
  * options and paths. Throws `ERR_IO` for unreadable records.
  */
-export async function wayIn({ state, stateFile }: { state: string; stateFile: string }): Promise<WayIn> {
+export async function backendAccess({
+  state,
+  stateFile,
+}: {
+  state: string;
+  stateFile: string;
+}): Promise<BackendAccess> {
   const loaded = await loadState(stateFile);
   const driver = loaded.kind === 'loaded' ? loaded.state.driver : undefined;
   if (driver === 'qemu') return intoGuest(join(state, 'drivers', driver));
@@ -33,7 +39,7 @@ export async function wayIn({ state, stateFile }: { state: string; stateFile: st
   return { in: 'nothing', simulated: driver === 'simulated' };
 }
 
-async function intoGuest(directory: string): Promise<WayIn> {
+async function intoGuest(directory: string): Promise<BackendAccess> {
   const places = qemuPlaces(directory, runtimeDirectory(process.getuid?.() ?? 0));
   const record = await readQemuRecord(places.record);
   const isOn = record !== undefined && record !== 'damaged' && record.power === 'on';
@@ -42,7 +48,7 @@ async function intoGuest(directory: string): Promise<WayIn> {
   return { in: 'machine', access: guestAccess(places, ['env', GUEST_PATH]) };
 }
 
-function ontoHost(directory: string): WayIn {
+function ontoHost(directory: string): BackendAccess {
   const places = hostPlaces(directory);
   const { data, run } = places;
   if (!isOwnDirectory(run)) return { in: 'nothing', simulated: false };

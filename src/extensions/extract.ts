@@ -43,18 +43,18 @@ export async function extract(
   for await (const { header, body } of entriesOf(archive)) {
     const path = pathBelow(header.name);
     if (path === '') {
-      if (kind !== undefined) throw bad(header.name, 'it comes twice');
+      if (kind !== undefined) throw invalidEntry(header.name, 'it comes twice');
       kind = header.type === 'directory' ? 'directory' : 'file';
     }
-    if (path !== '' && kind === 'file') throw bad(header.name, 'it lies below a file');
+    if (path !== '' && kind === 'file') throw invalidEntry(header.name, 'it lies below a file');
     kind ??= 'directory';
     spend(budget, header);
     const target = join(destination, path);
     try {
       await write(header, path, target, body);
     } catch (error) {
-      if (systemCode(error) === 'EEXIST') throw bad(header.name, 'it comes twice');
-      if (systemCode(error) === 'ENOTDIR') throw bad(header.name, 'it lies below a file');
+      if (systemCode(error) === 'EEXIST') throw invalidEntry(header.name, 'it comes twice');
+      if (systemCode(error) === 'ENOTDIR') throw invalidEntry(header.name, 'it lies below a file');
       throw error;
     }
   }
@@ -62,7 +62,7 @@ export async function extract(
   // Last, so that nothing is ever written through a link of the archive.
   for (const { path, target } of links) {
     await symlink(target, path).catch((error: unknown) => {
-      throw systemCode(error) === 'EEXIST' ? bad(path, 'it comes twice') : error;
+      throw systemCode(error) === 'EEXIST' ? invalidEntry(path, 'it comes twice') : error;
     });
   }
   return kind;
@@ -79,14 +79,15 @@ export async function extract(
         files.set(path, header.size ?? 0);
         return;
       case 'symlink':
-        if (path === '') throw bad(header.name, 'it is a link');
+        if (path === '') throw invalidEntry(header.name, 'it is a link');
         links.push({ path: target, target: safeTarget(header, path) });
         await makeParent(path, target);
         return;
       case 'link': {
         const original = pathBelow(header.linkname ?? '');
         const size = files.get(original);
-        if (size === undefined) throw bad(header.name, `it is a hard link to ${JSON.stringify(header.linkname)}`);
+        if (size === undefined)
+          throw invalidEntry(header.name, `it is a hard link to ${JSON.stringify(header.linkname)}`);
         // A hard link has no size in the archive, but its copy has one.
         spendBytes(budget, header.name, size);
         await makeParent(path, target);
@@ -95,7 +96,7 @@ export async function extract(
         return;
       }
       default:
-        throw bad(header.name, `it is a ${header.type ?? 'thing of no kind'}`);
+        throw invalidEntry(header.name, `it is a ${header.type ?? 'thing of no kind'}`);
     }
   }
 
@@ -108,8 +109,8 @@ export async function extract(
 export async function readFileOf(archive: AsyncIterable<Uint8Array>, limit: number): Promise<Buffer> {
   let content: Buffer | undefined;
   for await (const { header, body } of entriesOf(archive)) {
-    if (content || header.type !== 'file') throw bad(header.name, 'it is not one plain file');
-    if ((header.size ?? 0) > limit) throw bad(header.name, `it is larger than ${limit} bytes`);
+    if (content || header.type !== 'file') throw invalidEntry(header.name, 'it is not one plain file');
+    if ((header.size ?? 0) > limit) throw invalidEntry(header.name, `it is larger than ${limit} bytes`);
     const chunks: Buffer[] = [];
     for await (const chunk of body) chunks.push(bytesOf(chunk));
     content = Buffer.concat(chunks);
@@ -140,7 +141,7 @@ async function* entriesOf(
   try {
     for await (const entry of reader) {
       if (Object.keys(entry.header.pax ?? {}).length > MOST_ATTRIBUTES)
-        throw bad(entry.header.name, 'it has too many attributes');
+        throw invalidEntry(entry.header.name, 'it has too many attributes');
       yield { header: entry.header, body: bodyOf(entry) };
       entry.resume();
     }
@@ -160,13 +161,13 @@ function readFailure(error: unknown): unknown {
 
 function spend(budget: Budget, { name, size = 0 }: Header): void {
   budget.entries -= 1;
-  if (budget.entries < 0) throw bad(name, 'there are too many files');
+  if (budget.entries < 0) throw invalidEntry(name, 'there are too many files');
   spendBytes(budget, name, size);
 }
 
 function spendBytes(budget: Budget, name: string, size: number): void {
   budget.bytes -= size;
-  if (budget.bytes < 0) throw bad(name, 'the files are too large');
+  if (budget.bytes < 0) throw invalidEntry(name, 'the files are too large');
 }
 
 async function writeFile(path: string, mode: number, body: AsyncIterable<unknown>): Promise<void> {
@@ -195,7 +196,7 @@ function pathBelow(name: string): string {
   if (parts[0] === '.') parts.shift();
   const unsafe = parts.some((part) => part === '' || part === '.' || part === '..' || CONTROL.test(part));
   if (unsafe || (process.platform === 'win32' && name.includes(':')))
-    throw bad(name, 'it is no name below a directory');
+    throw invalidEntry(name, 'it is no name below a directory');
   return parts.slice(1).join('/');
 }
 
@@ -213,11 +214,11 @@ function safeTarget({ name, linkname: written }: Header, path: string): string {
   const end = posix.normalize(posix.join(posix.dirname(path), linkname));
   const leaves = end === '..' || end.startsWith('../');
   if (linkname === '' || linkname.startsWith('/') || /[\0\\]/.test(linkname) || upAgain || leaves) {
-    throw bad(name, `it is a link to ${JSON.stringify(linkname)}, which leaves the tree`);
+    throw invalidEntry(name, `it is a link to ${JSON.stringify(linkname)}, which leaves the tree`);
   }
   return linkname;
 }
 
-function bad(name: string, why: string): RdError {
+function invalidEntry(name: string, why: string): RdError {
   return new RdError('ERR_EXTENSION_INVALID', `${JSON.stringify(name)} cannot be taken out of the image: ${why}`);
 }

@@ -31,7 +31,7 @@ export interface Metadata {
   leftOut: string[];
 }
 
-/** Parses `metadata.json`. Throws an error as a clause: `"icon" is missing`. */
+/** Parses `metadata.json`. Returns an error as a clause: `"icon" is missing`. */
 export function parseMetadata(text: string, platform: Platform): { metadata: Metadata } | { problem: string } {
   const document = objectOf(text);
   if (!document) return { problem: 'metadata.json is not a JSON object' };

@@ -68,7 +68,7 @@ export async function addArchive(
     const manifest = await unpack(path, archive, draft, signal);
     const image = await draft.keepKnown(manifest, signal);
     if (image) return image;
-    throw bad(archive, 'a file in it has not the sum that its manifest gives');
+    throw invalidArchive(archive, 'a file in it has not the sum that its manifest gives');
   } catch (error) {
     await draft.discard();
     throw error;
@@ -92,12 +92,13 @@ async function unpack(
   try {
     for await (const entry of reader) {
       const { name, type, size = 0 } = entry.header;
-      if (type !== 'file') throw bad(archive, `${JSON.stringify(name)} in it is no plain file`);
+      if (type !== 'file') throw invalidArchive(archive, `${JSON.stringify(name)} in it is no plain file`);
       if (!manifest) {
-        if (name !== MANIFEST || size > MANIFEST_LIMIT) throw bad(archive, `it does not begin with ${MANIFEST}`);
+        if (name !== MANIFEST || size > MANIFEST_LIMIT)
+          throw invalidArchive(archive, `it does not begin with ${MANIFEST}`);
         manifest = await manifestOf(entry, archive);
         for (const file of IMAGE_FILES) left.set(manifest.files[file].name, manifest.files[file].bytes);
-        if (left.size !== IMAGE_FILES.length) throw bad(archive, 'its manifest gives two files one name');
+        if (left.size !== IMAGE_FILES.length) throw invalidArchive(archive, 'its manifest gives two files one name');
         await checkRoom(
           [...left.values()].reduce((sum, bytes) => sum + bytes, 0),
           directory,
@@ -107,8 +108,9 @@ async function unpack(
       }
       const wanted = left.get(name);
       if (wanted === undefined)
-        throw bad(archive, `${JSON.stringify(name)} in it belongs to no image, or is there twice`);
-      if (wanted !== size) throw bad(archive, `${name} in it has ${size} bytes, and its manifest says ${wanted}`);
+        throw invalidArchive(archive, `${JSON.stringify(name)} in it belongs to no image, or is there twice`);
+      if (wanted !== size)
+        throw invalidArchive(archive, `${name} in it has ${size} bytes, and its manifest says ${wanted}`);
       left.delete(name);
       await pipeline(entry, createWriteStream(join(directory, name), { flags: 'wx', mode: 0o600 }), { signal });
     }
@@ -117,12 +119,12 @@ async function unpack(
     if (cause instanceof RdError) throw cause;
     if (signal.aborted) throw new RdError('ERR_CANCELLED', 'reading the image was cancelled', { cause });
     if (cause instanceof Error && 'syscall' in cause) throw ioError('unpack', path, cause);
-    throw bad(archive, 'it is damaged or no tar archive', cause);
+    throw invalidArchive(archive, 'it is damaged or no tar archive', cause);
   } finally {
     source.destroy();
   }
-  if (!manifest) throw bad(archive, 'it is empty');
-  if (left.size > 0) throw bad(archive, `${[...left.keys()].join(', ')} is missing in it`);
+  if (!manifest) throw invalidArchive(archive, 'it is empty');
+  if (left.size > 0) throw invalidArchive(archive, `${[...left.keys()].join(', ')} is missing in it`);
   return manifest;
 }
 
@@ -130,7 +132,7 @@ async function manifestOf(entry: AsyncIterable<unknown>, archive: string): Promi
   const chunks: Uint8Array[] = [];
   for await (const chunk of entry) if (chunk instanceof Uint8Array) chunks.push(chunk);
   const manifest = parseManifest(Buffer.concat(chunks).toString('utf8'));
-  if ('problem' in manifest) throw bad(archive, `its ${MANIFEST} is not understood: ${manifest.problem}`);
+  if ('problem' in manifest) throw invalidArchive(archive, `its ${MANIFEST} is not understood: ${manifest.problem}`);
   return manifest;
 }
 
@@ -156,7 +158,7 @@ async function isGzip(path: string): Promise<boolean> {
   }
 }
 
-function bad(archive: string, reason: string, cause?: unknown): RdError {
+function invalidArchive(archive: string, reason: string, cause?: unknown): RdError {
   return new RdError('ERR_DRIVER_TERMINAL', `${archive} is no guest image: ${reason}`, {
     ...(cause === undefined ? {} : { cause }),
     advice: 'Guest images are made with `rdctl image build` and written to a file with `rdctl image save`.',

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { isObject } from '../json.ts';
 import { PRODUCT } from '../product.ts';
 import { readIfThere } from '../storage/atomic-file.ts';
-import { accepts } from '../storage/listening.ts';
+import { acceptsConnections } from '../storage/listening.ts';
 import { outcomeOf } from './attempt.ts';
 import { currentContext, deselect, type Selection, select, selectionFrom } from './docker-config.ts';
 import type { IntegrationOutcome } from './outcome.ts';
@@ -69,7 +69,7 @@ export async function provideContext(
     }
     if (selection && !givenBack) return { left: `${name} was selected, and somebody has gone back to default` };
     const chosen = selection?.how === 'chosen' ? selection : undefined;
-    if (!chosen && (await accepts({ path: targets.systemSocket }))) {
+    if (!chosen && (await acceptsConnections({ path: targets.systemSocket }))) {
       return {
         left: `default is an engine that answers at ${targets.systemSocket}; \`docker context use ${name}\` selects ours`,
       };

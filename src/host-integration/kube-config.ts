@@ -9,7 +9,7 @@ import { outcomeOf } from './attempt.ts';
 import type { KubeEntry } from './kube-entries.ts';
 import type { IntegrationOutcome } from './outcome.ts';
 import type { IntegrationTargets } from './targets.ts';
-import { type EditSurroundings, editUserFile, isFreeOf, type Rehearsal } from './user-file.ts';
+import { type DryRun, type EditSurroundings, editUserFile, isFreeOf } from './user-file.ts';
 
 interface KubeSurroundings extends EditSurroundings {
   sleep?(ms: number): Promise<void>;
@@ -44,7 +44,7 @@ export async function provideKubeContext(
 export async function foreseeKubeContext(
   renewed: boolean,
   targets: IntegrationTargets,
-  rehearsal: Rehearsal,
+  rehearsal: DryRun,
 ): Promise<void> {
   const file = await writtenFile(targets.kubeconfigs);
   const name = targets.identity.kubeContext;

@@ -5,10 +5,10 @@ import { foreseeKubeContext, kubePort, provideKubeContext, withdrawKubeContext }
 import type { IntegrationOutcome } from './outcome.ts';
 import { managePath } from './shell-files.ts';
 import type { IntegrationTargets } from './targets.ts';
-import type { EditSurroundings, Rehearsal } from './user-file.ts';
+import type { DryRun, EditSurroundings } from './user-file.ts';
 
 /** Reconciles one part of the user's files with the desired state. Never throws. */
-export async function bringInLine(
+export async function reconcilePart(
   part: FilesPart,
   wish: FilesWish,
   targets: IntegrationTargets,
@@ -29,9 +29,11 @@ export async function bringInLine(
 }
 
 /** What the desired state would change in the files now, by the same code that changes them. */
-export async function foresee(targets: IntegrationTargets): Promise<Omit<UserFileFacts, 'done'>> {
+export async function previewChanges(targets: IntegrationTargets): Promise<Omit<UserFileFacts, 'done'>> {
   const rehearse = async (part: FilesPart, wish: Partial<FilesWish>): Promise<UserFileChange[]> =>
-    collected((rehearsal) => bringInLine(part, { path: 'manual', autoStart: false, ...wish }, targets, { rehearsal }));
+    collected((rehearsal) =>
+      reconcilePart(part, { path: 'manual', autoStart: false, ...wish }, targets, { rehearsal }),
+    );
   // An existing context implies that the next start has the same endpoint.
   const endpoint = (await contextEndpoint(targets)) ?? '';
   const [manual, rcfiles, on, off, selected, givenBack, noDocker, present, renewed, noKube, port] = await Promise.all([
@@ -56,8 +58,8 @@ export async function foresee(targets: IntegrationTargets): Promise<Omit<UserFil
   return { foreseen, ...(port === undefined ? {} : { kubePort: port }) };
 }
 
-async function collected(work: (rehearsal: Rehearsal) => Promise<unknown>): Promise<UserFileChange[]> {
-  const rehearsal: Rehearsal = new Map();
+async function collected(work: (rehearsal: DryRun) => Promise<unknown>): Promise<UserFileChange[]> {
+  const rehearsal: DryRun = new Map();
   await work(rehearsal);
   return [...rehearsal.values()];
 }

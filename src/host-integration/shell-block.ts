@@ -95,17 +95,17 @@ function blocksIn(text: string, marks: BlockMarks): Block[] {
   let open: { from: number; lines: string[] } | undefined;
   for (const { from, to, line } of linesOf(text)) {
     if (line === marks.start) {
-      if (open) throw disorder(marks, 'starts twice');
+      if (open) throw misplacedMarks(marks, 'starts twice');
       open = { from, lines: [] };
     } else if (line === marks.end) {
-      if (!open) throw disorder(marks, 'ends without a start');
+      if (!open) throw misplacedMarks(marks, 'ends without a start');
       blocks.push({ ...open, to });
       open = undefined;
     } else {
       open?.lines.push(line);
     }
   }
-  if (open) throw disorder(marks, 'has no end');
+  if (open) throw misplacedMarks(marks, 'has no end');
   return blocks;
 }
 
@@ -119,7 +119,7 @@ function* linesOf(text: string): Generator<{ from: number; to: number; line: str
   }
 }
 
-function disorder({ start, end }: BlockMarks, what: string): RdError {
+function misplacedMarks({ start, end }: BlockMarks, what: string): RdError {
   return new RdError('ERR_IO', `the managed block in it ${what}, so that nobody can tell where it is`, {
     advice: `Remove the lines from "${start}" to "${end}" by hand.`,
   });

@@ -53,13 +53,13 @@ export const editOperations: EditOperations = {
 };
 
 /** The planned result of an edit, by file. */
-export type Rehearsal = Map<string, UserFileChange>;
+export type DryRun = Map<string, UserFileChange>;
 
 /** Test replacements, and the switch that turns an edit into a dry run. */
 export interface EditSurroundings {
   operations?: EditOperations;
   /** Dry run: nothing is changed, and the planned result is recorded here. */
-  rehearsal?: Rehearsal;
+  rehearsal?: DryRun;
 }
 
 export interface EditOptions extends EditSurroundings {
@@ -90,7 +90,7 @@ export async function editUserFile(
   { within, shared = false, mode = 0o666, what = 'changes it', operations = editOperations, rehearsal }: EditOptions,
 ): Promise<boolean> {
   if (!shared) refuseExposedFile(path);
-  const file = await followed(path, within);
+  const file = await realPathWithin(path, within);
   // Left by a killed writer; nothing else uses such names.
   if (!rehearsal) await removeLeftovers(file);
   const found = await look(file);
@@ -142,7 +142,7 @@ function refuseExposedFile(path: string): void {
 }
 
 /** The real path of the file, whichever part of its path is a link. */
-async function followed(path: string, within: readonly string[]): Promise<string> {
+async function realPathWithin(path: string, within: readonly string[]): Promise<string> {
   const target = await reached(path);
   if (target === path) return path;
   // A parent directory may lead anywhere that belongs to the user.

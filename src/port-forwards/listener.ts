@@ -36,7 +36,7 @@ export async function openListener(options: ListenerOptions): Promise<OpenListen
     open.set(socket, undefined);
     socket.on('error', () => undefined);
     socket.once('close', () => open.delete(socket));
-    carryConnection(socket, options, closing.signal, (far) => open.set(socket, far));
+    connectClient(socket, options, closing.signal, (far) => open.set(socket, far));
   });
   server.maxConnections = options.mostConnections;
   const port = await listen(server, options.hostPort);
@@ -55,7 +55,7 @@ export async function openListener(options: ListenerOptions): Promise<OpenListen
   };
 }
 
-async function carryConnection(
+async function connectClient(
   socket: Socket,
   { dial, dialLimitMs, onDialError }: ListenerOptions,
   closing: AbortSignal,
@@ -115,8 +115,8 @@ function refused(port: number, cause: Error): RdError {
  * reader holds back the writer, and where one side breaks off the other is broken off too.
  */
 function tunnel(one: Duplex, other: Duplex): void {
-  carry(one, other);
-  carry(other, one);
+  pipeHalf(one, other);
+  pipeHalf(other, one);
 }
 
 /** Ends both halves at once. A plain close would look like a half-close, and a peer could wait forever. */
@@ -125,7 +125,7 @@ function breakOff(stream: Duplex): void {
   else stream.destroy();
 }
 
-function carry(from: Duplex, to: Duplex): void {
+function pipeHalf(from: Duplex, to: Duplex): void {
   from.on('error', () => breakOff(to));
   from.once('close', () => {
     if (!from.readableEnded || !from.writableFinished) breakOff(to);

@@ -13,9 +13,9 @@ export interface AttachedSpec {
 }
 
 /** Terminal signals reach the program too: it handles them, and this process waits for it. */
-const OF_TERMINAL = ['SIGINT', 'SIGQUIT'] as const;
+const TERMINAL_SIGNALS = ['SIGINT', 'SIGQUIT'] as const;
 /** Signals sent to this process alone are forwarded. */
-const HANDED_ON = ['SIGTERM', 'SIGHUP'] as const;
+const FORWARDED_SIGNALS = ['SIGTERM', 'SIGHUP'] as const;
 
 /**
  * Runs a program with the standard streams of this process to completion, without a timeout.
@@ -28,8 +28,8 @@ export async function runAttached({ argv, env, terminal }: AttachedSpec): Promis
   const ignore = () => undefined;
   const handOn = (signal: NodeJS.Signals) => void child.kill(signal);
   // Before the program starts, so that handlers are always in place; no signal arrives before the next turn.
-  for (const signal of OF_TERMINAL) process.on(signal, ignore);
-  for (const signal of HANDED_ON) process.on(signal, handOn);
+  for (const signal of TERMINAL_SIGNALS) process.on(signal, ignore);
+  for (const signal of FORWARDED_SIGNALS) process.on(signal, handOn);
   const child = spawn(program, args, { env: { ...env }, stdio: 'inherit' });
   try {
     const { code, by } = await new Promise<{ code: number | null; by: NodeJS.Signals | null }>((resolve, reject) => {
@@ -43,7 +43,7 @@ export async function runAttached({ argv, env, terminal }: AttachedSpec): Promis
     throw notStarted(program, cause);
   } finally {
     // Terminal signals stay ignored: one that arrives as the program exits must not replace its exit status.
-    for (const signal of HANDED_ON) process.off(signal, handOn);
+    for (const signal of FORWARDED_SIGNALS) process.off(signal, handOn);
   }
 }
 

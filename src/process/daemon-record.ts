@@ -2,7 +2,7 @@ import { rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { isObject } from '../json.ts';
 import { makeDirectory } from '../storage/directory.ts';
-import { type Place, parsePlace, placeOf, standing } from '../storage/place.ts';
+import { type Place, parsePlace, placeOf, placeStatus } from '../storage/place.ts';
 import { readRegular } from '../storage/regular-file.ts';
 import type { ProcessKey } from './proc.ts';
 
@@ -24,7 +24,7 @@ export interface DaemonRecord {
 export async function readRecord(file: string): Promise<DaemonRecord | undefined> {
   const text = await readRegular(file).then(String, () => '');
   const { record, at } = parseRecord(text) ?? {};
-  return standing(at, dirname(file)) === 'copied' ? undefined : record;
+  return placeStatus(at, dirname(file)) === 'copied' ? undefined : record;
 }
 
 function parseRecord(text: string): { record: DaemonRecord; at: Place | undefined } | undefined {

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { DriverInfo } from '../drivers/driver.ts';
 import { writeLauncher } from '../host-integration/launcher.ts';
 import type { HostIntegration, IntegrationOutcome } from '../host-integration/outcome.ts';
-import { bringInLine, foresee } from '../host-integration/parts.ts';
+import { previewChanges, reconcilePart } from '../host-integration/parts.ts';
 import { type IntegrationTargets, integrationTargets } from '../host-integration/targets.ts';
 import { undoIntegration } from '../host-integration/undo.ts';
 import { dueParts, type FilesWish, filesWishOf, type UserFileFacts } from '../plan/user-files.ts';
@@ -115,7 +115,7 @@ export function createHostIntegration(input: IntegrationInput): FollowingIntegra
     },
     async userFiles() {
       await work;
-      return { ...(done ? { done } : {}), ...(await foresee(targets)) };
+      return { ...(done ? { done } : {}), ...(await previewChanges(targets)) };
     },
     async close() {
       unfollow();
@@ -156,7 +156,7 @@ async function fulfil(
       log.write('warn', 'the launcher cannot be written', { error });
     }
   }
-  for (const part of dueParts(wish, before)) found.push(...(await bringInLine(part, wish, targets)));
+  for (const part of dueParts(wish, before)) found.push(...(await reconcilePart(part, wish, targets)));
   logOutcomes(found, log);
   return found;
 }

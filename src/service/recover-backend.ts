@@ -6,7 +6,7 @@ import { endCopy } from '../snapshots/copy.ts';
 import { type Journal, readJournal } from '../snapshots/journal.ts';
 import { isOwnMark } from '../snapshots/manifest.ts';
 import { quoted } from '../snapshots/name.ts';
-import { clean, goBack, leftBeside, type SwapOperations, swapOperations } from '../snapshots/swap.ts';
+import { clean, findLeftovers, rollBack, type SwapOperations, swapOperations } from '../snapshots/swap.ts';
 import { writeFileAtomic } from '../storage/atomic-file.ts';
 import { backendLock } from '../storage/backend-lock.ts';
 import type { Places } from '../storage/places.ts';
@@ -93,7 +93,7 @@ async function replay(
     await writeFileAtomic(here.settingsFile, `${JSON.stringify(journal.settings.before, null, 2)}\n`);
   }
   const { snapshot, phase, earlier } = journal;
-  await clean(await goBack(journal, operations), operations).catch(leftOver);
+  await clean(await rollBack(journal, operations), operations).catch(leftOver);
   if (phase !== 'confirmed') {
     const what = snapshot === undefined ? 'a reset' : `the restore of the snapshot ${quoted(snapshot)}`;
     notice(`The last service ended during ${what}; everything is as it was before. ${BACKEND}`);
@@ -103,7 +103,7 @@ async function replay(
 
 /** Why the backend has to stay off, and what a person can do about it. */
 async function damage(error: unknown, { kept }: Whereabouts): Promise<string> {
-  const beside = await leftBeside(kept).catch(() => []);
+  const beside = await findLeftovers(kept).catch(() => []);
   return [
     `The data of the backend may not be whole, and could not be put back: ${told(error)}`,
     ...(beside.length === 0

@@ -1,18 +1,18 @@
 import { RdError } from '../errors.ts';
 
-const MOST = 250;
+const MAX_SHOWN_LENGTH = 250;
 /** Longer names are truncated in messages; all lengths are in code points. */
 const SHOWN = 30;
 
 /**
- * Checks a name by the rules in docs/snapshots.md, in the order of the compatible application. Names are never used as file names.
+ * Checks a name by the rules of the compatible application, in its order. Names are never used as file names.
  * @throws RdError `ERR_SNAPSHOT` with the text that scripts match on.
  */
 export function checkName(name: string): void {
   if (name === '') throw invalid('snapshot name must not be the empty string');
   const points = [...name];
-  if (points.length > MOST) {
-    throw invalid(`invalid name ${shown(name)}: max length is ${MOST}, ${points.length} were specified`);
+  if (points.length > MAX_SHOWN_LENGTH) {
+    throw invalid(`invalid name ${shown(name)}: max length is ${MAX_SHOWN_LENGTH}, ${points.length} were specified`);
   }
   let position = 0;
   for (const point of points) {

@@ -132,7 +132,7 @@ export async function confirm(journal: Journal, operations: SwapOperations): Pro
  * @returns the restored parts that have not been seen to run yet.
  */
 export async function undo(journal: Journal, operations: SwapOperations): Promise<Journal | undefined> {
-  await clean(await goBack(journal, operations), operations);
+  await clean(await rollBack(journal, operations), operations);
   return journal.earlier;
 }
 
@@ -141,10 +141,10 @@ export async function undo(journal: Journal, operations: SwapOperations): Promis
  * old
  * or the new one.
  */
-export async function goBack(journal: Journal, operations: SwapOperations): Promise<Journal> {
+export async function rollBack(journal: Journal, operations: SwapOperations): Promise<Journal> {
   const { phase, parts } = journal;
   if (phase === 'copying' || phase === 'confirmed' || phase === 'undone') return journal;
-  for (const part of parts) await putBack(part, operations);
+  for (const part of parts) await restorePart(part, operations);
   // On a full disk the journal has no room before they are gone. `clean` reports what stays.
   for (const part of parts) await operations.remove(stagedPath(part)).catch(() => undefined);
   const undone: Journal = { ...journal, phase: 'undone' };
@@ -153,13 +153,13 @@ export async function goBack(journal: Journal, operations: SwapOperations): Prom
 }
 
 /** Leftovers beside these paths of an incomplete operation. */
-export async function leftBeside(kept: readonly string[]): Promise<string[]> {
+export async function findLeftovers(kept: readonly string[]): Promise<string[]> {
   const paths = kept.flatMap((live) => [stagedPath({ live }), replacedPath({ live }), unprovenPath({ live })]);
   const there = await Promise.all(paths.map(isThere));
   return paths.filter((_, index) => there[index]);
 }
 
-async function putBack(part: SwapPart, operations: SwapOperations): Promise<void> {
+async function restorePart(part: SwapPart, operations: SwapOperations): Promise<void> {
   const [live, staged, replaced] = [part.live, stagedPath(part), replacedPath(part)];
   const isReplaced = part.hadLive ? await isThere(replaced) : await isThere(live);
   if (!isReplaced) return;

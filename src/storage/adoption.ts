@@ -6,7 +6,7 @@ import { COMPATIBLE, DROP_IN, PRODUCT } from '../product.ts';
 import { readIfThere, writeFileAtomic } from './atomic-file.ts';
 import { BACKGROUND_LOG } from './background-log.ts';
 import { ioError, systemCode } from './io-error.ts';
-import { accepts } from './listening.ts';
+import { acceptsConnections } from './listening.ts';
 import type { Places } from './places.ts';
 import { isThere } from './presence.ts';
 import { processTable } from './process-identity.ts';
@@ -85,7 +85,7 @@ export async function refuseRunning({ connectionFile, dropIn }: Places): Promise
   const { port, pid } = announcedIn(await readIfThere(connectionFile).catch(() => undefined));
   // Another program may listen there since the writer of the file was killed.
   if (pid !== undefined && !(await processTable.isAlive({ pid }))) return;
-  if (port === undefined || !(await accepts({ host: '127.0.0.1', port }))) return;
+  if (port === undefined || !(await acceptsConnections({ host: '127.0.0.1', port }))) return;
   throw new RdError(
     'ERR_ALREADY_RUNNING',
     `${COMPATIBLE.productName} runs (port ${port}, as ${connectionFile} says), and two cannot have the same directories`,

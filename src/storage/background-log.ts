@@ -15,16 +15,16 @@ const START_FAILED = `Error Starting ${COMPATIBLE.productName}`;
 const PROFILE_FAILED = 'Failed to load the deployment profile';
 
 /** Syntax errors of a profile have their own title; invalid values do not. */
-const OF_A_PROFILE: ErrorCode = 'ERR_PROFILE_INVALID';
+const PROFILE_ERROR: ErrorCode = 'ERR_PROFILE_INVALID';
 
 /**
  * In drop-in mode: records a failed start and its reason in the log that scripts read; also a start refused because the directories are not
  * ours, where nothing else is written. Never throws: the original failure matters.
  */
-export async function noteFailedStart({ dropIn, logs }: Places, error: unknown, now: number): Promise<void> {
+export async function recordFailedStart({ dropIn, logs }: Places, error: unknown, now: number): Promise<void> {
   if (dropIn === undefined) return;
   const title =
-    error instanceof RdError && error.code === OF_A_PROFILE && !ofValues(error) ? PROFILE_FAILED : START_FAILED;
+    error instanceof RdError && error.code === PROFILE_ERROR && !ofValues(error) ? PROFILE_FAILED : START_FAILED;
   const message = error instanceof Error ? error.message : String(error);
   const details = error instanceof RdError ? error.details : [];
   await append(logs, ['Fatal Error:', title, '', message, ...details], now);
@@ -35,7 +35,7 @@ export async function noting<T>(here: Places, work: () => T | Promise<T>): Promi
   try {
     return await work();
   } catch (error) {
-    await noteFailedStart(here, error, Date.now());
+    await recordFailedStart(here, error, Date.now());
     throw error;
   }
 }

@@ -58,8 +58,8 @@ export async function factoryReset(here: Places, options: ResetOptions): Promise
   return summary;
 }
 
-/** The error for places without evidence that we created them. */
-export async function leftAlone(here: Places, cache: boolean): Promise<ResetSummary> {
+/** The result of a reset where nothing proves that we created the files. */
+export async function untouchedSummary(here: Places, cache: boolean): Promise<ResetSummary> {
   const kept: ResetSummary['kept'] = [];
   for (const place of ownPlaces(here, cache)) {
     for (const path of await ownIn(place)) {

@@ -7,7 +7,7 @@ import { isObject } from '../json.ts';
 import { makeDirectory } from './directory.ts';
 import { homeMoved } from './home-move.ts';
 import { ioError, systemCode } from './io-error.ts';
-import { type Place, parsePlace, placeOf, standing } from './place.ts';
+import { type Place, parsePlace, placeOf, placeStatus } from './place.ts';
 import { isThere } from './presence.ts';
 import type { ProcessIdentity, ProcessTable } from './process-identity.ts';
 import { processTable } from './process-identity.ts';
@@ -122,7 +122,7 @@ export async function lockHolder(
     const entry = await read(directory, name).catch(() => undefined);
     if (!entry?.held) continue;
     const { name: _, held: __, since: startedAt, at, ...facts } = entry;
-    const stands = standing(at, directory);
+    const stands = placeStatus(at, directory);
     if (stands === 'copied') continue;
     const holder = { ...facts, startedAt };
     if (!entry.left && (await processes.isAlive(entry))) {
@@ -277,7 +277,7 @@ async function living(directory: string, around: LockSurroundings): Promise<Entr
   for (const name of names.filter((each) => each.endsWith('.json'))) {
     const entry = await read(directory, name);
     if (!entry) continue;
-    const stands = standing(entry.at, directory);
+    const stands = placeStatus(entry.at, directory);
     if (stands !== 'copied' && !entry.left && (await around.processes.isAlive(entry))) {
       if (entry.at && stands === 'moved') throw homeMoved(entry.at.path, directory, { pid: entry.pid, alive: true });
       entries.push(entry);

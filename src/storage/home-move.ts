@@ -1,7 +1,7 @@
 import { closeSync, constants, openSync } from 'node:fs';
 import { basename, dirname, sep } from 'node:path';
 import { RdError } from '../errors.ts';
-import { isStill, type Place, placeOf } from './place.ts';
+import { isSameDirectory, type Place, placeOf } from './place.ts';
 
 /** Error for a home that was moved while a service or its leftovers were running. `pid`: of the service. */
 export function homeMoved(recorded: string, now: string, { pid, alive }: { pid: number; alive: boolean }): RdError {
@@ -46,7 +46,7 @@ export function keepPlace(anchor: string, roots: readonly string[]): KeptPlace {
   if (!place) throw movedAway(anchor);
   const entry = { anchor: place, roots };
   kept.add(entry);
-  const held = hold(anchor);
+  const held = openInode(anchor);
   return {
     check: () => checkKept(entry.anchor),
     end() {
@@ -56,7 +56,7 @@ export function keepPlace(anchor: string, roots: readonly string[]): KeptPlace {
 }
 
 /** An open directory keeps its inode number, even on file systems that assign new ones after eviction. */
-function hold(directory: string): number | undefined {
+function openInode(directory: string): number | undefined {
   return process.platform === 'win32' ? undefined : openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY);
 }
 
@@ -68,7 +68,7 @@ export function refuseMoved(path: string): void {
 }
 
 function checkKept(anchor: Place): void {
-  if (!isStill(anchor)) throw movedAway(anchor.path);
+  if (!isSameDirectory(anchor)) throw movedAway(anchor.path);
 }
 
 function movedAway(path: string): RdError {

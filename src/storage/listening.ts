@@ -4,7 +4,7 @@ import { connect, type NetConnectOpts } from 'node:net';
 const PROBE_MS = 1000;
 
 /** True when a local program accepts connections there. */
-export function accepts(where: NetConnectOpts): Promise<boolean> {
+export function acceptsConnections(where: NetConnectOpts): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ ...where, timeout: PROBE_MS });
     const finish = (found: boolean) => {

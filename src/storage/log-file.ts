@@ -30,7 +30,7 @@ const REDACTED = SECRETS.flatMap((name) => [name, `*.${name}`, `*.*.${name}`, `*
  */
 export async function openLog(directory: string, level: LogLevel, onTrouble: (error: Error) => void): Promise<LogFile> {
   await makeDirectory(directory);
-  const stream = (await canAppend(join(directory, `${NAME}.log`), onTrouble)) ? rotating(directory) : nowhere();
+  const stream = (await canAppend(join(directory, `${NAME}.log`), onTrouble)) ? rotating(directory) : discardStream();
   stream.once('error', onTrouble);
   stream.on('error', () => undefined);
   const logger = pino(
@@ -72,6 +72,6 @@ function rotating(directory: string): Writable {
   });
 }
 
-function nowhere(): Writable {
+function discardStream(): Writable {
   return new Writable({ write: (_chunk, _encoding, done) => done() });
 }

@@ -13,7 +13,7 @@ export interface Place {
  * original
  * still exists, and this one has a copy of the record. `moved`: the old path no longer leads to it.
  */
-export type Standing = 'here' | 'copied' | 'moved';
+export type PlaceStatus = 'here' | 'copied' | 'moved';
 
 /** Undefined for a missing one. */
 export function placeOf(path: string): Place | undefined {
@@ -22,9 +22,9 @@ export function placeOf(path: string): Place | undefined {
 }
 
 /** `recorded`: from a record in `directory`; absent in records of older versions. */
-export function standing(recorded: Place | undefined, directory: string): Standing {
+export function placeStatus(recorded: Place | undefined, directory: string): PlaceStatus {
   if (recorded === undefined || recorded.path === directory) return 'here';
-  if (!isStill(recorded)) return 'moved';
+  if (!isSameDirectory(recorded)) return 'moved';
   return idOf(directory) === recorded.id ? 'here' : 'copied';
 }
 
@@ -34,7 +34,7 @@ export function parsePlace(value: unknown): Place | undefined {
 }
 
 /** Whether the path still leads to the same directory. */
-export function isStill({ path, id }: Place): boolean {
+export function isSameDirectory({ path, id }: Place): boolean {
   return idOf(path) === id;
 }
 

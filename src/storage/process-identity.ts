@@ -18,7 +18,7 @@ export interface ProcessTable {
  * sends
  * nothing.
  */
-export async function askToEnd({ pid, started }: ProcessIdentity): Promise<boolean> {
+export async function terminate({ pid, started }: ProcessIdentity): Promise<boolean> {
   // Windows has no such signal: it would kill the process at once.
   if (process.platform === 'win32' || started === undefined || (await startOf(pid)) !== started) return false;
   try {

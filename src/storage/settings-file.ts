@@ -51,7 +51,7 @@ export async function loadSettings(path: string, previous: string, host: FileHos
   const read = interpret(value, host);
   if (read && !(await hasDuplicates(path, text, value))) return { kind: 'loaded', ...read };
   if (isObject(value) && isNewer(value.version)) throw newer(path, Number(value.version));
-  throw await mistaken(path, previous, stored, host);
+  throw await invalidSettings(path, previous, stored, host);
 }
 
 /** The settings in a file, or nothing when it is missing or unusable. */
@@ -117,7 +117,7 @@ async function hasDuplicates(path: string, text: string, value: JsonValue): Prom
   return documentMistakes(path, text).length > 0;
 }
 
-async function mistaken(
+async function invalidSettings(
   path: string,
   previous: string,
   { text, value }: { text: string; value: JsonValue },

@@ -6,7 +6,7 @@ import type { FileHost } from './settings-file.ts';
 
 // Loaded only for hand-edited settings files: the parser with positions is large.
 
-interface Judgement {
+interface CheckOptions {
   host: FileHost;
   /** Which problems invalidate the file. */
   counts(code: string): boolean;
@@ -24,7 +24,7 @@ export async function settingsMistakes(
   file: string,
   text: string,
   value: JsonValue,
-  { host, counts }: Judgement,
+  { host, counts }: CheckOptions,
 ): Promise<string[]> {
   if (!isObject(value)) {
     return formatFindings([
@@ -40,6 +40,6 @@ export async function settingsMistakes(
   return formatFindings(all.length > 0 ? all : [other]);
 }
 
-function isCounted({ code }: CheckFinding, counts: Judgement['counts']): boolean {
+function isCounted({ code }: CheckFinding, counts: CheckOptions['counts']): boolean {
   return code === 'version' || code === 'shape' || counts(code);
 }

@@ -22,7 +22,7 @@ export async function makeServiceSocketPlace(here: Pick<Places, 'state'>): Promi
   await chmod(directory, 0o700).catch((cause: unknown) => {
     throw ioError('make private', directory, cause);
   });
-  await takeAway(path);
+  await removeSocket(path);
   return path;
 }
 
@@ -30,7 +30,7 @@ export async function makeServiceSocketPlace(here: Pick<Places, 'state'>): Promi
 export async function removeServiceSocket(here: Pick<Places, 'state'>): Promise<void> {
   const place = socketPlace(here);
   if (!place || !isOwnDirectory(place.directory)) return;
-  await takeAway(place.path);
+  await removeSocket(place.path);
   // Not empty: another program uses it.
   for (const directory of place.elsewhere ? [place.directory, dirname(place.directory)] : [place.directory]) {
     await rmdir(directory).catch(() => undefined);
@@ -48,7 +48,7 @@ function refuseForeign(path: string): void {
   );
 }
 
-async function takeAway(path: string): Promise<void> {
+async function removeSocket(path: string): Promise<void> {
   try {
     if (!isOwnSocket(path)) {
       await lstat(path);

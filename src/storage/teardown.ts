@@ -2,7 +2,7 @@
 export type Undo = [what: string, undo: () => Promise<void>];
 
 /** Undoes everything, last started first. A failure is reported and does not stop the rest. */
-export async function unwind(undo: Undo[], onFailure: (what: string, error: unknown) => void): Promise<void> {
+export async function undoAll(undo: Undo[], onFailure: (what: string, error: unknown) => void): Promise<void> {
   for (let next = undo.pop(); next; next = undo.pop()) {
     const [what, work] = next;
     await work().catch((error: unknown) => onFailure(what, error));

@@ -10,7 +10,7 @@ import { registryGateway } from '../../src/drivers/engines/containerd.ts';
 import { outboundProxy } from '../../src/drivers/engines/outbound-proxy.ts';
 import type { GuardParts } from '../../src/drivers/engines/pull-guard.ts';
 import { pullPolicy } from '../../src/drivers/engines/pull-policy.ts';
-import { proxyFor, wayOut } from '../../src/drivers/engines/way-out.ts';
+import { createRegistryDialer, proxyFor } from '../../src/drivers/engines/way-out.ts';
 
 const servers: Server[] = [];
 afterEach(() => {
@@ -86,7 +86,7 @@ async function world(
   const refusals: string[] = [];
   const parts: GuardParts = {
     policy,
-    out: wayOut(env),
+    out: createRegistryDialer(env),
     refused: (why) => refusals.push(why),
     asked: () => undefined,
     secret: SECRET,
@@ -310,7 +310,7 @@ describe('who may use them', () => {
 test('a refused tunnel is closed, also when the client keeps its end open', async () => {
   const server = outboundProxy({
     policy: pullPolicy(),
-    out: wayOut({}),
+    out: createRegistryDialer({}),
     refused: () => undefined,
     asked: () => undefined,
     secret: SECRET,

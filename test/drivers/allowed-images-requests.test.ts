@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { denial } from '../../src/drivers/engines/authz-plugin.ts';
 import type { EngineCall } from '../../src/drivers/engines/authz-request.ts';
-import { askedOf } from '../../src/drivers/engines/authz-request.ts';
+import { parseEngineCall } from '../../src/drivers/engines/authz-request.ts';
 import { digestsOfIndex, learnedDigests } from '../../src/drivers/engines/learned-digests.ts';
 import { pullPolicy } from '../../src/drivers/engines/pull-policy.ts';
 import { registryRequest } from '../../src/drivers/engines/registry-request.ts';
@@ -13,7 +13,7 @@ function post(uri: string, more: Partial<EngineCall> = {}): EngineCall {
 }
 
 function imagesOf(call: EngineCall): unknown {
-  const asked = askedOf(call);
+  const asked = parseEngineCall(call);
   return asked.brings === 'images' ? asked.references : asked.brings;
 }
 
@@ -103,21 +103,21 @@ describe('what a request to dockerd would bring in', () => {
     '/plugins/pull?remote=vieux/sshfs&remote=evil/x',
     '/plugins/my%2Fplugin/upgrade?remote=a.b/c:1',
   ])('POST %j is not read', (uri) => {
-    expect(askedOf(post(uri))).toMatchObject({ brings: 'unknown' });
+    expect(parseEngineCall(post(uri))).toMatchObject({ brings: 'unknown' });
   });
 
   test.each(['post', 'Post', 'PUT', 'PATCH', 'TRACE', 'CONNECT', 'PRI', 'X', ''])('method %j is not read', (method) => {
-    expect(askedOf(post('/images/load', { method }))).toMatchObject({ brings: 'unknown' });
+    expect(parseEngineCall(post('/images/load', { method }))).toMatchObject({ brings: 'unknown' });
   });
 
   test('files and volumes are put in, and nothing else', () => {
-    expect(askedOf(post('/containers/x/archive?path=/', { method: 'PUT' }))).toEqual({ brings: 'nothing' });
-    expect(askedOf(post('/v1.42/volumes/x', { method: 'PUT' }))).toEqual({ brings: 'nothing' });
+    expect(parseEngineCall(post('/containers/x/archive?path=/', { method: 'PUT' }))).toEqual({ brings: 'nothing' });
+    expect(parseEngineCall(post('/v1.42/volumes/x', { method: 'PUT' }))).toEqual({ brings: 'nothing' });
   });
 
   test('reading and deleting bring nothing', () => {
     for (const method of ['GET', 'HEAD', 'DELETE']) {
-      expect(askedOf(post('/images/create?fromImage=x', { method }))).toEqual({ brings: 'nothing' });
+      expect(parseEngineCall(post('/images/create?fromImage=x', { method }))).toEqual({ brings: 'nothing' });
     }
   });
 
@@ -132,7 +132,7 @@ describe('what a request to dockerd would bring in', () => {
   ])('with %j a form could say something else than the query', (headers, body) => {
     for (const uri of ['/images/create?fromImage=busybox&tag=1', '/plugins/pull?remote=busybox']) {
       const call = post(uri, { headers, ...(body === undefined ? {} : { body }) });
-      expect(askedOf(call)).toMatchObject({ brings: 'unknown', why: expect.stringContaining('form') });
+      expect(parseEngineCall(call)).toMatchObject({ brings: 'unknown', why: expect.stringContaining('form') });
     }
   });
 
@@ -175,7 +175,7 @@ describe('what a request to dockerd would bring in', () => {
     ['['.repeat(1_000_000)],
     [''],
   ])('a service that says %.80s could be any', (body) => {
-    expect(askedOf(post('/services/create', { ...json, body }))).toMatchObject({ brings: 'unknown' });
+    expect(parseEngineCall(post('/services/create', { ...json, body }))).toMatchObject({ brings: 'unknown' });
   });
 
   test.each(['Ta\u017fkTemplate', 'Tas\u212aTemplate', 'TASKTEMPLATE'])('%s is a task as well', (name) => {
@@ -188,12 +188,12 @@ describe('what a request to dockerd would bring in', () => {
   test('an archive is called one, whatever its type', () => {
     const tar = { headers: { 'Content-Type': 'application/x-tar', 'Content-Length': '9' } };
     for (const uri of ['/images/load', '/images/create?fromSrc=-', '/plugins/create']) {
-      expect(askedOf(post(uri, tar))).toMatchObject({ brings: 'anything' });
+      expect(parseEngineCall(post(uri, tar))).toMatchObject({ brings: 'anything' });
     }
   });
 
   test('a service whose body is not shown could be any', () => {
-    expect(askedOf(post('/services/create'))).toMatchObject({ brings: 'unknown' });
+    expect(parseEngineCall(post('/services/create'))).toMatchObject({ brings: 'unknown' });
   });
 });
 

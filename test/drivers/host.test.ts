@@ -10,7 +10,7 @@ import { isShim, isWithin, parseMounts, rootIsWithin } from '../../src/drivers/m
 import { parseLinks, parseRoutes } from '../../src/drivers/machines/host/links.ts';
 import { readMachineRecord, writeMachineRecord } from '../../src/drivers/machines/host/machine.ts';
 import { hostPlaces } from '../../src/drivers/machines/host/places.ts';
-import { judge } from '../../src/drivers/machines/host/probe.ts';
+import { hostVerdict } from '../../src/drivers/machines/host/probe.ts';
 import type { Range } from '../../src/drivers/machines/host/subnet.ts';
 import {
   bridgeAddress,
@@ -192,11 +192,11 @@ COMMIT
 });
 
 test('forwarding goes back only when we turned it on and nothing else may need it', () => {
-  const use = { changedByUs: true, otherBridges: 0, othersTranslate: false };
+  const use = { changedByUs: true, otherBridges: 0, foreignNat: false };
   expect(mayRestore(use)).toBe(true);
   expect(mayRestore({ ...use, changedByUs: false })).toBe(false);
   expect(mayRestore({ ...use, otherBridges: 1 })).toBe(false);
-  expect(mayRestore({ ...use, othersTranslate: true })).toBe(false);
+  expect(mayRestore({ ...use, foreignNat: true })).toBe(false);
 });
 
 describe('what an engine left', () => {
@@ -236,7 +236,7 @@ describe('probe', () => {
   const fine = { platform: 'linux', root: true, missingPrograms: [], capable: true, controlGroups: true } as const;
 
   test('is content with root and programs', () => {
-    expect(judge(fine)).toEqual({ usable: true, detail: expect.any(String) });
+    expect(hostVerdict(fine)).toEqual({ usable: true, detail: expect.any(String) });
   });
 
   test.each([
@@ -251,7 +251,7 @@ describe('probe', () => {
     [{ capable: false }, /CAP_NET_ADMIN/, /outside the container/],
     [{ controlGroups: false }, /control groups/, /mount/],
   ])('with %j says why not and what to do', (change, reason, fix) => {
-    const answer = judge({ ...fine, ...change });
+    const answer = hostVerdict({ ...fine, ...change });
     expect(answer).toEqual({ usable: false, reason: expect.stringMatching(reason), fix: expect.stringMatching(fix) });
   });
 });

@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { dataBytes } from '../../src/drivers/machines/qemu/disks.ts';
-import { growDisk, growthWatch, lackOf, parseGrowth } from '../../src/drivers/machines/qemu/live/disk-growth.ts';
+import { degradationOf, growDisk, growthWatch, parseGrowth } from '../../src/drivers/machines/qemu/live/disk-growth.ts';
 import {
   GROWTH_SCRIPT,
   REFUSE_WHILE_GROWING,
@@ -46,7 +46,7 @@ describe('the file system of a disk that becomes larger', () => {
     const { world, guest, grow } = await scene({ growth: 4 * GIB });
     const growth = await grow(TIB);
     expect(growth).toMatchObject({ state: 'going', bytes: expect.any(Number) });
-    expect(lackOf(growth, TIB)).toMatch(
+    expect(degradationOf(growth, TIB)).toMatch(
       /^the file system of the data disk has \d+ GiB of 1024 GiB and is still growing, which goes on by itself$/,
     );
     // Asked for once more it is no other growth.
@@ -86,7 +86,7 @@ describe('the file system of a disk that becomes larger', () => {
     ],
     ['one that says nothing', '', 'is not 20 GiB, because it did not grow (the guest does not say why)'],
   ])('%s', (_what, text, lack) => {
-    const found = lackOf(parseGrowth(text), 20 * GIB);
+    const found = degradationOf(parseGrowth(text), 20 * GIB);
     if (lack === undefined) expect(found).toBeUndefined();
     else expect(found).toContain(lack);
   });

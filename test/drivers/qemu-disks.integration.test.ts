@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { accelerators, whyNoGuests } from '../../src/drivers/machines/qemu/accelerator.ts';
+import { accelerationFailure, accelerators } from '../../src/drivers/machines/qemu/accelerator.ts';
 import {
   type DiskParts,
   diskFacts,
@@ -172,7 +172,7 @@ test.skipIf(!hasImages)('a data disk that another program has open is not called
 
 describe('the question whether guests run', () => {
   test.skipIf(!hasQemu)('is answered by running an instruction', async () => {
-    expect(await whyNoGuests('tcg', temporaryDirectory(), run, signal)).toBeUndefined();
+    expect(await accelerationFailure('tcg', temporaryDirectory(), run, signal)).toBeUndefined();
   });
 
   test.skipIf(!hasQemu)('is a no for an accelerator that QEMU does not have', async () => {
@@ -181,12 +181,12 @@ describe('the question whether guests run', () => {
         argv.map((word) => (word === 'tcg' ? 'whpx' : word)),
         options,
       );
-    expect(await whyNoGuests('tcg', temporaryDirectory(), noSuch, signal)).toContain('whpx');
+    expect(await accelerationFailure('tcg', temporaryDirectory(), noSuch, signal)).toContain('whpx');
   });
 
   test('is a yes where the guest writes to the port, and is asked of the accelerator with the disk there', async () => {
     const asked: string[] = [];
-    const answer = await whyNoGuests(
+    const answer = await accelerationFailure(
       'kvm',
       temporaryDirectory(),
       async (argv) => {
@@ -225,7 +225,7 @@ describe('the question whether guests run', () => {
 
   test('is a no where QEMU fails, hangs, or the guest ends in another way', async () => {
     for (const exitCode of [0, 1, 134]) {
-      const answer = await whyNoGuests(
+      const answer = await accelerationFailure(
         'kvm',
         temporaryDirectory(),
         async () => ({ exitCode, stdout: '', stderr: '' }),
@@ -234,9 +234,9 @@ describe('the question whether guests run', () => {
       expect(answer).toBe(`it ended with status ${exitCode} before the guest did anything`);
     }
     const hangs = () => Promise.reject(new RdError('ERR_DRIVER_FAILED', 'it did not end within 20 s'));
-    expect(await whyNoGuests('kvm', temporaryDirectory(), hangs, signal)).toBe('it did not end within 20 s');
+    expect(await accelerationFailure('kvm', temporaryDirectory(), hangs, signal)).toBe('it did not end within 20 s');
     const cancelled = () => Promise.reject(new RdError('ERR_CANCELLED', 'it was cancelled'));
-    await expect(whyNoGuests('kvm', temporaryDirectory(), cancelled, signal)).rejects.toMatchObject({
+    await expect(accelerationFailure('kvm', temporaryDirectory(), cancelled, signal)).rejects.toMatchObject({
       code: 'ERR_CANCELLED',
     });
   });

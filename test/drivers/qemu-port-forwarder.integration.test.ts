@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { MOST_FORWARDS, RETRY_MS } from '../../src/drivers/machines/qemu/ports/changes.ts';
 import { portForwarder } from '../../src/drivers/machines/qemu/ports/forwarder.ts';
 import { forwardRecord } from '../../src/drivers/machines/qemu/ports/record.ts';
-import { qemuWay, sshWay, type Way, whyTaken } from '../../src/drivers/machines/qemu/ports/ways.ts';
+import { portConflict, qemuWay, sshWay, type Way } from '../../src/drivers/machines/qemu/ports/ways.ts';
 import type { Qmp } from '../../src/drivers/machines/qemu/qmp.ts';
 import { RdError } from '../../src/errors.ts';
 import { freePort } from '../helpers/free-port.ts';
@@ -74,7 +74,7 @@ function world(file = join(temporaryDirectory(), 'ports.json')) {
       },
       ways: { ssh: way('ssh'), qemu: way('qemu') },
       record: forwardRecord(file),
-      whyTaken: async (port) => (taken.has(port) ? 'it is taken' : undefined),
+      portConflict: async (port) => (taken.has(port) ? 'it is taken' : undefined),
       pace: { now: () => state.now },
       log: (_level, message) => void logged.push(message),
     });
@@ -341,10 +341,10 @@ describe('the ways', () => {
 
   test('a port that another program has is told from one that is free', async () => {
     const port = await freePort();
-    expect(await whyTaken(port)).toBeUndefined();
+    expect(await portConflict(port)).toBeUndefined();
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(port, '0.0.0.0', resolve));
     onTestFinished(() => void server.close());
-    expect(await whyTaken(port)).toBe(`another program of this computer listens on 127.0.0.1:${port}`);
+    expect(await portConflict(port)).toBe(`another program of this computer listens on 127.0.0.1:${port}`);
   });
 });

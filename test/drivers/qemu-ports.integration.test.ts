@@ -4,9 +4,9 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import {
   changes,
   type Forward,
+  type ForwardRoute,
   MOST_FORWARDS,
   RETRY_MS,
-  type WayOut,
   wantedPorts,
 } from '../../src/drivers/machines/qemu/ports/changes.ts';
 import {
@@ -133,7 +133,7 @@ describe('from what there is to what is wanted', () => {
   const wanted = new Map<number, GuestAddress>([[80, '0.0.0.0']]);
   const failed = { ...at, state: 'failed', reason: 'taken', at: 0 } as const;
   const OPEN = [{ port: 80, address: '0.0.0.0' }];
-  test.each<[string, Forward | undefined, WayOut, number, { close: boolean; open: boolean }]>([
+  test.each<[string, Forward | undefined, ForwardRoute, number, { close: boolean; open: boolean }]>([
     ['none is there', undefined, 'ssh', 0, { close: false, open: true }],
     ['it is there', { ...at, state: 'forwarded' }, 'ssh', 0, { close: false, open: false }],
     ['it may be there', { ...at, state: 'unproven' }, 'ssh', 0, { close: false, open: true }],
@@ -151,7 +151,7 @@ describe('from what there is to what is wanted', () => {
 
   const port = fc.integer({ min: 1, max: 30 });
   const address = fc.constantFrom(...ADDRESSES);
-  const way = fc.constantFrom<WayOut>('ssh', 'qemu');
+  const way = fc.constantFrom<ForwardRoute>('ssh', 'qemu');
   const forward: fc.Arbitrary<Forward> = fc.oneof(
     fc.record({ port, address, way, state: fc.constantFrom('forwarded' as const, 'unproven' as const) }),
     fc.record({ port, address, way, state: fc.constant('failed' as const), reason: fc.string(), at: fc.nat(10_000) }),

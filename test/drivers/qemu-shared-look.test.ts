@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { sharedLook } from '../../src/drivers/machines/qemu/shared-look.ts';
+import { shareObservation } from '../../src/drivers/machines/qemu/shared-look.ts';
 import { RdError } from '../../src/errors.ts';
 
 /** A look that ends when it is told to, or is given up. */
 function scene() {
   const looks: { answer(value: string): void; fail(error: Error): void }[] = [];
-  const ask = sharedLook(
+  const ask = shareObservation(
     (signal) =>
       new Promise<string>((answer, fail) => {
         signal.addEventListener('abort', () => fail(new RdError('ERR_CANCELLED', 'given up')));

@@ -17,7 +17,7 @@ import type { EngineDriver, EngineStatus } from '../../src/drivers/driver.ts';
 import { qemuArguments } from '../../src/drivers/machines/qemu/arguments.ts';
 import { engineInGuest, type GuestState } from '../../src/drivers/machines/qemu/engines.ts';
 import { qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
-import { judge } from '../../src/drivers/machines/qemu/probe.ts';
+import { qemuVerdict } from '../../src/drivers/machines/qemu/probe.ts';
 import { type QemuRecord, readQemuRecord, writeQemuRecord } from '../../src/drivers/machines/qemu/record.ts';
 import { makeRuntime } from '../../src/drivers/machines/qemu/runtime.ts';
 import {
@@ -201,22 +201,22 @@ describe('the probe', () => {
   const facts = { platform: 'linux', arch: 'x64', missingPrograms: [], images: 1 } as const;
 
   test('says what is missing, and what to do about it', () => {
-    expect(judge(facts)).toEqual({ usable: true, detail: expect.any(String) });
-    expect(judge({ ...facts, images: 0 })).toMatchObject({
+    expect(qemuVerdict(facts)).toEqual({ usable: true, detail: expect.any(String) });
+    expect(qemuVerdict({ ...facts, images: 0 })).toMatchObject({
       usable: false,
       fix: expect.stringMatching(/^rdctl image build, or rdctl image fetch URL --sha256 SUM$/),
     });
-    expect(judge({ ...facts, missingPrograms: ['ssh', 'qemu-img'], images: 0 })).toMatchObject({
+    expect(qemuVerdict({ ...facts, missingPrograms: ['ssh', 'qemu-img'], images: 0 })).toMatchObject({
       usable: false,
       reason: 'not installed: ssh, qemu-img',
       fix: expect.stringContaining('qemu-system-x86'),
     });
     const elsewhere = { usable: false, fix: 'run rdctl on Linux on x86_64' };
-    expect(judge({ ...facts, platform: 'darwin' })).toEqual({
+    expect(qemuVerdict({ ...facts, platform: 'darwin' })).toEqual({
       ...elsewhere,
       reason: 'needs Linux on x86_64, and this is macOS on x64',
     });
-    expect(judge({ ...facts, arch: 'arm64' })).toEqual({
+    expect(qemuVerdict({ ...facts, arch: 'arm64' })).toEqual({
       ...elsewhere,
       reason: 'needs Linux on x86_64, and this is Linux on arm64',
     });

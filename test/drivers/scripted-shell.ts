@@ -59,7 +59,7 @@ export function scriptedShell() {
     },
     // Of what runs here, all that has a socket is a containerd.
     listens: async () => [...programs.values()].includes('running'),
-    makeWay: async () => undefined,
+    makeParents: async () => undefined,
     async removeWay(path, top) {
       events.push(`remove way ${top}`);
       return ![...files.keys()].some((file) => file !== path && file.startsWith(`${top}/`));

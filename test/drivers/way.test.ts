@@ -1,16 +1,16 @@
 import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { makeWay, removeWay } from '../../src/drivers/machines/host/shell.ts';
+import { makeParents, removeWay } from '../../src/drivers/machines/host/shell.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 test('directories that were made for a file go with it, those that were there stay', async () => {
   const there = temporaryDirectory();
   const top = join(there, 'a');
   const file = join(top, 'b', 'file');
-  expect(await makeWay(file)).toBe(top);
+  expect(await makeParents(file)).toBe(top);
   expect(statSync(top).mode & 0o777).toBe(0o700);
-  expect(await makeWay(file)).toBeUndefined();
+  expect(await makeParents(file)).toBeUndefined();
   expect(await removeWay(file, top)).toBe(true);
   expect([existsSync(top), existsSync(there)]).toEqual([false, true]);
   // Somebody else has done it.

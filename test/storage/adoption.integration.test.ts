@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { RdError } from '../../src/errors.ts';
 import { adoptPlaces, refuseRunning, requireAdopted } from '../../src/storage/adoption.ts';
-import { noteFailedStart, noteProgress } from '../../src/storage/background-log.ts';
+import { noteProgress, recordFailedStart } from '../../src/storage/background-log.ts';
 import { type Places, places } from '../../src/storage/places.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
@@ -163,7 +163,7 @@ describe('the log that scripts read', () => {
     [new Error('a bug'), 'Error Starting Rancher Desktop'],
   ])('says that a start failed: %s', async (error, title) => {
     await adopt(false);
-    await noteFailedStart(here, error, NOW);
+    await recordFailedStart(here, error, NOW);
     expect(log()).toContain(`Fatal Error:\n${title}\n\n${error.message}\n`);
     expect(log().startsWith('2030-01-02T03:04:05.006Z: ')).toBe(true);
     await noteProgress(here, 'later', NOW);
@@ -172,7 +172,7 @@ describe('the log that scripts read', () => {
 
   test('has a start that was refused in directories of the other application, and makes nothing else there', async () => {
     write(join(here.data, 'lima', 'x'), 'theirs');
-    await noteFailedStart(here, new Error('refused'), NOW);
+    await recordFailedStart(here, new Error('refused'), NOW);
     expect(log()).toContain('Fatal Error:\nError Starting Rancher Desktop\n\nrefused\n');
     expect(readdirSync(here.data, { recursive: true }).sort()).toEqual([
       'lima',
@@ -183,14 +183,14 @@ describe('the log that scripts read', () => {
   });
 
   test('of a start that failed does not make the directories those of another', async () => {
-    await noteFailedStart(here, new Error('failed'), NOW);
+    await recordFailedStart(here, new Error('failed'), NOW);
     expect(await adopt(false)).toEqual([]);
     expect(existsSync(here.dropInMarker ?? '')).toBe(true);
   });
 
   test('is not written without drop-in mode', async () => {
     const own = places({}, 'linux', user);
-    await noteFailedStart(own, new Error('refused'), NOW);
+    await recordFailedStart(own, new Error('refused'), NOW);
     await noteProgress(own, 'x', NOW);
     expect(existsSync(own.logs)).toBe(false);
   });

@@ -3,7 +3,7 @@ import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { idOf } from '../../src/extensions/directory.ts';
-import { clearCache, factoryReset, leftAlone, removalOperations } from '../../src/storage/factory-reset.ts';
+import { clearCache, factoryReset, removalOperations, untouchedSummary } from '../../src/storage/factory-reset.ts';
 import { isInstalled } from '../../src/storage/own-files.ts';
 import { type Places, places } from '../../src/storage/places.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
@@ -175,7 +175,7 @@ describe('places where no service ever ran', () => {
     const here = KINDS.RDCTL_HOME();
     write(here.settingsFile);
     write(join(here.data, 'logs', 'web.log'));
-    expect(await leftAlone(here, true)).toEqual({
+    expect(await untouchedSummary(here, true)).toEqual({
       removed: [],
       kept: [{ path: here.settingsFile, why: 'nothing tells that rdctl made it' }],
       failed: [],
@@ -187,7 +187,7 @@ describe('places where no service ever ran', () => {
     mkdirSync(here.snapshots, { recursive: true });
     mkdirSync(here.guestImages, { recursive: true });
     write(join(here.guestImages, 'image'));
-    expect((await leftAlone(here, true)).kept.map(({ path }) => path)).toEqual([here.guestImages]);
+    expect((await untouchedSummary(here, true)).kept.map(({ path }) => path)).toEqual([here.guestImages]);
   });
 
   test('are known again after a reset that could not remove everything', async () => {

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { LockSurroundings } from '../../src/storage/home-lock.ts';
 import { lockApply, lockHolder, lockHome } from '../../src/storage/home-lock.ts';
-import { askToEnd, processTable } from '../../src/storage/process-identity.ts';
+import { processTable, terminate } from '../../src/storage/process-identity.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 /** A world in which the process with this pid asks, and `alive` says who lives. Time passes by sleeping alone. */
@@ -174,7 +174,7 @@ test.runIf(process.platform === 'linux')(
     parent.stdin.end();
     await expect.poll(() => readFileSync(`/proc/${pid}/stat`, 'utf8')).toMatch(/\) Z /);
     expect(await processTable.isAlive({ pid })).toBe(false);
-    expect(await askToEnd({ pid, started: 'another' })).toBe(false);
+    expect(await terminate({ pid, started: 'another' })).toBe(false);
   },
 );
 

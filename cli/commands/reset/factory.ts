@@ -6,7 +6,7 @@ import { sentenceOf } from '../../../src/client/plain-call.ts';
 import { RdError } from '../../../src/errors.ts';
 import { COMPATIBLE, PRODUCT } from '../../../src/product.ts';
 import { requireMarked } from '../../../src/storage/adoption.ts';
-import { checkPlaces, factoryReset, leftAlone, type ResetSummary } from '../../../src/storage/factory-reset.ts';
+import { checkPlaces, factoryReset, type ResetSummary, untouchedSummary } from '../../../src/storage/factory-reset.ts';
 import { lockHome } from '../../../src/storage/home-lock.ts';
 import { isInstalled } from '../../../src/storage/own-files.ts';
 import type { Places } from '../../../src/storage/places.ts';
@@ -44,7 +44,7 @@ export async function resetEverything(wish: FactoryResetWish, caller: Caller): P
   const here = homeOf(io);
   await requireMarked(here);
   checkPlaces(here, wish.cache);
-  if (!(await isInstalled(here))) return report(await leftAlone(here, wish.cache), wish, io);
+  if (!(await isInstalled(here))) return report(await untouchedSummary(here, wish.cache), wish, io);
   await consent(`everything of ${PRODUCT.name} in ${here.data}`, wish, io);
   // A backend that does not stop is reported in terms of the reset.
   await stopService(wish, caller).catch(async (error: unknown) => {

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import { explainImage, explainUnnamed } from '../../allowed-images/denial.ts';
 import { isObject } from '../../json.ts';
 import type { EngineCall } from './authz-request.ts';
-import { askedOf } from './authz-request.ts';
+import { parseEngineCall } from './authz-request.ts';
 import type { PluginParts } from './pull-guard.ts';
 import type { PullPolicy } from './pull-policy.ts';
 
@@ -48,7 +48,7 @@ export function denial(call: EngineCall | undefined, policy: PullPolicy): string
   const list = policy.list();
   if (!call) return 'the request could not be understood by the list of allowed images';
   if (list.allowsEverything) return undefined;
-  const asked = askedOf(call);
+  const asked = parseEngineCall(call);
   switch (asked.brings) {
     case 'nothing':
       return undefined;

@@ -15,7 +15,7 @@ export interface EngineCall {
 }
 
 /** What a request would bring into the engine. */
-export type Asked =
+export type RequestedImages =
   | { brings: 'nothing' }
   | { brings: 'images'; references: readonly ImageReference[] }
   /** Images whose names cannot be checked. `what` is a subject: `loading an archive`. */
@@ -23,14 +23,14 @@ export type Asked =
   /** Undecidable; `why` is a clause. */
   | { brings: 'unknown'; why: string };
 
-const NOTHING: Asked = { brings: 'nothing' };
+const NOTHING: RequestedImages = { brings: 'nothing' };
 
 /**
  * Parses a request as dockerd would, in the spelling that clients use. Everything that dockerd could parse differently, and every unknown
  * request
  * that may change something, is `unknown`.
  */
-export function askedOf(call: EngineCall): Asked {
+export function parseEngineCall(call: EngineCall): RequestedImages {
   if (READING.has(call.method)) return NOTHING;
   const target = targetOf(call.uri);
   if (!target) return unknown('its target is not written as clients write it, such as /v1.41/images/create');
@@ -47,7 +47,7 @@ export function askedOf(call: EngineCall): Asked {
 /** dockerd brings nothing in for these, whatever the path. */
 const READING: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'DELETE']);
 
-type Reader = (parameters: URLSearchParams, call: EngineCall) => Asked;
+type Reader = (parameters: URLSearchParams, call: EngineCall) => RequestedImages;
 
 /**
  * Every request of dockerd's API that may change something; those without `read` bring no image in. Builds are among them: the gateway
@@ -115,7 +115,7 @@ function unescaped(text: string): string | undefined {
   }
 }
 
-const A_FORM = 'its body could be a form, which would count before its query';
+const FORM_REASON = 'its body could be a form, which would count before its query';
 
 /**
  * For repeated headers dockerd uses the first and reports the last. It passes a body to the plugin only when the first type is JSON, and
@@ -133,10 +133,10 @@ function anything(what: string): Reader {
 }
 
 /** `fromImage` with a tag or digest in it or in `tag`, which takes precedence; without either, every tag. Else an import. */
-function imageCreate(query: URLSearchParams, call: EngineCall): Asked {
+function imageCreate(query: URLSearchParams, call: EngineCall): RequestedImages {
   const image = query.get('fromImage') ?? '';
   if (image === '') return { brings: 'anything', what: 'importing an archive' };
-  if (mayBeForm(call)) return unknown(A_FORM);
+  if (mayBeForm(call)) return unknown(FORM_REASON);
   const named = parseReference(image.replace(/:$/, ''));
   if (!named) return notAName(image);
   const tag = query.get('tag') ?? '';
@@ -147,15 +147,15 @@ function imageCreate(query: URLSearchParams, call: EngineCall): Asked {
   return { brings: 'images', references: [{ registry, repository, tag, ...(digest === undefined ? {} : { digest }) }] };
 }
 
-function pluginPull(query: URLSearchParams, call: EngineCall): Asked {
-  if (mayBeForm(call)) return unknown(A_FORM);
+function pluginPull(query: URLSearchParams, call: EngineCall): RequestedImages {
+  if (mayBeForm(call)) return unknown(FORM_REASON);
   const remote = query.get('remote') ?? '';
   const named = parseReference(remote);
   return named ? { brings: 'images', references: [withDefaultTag(named)] } : notAName(remote);
 }
 
 /** A swarm service: the engine itself pulls its image. */
-function service(_parameters: URLSearchParams, { body = '' }: EngineCall): Asked {
+function service(_parameters: URLSearchParams, { body = '' }: EngineCall): RequestedImages {
   const value = isTooDeep(body) ? undefined : parsed(body);
   if (value === undefined) return unknown('its body is not shown to the list of allowed images, or is no JSON');
   if (repeatsKeys(body)) return unknown('its body names a member twice');
@@ -174,7 +174,7 @@ function service(_parameters: URLSearchParams, { body = '' }: EngineCall): Asked
 }
 
 /** A rollback uses dockerd's previous spec instead of the body. */
-function serviceUpdate(parameters: URLSearchParams, call: EngineCall): Asked {
+function serviceUpdate(parameters: URLSearchParams, call: EngineCall): RequestedImages {
   return parameters.get('rollback')
     ? { brings: 'anything', what: 'rolling a service back' }
     : service(parameters, call);
@@ -196,10 +196,10 @@ function members(values: readonly unknown[], name: string): unknown[] {
   );
 }
 
-function notAName(text: string): Asked {
+function notAName(text: string): RequestedImages {
   return unknown(`${JSON.stringify(text.slice(0, 100))} is no name of an image`);
 }
 
-function unknown(why: string): Asked {
+function unknown(why: string): RequestedImages {
   return { brings: 'unknown', why };
 }

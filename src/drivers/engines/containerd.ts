@@ -12,7 +12,7 @@ import { endedPrograms } from './ended.ts';
 import { engineRecord } from './engine-record.ts';
 import { engineSteps } from './engine-steps.ts';
 import { hasSecretCookie } from './gateway-secret.ts';
-import { passOn } from './pass-on.ts';
+import { forwardRequest } from './pass-on.ts';
 import { type GuardParts, pullGuard } from './pull-guard.ts';
 import { denyRegistry } from './registry-answer.ts';
 import { type RegistryRequest, registryRequest } from './registry-request.ts';
@@ -133,7 +133,7 @@ async function serve(
   // An address such as 127.1 means something else when connecting than in the list.
   if (target.origin !== origin) return denyRegistry(response, 400, `${registry} is not spelled as clients spell it`);
   const location = (value: string) => throughGateway(value, target, namespace);
-  await passOn({ request, response, registry, asked, target, out, here: true, policy, location });
+  await forwardRequest({ request, response, registry, asked, target, out, here: true, policy, location });
 }
 
 function originOf(registry: string): string {

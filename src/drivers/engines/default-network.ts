@@ -74,7 +74,7 @@ export function defaultNetwork(shell: Shell, places: MobyPlaces, containerd: Con
     await startReady(shell, { needs: [containerd.program], program, answers }, signal);
     const { status } = await getOverSocket(socket, '/networks/bridge', { timeoutMs: ANSWER_MS, signal });
     await stop(signal);
-    if (status !== 404) throw stillThere(program.name, status);
+    if (status !== 404) throw networkRemains(program.name, status);
     await shell.run(['sync', '--', copy], { signal });
     await shell.run(['mv', '--', copy, networkStore], { signal });
     await shell.run(['umount', '--', isolated.namespace]);
@@ -84,7 +84,7 @@ export function defaultNetwork(shell: Shell, places: MobyPlaces, containerd: Con
   return { isThere, forget, stop };
 }
 
-function stillThere(name: string, status: number): RdError {
+function networkRemains(name: string, status: number): RdError {
   return new RdError('ERR_DRIVER_FAILED', `dockerd did not give up its old default network (it answers ${status})`, {
     advice: `moby is not started, because it would delete the bridge docker0 of another docker. See ${name}.log in the log directory.`,
   });

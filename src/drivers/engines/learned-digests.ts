@@ -2,7 +2,7 @@ import { isDigest } from '../../allowed-images/reference.ts';
 import { isObject } from '../../json.ts';
 
 /** Number of remembered manifests; the oldest go first. */
-const MOST = 10_000;
+const MAX_MANIFESTS = 10_000;
 /** An index or manifest is small; the OCI distribution specification requires servers to accept no more than 4 MiB. */
 export const MAX_MANIFEST = 4 * 1024 * 1024;
 
@@ -26,7 +26,7 @@ export function learnedDigests(): LearnedDigests {
     add(repository, digests) {
       for (const digest of digests) known.add(key(repository, digest));
       for (const oldest of known) {
-        if (known.size <= MOST) break;
+        if (known.size <= MAX_MANIFESTS) break;
         known.delete(oldest);
       }
     },

@@ -11,7 +11,7 @@ import { askMoby, callMoby, mobyRefusal, textOf } from './moby-http.ts';
 const PULL_SILENCE_MS = 180_000;
 /** Label of the never-started containers created to read an image; the value identifies their owner. */
 const READER = `${PRODUCT.name}.image-reader`;
-const OWN = randomUUID();
+const OWNER_ID = randomUUID();
 
 /** Images of the dockerd at the socket. Image files are read through a container that never runs. */
 export function mobyImages(socket: () => Promise<string>): ImageStore {
@@ -60,7 +60,7 @@ export function mobyImages(socket: () => Promise<string>): ImageStore {
 
 async function makeReader(socket: string, image: string, signal: AbortSignal): Promise<string> {
   // A container of an image without a command needs an explicit one.
-  const body = { Image: image, Cmd: ['none'], NetworkDisabled: true, Labels: { [READER]: OWN } };
+  const body = { Image: image, Cmd: ['none'], NetworkDisabled: true, Labels: { [READER]: OWNER_ID } };
   const made = await askMoby(socket, { method: 'POST', path: '/containers/create', body }, signal);
   if (isObject(made) && typeof made.Id === 'string') return made.Id;
   throw new RdError('ERR_NOT_FOUND', `moby no longer has the image ${image}`);
@@ -72,7 +72,8 @@ async function removeStrays(socket: string, signal: AbortSignal): Promise<void> 
   const list = await askMoby(socket, { method: 'GET', path: `/containers/json?all=1&filters=${filters}` }, signal);
   for (const container of Array.isArray(list) ? list.filter(isObject) : []) {
     const { Id, Labels } = container;
-    if (typeof Id === 'string' && isObject(Labels) && Labels[READER] !== OWN) await removeReader(socket, Id, signal);
+    if (typeof Id === 'string' && isObject(Labels) && Labels[READER] !== OWNER_ID)
+      await removeReader(socket, Id, signal);
   }
 }
 

@@ -116,7 +116,7 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     if (!spec.allowedImages.enabled) return undefined;
     await record.write({ spec });
     const gateway = await guard.hold(spec.allowedImages.patterns);
-    const made = await shell.makeWay(places.pluginSpec);
+    const made = await shell.makeParents(places.pluginSpec);
     await record.write({ spec, gateway, ...(made === undefined ? {} : { made }) });
     await shell.write(places.pluginSpec, `unix://${places.pluginSocket}\n`);
     return gateway;

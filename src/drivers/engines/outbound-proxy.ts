@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 import { explainRegistry } from '../../allowed-images/denial.ts';
 import { canonicalRegistry, isRegistryName } from '../../allowed-images/registry-name.ts';
 import { hasProxySecret } from './gateway-secret.ts';
-import { passOn } from './pass-on.ts';
+import { forwardRequest } from './pass-on.ts';
 import type { GuardParts } from './pull-guard.ts';
 import { denyRegistry, PROXY_CHALLENGE } from './registry-answer.ts';
 import { registryRequest } from './registry-request.ts';
@@ -100,7 +100,7 @@ async function plain(
     refused(why);
     return denyRegistry(response, 403, why);
   }
-  await passOn({ request, response, registry, asked, target, out, here: policy.singlesOut(registry), policy });
+  await forwardRequest({ request, response, registry, asked, target, out, here: policy.singlesOut(registry), policy });
 }
 
 /** Undefined for an address that parsing changes: the next parser could change it differently. */

@@ -5,9 +5,9 @@ import { digestsOfIndex } from './learned-digests.ts';
 import type { PullPolicy } from './pull-policy.ts';
 import { denyRegistry, relay, requestHeaders } from './registry-answer.ts';
 import type { RegistryRequest } from './registry-request.ts';
-import type { WayOut } from './way-out.ts';
+import type { RegistryDialer } from './way-out.ts';
 
-export interface Passage {
+export interface ForwardedRequest {
   request: IncomingMessage;
   response: ServerResponse;
   /** Canonical. */
@@ -15,7 +15,7 @@ export interface Passage {
   asked: RegistryRequest;
   /** The target; the protocol decides about TLS. */
   target: URL;
-  out: WayOut;
+  out: RegistryDialer;
   /** Whether it may lead to this machine. */
   here: boolean;
   policy: PullPolicy;
@@ -23,7 +23,7 @@ export interface Passage {
 }
 
 /** Forwards an allowed request to the registry and its response back, and remembers the digests in it. */
-export async function passOn(passage: Passage): Promise<void> {
+export async function forwardRequest(passage: ForwardedRequest): Promise<void> {
   const { request, response, registry, asked, target, out, here, policy, location } = passage;
   const { method = 'GET', headers: own } = request;
   const chunked = own['transfer-encoding'] !== undefined;

@@ -4,8 +4,8 @@ import type { Gateway } from './gateway-secret.ts';
 import { newSecret } from './gateway-secret.ts';
 import type { PullPolicy } from './pull-policy.ts';
 import { pullPolicy } from './pull-policy.ts';
-import type { WayOut } from './way-out.ts';
-import { wayOut } from './way-out.ts';
+import type { RegistryDialer } from './way-out.ts';
+import { createRegistryDialer } from './way-out.ts';
 
 /** Restricts an engine to a list of allowed images, for as long as this process runs. */
 export interface PullGuard {
@@ -22,7 +22,7 @@ export interface PullGuard {
 /** What a server decides by, and its callbacks. */
 export interface GuardParts {
   policy: PullPolicy;
-  out: WayOut;
+  out: RegistryDialer;
   /** The secret that clients of the gateway present. */
   secret: string;
   /** Called for each denied request. */
@@ -50,7 +50,7 @@ export function pullGuard(shell: Shell, { gateway, plugin }: GuardServers): Pull
   let questions = 0;
   const parts: Omit<GuardParts, 'secret'> = {
     policy,
-    out: wayOut(shell.environment),
+    out: createRegistryDialer(shell.environment),
     refused: (why) => shell.log('info', 'an image was denied', { why }),
     asked: () => {
       questions += 1;

@@ -30,18 +30,18 @@ const REFUSALS = {
 } as const;
 
 /** Hop-by-hop headers. */
-const OF_THE_CONNECTION = /^(?:connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/;
+const HOP_BY_HOP_HEADERS = /^(?:connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/;
 
 /** Headers of registry clients and build downloads. Some servers take the path or the method from other headers. */
-const OF_A_REQUEST =
+const REQUEST_HEADERS =
   /^(?:accept|accept-.*|authorization|cache-control|content-.*|docker-.*|git-.*|if-.*|oci-.*|pragma|range|referer|user-agent|x-meta-.*)$/;
 
 export function requestHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => OF_A_REQUEST.test(name)));
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => REQUEST_HEADERS.test(name)));
 }
 
 function answerHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => !OF_THE_CONNECTION.test(name)));
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !HOP_BY_HOP_HEADERS.test(name)));
 }
 
 export interface Relay {

@@ -6,7 +6,7 @@ import { connect as connectTls, rootCertificates } from 'node:tls';
 import { isLoopback } from '../../allowed-images/registry-name.ts';
 
 /** Connections from this host to registries, by way of the proxy that the environment names. */
-export interface WayOut {
+export interface RegistryDialer {
   /** Rejects with an error that names the unreachable host. */
   connect(target: Target): Promise<Socket>;
 }
@@ -26,7 +26,7 @@ const CONNECT_MS = 30_000;
 /** System CA bundles: company certificates are there and not in Node's list. */
 const BUNDLES = ['/etc/ssl/certs/ca-certificates.crt', '/etc/pki/tls/certs/ca-bundle.crt', '/etc/ssl/cert.pem'];
 
-export function wayOut(environment: Environment): WayOut {
+export function createRegistryDialer(environment: Environment): RegistryDialer {
   const trusted = trustedCertificates(environment);
   return {
     async connect({ host, port, tls, here }) {
@@ -47,20 +47,20 @@ export function wayOut(environment: Environment): WayOut {
   };
 }
 
-const HERE = new BlockList();
+const LOCAL_ADDRESSES = new BlockList();
 for (const [network, prefix] of [
   ['0.0.0.0', 8],
   ['127.0.0.0', 8],
   ['169.254.0.0', 16],
 ] as const)
-  HERE.addSubnet(network, prefix, 'ipv4');
-HERE.addSubnet('::', 127, 'ipv6');
-HERE.addSubnet('fe80::', 10, 'ipv6');
+  LOCAL_ADDRESSES.addSubnet(network, prefix, 'ipv4');
+LOCAL_ADDRESSES.addSubnet('::', 127, 'ipv6');
+LOCAL_ADDRESSES.addSubnet('fe80::', 10, 'ipv6');
 
 /** Loopback and link-local addresses, including IPv4-mapped IPv6. */
 function isHere(address: string): boolean {
   const family = isIP(address);
-  return family !== 0 && HERE.check(address, family === 4 ? 'ipv4' : 'ipv6');
+  return family !== 0 && LOCAL_ADDRESSES.check(address, family === 4 ? 'ipv4' : 'ipv6');
 }
 
 function notHere(host: string, port: number): Error {

@@ -115,7 +115,7 @@ export function completeness(traces: FirewallTraces, bridgeFilter: boolean): 'no
   return whole && traces.bridged >= bridged.length ? 'whole' : 'part';
 }
 
-function jump({ chain, tag }: Pick<FirewallPlan, 'chain' | 'tag'>): string[] {
+function jumpRule({ chain, tag }: Pick<FirewallPlan, 'chain' | 'tag'>): string[] {
   return ['-m', 'comment', '--comment', tag, '-j', chain];
 }
 
@@ -125,7 +125,8 @@ export async function ensureFirewall(run: Run, plan: FirewallPlan, signal: Abort
   const { jumps } = await readTraces(run, plan.chain);
   for (const { table, from } of HOOKS) {
     // First in line, because other rule sets may end with a catch-all drop.
-    if (jumps[table] === 0) await run(['iptables', ...WAIT, '-t', table, '-I', from, '1', ...jump(plan)], { signal });
+    if (jumps[table] === 0)
+      await run(['iptables', ...WAIT, '-t', table, '-I', from, '1', ...jumpRule(plan)], { signal });
   }
 }
 
@@ -134,7 +135,7 @@ export async function removeFirewall(run: Run, plan: Pick<FirewallPlan, 'chain' 
   const traces = await readTraces(run, plan.chain);
   for (const { table, from } of HOOKS) {
     const iptables = (args: string[]) => run(['iptables', ...WAIT, '-t', table, ...args], { signal });
-    for (let left = traces.jumps[table]; left > 0; left -= 1) await iptables(['-D', from, ...jump(plan)]);
+    for (let left = traces.jumps[table]; left > 0; left -= 1) await iptables(['-D', from, ...jumpRule(plan)]);
     if (!traces.chains.includes(table)) continue;
     await iptables(['-F', plan.chain]);
     await iptables(['-X', plan.chain]);
@@ -142,7 +143,7 @@ export async function removeFirewall(run: Run, plan: Pick<FirewallPlan, 'chain' 
 }
 
 /** True when another rule set uses NAT, which requires forwarding. */
-export async function othersTranslate(run: Run, chain: string): Promise<boolean> {
+export async function hasForeignNat(run: Run, chain: string): Promise<boolean> {
   const { stdout } = await run(['iptables-save', '-t', 'nat'], { maxOutput: 64 * 1024 * 1024 });
   return stdout
     .split('\n')

@@ -24,7 +24,7 @@ export interface ForwardingUse {
   /** We enabled it during this boot. */
   changedByUs: boolean;
   otherBridges: number;
-  othersTranslate: boolean;
+  foreignNat: boolean;
 }
 
 /**
@@ -32,6 +32,6 @@ export interface ForwardingUse {
  * start
  * later find it on and do not declare that they need it, so in doubt it stays.
  */
-export function mayRestore({ changedByUs, otherBridges, othersTranslate }: ForwardingUse): boolean {
-  return changedByUs && otherBridges === 0 && !othersTranslate;
+export function mayRestore({ changedByUs, otherBridges, foreignNat }: ForwardingUse): boolean {
+  return changedByUs && otherBridges === 0 && !foreignNat;
 }

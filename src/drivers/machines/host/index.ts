@@ -10,7 +10,7 @@ import { programEnvironment } from './commands.ts';
 import { hostForwarding } from './forwarding.ts';
 import { hostMachine } from './machine.ts';
 import { hostPlaces } from './places.ts';
-import { hostFacts, judge } from './probe.ts';
+import { hostFacts, hostVerdict } from './probe.ts';
 import { hostShell } from './shell.ts';
 import { HOST_SUPPORT } from './support.ts';
 
@@ -31,7 +31,7 @@ export function hostFactory(enginesOf: EnginesOf, networksOf: (data: string) => 
   return {
     ...INFO,
     automatic: true,
-    probe: async (env) => judge(await hostFacts(env)),
+    probe: async (env) => hostVerdict(await hostFacts(env)),
     open: async (context) => openHost(context, enginesOf, networksOf),
   };
 }

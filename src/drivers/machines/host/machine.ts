@@ -5,13 +5,13 @@ import { isObject } from '../../../json.ts';
 import { unrecorded } from '../../../process/daemon.ts';
 import { bootId, type ProcessEntry, readProcesses } from '../../../process/proc.ts';
 import { readIfThere, writeFileAtomic } from '../../../storage/atomic-file.ts';
-import { parsePlace, placeOf, standing } from '../../../storage/place.ts';
+import { parsePlace, placeOf, placeStatus } from '../../../storage/place.ts';
 import type { DriverContext, MachineDriver, MachineSpec, MachineStatus } from '../../driver.ts';
 import { parseMachineSpec } from '../../machine-spec.ts';
 import type { EngineNetwork } from '../../shell.ts';
 import { isReady, otherBridges, ownBridges, poolFor, staleAddresses } from './bridges.ts';
 import type { Run } from './commands.ts';
-import { completeness, ensureFirewall, othersTranslate, readTraces, removeFirewall } from './firewall.ts';
+import { completeness, ensureFirewall, hasForeignNat, readTraces, removeFirewall } from './firewall.ts';
 import { bridgesAreFiltered, type Forwarding, mayRestore } from './forwarding.ts';
 import { type Link, readLinks, readRoutes } from './links.ts';
 import type { HostPlaces } from './places.ts';
@@ -131,7 +131,7 @@ export function hostMachine({ places, run, forwarding, networks, log }: HostMach
     const changedByUs = record?.forwardingBoot === (await bootId());
     if (!changedByUs || !(await forwarding.read())) return;
     const bridges = (await readLinks(run)).filter((link) => link.bridge);
-    const use = { changedByUs, otherBridges: bridges.length, othersTranslate: await othersTranslate(run, chain) };
+    const use = { changedByUs, otherBridges: bridges.length, foreignNat: await hasForeignNat(run, chain) };
     if (mayRestore(use)) await forwarding.write(false);
     else log('info', 'forwarding stays on because something else may need it', { ...use });
   }
@@ -220,7 +220,7 @@ export async function readMachineRecord(file: string): Promise<MachineRecord | '
   const record = parse(value);
   if (!record) return 'damaged';
   const at = isObject(value) ? parsePlace(value.at) : undefined;
-  return standing(at, dirname(file)) === 'copied' ? { ...record, copied: true } : record;
+  return placeStatus(at, dirname(file)) === 'copied' ? { ...record, copied: true } : record;
 }
 
 export async function writeMachineRecord(file: string, record: Omit<MachineRecord, 'copied'>): Promise<void> {

@@ -29,7 +29,7 @@ export async function offer(server: Server, at: ServerPlace): Promise<Offer> {
 
 async function makeRoom(path: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  const found = await whatIs(path);
+  const found = await inspectSocketPath(path);
   if (found === 'dead') await rm(path, { force: true });
   if (found !== 'alive' && found !== 'other') return;
   const what = found === 'alive' ? 'another program listens there' : 'it is no socket';
@@ -39,7 +39,7 @@ async function makeRoom(path: string): Promise<void> {
 }
 
 /** What exists at a socket path. */
-async function whatIs(path: string): Promise<'nothing' | 'dead' | 'alive' | 'other'> {
+async function inspectSocketPath(path: string): Promise<'nothing' | 'dead' | 'alive' | 'other'> {
   const entry = await lstat(path).catch(() => undefined);
   if (!entry) return 'nothing';
   if (!entry.isSocket()) return 'other';

@@ -17,7 +17,7 @@ const PROGRAMS = ['dockerd', 'containerd', 'ctr', 'runc', 'ip', 'iptables', 'umo
 const INSTALL = 'apt-get install --no-install-recommends docker.io containerd iptables iproute2';
 
 /** Pure: the verdict on these facts, the cheapest fix first. */
-export function judge({ platform, root, missingPrograms, capable, controlGroups }: HostFacts): Probe {
+export function hostVerdict({ platform, root, missingPrograms, capable, controlGroups }: HostFacts): Probe {
   if (platform !== 'linux') {
     return {
       usable: false,

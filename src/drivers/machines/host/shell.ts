@@ -63,7 +63,7 @@ export function hostShell({ places, logs, run, environment, pace, network, hold,
     write: (path, text) => writeFileAtomic(path, text),
     remove: (path) => rm(path, { recursive: true, force: true }),
     arrange,
-    makeWay,
+    makeParents,
     removeWay,
     copyIn,
     listens: takesConnections,
@@ -86,7 +86,7 @@ async function arrange({ absent, directories, files }: Arrangement): Promise<voi
 }
 
 /** Creates missing parent directories of a file (0700). Returns the topmost one created, if any. */
-export function makeWay(path: string): Promise<string | undefined> {
+export function makeParents(path: string): Promise<string | undefined> {
   return mkdir(dirname(path), { recursive: true, mode: 0o700 });
 }
 

@@ -31,7 +31,7 @@ export interface Acceleration {
  * @param directory a private directory for the test disk.
  * @returns QEMU's error message; undefined when the accelerator works.
  */
-export async function whyNoGuests(
+export async function accelerationFailure(
   accelerator: Accelerator,
   directory: string,
   run: HostRun,
@@ -83,18 +83,18 @@ export async function whyNoGuests(
 export function accelerators(directory: string, run: HostRun): (signal: AbortSignal) => Promise<Acceleration> {
   let known: Acceleration | undefined;
   return async (signal) => {
-    known ??= accelerationOf(await whyNoGuests('kvm', directory, run, signal));
+    known ??= accelerationOf(await accelerationFailure('kvm', directory, run, signal));
     return known;
   };
 }
 
 function accelerationOf(words: string | undefined): Acceleration {
   if (words === undefined) return { accelerator: 'kvm' };
-  return { accelerator: 'tcg', emulatedBecause: remedied(words) };
+  return { accelerator: 'tcg', emulatedBecause: withRemedy(words) };
 }
 
 /** The first two are QEMU's error messages about `/dev/kvm`. */
-function remedied(words: string): string {
+function withRemedy(words: string): string {
   if (/kvm.*no such file/i.test(words)) {
     return 'this host has no /dev/kvm; switch virtualisation on in its firmware (nested, where it is a virtual machine itself) and load kvm_intel or kvm_amd';
   }

@@ -100,7 +100,7 @@ export function diskCopy({ monitor, run, pace, isAlive }: DiskCopyParts): DiskCo
         await pace.sleep(POLL_MS, signal);
         if (signal.aborted) throw new RdError('ERR_CANCELLED', 'copying the data disk was cancelled');
       }
-      await monitor.use((qmp) => letGo(qmp, signal), signal);
+      await monitor.use((qmp) => releaseCopy(qmp, signal), signal);
     },
     async drop(signal) {
       const begun = pace.now();
@@ -115,13 +115,13 @@ export function diskCopy({ monitor, run, pace, isAlive }: DiskCopyParts): DiskCo
         }
         await pace.sleep(POLL_MS / 5, signal);
       }
-      await monitor.use((qmp) => letGo(qmp, signal), signal);
+      await monitor.use((qmp) => releaseCopy(qmp, signal), signal);
     },
   };
 }
 
 /** Removes a finished copy from QEMU and closes its file. */
-async function letGo(qmp: Qmp, signal: AbortSignal): Promise<void> {
+async function releaseCopy(qmp: Qmp, signal: AbortSignal): Promise<void> {
   if (ourJob(await qmp.execute('query-jobs', undefined, { signal }))) {
     await qmp.execute('job-dismiss', { id: JOB }, { signal });
   }

@@ -7,7 +7,7 @@ import type { Pace } from '../../../process/pace.ts';
 import { failed, type RunOptions, type RunResult, run as runProgram } from '../../../process/run.ts';
 import { stream as streamProgram } from '../../../process/stream.ts';
 import type { QemuPlaces } from './places.ts';
-import { sharedLook } from './shared-look.ts';
+import { shareObservation } from './shared-look.ts';
 import { control, guestCommand, masterArguments } from './ssh.ts';
 
 type GuestRunOptions = Omit<RunOptions, 'env' | 'cwd'>;
@@ -102,7 +102,7 @@ export function guestConnection({ places, logFile, environment, pace, port }: Co
       if (pace.now() >= deadline) throw await unreachable(`the guest did not answer within ${limitMs / 1000} s`);
       // QEMU accepts connections before the guest does, so only a banner proves that sshd is up.
       const running = started && (await findDaemon(places.sshRecord)).state === 'running';
-      if (!running && ((up && !started) || (await greets(at)))) {
+      if (!running && ((up && !started) || (await hasSshBanner(at)))) {
         await startMaster(at);
         started = true;
       } else await pace.sleep(POLL_MS, signal);
@@ -126,14 +126,14 @@ export function guestConnection({ places, logFile, environment, pace, port }: Co
       });
     }
     if (accept.includes(exitCode)) return result;
-    if (exitCode === NOT_FOUND) throw notInGuest(program, [stderr.trim()]);
+    if (exitCode === NOT_FOUND) throw missingProgram(program, [stderr.trim()]);
     throw failed(program, exitCode, null, stderr);
   }
 
   async function look(signal: AbortSignal): Promise<boolean> {
     const at = await port();
     if (await isThere(at, signal)) return true;
-    if (!(await greets(at))) return false;
+    if (!(await hasSshBanner(at))) return false;
     const deadline = pace.now() + RECONNECT_MS;
     await startMaster(at);
     while (pace.now() < deadline) {
@@ -150,7 +150,7 @@ export function guestConnection({ places, logFile, environment, pace, port }: Co
 
   return {
     connect,
-    isConnected: sharedLook(look),
+    isConnected: shareObservation(look),
     onReconnect: (listener) => void listeners.push(listener),
     async run(argv, options = {}) {
       const { accept = [0], ...rest } = options;
@@ -176,7 +176,7 @@ export function guestConnection({ places, logFile, environment, pace, port }: Co
 }
 
 /** Error for a program that the guest lacks. */
-export function notInGuest(program: string, details: readonly string[] = []): RdError {
+export function missingProgram(program: string, details: readonly string[] = []): RdError {
   return new RdError('ERR_DRIVER_TERMINAL', `${program} was not found in the guest`, {
     details: [...details],
     advice: 'The guest image lacks it; build another with `rdctl image build`.',
@@ -184,7 +184,7 @@ export function notInGuest(program: string, details: readonly string[] = []): Rd
 }
 
 /** Whether an ssh server responds there. */
-function greets(port: number): Promise<boolean> {
+function hasSshBanner(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = createConnection({ host: '127.0.0.1', port });
     const end = (answer: boolean) => {

@@ -1,5 +1,5 @@
 import { RdError } from '../../../errors.ts';
-import { goOnFrom } from './go-on.ts';
+import { resumeFrom } from './go-on.ts';
 import { HALTED, WRITE_FAILED } from './monitor.ts';
 import type { MachineParts } from './parts.ts';
 
@@ -8,10 +8,10 @@ type WatchParts = Pick<MachineParts, 'monitor' | 'pace'>;
 const LOOK_MS = 1_000;
 
 /** Why a guest is halted by a full disk even after a resume, as a clause; undefined for every other. */
-export async function standstill(parts: WatchParts, signal: AbortSignal): Promise<string | undefined> {
+export async function haltReason(parts: WatchParts, signal: AbortSignal): Promise<string | undefined> {
   const status = await parts.monitor.status(signal);
   if (status !== WRITE_FAILED) return undefined;
-  return HALTED[await goOnFrom(parts, status, signal).catch(() => status)];
+  return HALTED[await resumeFrom(parts, status, signal).catch(() => status)];
 }
 
 /**
@@ -30,7 +30,7 @@ export async function unlessHalted<T>(
     const until = AbortSignal.any([signal, done.signal]);
     while (!until.aborted) {
       await parts.pace.sleep(LOOK_MS, until);
-      const why = until.aborted ? undefined : await standstill(parts, until).catch(() => undefined);
+      const why = until.aborted ? undefined : await haltReason(parts, until).catch(() => undefined);
       if (why === undefined) continue;
       given.abort();
       return new RdError('ERR_DRIVER_FAILED', why);

@@ -28,8 +28,8 @@ import { mountSupport } from './mounts/support.ts';
 import { qemuPlaces } from './places.ts';
 import { portForwarder } from './ports/forwarder.ts';
 import { forwardRecord } from './ports/record.ts';
-import { qemuWay, sshWay, whyTaken } from './ports/ways.ts';
-import { judge, qemuFacts } from './probe.ts';
+import { portConflict, qemuWay, sshWay } from './ports/ways.ts';
+import { qemuFacts, qemuVerdict } from './probe.ts';
 import { readQemuRecord } from './record.ts';
 import { qemuShell } from './shell.ts';
 import { guestAccess } from './ssh.ts';
@@ -58,7 +58,7 @@ export function qemuFactory(programs: GuestPrograms): DriverFactory {
     async probe(env) {
       const facts = await qemuFacts(env, 0);
       const images = facts.platform === 'linux' ? await imagesOf(env).list() : [];
-      return judge({ ...facts, images: images.length });
+      return qemuVerdict({ ...facts, images: images.length });
     },
     open: (context) => openQemu(context, programs),
   };
@@ -104,7 +104,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     guest,
     ways: { ssh: sshWay(guest), qemu: qemuWay(monitor, NETWORK) },
     record: forwardRecord(places.forwards),
-    whyTaken,
+    portConflict,
     pace: realPace,
     log,
   });

@@ -1,7 +1,7 @@
 import { RdError } from '../../../errors.ts';
 import { findDaemon } from '../../../process/daemon.ts';
 import type { MachineDriver, MachineSpec, MachineStatus } from '../../driver.ts';
-import { goOnFrom } from './go-on.ts';
+import { resumeFrom } from './go-on.ts';
 import { guestClock } from './guest-clock.ts';
 import { adjustMachine } from './live/adjust.ts';
 import { growthWatch } from './live/disk-growth.ts';
@@ -9,7 +9,7 @@ import { readFacts } from './live/facts.ts';
 import { isUnfinished, roomOf, runningSpec } from './live/room.ts';
 import { HALTED, SILENT, WRITE_FAILED } from './monitor.ts';
 import type { MachineParts } from './parts.ts';
-import type { WayOut } from './ports/changes.ts';
+import type { ForwardRoute } from './ports/changes.ts';
 import { type QemuRecord, readQemuRecord, writeQemuRecord } from './record.ts';
 import { startMachine } from './start.ts';
 import { stopMachine } from './stop.ts';
@@ -74,7 +74,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     if (home.broken !== undefined) return broken('HomeDirectoryGone', home.broken);
     if (!(await guest.isConnected(signal))) return silent('GuestUnreachable', 'the guest does not answer');
     silentSince = undefined;
-    ports.look(wayOut(record.spec));
+    ports.look(forwardRoute(record.spec));
     if (stoodStill) {
       await clock.set(signal);
       stoodStill = false;
@@ -101,7 +101,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
   async function statusAfterTry(signal: AbortSignal): Promise<string> {
     const status = await monitor.status(signal);
     if (status !== WRITE_FAILED) return status;
-    const now = await goOnFrom(parts, status, signal);
+    const now = await resumeFrom(parts, status, signal);
     stoodStill ||= now === 'running';
     return now;
   }
@@ -110,7 +110,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
   async function goOn(signal: AbortSignal): Promise<void> {
     const status = await monitor.status(signal);
     const halted = HALTED[status];
-    if (halted === undefined || (await goOnFrom(parts, status, signal)) !== status) return;
+    if (halted === undefined || (await resumeFrom(parts, status, signal)) !== status) return;
     const { writeFailed } = await monitor.use((qmp) => readFacts(qmp, signal), signal);
     throw new RdError('ERR_DRIVER_FAILED', writeFailed ? REFUSED : halted, {
       advice: writeFailed
@@ -130,7 +130,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     if (recorded.sshPortForwarder !== sshPortForwarder) {
       // Record first: if the service is killed in between, the next observation finishes.
       await record({ sshPortForwarder });
-      await ports.use(wayOut(spec));
+      await ports.use(forwardRoute(spec));
     }
     await adjustMachine({ monitor, guest, pace, progress, recorded, record }, spec, signal);
   }
@@ -159,7 +159,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
 
   async function start(spec: MachineSpec, signal: AbortSignal): Promise<void> {
     const found = await observe(signal);
-    if (found.state === 'on' && suffices(found.spec, spec)) return adjust(spec, signal);
+    if (found.state === 'on' && satisfies(found.spec, spec)) return adjust(spec, signal);
     if (found.state !== 'absent' && found.state !== 'off') await stopMachine(parts, signal);
     silentSince = undefined;
     growth.begin();
@@ -182,7 +182,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
   };
 }
 
-function wayOut({ sshPortForwarder }: MachineSpec): WayOut {
+function forwardRoute({ sshPortForwarder }: MachineSpec): ForwardRoute {
   return sshPortForwarder ? 'ssh' : 'qemu';
 }
 
@@ -191,7 +191,7 @@ function broken(reason: string, message: string): MachineStatus {
 }
 
 /** Whether the running machine needs no restart: ports move live, and a larger disk is accepted. */
-function suffices(running: MachineSpec, desired: MachineSpec): boolean {
+function satisfies(running: MachineSpec, desired: MachineSpec): boolean {
   const diskBytes = Math.max(running.diskBytes, desired.diskBytes);
   return sameSpec({ ...running, sshPortForwarder: desired.sshPortForwarder }, { ...desired, diskBytes });
 }

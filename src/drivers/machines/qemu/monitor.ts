@@ -1,6 +1,6 @@
 import { isObject } from '../../../json.ts';
 import { openQmp, type Qmp } from './qmp.ts';
-import { sharedLook } from './shared-look.ts';
+import { shareObservation } from './shared-look.ts';
 
 /** The monitor of a QEMU that may or may not run. QEMU serves one client at a time, so uses are serialized. */
 export interface Monitor {
@@ -48,5 +48,5 @@ export function qemuMonitor(path: string): Monitor {
     }
   }
 
-  return { use, status: sharedLook(ask) };
+  return { use, status: shareObservation(ask) };
 }

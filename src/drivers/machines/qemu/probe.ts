@@ -16,7 +16,7 @@ const PROGRAMS = ['qemu-system-x86_64', 'qemu-img', 'ssh', 'ssh-keygen'];
 const INSTALL = 'apt-get install --no-install-recommends qemu-system-x86 qemu-utils openssh-client openssh-sftp-server';
 
 /** Pure: the verdict on these facts, the cheapest fix first. */
-export function judge({ platform, arch, missingPrograms, images }: QemuFacts): Probe {
+export function qemuVerdict({ platform, arch, missingPrograms, images }: QemuFacts): Probe {
   if (platform !== 'linux' || arch !== 'x64') {
     return {
       usable: false,

@@ -4,7 +4,7 @@ import { RdError } from '../../../errors.ts';
  * Shares one observation among concurrent callers. If the caller that started it is canceled, the others start a new one, so a cancellation
  * never propagates to another caller.
  */
-export function sharedLook<T>(look: (signal: AbortSignal) => Promise<T>): (signal: AbortSignal) => Promise<T> {
+export function shareObservation<T>(look: (signal: AbortSignal) => Promise<T>): (signal: AbortSignal) => Promise<T> {
   let current: Promise<T> | undefined;
   return async function ask(signal): Promise<T> {
     if (current === undefined) {

@@ -7,7 +7,7 @@ import { lastLines, type RunOptions, type RunResult } from '../../../process/run
 import { takesConnections } from '../../../process/socket.ts';
 import type { DriverContext } from '../../driver.ts';
 import type { Arrangement, EngineArea, Shell } from '../../shell.ts';
-import { type Connection, notInGuest } from './guest.ts';
+import { type Connection, missingProgram } from './guest.ts';
 import { GUEST_NETWORK } from './network.ts';
 import { guestOffers } from './offers.ts';
 import { LONGEST_SOCKET, type QemuPlaces } from './places.ts';
@@ -103,7 +103,7 @@ export function qemuShell({ places, guest, claim, hold, pace, log }: QemuShellPa
         accept: [0, MISSING],
         ...(signal ? { signal } : {}),
       });
-      if (exitCode === MISSING) throw notInGuest(stderr);
+      if (exitCode === MISSING) throw missingProgram(stderr);
     },
     async stop(name, graceMs, signal) {
       const seconds = Math.ceil(graceMs / 1000);
@@ -121,7 +121,7 @@ export function qemuShell({ places, guest, claim, hold, pace, log }: QemuShellPa
     arrange: async (arrangement) => void (await place(arrangement)),
     write: async (path, text) => void (await place({ ...NOTHING, files: [{ path, text }] })),
     remove: async (path) => void (await run(['rm', '-rf', '--one-file-system', '--', path])),
-    async makeWay(path) {
+    async makeParents(path) {
       const { stdout } = await run(['sh', '-s', '--', path], { input: WAY_SCRIPT });
       return stdout.trim() === '' ? undefined : stdout.trim();
     },

@@ -16,7 +16,7 @@ import { frozenFacts, frozenKey } from './frozen/key.ts';
 import { readFrozen } from './frozen/manifest.ts';
 import { frozenPlaces } from './frozen/places.ts';
 import { resumeMachine } from './frozen/resume.ts';
-import { lackOf, parseGrowth } from './live/disk-growth.ts';
+import { degradationOf, parseGrowth } from './live/disk-growth.ts';
 import { GIB } from './live/room.ts';
 import { featureFor } from './mounts/ways.ts';
 import type { MachineParts } from './parts.ts';
@@ -90,7 +90,7 @@ export async function startMachine(parts: MachineParts, spec: MachineSpec, signa
   }
   if (settled !== '') {
     const growth = parseGrowth(settled);
-    const flaw = lackOf(growth, dataBytes);
+    const flaw = degradationOf(growth, dataBytes);
     log(growth.state === 'failed' ? 'warn' : 'info', 'the file system of the data disk is not as large as the disk', {
       why: flaw,
     });

@@ -1,10 +1,10 @@
 import { rm } from 'node:fs/promises';
 import { RdError } from '../../../errors.ts';
 import { stopDaemon } from '../../../process/daemon.ts';
-import { type FrozenDraft, giveBackData, keepFrozen, saveState } from './frozen/freeze.ts';
+import { type FrozenDraft, keepFrozen, releaseData, saveState } from './frozen/freeze.ts';
 import { frozenPlaces } from './frozen/places.ts';
-import { goOnFrom } from './go-on.ts';
-import { standstill } from './halt-watch.ts';
+import { resumeFrom } from './go-on.ts';
+import { haltReason } from './halt-watch.ts';
 import { HALTED, SILENT } from './monitor.ts';
 import type { MachineParts } from './parts.ts';
 import { type QemuRecord, readQemuRecord, writeQemuRecord } from './record.ts';
@@ -31,7 +31,7 @@ export async function stopMachine(parts: MachineParts, signal: AbortSignal): Pro
     // it
     // still had its data disk or was powering down.
     const cutOff = record?.booted === false && record.started !== undefined;
-    if ((record?.booted !== false || cutOff) && (await runsAgain(parts, signal))) {
+    if ((record?.booted !== false || cutOff) && (await ensureRunning(parts, signal))) {
       if (record === undefined || cutOff) await powerDown(parts, signal);
       else saved = await saveOrEnd(parts, record, signal);
     }
@@ -48,7 +48,7 @@ export async function stopMachine(parts: MachineParts, signal: AbortSignal): Pro
   await removeRuntime(places);
   if (record === undefined) return rm(places.record, { force: true });
   // The next observation finds that QEMU has ended, so a full disk does not block a stop.
-  const why = await unwritten(parts, { ...record, power: 'off', booted: false });
+  const why = await writeFailure(parts, { ...record, power: 'off', booted: false });
   if (why !== undefined) parts.log('warn', 'that the machine is off was not written down', { why });
 }
 
@@ -59,11 +59,11 @@ async function statusOf({ monitor }: MachineParts, signal: AbortSignal): Promise
 }
 
 /** Whether the guest runs. Resumes a halted one: it may have data to write, and disk space may have been freed. */
-async function runsAgain(parts: MachineParts, signal: AbortSignal): Promise<boolean> {
+async function ensureRunning(parts: MachineParts, signal: AbortSignal): Promise<boolean> {
   const status = await statusOf(parts, signal);
   if (HALTED[status] === undefined) return status === 'running';
   try {
-    return (await goOnFrom(parts, status, signal)) === 'running';
+    return (await resumeFrom(parts, status, signal)) === 'running';
   } catch (error) {
     if (signal.aborted) throw error;
     return false;
@@ -83,7 +83,7 @@ async function saveOrEnd(
   const resumed = record.started?.how === 'resume';
   if (resumed || (parts.freezes && record.frozenKey !== undefined && !record.adjusted)) {
     // Write the record first: from here on the guest is unusable. If the record cannot be written, the guest stays usable.
-    const why = (await unwritten(parts, { ...record, booted: false })) ?? (await freeGuest(parts, signal));
+    const why = (await writeFailure(parts, { ...record, booted: false })) ?? (await freeGuest(parts, signal));
     if (why !== undefined) log('info', 'the guest is not frozen', { why });
     else if (resumed) return undefined;
     else {
@@ -102,7 +102,7 @@ async function saveOrEnd(
 }
 
 /** Writes the record. @returns why it failed, as a clause. */
-async function unwritten({ places }: MachineParts, record: QemuRecord): Promise<string | undefined> {
+async function writeFailure({ places }: MachineParts, record: QemuRecord): Promise<string | undefined> {
   try {
     await writeQemuRecord(places.record, record);
   } catch (error) {
@@ -120,7 +120,7 @@ async function freeGuest(parts: MachineParts, signal: AbortSignal): Promise<stri
     signal.throwIfAborted();
     return error instanceof Error ? error.message : String(error);
   }
-  return giveBackData(parts, signal);
+  return releaseData(parts, signal);
 }
 
 /** Best effort: the machine is already off. */
@@ -153,7 +153,7 @@ async function powerDown(parts: MachineParts, signal: AbortSignal): Promise<void
     if (pace.now() < look) continue;
     look = pace.now() + HALT_LOOK_MS;
     // A full disk blocks the shutdown, and waiting frees no space.
-    const why = await standstill(parts, signal);
+    const why = await haltReason(parts, signal);
     if (why === undefined) continue;
     log('warn', 'the guest cannot power down, and is ended', { why });
     return;

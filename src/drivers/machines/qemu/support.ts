@@ -3,8 +3,8 @@ import { ENFORCED, engineSupport, K3S_SUPPORT, without } from '../../engine-supp
 import { DISK_MOST_BYTES, GIB } from './live/room.ts';
 import { MOUNT_SUPPORT } from './mounts/support.ts';
 
-const PLAN_TELLS = 'and a plan tells where it takes a restart';
-const MEMORY = `it changes while the machine runs, ${PLAN_TELLS}`;
+const RESTART_REASON = 'and a plan tells where it takes a restart';
+const MEMORY = `it changes while the machine runs, ${RESTART_REASON}`;
 
 /** What the qemu driver supports, per setting. The type requires every setting. */
 export const QEMU_SUPPORT: SupportMatrix = {
@@ -15,7 +15,7 @@ export const QEMU_SUPPORT: SupportMatrix = {
   'virtualMachine.numberCPUs': {
     level: 'enforced',
     partlyLive: true,
-    reason: `more are added while the machine runs, ${PLAN_TELLS}`,
+    reason: `more are added while the machine runs, ${RESTART_REASON}`,
   },
   'virtualMachine.type': { level: 'enforced', except: ['vz'], reason: 'the machine runs in QEMU' },
   'virtualMachine.useRosetta': without('it exists on macOS only', false),

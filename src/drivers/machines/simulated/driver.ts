@@ -54,7 +54,7 @@ export function simulatedDriver(simulation: Simulation): Driver {
       act('cluster', step.do, signal, (model) => clusterAfter(model, step, now() + simulation.clusterReadyMs)),
     async connect(target, signal) {
       const status = await look('cluster', signal, (model) => clusterStatus(model, now()));
-      if (signal.aborted) throw calledOff('cluster', 'connect');
+      if (signal.aborted) throw cancelledError('cluster', 'connect');
       if (status.state === 'running' && status.ready) return serviceConnection(target);
       throw new RdError('ERR_NOT_READY', 'the simulated cluster does not run');
     },
@@ -69,7 +69,7 @@ export function simulatedDriver(simulation: Simulation): Driver {
   };
 
   async function look<T>(part: StepRecord['part'], signal: AbortSignal, see: (model: Model) => T): Promise<T> {
-    await misfortune(part, 'observe', 'before', simulation.faults(part, 'observe'), signal);
+    await injectFault(part, 'observe', 'before', simulation.faults(part, 'observe'), signal);
     return see(store.load());
   }
 
@@ -81,15 +81,15 @@ export function simulatedDriver(simulation: Simulation): Driver {
   ): Promise<void> {
     const fault = simulation.faults(part, step);
     try {
-      await misfortune(part, step, 'before', fault, signal);
+      await injectFault(part, step, 'before', fault, signal);
       const ms = simulation.latency(part, step);
       if (ms > 0) await simulation.sleep(ms, signal);
-      if (signal.aborted) throw calledOff(part, step);
+      if (signal.aborted) throw cancelledError(part, step);
       store.save(change(store.load()));
-      await misfortune(part, step, 'after', fault, signal);
+      await injectFault(part, step, 'after', fault, signal);
     } catch (error) {
       note(part, step, 'failed');
-      throw signal.aborted ? calledOff(part, step) : error;
+      throw signal.aborted ? cancelledError(part, step) : error;
     }
     note(part, step, 'done');
   }
@@ -99,7 +99,7 @@ export function simulatedDriver(simulation: Simulation): Driver {
   }
 }
 
-async function misfortune(
+async function injectFault(
   part: string,
   step: string,
   when: 'before' | 'after',
@@ -109,13 +109,13 @@ async function misfortune(
   if (fault?.kind === 'error' && fault.when === when) throw fault.error;
   if (fault?.kind !== 'hang' || when !== 'before') return;
   await new Promise<never>((_resolve, reject) => {
-    const give = () => reject(calledOff(part, step));
+    const give = () => reject(cancelledError(part, step));
     if (signal.aborted) give();
     else signal.addEventListener('abort', give, { once: true });
   });
 }
 
-function calledOff(part: string, step: string): RdError {
+function cancelledError(part: string, step: string): RdError {
   return new RdError('ERR_CANCELLED', `${part} ${step} was called off.`);
 }
 

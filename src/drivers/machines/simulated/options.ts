@@ -47,13 +47,13 @@ function latency(text: string | undefined): number | undefined {
   if (text === undefined || text === '') return undefined;
   const value = /^\d{1,7}$/.test(text) ? Number(text) : Number.NaN;
   if (value >= 0 && value <= 3_600_000) return value;
-  throw wrong('RDCTL_SIMULATED_LATENCY_MS', text, 'Write milliseconds between 0 and 3600000.');
+  throw invalidVariable('RDCTL_SIMULATED_LATENCY_MS', text, 'Write milliseconds between 0 and 3600000.');
 }
 
 function fault(item: string): FaultRule {
   const [, part = '', step = '', effect = ''] = FAULT.exec(item) ?? [];
   if (!isPart(part) || !STEPS.includes(step)) {
-    throw wrong(
+    throw invalidVariable(
       'RDCTL_SIMULATED_FAULTS',
       item,
       'Write PART.STEP:EFFECT, such as engine.start:2 or machine.start:terminal.',
@@ -67,7 +67,7 @@ function workload(parts: readonly string[]): FirstWorkload {
   for (const part of parts) {
     const [, what, count] = /^(images|containers)=(\d{1,5})$/.exec(part) ?? [];
     if (what !== 'images' && what !== 'containers') {
-      throw wrong('RDCTL_SIMULATED_WORKLOAD', part, 'Write containers=NUMBER,images=NUMBER.');
+      throw invalidVariable('RDCTL_SIMULATED_WORKLOAD', part, 'Write containers=NUMBER,images=NUMBER.');
     }
     found[what] = Number(count);
   }
@@ -78,6 +78,6 @@ function isPart(text: string): text is FaultPart {
   return PARTS.includes(text);
 }
 
-function wrong(variable: string, text: string, advice: string): RdError {
+function invalidVariable(variable: string, text: string, advice: string): RdError {
   return new RdError('ERR_USAGE', `${variable} has a part that is not understood: "${text}".`, { advice });
 }

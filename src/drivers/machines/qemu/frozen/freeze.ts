@@ -23,7 +23,7 @@ const BYTES_PER_SECOND = 2 ** 40;
  * Makes the guest release the data disk and end all sessions, including this connection.
  * @returns why it refuses, as a clause. @throws RdError `ERR_CANCELLED`.
  */
-export async function giveBackData(parts: FreezeParts, signal: AbortSignal): Promise<string | undefined> {
+export async function releaseData(parts: FreezeParts, signal: AbortSignal): Promise<string | undefined> {
   const { guest, places, pace } = parts;
   try {
     const { exitCode, stderr } = await guest.run(['sh', '-s'], {

@@ -12,7 +12,7 @@ import type { Phases } from '../phases.ts';
 import type { FrozenState, Summed } from './manifest.ts';
 import { frozenPlaces, ROOT, STATE } from './places.ts';
 import { NO_DATA, WAKE_SCRIPT } from './scripts.ts';
-import { reachState, refuseOther, sendState, sumOf } from './transfer.ts';
+import { connectToReceiver, refuseOther, sendState, sumOf } from './transfer.ts';
 
 /** Memory loads at disk speed. */
 const LOAD_MS = 60_000;
@@ -131,7 +131,7 @@ async function loadState(
   };
   const rootSum = sumOf(root, limit);
   rootSum.catch(() => undefined);
-  const line = await until(() => reachState(socket, limit), 'listen for its state');
+  const line = await until(() => connectToReceiver(socket, limit), 'listen for its state');
   const memory = await sendState(join(directory, STATE), line, limit).catch(async (error: unknown) => {
     signal.throwIfAborted();
     // QEMU's own error is more useful than a closed connection.

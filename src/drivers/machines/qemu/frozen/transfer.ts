@@ -13,7 +13,7 @@ import type { Summed } from './manifest.ts';
 const PIECE = 1024 * 1024;
 
 /** Passes data through and computes its digest. */
-function meter(): { through: Transform; sum(): Summed } {
+function digestTransform(): { through: Transform; sum(): Summed } {
   const hash = createHash('sha256');
   let bytes = 0;
   const through = new Transform({
@@ -50,7 +50,7 @@ export async function receiveState(socket: string, file: string): Promise<Receiv
       // Accept one client only.
       server.close();
       connection.on('error', () => undefined);
-      const { through, sum } = meter();
+      const { through, sum } = digestTransform();
       connection.resume();
       pipeline(connection, through, createWriteStream(file, { flags: 'wx', mode: 0o600, highWaterMark: PIECE })).then(
         () => resolve(sum()),
@@ -71,7 +71,7 @@ export async function receiveState(socket: string, file: string): Promise<Receiv
 }
 
 /** A connection to the listener on the socket; undefined until it accepts: the socket file appears before the listener is ready. */
-export async function reachState(socket: string, signal: AbortSignal): Promise<Socket | undefined> {
+export async function connectToReceiver(socket: string, signal: AbortSignal): Promise<Socket | undefined> {
   const connection = connect({ path: socket });
   try {
     await once(connection, 'connect', { signal });
@@ -90,14 +90,14 @@ export async function reachState(socket: string, signal: AbortSignal): Promise<S
 export async function sendState(file: string, connection: Socket, signal: AbortSignal): Promise<Summed> {
   // Also after everything was sent: the peer may be killed midway.
   connection.on('error', () => undefined);
-  const { through, sum } = meter();
+  const { through, sum } = digestTransform();
   await pipeline(createReadStream(file, { highWaterMark: PIECE }), through, connection, { signal });
   return sum();
 }
 
 /** The digest of a file. */
 export async function sumOf(file: string, signal?: AbortSignal): Promise<Summed> {
-  const { through, sum } = meter();
+  const { through, sum } = digestTransform();
   const nowhere = new Writable({ write: (_piece, _encoding, done) => done() });
   await pipeline(createReadStream(file, { highWaterMark: PIECE }), through, nowhere, signal ? { signal } : {});
   return sum();

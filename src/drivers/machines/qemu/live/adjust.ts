@@ -1,12 +1,12 @@
 import { RdError } from '../../../../errors.ts';
 import type { JsonObject } from '../../../../json.ts';
 import type { MachineSpec } from '../../../driver.ts';
-import { growDisk, lackOf } from './disk-growth.ts';
+import { degradationOf, growDisk } from './disk-growth.ts';
 import { type CpuSlot, type MachineFacts, readFacts } from './facts.ts';
 import type { LiveParts } from './live-parts.ts';
 import { setMemory } from './memory.ts';
 import { GIB, roomOf } from './room.ts';
-import { settled } from './settled.ts';
+import { pollUntilSettled } from './settled.ts';
 
 export interface AdjustParts extends LiveParts {
   /** The latest record. */
@@ -46,7 +46,7 @@ export async function adjustMachine(parts: AdjustParts, desired: MachineSpec, si
   // A larger disk suffices.
   const diskBytes = Math.max(desired.diskBytes, facts.diskBytes);
   await attempt('diskBytes', facts.diskBytes, diskBytes, async () =>
-    lackOf(await growDisk(parts, facts.diskBytes, diskBytes, signal), diskBytes),
+    degradationOf(await growDisk(parts, facts.diskBytes, diskBytes, signal), diskBytes),
   );
   await attempt('cpus', facts.cpus.count, cpus, async () => {
     await setProcessors(parts, facts.cpus, cpus, signal);
@@ -105,7 +105,7 @@ async function setProcessors(parts: LiveParts, before: MachineFacts['cpus'], cou
     }
   }, signal);
   const look = async () => Number((await guest.run(['sh', '-s'], { input: ONLINE, signal })).stdout.trim());
-  const used = await settled(pace, look, (value) => value >= count, signal);
+  const used = await pollUntilSettled(pace, look, (value) => value >= count, signal);
   if (used >= count) return;
   throw new RdError('ERR_DRIVER_FAILED', `the guest uses ${used} of ${count} processors`, {
     advice: 'It is tried again. When that does not help, stop and start the machine.',

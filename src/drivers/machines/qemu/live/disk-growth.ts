@@ -4,7 +4,7 @@ import { DATA_DRIVE } from '../arguments.ts';
 import { GROWTH_SCRIPT } from './growth-script.ts';
 import type { LiveParts } from './live-parts.ts';
 import { gibText } from './room.ts';
-import { settled } from './settled.ts';
+import { pollUntilSettled } from './settled.ts';
 
 const DEVICE = `/dev/disk/by-id/virtio-${DATA_SERIAL}`;
 const SUBJECT = 'the file system of the data disk';
@@ -32,7 +32,7 @@ export function parseGrowth(text: string): Growth {
 }
 
 /** What is degraded on a machine whose file system is smaller than its disk, as a clause; undefined when nothing is. */
-export function lackOf(growth: Growth, whole: number): string | undefined {
+export function degradationOf(growth: Growth, whole: number): string | undefined {
   if (growth.state === 'done') return undefined;
   const { bytes } = growth;
   if (growth.state === 'going') {
@@ -64,7 +64,7 @@ export async function growDisk(parts: LiveParts, before: number, bytes: number, 
     await monitor.use((qmp) => qmp.execute('block_resize', { device: DATA_DRIVE, size: bytes }, { signal }), signal);
   }
   const look = async () => Number((await guest.run(['blockdev', '--getsize64', DEVICE], { signal })).stdout.trim());
-  const seen = await settled(pace, look, (value) => value >= bytes, signal);
+  const seen = await pollUntilSettled(pace, look, (value) => value >= bytes, signal);
   if (seen < bytes) {
     throw new RdError('ERR_DRIVER_FAILED', `the guest sees ${seen} of the ${bytes} bytes of its disk`, {
       advice: 'It is tried again. When that does not help, stop and start the machine.',
@@ -96,11 +96,11 @@ export function growthWatch(guest: LiveParts['guest']) {
     begin() {
       ended = undefined;
     },
-    /** As `lackOf`. */
+    /** As `degradationOf`. */
     async lack(whole: number, signal: AbortSignal): Promise<string | undefined> {
       const growth = ended ?? (await askGrowth(guest, 'look', signal));
       if (growth.state !== 'going') ended = growth;
-      return lackOf(growth, whole);
+      return degradationOf(growth, whole);
     },
   };
 }

@@ -45,8 +45,8 @@ export async function readFacts(qmp: Qmp, signal: AbortSignal): Promise<MachineF
     ask('query-hotpluggable-cpus'),
     ask('query-block'),
     // QEMU before 7.1 lacks this property: treat hot-plugging as unsupported.
-    ifTold(property('/machine', 'memory')),
-    ifTold(property(BALLOON_PATH, 'guest-stats')),
+    unlessRefused(property('/machine', 'memory')),
+    unlessRefused(property(BALLOON_PATH, 'guest-stats')),
   ]);
   const whole = number(summary, 'base-memory') + numberOr(0, summary, 'plugged-memory');
   const slotsLeft = numberOr(0, size, 'slots') - list(devices).length;
@@ -100,7 +100,7 @@ function diskOf(disks: JsonValue): JsonValue | undefined {
 }
 
 /** QEMU error classes that are not failures; a broken connection shows in the other queries. */
-function ifTold(answer: Promise<JsonValue>): Promise<JsonValue | undefined> {
+function unlessRefused(answer: Promise<JsonValue>): Promise<JsonValue | undefined> {
   return answer.catch(() => undefined);
 }
 

@@ -4,7 +4,7 @@ import { STATS_S } from '../arguments.ts';
 import { BALLOON_PATH, type MachineFacts, readFacts } from './facts.ts';
 import type { LiveParts } from './live-parts.ts';
 import { gibText } from './room.ts';
-import { settled } from './settled.ts';
+import { pollUntilSettled } from './settled.ts';
 
 /** The guest kernel reserves some memory for itself: a fixed part, and tables that grow with it. */
 const KEPT_BYTES = 256 * 2 ** 20;
@@ -30,7 +30,7 @@ export async function setMemory(parts: LiveParts, before: MachineFacts['memory']
   const look = async () => totalIn((await guest.run(['sh', '-s'], { input: USE, signal })).stdout);
   const total = await look();
   const lack = bytes - before.whole;
-  if (lack > 0) await plugIn(parts, lack, signal);
+  if (lack > 0) await hotPlug(parts, lack, signal);
   const actual = await balloon(parts, bytes, signal);
   if (actual > bytes) {
     const again = await balloon(parts, before.bytes, signal);
@@ -45,8 +45,8 @@ export async function setMemory(parts: LiveParts, before: MachineFacts['memory']
   const gained = bytes - before.bytes;
   const kept = KEPT_BYTES + Math.max(before.whole, bytes) * KEPT_PART;
   const least = Math.max(bytes - kept, total + gained - Math.abs(gained) * KEPT_PART);
-  const seen = await settled(pace, look, (value) => value >= least, signal);
-  if (seen >= least) return hear(parts, signal);
+  const seen = await pollUntilSettled(pace, look, (value) => value >= least, signal);
+  if (seen >= least) return awaitStatistics(parts, signal);
   throw new RdError('ERR_DRIVER_FAILED', `the guest uses ${gibText(seen)} of the ${gibText(bytes)} that it was given`, {
     advice: 'It is tried again. When that does not help, stop and start the machine.',
   });
@@ -57,7 +57,7 @@ export async function setMemory(parts: LiveParts, before: MachineFacts['memory']
  * silent
  * guest blocks nothing.
  */
-async function hear({ monitor, pace }: LiveParts, signal: AbortSignal): Promise<void> {
+async function awaitStatistics({ monitor, pace }: LiveParts, signal: AbortSignal): Promise<void> {
   const look = (ask: boolean) =>
     monitor.use(async (qmp) => {
       for (const value of ask ? [0, STATS_S] : []) {
@@ -70,7 +70,7 @@ async function hear({ monitor, pace }: LiveParts, signal: AbortSignal): Promise<
       return (await readFacts(qmp, signal)).memory.needed?.at ?? 0;
     }, signal);
   const before = await look(false);
-  await settled(
+  await pollUntilSettled(
     pace,
     () => look(true),
     (at) => at > before,
@@ -79,7 +79,7 @@ async function hear({ monitor, pace }: LiveParts, signal: AbortSignal): Promise<
 }
 
 /** Named after its slot, as the devices are, so that names are unique. */
-async function plugIn({ monitor }: LiveParts, bytes: number, signal: AbortSignal): Promise<void> {
+async function hotPlug({ monitor }: LiveParts, bytes: number, signal: AbortSignal): Promise<void> {
   await monitor.use(async (qmp) => {
     const ask = (command: string, args?: JsonObject) => qmp.execute(command, args, { signal });
     const devices = await ask('query-memory-devices');
@@ -107,7 +107,7 @@ async function balloon({ monitor, pace, progress }: LiveParts, bytes: number, si
     nearest = Math.min(nearest, distance);
     return seen;
   };
-  return settled(pace, look, (value) => value === bytes, signal).catch((cause: unknown) => {
+  return pollUntilSettled(pace, look, (value) => value === bytes, signal).catch((cause: unknown) => {
     if (!signal.aborted || seen === undefined) throw cause;
     const text = `the memory of the guest is still changing, has come to ${gibText(seen)} and is to be ${gibText(bytes)}`;
     throw new RdError('ERR_CANCELLED', text, {

@@ -9,7 +9,7 @@ const STALL_MS = 20_000;
  * Polls a number until it is good or has not changed for a while; returns the last value.
  * @throws RdError `ERR_CANCELLED`, and what `look` throws.
  */
-export async function settled(
+export async function pollUntilSettled(
   pace: Pace,
   look: () => Promise<number>,
   isGood: (value: number) => boolean,

@@ -22,7 +22,7 @@ export interface HomeFacts {
 }
 
 /** System paths of the guest; nothing is shared there, nor above. */
-const OF_THE_GUEST: readonly string[] = [
+const GUEST_SYSTEM_PATHS: readonly string[] = [
   '/bin',
   '/boot',
   '/dev',
@@ -50,7 +50,7 @@ export function homeToShare({ home, real, own }: HomeFacts): SharedHome | { miss
   for (const each of new Set([path, real])) {
     // Mount tables and command lines are line-oriented.
     if (/\p{Cc}/u.test(each)) return { missing: 'the path of HOME has control characters in it' };
-    const taken = OF_THE_GUEST.find((place) => isWithin(each, place) || isWithin(place, each));
+    const taken = GUEST_SYSTEM_PATHS.find((place) => isWithin(each, place) || isWithin(place, each));
     if (taken !== undefined) return { missing: `HOME is ${each}, and the guest has ${taken} for itself` };
   }
   const around = own.find((place) => isWithin(real, place));

@@ -1,12 +1,12 @@
 import type { GuestAddress, Listening } from './listening.ts';
 
 /** How a guest port is forwarded: over the ssh connection, or by QEMU's user-mode network. */
-export type WayOut = 'ssh' | 'qemu';
+export type ForwardRoute = 'ssh' | 'qemu';
 
 /** A port and its actual or desired forward. `unproven`: it existed once and may still. */
 export type Forward = {
   port: number;
-  way: WayOut;
+  way: ForwardRoute;
   address: GuestAddress;
 } & ({ state: 'forwarded' } | { state: 'unproven' } | { state: 'failed'; reason: string; at: number });
 
@@ -45,7 +45,7 @@ export function wantedPorts(
 export function changes(
   wanted: ReadonlyMap<number, GuestAddress>,
   have: ReadonlyMap<number, Forward>,
-  way: WayOut,
+  way: ForwardRoute,
   now: number,
 ): Changes {
   const close: Forward[] = [];

@@ -2,7 +2,7 @@ import { RdError } from '../../../../errors.ts';
 import type { Pace } from '../../../../process/pace.ts';
 import type { DriverContext, PublishedPort } from '../../../driver.ts';
 import type { Connection } from '../guest.ts';
-import { changes, type Forward, MOST_FORWARDS, type WayOut, wantedPorts } from './changes.ts';
+import { changes, type Forward, type ForwardRoute, MOST_FORWARDS, wantedPorts } from './changes.ts';
 import { type Listening, parseWatchLine, WATCH_SCRIPT, type WatchLine } from './listening.ts';
 import type { ForwardRecord } from './record.ts';
 import type { Way } from './ways.ts';
@@ -13,9 +13,9 @@ export type ClaimPort = (port: number) => Promise<() => void>;
 /** Forwards a host port for each port that a guest program listens on. An unavailable port is reported, never an error. */
 export interface PortForwarder {
   /** Called when an observation finds a responsive guest: starts the watch and sets the route. */
-  look(way: WayOut): void;
+  look(way: ForwardRoute): void;
   /** Moves the forwards to this route. @returns once they have moved. */
-  use(way: WayOut): Promise<void>;
+  use(way: ForwardRoute): Promise<void>;
   claim: ClaimPort;
   published(): PublishedPort[];
   /** Stops the watch; forwards stay. */
@@ -26,10 +26,10 @@ export interface PortForwarder {
 
 export interface PortForwarderParts {
   guest: Pick<Connection, 'stream' | 'onReconnect'>;
-  ways: Readonly<Record<WayOut, Way>>;
+  ways: Readonly<Record<ForwardRoute, Way>>;
   record: ForwardRecord;
   /** Why a host port is unavailable, as a clause. */
-  whyTaken(port: number): Promise<string | undefined>;
+  portConflict(port: number): Promise<string | undefined>;
   pace: Pick<Pace, 'now'>;
   log: DriverContext['log'];
 }
@@ -38,12 +38,12 @@ export interface PortForwarderParts {
 const OWN_PORTS: ReadonlySet<number> = new Set([22, 6444, 10010, 10248, 10249, 10250, 10256, 10257, 10258, 10259]);
 
 export function portForwarder(parts: PortForwarderParts): PortForwarder {
-  const { guest, ways, record, whyTaken, pace, log } = parts;
+  const { guest, ways, record, portConflict, pace, log } = parts;
   const claimed = new Set<number>();
   const have = new Map<number, Forward>();
   /** The last report; undefined while the watch is down. */
   let listening: Listening[] | undefined;
-  let way: WayOut = 'ssh';
+  let way: ForwardRoute = 'ssh';
   let isRead = false;
   let many = false;
   /** Counts connections: forwards of an earlier one may be gone. */
@@ -73,7 +73,8 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
   /** Serialized: concurrent changes of the same port would undo each other. */
   function inTurn(work: () => Promise<void>): Promise<void> {
     last = last.then(work).catch((error: unknown) => {
-      if (!end.signal.aborted) log('warn', 'the ports of the guest could not be brought up to date', told(error));
+      if (!end.signal.aborted)
+        log('warn', 'the ports of the guest could not be brought up to date', errorMessage(error));
     });
     return last;
   }
@@ -108,7 +109,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
     if (isRead) return;
     isRead = true;
     const kept = await record.read().catch((error: unknown) => {
-      log('warn', 'what an earlier service forwarded cannot be read; its forwards may stay', told(error));
+      log('warn', 'what an earlier service forwarded cannot be read; its forwards may stay', errorMessage(error));
       return [];
     });
     for (const forward of kept) have.set(forward.port, forward);
@@ -119,7 +120,11 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
     const kept = new Map([...have].filter(([, { state }]) => state !== 'failed'));
     for (const forward of more) kept.set(forward.port, forward);
     await record.write([...kept.values()]).catch((error: unknown) => {
-      log('warn', 'the forwards of ports could not be recorded; a service that is killed leaves them', told(error));
+      log(
+        'warn',
+        'the forwards of ports could not be recorded; a service that is killed leaves them',
+        errorMessage(error),
+      );
     });
   }
 
@@ -140,7 +145,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
     const before = have.get(port);
     const began = connection;
     // A retry costs a process and a log line.
-    if (before?.state === 'failed' && (await whyTaken(port)) === before.reason) {
+    if (before?.state === 'failed' && (await portConflict(port)) === before.reason) {
       have.set(port, { ...before, ...at, at: pace.now() });
       return;
     }
@@ -150,7 +155,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
       log('debug', 'a port of the guest is forwarded', { port });
     } catch (error) {
       if (end.signal.aborted) return;
-      const reason = (await whyTaken(port)) ?? (error instanceof Error ? error.message : String(error));
+      const reason = (await portConflict(port)) ?? (error instanceof Error ? error.message : String(error));
       have.set(port, { ...at, state: 'failed', reason, at: pace.now() });
       const isNew = before?.state !== 'failed' || before.reason !== reason;
       if (isNew) log('warn', 'a port of the guest cannot be forwarded', { port, reason });
@@ -203,7 +208,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
   };
 }
 
-function told(error: unknown): { message: string } {
+function errorMessage(error: unknown): { message: string } {
   if (error instanceof RdError) return { message: error.message };
   return { message: error instanceof Error ? error.message : String(error) };
 }

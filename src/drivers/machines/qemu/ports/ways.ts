@@ -56,7 +56,7 @@ async function human(qmp: Qmp, line: string, signal: AbortSignal): Promise<strin
 }
 
 /** Why a port of 127.0.0.1 is unavailable, as a clause; undefined when it is free. */
-export function whyTaken(port: number): Promise<string | undefined> {
+export function portConflict(port: number): Promise<string | undefined> {
   return new Promise((resolve) => {
     const server = createServer();
     server.once('error', (error: NodeJS.ErrnoException) => resolve(refusal(port, error)));
