@@ -16,7 +16,7 @@ import * as errors from '../src/errors.ts';
 // Loads the chunks of the built tool. `build.mjs` turns each lazy import of the entry into a call of `loadChunk`;
 // nothing else uses it, and the source runs without it.
 
-/** Name under which chunks find the error catalogue of the entry: a second copy would break `instanceof`. */
+/** Name under which chunks find the error catalog of the entry: a second copy would break `instanceof`. */
 const SHARED_ERRORS = 'rdctl:errors';
 /** Smaller sources compile faster than a cache can be read. */
 const SMALLEST = 24 * 1024;

@@ -63,7 +63,7 @@ export interface Io {
   /** Columns of the terminal on stdout; `undefined` when it is not one. */
   columns?: number | undefined;
   /** Color on stdout and stderr: on terminals and with `FORCE_COLOR`; never with `NO_COLOR`. */
-  colour: boolean;
+  color: boolean;
   env: Readonly<Record<string, string | undefined>>;
   cwd: string;
   platform: NodeJS.Platform;
@@ -104,7 +104,7 @@ export interface Command<T extends FlagTable = FlagTable> {
   summary: string;
   /** Argument part of the usage line: `[-f FILE]... [PLAN]`. */
   usage: string;
-  /** Shown by `--help` below the summary: behaviour, exit codes, examples. */
+  /** Shown by `--help` below the summary: behavior, exit codes, examples. */
   description: string;
   flags: T;
   /** Classic commands exit 1 on every failure and print `Error: …`; the new ones use the exit code table. */

@@ -64,11 +64,11 @@ function reportText({ error, command, verbose }: Failure, io: Io): number {
   // Declining is not an error.
   const decided = (error.code === 'ERR_CONSENT_NEEDED' || error.code === 'ERR_CANCELLED') && error.advice === undefined;
   // Messages may contain text from files, registries and other programs.
-  const tell = (text: string) => io.err(`${escapedInLines(text)}\n`);
-  tell(`${decided ? '' : 'Error: '}${error.message}`);
-  for (const line of error.details) tell(line);
-  if (error.advice !== undefined) tell(error.advice);
-  if (verbose) for (const sentence of causes(error)) tell(`caused by: ${sentence}`);
+  const printLine = (text: string) => io.err(`${escapedInLines(text)}\n`);
+  printLine(`${decided ? '' : 'Error: '}${error.message}`);
+  for (const line of error.details) printLine(line);
+  if (error.advice !== undefined) printLine(error.advice);
+  if (verbose) for (const sentence of causes(error)) printLine(`caused by: ${sentence}`);
   if (error.code === 'ERR_USAGE') io.err(usageBlock(command));
   if (error.code === 'ERR_CANCELLED') return signalExit(io);
   return exitCode(error.code, command);

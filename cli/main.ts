@@ -79,7 +79,7 @@ const io: Io = {
   get columns() {
     return isTerminal(1) ? process.stdout.columns : undefined;
   },
-  get colour() {
+  get color() {
     const { NO_COLOR, FORCE_COLOR = '0', TERM } = process.env;
     if (NO_COLOR) return false;
     return (FORCE_COLOR !== '' && FORCE_COLOR !== '0') || (TERM !== 'dumb' && isTerminal(1) && isTerminal(2));

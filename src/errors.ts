@@ -44,7 +44,7 @@ export const ERRORS = {
   ERR_CANCELLED: { status: 499, exit: 1, retry: true },
 } as const;
 
-/** A code of the catalogue. */
+/** A code of the catalog. */
 export type ErrorCode = keyof typeof ERRORS;
 
 /** Additional parts of an expected failure. */

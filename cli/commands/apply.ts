@@ -6,7 +6,7 @@ import { refuseExposed } from '../../src/storage/ownership.ts';
 import type { Places } from '../../src/storage/places.ts';
 import { FILE_FLAG } from '../arguments/file-flag.ts';
 import { defineCommand, type Io } from '../command.ts';
-import { applyNow, type Wanted } from '../profile/apply.ts';
+import { applyNow, type RequestedState } from '../profile/apply.ts';
 import { desiredOf, forwardsOf } from '../profile/desired.ts';
 import { homeOf } from '../session/absence.ts';
 import { checkDriver } from '../session/driver-name.ts';
@@ -46,7 +46,7 @@ Exit codes: 0 done; 1 failed; 3 refused: invalid profile, locked or unsupported 
     const view = viewFor(flags.output, io);
     const where = homeOf(io);
     checkDriver(flags.driver, io.env);
-    const wanted: Wanted = await requestedState({
+    const wanted: RequestedState = await requestedState({
       files: flags.file ?? [],
       args,
       previous: flags.previous ?? false,
@@ -89,7 +89,7 @@ export interface WantedInput {
 }
 
 /** Reads the requested state before contacting anything. Throws `ERR_USAGE` unless exactly one source is given. */
-export async function requestedState({ files, args, previous, io, view, where }: WantedInput): Promise<Wanted> {
+export async function requestedState({ files, args, previous, io, view, where }: WantedInput): Promise<RequestedState> {
   const [planFile, extra] = args;
   if (extra !== undefined) throw new RdError('ERR_USAGE', 'one saved plan can be applied at a time');
   const asked = [planFile !== undefined, previous, files.length > 0 && planFile === undefined].filter(Boolean).length;

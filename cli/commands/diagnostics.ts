@@ -33,7 +33,7 @@ With -o json it prints the record of \`GET /v1/diagnostic_checks\`, passed check
     io.out(
       flags.output === 'json'
         ? `${JSON.stringify(shown, null, 2)}\n`
-        : diagnosticsText(shown, flags.all === true, style(io.colour)),
+        : diagnosticsText(shown, flags.all === true, style(io.color)),
     );
     return found.checks.some(({ passed, mute }) => !passed && !mute) ? 2 : 0;
   },

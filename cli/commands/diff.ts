@@ -155,12 +155,12 @@ async function readFile(name: string, part: Part | undefined, { io }: Context): 
     whole: false,
     unread: file.unread,
     locks: locks || file.parts.some((each) => each.part),
-    ...(file.document?.shape.form === 'profile' ? { besides: besidesOf(file.document.shape) } : {}),
+    ...(file.document?.shape.form === 'profile' ? { besides: otherKeysOf(file.document.shape) } : {}),
   };
 }
 
 /** Unset keys take their default. */
-function besidesOf({ state = 'unmanaged', prune = [], portForwards = [] }: Shape): JsonObject {
+function otherKeysOf({ state = 'unmanaged', prune = [], portForwards = [] }: Shape): JsonObject {
   return { state, prune: [...prune].sort(), portForwards: portForwards.map((each) => ({ ...each })) };
 }
 

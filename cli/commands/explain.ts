@@ -44,7 +44,7 @@ Exit codes: 0 told; 1 no such setting, or failed; 3 a deployment profile cannot 
     const meant = settingNamed(names[0] ?? '');
     const { layers, running } = await findLayers(invocation);
     const print = (document: unknown) => io.out(`${JSON.stringify(document, null, 2)}\n`);
-    const paint = style(io.colour);
+    const paint = style(io.color);
     if ('section' in meant) {
       const section = explainSection(meant.section, layers);
       if (flags.output === 'json') print(section);

@@ -67,7 +67,7 @@ service does not start it again. Where there is no such service, nothing is done
 });
 
 /**
- * No service answers: the home's lock tells whether one is alive and whether the last one left something running.
+ * No service answers: the home's lock shows whether one is alive and whether the last one left something running.
  * Returns `again` for one that was starting and is up now.
  */
 async function shutdownUnreachable(

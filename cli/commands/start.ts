@@ -153,12 +153,12 @@ async function sameDriver(client: Client, driver: string | undefined, io: Io): P
 }
 
 /** States in which a start must be requested. The cause of an earlier failure may be gone. */
-const ASK_IN: readonly string[] = ['STOPPED', 'STOPPING', 'ERROR'];
+const START_STATES: readonly string[] = ['STOPPED', 'STOPPING', 'ERROR'];
 
 /** Returns the version of the desired state when a start was requested. */
 async function startBackend(client: Client, io: Io): Promise<number | undefined> {
   const { vmState } = await client.backendState({ signal: io.signal });
-  if (!ASK_IN.includes(vmState)) return undefined;
+  if (!START_STATES.includes(vmState)) return undefined;
   return (await client.setBackendState('STARTED', { signal: io.signal })).generation;
 }
 
@@ -166,7 +166,7 @@ export interface WaitInput {
   client: Client;
   /** The requested version of the desired state; absent: the one in force. */
   generation: number | undefined;
-  /** The body that was sent; proposing it again tells whether an application without generations still has to restart. */
+  /** The body that was sent; proposing it again shows whether an application without generations still has to restart. */
   sent: JsonObject | undefined;
   timeoutMs: number;
   io: Io;
@@ -214,7 +214,7 @@ async function waitOwn({ client, generation, timeoutMs, io }: WaitInput, pace: P
     signal,
     onStatus({ conditions }) {
       const held = conditions.find(({ reason }) => reason === 'Held');
-      // A held backend may need user action, and nothing else on the terminal says so.
+      // A held backend may need user action, which no other output mentions.
       if (held && !told) io.err(`notice: ${plainText(held.message)}\n`);
       told ||= held !== undefined;
     },

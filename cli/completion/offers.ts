@@ -12,11 +12,11 @@ export interface Offer {
 }
 
 /** Fallback of the shell when there are no, or too few, candidates. */
-type Otherwise = 'nothing' | 'files' | 'directories';
+type CompletionFallback = 'nothing' | 'files' | 'directories';
 
 export interface Offers {
   offers: Offer[];
-  otherwise: Otherwise;
+  otherwise: CompletionFallback;
 }
 
 /** Candidates that need a service or the schema; loaded on demand. */

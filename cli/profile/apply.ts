@@ -34,7 +34,7 @@ interface Asked {
 }
 
 /** The state to apply. With `saved`, exactly that plan or nothing. */
-export interface Wanted {
+export interface RequestedState {
   /** A function where it depends on the target. */
   asked: Asked | ((target: Target) => Asked);
   saved?: SavedPlan;
@@ -45,7 +45,7 @@ export interface Wanted {
 }
 
 export interface ApplyOptions {
-  wanted: Wanted;
+  wanted: RequestedState;
   caller: Pick<Invocation, 'connect' | 'globals' | 'io'>;
   view: View;
   where: Places;
@@ -157,7 +157,7 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
       const changesPower = plan.changes.some(({ path }) => path === 'state');
       const before = service.powerBefore ?? power;
       const back = { target, settings, power: changesPower ? before : ('unmanaged' as const) };
-      await keepWayBack(client, where, back, io.signal);
+      await recordRollback(client, where, back, io.signal);
     },
     onEvent(event) {
       if (event.type === 'sent') sent = true;
@@ -200,17 +200,17 @@ async function requestedPower(
   return askedOf(wanted, target).request.state;
 }
 
-function askedOf({ asked }: Wanted, target: Target): Asked {
+function askedOf({ asked }: RequestedState, target: Target): Asked {
   return typeof asked === 'function' ? asked(target) : asked;
 }
 
-async function keepWayBack(
+async function recordRollback(
   client: Client,
   where: Places,
   found: { target: Target; settings: JsonObject; power: PlanRequest['state'] },
   signal: AbortSignal,
 ): Promise<void> {
-  const [{ keepPrevious }, forwards] = await Promise.all([
+  const [{ recordPrevious }, forwards] = await Promise.all([
     import('../../src/client/previous.ts'),
     client.portForwards({ signal }),
   ]);
@@ -220,7 +220,7 @@ async function keepWayBack(
     k8sPort,
     hostPort,
   }));
-  await keepPrevious(where, { ...found, ...(portForwards ? { portForwards } : {}) }, new Date());
+  await recordPrevious(where, { ...found, ...(portForwards ? { portForwards } : {}) }, new Date());
 }
 
 async function serviceFor(
@@ -239,14 +239,14 @@ async function serviceFor(
       advice: 'Start one with `rdctl start`, or leave --no-start out.',
     });
   }
-  const [{ recordedState }, { homeService, mayRun, wasCut }] = await Promise.all([
+  const [{ recordedState }, { homeService, mayRun, wasUnclean }] = await Promise.all([
     import('../../src/client/offline.ts'),
     import('../../src/client/home-service.ts'),
   ]);
   const recorded = await recordedState(where);
   refuseOtherDriver(recorded.driver, driver);
   const home = await homeService(where);
-  const shouldRun = wasCut(home) && recorded.power === 'started';
+  const shouldRun = wasUnclean(home) && recorded.power === 'started';
   const first = firstStart(state, { saved: wanted.saved !== undefined, running: mayRun(home), shouldRun });
   view.event({ type: 'starting', ...(driver === undefined ? {} : { driver }) });
   const [{ launchService }, { createClient }, { withinTime }] = await Promise.all([

@@ -43,12 +43,12 @@ async function estimate(desired: DesiredDocument, io: Io, driver: string | undef
   const stored = await storedSettings(where, platform, host, policies);
   refuseOtherDriver(stored.driver, driver);
   const next = await nextDriver(io, stored.driver, driver);
-  const { homeService, mayRun, wasCut } = await import('../../src/client/home-service.ts');
+  const { homeService, mayRun, wasUnclean } = await import('../../src/client/home-service.ts');
   const home = await homeService(where);
   const facts = {
     ...stored,
     left: mayRun(home),
-    cut: wasCut(home),
+    cut: wasUnclean(home),
     ...(next.driver === undefined ? {} : { driver: next.driver }),
   };
   const estimated = offlinePlan(desired.request, facts, where, await userFiles(next.driver, io));

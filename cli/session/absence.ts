@@ -20,7 +20,8 @@ export const STALE_FILE_ERRORS: readonly ErrorCode[] = [
   'ERR_UNAUTHORIZED',
 ];
 
-const RENEW = 'Stop it with `rdctl shutdown`, which needs no connection file, then start it again with `rdctl start`.';
+const RESTART_ADVICE =
+  'Stop it with `rdctl shutdown`, which needs no connection file, then start it again with `rdctl start`.';
 
 /** The paths of this home, for a command that only prints them. */
 export function placesOf(io: Io): Places {
@@ -73,7 +74,7 @@ function missing(error: RdError, home: HomeService): RdError {
       return new RdError(
         'ERR_CONNECTION_SETTINGS',
         `${error.message}, although a service of this home runs (${processText(home)})`,
-        { cause: error, advice: `Without the file nobody reaches the service. ${RENEW}` },
+        { cause: error, advice: `Without the file nobody reaches the service. ${RESTART_ADVICE}` },
       );
     case 'passing':
       return new RdError('ERR_NOT_RUNNING', error.message, {
@@ -126,7 +127,7 @@ export async function absentService(
   throw new RdError(
     'ERR_CONNECTION',
     `${error.message}; the service of this home is pid ${pid}${port === undefined ? '' : ` on port ${port}`}`,
-    { cause: error, advice: `The connection file does not lead to it. ${RENEW}` },
+    { cause: error, advice: `The connection file does not lead to it. ${RESTART_ADVICE}` },
   );
 }
 

@@ -26,7 +26,7 @@ export function showComparison(
   part?: string,
 ): void {
   if (output !== 'json') {
-    io.out(comparisonText(sides, found, style(io.colour)));
+    io.out(comparisonText(sides, found, style(io.color)));
     return;
   }
   const [before, after] = sides;

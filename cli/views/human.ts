@@ -13,7 +13,7 @@ import type { SurroundingEvent, ValidationReport, View } from './view.ts';
 
 /** Text for people. */
 export function humanView(io: Io): View {
-  const paint = style(io.colour);
+  const paint = style(io.color);
   const steps = progress(io, paint);
   return {
     plan: (plan, locate) => io.out(planText(plan, paint, locate)),

@@ -116,8 +116,8 @@ function table(cells: readonly CheckCell[], paint: Style): string {
     ...verdicts.map((verdict) => CELLS[verdict].text),
   ]);
   const widths = head.map((name, column) => Math.max(name.length, ...texts.map((row) => (row[column] ?? '').length)));
-  const line = (row: readonly string[], colours: readonly ((text: string) => string)[] = []) =>
-    `  ${row.map((text, column) => (colours[column] ?? same)(column === row.length - 1 ? text : text.padEnd(widths[column] ?? 0))).join('  ')}`;
+  const line = (row: readonly string[], colors: readonly ((text: string) => string)[] = []) =>
+    `  ${row.map((text, column) => (colors[column] ?? same)(column === row.length - 1 ? text : text.padEnd(widths[column] ?? 0))).join('  ')}`;
   const painted = rows.map(({ verdicts }, index) =>
     line(texts[index] ?? [], [same, same, ...verdicts.map((verdict) => paint[CELLS[verdict].paint])]),
   );

@@ -11,8 +11,8 @@ export interface Style {
 
 type Format = Parameters<typeof styleText>[0];
 
-export function style(colour: boolean): Style {
+export function style(color: boolean): Style {
   const paint = (format: Format) => (text: string) =>
-    colour ? styleText(format, text, { validateStream: false }) : text;
+    color ? styleText(format, text, { validateStream: false }) : text;
   return { bold: paint('bold'), dim: paint('dim'), good: paint('green'), warn: paint('yellow'), bad: paint('red') };
 }

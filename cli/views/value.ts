@@ -3,14 +3,14 @@ import type { Change, Sensitive } from '../../src/plan/change.ts';
 import { escapedHidden, withoutHidden } from '../../src/settings/printable.ts';
 
 const PLAIN = /^[\w./:@*+-]+$/;
-const NOT_WORDS = /^(?:true|false|null|-?\d+(?:\.\d+)?)$/;
+const JSON_LITERALS = /^(?:true|false|null|-?\d+(?:\.\d+)?)$/;
 
 /** A value on one line: plain words bare, everything else as JSON, so control characters never reach a terminal. */
 export function valueText(value: JsonValue | Sensitive | undefined): string {
   if (value === undefined) return '(nothing)';
   if (isSensitive(value)) return '(sensitive)';
   if (typeof value === 'string')
-    return PLAIN.test(value) && !NOT_WORDS.test(value) ? value : escapedHidden(JSON.stringify(value));
+    return PLAIN.test(value) && !JSON_LITERALS.test(value) ? value : escapedHidden(JSON.stringify(value));
   if (Array.isArray(value)) return `[${value.map(valueText).join(', ')}]`;
   if (typeof value === 'object' && value !== null) {
     const entries = Object.entries(value).map(([key, inner]) => `${valueText(key)}: ${valueText(inner)}`);

@@ -1,5 +1,5 @@
 import { isObject, type JsonObject } from '../../src/json.ts';
-import { canonicaliseTexts } from '../../src/settings/canonical.ts';
+import { canonicalizeTexts } from '../../src/settings/canonical.ts';
 import { dependsOnSystem } from '../../src/settings/check.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { explain } from '../../src/settings/explanation.ts';
@@ -60,7 +60,7 @@ export function interpretPart({ source, settings, lost }: ImportedPart, part: Pa
   const nulls: string[][] = [];
   const written = withoutNulls({ version: SCHEMA_VERSION, ...settings }, nulls);
   const { document, origins } = migrateWithOrigins(written, { platform, locked: part === 'locked', partial: true });
-  const canonical = canonicaliseTexts(document);
+  const canonical = canonicalizeTexts(document);
   const issues = validate(canonical, {
     ...USUAL[platform],
     platform,

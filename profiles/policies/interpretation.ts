@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { parseByteSize } from '../../src/settings/byte-size.ts';
-import { canonicaliseTexts } from '../../src/settings/canonical.ts';
+import { canonicalizeTexts } from '../../src/settings/canonical.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { fieldAt } from '../../src/settings/fields.ts';
@@ -37,7 +37,7 @@ export function interpretPolicy(
   const { source, settings } = written;
   const version = versionOf(written);
   const { document, origins } = migrateWithOrigins(settings, { platform: host.platform, locked, partial: true });
-  const profile = canonicaliseTexts(document);
+  const profile = canonicalizeTexts(document);
   const unknown = unknownKeys(profile).map(({ pointer }) =>
     written.nameOf(namesBefore(origins, pointerNames(pointer))),
   );

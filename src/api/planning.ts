@@ -6,7 +6,7 @@ import { isWantedForwards } from '../plan/port-forwards.ts';
 import type { UserFileFacts } from '../plan/user-files.ts';
 import { PRODUCT } from '../product.ts';
 import type { Desired } from '../reconcile/contract.ts';
-import { canonicalise } from '../settings/canonical.ts';
+import { canonicalize } from '../settings/canonical.ts';
 import { explain } from '../settings/explanation.ts';
 import { formatFinding } from '../settings/finding.ts';
 import type { Issue } from '../settings/issue.ts';
@@ -85,7 +85,7 @@ export function planOf(request: PlanRequest, context: ApiContext, { desired, ...
  * @throws RdError `ERR_SETTINGS_INVALID` with every problem of the settings, `ERR_BODY_INVALID` for forwards that are none.
  */
 export function checkedRequest(body: PlanRequest, context: ApiContext): PlanRequest {
-  const request = { ...body, settings: canonicalise(body.settings) };
+  const request = { ...body, settings: canonicalize(body.settings) };
   checkSettings(request, context.store.snapshot().desired.settings, context);
   if (request.portForwards && !isWantedForwards(request.portForwards)) {
     throw new RdError('ERR_BODY_INVALID', 'portForwards: k8sPort is a number or a name, hostPort a number or null');

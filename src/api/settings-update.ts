@@ -1,6 +1,6 @@
 import type { JsonObject } from '../json.ts';
 import { blockOf } from '../plan/blocks.ts';
-import { canonicalise } from '../settings/canonical.ts';
+import { canonicalize } from '../settings/canonical.ts';
 import { fieldAt } from '../settings/fields.ts';
 import { leafAt, leaves } from '../settings/leaf-paths.ts';
 import { changedPaths, mergeSettings } from '../settings/merge.ts';
@@ -39,7 +39,7 @@ export function decideProposal(payload: JsonObject, current: Settings, around: U
 }
 
 function decide(sent: JsonObject, current: Settings, around: UpdateSurroundings, heading: string): Update {
-  const payload = canonicalise(sent);
+  const payload = canonicalize(sent);
   const issues = validate(payload, validateContext(current, around));
   const refusedAlready = new Set(issues.map(({ path }) => path));
   const lines = [...issues.map(({ message }) => message), ...refusals(payload, current, around, refusedAlready)];

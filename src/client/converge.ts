@@ -129,7 +129,7 @@ export async function waitConverged<S extends Seen>(input: WaitInput<S>): Promis
       // The last request only gets the remaining time.
       if (last && isDeadline(error) && leftMs() < LAST_MOMENT) throw deadline(askedMs, last);
       if (!isConnectionError(error)) throw error;
-      if (clock.now() - awaySince >= AWAY_LIMIT) throw wentAway(error);
+      if (clock.now() - awaySince >= AWAY_LIMIT) throw serviceGoneError(error);
     }
     fresh = false;
     if (last && awaySince === undefined) {
@@ -198,7 +198,7 @@ function sentence({ message, reason }: Condition): string {
   return text.endsWith('.') ? text : `${text}.`;
 }
 
-function wentAway(cause: RdError): RdError {
+function serviceGoneError(cause: RdError): RdError {
   return new RdError(cause.code, `The service went away while it was at work: ${cause.message}.`, {
     cause,
     advice: 'What was sent is kept. Apply again: that starts the service, and it finishes.',

@@ -60,7 +60,7 @@ export async function changeForeignExtensions(input: ApplyInput, plan: Plan, lef
   const failures: string[] = [];
   for (const step of steps) {
     input.onEvent({ type: 'step', step: { what: step.what, name: step.id } });
-    const reply = await untilReady(input, step, leftMs);
+    const reply = await waitUntilReady(input, step, leftMs);
     if (reply.status < 200 || reply.status > 299) failures.push(`${step.what} ${step.id}: ${lineOf(reply)}`);
   }
   if (failures.length > 0) throw extensionFailure(failures);
@@ -68,7 +68,7 @@ export async function changeForeignExtensions(input: ApplyInput, plan: Plan, lef
 }
 
 /** The application notices a started engine with a delay. */
-async function untilReady(
+async function waitUntilReady(
   { client, signal, clock }: ApplyInput,
   { what, id }: ExtensionStep,
   leftMs: () => number,

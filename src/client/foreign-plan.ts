@@ -4,7 +4,7 @@ import type { BlastItem, Change, Plan, PlanRequest, Target } from '../plan/chang
 import { EXTENSIONS } from '../plan/diff.ts';
 import { estimatePlan } from '../plan/offline.ts';
 import { patchOf } from '../plan/patch.ts';
-import { summarise } from '../plan/summary.ts';
+import { summarize } from '../plan/summary.ts';
 import { COMPATIBLE } from '../product.ts';
 import type { BackendState } from '../reconcile/status.ts';
 import { fillDefaults } from '../settings/defaults.ts';
@@ -71,7 +71,7 @@ async function judged(
     if (answer.kind === 'told') {
       return { changes: open.map((change) => withCost(change, answer.proposal, facts)), answer };
     }
-    const next = open.map((change) => refusedBy(change, answer.error, version));
+    const next = open.map((change) => blockedByRefusal(change, answer.error, version));
     // Each round blocks at least one change, so this terminates.
     if (next.every((change, index) => change === open[index])) throw answer.error;
     open = next;
@@ -99,7 +99,7 @@ async function ask(body: JsonObject, { propose }: ForeignFacts): Promise<Answer 
   }
 }
 
-function refusedBy(change: Change, error: RdError, version: number): Change {
+function blockedByRefusal(change: Change, error: RdError, version: number): Change {
   if (change.blocked) return change;
   for (const line of error.message.split('\n')) {
     for (const [pattern, by] of REFUSALS) {
@@ -186,7 +186,7 @@ function finished({
     blastRadius.push({ what: 'deletes the workloads and the data of the cluster', lost: true });
   }
   const estimated = answer.kind === 'unknown';
-  const summary = summarise({ changes, blastRadius, restart, pending: pending.length > 0 });
+  const summary = summarize({ changes, blastRadius, restart, pending: pending.length > 0 });
   const text = estimated ? summary.text.replace(', nothing is lost', ', estimated') : summary.text;
   return {
     ...base,

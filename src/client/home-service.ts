@@ -63,7 +63,7 @@ export function mayRun(home: HomeService): boolean {
 }
 
 /** True when the last service was not stopped, so its desired power still applies. */
-export function wasCut(home: HomeService): boolean {
+export function wasUnclean(home: HomeService): boolean {
   return home.kind === 'left' || (home.kind === 'none' && home.cut !== undefined);
 }
 

@@ -117,7 +117,7 @@ const exchange = (connection: Connection, request: HttpRequest, way: RequestOpti
           const onPart = incoming.statusCode === 200 ? request.onPart : undefined;
           if (onPart) settled();
           incoming.on('data', (part: Buffer) => {
-            if (onPart) return passOn(onPart, part, incoming);
+            if (onPart) return forwardPart(onPart, part, incoming);
             size += part.length;
             if (size > ANSWER_LIMIT) incoming.destroy(new Error(`the answer exceeds ${ANSWER_LIMIT} bytes`));
             else parts.push(part);
@@ -155,7 +155,7 @@ const exchange = (connection: Connection, request: HttpRequest, way: RequestOpti
   });
 
 /** An error from the stream's reader ends the stream and is passed to the caller. */
-function passOn(onPart: (part: Buffer) => void, part: Buffer, incoming: IncomingMessage): void {
+function forwardPart(onPart: (part: Buffer) => void, part: Buffer, incoming: IncomingMessage): void {
   try {
     onPart(part);
   } catch (error) {

@@ -33,7 +33,7 @@ interface Rollback {
 const FILE = /^before-apply-[0-9a-f]{16}\.json$/;
 
 /** Records the state before an apply writes (file mode 0600: settings may contain a proxy password). */
-export async function keepPrevious(
+export async function recordPrevious(
   where: Places,
   before: Omit<Previous, 'formatVersion' | 'savedAt'>,
   now: Date,
@@ -60,7 +60,7 @@ export async function previousState(where: Places): Promise<(target: Target) => 
     const file = fileOf(target);
     const text = kept.get(file);
     const previous = text === undefined ? undefined : parse(text, join(where.state, file));
-    if (!previous || !isSameTarget(previous.target, target)) throw strange(previous, target);
+    if (!previous || !isSameTarget(previous.target, target)) throw wrongTargetError(previous, target);
     const { settings, power, portForwards: entries } = previous;
     const maps = FIELDS.filter((field) => field.type.startsWith('map<'));
     const request: PlanRequest = { settings, state: power, prune: maps.map((field) => field.path) };
@@ -68,7 +68,7 @@ export async function previousState(where: Places): Promise<(target: Target) => 
   };
 }
 
-function strange(previous: Previous | undefined, target: Target): RdError {
+function wrongTargetError(previous: Previous | undefined, target: Target): RdError {
   const kept = previous ? `What was kept is of ${targetName(previous.target)}` : 'What was kept is of another target';
   return new RdError('ERR_WRONG_TARGET', `${kept}, and this is ${targetName(target)}; nothing was changed.`, {
     advice: 'Connect to the target that the last apply changed, or apply the profile that you want here.',

@@ -1,4 +1,10 @@
-import type { DockerWish, FilesPart, FilesWish, UserFileChange, UserFileFacts } from '../plan/user-files.ts';
+import type {
+  DesiredDockerContext,
+  DesiredFiles,
+  FilesPart,
+  UserFileChange,
+  UserFileFacts,
+} from '../plan/user-files.ts';
 import { manageAutostart } from './autostart.ts';
 import { contextEndpoint, provideContext, releaseContext, withdrawContext } from './docker-context.ts';
 import { foreseeKubeContext, kubePort, provideKubeContext, withdrawKubeContext } from './kube-config.ts';
@@ -10,7 +16,7 @@ import type { DryRun, EditSurroundings } from './user-file.ts';
 /** Reconciles one part of the user's files with the desired state. Never throws. */
 export async function reconcilePart(
   part: FilesPart,
-  wish: FilesWish,
+  wish: DesiredFiles,
   targets: IntegrationTargets,
   around: EditSurroundings = {},
 ): Promise<IntegrationOutcome[]> {
@@ -30,7 +36,7 @@ export async function reconcilePart(
 
 /** What the desired state would change in the files now, by the same code that changes them. */
 export async function previewChanges(targets: IntegrationTargets): Promise<Omit<UserFileFacts, 'done'>> {
-  const rehearse = async (part: FilesPart, wish: Partial<FilesWish>): Promise<UserFileChange[]> =>
+  const rehearse = async (part: FilesPart, wish: Partial<DesiredFiles>): Promise<UserFileChange[]> =>
     collected((rehearsal) =>
       reconcilePart(part, { path: 'manual', autoStart: false, ...wish }, targets, { rehearsal }),
     );
@@ -65,7 +71,7 @@ async function collected(work: (rehearsal: DryRun) => Promise<unknown>): Promise
 }
 
 function manageContext(
-  wish: DockerWish,
+  wish: DesiredDockerContext,
   targets: IntegrationTargets,
   around: EditSurroundings,
 ): Promise<IntegrationOutcome[]> {

@@ -65,7 +65,7 @@ export function payloadOf(wanted: readonly Difference[], live: Settings): JsonOb
 }
 
 /** The settings once these differences are resolved. */
-export function settled(live: Settings, wanted: readonly Difference[]): Settings {
+export function settingsAfter(live: Settings, wanted: readonly Difference[]): Settings {
   const payload = payloadOf(wanted, live);
   return payload ? mergeSettings(live, payload) : live;
 }

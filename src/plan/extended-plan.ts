@@ -1,5 +1,5 @@
 import type { BlastItem, Change, Plan } from './change.ts';
-import { summarise, UNKNOWN } from './summary.ts';
+import { summarize, UNKNOWN } from './summary.ts';
 
 /** Additional parts of a plan. */
 export interface PlanAdditions {
@@ -16,7 +16,7 @@ export function extendedPlan(plan: Plan, { before = [], after = [], ...more }: P
   if (before.length + after.length === 0) return { ...plan, warnings };
   const changes = [...before, ...plan.changes, ...after];
   const blastRadius = [...plan.blastRadius, ...(more.blastRadius ?? [])];
-  const summary = summarise({
+  const summary = summarize({
     changes,
     blastRadius,
     restart: plan.summary.restarts > 0,

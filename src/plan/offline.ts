@@ -4,14 +4,14 @@ import { isLocked } from '../settings/locks.ts';
 import type { SettingPath, Settings } from '../settings/settings.gen.ts';
 import { lockMessage } from './blocks.ts';
 import type { Change, Plan, PlanRequest, Target } from './change.ts';
-import { type Difference, differences, EXTENSIONS, settled } from './diff.ts';
+import { type Difference, differences, EXTENSIONS, settingsAfter } from './diff.ts';
 import { deniedImages, extensionBlock, extensionCost } from './extension-changes.ts';
 import { isDowngrade } from './kubernetes-order.ts';
 import { patternWarnings } from './pattern-warnings.ts';
 import { changeOf } from './plan.ts';
 import { isRuntimeChange } from './runtime-changes.ts';
 import type { Cost } from './severity.ts';
-import { summarise } from './summary.ts';
+import { summarize } from './summary.ts';
 import { type UserFileChange, type UserFileFacts, userFilesOf } from './user-files.ts';
 
 export interface EstimateInput {
@@ -49,7 +49,7 @@ export function estimatePlan(input: EstimateInput): Plan {
     locked: isLocked(locks, difference.path),
   }));
   const open = judged.filter(({ locked }) => !locked).map(({ difference }) => difference);
-  const desired = settled(base, open);
+  const desired = settingsAfter(base, open);
   const changes: Change[] = judged.map(({ difference, locked }) => {
     if (locked) {
       const blocked = { by: 'lock' as const, message: lockMessage(difference.path, lockedBy) };
@@ -66,7 +66,7 @@ export function estimatePlan(input: EstimateInput): Plan {
     !idle && changes.some(({ severity, blocked }) => !blocked && (severity === 'restart' || severity === 'reset'));
   const lost = changes.some(({ severity }) => severity === 'reset');
   const blastRadius = lost ? [{ what: 'deletes the workloads and the data of the cluster', lost: true }] : [];
-  const summary = summarise({ changes, blastRadius, restart, pending: false });
+  const summary = summarize({ changes, blastRadius, restart, pending: false });
   return {
     kind: 'Plan',
     formatVersion: 1,

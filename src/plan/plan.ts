@@ -7,7 +7,7 @@ import { blastRadius } from './blast-radius.ts';
 import { blockOf } from './blocks.ts';
 import type { Change, Plan, PlanRequest, Sensitive, Target } from './change.ts';
 import { clusterMustReset, clusterMustStop, engineMustStop, machineMustStop } from './consequences.ts';
-import { type Difference, differences, EXTENSIONS, settled } from './diff.ts';
+import { type Difference, differences, EXTENSIONS, settingsAfter } from './diff.ts';
 import { digestOf } from './digest.ts';
 import { isEnforced } from './drift.ts';
 import { deniedImages, extensionCost, refusedExtensions } from './extension-changes.ts';
@@ -19,7 +19,7 @@ import { restartReasons } from './restart-reasons.ts';
 import { isRuntimeChange, runtimeChanges } from './runtime-changes.ts';
 import { type Circumstances, type Cost, costOf } from './severity.ts';
 import { type Goal, goalOf } from './spec.ts';
-import { summarise } from './summary.ts';
+import { summarize } from './summary.ts';
 import { clusterStart, type UserFileFacts, userFilesOf } from './user-files.ts';
 
 export interface PlanInput {
@@ -58,7 +58,7 @@ export function makePlan(input: PlanInput): Plan {
     ...unsupportedWishes(input, found),
   ];
   const open = judged.filter(({ blocked }) => !blocked).map(({ difference }) => difference);
-  const desired = settled(live, open);
+  const desired = settingsAfter(live, open);
   const goal = goalOf(desired, powerAfter, driver);
   const at: Circumstances = { driver, observed, desired, power: powerAfter };
   const changes = judged.map(({ difference, blocked, cost }) =>
@@ -99,7 +99,7 @@ export function makePlan(input: PlanInput): Plan {
       ...patternWarnings(request.settings),
       ...(isEnforced('containerEngine.allowedImages.patterns', driver) ? deniedImages(open, desired) : []),
     ],
-    summary: summarise({
+    summary: summarize({
       changes,
       blastRadius: radius,
       restart,
@@ -150,7 +150,7 @@ function allowedExtensions(
   found: readonly Difference[],
 ): Settings['application']['extensions']['allowed'] {
   const open = found.filter((difference) => difference.path !== EXTENSIONS && !blockOf(difference, input));
-  return settled(input.live, open).application.extensions.allowed;
+  return settingsAfter(input.live, open).application.extensions.allowed;
 }
 
 function costOfDifference(difference: Difference, at: Circumstances): Cost {

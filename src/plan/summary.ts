@@ -20,7 +20,7 @@ export const UNKNOWN = 'what runs is not known';
  * The totals of a plan and its summary line. A plan costs at most one restart, however many changes need it. "nothing
  * is lost" requires an observation that nothing running is affected; otherwise "no data is deleted".
  */
-export function summarise({ changes, blastRadius, restart, pending, unknown = false }: SummaryInput): PlanSummary {
+export function summarize({ changes, blastRadius, restart, pending, unknown = false }: SummaryInput): PlanSummary {
   const open = changes.filter((change) => !change.blocked);
   const resets = open.some((change) => change.severity === 'reset') ? 1 : 0;
   const restarts = restart ? 1 : 0;

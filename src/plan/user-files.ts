@@ -15,42 +15,45 @@ export interface UserFileChange {
 }
 
 /** The desired content of the user's files. An absent part stays as it is. */
-export interface FilesWish {
+export interface DesiredFiles {
   path: Settings['application']['pathManagementStrategy'];
   autoStart: boolean;
-  docker?: DockerWish;
-  kube?: KubeWish;
+  docker?: DesiredDockerContext;
+  kube?: DesiredKubeconfig;
 }
 
 /**
  * The context is selected while moby answers at the endpoint, restored when moby is stopped for good, and removed
  * otherwise.
  */
-export type DockerWish = { context: 'selected'; endpoint: string } | { context: 'given back' } | { context: 'removed' };
+export type DesiredDockerContext =
+  | { context: 'selected'; endpoint: string }
+  | { context: 'given back' }
+  | { context: 'removed' };
 
 /** `starts` counts cluster starts, because each may have new certificates. */
-type KubeWish = { context: 'present'; file: string; starts: number } | { context: 'removed' };
+type DesiredKubeconfig = { context: 'present'; file: string; starts: number } | { context: 'removed' };
 
 export type FilesPart = 'path' | 'autostart' | 'docker' | 'kube';
 
 /** The observed state of the user's files. */
 export interface UserFileFacts {
   /** What the service last applied; absent before the first time. */
-  done?: Partial<FilesWish>;
+  done?: Partial<DesiredFiles>;
   /** The port of our cluster in the user's kubeconfig; absent if it is not there. */
   kubePort?: number;
   /** The changes that applying a part would make to the files as they are now. */
   foreseen: {
-    path: Record<FilesWish['path'], readonly UserFileChange[]>;
+    path: Record<DesiredFiles['path'], readonly UserFileChange[]>;
     autostart: Record<'on' | 'off', readonly UserFileChange[]>;
-    docker: Record<DockerWish['context'], readonly UserFileChange[]>;
+    docker: Record<DesiredDockerContext['context'], readonly UserFileChange[]>;
     /** `renewed`: for a cluster with other keys, or at another port. */
     kube: Record<'present' | 'renewed' | 'removed', readonly UserFileChange[]>;
   };
 }
 
 /** The part that depends on the settings alone. */
-export function filesWishOf({ application, containerEngine, kubernetes }: Settings): FilesWish {
+export function desiredFilesOf({ application, containerEngine, kubernetes }: Settings): DesiredFiles {
   return {
     path: application.pathManagementStrategy,
     autoStart: application.autoStart,
@@ -60,7 +63,7 @@ export function filesWishOf({ application, containerEngine, kubernetes }: Settin
 }
 
 /** The parts that need applying. A plan lists them and the service applies them, so the two cannot disagree. */
-export function dueParts(wish: FilesWish, done: Partial<FilesWish> | undefined): FilesPart[] {
+export function dueParts(wish: DesiredFiles, done: Partial<DesiredFiles> | undefined): FilesPart[] {
   const due: Record<FilesPart, boolean> = {
     path: wish.path !== done?.path,
     // An entry made by `rdctl setup` stays until the setting changes.
@@ -91,11 +94,11 @@ export function userFilesOf(
 ): UserFileChange[] {
   if (!facts) return [];
   const { done, foreseen, kubePort } = facts;
-  const stable = filesWishOf(settings);
+  const stable = desiredFilesOf(settings);
   const docker = stable.docker ?? (on ? selected(done) : { context: 'given back' as const });
   const moves = kubePort !== undefined && kubePort !== settings.kubernetes.port;
   const kube = stable.kube ?? (cluster === 'none' ? undefined : { context: 'present' as const, file: '', starts: 0 });
-  const wish: FilesWish = { ...stable, docker, ...(kube ? { kube } : {}) };
+  const wish: DesiredFiles = { ...stable, docker, ...(kube ? { kube } : {}) };
   const changes: Record<FilesPart, readonly UserFileChange[]> = {
     path: foreseen.path[wish.path],
     autostart: foreseen.autostart[wish.autoStart ? 'on' : 'off'],
@@ -106,6 +109,6 @@ export function userFilesOf(
 }
 
 /** A restarted engine keeps its endpoint. */
-function selected(done: Partial<FilesWish> | undefined): DockerWish {
+function selected(done: Partial<DesiredFiles> | undefined): DesiredDockerContext {
   return done?.docker?.context === 'selected' ? done.docker : { context: 'selected', endpoint: '' };
 }

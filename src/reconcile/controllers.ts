@@ -11,9 +11,9 @@ import { conditionsOf } from './conditions.ts';
 import type { Controllers, Desired } from './contract.ts';
 import { createGivenUp } from './given-up.ts';
 import { heldGoal } from './hold.ts';
-import { unseen, withStartDone } from './observe.ts';
+import { unobservedStatus, withStartDone } from './observe.ts';
 import { failureOf, isFutile } from './perform.ts';
-import { type Ending, performInTime } from './perform-in-time.ts';
+import { performInTime, type StepOutcome } from './perform-in-time.ts';
 import { createPhaseLog } from './phases.ts';
 import { createSight } from './sight.ts';
 import type { LoopStatus } from './status.ts';
@@ -218,7 +218,7 @@ export function createControllers({
     return concluded(step, ending);
   }
 
-  function concluded(step: Step, ending: Ending): number {
+  function concluded(step: Step, ending: StepOutcome): number {
     const name = stepName(step);
     switch (ending.how) {
       case 'dropped':
@@ -305,7 +305,7 @@ export function createControllers({
       converged: conditions.some(({ type, status }) => type === 'Converged' && status === 'True'),
       backendState: backendState({ goal, seen, driver, underway: underway?.step, failed, held }),
       conditions,
-      ...(seen ?? unseen(driver)),
+      ...(seen ?? unobservedStatus(driver)),
       phases: phases.list(),
       counters: { ...counters },
     };

@@ -50,7 +50,7 @@ function givenUp(signal: AbortSignal): Promise<never> {
 }
 
 /** The status before the first successful observation; the conditions then say `NotObserved` or `ObservationFailed`. */
-export function unseen(driver: DriverInfo): Pick<LoopStatus, 'machine' | 'engines' | 'cluster'> {
+export function unobservedStatus(driver: DriverInfo): Pick<LoopStatus, 'machine' | 'engines' | 'cluster'> {
   const unknown = { state: 'unknown' } as const;
   return {
     machine: unknown,

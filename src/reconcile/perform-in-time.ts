@@ -23,14 +23,21 @@ export interface PerformInput {
  * `stuck`: cancelled and still running after the grace period; `over` resolves when it has ended after all, and until
  * then its state is unknown.
  */
-export type Ending =
+export type StepOutcome =
   | { how: 'done' }
   | { how: 'dropped' }
   | { how: 'failed'; error: RdError; spent: Spent }
   | { how: 'stuck'; error: RdError; over: Promise<void> };
 
 /** Performs a step within its limit, which progress extends, plus the grace period. Never throws. */
-export async function performInTime({ step, seen, driver, clock, abort, isPatient }: PerformInput): Promise<Ending> {
+export async function performInTime({
+  step,
+  seen,
+  driver,
+  clock,
+  abort,
+  isPatient,
+}: PerformInput): Promise<StepOutcome> {
   const name = stepName(step);
   const limit = STEP_LIMITS_MS[name];
   const ended = new AbortController();
@@ -39,15 +46,15 @@ export async function performInTime({ step, seen, driver, clock, abort, isPatien
   const progress = () => {
     if (isPatient()) since = clock.now();
   };
-  const failed = (error: RdError, ms: number): Ending => ({
+  const failed = (error: RdError, ms: number): StepOutcome => ({
     how: 'failed',
     error,
     spent: { ms, budgetMs: ATTEMPTS_BUDGET * limit },
   });
   let late = false;
   const work = perform(step, seen, driver, abort.signal, progress).then(
-    (): Ending => ({ how: 'done' }),
-    (error: unknown): Ending => {
+    (): StepOutcome => ({ how: 'done' }),
+    (error: unknown): StepOutcome => {
       const ms = clock.now() - since;
       if (!late) return abort.signal.aborted ? { how: 'dropped' } : failed(failureOf(name, driver, error), ms);
       const lacking = since === begun ? 'end within' : 'get any further for';
@@ -65,7 +72,7 @@ export async function performInTime({ step, seen, driver, clock, abort, isPatien
   void watch();
   const stuck = aborted(abort.signal)
     .then(() => clock.sleep(GRACE_MS, ended.signal))
-    .then((): Ending => ({ how: 'stuck', error: stillAtWork(name, driver), over: work.then(() => undefined) }));
+    .then((): StepOutcome => ({ how: 'stuck', error: stuckStepError(name, driver), over: work.then(() => undefined) }));
   const ending = await Promise.race([work, stuck]);
   ended.abort();
   return ending;
@@ -90,7 +97,7 @@ function tooLate(what: string, limit: number, driver: Driver, cause: unknown): R
   });
 }
 
-function stillAtWork(name: string, driver: Driver): RdError {
+function stuckStepError(name: string, driver: Driver): RdError {
   const text = `${name} was called off and still has not ended with the ${driver.name} driver; nothing else is done meanwhile.`;
   return new RdError('ERR_DRIVER_TERMINAL', text, {
     advice: 'Wait for it to end, or restart the service: rdctl shutdown, then rdctl start.',

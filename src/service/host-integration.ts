@@ -6,7 +6,7 @@ import type { HostIntegration, IntegrationOutcome } from '../host-integration/ou
 import { previewChanges, reconcilePart } from '../host-integration/parts.ts';
 import { type IntegrationTargets, integrationTargets } from '../host-integration/targets.ts';
 import { undoIntegration } from '../host-integration/undo.ts';
-import { dueParts, type FilesWish, filesWishOf, type UserFileFacts } from '../plan/user-files.ts';
+import { type DesiredFiles, desiredFilesOf, dueParts, type UserFileFacts } from '../plan/user-files.ts';
 import type { Controllers, Desired } from '../reconcile/contract.ts';
 import type { LoopStatus } from '../reconcile/status.ts';
 import type { Platform } from '../settings/field.ts';
@@ -49,8 +49,8 @@ export function createHostIntegration(input: IntegrationInput): FollowingIntegra
   const targets = integrationTargets({ env, platform, homedir: userHome(env, platform), here, self, simulated });
   if ('offBecause' in targets) return { ...OFF, offBecause: targets.offBecause };
   let { settings } = input;
-  let wish = filesWishOf(settings);
-  let done: FilesWish | undefined;
+  let wish = desiredFilesOf(settings);
+  let done: DesiredFiles | undefined;
   let outcomes: IntegrationOutcome[] = [];
   let work: Promise<void> | undefined;
   let closed = false;
@@ -109,7 +109,7 @@ export function createHostIntegration(input: IntegrationInput): FollowingIntegra
       wish = {
         ...(docker && docker.context !== 'removed' ? { docker } : {}),
         ...(kube?.context === 'present' ? { kube } : {}),
-        ...filesWishOf(settings),
+        ...desiredFilesOf(settings),
       };
       pursue();
     },
@@ -142,8 +142,8 @@ const OFF: FollowingIntegration = {
 };
 
 async function fulfil(
-  wish: FilesWish,
-  before: FilesWish | undefined,
+  wish: DesiredFiles,
+  before: DesiredFiles | undefined,
   targets: IntegrationTargets,
   log: LogFile,
 ): Promise<IntegrationOutcome[]> {

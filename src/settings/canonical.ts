@@ -11,12 +11,12 @@ import type { SettingPath } from './settings.gen.ts';
  * `"true"` or `"6443"` converted to the setting's type. Anything else, including unknown members, is kept for
  * validation to report.
  */
-export function canonicalise(payload: JsonObject): JsonObject {
+export function canonicalize(payload: JsonObject): JsonObject {
   return canonicalMembers(payload, schemaTree(), storedValue);
 }
 
-/** Like `canonicalise`, but strings are not converted: in a hand-written document that is a mistake. */
-export function canonicaliseTexts(payload: JsonObject): JsonObject {
+/** Like `canonicalize`, but strings are not converted: in a hand-written document that is a mistake. */
+export function canonicalizeTexts(payload: JsonObject): JsonObject {
   return canonicalMembers(payload, schemaTree(), storedText);
 }
 

@@ -1,5 +1,5 @@
 import { isObject, type JsonObject } from '../json.ts';
-import { canonicaliseTexts } from './canonical.ts';
+import { canonicalizeTexts } from './canonical.ts';
 import { defaultSettings } from './defaults.ts';
 import { explain, wrongValue } from './explanation.ts';
 import type { Platform } from './field.ts';
@@ -76,7 +76,7 @@ export async function checkSettings(written: WrittenSettings, context: CheckCont
   const older = settings.version !== SCHEMA_VERSION;
   const mistaken = older ? await olderFindings(written) : unknownFindings(settings);
   const migrated = migrateWithOrigins(settings, { platform: context.platform, partial: true });
-  const canonical = canonicaliseTexts(migrated.document);
+  const canonical = canonicalizeTexts(migrated.document);
   const values = valueFindings(canonical, written, migrated.origins, context);
   // A value that was invalid in its own version need not be reported again after the migration.
   const known = new Set(mistaken.map(({ pointer }) => pointer));

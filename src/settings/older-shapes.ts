@@ -63,7 +63,7 @@ export function validateShape(document: JsonObject, version: number): ShapeFindi
   const suggest = suggestions(members, version);
   const broken = check(withoutRemovals(document, version)) ? [] : (check.errors ?? []);
   const found = broken.map((error) => findingOf(error, version, suggest));
-  for (const look of [tooNew, tooOld, extensionTexts]) {
+  for (const look of [newerMembers, tooOld, extensionTexts]) {
     const reported = new Set(found.map(({ pointer }) => pointer));
     for (const finding of look(document, version)) {
       if (!isReported(finding.pointer, reported)) found.push(withLaterPlace(finding, version));
@@ -92,7 +92,7 @@ function findingOf(
 }
 
 /** A shape covers several versions, so members added between its first and its last need a separate check. */
-function tooNew(document: JsonObject, version: number): ShapeFinding[] {
+function newerMembers(document: JsonObject, version: number): ShapeFinding[] {
   return FIELDS.filter(({ path, since }) => since > version && leafAt(document, path) !== undefined).map(
     ({ path, since }) => ({ code: 'newer', pointer: pointerOf(path), since }),
   );

@@ -3,7 +3,7 @@
  * zero-width characters. Those beyond the BMP only draw flags, and YAML and JSON have no common escape for them.
  */
 const HIDDEN = /(?![\u{10000}-\u{10ffff}])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\ufffe\uffff]/u;
-const EACH = new RegExp(HIDDEN, 'gu');
+const EACH_HIDDEN = new RegExp(HIDDEN, 'gu');
 const RUNS = new RegExp(`(?:${HIDDEN.source})+`, 'gu');
 /** Line breaks and tabs are kept in multi-line text. */
 const BETWEEN_LINES = new RegExp(`\\r?\\n|\\t|${HIDDEN.source}`, 'gu');
@@ -18,7 +18,7 @@ export function hasHidden(text: string): boolean {
 
 /** On one line, with hidden characters escaped as in JSON and YAML: `\u009b`. */
 export function escapedHidden(text: string): string {
-  return text.replace(EACH, escaped);
+  return text.replace(EACH_HIDDEN, escaped);
 }
 
 /** The same for multi-line text: LF, CRLF and tabs stay. */

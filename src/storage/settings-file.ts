@@ -1,6 +1,6 @@
 import { RdError } from '../errors.ts';
 import { isObject, isTooDeep, type JsonObject, type JsonValue, MOST_LEVELS } from '../json.ts';
-import { canonicalise } from '../settings/canonical.ts';
+import { canonicalize } from '../settings/canonical.ts';
 import { defaultSettings, fillDefaults } from '../settings/defaults.ts';
 import type { Platform } from '../settings/field.ts';
 import type { IssueCode } from '../settings/issue.ts';
@@ -98,7 +98,7 @@ async function readStored(path: string): Promise<Stored> {
 
 function interpret(stored: JsonValue, host: FileHost): { settings: Settings; ignored: string[] } | undefined {
   if (!isObject(stored) || versionProblem(stored.version) !== undefined) return undefined;
-  const canonical = canonicalise(upToDate(stored, Number(stored.version), host.platform));
+  const canonical = canonicalize(upToDate(stored, Number(stored.version), host.platform));
   const settings = fillDefaults(canonical, host);
   const issues = validate(canonical, { platform: host.platform, arch: host.arch, current: defaultSettings(host) });
   if (issues.some(({ code }) => OWN_MISTAKES.has(code)) || !hasShape(settings)) return undefined;

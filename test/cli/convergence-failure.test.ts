@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { withRollbackAdvice } from '../../cli/profile/convergence-failure.ts';
 import { type Service, targetOf } from '../../cli/session/service.ts';
-import { keepPrevious } from '../../src/client/previous.ts';
+import { recordPrevious } from '../../src/client/previous.ts';
 import { RdError } from '../../src/errors.ts';
 import { places } from '../../src/storage/places.ts';
 import { statusWith } from '../helpers/plans.ts';
@@ -68,7 +68,7 @@ test.each<[string, RdError | undefined, string]>([
   const where = places({ RDCTL_HOME: temporaryDirectory() }, 'linux', '/');
   const status = statusWith();
   const settings = { version: 19 };
-  await keepPrevious(where, { target: targetOf(status), settings, power: 'started' }, new Date());
+  await recordPrevious(where, { target: targetOf(status), settings, power: 'started' }, new Date());
   const asked: unknown[] = [];
   const client = {
     status: async () => status,

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { keepPrevious, previousState } from '../../src/client/previous.ts';
+import { previousState, recordPrevious } from '../../src/client/previous.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { places } from '../../src/storage/places.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
@@ -12,7 +12,7 @@ const SETTINGS = defaultSettings({ platform: 'linux', arch: 'x64' });
 async function kept() {
   const where = places({ RDCTL_HOME: temporaryDirectory() }, 'linux', '');
   mkdirSync(where.state, { recursive: true });
-  await keepPrevious(where, { target: TARGET, settings: SETTINGS, power: 'stopped' }, new Date(0));
+  await recordPrevious(where, { target: TARGET, settings: SETTINGS, power: 'stopped' }, new Date(0));
   return where;
 }
 
@@ -35,7 +35,7 @@ test('port forwards come back alone; a record without them says nothing about th
   const where = await kept();
   expect((await previousState(where))(TARGET)).not.toHaveProperty('portForwards');
   const portForwards = [{ namespace: 'default', service: 'web', k8sPort: 80, hostPort: 8080 }];
-  await keepPrevious(where, { target: TARGET, settings: SETTINGS, power: 'stopped', portForwards }, new Date(0));
+  await recordPrevious(where, { target: TARGET, settings: SETTINGS, power: 'stopped', portForwards }, new Date(0));
   expect((await previousState(where))(TARGET).portForwards).toEqual({ entries: portForwards, exclusive: true });
   const [name = ''] = readdirSync(where.state);
   const file = join(where.state, name);

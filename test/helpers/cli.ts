@@ -41,7 +41,7 @@ export function fakeIo(stage: Stage = {}): Io & { text: { out: string; err: stri
     readStdin: async () => Buffer.from(stage.stdin ?? ''),
     interactive: stage.interactive ?? false,
     progress: stage.progress ?? false,
-    colour: false,
+    color: false,
     env: stage.env ?? {},
     cwd: stage.cwd ?? process.cwd(),
     platform: stage.platform ?? 'linux',

@@ -1,5 +1,5 @@
 import type { Change, Plan } from '../../src/plan/change.ts';
-import { summarise } from '../../src/plan/summary.ts';
+import { summarize } from '../../src/plan/summary.ts';
 import type { LoopStatus } from '../../src/reconcile/status.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 
@@ -27,7 +27,7 @@ export function planWith(changes: Change[], rest: Partial<Omit<Plan, 'changes' |
     changes,
     blastRadius,
     pendingRestart,
-    summary: summarise({
+    summary: summarize({
       changes,
       blastRadius,
       restart: changes.some((change) => !change.blocked && change.severity === 'restart'),

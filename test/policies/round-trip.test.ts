@@ -11,7 +11,7 @@ import type { PolicyHost } from '../../profiles/policies/policy.ts';
 import { type PolicyPrograms, policyPrograms } from '../../profiles/policies/programs.ts';
 import { readPolicies } from '../../profiles/policies/read.ts';
 import type { JsonObject } from '../../src/json.ts';
-import { canonicalise } from '../../src/settings/canonical.ts';
+import { canonicalize } from '../../src/settings/canonical.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import { leafAt, leaves, setLeaf } from '../../src/settings/leaf-paths.ts';
 import { runs } from '../helpers/rounds.ts';
@@ -35,7 +35,7 @@ async function lockedAt(place: PolicyPlace, platform: Platform, programs: Policy
 /** What a profile means: canonical, and without sections that hold nothing. */
 function meaning(settings: JsonObject): JsonObject {
   const known: JsonObject = {};
-  for (const [path, value] of leaves(canonicalise(settings))) setLeaf(known, path, value);
+  for (const [path, value] of leaves(canonicalize(settings))) setLeaf(known, path, value);
   return known;
 }
 

@@ -11,7 +11,7 @@ import { EXPORTERS } from '../../profiles/formats/index.ts';
 import { deploymentTree } from '../../profiles/formats/tree.ts';
 import { RdError } from '../../src/errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
-import { canonicalise } from '../../src/settings/canonical.ts';
+import { canonicalize } from '../../src/settings/canonical.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { PLATFORMS, type Platform } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
@@ -460,8 +460,8 @@ test.each(PLATFORMS)('valid settings of %s go through as they are, without a war
   await fc.assert(
     fc.asyncProperty(payloadArbitrary(platform), async (payload) => {
       const { settings, warnings, secret } = await select(payload, { platform });
-      expect(leaves(canonicalise(settings))).toEqual(
-        leaves(canonicalise({ version: 19, ...withoutEmptySections(payload) })),
+      expect(leaves(canonicalize(settings))).toEqual(
+        leaves(canonicalize({ version: 19, ...withoutEmptySections(payload) })),
       );
       expect(warnings.filter((line) => !line.includes('in plain text'))).toEqual([]);
       expect(warnings.length).toBe(secret ? 1 : 0);

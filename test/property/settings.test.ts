@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { clusterSpec, engineSpec, machineSpec } from '../../src/plan/spec.ts';
 import { parseByteSize } from '../../src/settings/byte-size.ts';
-import { canonicalise, canonicalValue, sameValue } from '../../src/settings/canonical.ts';
+import { canonicalize, canonicalValue, sameValue } from '../../src/settings/canonical.ts';
 import { fillDefaults } from '../../src/settings/defaults.ts';
 import { PLATFORMS } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
@@ -71,8 +71,8 @@ describe('canonical values', () => {
   test('canonicalising twice is canonicalising once, and leaves valid values alone', () => {
     fc.assert(
       fc.property(anyPayloadArbitrary(), (payload) => {
-        const once = canonicalise(payload);
-        expect(canonicalise(once)).toEqual(once);
+        const once = canonicalize(payload);
+        expect(canonicalize(once)).toEqual(once);
         expect(once).toEqual(payload);
       }),
     );
@@ -96,7 +96,7 @@ describe('canonical values', () => {
   test('canonicalising never throws and never loses a member', () => {
     fc.assert(
       fc.property(anyJsonObject(), (payload) => {
-        expect(Object.keys(canonicalise(payload))).toEqual(Object.keys(payload));
+        expect(Object.keys(canonicalize(payload))).toEqual(Object.keys(payload));
       }),
     );
   });

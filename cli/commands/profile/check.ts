@@ -74,7 +74,7 @@ something is ignored or changed; 1 failed.
       return accepted ? 0 : 3;
     }
     const texts = files.map((file) => {
-      if ('cells' in file) return checkText(file.label, file.cells, file.input.place, style(io.colour), io.columns);
+      if ('cells' in file) return checkText(file.label, file.cells, file.input.place, style(io.color), io.columns);
       const { message, details } = file.problem;
       return `${plainText(`${file.label}: not checked: ${message}`)}\n${details.map((line) => `  ${plainText(line)}\n`).join('')}`;
     });

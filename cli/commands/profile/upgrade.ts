@@ -126,12 +126,12 @@ async function modeOf(path: string | undefined): Promise<number> {
 }
 
 /** Formats that are not edited by hand are regenerated. */
-const WRITTEN_ANEW = ['plist', 'mobileconfig', 'reg', 'registry.pol'];
+const REGENERATED_FORMATS = ['plist', 'mobileconfig', 'reg', 'registry.pol'];
 
 /** @throws RdError `ERR_PROFILE_INVALID` for a deployment file, with advice on how to regenerate it. */
 export async function refuseDeployment(source: Source): Promise<void> {
   const importer = await importerFor(source);
-  if (!importer || !WRITTEN_ANEW.includes(importer.name)) return;
+  if (!importer || !REGENERATED_FORMATS.includes(importer.name)) return;
   const { label, path } = source;
   const file = path === undefined ? 'FILE' : label;
   const output = importer.name === 'registry.pol' ? 'reg' : importer.name;

@@ -20,7 +20,7 @@ import { shutdown } from '../shutdown.ts';
 /** Names for `--target`, for when two applications are found. */
 export const TARGETS = [PRODUCT.name, COMPATIBLE.target] as const;
 
-export interface FactoryResetWish {
+export interface FactoryResetInput {
   /** Also remove downloads. */
   cache: boolean;
   /** Skip the prompt. */
@@ -37,7 +37,7 @@ type Caller = Pick<Invocation, 'connect' | 'globals' | 'io'>;
  * @throws RdError `ERR_WRONG_TARGET` when another application answers and was not named, and any failure to stop the
  * service; nothing is removed then.
  */
-export async function resetEverything(wish: FactoryResetWish, caller: Caller): Promise<number> {
+export async function resetEverything(wish: FactoryResetInput, caller: Caller): Promise<number> {
   const { io } = caller;
   const elsewhere = await remoteConnection(wish, caller);
   if (elsewhere) return overTheApi(elsewhere, wish, io);
@@ -65,7 +65,7 @@ export async function resetEverything(wish: FactoryResetWish, caller: Caller): P
 
 /** The connection that must perform the reset; `undefined` for this home. */
 async function remoteConnection(
-  { target }: FactoryResetWish,
+  { target }: FactoryResetInput,
   { connect, globals, io }: Caller,
 ): Promise<Connection | undefined> {
   if (target === PRODUCT.name) return undefined;
@@ -90,7 +90,7 @@ async function answers(connection: Connection, io: Io): Promise<boolean> {
     );
 }
 
-async function overTheApi(connection: Connection, wish: FactoryResetWish, io: Io): Promise<number> {
+async function overTheApi(connection: Connection, wish: FactoryResetInput, io: Io): Promise<number> {
   const client = createClient(connection);
   // Check first: the listener may be another program.
   await client.backendState({ signal: io.signal });
@@ -102,13 +102,13 @@ async function overTheApi(connection: Connection, wish: FactoryResetWish, io: Io
   return 0;
 }
 
-async function consent(what: string, { yes }: FactoryResetWish, io: Io): Promise<void> {
+async function consent(what: string, { yes }: FactoryResetInput, io: Io): Promise<void> {
   if (yes || !io.interactive) return;
   await askYes(`This removes ${what}: settings, containers, images, volumes. Snapshots stay. Go on?`, io);
 }
 
 /** Like `rdctl shutdown`, including anything left by a killed service. */
-async function stopService({ target }: FactoryResetWish, { connect, globals, io }: Caller): Promise<void> {
+async function stopService({ target }: FactoryResetInput, { connect, globals, io }: Caller): Promise<void> {
   const own =
     target === undefined
       ? connect
@@ -127,7 +127,7 @@ async function requireStoppedBackend(here: Places): Promise<void> {
   });
 }
 
-async function removeAll(here: Places, { cache }: FactoryResetWish, io: Io): Promise<ResetSummary> {
+async function removeAll(here: Places, { cache }: FactoryResetInput, io: Io): Promise<ResetSummary> {
   const targets = hostTargets(io);
   const failed: ResetSummary['failed'] = [];
   if (!('offBecause' in targets)) {
@@ -140,7 +140,7 @@ async function removeAll(here: Places, { cache }: FactoryResetWish, io: Io): Pro
   return { ...summary, failed: [...failed, ...summary.failed] };
 }
 
-function report(summary: ResetSummary, { json }: FactoryResetWish, io: Io): number {
+function report(summary: ResetSummary, { json }: FactoryResetInput, io: Io): number {
   if (json) io.out(`${JSON.stringify(summary, null, 2)}\n`);
   else io.err(summaryText(summary));
   return summary.failed.length === 0 ? 0 : 1;

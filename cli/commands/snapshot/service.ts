@@ -52,7 +52,7 @@ export async function operate(client: Client | undefined, input: OperationInput)
   const { globals, io } = input.caller;
   let found = client;
   for (;;) {
-    if (found && (await isStaying(found, input.caller))) return underSignal(found, input);
+    if (found && (await isStaying(found, input.caller))) return cancelOnSignal(found, input);
     const { connection, pid } = await launchService({ io, globals, power: 'keep', idle: true, quiet: input.json });
     if (pid !== undefined) return operateAlone(createClient(connection), pid, input);
     found = createClient(connection);
@@ -62,13 +62,16 @@ export async function operate(client: Client | undefined, input: OperationInput)
 /** Runs the operation in a service started for it. */
 async function operateAlone(own: Client, pid: number, input: OperationInput): Promise<void> {
   try {
-    await underSignal(own, input);
+    await cancelOnSignal(own, input);
   } finally {
     await stopOwnService(own, pid, { io: input.caller.io, quiet: input.json });
   }
 }
 
-async function underSignal(client: Client, { caller, json, cancelling, cutOff, work }: OperationInput): Promise<void> {
+async function cancelOnSignal(
+  client: Client,
+  { caller, json, cancelling, cutOff, work }: OperationInput,
+): Promise<void> {
   const { io } = caller;
   const calls = snapshotCalls(client);
   let cancel: Promise<void> | undefined;
