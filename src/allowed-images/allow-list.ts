@@ -49,9 +49,8 @@ export function isAllowed(patterns: readonly string[], image: string): boolean {
 
 /**
  * Hosts that well-known registries redirect to, for tokens and for layers. Clients of an allowed image have to reach them, and a TLS
- * connection
- * shows only their name. Except for `*.pkg.dev` they hold no images by name, so reaching them without the registry's authorization
- * yields nothing.
+ * connection shows only their name. Except for `*.pkg.dev` they hold no images by name, so reaching them without the registry's
+ * authorization yields nothing.
  */
 const COMPANIONS: readonly { registry: string; hosts: readonly string[] }[] = [
   {

@@ -1,7 +1,6 @@
 /**
  * Whether a text matches a glob in which `*` stands for any characters, possibly none. Backtracks to the last `*` only: at most the product
- * of
- * both lengths in steps, for any glob.
+ * of both lengths in steps, for any glob.
  */
 export function matchesGlob(glob: string, text: string): boolean {
   let at = 0;

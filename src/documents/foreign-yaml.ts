@@ -12,8 +12,7 @@ const HEAP = { maxOldGenerationSizeMb: 384, maxYoungGenerationSizeMb: 32 };
 
 /**
  * Parses untrusted YAML of at most 1 MiB, in a worker with a deadline: short texts can take a parser long, and must not block this process.
- * An
- * error is returned as a clause.
+ * An error is returned as a clause.
  */
 export async function readForeignYaml(
   bytes: Uint8Array,

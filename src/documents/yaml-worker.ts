@@ -5,7 +5,7 @@ import type { Answer } from './foreign-yaml.ts';
 // The worker thread that `foreign-yaml.ts` starts for one document.
 
 /** Maximum length of the document as JSON: aliases can expand it. */
-const MOST_CHARACTERS = 4 * 1024 * 1024;
+const MAX_CHARACTERS = 4 * 1024 * 1024;
 
 function answer(bytes: Uint8Array): Answer {
   const { value, findings } = parseDocument(bytes, '');
@@ -15,7 +15,7 @@ function answer(bytes: Uint8Array): Answer {
     return { problem: line === undefined ? message : `${message} (line ${line}, column ${column})` };
   }
   const text = JSON.stringify(value);
-  if (text.length > MOST_CHARACTERS) return { problem: 'its aliases make it too large' };
+  if (text.length > MAX_CHARACTERS) return { problem: 'its aliases make it too large' };
   return { text };
 }
 

@@ -7,8 +7,7 @@ export type { Companion, CompanionContainers, ImageStore, OpenImage } from './en
 /**
  * The interface between the service and any backend. Only plain data crosses it. A driver is a machine with its engines and, where
  * supported, a cluster. `observe` inspects the world each time and never reports from memory; `perform` must be repeatable, because a crash
- * can
- * happen between the work and the next observation.
+ * can happen between the work and the next observation.
  */
 export type DriverName = 'simulated' | 'host' | 'qemu';
 export type EngineName = 'moby' | 'containerd';
@@ -175,9 +174,8 @@ export interface ClusterDriver {
   perform(step: ClusterStep, signal: AbortSignal): Promise<void>;
   /**
    * Optional power: a connection to the endpoint that currently serves the port, resolved on every call. Supports half-close; the signal
-   * applies
-   * until it is open. Throws `ERR_NOT_READY` while the cluster does not respond or nothing serves the port, `ERR_NOT_FOUND` for an unknown
-   * service or port, `ERR_CANCELLED`.
+   * applies until it is open. Throws `ERR_NOT_READY` while the cluster does not respond or nothing serves the port, `ERR_NOT_FOUND` for an
+   * unknown service or port, `ERR_CANCELLED`.
    */
   connect?(target: ServicePort, signal: AbortSignal): Promise<Duplex>;
 }
@@ -185,8 +183,8 @@ export interface ClusterDriver {
 /**
  * How a driver supports a setting. `enforced`: a change takes effect on what runs; values in `except`, numbers above `most` and sizes of
  * more bytes are refused (see `reason`); `partlyLive`: some changes need no restart, as the machine's `room` shows. `stored`: saved,
- * without
- * effect in this driver. `unsupported`: an explicit change is refused, except to a value in `accepts` (a value that requests nothing).
+ * without effect in this driver. `unsupported`: an explicit change is refused, except to a value in `accepts` (a value that requests
+ * nothing).
  */
 export type Support =
   | { level: 'enforced'; except?: readonly string[]; most?: number; partlyLive?: true; reason?: string }
@@ -218,8 +216,7 @@ export interface Driver extends DriverInfo {
   readonly keeps: readonly string[];
   /**
    * Copies of `keeps` while the machine is on, all from one point in time with consistent file systems. Targets must not exist; missing
-   * sources
-   * are skipped. `progress` gets the completed share, from 0 to 1. Absent where only a stopped machine can be copied. Throws
+   * sources are skipped. `progress` gets the completed share, from 0 to 1. Absent where only a stopped machine can be copied. Throws
    * `ERR_NOT_READY`
    * while the machine is off. Leaves no target behind when it throws.
    */
@@ -238,8 +235,7 @@ export interface Driver extends DriverInfo {
   access?(): MachineAccess;
   /**
    * Calls back as soon as something that was observed running ends, without waiting for the next observation; spurious calls are possible.
-   * Returns
-   * the function that stops watching.
+   * Returns the function that stops watching.
    */
   watch(changed: () => void): () => void;
   /**

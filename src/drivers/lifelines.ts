@@ -5,8 +5,7 @@ import type { Pace } from '../process/pace.ts';
 export interface Lifelines {
   /**
    * Holds one connection per Unix socket, and only while there is a watcher. Resolves when it is open or has failed. `hello` keeps the
-   * program
-   * from closing an idle connection.
+   * program from closing an idle connection.
    */
   hold(path: string, hello?: string | Uint8Array): Promise<void>;
   /** As `Driver.watch`. */
@@ -14,7 +13,7 @@ export interface Lifelines {
 }
 
 /** Limits reconnects to a program that closes every connection at once: a burst of this many, then a pause. */
-const MOST_SHORT = 3;
+const MAX_SHORT = 3;
 const SHORT_MS = 1_000;
 const REST_MS = 5_000;
 
@@ -28,7 +27,7 @@ export function lifelines({ now }: Pick<Pace, 'now'>): Lifelines {
     const last = begun.get(path);
     const passed = last === undefined ? Number.POSITIVE_INFINITY : now() - last.at;
     const short = last !== undefined && passed < SHORT_MS ? last.short + 1 : 1;
-    if (short > MOST_SHORT || (last?.short === MOST_SHORT && passed < REST_MS)) return false;
+    if (short > MAX_SHORT || (last?.short === MAX_SHORT && passed < REST_MS)) return false;
     begun.set(path, { at: now(), short });
     return true;
   }

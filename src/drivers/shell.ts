@@ -21,9 +21,8 @@ export interface Shell {
   stream(argv: readonly string[], options?: Pick<RunOptions, 'signal' | 'timeoutMs'>): AsyncIterable<Uint8Array>;
   /**
    * Starts long-lived programs that are not running yet, by name and all at once: none may depend on another at its very beginning.
-   * Prepares
-   * the required files first. Where the machine supports readiness notification, waits for the programs that send it (`readyMs`), but only
-   * until one of them exits; the caller checks the programs.
+   * Prepares the required files first. Where the machine supports readiness notification, waits for the programs that send it (`readyMs`),
+   * but only until one of them exits; the caller checks the programs.
    */
   start(programs: readonly Program[], options?: { before?: Arrangement; signal?: AbortSignal }): Promise<void>;
   /** Finds the program of that name, also one that an earlier service started. */

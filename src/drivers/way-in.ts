@@ -22,8 +22,7 @@ export type BackendAccess =
 
 /**
  * Access to the backend of a home, derived from driver records on disk and never from a service's response, because it becomes a program
- * with
- * options and paths. Throws `ERR_IO` for unreadable records.
+ * with options and paths. Throws `ERR_IO` for unreadable records.
  */
 export async function backendAccess({
   state,

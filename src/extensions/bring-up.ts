@@ -11,8 +11,7 @@ import { companionImage } from './staging.ts';
 /**
  * Reconciles installed extensions with the settings whenever an engine has come up: removes those that the allow list no longer permits,
  * installs those that only the settings list, and runs exactly the containers of installed ones. A failed installation keeps its entry and
- * is
- * retried next time; a permanent failure loses it, unless a lock holds the map.
+ * is retried next time; a permanent failure loses it, unless a lock holds the map.
  */
 export async function bringUp(input: ExtensionsInput, signal: AbortSignal): Promise<void> {
   await removeRefused(input, signal);

@@ -31,8 +31,7 @@ export interface ExtensionDirectory {
   remove(name: string): Promise<() => Promise<void>>;
   /**
    * Completes what a killed service left half done; call it before anything else. Passes the names of removed extensions to `forget`, and
-   * deletes
-   * their files afterwards.
+   * deletes their files afterwards.
    */
   recover(forget: (names: readonly string[]) => Promise<void>): Promise<void>;
 }

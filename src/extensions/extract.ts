@@ -17,7 +17,7 @@ export function fullBudget(): Budget {
 }
 
 /** Attributes of an entry; the reader copies an archive's global attributes to every entry. */
-const MOST_ATTRIBUTES = 200;
+const MAX_ATTRIBUTES = 200;
 
 interface Waiting {
   path: string;
@@ -140,7 +140,7 @@ async function* entriesOf(
   }
   try {
     for await (const entry of reader) {
-      if (Object.keys(entry.header.pax ?? {}).length > MOST_ATTRIBUTES)
+      if (Object.keys(entry.header.pax ?? {}).length > MAX_ATTRIBUTES)
         throw invalidEntry(entry.header.name, 'it has too many attributes');
       yield { header: entry.header, body: bodyOf(entry) };
       entry.resume();
@@ -202,8 +202,7 @@ function pathBelow(name: string): string {
 
 /**
  * Where a link may point: down from its own directory, or first up and then down. Refuses `..` after a name, because the name may be
- * another
- * link; then no chain of links leaves the tree.
+ * another link; then no chain of links leaves the tree.
  */
 function safeTarget({ name, linkname: written }: Header, path: string): string {
   // The reader returns null for an empty one.

@@ -135,8 +135,7 @@ export async function startCompanion(
 
 /**
  * The default tag: the highest semantic version (`1.2.3`, `v1.2.3`, `v.1.2.3`), else the tag with the highest number, else `latest`.
- * Undefined
- * when there is none of these.
+ * Undefined when there is none of these.
  */
 export function chooseTag(tags: readonly string[]): string | undefined {
   const versions = tags.flatMap((tag) => {

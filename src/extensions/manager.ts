@@ -11,8 +11,7 @@ const NOT_READY = 'Extension manager is not ready yet.';
 
 /**
  * Opens the extensions of a service after completing what a killed one left half done: finishes removals, and lists in the settings what is
- * on
- * disk. Throws `ERR_IO`.
+ * on disk. Throws `ERR_IO`.
  */
 export async function openExtensions(input: ExtensionsInput): Promise<Extensions> {
   const { files, log } = input;

@@ -8,10 +8,10 @@ export const METADATA_LIMIT = 1024 * 1024;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: a terminal would obey a name with one
 const CONTROL = /[\0-\x1f\x7f]/;
 /** Maximum length of a path in it: the kernel's limit. */
-const MOST_PATH = 4096;
+const MAX_PATH = 4096;
 /** Maximum number of user interface parts and programs: each needs an engine request. */
-const MOST_PARTS = 100;
-const MOST_BINARIES = 1000;
+const MAX_PARTS = 100;
+const MAX_BINARIES = 1000;
 
 /** Placeholder for the image of the extension itself. */
 export const OWN_IMAGE = /\$\{?DESKTOP_PLUGIN_IMAGE\}?/g;
@@ -89,7 +89,7 @@ function interfaces(ui: JsonValue | undefined): Metadata['ui'] {
   if (ui === undefined) return [];
   if (!isObject(ui)) throw new Mistake('"ui" is not an object');
   const parts = Object.entries(ui);
-  if (parts.length > MOST_PARTS) throw new Mistake(`"ui" has more than ${MOST_PARTS} parts`);
+  if (parts.length > MAX_PARTS) throw new Mistake(`"ui" has more than ${MAX_PARTS} parts`);
   return parts.map(([name, part]) => {
     if (!/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/.test(name))
       throw new Mistake(`"ui" has the name ${JSON.stringify(name)}, which cannot be that of a directory`);
@@ -114,7 +114,7 @@ function binariesFor(platform: Platform, list: JsonValue | undefined): string[] 
       return pathIn(file.path, `${where}.path`);
     });
   });
-  if (paths.length > MOST_BINARIES) throw new Mistake(`"host.binaries" has more than ${MOST_BINARIES} files`);
+  if (paths.length > MAX_BINARIES) throw new Mistake(`"host.binaries" has more than ${MAX_BINARIES} files`);
   const names = new Set<string>();
   for (const path of paths) {
     const name = posix.basename(path);
@@ -140,7 +140,7 @@ function leftOut(vm: JsonObject, host: JsonObject, platform: Platform): string[]
 function pathIn(value: JsonValue | undefined, where: string): string {
   if (value === undefined) throw new Mistake(`"${where}" is missing`);
   if (typeof value !== 'string' || value === '' || CONTROL.test(value)) throw new Mistake(`"${where}" is not a path`);
-  if (value.length > MOST_PATH) throw new Mistake(`"${where}" is longer than ${MOST_PATH} characters`);
+  if (value.length > MAX_PATH) throw new Mistake(`"${where}" is longer than ${MAX_PATH} characters`);
   if (value.split('/').includes('..')) throw new Mistake(`"${where}" has ".." in it: ${JSON.stringify(value)}`);
   const path = posix.normalize(`/${value}`).replace(/\/$/, '');
   if (path === '') throw new Mistake(`"${where}" is the whole image`);

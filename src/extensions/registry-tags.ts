@@ -8,15 +8,15 @@ export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 /** Timeout and size limit of one response, and the number of pages of one list. */
 const ANSWER_MS = 20_000;
-const MOST_BYTES = 4 * 1024 * 1024;
-const MOST_PAGES = 50;
+const MAX_BYTES = 4 * 1024 * 1024;
+const MAX_PAGES = 50;
 /** Maximum number of tags. */
-const MOST_TAGS = 10_000;
+const MAX_TAGS = 10_000;
 
 /**
  * Tags of a repository, fetched from its registry over HTTPS without credentials (with an anonymous token where required); over plain HTTP
- * from a
- * registry on the loopback. Throws `ERR_NOT_FOUND` for an unknown repository, `ERR_CONNECTION` when it does not respond as a registry,
+ * from a registry on the loopback. Throws `ERR_NOT_FOUND` for an unknown repository, `ERR_CONNECTION` when it does not respond as a
+ * registry,
  * `ERR_CANCELLED`.
  */
 export async function registryTags(image: ImageReference, signal: AbortSignal, fetch: Fetch): Promise<string[]> {
@@ -24,7 +24,7 @@ export async function registryTags(image: ImageReference, signal: AbortSignal, f
   const tags: string[] = [];
   let token: string | undefined;
   let next: URL | undefined = new URL(`${base}/v2/${image.repository}/tags/list`);
-  for (let page = 0; next && page < MOST_PAGES && tags.length < MOST_TAGS; page += 1) {
+  for (let page = 0; next && page < MAX_PAGES && tags.length < MAX_TAGS; page += 1) {
     let response = await ask(next, token, signal, fetch);
     if (response.status === 401 && token === undefined) {
       token = await publicToken(response, image, base, signal, fetch);
@@ -32,7 +32,7 @@ export async function registryTags(image: ImageReference, signal: AbortSignal, f
     }
     if (response.status !== 200) throw refused(image, response.status);
     const { tags: some } = await objectOf(response, image);
-    if (Array.isArray(some)) tags.push(...tagsIn(some, MOST_TAGS - tags.length));
+    if (Array.isArray(some)) tags.push(...tagsIn(some, MAX_TAGS - tags.length));
     next = nextPage(response, next);
   }
   return tags;
@@ -95,7 +95,7 @@ async function objectOf(response: Response, { registry }: ImageReference): Promi
     for await (const chunk of response.body ?? []) {
       const bytes: Uint8Array = chunk;
       size += bytes.length;
-      if (size > MOST_BYTES) throw new Error(`the answer is larger than ${MOST_BYTES} bytes`);
+      if (size > MAX_BYTES) throw new Error(`the answer is larger than ${MAX_BYTES} bytes`);
       chunks.push(bytes);
     }
     const value: unknown = JSON.parse(Buffer.concat(chunks).toString('utf8'));

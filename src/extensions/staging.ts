@@ -26,8 +26,7 @@ export interface StagingInput {
 
 /**
  * Stages an extension in its on-disk layout (docs/extensions.md), `version.txt` last. Throws the refusals of `refusals.ts`; the directory
- * is then
- * unusable.
+ * is then unusable.
  */
 export async function stageExtension(input: StagingInput): Promise<Metadata> {
   const { image, id, directory, tag } = input;

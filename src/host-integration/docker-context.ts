@@ -33,9 +33,8 @@ interface ContextRecord {
 
 /**
  * Creates our engine's context, and selects it where that overrides nothing: `config.json` selects `default` or nothing, and no system
- * engine
- * responds there. A selection that a user made after ours stays. Restores what `releaseContext` undid, unless another context is selected
- * by now. Never throws.
+ * engine responds there. A selection that a user made after ours stays. Restores what `releaseContext` undid, unless another context is
+ * selected by now. Never throws.
  */
 export async function provideContext(
   endpoint: string,

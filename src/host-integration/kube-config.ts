@@ -21,8 +21,7 @@ type Entries = typeof import('./kube-entries.ts');
 
 /**
  * Adds cluster, user and context of our cluster to the user's kubeconfig, and selects the context where none is selected. `kubeconfig` is
- * the
- * file of the cluster. Never throws.
+ * the file of the cluster. Never throws.
  */
 export async function provideKubeContext(
   kubeconfig: string,
@@ -38,8 +37,7 @@ export async function provideKubeContext(
 
 /**
  * What `provideKubeContext` would change at a start of the cluster. An existing cluster keeps its keys; those of a `renewed` one are not
- * known
- * yet.
+ * known yet.
  */
 export async function foreseeKubeContext(
   renewed: boolean,

@@ -9,14 +9,12 @@ import { type IntegrationTargets, launcherOf } from './targets.ts';
 /** Marker in every launcher of ours. */
 const MARK = `written by ${PRODUCT.name}: it starts ${PRODUCT.name}`;
 /** Launchers are some hundred bytes long; larger files are not launchers. */
-const MOST_BYTES = 65_536;
+const MAX_BYTES = 65_536;
 
 /**
  * Writes the launcher for this tool on the PATH: it starts the current Node with the current script, so that it works where neither is on
- * the
- * PATH. In drop-in mode it sets the variable, which is unset at login and in scripts. Renames a foreign program of the same name, such as
- * the
- * compatible application's in drop-in mode. Call it only in directories that are ours or were adopted.
+ * the PATH. In drop-in mode it sets the variable, which is unset at login and in scripts. Renames a foreign program of the same name, such
+ * as the compatible application's in drop-in mode. Call it only in directories that are ours or were adopted.
  * @returns the new name of a foreign program, if there was one.
  * @throws RdError `ERR_IO` when it cannot be written.
  */
@@ -38,7 +36,7 @@ async function keepForeign(path: string): Promise<string | undefined> {
   try {
     const found = await lookAt(path);
     if (!found) return undefined;
-    if (found.isFile() && found.size <= MOST_BYTES && (await readRegular(path)).includes(MARK)) return undefined;
+    if (found.isFile() && found.size <= MAX_BYTES && (await readRegular(path)).includes(MARK)) return undefined;
     for (let number = 1; ; number += 1) {
       const name = `${path}.before-${PRODUCT.name}${number === 1 ? '' : `-${number}`}`;
       if (await lookAt(name)) continue;

@@ -30,9 +30,8 @@ export interface WithoutBlock {
 
 /**
  * Puts the block with these lines into the text of a shell file: replaces an existing one, otherwise appends. A text that has it is
- * returned
- * unchanged. `undefined` stands for a missing file that needs this many new `directories`. Texts are latin1, so that every other byte is
- * preserved.
+ * returned unchanged. `undefined` stands for a missing file that needs this many new `directories`. Texts are latin1, so that every other
+ * byte is preserved.
  * @throws RdError `ERR_IO` when our marks are in an unexpected order.
  */
 export function withBlock(

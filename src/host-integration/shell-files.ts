@@ -30,8 +30,7 @@ const BASH_LOGIN = ['.bash_profile', '.bash_login', '.profile'];
 
 /**
  * Adds our directory to the PATH of the user's shells, or removes it: a marked block in each of their files. Creates a missing file where
- * its
- * shell is installed, and deletes it with the block. Never throws: a file that cannot be changed does not prevent the others.
+ * its shell is installed, and deletes it with the block. Never throws: a file that cannot be changed does not prevent the others.
  * @returns one outcome per checked file, in a fixed order.
  */
 export async function managePath(

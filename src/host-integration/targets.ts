@@ -38,8 +38,7 @@ export interface TargetInput {
 
 /**
  * The integration targets, or a clause that says why it is off. With `RDCTL_HOME` an installation is isolated: several may exist, and none
- * may
- * change the user's environment.
+ * may change the user's environment.
  */
 export function integrationTargets(input: TargetInput): IntegrationTargets | { offBecause: string } {
   const { env, platform, homedir, here, self } = input;

@@ -12,9 +12,9 @@ import { exposureOf, exposureText } from '../storage/ownership.ts';
 import { readRegular } from '../storage/regular-file.ts';
 
 /** We never edit larger user files. */
-const MOST_BYTES = 4 * 1024 * 1024;
+const MAX_BYTES = 4 * 1024 * 1024;
 /** Bytes: larger files are not searched for our content. */
-const MOST_SEARCHED = 256 * 1024 * 1024;
+const MAX_SEARCHED = 256 * 1024 * 1024;
 const ADVICE = 'Make it a plain file that you can write, or do by hand what is wanted there.';
 
 /** The file operations of an edit; tests replace them to inject failures. */
@@ -78,9 +78,8 @@ export interface EditOptions extends EditSurroundings {
  * gets `undefined` for a missing file and returns `undefined` to delete it; an unchanged text causes no write.
  *
  * A symbolic link, of the file or of a parent directory, is followed: the target is replaced, and the link stays. Refuses unsafe edits:
- * links
- * that form a loop, dangle, or lead out of `within`; files with a second hard link; what another user owns or can write, including parents;
- * anything that is not a file.
+ * links that form a loop, dangle, or lead out of `within`; files with a second hard link; what another user owns or can write, including
+ * parents; anything that is not a file.
  * @returns true when something was written or removed.
  * @throws RdError `ERR_IO` with the reason; the file is then unchanged.
  */
@@ -129,7 +128,7 @@ export async function isFreeOf(path: string, mark: string, around: EditSurroundi
     const facts = await stat(path);
     // We only ever create files.
     if (!facts.isFile()) return true;
-    return !(await readRegular(path, { follow: true, limit: MOST_SEARCHED })).includes(mark, 0, 'latin1');
+    return !(await readRegular(path, { follow: true, limit: MAX_SEARCHED })).includes(mark, 0, 'latin1');
   } catch (error) {
     return ['ENOENT', 'ENOTDIR', 'ELOOP'].includes(systemCode(error) ?? '');
   }
@@ -177,7 +176,7 @@ async function look(file: string): Promise<BigIntStats | undefined> {
   if (!facts) return undefined;
   if (!facts.isFile()) throw refused(file, 'it is not a file');
   if (facts.nlink > 1n) throw refused(file, 'it has a second name (a hard link), which would keep the old content');
-  if (facts.size > MOST_BYTES) throw refused(file, `it is larger than ${MOST_BYTES} bytes`);
+  if (facts.size > MAX_BYTES) throw refused(file, `it is larger than ${MAX_BYTES} bytes`);
   const own = process.getuid?.();
   if (own !== undefined && own !== 0 && facts.uid !== BigInt(own)) throw refused(file, 'it belongs to another user');
   return facts;

@@ -110,10 +110,7 @@ function refused(port: number, cause: Error): RdError {
   });
 }
 
-/**
- * Carries bytes both ways until both sides have said their last. Each side may end its half while the other goes on, a slow
- * reader holds back the writer, and where one side breaks off the other is broken off too.
- */
+/** Copies bytes both ways until both sides have ended. Supports half-close and backpressure; when one side is reset, so is the other. */
 function tunnel(one: Duplex, other: Duplex): void {
   pipeHalf(one, other);
   pipeHalf(other, one);

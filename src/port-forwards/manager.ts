@@ -16,8 +16,8 @@ import {
 import { type OpenListener, openListener } from './listener.ts';
 import type { ForwardStore } from './store.ts';
 
-const MOST_FORWARDS = 200;
-const MOST_CONNECTIONS = 500;
+const MAX_FORWARDS = 200;
+const MAX_CONNECTIONS = 500;
 const DIAL_LIMIT_MS = 15_000;
 /** Retry interval in milliseconds for a port in use. */
 const RETRY_MS = 5_000;
@@ -39,11 +39,9 @@ export interface ForwardsInput {
 export interface PortForwards {
   /**
    * Ensures a forward, given as received (`readForward`). A forward of the same service port on another host port moves; `hostPort` 0
-   * always
-   * moves it. `now`: refused while the cluster is not running; `later`: it may wait for the cluster.
-   * Throws `ERR_BODY_INVALID`, `ERR_SETTING_UNSUPPORTED` without a cluster, `ERR_NOT_READY`, `ERR_PORT_IN_USE`, `ERR_FORBIDDEN`, `ERR_IO`,
-   * each with a
-   * clause as its message; the previous state is then unchanged.
+   * always moves it. `now`: refused while the cluster is not running; `later`: it may wait for the cluster. Throws `ERR_BODY_INVALID`,
+   * `ERR_SETTING_UNSUPPORTED` without a cluster, `ERR_NOT_READY`, `ERR_PORT_IN_USE`, `ERR_FORBIDDEN`, `ERR_IO`, each with a clause as its
+   * message; the previous state is then unchanged.
    */
   ensure(asked: JsonObject, when: 'now' | 'later'): Promise<ForwardReport>;
   /** False when there was none, also for an invalid name. Throws `ERR_IO`; it then still exists. */
@@ -133,7 +131,7 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
       hostPort,
       dial: (signal) => connect({ namespace, service, port }, signal),
       dialLimitMs: DIAL_LIMIT_MS,
-      mostConnections: MOST_CONNECTIONS,
+      mostConnections: MAX_CONNECTIONS,
       onDialError(error) {
         entry.lastError = error instanceof Error ? error.message : String(error);
         log('debug', 'port forward could not reach the service', { forward: forwardName(entry.wanted), error });
@@ -166,8 +164,8 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
       const text = `127.0.0.1:${wanted.hostPort} is forwarded to ${forwardName(holder.wanted)}`;
       throw new RdError('ERR_PORT_IN_USE', text, { advice: 'Use another host port, or remove that forward.' });
     }
-    if (others.length >= MOST_FORWARDS) {
-      throw new RdError('ERR_FORBIDDEN', `there are ${MOST_FORWARDS} forwards already`, {
+    if (others.length >= MAX_FORWARDS) {
+      throw new RdError('ERR_FORBIDDEN', `there are ${MAX_FORWARDS} forwards already`, {
         advice: 'Remove some of them.',
       });
     }

@@ -8,8 +8,7 @@ import type { ProcessKey } from './proc.ts';
 
 /**
  * The record of a long-lived program: written before it is spawned without a process, then with it. A record without a process means that
- * its
- * writer was killed in between, so the program may or may not run.
+ * its writer was killed in between, so the program may or may not run.
  */
 export interface DaemonRecord {
   argv: readonly string[];
@@ -18,8 +17,7 @@ export interface DaemonRecord {
 
 /**
  * Undefined when there is no valid record (a power failure can leave an empty file), or only the copy of one in another directory: the
- * program
- * belongs to that one.
+ * program belongs to that one.
  */
 export async function readRecord(file: string): Promise<DaemonRecord | undefined> {
   const text = await readRegular(file).then(String, () => '');

@@ -46,8 +46,7 @@ export async function startDaemon(spec: DaemonSpec): Promise<number> {
     const pid = children[0].pid ?? 0;
     const entry = await readProcess(pid);
     // A program that exited at once keeps the record of the intent, so that it is found as ended. So does one whose process cannot be
-    // recorded on
-    // a full disk: it runs, and is found by its arguments.
+    // recorded on a full disk: it runs, and is found by its arguments.
     if (entry) {
       const known = { argv: spec.argv, process: { pid, started: entry.started } };
       await writeRecord(spec.recordFile, known).catch(() => undefined);

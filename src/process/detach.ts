@@ -27,12 +27,11 @@ export interface Detached {
   output(): Promise<string>;
 }
 
-const MOST_OUTPUT = 64 * 1024;
+const MAX_OUTPUT = 64 * 1024;
 
 /**
  * Spawns a program in a session of its own that holds no stream of this process, so that readers of our output see its end. Resolves once
- * it
- * has been spawned.
+ * it has been spawned.
  * @throws RdError `ERR_IO` when it cannot be started.
  */
 export async function detach(spec: DetachSpec): Promise<Detached> {
@@ -95,7 +94,7 @@ async function readFrom(file: string, from: number): Promise<string> {
     const size = (await handle.stat()).size;
     // A log that was rotated meanwhile is read from its start.
     const start = from <= size ? from : 0;
-    const { buffer, bytesRead } = await handle.read(Buffer.alloc(Math.min(size - start, MOST_OUTPUT)), {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(Math.min(size - start, MAX_OUTPUT)), {
       position: start,
     });
     return buffer.toString('utf8', 0, bytesRead);

@@ -23,8 +23,7 @@ export async function openLog(file: string, maxBytes = MAX_LOG_BYTES) {
 
 /**
  * Bounds the log of a running program, which has the file open for appending: the content moves to `FILE.1` and the file restarts. Lines
- * written
- * in between are lost. Does nothing for a small or missing file.
+ * written in between are lost. Does nothing for a small or missing file.
  */
 export async function boundLog(file: string, maxBytes = MAX_LOG_BYTES): Promise<void> {
   if ((await sizeOf(file)) <= maxBytes) return;

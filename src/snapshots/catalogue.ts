@@ -23,7 +23,7 @@ export const SETTINGS = 'settings.json';
 export const MARKS: readonly string[] = [COMPLETE, COMPATIBLE_COMPLETE];
 
 /** Maximum size of the small files: a description may be long. */
-const MOST_BYTES = 1024 * 1024;
+const MAX_BYTES = 1024 * 1024;
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 /** Snapshots being created or deleted have a name that is not an id, so they are never listed. */
@@ -118,7 +118,7 @@ export async function renewMarks(root: string, isOwn: (mark: string) => boolean)
   const { snapshots } = await readCatalogue(root).catch(() => ({ snapshots: [] }));
   for (const { directory, mark } of snapshots.filter((each) => basename(each.mark) === COMPATIBLE_COMPLETE)) {
     try {
-      if (isOwn(await readText(mark, MOST_BYTES))) await rename(mark, join(directory, COMPLETE));
+      if (isOwn(await readText(mark, MAX_BYTES))) await rename(mark, join(directory, COMPLETE));
     } catch (cause) {
       failures.push(ioError('rename', mark, cause));
     }
@@ -137,7 +137,7 @@ async function readSnapshot(id: string, directory: string): Promise<Snapshot | s
   if (mark === undefined) return 'it is not complete';
   let value: unknown;
   try {
-    value = JSON.parse(await readText(join(directory, METADATA), MOST_BYTES));
+    value = JSON.parse(await readText(join(directory, METADATA), MAX_BYTES));
   } catch (error) {
     return error instanceof SyntaxError ? `its ${METADATA} is not JSON` : `its ${METADATA} cannot be read`;
   }

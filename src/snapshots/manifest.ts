@@ -14,7 +14,7 @@ export const MANIFEST = 'manifest.json';
 const FORMAT = 1;
 const MARK = 'This snapshot is complete. Manifest sha256:';
 /** Maximum size of a manifest: a million files need some 200 MB. */
-const MOST_BYTES = 512 * 1024 * 1024;
+const MAX_BYTES = 512 * 1024 * 1024;
 /** Maximum size of a file that is read at once. */
 const SMALL = 1024 * 1024;
 
@@ -76,7 +76,7 @@ export function formatManifest({ driver, live, parts, contents }: Manifest): str
  * @throws RdError `ERR_SNAPSHOT` with a clause.
  */
 export async function readManifest(directory: string, mark: string): Promise<Manifest> {
-  const text = await readText(join(directory, MANIFEST), MOST_BYTES).catch((cause: unknown) => {
+  const text = await readText(join(directory, MANIFEST), MAX_BYTES).catch((cause: unknown) => {
     throw new RdError('ERR_SNAPSHOT', `it has no readable ${MANIFEST}, so it was not made by this product`, { cause });
   });
   const digest = /sha256:([0-9a-f]{64})/.exec(await markText(mark))?.[1];

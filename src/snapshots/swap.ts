@@ -138,8 +138,7 @@ export async function undo(journal: Journal, operations: SwapOperations): Promis
 
 /**
  * As `undo`, without removing leftovers: `clean` of the returned journal does that. Each part moves by renames, so it is always either the
- * old
- * or the new one.
+ * old or the new one.
  */
 export async function rollBack(journal: Journal, operations: SwapOperations): Promise<Journal> {
   const { phase, parts } = journal;

@@ -20,10 +20,8 @@ export interface AdoptionOptions {
 
 /**
  * In drop-in mode: ensures that the directories are ours to use. Marks empty ones, and those with only a settings file, which scripts
- * create
- * before the first start. Refuses those of the compatible application without `adopt`. Keeps a copy of existing settings. Does nothing
- * where
- * the mark exists.
+ * create before the first start. Refuses those of the compatible application without `adopt`. Keeps a copy of existing settings. Does
+ * nothing where the mark exists.
  * @returns notices for the user.
  * @throws RdError `ERR_WRONG_TARGET` for foreign directories, `ERR_ALREADY_RUNNING` while that application runs.
  */
@@ -76,8 +74,7 @@ export async function requireMarked(here: Places): Promise<void> {
 
 /**
  * Refuses to start beside the compatible application, whose connection file would be overwritten. Call it while holding the service lock,
- * so
- * that a responding service cannot be ours.
+ * so that a responding service cannot be ours.
  * @throws RdError `ERR_ALREADY_RUNNING`.
  */
 export async function refuseRunning({ connectionFile, dropIn }: Places): Promise<void> {

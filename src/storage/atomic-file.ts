@@ -75,8 +75,7 @@ export async function writeFileAtomic(
 
 /**
  * The same for related files in existing directories: all are written before the first one is replaced. A kill in between leaves the first
- * of
- * them new and the others old. Each file may have its own mode.
+ * of them new and the others old. Each file may have its own mode.
  * @throws RdError `ERR_IO` naming the file that could not be written; unless a rename failed, all old contents are still in place.
  */
 export async function writeFilesAtomic(

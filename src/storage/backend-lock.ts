@@ -11,8 +11,7 @@ import { type ProcessIdentity, type ProcessTable, processTable } from './process
 
 /**
  * The file that keeps the backend stopped while a snapshot or restore works on its data. Other tools check its presence and `action`; the
- * process
- * is our own addition, to distinguish a stale lock from one in use.
+ * process is our own addition, to distinguish a stale lock from one in use.
  */
 export interface BackendLock {
   /** The file exists, whatever its content. */

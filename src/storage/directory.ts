@@ -8,8 +8,7 @@ const MODE = 0o700;
 
 /**
  * Creates a directory and its parents, private to the user. Level by level: Node's recursive form hides the cause on a read-only file
- * system,
- * and never returns on one that accepts no new names.
+ * system, and never returns on one that accepts no new names.
  * @throws RdError `ERR_IO` naming the directory and the obstacle, `ERR_HOME_MOVED`.
  */
 export async function makeDirectory(path: string): Promise<void> {

@@ -38,7 +38,7 @@ export interface Download {
 }
 
 const STALL_MS = 60_000;
-const MOST_BYTES = 8 * 1024 ** 3;
+const MAX_BYTES = 8 * 1024 ** 3;
 /** Attempts without new bytes before giving up; an attempt with new bytes resets the count. */
 const TRIES = 4;
 const PAUSE_MS = 1_000;
@@ -92,7 +92,7 @@ export async function download(input: DownloadInput): Promise<Download> {
 }
 
 async function attempt(
-  { url, sha256, fetch, onProgress, stallMs = STALL_MS, mostBytes = MOST_BYTES, signal }: DownloadInput,
+  { url, sha256, fetch, onProgress, stallMs = STALL_MS, mostBytes = MAX_BYTES, signal }: DownloadInput,
   path: string,
   facts: string,
 ) {

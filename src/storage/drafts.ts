@@ -20,8 +20,7 @@ interface DraftPlace {
 
 /**
  * Removes leftovers of killed atomic writes in the directories of an installation. Call it while holding the service lock. Removes regular
- * files
- * with our draft names only; never follows links.
+ * files with our draft names only; never follows links.
  * @returns what could not be removed, which is harmless.
  */
 export async function sweepDrafts(here: Places, now: number): Promise<Error[]> {

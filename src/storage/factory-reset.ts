@@ -25,11 +25,9 @@ export interface ResetOptions {
 
 /**
  * Removes the files of an installation: settings, state, data, extensions, logs, with `cache` the downloads. Keeps existing snapshots, and
- * shims
- * that a user has added. Call it while holding the service lock, with nothing running, in places where `isInstalled`; the lock goes last,
- * and
- * only when nothing failed, so that a repeated call knows that the rest is ours. Links are removed, never followed; nothing outside of our
- * directories, no foreign file in shared directories, and nothing on another file system is touched. Failures are reported.
+ * shims that a user has added. Call it while holding the service lock, with nothing running, in places where `isInstalled`; the lock goes
+ * last, and only when nothing failed, so that a repeated call knows that the rest is ours. Links are removed, never followed; nothing
+ * outside of our directories, no foreign file in shared directories, and nothing on another file system is touched. Failures are reported.
  * @throws RdError `ERR_IO` as `checkPlaces`; nothing is removed then.
  */
 export async function factoryReset(here: Places, options: ResetOptions): Promise<ResetSummary> {

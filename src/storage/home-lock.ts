@@ -104,8 +104,7 @@ export interface LockHolder {
 
 /**
  * The holder of the lock in `directory`: the live one, else a dead one that left its file; `undefined` when the lock is free. Changes
- * nothing on
- * the disk; ignores unrelated files and copies from another lock.
+ * nothing on the disk; ignores unrelated files and copies from another lock.
  * @throws RdError `ERR_IO` when the directory cannot be read, `ERR_HOME_MOVED` when the holder took it in another directory that was moved
  * here.
  */
@@ -173,9 +172,8 @@ export async function lockApply(
 
 /**
  * The lock is a directory with one file per process that holds or wants it; a process holds it if it finds no other live one after its own
- * file
- * is in place. Names are never reused, so that removing the file of a dead process can never hit that of a live one; a single lock file
- * could not be taken over without that race.
+ * file is in place. Names are never reused, so that removing the file of a dead process can never hit that of a live one; a single lock
+ * file could not be taken over without that race.
  */
 async function take(directory: string, around: LockSurroundings): Promise<{ lock: Lock } | { holder: Holder }> {
   const self = await around.processes.self();

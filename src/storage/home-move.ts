@@ -38,8 +38,7 @@ export interface KeptPlace {
 
 /**
  * From now on `makeDirectory` refuses to create anything below `roots` once `anchor` has been replaced: it would start a second home beside
- * the
- * moved one. `anchor` exists.
+ * the moved one. `anchor` exists.
  */
 export function keepPlace(anchor: string, roots: readonly string[]): KeptPlace {
   const place = placeOf(anchor);

@@ -5,8 +5,7 @@ import { type PlaceStatus, parsePlace, placeStatus } from './place.ts';
 
 /**
  * What the files of a lock reveal about the directory: `copied` when all of them were written in another one that still exists, `moved`
- * when one
- * was. Synchronous, for short commands; unreadable files are ignored.
+ * when one was. Synchronous, for short commands; unreadable files are ignored.
  */
 export function lockStanding(directory: string): PlaceStatus {
   const found = placesIn(directory).map((at) => placeStatus(at, directory));

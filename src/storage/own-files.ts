@@ -13,8 +13,7 @@ export interface OwnPlace {
 
 /**
  * All of an installation but its locks, largest data first. A directory is entirely ours only if it is named after us; below `RDCTL_HOME`,
- * and
- * in a log directory set by a variable, a user may have files too.
+ * and in a log directory set by a variable, a user may have files too.
  */
 export function ownPlaces(here: Places, cache: boolean): OwnPlace[] {
   const { directory } = identityOf(here);
@@ -36,8 +35,7 @@ export function ownPlaces(here: Places, cache: boolean): OwnPlace[] {
 
 /**
  * False when no service has ever run in these places, so that nothing there is known to be ours. Check before taking the lock, which
- * creates
- * the evidence below `RDCTL_HOME`.
+ * creates the evidence below `RDCTL_HOME`.
  */
 export async function isInstalled({ home, dropInMarker, serviceLock, applyLock }: Places): Promise<boolean> {
   if (dropInMarker !== undefined) return isThere(dropInMarker);

@@ -35,12 +35,11 @@ export interface Exposure extends NameFacts {
 const { dirname, join } = posix;
 const ROOT = '/';
 const STICKY = 0o1000;
-const MOST_LINKS = 40;
+const MAX_LINKS = 40;
 
 /**
  * The rule for one component: a trusted owner, and no other writers. Parent directories with the sticky bit may be world-writable (`/tmp`):
- * only
- * the owner of an entry can replace it. The mode of a link is meaningless.
+ * only the owner of an entry can replace it. The mode of a link is meaningless.
  */
 export function exposedBy({ kind, uid, gid, mode, last }: NameFacts, trust: Trust): Exposure['by'] | undefined {
   if (!trust.owner(uid)) return 'owner';
@@ -50,9 +49,8 @@ export function exposedBy({ kind, uid, gid, mode, last }: NameFacts, trust: Trus
 
 /**
  * The first component of an absolute path that lets others change its target: every directory from the root on, every link and the
- * directories
- * that it leads through, and the path itself. `undefined` when it is safe. Missing components count as safe, because we will create them.
- * Always `undefined` on Windows, where modes are meaningless.
+ * directories that it leads through, and the path itself. `undefined` when it is safe. Missing components count as safe, because we will
+ * create them. Always `undefined` on Windows, where modes are meaningless.
  * @param seen components already verified; added to.
  */
 export function exposureOf(path: string, trust: Trust = trustOfUser(), seen = new Set<string>()): Exposure | undefined {
@@ -72,7 +70,7 @@ export function exposureOf(path: string, trust: Trust = trustOfUser(), seen = ne
       if (facts.kind === 'link') {
         links += 1;
         // Opening it fails with the reason.
-        if (links > MOST_LINKS) return undefined;
+        if (links > MAX_LINKS) return undefined;
         const target = readlinkSync(next);
         rest.unshift(...target.split(ROOT).filter((part) => part !== '' && part !== '.'));
         if (target.startsWith(ROOT)) at = ROOT;
@@ -131,8 +129,7 @@ function accountsIn(passwd: string): Account[] {
 
 /**
  * True for a group whose only members are accepted by `owner`: root's group, and the user-private groups of systems with a umask of 002. A
- * group
- * missing in the files counts as user-private when its number equals the user's.
+ * group missing in the files counts as user-private when its number equals the user's.
  */
 export function isPrivateGroup(
   gid: number,
@@ -160,8 +157,7 @@ export function isPrivateGroup(
 
 /**
  * The user, root, and the owner of the root directory, who can replace everything (not root inside a user namespace). For root in a
- * container
- * also an owner without an account there: nothing in the container runs as that user, and the host mounted it.
+ * container also an owner without an account there: nothing in the container runs as that user, and the host mounted it.
  */
 export function trustOfUser(): Trust {
   const uid = process.geteuid?.() ?? 0;
@@ -237,8 +233,7 @@ function lowered(text: string): string {
 
 /**
  * Refuses an installation whose directories, or whose files that decide what is run, can be changed by others. Call it before anything
- * there is
- * trusted, created or removed.
+ * there is trusted, created or removed.
  * @throws RdError `ERR_NOT_PRIVATE`.
  */
 export function requirePrivate(here: Places): void {

@@ -10,8 +10,7 @@ export interface Place {
 
 /**
  * What happened to a directory since a record in it was written. `here`: the same directory, maybe under another path. `copied`: the
- * original
- * still exists, and this one has a copy of the record. `moved`: the old path no longer leads to it.
+ * original still exists, and this one has a copy of the record. `moved`: the old path no longer leads to it.
  */
 export type PlaceStatus = 'here' | 'copied' | 'moved';
 

@@ -15,8 +15,7 @@ export interface ProcessTable {
 
 /**
  * Sends SIGTERM to a process if it is certainly the right one: it lives, and its known start time matches. Otherwise returns false and
- * sends
- * nothing.
+ * sends nothing.
  */
 export async function terminate({ pid, started }: ProcessIdentity): Promise<boolean> {
   // Windows has no such signal: it would kill the process at once.

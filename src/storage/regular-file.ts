@@ -8,7 +8,7 @@ const O_NOFOLLOW: number = constants.O_NOFOLLOW ?? 0;
 const O_NONBLOCK: number = constants.O_NONBLOCK ?? 0;
 
 /** Bytes: larger than any file that is read as a whole. */
-const MOST_BYTES = 16 * 1024 * 1024;
+const MAX_BYTES = 16 * 1024 * 1024;
 
 export interface ReadOptions {
   /** Whether to follow a symbolic link in place of the file; otherwise a link is an error. */
@@ -27,7 +27,7 @@ export async function openToRead(path: string, { follow = false }: ReadOptions =
 
 /** The bytes of a file. Throws as `openToRead`, and RdError `ERR_IO` for one that is too large. */
 export async function readRegular(path: string, options: ReadOptions = {}): Promise<Buffer> {
-  const { limit = MOST_BYTES } = options;
+  const { limit = MAX_BYTES } = options;
   const handle = await openToRead(path, options);
   try {
     const { size } = await handle.stat();

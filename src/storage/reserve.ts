@@ -15,8 +15,7 @@ function pieces(directory: string): string[] {
 
 /**
  * Reserves space in the state directory for the few small files written during a stop: on a full disk they reuse reserve files. Existing
- * ones
- * stay.
+ * ones stay.
  * @throws RdError `ERR_IO`.
  */
 export async function fillReserve(directory: string): Promise<void> {
@@ -32,9 +31,8 @@ export async function fillReserve(directory: string): Promise<void> {
 
 /**
  * File operations that work on a full disk, for small files in `directory` and below it. A piece of the reserve is renamed and overwritten,
- * which
- * needs no space and cannot lose it to another program, as freed space could; the replaced file becomes a piece in turn. So the reserve
- * keeps its size, however often it is used.
+ * which needs no space and cannot lose it to another program, as freed space could; the replaced file becomes a piece in turn. So the
+ * reserve keeps its size, however often it is used.
  */
 export function withReserve(directory: string): FileOperations {
   return {

@@ -41,8 +41,7 @@ const OWN_MISTAKES: ReadonlySet<string> = new Set([
 /**
  * Reads the settings file: migrated, canonical, complete. Changes nothing on the disk.
  * @throws RdError `ERR_SETTINGS_FILE` when the file cannot be read, was written by a newer release, or is JSON with errors: it is
- * deliberate,
- * and replacing one bad value with a default could disable a protection. `details` has every error with its position.
+ * deliberate, and replacing one bad value with a default could disable a protection. `details` has every error with its position.
  */
 export async function loadSettings(path: string, previous: string, host: FileHost): Promise<LoadedSettings> {
   const stored = await readStored(path);

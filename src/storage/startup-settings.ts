@@ -34,9 +34,8 @@ export interface StartupSettings {
 
 /**
  * The initial settings: the file, or on a first run the defaults with the administrator's; the locked profile overrides either. A missing
- * or
- * invalid file is replaced by the backup from before the last change. Profiles are read first: a bad one stops the start before any file is
- * touched.
+ * or invalid file is replaced by the backup from before the last change. Profiles are read first: a bad one stops the start before any file
+ * is touched.
  * @throws RdError `ERR_SETTINGS_FILE`, `ERR_IO`.
  */
 export async function startupSettings(
@@ -71,8 +70,8 @@ export async function startupSettings(
 
 /**
  * Finds the settings from before the last change. A file that is not JSON is set aside; it keeps its name until the next write, so that a
- * start
- * after a crash sees the same. A missing one may have been deleted by mistake or by another program; the notice says how to get defaults.
+ * start after a crash sees the same. A missing one may have been deleted by mistake or by another program; the notice says how to get
+ * defaults.
  */
 async function recover(
   kind: 'garbled' | 'missing',

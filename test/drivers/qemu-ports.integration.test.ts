@@ -5,7 +5,7 @@ import {
   changes,
   type Forward,
   type ForwardRoute,
-  MOST_FORWARDS,
+  MAX_FORWARDS,
   RETRY_MS,
   wantedPorts,
 } from '../../src/drivers/machines/qemu/ports/changes.ts';
@@ -124,7 +124,7 @@ describe('which ports are wanted', () => {
 
   test('a guest that listens everywhere does not get every port of this host', () => {
     const everywhere = Array.from({ length: 65_535 }, (_, index): Listening => ({ port: index + 1, address: '::' }));
-    expect(wantedPorts(everywhere, none).size).toBe(MOST_FORWARDS);
+    expect(wantedPorts(everywhere, none).size).toBe(MAX_FORWARDS);
   });
 });
 

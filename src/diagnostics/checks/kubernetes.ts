@@ -6,7 +6,7 @@ import type { CheckContext } from '../context.ts';
 /** The only relevant line, in YAML or JSON; a whole YAML parser would stay in the service's memory. */
 const CURRENT = /^[ \t]*"?current-context"?:[ \t]*["']?([^"'\s,]+)/m;
 /** More than enough for hundreds of clusters. */
-const MOST_BYTES = 8 * 1024 * 1024;
+const MAX_BYTES = 8 * 1024 * 1024;
 
 /** kubectl uses our cluster by default. */
 export const kubeContext: Check = {
@@ -33,7 +33,7 @@ export const kubeContext: Check = {
 async function currentContext({ env, home }: CheckContext): Promise<string | undefined> {
   const listed = (env.KUBECONFIG ?? '').split(delimiter).filter((file) => file !== '');
   for (const file of listed.length > 0 ? listed : [join(home, '.kube', 'config')]) {
-    const content = await readIfThere(file, { follow: true, limit: MOST_BYTES });
+    const content = await readIfThere(file, { follow: true, limit: MAX_BYTES });
     const name = CURRENT.exec(content ?? '')?.[1];
     if (name !== undefined) return name;
   }

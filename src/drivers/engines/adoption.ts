@@ -5,8 +5,7 @@ import type { PullGuard } from './pull-guard.ts';
 
 /**
  * Resumes serving what a previously started engine connects to. Must precede the first query to the engine: a dockerd without its plugin
- * blocks
- * every request. Returns the engine's state when that fails.
+ * blocks every request. Returns the engine's state when that fails.
  */
 export async function adoptGuard(
   guard: PullGuard,

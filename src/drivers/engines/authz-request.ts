@@ -27,8 +27,7 @@ const NOTHING: RequestedImages = { brings: 'nothing' };
 
 /**
  * Parses a request as dockerd would, in the spelling that clients use. Everything that dockerd could parse differently, and every unknown
- * request
- * that may change something, is `unknown`.
+ * request that may change something, is `unknown`.
  */
 export function parseEngineCall(call: EngineCall): RequestedImages {
   if (READING.has(call.method)) return NOTHING;
@@ -51,8 +50,7 @@ type Reader = (parameters: URLSearchParams, call: EngineCall) => RequestedImages
 
 /**
  * Every request of dockerd's API that may change something; those without `read` bring no image in. Builds are among them: the gateway
- * checks
- * what they fetch.
+ * checks what they fetch.
  */
 const ROUTES: readonly { method: 'POST' | 'PUT'; at: RegExp; read?: Reader }[] = [
   { method: 'POST', at: /^\/images\/create$/, read: imageCreate },
@@ -119,8 +117,7 @@ const FORM_REASON = 'its body could be a form, which would count before its quer
 
 /**
  * For repeated headers dockerd uses the first and reports the last. It passes a body to the plugin only when the first type is JSON, and
- * its
- * length only when it is not chunked.
+ * its length only when it is not chunked.
  */
 function mayBeForm({ headers, body }: EngineCall): boolean {
   if (body) return false;

@@ -19,8 +19,7 @@ export interface ContainerdImagesParts {
 
 /**
  * Images of a containerd, by `ctr`. Image files are read from the layers in the content store: nothing is mounted, so nothing stays
- * mounted, and
- * the machine never follows links of an image.
+ * mounted, and the machine never follows links of an image.
  */
 export function containerdImages({ shell, socket, hostsDirectory }: ContainerdImagesParts): ImageStore {
   const argv = (args: readonly string[]) => [

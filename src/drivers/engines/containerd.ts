@@ -24,8 +24,7 @@ const GRACE_MS = 10_000;
  * `default`). It has no network of its own: containers join the host's network or a client's.
  *
  * Its clients pull images themselves. With a list of allowed images a host configuration directory leads them to a gateway in this process;
- * it
- * ends with this process, and pulls fail until the next service adopts the engine.
+ * it ends with this process, and pulls fail until the next service adopts the engine.
  *
  * `pods`: a cluster runs on it. It then serves the CRI as well.
  */
@@ -93,8 +92,7 @@ export function containerdEngine(shell: Shell, pods?: PodNetwork): EngineDriver 
 
 /**
  * The server that containerd's clients use as the mirror of every registry. They name the real one in `ns`; an allowed request is forwarded
- * there,
- * with the client's own credentials. Clients fetch redirected layers directly.
+ * there, with the client's own credentials. Clients fetch redirected layers directly.
  */
 export function registryGateway(parts: GuardParts): Server {
   return createServer((request, response) => {

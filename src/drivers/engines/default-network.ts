@@ -24,8 +24,7 @@ export interface DefaultNetwork {
   isThere(): Promise<boolean>;
   /**
    * Starts containerd, once those files are written, and removes the network. Both dockerd and containerd must be off; containerd is
-   * running
-   * afterwards.
+   * running afterwards.
    * @throws RdError `ERR_DRIVER_FAILED`, `ERR_CANCELLED`. The store is unchanged.
    */
   forget(network: EngineNetwork, first: readonly PlacedFile[], signal: AbortSignal): Promise<void>;

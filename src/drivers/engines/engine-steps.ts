@@ -49,8 +49,7 @@ export function engineSteps({ record, guard, observe, start, stop }: EngineSteps
 
 /**
  * Fails closed for what no engine here supports. Plans already refuse these settings; a stored value from another driver must not look
- * enforced
- * either.
+ * enforced either.
  * @throws RdError `ERR_DRIVER_TERMINAL` naming the setting.
  */
 function refuseUnsupported(spec: EngineSpec): void {

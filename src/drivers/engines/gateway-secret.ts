@@ -26,8 +26,7 @@ export function hasProxySecret(headers: IncomingHttpHeaders, secret: string): bo
 
 /**
  * What clients of a mirror send. A cookie, because clients drop cookies and passwords when a registry redirects them to its layer storage;
- * any
- * other header, and the address, would leak there.
+ * any other header, and the address, would leak there.
  */
 export function secretCookie(secret: string): string {
   return `${PRODUCT.name}-gateway=${secret}`;

@@ -6,16 +6,16 @@ import type { OpenImage } from '../driver.ts';
 import { addLayer, checkEntry, emptyTree, type LayerEntry, resolve, type TreeNode } from './layer-tree.ts';
 
 /** Limits for unpacking one image: an archive of zeros can be small and endless. */
-const MOST_BYTES = 16 * 1024 ** 3;
-const MOST_ENTRIES = 500_000;
+const MAX_BYTES = 16 * 1024 ** 3;
+const MAX_ENTRIES = 500_000;
 /** Total length of names, which stay in memory while the image is open. */
-const MOST_NAMES = 256 * 1024 ** 2;
+const MAX_NAMES = 256 * 1024 ** 2;
 /** Attributes of an entry; the reader copies a layer's global attributes to every entry. */
-const MOST_ATTRIBUTES = 200;
+const MAX_ATTRIBUTES = 200;
 /** Layers of an image: as many as engines support. */
-const MOST_LAYERS = 127;
+const MAX_LAYERS = 127;
 /** Files and directories extracted per call. */
-const MOST_AT_ONCE = 100_000;
+const MAX_AT_ONCE = 100_000;
 
 /** Opens the stored archive of a layer, from the lowest (0) on. */
 export type OpenLayer = (layer: number) => AsyncIterable<Uint8Array>;
@@ -27,7 +27,7 @@ interface Entry {
 
 /** Reads the names in all layers; content is read again on request. */
 export async function readLayers(count: number, openLayer: OpenLayer): Promise<OpenImage['archive']> {
-  if (count > MOST_LAYERS) throw new RdError('ERR_DRIVER_FAILED', `the image has more than ${MOST_LAYERS} layers`);
+  if (count > MAX_LAYERS) throw new RdError('ERR_DRIVER_FAILED', `the image has more than ${MAX_LAYERS} layers`);
   const root = emptyTree();
   let entries = 0;
   let names = 0;
@@ -35,12 +35,11 @@ export async function readLayers(count: number, openLayer: OpenLayer): Promise<O
     const headers: LayerEntry[] = [];
     for await (const { header } of entriesOf(openLayer(layer))) {
       entries += 1;
-      if (entries > MOST_ENTRIES)
-        throw new RdError('ERR_DRIVER_FAILED', `the image has more than ${MOST_ENTRIES} files`);
+      if (entries > MAX_ENTRIES) throw new RdError('ERR_DRIVER_FAILED', `the image has more than ${MAX_ENTRIES} files`);
       checkEntry(header);
       names += header.name.length + header.linkname.length;
-      if (names > MOST_NAMES)
-        throw new RdError('ERR_DRIVER_FAILED', `the names in the image have more than ${MOST_NAMES} characters`);
+      if (names > MAX_NAMES)
+        throw new RdError('ERR_DRIVER_FAILED', `the names in the image have more than ${MAX_NAMES} characters`);
       headers.push(header);
     }
     await addLayer(root, layer, headers);
@@ -92,8 +91,8 @@ function listing(out: Pack, topName: string, top: TreeNode): Map<number, Map<num
   let count = 0;
   function list(name: string, node: TreeNode): void {
     count += 1;
-    if (count > MOST_AT_ONCE) {
-      throw new RdError('ERR_DRIVER_FAILED', `${topName} of the image has more than ${MOST_AT_ONCE} files`);
+    if (count > MAX_AT_ONCE) {
+      throw new RdError('ERR_DRIVER_FAILED', `${topName} of the image has more than ${MAX_AT_ONCE} files`);
     }
     switch (node.kind) {
       case 'directory':
@@ -142,7 +141,7 @@ async function* entriesOf(archive: AsyncIterable<Uint8Array>): AsyncGenerator<En
   try {
     for await (const entry of reader) {
       const { name, type, mode = 0o644, size = 0, linkname, pax } = entry.header;
-      if (Object.keys(pax ?? {}).length > MOST_ATTRIBUTES)
+      if (Object.keys(pax ?? {}).length > MAX_ATTRIBUTES)
         throw new RdError('ERR_DRIVER_FAILED', 'a file in a layer of the image has too many attributes');
       yield { header: { name, type: type ?? 'file', mode, size, linkname: linkname ?? '' }, body: entry };
       entry.resume();
@@ -202,8 +201,7 @@ async function* bounded(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8A
   let size = 0;
   for await (const chunk of bytes) {
     size += chunk.length;
-    if (size > MOST_BYTES)
-      throw new RdError('ERR_DRIVER_FAILED', `a layer is larger than ${MOST_BYTES} bytes unpacked`);
+    if (size > MAX_BYTES) throw new RdError('ERR_DRIVER_FAILED', `a layer is larger than ${MAX_BYTES} bytes unpacked`);
     yield chunk;
   }
 }

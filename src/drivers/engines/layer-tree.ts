@@ -30,11 +30,11 @@ export interface LayerEntry {
 const WHITEOUT = '.wh.';
 const OPAQUE = '.wh..wh..opq';
 /** The kernel's limit for followed links. */
-const MOST_LINKS = 40;
+const MAX_LINKS = 40;
 /** The kernel's limit for the length of a path. */
-const MOST_PATH = 4096;
+const MAX_PATH = 4096;
 /** Directory depth. Each of a million files may reach it, so it is lower than the path length would allow. */
-const MOST_DEPTH = 256;
+const MAX_DEPTH = 256;
 /** Entries processed before yielding to the event loop. */
 const AT_A_TIME = 1000;
 
@@ -44,8 +44,7 @@ export function emptyTree(): DirectoryNode {
 
 /**
  * Adds the entries of the next layer in archive order, as a runtime would unpack it. A layer's whiteouts apply to the layers below it,
- * wherever
- * they appear in the archive.
+ * wherever they appear in the archive.
  */
 export async function addLayer(root: DirectoryNode, layer: number, entries: readonly LayerEntry[]): Promise<void> {
   for (const [entry, { name }] of entries.entries()) {
@@ -67,9 +66,9 @@ export async function addLayer(root: DirectoryNode, layer: number, entries: read
 /** Throws `ERR_DRIVER_FAILED` for an entry that no file system accepts, and that would be slow to place. */
 export function checkEntry({ name, linkname }: LayerEntry): void {
   for (const path of [name, linkname]) {
-    if (path.length > MOST_PATH) throw tooMuch(path, `too long: ${path.length} characters`);
+    if (path.length > MAX_PATH) throw tooMuch(path, `too long: ${path.length} characters`);
     const depth = partsOf(path).length;
-    if (depth > MOST_DEPTH) throw tooMuch(path, `too deep: ${depth} levels`);
+    if (depth > MAX_DEPTH) throw tooMuch(path, `too deep: ${depth} levels`);
   }
 }
 
@@ -83,7 +82,7 @@ function tooMuch(path: string, what: string): RdError {
  * a missing path, for link loops, and for a path longer than any entry can have.
  */
 export function resolve(root: DirectoryNode, path: string): { name: string; node: TreeNode } | undefined {
-  if (path.length > MOST_PATH) return undefined;
+  if (path.length > MAX_PATH) return undefined;
   // The next step last.
   const rest = steps(path).reverse();
   const above: DirectoryNode[] = [];
@@ -100,7 +99,7 @@ export function resolve(root: DirectoryNode, path: string): { name: string; node
     name = part;
     if (node.kind === 'link') {
       links += 1;
-      if (links > MOST_LINKS) return undefined;
+      if (links > MAX_LINKS) return undefined;
       if (node.target.startsWith('/')) {
         above.length = 0;
         at = root;

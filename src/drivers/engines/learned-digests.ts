@@ -8,8 +8,7 @@ export const MAX_MANIFEST = 4 * 1024 * 1024;
 
 /**
  * Digests found in allowed responses. A client requests `busybox:1.36`, gets a digest, and requests that: without this memory a pattern
- * with a
- * tag would never let an image through.
+ * with a tag would never let an image through.
  */
 export interface LearnedDigests {
   has(repository: string, digest: string): boolean;

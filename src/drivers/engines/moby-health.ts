@@ -7,7 +7,7 @@ import { getOverSocket } from './engine-socket.ts';
 const PING_MS = 10_000;
 const INFO_MS = 10_000;
 /** Only the details show a container's restart policy. Limits the requests per observation, and their concurrency. */
-const MOST_DETAILS = 100;
+const MAX_DETAILS = 100;
 const DETAILS_AT_ONCE = 10;
 const POD = 'io.kubernetes.pod.uid';
 /** Swarm restarts are not visible in the container. */
@@ -67,7 +67,7 @@ async function details(
   signal: AbortSignal,
 ): Promise<RunningContainer[] | undefined> {
   if (!listed) return undefined;
-  const asked = listed.filter(({ id }) => id !== '').slice(0, MOST_DETAILS);
+  const asked = listed.filter(({ id }) => id !== '').slice(0, MAX_DETAILS);
   const returning = new Map<string, boolean | undefined>();
   for (let from = 0; from < asked.length; from += DETAILS_AT_ONCE) {
     const some = asked.slice(from, from + DETAILS_AT_ONCE);
@@ -106,8 +106,7 @@ export function parseVersion(body: unknown): string {
 
 /**
  * Parses `GET /containers/json?all=1`. The counts of `/info` are wrong after an unclean exit of dockerd: it keeps counting a dead container
- * as
- * running.
+ * as running.
  */
 export function parseContainers(list: unknown): Workload {
   if (!Array.isArray(list)) return {};

@@ -27,12 +27,10 @@ const GRACE_MS = (SHUTDOWN_SECONDS + 10) * 1000;
 
 /**
  * dockerd with a containerd of its own. Containers end with the engine (restart policies apply at the next start); images, volumes and
- * stopped
- * containers stay. `cgroup` is the control group of the containers.
+ * stopped containers stay. `cgroup` is the control group of the containers.
  *
  * With a list of allowed images dockerd queries a plugin here before every request, and a proxy here is its only route to registries. Both
- * end
- * with this process: dockerd then responds to nobody until the next service adopts it.
+ * end with this process: dockerd then responds to nobody until the next service adopts it.
  */
 export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
   const places = mobyPlaces(shell.places);

@@ -32,7 +32,7 @@ export interface GuardParts {
 }
 
 /** dockerd and busy clients need some dozens. Without a limit any local program could exhaust the service's file descriptors. */
-const MOST_CONNECTIONS = 512;
+const MAX_CONNECTIONS = 512;
 
 /** The plugin's share of that. */
 export type PluginParts = Omit<GuardParts, 'out' | 'secret'>;
@@ -69,7 +69,7 @@ export function pullGuard(shell: Shell, { gateway, plugin }: GuardServers): Pull
     const offers: Offer[] = [];
     try {
       const server = gateway({ ...parts, secret });
-      server.maxConnections = MOST_CONNECTIONS;
+      server.maxConnections = MAX_CONNECTIONS;
       const first = await shell.offer(server, { port });
       offers.push(first);
       if (plugin) offers.push(await shell.offer(plugin.make(parts), { socket: plugin.socket }));

@@ -4,8 +4,7 @@ import { MAX_MANIFEST } from './learned-digests.ts';
 
 /**
  * A refusal in the error format of the registry API. Some clients display the message in its body, others the reason phrase, which is all
- * that
- * a response to `HEAD` has.
+ * that a response to `HEAD` has.
  */
 export function denyRegistry(response: ServerResponse, status: keyof typeof REFUSALS, message: string): void {
   const [code, name] = REFUSALS[status];

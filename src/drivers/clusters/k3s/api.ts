@@ -16,7 +16,7 @@ export interface ApiClient {
 }
 
 const LIMIT_MS = 5_000;
-const MOST_BYTES = 16 * 1024 * 1024;
+const MAX_BYTES = 16 * 1024 * 1024;
 const HOST = '127.0.0.1';
 
 /** Connects as administrator; accepts only a server certificate of the cluster's own CA. */
@@ -39,7 +39,7 @@ export function apiClient(shell: Pick<Shell, 'dial'>, port: number, { ca, cert, 
               let size = 0;
               answer.on('data', (chunk: Buffer) => {
                 size += chunk.length;
-                if (size > MOST_BYTES) answer.destroy(new Error(`the answer is larger than ${MOST_BYTES} bytes`));
+                if (size > MAX_BYTES) answer.destroy(new Error(`the answer is larger than ${MAX_BYTES} bytes`));
                 else chunks.push(chunk);
               });
               answer.once('error', reject);

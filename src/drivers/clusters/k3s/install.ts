@@ -18,8 +18,7 @@ const VERSION_LIMIT_MS = 60_000;
 
 /**
  * Installs the program of a release in the machine and its images in the engine; skips what is there. Leaves other releases alone. Returns
- * the
- * program.
+ * the program.
  * @throws RdError as `ArtefactStore.fetch`, and `ERR_DRIVER_TERMINAL` for a program that does not run in this machine.
  */
 export async function install(

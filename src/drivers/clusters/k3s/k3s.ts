@@ -58,8 +58,7 @@ const FIND_LIMIT_MS = 20_000;
 
 /**
  * k3s with one node, on the engine of the machine. Pods end with the cluster; what they need to restart stays until a reset. State derives
- * from
- * the record of the start, the process and the API server; nothing is cached.
+ * from the record of the start, the process and the API server; nothing is cached.
  */
 export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
   const { engines, ownsNetwork, fetch = globalThis.fetch, now = Date.now } = options;

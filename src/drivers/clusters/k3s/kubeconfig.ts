@@ -3,7 +3,7 @@ import { isObject } from '../../../json.ts';
 import { parseDocument } from '../../../settings/parse.ts';
 
 /** Maximum size of the kubeconfig that k3s writes, which has about three thousand characters. */
-const MOST_CHARACTERS = 64 * 1024;
+const MAX_CHARACTERS = 64 * 1024;
 
 /** Administrator credentials for the API. All but the first are secret. PEM texts. */
 export interface Credentials {
@@ -14,7 +14,7 @@ export interface Credentials {
 
 /** Parses the kubeconfig that k3s writes; undefined while it is incomplete, and for a file that k3s did not write. */
 export function readCredentials(text: string): Credentials | undefined {
-  if (text.length > MOST_CHARACTERS) return undefined;
+  if (text.length > MAX_CHARACTERS) return undefined;
   const { value, findings } = parseDocument(text, '');
   if (findings.length > 0) return undefined;
   if (!isObject(value)) return undefined;

@@ -5,8 +5,7 @@ import type { K3sPlaces } from './places.ts';
 
 /**
  * Removes what k3s and its network leave in a dedicated machine: links, and packet filter rules, where a port of a former pod would shadow
- * the
- * port of a container. Only names that Kubernetes, flannel and the CNI plugins use.
+ * the port of a container. Only names that Kubernetes, flannel and the CNI plugins use.
  */
 export const NETWORK_SCRIPT = `set -u
 for link in cni0 flannel.1 flannel-wg flannel-wg-v6 flannel-v6.1 kube-ipvs0; do

@@ -39,7 +39,7 @@ export interface Releases {
 }
 
 const FRESH_MS = 60 * 60_000;
-const MOST_BYTES = 1024 * 1024;
+const MAX_BYTES = 1024 * 1024;
 const CACHE_FORMAT = 1;
 
 interface Cached {
@@ -72,7 +72,7 @@ export function k3sReleases({ url, cacheFile, fetch, now }: ReleasesInput): Rele
   }
 
   async function ask(limitMs: number, signal: AbortSignal): Promise<Channels> {
-    const text = await smallText({ url, fetch, limitMs, mostBytes: MOST_BYTES, signal });
+    const text = await smallText({ url, fetch, limitMs, mostBytes: MAX_BYTES, signal });
     const channels = readChannels(tryParse(text));
     if (channels) return channels;
     throw new RdError('ERR_CONNECTION', `${url} answered with something that is no list of channels of k3s`, {
@@ -180,8 +180,7 @@ export type Channels = ReadonlyMap<string, string>;
 
 /**
  * Parses a channel list, https://update.k3s.io/v1-release/channels. Skips what is unknown, because its format has changed before: entries
- * without
- * a release, pre-releases, type names. Undefined for anything else, such as a captive portal's login page.
+ * without a release, pre-releases, type names. Undefined for anything else, such as a captive portal's login page.
  */
 export function readChannels(value: unknown): Channels | undefined {
   if (!isObject(value) || !Array.isArray(value.data)) return undefined;

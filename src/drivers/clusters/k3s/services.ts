@@ -13,8 +13,7 @@ interface PodAddress {
 
 /**
  * A connection to a pod that serves the port now. The pod is resolved through the API and dialed from the machine, which is a node of the
- * pod
- * network. Errors as `ClusterDriver.connect`.
+ * pod network. Errors as `ClusterDriver.connect`.
  */
 export async function connectService(
   api: ApiClient,

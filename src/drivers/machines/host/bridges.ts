@@ -7,8 +7,7 @@ const ENGINE_BRIDGE = /^br-[0-9a-f]{12}$/;
 
 /**
  * The bridge of the instance and those of its engine's networks. `networks` is the file content with the ids of these networks: a range
- * does not
- * identify the owner of a bridge, because another engine may have allocated a network from it since.
+ * does not identify the owner of a bridge, because another engine may have allocated a network from it since.
  */
 export function ownBridges(links: readonly Link[], bridge: string, networks: string): Link[] {
   const isMade = (name: string) => ENGINE_BRIDGE.test(name) && networks.includes(name.slice(3));
@@ -33,8 +32,7 @@ export function staleAddresses(links: readonly Link[], bridge: string, pool: Ran
 
 /**
  * The range for the instance's containers: the previous one, so that networks known to containers stay valid, unless it is in use now.
- * Undefined
- * when no range is free.
+ * Undefined when no range is free.
  */
 export function poolFor(
   before: Range | undefined,

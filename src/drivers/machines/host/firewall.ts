@@ -31,12 +31,10 @@ const WAIT = ['--wait', '10'];
 
 /**
  * The rules of the chains, as arguments without the comment. Containers reach outwards; replies are accepted; nothing from outside reaches
- * a
- * container by its address (a host program serves published ports); networks of the instance are isolated from each other.
+ * a container by its address (a host program serves published ports); networks of the instance are isolated from each other.
  *
  * Refusals are in `mangle` as well, which precedes `filter`: an engine that starts later puts its accept rules for its own bridges before
- * ours
- * in `filter`.
+ * ours in `filter`.
  */
 export function firewallRules({
   pool,

@@ -29,8 +29,7 @@ export interface ForwardingUse {
 
 /**
  * Whether to disable forwarding again: only if we enabled it during this boot, and only while nothing else seems to need it. Programs that
- * start
- * later find it on and do not declare that they need it, so in doubt it stays.
+ * start later find it on and do not declare that they need it, so in doubt it stays.
  */
 export function mayRestore({ changedByUs, otherBridges, foreignNat }: ForwardingUse): boolean {
   return changedByUs && otherBridges === 0 && !foreignNat;

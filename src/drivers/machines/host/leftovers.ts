@@ -83,8 +83,7 @@ export async function findLeftovers(area: EngineArea): Promise<string[]> {
 
 /**
  * Kills the processes, unmounts, and removes the shim sockets and the control group. The caller has made sure that the engine's own
- * programs
- * have ended.
+ * programs have ended.
  * @throws RdError `ERR_DRIVER_FAILED` naming what remains.
  */
 export async function clearLeftovers(area: EngineArea, run: Run, pace: Pace): Promise<void> {

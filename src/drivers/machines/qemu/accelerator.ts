@@ -26,8 +26,7 @@ export interface Acceleration {
 
 /**
  * Whether a guest really runs with this accelerator, tested by running one of three instructions: `/dev/kvm` can exist and be accessible on
- * a
- * host where every guest crashes, usually because of its processor. The test boots through the whole firmware.
+ * a host where every guest crashes, usually because of its processor. The test boots through the whole firmware.
  * @param directory a private directory for the test disk.
  * @returns QEMU's error message; undefined when the accelerator works.
  */

@@ -33,8 +33,7 @@ export const DATA_DRIVE = 'data';
 export const BALLOON = 'balloon0';
 /**
  * A failed write halts the guest, which continues after a retry. By default QEMU does so only for `ENOSPC`: with an exhausted quota or a
- * failed
- * copy the guest would lose writes.
+ * failed copy the guest would lose writes.
  */
 const HALT = 'werror=stop';
 /** Interval of the guest's memory statistics, in seconds. */
@@ -47,9 +46,8 @@ const KERNEL_LINE =
 
 /**
  * The QEMU command line of a machine. It disables whatever depends on user files or version defaults. `apparmor=0`: the guest lacks the
- * parser,
- * and containers would not start. `swiotlb`: with hot-plug slots the kernel would reserve 64 MiB for 32-bit DMA devices, and there are
- * none.
+ * parser, and containers would not start. `swiotlb`: with hot-plug slots the kernel would reserve 64 MiB for 32-bit DMA devices, and there
+ * are none.
  */
 export function qemuArguments(input: QemuArguments): string[] {
   const { image, places, accelerator, memoryGiB, memoryCeilingGiB, cpus, cpuCeiling, sshPort, below = [] } = input;
@@ -89,8 +87,7 @@ export function qemuArguments(input: QemuArguments): string[] {
     `virtio-net-pci,netdev=${NETWORK}`,
     '-device',
     // With `deflate-on-oom` the guest would report memory that it does not have. Free page reporting returns freed memory to the host and
-    // keeps it
-    // out of a frozen state.
+    // keeps it out of a frozen state.
     `virtio-balloon-pci,id=${BALLOON},guest-stats-polling-interval=${STATS_S},free-page-reporting=on`,
     '-device',
     'virtio-rng-pci',

@@ -22,7 +22,7 @@ export interface DiskParts {
 /** Checking a large disk reads all of its tables. */
 const CHECK_MS = 10 * 60_000;
 /** For a lost table qemu-img prints every entry. */
-const MOST_FINDINGS = 20;
+const MAX_FINDINGS = 20;
 /** qcow2 header: "QFI", 0xfb, and the size at byte 24. */
 const QCOW_MAGIC = 0x51_46_49_fb;
 const HEADER_BYTES = 32;
@@ -157,8 +157,8 @@ async function damageOf(
     });
   }
   const lines = [stdout, stderr].flatMap((text) => text.split('\n')).filter((line) => line !== '');
-  if (lines.length > MOST_FINDINGS) {
-    return [...lines.slice(0, MOST_FINDINGS), `and ${lines.length - MOST_FINDINGS} more lines of qemu-img`];
+  if (lines.length > MAX_FINDINGS) {
+    return [...lines.slice(0, MAX_FINDINGS), `and ${lines.length - MAX_FINDINGS} more lines of qemu-img`];
   }
   return lines.length > 0 ? lines : [`qemu-img check ended with status ${exitCode}`];
 }

@@ -6,15 +6,14 @@ import { REFUSE_WHILE_GROWING } from './live/growth-script.ts';
 const MOUNT = '/var/lib/rdctl';
 const UNIT = 'rdctl-thaw';
 /** Seconds until the guest thaws by itself if the service is gone. */
-const MOST_S = 30;
+const MAX_S = 30;
 /** There may be much to flush before the freeze, and the host disk may be slow. */
 const FREEZE_MS = 120_000;
 const THAW_MS = 60_000;
 
 /**
  * `$1`: mount point, `$2`: unit, `$3`: seconds. Flushes most data while programs continue. The watchdog runs in the guest and retries until
- * it
- * succeeds: a thaw during the freeze would be refused.
+ * it succeeds: a thaw during the freeze would be refused.
  */
 const FREEZE_SCRIPT = `set -eu
 mountpoint -q -- "$1"
@@ -30,8 +29,7 @@ exec fsfreeze --freeze "$1"
 
 /**
  * `$1`: mount point, `$2`: unit. Status 1 when the file system was not frozen; the watchdog then stays, because an abandoned freeze may
- * still
- * take effect.
+ * still take effect.
  */
 const THAW_SCRIPT = `fsfreeze --unfreeze "$1" 2>/dev/null || exit 1
 timeout 20 systemctl stop "$2.service" 2>/dev/null
@@ -61,7 +59,7 @@ export function guestFreeze(guest: Pick<Connection, 'run'>): GuestFreeze {
   }
 
   async function freeze(signal: AbortSignal): Promise<void> {
-    const words = [MOUNT, UNIT, String(MOST_S)];
+    const words = [MOUNT, UNIT, String(MAX_S)];
     try {
       await guest.run(['sh', '-s', '--', ...words], { input: FREEZE_SCRIPT, timeoutMs: FREEZE_MS, signal });
     } catch (cause) {

@@ -16,8 +16,7 @@ type GuestRunOptions = Omit<RunOptions, 'env' | 'cwd'>;
 interface Guest {
   /**
    * As `src/process/run.ts`, for a program of the guest. Output contains only what the program prints. A program that times out may
-   * continue in
-   * the guest.
+   * continue in the guest.
    */
   run(argv: readonly string[], options?: GuestRunOptions): Promise<RunResult>;
   /** As `src/process/stream.ts`. */

@@ -30,8 +30,7 @@ export interface LiveCopies {
   copy: NonNullable<Driver['copyLive']>;
   /**
    * Ends what a killed service left: a running copy, a frozen file system. Does nothing during a copy of this process. Logs a failure; the
-   * next
-   * observation retries.
+   * next observation retries.
    */
   settle(): Promise<void>;
 }

@@ -29,9 +29,9 @@ export interface QmpOptions {
 
 const LIMIT_MS = 10_000;
 /** Queued events; the oldest are dropped beyond this limit. */
-const MOST_EVENTS = 1_000;
+const MAX_EVENTS = 1_000;
 /** A response with all devices of a machine has about ten thousand characters. */
-const MOST_CHARACTERS = 16 * 1024 * 1024;
+const MAX_CHARACTERS = 16 * 1024 * 1024;
 
 interface Waiting {
   resolve(value: JsonValue): void;
@@ -90,7 +90,7 @@ export async function openQmp(path: string, options: QmpOptions = {}): Promise<Q
       return;
     }
     events.push(event);
-    if (events.length > MOST_EVENTS) events.shift();
+    if (events.length > MAX_EVENTS) events.shift();
   }
 
   /** Runs `begin` with a limit and a signal; `undo` runs when either ends it early. */
@@ -192,7 +192,7 @@ function onLines(socket: Socket, line: (text: string) => void, tooLong: () => vo
     const lines = (rest + text).split('\n');
     rest = lines.pop() ?? '';
     for (const each of lines) if (each.trim() !== '') line(each);
-    if (rest.length > MOST_CHARACTERS) tooLong();
+    if (rest.length > MAX_CHARACTERS) tooLong();
   });
 }
 

@@ -34,8 +34,7 @@ const QUIT_MS = 10_000;
 
 /**
  * Starts a machine that is off or only left stale files: resumes a matching frozen state, otherwise boots, also when the state turns out to
- * be
- * unusable.
+ * be unusable.
  * @throws RdError `ERR_DRIVER_TERMINAL` without an image and with a damaged data disk, `ERR_DRIVER_FAILED` when QEMU or the guest does
  *   not come up, `ERR_CANCELLED`.
  */
@@ -198,8 +197,7 @@ function freePort(): Promise<number> {
 
 /**
  * Pure: the image that a machine keeps, unless it lacks a required feature that another one has; the newest for a new machine. Data is on a
- * disk
- * of its own, so that another image costs only a boot.
+ * disk of its own, so that another image costs only a boot.
  * @param known newest first. @param same the current image of the machine.
  */
 export function chooseImage<Image extends Pick<GuestImage, 'features'>>(
@@ -213,20 +211,19 @@ export function chooseImage<Image extends Pick<GuestImage, 'features'>>(
 }
 
 /** QEMU's emulated processors cannot all address more than this. */
-const MOST_MEMORY_GIB = 512;
+const MAX_MEMORY_GIB = 512;
 const CPUS_PER_CPU = 2;
 
 /**
  * Hot-plug limits of a machine. Memory: what this host has. Processors: twice as many as it has, because virtual processors share real
- * ones, and a
- * host with two would leave no room. Empty slots cost the guest next to nothing.
+ * ones, and a host with two would leave no room. Empty slots cost the guest next to nothing.
  */
 export function ceilings(
   { memoryGiB, cpus }: Pick<MachineSpec, 'memoryGiB' | 'cpus'>,
   host = { memoryBytes: totalmem(), cpus: availableParallelism() },
 ): Pick<QemuArguments, 'memoryCeilingGiB' | 'cpuCeiling'> {
   return {
-    memoryCeilingGiB: Math.max(memoryGiB, Math.min(MOST_MEMORY_GIB, Math.floor(host.memoryBytes / GIB))),
+    memoryCeilingGiB: Math.max(memoryGiB, Math.min(MAX_MEMORY_GIB, Math.floor(host.memoryBytes / GIB))),
     cpuCeiling: Math.max(cpus, CPUS_PER_CPU * host.cpus),
   };
 }
@@ -249,8 +246,7 @@ async function ensurePair(path: string, id: string, run: HostRun, signal: AbortS
 
 /**
  * The two key pairs of a machine, created once and recreated when unusable: the login key and the host key. QEMU passes both to the guest
- * at
- * every boot, so its first connection is as trusted as any later one.
+ * at every boot, so its first connection is as trusted as any later one.
  */
 export async function ensureKeys(places: QemuPlaces, port: number, run: HostRun, signal: AbortSignal): Promise<void> {
   await Promise.all([places.key, places.hostKey].map((path) => ensurePair(path, places.id, run, signal)));

@@ -28,8 +28,7 @@ export async function stopMachine(parts: MachineParts, signal: AbortSignal): Pro
   let saved: FrozenDraft | undefined;
   if (await isAlive()) {
     // A halted or booting guest does not see the power button. One in an unknown state may, and so may one whose stop was interrupted while
-    // it
-    // still had its data disk or was powering down.
+    // it still had its data disk or was powering down.
     const cutOff = record?.booted === false && record.started !== undefined;
     if ((record?.booted !== false || cutOff) && (await ensureRunning(parts, signal))) {
       if (record === undefined || cutOff) await powerDown(parts, signal);

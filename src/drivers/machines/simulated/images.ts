@@ -83,7 +83,7 @@ function tagsIn(references: readonly string[], name: string): string[] {
   );
 }
 
-const MOST_LINKS = 40;
+const MAX_LINKS = 40;
 
 /** A file or directory of an image as a tar archive; links are followed within the image. Undefined when it is missing. */
 function archiveOf(files: ImageFiles, path: string): AsyncIterable<Uint8Array> | undefined {
@@ -113,7 +113,7 @@ async function* bytes(out: AsyncIterable<unknown>): AsyncGenerator<Uint8Array, v
 
 /** The path without links, or undefined when it is missing. The root is the image's. */
 function resolve(files: ImageFiles, path: string, links: number): string | undefined {
-  if (links > MOST_LINKS) return undefined;
+  if (links > MAX_LINKS) return undefined;
   let at = '';
   const parts = posix.normalize(`/${path}`).split('/').slice(1);
   for (const [index, part] of parts.entries()) {

@@ -31,8 +31,7 @@ export function machineAfter(model: Model, step: MachineStep): Model {
 
 /**
  * Pure: the model after an engine step. Refuses, with `ERR_DRIVER_FAILED`, what a real machine could not do: two engines, an engine without
- * a
- * machine, and stopping the engine of a running cluster.
+ * a machine, and stopping the engine of a running cluster.
  */
 export function engineAfter(model: Model, name: EngineName, step: EngineStep, first: FirstWorkload): Model {
   const engine = model.engines[name];

@@ -27,8 +27,7 @@ export async function writeFrozen(directory: string, { key, state, root }: Froze
 
 /**
  * The frozen state in the directory, or why it is unusable, as a clause; undefined when there is none. Digests are verified by the reader
- * of
- * the files.
+ * of the files.
  */
 export async function readFrozen(
   directory: string,

@@ -28,15 +28,13 @@ const DAMAGE = /UNEXPECTED INCONSISTENCY/;
 
 /**
  * How a resume ended. `settled`: output of the settle script. `unfit`: the state is unusable; any other failure may be temporary, so the
- * state
- * is kept.
+ * state is kept.
  */
 export type Resume = { how: 'resumed'; settled: string } | { how: 'failed'; unfit: boolean; why: string };
 
 /**
  * Restores the guest from a frozen state in a QEMU of the same machine: its memory, over a fresh layer of its root disk. The guest runs
- * only
- * after both digests match, and only then gets the data disk. After a failure QEMU may still be running.
+ * only after both digests match, and only then gets the data disk. After a failure QEMU may still be running.
  * @throws RdError for failures that a boot would meet as well: `ERR_DRIVER_TERMINAL` when the file system of the data disk is damaged,
  *   `ERR_DRIVER_FAILED` when its check times out; `ERR_CANCELLED`.
  *   `ERR_DRIVER_FAILED` when its check does not end; `ERR_CANCELLED`.

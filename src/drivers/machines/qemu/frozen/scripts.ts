@@ -29,9 +29,9 @@ exec systemd-run --quiet --no-block --collect sh -c \\
 `;
 
 /**
- * Makes a guest itself that has just been woken, and settles it. \`$1\`: seconds since 1970, \`$2\`: its name; the input is fresh
- * randomness, because all guests out of one state would otherwise draw the same numbers (0x5207 is RNDRESEEDCRNG). Status 5: it is
- * itself, and has not got its data disk. What it prints is that of settling.
+ * Gives a resumed guest its identity and settles it. `$1`: seconds since 1970, `$2`: its name; standard input is fresh entropy, because all
+ * guests from one state would otherwise generate the same random numbers (0x5207 is RNDRESEEDCRNG). Status 5: it has its identity but no
+ * data disk. Prints the output of the settle script.
  */
 export const WAKE_SCRIPT = `set -eu
 date -u -s "@$1" > /dev/null

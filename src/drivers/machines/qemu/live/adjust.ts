@@ -17,8 +17,7 @@ export interface AdjustParts extends LiveParts {
 
 /**
  * Applies memory, processors and disk size of `desired` to the running guest, one after the other. Each is recorded once the guest uses it;
- * a
- * large disk once its file system is growing. A failure does not prevent the others. Idempotent: repeating it finishes what was begun.
+ * a large disk once its file system is growing. A failure does not prevent the others. Idempotent: repeating it finishes what was begun.
  * @throws RdError `ERR_DRIVER_FAILED` for what requires a restart and for what QEMU or the guest did not do, `ERR_CANCELLED`.
  */
 export async function adjustMachine(parts: AdjustParts, desired: MachineSpec, signal: AbortSignal): Promise<void> {
@@ -89,8 +88,7 @@ getconf _NPROCESSORS_ONLN
 
 /**
  * Plugs in processors until there are `count`, and waits until the guest uses them. Never removes one: QEMU hangs some time after a
- * processor
- * was unplugged.
+ * processor was unplugged.
  * @throws RdError `ERR_DRIVER_FAILED` for fewer than there are, when QEMU refuses or the guest does not use them, `ERR_CANCELLED`.
  */
 async function setProcessors(parts: LiveParts, before: MachineFacts['cpus'], count: number, signal: AbortSignal) {

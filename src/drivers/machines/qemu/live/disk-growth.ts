@@ -45,8 +45,7 @@ export function degradationOf(growth: Growth, whole: number): string | undefined
 
 /**
  * Grows the data disk while the guest uses it, and its file system with it. Idempotent: when repeated it only checks, and waits for a
- * growth in
- * progress.
+ * growth in progress.
  * @param before the current size that QEMU reports: QEMU would truncate to a smaller size without a warning.
  * @returns how the file system follows: `going` when it takes longer than a caller should wait.
  * @throws RdError `ERR_DRIVER_FAILED` for a smaller size, when QEMU refuses, the guest does not see it or its file system does

@@ -71,8 +71,7 @@ export async function readFacts(qmp: Qmp, signal: AbortSignal): Promise<MachineF
 
 /**
  * Bytes in use, including the kernel's. The statistics are some seconds old, so usage is the difference of two numbers in them. They
- * exclude what
- * the kernel reserved at boot: exactly known when the memory has not changed since, otherwise the upper bound.
+ * exclude what the kernel reserved at boot: exactly known when the memory has not changed since, otherwise the upper bound.
  */
 function neededOf(
   stats: JsonValue | undefined,

@@ -5,8 +5,7 @@ const LOCK = '/run/rdctl-growth';
 
 /**
  * Grows the file system of the data disk in the guest, independent of the caller: a large one takes minutes, and the kernel cannot abort
- * it. A
- * second growth waits for the first. What is read while the kernel writes may look damaged.
+ * it. A second growth waits for the first. What is read while the kernel writes may look damaged.
  */
 const WORK = `tries=0
 while :; do
@@ -71,8 +70,7 @@ tell
 
 /**
  * For a guest that has come up: reports the progress of a growth when it ends or after some seconds; prints nothing when none is needed.
- * Never
- * fails.
+ * Never fails.
  */
 export const START_SCRIPT = `(
 ${SIZES}if [ "$bytes" -lt "$whole" ]; then

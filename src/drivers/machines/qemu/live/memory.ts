@@ -20,8 +20,7 @@ grep '^MemTotal:' /proc/meminfo
 
 /**
  * Resizes the memory of the running guest: plugs in what is missing, takes back the surplus with the balloon. If the guest does not release
- * that
- * much, it gets everything back. Idempotent: when repeated it only checks.
+ * that much, it gets everything back. Idempotent: when repeated it only checks.
  * @param bytes whole GiB.
  * @throws RdError `ERR_DRIVER_FAILED` when QEMU refuses or the guest does not accept or release it, `ERR_CANCELLED`.
  */
@@ -54,8 +53,7 @@ export async function setMemory(parts: LiveParts, before: MachineFacts['memory']
 
 /**
  * Waits for fresh memory statistics from the guest, so that the next plan is current. Setting the interval makes QEMU poll at once. A
- * silent
- * guest blocks nothing.
+ * silent guest blocks nothing.
  */
 async function awaitStatistics({ monitor, pace }: LiveParts, signal: AbortSignal): Promise<void> {
   const look = (ask: boolean) =>

@@ -15,8 +15,7 @@ export const DISK_MOST_BYTES = 8 * 2 ** 40;
 
 /**
  * The live limits of the guest. Memory: down to its usage plus a reserve, in whole GiB, up to what fits in. Processors are never removed
- * (QEMU
- * hangs later), and a disk never shrinks.
+ * (QEMU hangs later), and a disk never shrinks.
  * @param seconds since 1970.
  */
 export function roomOf({ memory, cpus, diskBytes }: MachineFacts, seconds: number): Required<LiveRoom> {

@@ -35,8 +35,7 @@ interface MountLook {
 export interface GuestMounts {
   /**
    * Before QEMU starts: chooses what to share, starts what the host needs for it, and returns the QEMU arguments. Where sharing is
-   * unsupported,
-   * the machine starts without it and reports that.
+   * unsupported, the machine starts without it and reports that.
    */
   begin(spec: MachineSpec, signal: AbortSignal): Promise<string[]>;
   /** In a guest that responds. Idempotent. Clears stale mounts first. */

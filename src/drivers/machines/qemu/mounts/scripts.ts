@@ -30,7 +30,7 @@ for each; do
 done
 `;
 
-/** \`$1\`: a mount with all that is mounted in it; the rest: connections of FUSE that nobody serves any more, so that nothing waits. */
+/** `$1`: a mount with everything mounted in it; the rest: stale FUSE connections to abort, so that nothing blocks on them. */
 export const CLEAR_SCRIPT = `set -u
 point=$1
 shift

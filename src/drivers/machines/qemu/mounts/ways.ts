@@ -9,7 +9,7 @@ import { virtiofs } from './virtiofs.ts';
 import { isMountType, type MountType, type MountWay, type MountWork, TAG } from './way.ts';
 
 /** The kernel module's maximum; its transport limits packets to less anyway. */
-const MOST_BYTES = 2 ** 30;
+const MAX_BYTES = 2 ** 30;
 
 const FEATURE = '9p';
 
@@ -29,7 +29,7 @@ const nineP: MountWay = {
   ],
   async mount({ home, spec, parts, signal }) {
     const { protocolVersion, msizeInKib, cacheMode } = spec.mount;
-    const bytes = Math.min(msizeInKib * 1024, MOST_BYTES);
+    const bytes = Math.min(msizeInKib * 1024, MAX_BYTES);
     const options = ['trans=virtio', `version=${protocolVersion}`, `msize=${bytes}`, `cache=${cacheMode}`];
     await parts.guest.run(['modprobe', '9pnet_virtio'], { signal });
     await parts.guest.run(['mount', '-t', '9p', '-o', options.join(','), '--', TAG, home.real], { signal });

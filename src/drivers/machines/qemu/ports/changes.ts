@@ -19,7 +19,7 @@ interface Changes {
 /** Interval between retries of an unavailable port. */
 export const RETRY_MS = 5_000;
 /** Limits how many host ports a guest can claim. */
-export const MOST_FORWARDS = 1_000;
+export const MAX_FORWARDS = 1_000;
 /** The widest address first: of two programs on one port, it is the one meant to be reached. */
 const OPENNESS: readonly GuestAddress[] = ['0.0.0.0', '::', '127.0.0.1', '::1'];
 
@@ -32,7 +32,7 @@ export function wantedPorts(
   for (const { port, address } of [...listening].sort((one, other) => one.port - other.port)) {
     if (isOwn(port)) continue;
     const known = wanted.get(port);
-    if (known === undefined && wanted.size >= MOST_FORWARDS) break;
+    if (known === undefined && wanted.size >= MAX_FORWARDS) break;
     if (known === undefined || OPENNESS.indexOf(address) < OPENNESS.indexOf(known)) wanted.set(port, address);
   }
   return wanted;

@@ -2,7 +2,7 @@ import { RdError } from '../../../../errors.ts';
 import type { Pace } from '../../../../process/pace.ts';
 import type { DriverContext, PublishedPort } from '../../../driver.ts';
 import type { Connection } from '../guest.ts';
-import { changes, type Forward, type ForwardRoute, MOST_FORWARDS, wantedPorts } from './changes.ts';
+import { changes, type Forward, type ForwardRoute, MAX_FORWARDS, wantedPorts } from './changes.ts';
 import { type Listening, parseWatchLine, WATCH_SCRIPT, type WatchLine } from './listening.ts';
 import type { ForwardRecord } from './record.ts';
 import type { Way } from './ways.ts';
@@ -100,9 +100,9 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
 
   /** Report once, and again after a recovery. */
   function tellMany(count: number): void {
-    if (count === MOST_FORWARDS && !many)
+    if (count === MAX_FORWARDS && !many)
       log('warn', 'the guest listens on many ports; others are not forwarded', { count });
-    many = count === MOST_FORWARDS;
+    many = count === MAX_FORWARDS;
   }
 
   async function readOnce(): Promise<void> {
@@ -224,7 +224,7 @@ interface PortWatch {
 /** The next observation restarts it. */
 const LIMIT_MS = 24 * 3_600_000;
 /** About ten thousand sockets. */
-const MOST_CHARACTERS = 1024 * 1024;
+const MAX_CHARACTERS = 1024 * 1024;
 
 function portWatch(
   guest: Pick<Connection, 'stream'>,
@@ -240,7 +240,7 @@ function portWatch(
       if (signal.aborted) return;
       const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
       rest = lines.pop() ?? '';
-      if (rest.length > MOST_CHARACTERS)
+      if (rest.length > MAX_CHARACTERS)
         throw new RdError('ERR_DRIVER_FAILED', 'the guest says too much about its ports');
       for (const each of lines) {
         const line = parseWatchLine(each);

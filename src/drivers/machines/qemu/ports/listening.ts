@@ -12,8 +12,7 @@ export type WatchLine = { listening: Listening[] } | 'still there';
 
 /**
  * Polls once a second, with only two processes per poll because a guest may be slow. Prints `ports` and the kernel's table of listening
- * sockets
- * whenever it changes, and `.` in between: a write is the only way to notice that the reader is gone.
+ * sockets whenever it changes, and `.` in between: a write is the only way to notice that the reader is gone.
  */
 export const WATCH_SCRIPT = `before=none
 quiet=0
