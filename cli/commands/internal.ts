@@ -18,8 +18,8 @@ const waitKill = defineCommand({
     if (pid === 0) return 0;
     if (io.platform !== 'linux') throw new RdError('ERR_USAGE', 'processes can be followed on Linux only');
     const { endGroupAfter } = await import('../../src/process/end-group.ts');
-    const { realPace } = await import('../../src/process/pace.ts');
-    await endGroupAfter(pid, realPace, io.signal);
+    const { steadyClock } = await import('../../src/clock.ts');
+    await endGroupAfter(pid, steadyClock, io.signal);
     return 0;
   },
 });

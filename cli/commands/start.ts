@@ -1,9 +1,9 @@
 import { type Client, createClient } from '../../src/client/client.ts';
 import { polled, waitConverged } from '../../src/client/converge.ts';
 import { homeService } from '../../src/client/home-service.ts';
+import { type Clock, steadyClock } from '../../src/clock.ts';
 import { type ErrorCode, RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
-import { type Pace, realPace } from '../../src/process/pace.ts';
 import { COMPATIBLE } from '../../src/product.ts';
 import { noting } from '../../src/storage/background-log.ts';
 import { noArguments, usage } from '../arguments/arguments.ts';
@@ -170,7 +170,7 @@ export interface WaitInput {
   sent: JsonObject | undefined;
   timeoutMs: number;
   io: Io;
-  pace?: Pace;
+  clock?: Clock;
 }
 
 const POLL_MS = 2000;
@@ -180,14 +180,14 @@ const POLL_MS = 2000;
  * @throws RdError `ERR_CONVERGE_FAILED`, `ERR_DEADLINE`, `ERR_CANCELLED`.
  */
 export async function waitStarted(input: WaitInput): Promise<void> {
-  const { client, timeoutMs, pace = realPace } = input;
+  const { client, timeoutMs, clock = steadyClock } = input;
   try {
-    if (client.connection.foreign) await waitForeign(input, pace);
+    if (client.connection.foreign) await waitForeign(input, clock);
     else
-      await waitOwn(input, pace).catch((error: unknown) => {
+      await waitOwn(input, clock).catch((error: unknown) => {
         // Another application given by flags is only recognized here.
         if (!(error instanceof RdError) || error.code !== 'ERR_NOT_FOUND') throw error;
-        return waitForeign(input, pace);
+        return waitForeign(input, clock);
       });
   } catch (error) {
     if (error instanceof RdError && error.code === 'ERR_DEADLINE') {
@@ -202,15 +202,15 @@ export async function waitStarted(input: WaitInput): Promise<void> {
   }
 }
 
-async function waitOwn({ client, generation, timeoutMs, io }: WaitInput, pace: Pace): Promise<void> {
+async function waitOwn({ client, generation, timeoutMs, io }: WaitInput, clock: Clock): Promise<void> {
   const { signal } = io;
   const wanted = generation ?? (await client.status({ signal })).generation;
   let told = false;
   await waitConverged({
-    feed: polled({ read: () => client.status({ signal }), clock: pace, signal }),
+    feed: polled({ read: () => client.status({ signal }), clock, signal }),
     generation: wanted,
     timeoutMs,
-    clock: pace,
+    clock,
     signal,
     onStatus({ conditions }) {
       const held = conditions.find(({ reason }) => reason === 'Held');
@@ -222,9 +222,9 @@ async function waitOwn({ client, generation, timeoutMs, io }: WaitInput, pace: P
 }
 
 /** There are no generations there: ready counts only once no sent setting requires a restart. */
-async function waitForeign({ client, sent, timeoutMs, io }: WaitInput, pace: Pace): Promise<void> {
+async function waitForeign({ client, sent, timeoutMs, io }: WaitInput, clock: Clock): Promise<void> {
   const { signal } = io;
-  const deadline = pace.now() + timeoutMs;
+  const deadline = clock.now() + timeoutMs;
   for (;;) {
     const state = await client.backendState({ signal }).then(
       (reply) => reply.vmState,
@@ -235,9 +235,9 @@ async function waitForeign({ client, sent, timeoutMs, io }: WaitInput, pace: Pac
     );
     if (state === 'ERROR') throw new RdError('ERR_CONVERGE_FAILED', 'The backend is in the state ERROR.');
     if ((state === 'STARTED' || state === 'DISABLED') && !(sent && (await restartDue(client, sent, signal)))) return;
-    const left = deadline - pace.now();
+    const left = deadline - clock.now();
     if (left <= 0) throw new RdError('ERR_DEADLINE', `The last state seen was ${state ?? 'unknown'}.`);
-    await pace.sleep(Math.min(POLL_MS, left), signal);
+    await clock.sleep(Math.min(POLL_MS, left), signal);
     if (signal.aborted) throw new RdError('ERR_CANCELLED', 'Interrupted while waiting for the backend.');
   }
 }

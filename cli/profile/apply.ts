@@ -2,6 +2,7 @@ import type { Locate } from '../../profiles/document/load.ts';
 import { type ApplyInput, applyDesired } from '../../src/client/apply.ts';
 import type { Client } from '../../src/client/client.ts';
 import type { SavedPlan } from '../../src/client/saved-plan.ts';
+import { systemClock } from '../../src/clock.ts';
 import { RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
 import type { PlanRequest, Target } from '../../src/plan/change.ts';
@@ -9,7 +10,6 @@ import { NO_FORWARDS, type WantedForwards, withForwards } from '../../src/plan/p
 import { PRODUCT } from '../../src/product.ts';
 import { lockApply } from '../../src/storage/home-lock.ts';
 import type { Places } from '../../src/storage/places.ts';
-import { wallClock } from '../clock.ts';
 import type { Invocation } from '../command.ts';
 import { refuseOtherDriver } from '../session/driver-name.ts';
 import { PLAN_WAIT_MS, patientClient } from '../session/patient-client.ts';
@@ -81,8 +81,8 @@ interface Found extends Service {
 export async function applyNow(options: ApplyOptions): Promise<void> {
   const { caller, view, where, timeoutMs } = options;
   const { io } = caller;
-  let begun = wallClock.now();
-  const leftMs = () => Math.max(0, timeoutMs - (wallClock.now() - begun));
+  let begun = systemClock.now();
+  const leftMs = () => Math.max(0, timeoutMs - (systemClock.now() - begun));
   const state = await requestedPower(options, leftMs);
   const lock = await lockApply(where.applyLock, {
     timeoutMs,
@@ -135,14 +135,14 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
     ...(service.idle ? { started: 'idle' as const } : service.again ? { started: 'again' as const } : {}),
     timeoutMs,
     leftMs,
-    clock: wallClock,
+    clock: systemClock,
     signal: io.signal,
     exact: wanted.saved !== undefined,
     async consent(plan) {
       if (options.agreed) return true;
-      const asked = wallClock.now();
+      const asked = systemClock.now();
       const answer = await ask(plan, io);
-      decided(wallClock.now() - asked);
+      decided(systemClock.now() - asked);
       return answer;
     },
     async inspect(plan) {

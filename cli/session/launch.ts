@@ -4,10 +4,10 @@ import { createClient } from '../../src/client/client.ts';
 import type { Connection } from '../../src/client/connection.ts';
 import { discover } from '../../src/client/discovery.ts';
 import { homeService } from '../../src/client/home-service.ts';
+import { type Clock, steadyClock } from '../../src/clock.ts';
 import { RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { type Detached, detach } from '../../src/process/detach.ts';
-import { type Pace, realPace } from '../../src/process/pace.ts';
 import { COMPATIBLE } from '../../src/product.ts';
 import { adoptPlaces, refuseRunning } from '../../src/storage/adoption.ts';
 import { noting } from '../../src/storage/background-log.ts';
@@ -37,7 +37,7 @@ export interface LaunchInput {
   settings?: JsonObject;
   /** Another executable of this tool; `.cjs`, `.mjs` and `.js` run with the current Node. */
   path?: string;
-  pace?: Pace;
+  clock?: Clock;
   /** Milliseconds until the API must answer, 60,000 by default. Waiting for another service to exit does not count. */
   timeoutMs?: number;
   /** Print no waiting message. */
@@ -62,7 +62,7 @@ interface Launched {
  * @throws RdError with the service's own code and message when it exited; `ERR_DEADLINE` when it stays silent.
  */
 export async function launchService(input: LaunchInput): Promise<Launched> {
-  const { io, pace = realPace, timeoutMs = 60_000 } = input;
+  const { io, clock = steadyClock, timeoutMs = 60_000 } = input;
   const here = homeOf(io);
   // Check before creating anything, so that our files are not mistaken for another application's.
   const adopted = await noting(here, async () => {
@@ -73,16 +73,16 @@ export async function launchService(input: LaunchInput): Promise<Launched> {
   let left = timeoutMs;
   for (;;) {
     await waitForOtherService(io, input);
-    const begun = pace.now();
+    const begun = clock.now();
     const launched = await launchOnce(input, begun + left);
     if (launched) return launched;
-    left -= pace.now() - begun;
+    left -= clock.now() - begun;
   }
 }
 
 /** `undefined` when it yielded to a service that has exited since or is exiting. `deadline`: when the API must answer. */
 async function launchOnce(input: LaunchInput, deadline: number): Promise<Launched | undefined> {
-  const { io, pace = realPace, timeoutMs = 60_000 } = input;
+  const { io, clock = steadyClock, timeoutMs = 60_000 } = input;
   const here = homeOf(io);
   // A connection file left by an earlier service is stale until ours rewrites it.
   const stale = textOf(here.connectionFile);
@@ -99,7 +99,7 @@ async function launchOnce(input: LaunchInput, deadline: number): Promise<Launche
     // The service that ours yields to may be shutting down; until ours has yielded, it can still win.
     if (ended && leaving) return undefined;
     if (answer && !leaving && (ended || !input.idle)) return { connection: answer.connection };
-    const late = pace.now() >= deadline;
+    const late = clock.now() >= deadline;
     if (ended && (late || home === 'none' || home === 'left')) {
       const error = await endedEarly(child);
       if (late || error.code !== 'ERR_ALREADY_RUNNING') throw error;
@@ -117,7 +117,7 @@ async function launchOnce(input: LaunchInput, deadline: number): Promise<Launche
         },
       );
     }
-    await pace.sleep(POLL_MS, io.signal);
+    await clock.sleep(POLL_MS, io.signal);
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Client } from '../../src/client/client.ts';
 import { answerLimit } from '../../src/client/http.ts';
-import { realPace } from '../../src/process/pace.ts';
+import { steadyClock } from '../../src/clock.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import type { FlagTable, Io } from '../command.ts';
 import { passingLine } from '../views/passing-line.ts';
@@ -61,12 +61,12 @@ export function serviceLine(client: Client, io: Io, { text, afterMs = 0 }: Servi
   const ending = new AbortController();
   const line = passingLine(io);
   const showing = (async () => {
-    if (afterMs > 0) await realPace.sleep(afterMs, ending.signal);
+    if (afterMs > 0) await steadyClock.sleep(afterMs, ending.signal);
     while (!ending.signal.aborted) {
       const status = await client.status({ signal: ending.signal }).catch(() => undefined);
       const shown = status && text(status);
       if (shown !== undefined && !ending.signal.aborted) line.draw(plainText(shown).slice(0, MOST_SIGNS));
-      await realPace.sleep(LOOK_MS, ending.signal);
+      await steadyClock.sleep(LOOK_MS, ending.signal);
     }
   })();
   return async () => {

@@ -1,7 +1,7 @@
 import type { Client } from '../../src/client/client.ts';
 import { SERVICE_STOP_MS } from '../../src/client/stop-limits.ts';
+import { type Clock, steadyClock } from '../../src/clock.ts';
 import { RdError } from '../../src/errors.ts';
-import { type Pace, realPace } from '../../src/process/pace.ts';
 import { type LockHolder, lockHolder } from '../../src/storage/home-lock.ts';
 import type { Io } from '../command.ts';
 import { passingLine } from '../views/passing-line.ts';
@@ -13,7 +13,7 @@ export interface ExitingServiceOptions {
   quiet?: boolean;
   /** The caller's remaining milliseconds. */
   leftMs?: () => number;
-  pace?: Pace;
+  clock?: Clock;
 }
 
 const LOOK_MS = 25;
@@ -52,7 +52,7 @@ export async function isStaying(
  */
 export async function waitForOtherService(
   io: Io,
-  { quiet, leftMs, pace = realPace }: ExitingServiceOptions = {},
+  { quiet, leftMs, clock = steadyClock }: ExitingServiceOptions = {},
 ): Promise<void> {
   const line = passingLine({ err: io.err, progress: io.progress && !quiet });
   let waiting: { on: string; since: number } | undefined;
@@ -63,11 +63,11 @@ export async function waitForOtherService(
       if (!holder) return;
       const on = reason(holder);
       if (waiting?.on !== on) {
-        waiting = { on, since: pace.now() };
+        waiting = { on, since: clock.now() };
         line.clear();
         if (!quiet) io.err(`notice: ${on}; waiting for its end.\n`);
       }
-      const waited = pace.now() - waiting.since;
+      const waited = clock.now() - waiting.since;
       if (leftMs && leftMs() <= 0) {
         throw new RdError('ERR_DEADLINE', `the last service (pid ${holder.pid}) has not ended in time`, {
           advice: 'Wait for it, or give more time with --timeout.',
@@ -80,7 +80,7 @@ export async function waitForOtherService(
         );
       }
       if (waited >= QUIET_MS) line.draw(waitedText(`Waiting for the end of the service ${holder.pid}`, waited, holder));
-      await pace.sleep(LOOK_MS, io.signal);
+      await clock.sleep(LOOK_MS, io.signal);
     }
   } finally {
     line.clear();
@@ -104,7 +104,7 @@ export interface ExitWait {
   cancelled?: string;
   advice: string;
   quiet?: boolean;
-  pace?: Pace;
+  clock?: Clock;
 }
 
 /**
@@ -112,16 +112,16 @@ export interface ExitWait {
  * @throws RdError `ERR_DEADLINE` for a hung service, `ERR_CANCELLED` by the signal.
  */
 export async function waitForExit(wait: ExitWait): Promise<void> {
-  const { lives, io, late, waiting, cancelled, quiet, pace = realPace } = wait;
+  const { lives, io, late, waiting, cancelled, quiet, clock = steadyClock } = wait;
   const line = passingLine({ err: io.err, progress: io.progress && !quiet });
-  const begun = pace.now();
+  const begun = clock.now();
   try {
     while (await lives()) {
       if (io.signal.aborted && cancelled !== undefined) throw new RdError('ERR_CANCELLED', cancelled);
-      const waited = pace.now() - begun;
+      const waited = clock.now() - begun;
       if (waited >= SERVICE_STOP_MS) throw hangs(late, wait.advice);
       if (waited >= QUIET_MS) line.draw(waitedText(waiting, waited, { ending: true }));
-      await (cancelled === undefined ? pace.sleep(LOOK_MS) : pace.sleep(LOOK_MS, io.signal));
+      await (cancelled === undefined ? clock.sleep(LOOK_MS) : clock.sleep(LOOK_MS, io.signal));
     }
   } finally {
     line.clear();

@@ -1,4 +1,4 @@
-import { type Pace, realPace } from '../../src/process/pace.ts';
+import { type Clock, steadyClock } from '../../src/clock.ts';
 import { sizeText } from '../../src/storage/size.ts';
 import type { Io } from '../command.ts';
 import { passingLine } from './passing-line.ts';
@@ -14,13 +14,13 @@ export interface DownloadProgress {
 const REDRAW_MS = 100;
 
 /** Progress on one terminal line; nothing elsewhere. The last state is always drawn, at the latest with the next redraw. */
-export function downloadProgress(io: Pick<Io, 'err' | 'progress'>, pace: Pace = realPace): DownloadProgress {
+export function downloadProgress(io: Pick<Io, 'err' | 'progress'>, clock: Clock = steadyClock): DownloadProgress {
   const line = passingLine(io);
   let drawnAt = Number.NEGATIVE_INFINITY;
   let pending: { text: string; ended: AbortController } | undefined;
   const draw = (text: string) => {
     line.draw(text);
-    drawnAt = pace.now();
+    drawnAt = clock.now();
   };
   const clear = () => {
     pending?.ended.abort();
@@ -36,11 +36,11 @@ export function downloadProgress(io: Pick<Io, 'err' | 'progress'>, pace: Pace = 
         pending.text = text;
         return;
       }
-      const wait = drawnAt + REDRAW_MS - pace.now();
+      const wait = drawnAt + REDRAW_MS - clock.now();
       if (wait <= 0) return draw(text);
       const later = { text, ended: new AbortController() };
       pending = later;
-      void pace.sleep(wait, later.ended.signal).then(() => {
+      void clock.sleep(wait, later.ended.signal).then(() => {
         if (pending !== later) return;
         pending = undefined;
         draw(later.text);

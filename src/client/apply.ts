@@ -1,3 +1,4 @@
+import type { Clock } from '../clock.ts';
 import { RdError } from '../errors.ts';
 import { refuseBlocked } from '../plan/blocks.ts';
 import { type Change, type Plan, type PlanRequest, SEVERITIES } from '../plan/change.ts';
@@ -5,7 +6,6 @@ import { extendedPlan } from '../plan/extended-plan.ts';
 import { extensionSteps } from '../plan/extension-changes.ts';
 import { forwardsWithout } from '../plan/port-forwards.ts';
 import { SERVICE_START } from '../plan/runtime-changes.ts';
-import type { Clock } from '../reconcile/clock.ts';
 import type { Phase } from '../reconcile/status.ts';
 import type { ApplyStep, StatusDocument } from '../reconcile/status-document.ts';
 import { removeLeaf } from '../settings/leaf-paths.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../reconcile/clock.ts';
+import type { Clock } from '../clock.ts';
 
 /** Milliseconds: a shorter interval would only burden the server. */
 const SHORTEST = 1_000;

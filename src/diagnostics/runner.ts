@@ -1,5 +1,5 @@
+import type { Clock } from '../clock.ts';
 import { RdError } from '../errors.ts';
-import type { Clock } from '../reconcile/clock.ts';
 import { CATEGORIES, type Check, type Finding } from './check.ts';
 import type { CheckContext } from './context.ts';
 import type { CheckRecord, Diagnostics } from './report.ts';

@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net';
-import type { Pace } from '../process/pace.ts';
+import type { Clock } from '../clock.ts';
 
 /** Connections to running programs, held only to detect their end immediately. */
 export interface Lifelines {
@@ -17,7 +17,7 @@ const MAX_SHORT = 3;
 const SHORT_MS = 1_000;
 const REST_MS = 5_000;
 
-export function lifelines({ now }: Pick<Pace, 'now'>): Lifelines {
+export function lifelines({ now }: Pick<Clock, 'now'>): Lifelines {
   const watchers = new Set<() => void>();
   const held = new Map<string, Socket>();
   /** When the last connection to a path was opened, and the length of the current burst of reconnects. */

@@ -1,7 +1,7 @@
 import type { Server } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { Clock } from '../clock.ts';
 import type { DaemonState } from '../process/daemon.ts';
-import type { Pace } from '../process/pace.ts';
 import type { RunOptions, RunResult } from '../process/run.ts';
 import type { DriverContext } from './driver.ts';
 
@@ -11,7 +11,7 @@ import type { DriverContext } from './driver.ts';
  */
 export interface Shell {
   readonly places: ShellPlaces;
-  readonly pace: Pace;
+  readonly clock: Clock;
   readonly log: DriverContext['log'];
   /** Environment of every program that is started. */
   readonly environment: Readonly<Record<string, string>>;

@@ -1,7 +1,7 @@
+import type { Clock } from '../clock.ts';
 import type { ClusterDriver } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
 import type { JsonObject } from '../json.ts';
-import type { Clock } from '../reconcile/clock.ts';
 import type { Controllers } from '../reconcile/contract.ts';
 import type { LoopStatus } from '../reconcile/status.ts';
 import {

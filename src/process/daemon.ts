@@ -1,9 +1,9 @@
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import type { Clock } from '../clock.ts';
 import { RdError } from '../errors.ts';
 import { readRecord, removeRecord, writeRecord } from './daemon-record.ts';
 import { openLog } from './log-file.ts';
-import type { Pace } from './pace.ts';
 import type { ProcessEntry } from './proc.ts';
 import { readProcess, readProcesses, signalProcess } from './proc.ts';
 import { installAdvice } from './program.ts';
@@ -150,7 +150,7 @@ function isProgram(entry: ProcessEntry, argv: readonly string[]): boolean {
 export interface StopOptions {
   /** Time after SIGTERM until the program is killed. */
   graceMs: number;
-  pace: Pace;
+  clock: Clock;
   signal?: AbortSignal;
 }
 
@@ -189,12 +189,12 @@ export async function stopDaemon(recordFile: string, options: StopOptions): Prom
   return how;
 }
 
-async function gone(entry: ProcessEntry, limitMs: number, { pace, signal }: StopOptions): Promise<boolean> {
-  const deadline = pace.now() + limitMs;
+async function gone(entry: ProcessEntry, limitMs: number, { clock, signal }: StopOptions): Promise<boolean> {
+  const deadline = clock.now() + limitMs;
   for (;;) {
     if ((await readProcess(entry.pid))?.started !== entry.started) return true;
-    if (pace.now() >= deadline) return false;
+    if (clock.now() >= deadline) return false;
     if (signal?.aborted) throw new RdError('ERR_CANCELLED', `waiting for pid ${entry.pid} to end was cancelled`);
-    await pace.sleep(POLL_MS, signal);
+    await clock.sleep(POLL_MS, signal);
   }
 }

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
+import type { Clock } from '../clock.ts';
 import { RdError } from '../errors.ts';
-import type { Pace } from './pace.ts';
 import { readProcess } from './proc.ts';
 
 const POLL_MS = 200;
@@ -11,7 +11,7 @@ const POLL_MS = 200;
  * A group with the number of an ended process was led by it: the kernel does not reuse the number while the group lives.
  * @throws RdError `ERR_CANCELLED` when the signal aborts.
  */
-export async function endGroupAfter(pid: number, pace: Pace, signal: AbortSignal): Promise<void> {
+export async function endGroupAfter(pid: number, clock: Clock, signal: AbortSignal): Promise<void> {
   const known = await readProcess(pid);
   // An ended one no longer reveals its group, but may have led one.
   const group = await groupOf(pid);
@@ -19,7 +19,7 @@ export async function endGroupAfter(pid: number, pace: Pace, signal: AbortSignal
   // A later process with the same number has another start time.
   while (known && (await readProcess(pid))?.started === known.started) {
     if (signal.aborted) throw new RdError('ERR_CANCELLED', `Interrupted while waiting for the process ${pid}.`);
-    await pace.sleep(POLL_MS, signal);
+    await clock.sleep(POLL_MS, signal);
   }
   try {
     process.kill(-pid, 'SIGTERM');

@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { Clock } from '../clock.ts';
 import type { Driver, DriverContext } from '../drivers/driver.ts';
 import type { RdError } from '../errors.ts';
 import type { Observed } from '../plan/observed.ts';
 import { assumed } from './assumed.ts';
 import { backendState } from './backend-state.ts';
 import { backoffMs, createAttempts, type Failure, type Spent } from './backoff.ts';
-import type { Clock } from './clock.ts';
 import { CLUSTER_ANSWER, createClusterWait } from './cluster-wait.ts';
 import { conditionsOf } from './conditions.ts';
 import type { Controllers, Desired } from './contract.ts';

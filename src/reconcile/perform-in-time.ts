@@ -1,8 +1,8 @@
+import type { Clock } from '../clock.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
 import type { Observed } from '../plan/observed.ts';
 import type { Spent } from './backoff.ts';
-import type { Clock } from './clock.ts';
 import { failureOf, perform } from './perform.ts';
 import { type Step, stepName } from './step.ts';
 import { ATTEMPTS_BUDGET, GRACE_MS, minutesText, STEP_LIMITS_MS } from './step-limits.ts';

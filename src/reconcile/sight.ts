@@ -1,6 +1,6 @@
+import type { Clock } from '../clock.ts';
 import type { Driver } from '../drivers/driver.ts';
 import type { Observed } from '../plan/observed.ts';
-import type { Clock } from './clock.ts';
 import { observeInTime } from './observe.ts';
 
 /** The loop's observations, and the callers waiting for a new one. */

@@ -1,10 +1,10 @@
 import type { Applies, Log } from '../api/context.ts';
+import type { Clock } from '../clock.ts';
 import { RdError } from '../errors.ts';
 import type { Extensions } from '../extensions/contract.ts';
 import { type ExtensionStep, extensionFailure, extensionSteps } from '../plan/extension-changes.ts';
 import { type ForwardSteps, forwardName, forwardSteps, NO_FORWARDS } from '../plan/port-forwards.ts';
 import type { PortForwards } from '../port-forwards/manager.ts';
-import type { Clock } from '../reconcile/clock.ts';
 import type { Controllers } from '../reconcile/contract.ts';
 import type { ApplyStep, ApplyWork } from '../reconcile/status-document.ts';
 

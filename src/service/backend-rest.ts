@@ -1,6 +1,6 @@
+import { type Clock, systemClock } from '../clock.ts';
 import { RdError } from '../errors.ts';
 import { COMPATIBLE } from '../product.ts';
-import { type Clock, systemClock } from '../reconcile/clock.ts';
 import type { Controllers, Desired } from '../reconcile/contract.ts';
 import type { LoopStatus } from '../reconcile/status.ts';
 import type { LogFile } from '../storage/log-file.ts';

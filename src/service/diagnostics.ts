@@ -1,6 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import type { Clock } from '../clock.ts';
 import { createBackground } from '../diagnostics/background.ts';
 import { allChecks } from '../diagnostics/checks/index.ts';
 import type { CheckContext } from '../diagnostics/context.ts';
@@ -8,7 +9,6 @@ import type { Diagnostics } from '../diagnostics/report.ts';
 import { createRunner } from '../diagnostics/runner.ts';
 import { run } from '../process/run.ts';
 import { PRODUCT } from '../product.ts';
-import type { Clock } from '../reconcile/clock.ts';
 import type { Controllers } from '../reconcile/contract.ts';
 import { userHome } from '../storage/user-home.ts';
 

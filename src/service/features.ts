@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import type { Applies } from '../api/context.ts';
+import { systemClock } from '../clock.ts';
 import type { Driver } from '../drivers/driver.ts';
 import type { Extensions } from '../extensions/contract.ts';
 import { createPortForwards, type ForwardsInput, type PortForwards } from '../port-forwards/manager.ts';
 import { forwardFile } from '../port-forwards/store.ts';
-import { systemClock } from '../reconcile/clock.ts';
 import { identityOf, type Places } from '../storage/places.ts';
 import type { Undo } from '../storage/teardown.ts';
 import { createApplies } from './applies.ts';

@@ -1,6 +1,6 @@
 import { basename, dirname, join } from 'node:path';
+import type { Clock } from '../clock.ts';
 import { RdError } from '../errors.ts';
-import type { Clock } from '../reconcile/clock.ts';
 import type { Controllers, Desired } from '../reconcile/contract.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 import { deleteSnapshot, findSnapshot, readCatalogue, SETTINGS } from '../snapshots/catalogue.ts';

@@ -1,11 +1,11 @@
 import { arch } from 'node:os';
 import { homeService } from '../client/home-service.ts';
 import { BACKEND_STOP_MS } from '../client/stop-limits.ts';
+import { systemClock } from '../clock.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
 import { releaseContext } from '../host-integration/docker-context.ts';
 import { integrationTargets } from '../host-integration/targets.ts';
-import { systemClock } from '../reconcile/clock.ts';
 import { createControllers } from '../reconcile/controllers.ts';
 import { defaultSettings } from '../settings/defaults.ts';
 import type { Platform } from '../settings/field.ts';

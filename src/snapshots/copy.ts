@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import { copyFile, rm, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { steadyClock } from '../clock.ts';
 import { RdError } from '../errors.ts';
 import { stopDaemon } from '../process/daemon.ts';
 import { removeRecord, writeRecord } from '../process/daemon-record.ts';
-import { realPace } from '../process/pace.ts';
 import { lastLines, run } from '../process/run.ts';
 import { ioError } from '../storage/io-error.ts';
 import { SHARE_TRIAL } from '../storage/own-files.ts';
@@ -48,7 +48,7 @@ export function recordedCopy(record: string): typeof copyTree {
 /** Stops the copy of a killed process. @throws RdError `ERR_DRIVER_FAILED` when it survives. */
 export async function endCopy(record: string): Promise<void> {
   // Elsewhere processes cannot be listed: its target is deleted beneath it.
-  if (process.platform === 'linux') await stopDaemon(record, { graceMs: END_MS, pace: realPace });
+  if (process.platform === 'linux') await stopDaemon(record, { graceMs: END_MS, clock: steadyClock });
   else await removeRecord(record);
 }
 

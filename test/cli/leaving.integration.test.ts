@@ -10,8 +10,8 @@ import { isStaying, waitForExit, waitForOtherService } from '../../cli/session/s
 import { createClient } from '../../src/client/client.ts';
 import type { Connection } from '../../src/client/connection.ts';
 import { SERVICE_STOP_MS } from '../../src/client/stop-limits.ts';
+import { type Clock, steadyClock } from '../../src/clock.ts';
 import { RdError } from '../../src/errors.ts';
-import { type Pace, realPace } from '../../src/process/pace.ts';
 import { type Lock, lockHome } from '../../src/storage/home-lock.ts';
 import { processTable } from '../../src/storage/process-identity.ts';
 import { builtTool } from '../helpers/built-tool.ts';
@@ -144,7 +144,7 @@ describe('a service that does not stay', () => {
   });
 
   /** Time that passes by sleeping alone, `times` as fast as it is asked to. */
-  function pace(onSleep: () => Promise<void>, times = 1): Pace {
+  function clock(onSleep: () => Promise<void>, times = 1): Clock {
     let now = 0;
     return {
       now: () => now,
@@ -164,7 +164,7 @@ describe('a service that does not stay', () => {
     await lock.update(facts);
     let looks = 0;
     await waitForOtherService(io, {
-      pace: pace(async () => {
+      clock: clock(async () => {
         looks += 1;
         if (looks === 3) await lock.release();
       }),
@@ -176,8 +176,8 @@ describe('a service that does not stay', () => {
   test('is waited for no longer than the caller has time, and in silence where that was asked for', async () => {
     const { io, take } = newHome();
     await (await take()).update({ ending: true });
-    const time = pace(async () => undefined);
-    const options = { pace: time, leftMs: () => 100 - time.now(), quiet: true };
+    const time = clock(async () => undefined);
+    const options = { clock: time, leftMs: () => 100 - time.now(), quiet: true };
     await expect(waitForOtherService(io, options)).rejects.toMatchObject({
       code: 'ERR_DEADLINE',
       message: `the last service (pid ${process.pid}) has not ended in time`,
@@ -189,9 +189,9 @@ describe('a service that does not stay', () => {
     const { home, env, take } = newHome();
     await (await take()).update({ ending: true });
     const io = fakeIo({ env, progress: true });
-    const time = pace(async () => undefined, 20);
+    const time = clock(async () => undefined, 20);
     const seconds = SERVICE_STOP_MS / 1000;
-    await expect(waitForOtherService(io, { pace: time })).rejects.toMatchObject({
+    await expect(waitForOtherService(io, { clock: time })).rejects.toMatchObject({
       code: 'ERR_DEADLINE',
       message: `the last service (pid ${process.pid}) was asked to stop and still runs after ${seconds} s`,
       advice: expect.stringMatching(`^Look into ${home}/logs .*\\bkill -9 ${process.pid}\\b.*\\brdctl start\\b`),
@@ -207,18 +207,18 @@ describe('a service that does not stay', () => {
     const { io, take } = newHome();
     const lock = await take();
     await lock.update({ idle: true });
-    const time = pace(async () => {
+    const time = clock(async () => {
       if (time.now() > 2 * SERVICE_STOP_MS) await lock.release();
     }, 20);
-    await waitForOtherService(io, { pace: time });
+    await waitForOtherService(io, { clock: time });
     expect(time.now()).toBeGreaterThan(2 * SERVICE_STOP_MS);
   });
 
   test('keeps a start from waiting for ever', async () => {
     const { io, take } = newHome();
     await (await take()).update({ ending: true });
-    const time = pace(async () => undefined, 20);
-    const input = { io, globals: {}, power: 'started' as const, quiet: true, pace: time };
+    const time = clock(async () => undefined, 20);
+    const input = { io, globals: {}, power: 'started' as const, quiet: true, clock: time };
     await expect(launchService(input)).rejects.toMatchObject({
       code: 'ERR_DEADLINE',
       message: expect.stringContaining('was asked to stop and still runs'),
@@ -231,14 +231,14 @@ test('the end of a service of one command is waited for by a signal too, and no 
   const { env } = newHome();
   const io = fakeIo({ env, progress: true, signal: AbortSignal.abort() });
   let now = 0;
-  const pace: Pace = {
+  const clock: Clock = {
     now: () => now,
     async sleep(_ms, signal) {
       expect(signal).toBeUndefined();
       now += 500;
     },
   };
-  const wait = { io, pace, late: 'it still runs', waiting: 'Waiting', advice: 'End it.' };
+  const wait = { io, clock, late: 'it still runs', waiting: 'Waiting', advice: 'End it.' };
   await waitForExit({ ...wait, lives: async () => now < 3000 });
   expect(io.text.err.endsWith('Waiting: 2 s of at most 180 s …\r\u001b[2K')).toBe(true);
   await expect(waitForExit({ ...wait, lives: async () => true })).rejects.toMatchObject({
@@ -309,8 +309,8 @@ describe('shutdown', () => {
 
   test('waits once for the end of one that hangs, and says how to end it', async () => {
     let now = 0;
-    vi.spyOn(realPace, 'now').mockImplementation(() => now);
-    vi.spyOn(realPace, 'sleep').mockImplementation(async () => {
+    vi.spyOn(steadyClock, 'now').mockImplementation(() => now);
+    vi.spyOn(steadyClock, 'sleep').mockImplementation(async () => {
       now += 5000;
     });
     onTestFinished(() => void vi.restoreAllMocks());

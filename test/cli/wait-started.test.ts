@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { waitStarted } from '../../cli/commands/start.ts';
 import type { Client } from '../../src/client/client.ts';
+import type { Clock } from '../../src/clock.ts';
 import { RdError } from '../../src/errors.ts';
-import type { Pace } from '../../src/process/pace.ts';
 import { fakeIo } from '../helpers/cli.ts';
 
 /** Time that passes only while somebody sleeps. */
-function fakePace(): Pace & { slept: number } {
+function fakePace(): Clock & { slept: number } {
   return {
     slept: 0,
     now() {
@@ -36,8 +36,8 @@ function scripted(answers: Record<string, unknown[]>, foreign: boolean): Client 
 }
 
 const SENT = { version: 19 };
-const wait = (client: Client, pace: Pace, generation?: number, timeoutMs = 600_000) =>
-  waitStarted({ client, generation, sent: SENT, timeoutMs, io: fakeIo(), pace });
+const wait = (client: Client, clock: Clock, generation?: number, timeoutMs = 600_000) =>
+  waitStarted({ client, generation, sent: SENT, timeoutMs, io: fakeIo(), clock });
 
 const status = (generation: number, observedGeneration: number, converged: boolean, backendState = 'STARTED') => ({
   generation,
@@ -50,13 +50,13 @@ const status = (generation: number, observedGeneration: number, converged: boole
 
 describe('our own service', () => {
   test('a stale STARTED of the generation before is not enough', async () => {
-    const pace = fakePace();
+    const clock = fakePace();
     const client = scripted(
       { status: [status(2, 1, true), status(2, 1, true), status(2, 2, false), status(2, 2, true)] },
       false,
     );
-    await wait(client, pace, 2);
-    expect(pace.slept).toBeGreaterThan(0);
+    await wait(client, clock, 2);
+    expect(clock.slept).toBeGreaterThan(0);
     expect(await client.status()).toEqual(status(2, 2, true));
   });
 
@@ -74,7 +74,7 @@ describe('our own service', () => {
       { status: [held('It waits: free it.'), held('It still waits.'), status(1, 1, true)] },
       false,
     );
-    await waitStarted({ client, generation: 1, sent: SENT, timeoutMs: 600_000, io, pace: fakePace() });
+    await waitStarted({ client, generation: 1, sent: SENT, timeoutMs: 600_000, io, clock: fakePace() });
     expect(io.text).toEqual({ out: '', err: 'notice: It waits: free it.\n' });
   });
 
@@ -87,12 +87,12 @@ describe('our own service', () => {
   });
 
   test('the deadline', async () => {
-    const pace = fakePace();
-    await expect(wait(scripted({ status: [status(1, 0, false)] }, false), pace, 1, 5000)).rejects.toMatchObject({
+    const clock = fakePace();
+    await expect(wait(scripted({ status: [status(1, 0, false)] }, false), clock, 1, 5000)).rejects.toMatchObject({
       code: 'ERR_DEADLINE',
       message: 'timed out after 5s waiting for Rancher Desktop to start',
     });
-    expect(pace.slept).toBe(5000);
+    expect(clock.slept).toBe(5000);
   });
 });
 
@@ -102,7 +102,7 @@ describe('the compatible application', () => {
   const always = { 'kubernetes.port': { current: 6443, severity: 'restart' } };
 
   test('ready counts once nothing that was sent asks for a restart', async () => {
-    const pace = fakePace();
+    const clock = fakePace();
     const client = scripted(
       {
         backendState: [
@@ -115,8 +115,8 @@ describe('the compatible application', () => {
       },
       true,
     );
-    await wait(client, pace);
-    expect(pace.slept).toBe(6000);
+    await wait(client, clock);
+    expect(clock.slept).toBe(6000);
   });
 
   test('nothing is proposed where nothing was sent', async () => {
@@ -124,7 +124,7 @@ describe('the compatible application', () => {
       { backendState: [state('STARTED')], proposal: [new RdError('ERR_SETTINGS_INVALID', 'asked')] },
       true,
     );
-    await waitStarted({ client, generation: 1, sent: undefined, timeoutMs: 1, io: fakeIo(), pace: fakePace() });
+    await waitStarted({ client, generation: 1, sent: undefined, timeoutMs: 1, io: fakeIo(), clock: fakePace() });
     await expect(wait(client, fakePace())).rejects.toThrow('asked');
   });
 
@@ -132,13 +132,13 @@ describe('the compatible application', () => {
     await expect(wait(scripted({ backendState: [state('ERROR')] }, true), fakePace())).rejects.toMatchObject({
       code: 'ERR_CONVERGE_FAILED',
     });
-    const pace = fakePace();
+    const clock = fakePace();
     await expect(
-      wait(scripted({ backendState: [state('STARTING')] }, true), pace, undefined, 3000),
+      wait(scripted({ backendState: [state('STARTING')] }, true), clock, undefined, 3000),
     ).rejects.toMatchObject({
       code: 'ERR_DEADLINE',
       details: ['The last state seen was STARTING.'],
     });
-    expect(pace.slept).toBe(3000);
+    expect(clock.slept).toBe(3000);
   });
 });

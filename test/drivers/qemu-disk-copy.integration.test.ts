@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { steadyClock } from '../../src/clock.ts';
 import { diskCopy } from '../../src/drivers/machines/qemu/disk-copy.ts';
 import { checkDiskCopy, type HostRun } from '../../src/drivers/machines/qemu/disks.ts';
 import { qemuMonitor } from '../../src/drivers/machines/qemu/monitor.ts';
 import { findDaemon, startDaemon, stopDaemon } from '../../src/process/daemon.ts';
-import { realPace } from '../../src/process/pace.ts';
 import { findProgram, programPath } from '../../src/process/program.ts';
 import { run as runProgram } from '../../src/process/run.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
@@ -39,7 +39,7 @@ async function scene() {
     logFile: join(directory, 'qemu.log'),
     env: process.env,
   });
-  onTestFinished(async () => void (await stopDaemon(recordFile, { graceMs: 5_000, pace: realPace })));
+  onTestFinished(async () => void (await stopDaemon(recordFile, { graceMs: 5_000, clock: steadyClock })));
   await expect.poll(() => existsSync(socket), { timeout: 20_000 }).toBe(true);
   const monitor = qemuMonitor(socket);
   const isAlive = async () => (await findDaemon(recordFile)).state === 'running';
@@ -52,7 +52,7 @@ async function scene() {
     const found = await monitor.use((qmp) => qmp.execute('query-named-block-nodes', { flat: true }), never);
     return JSON.stringify(found).match(/"node-name":"[a-z][^"]*"/g);
   };
-  const copy = diskCopy({ monitor, run, pace: realPace, isAlive });
+  const copy = diskCopy({ monitor, run, clock: steadyClock, isAlive });
   mkdirSync(join(directory, 'a place, with blanks'));
   return { copy, raw, data, nodes, overwrite, to: join(directory, 'a place, with blanks', 'copy.qcow2') };
 }

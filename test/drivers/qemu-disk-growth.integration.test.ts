@@ -1,6 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { steadyClock } from '../../src/clock.ts';
 import { dataBytes } from '../../src/drivers/machines/qemu/disks.ts';
 import { degradationOf, growDisk, growthWatch, parseGrowth } from '../../src/drivers/machines/qemu/live/disk-growth.ts';
 import {
@@ -9,7 +10,6 @@ import {
   START_SCRIPT,
 } from '../../src/drivers/machines/qemu/live/growth-script.ts';
 import { qemuMonitor } from '../../src/drivers/machines/qemu/monitor.ts';
-import { realPace } from '../../src/process/pace.ts';
 import { findProgram, programPath } from '../../src/process/program.ts';
 import { run } from '../../src/process/run.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
@@ -26,13 +26,13 @@ describe('the file system of a disk that becomes larger', () => {
     const server = await scriptedMonitor(world, path);
     onTestFinished(() => new Promise<void>((resolve) => void server.close(() => resolve())));
     let time = 0;
-    const pace = {
+    const clock = {
       now: () => time,
       async sleep(ms: number) {
         time += ms;
       },
     };
-    const parts = { monitor: qemuMonitor(path), guest: scriptedGuest(world), pace };
+    const parts = { monitor: qemuMonitor(path), guest: scriptedGuest(world), clock };
     return { world, guest: parts.guest, grow: (to: number) => growDisk(parts, world.disk, to, never) };
   }
 
@@ -155,7 +155,7 @@ describe('the script of the guest', () => {
       async ended() {
         let said = '';
         do {
-          await realPace.sleep(50);
+          await steadyClock.sleep(50);
           said = await ask(GROWTH_SCRIPT, 'look');
         } while (said.startsWith('going'));
         return said;

@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { steadyClock } from '../../src/clock.ts';
 import type { QemuArguments } from '../../src/drivers/machines/qemu/arguments.ts';
 import type { HostRun } from '../../src/drivers/machines/qemu/disks.ts';
 import { type FrozenFacts, frozenKey, machineShape } from '../../src/drivers/machines/qemu/frozen/key.ts';
@@ -22,7 +23,6 @@ import { qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
 import { type QemuRecord, readQemuRecord, writeQemuRecord } from '../../src/drivers/machines/qemu/record.ts';
 import { RdError } from '../../src/errors.ts';
 import { stopDaemon } from '../../src/process/daemon.ts';
-import { realPace } from '../../src/process/pace.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { IMAGE } from './scripted-qemu.ts';
@@ -101,7 +101,7 @@ function scene(directory = temporaryDirectory()) {
     async connect(_limitMs, isAlive) {
       while ((await monitor.status(signal)) !== 'running') {
         if (!(await isAlive())) throw new RdError('ERR_DRIVER_FAILED', 'QEMU ended');
-        await realPace.sleep(5);
+        await steadyClock.sleep(5);
       }
       note('connect');
       if (!world.answers) {
@@ -132,12 +132,12 @@ function scene(directory = temporaryDirectory()) {
     },
     accelerator: async () => ({ accelerator: 'tcg' as const, emulatedBecause: 'no KVM' }),
     freezes: true,
-    pace: { now: () => realPace.now() + world.passed, sleep: realPace.sleep },
+    clock: { now: () => steadyClock.now() + world.passed, sleep: steadyClock.sleep },
     log: (_level: string, message: string, values: Record<string, unknown> = {}) =>
       void logged.push({ message, ...values }),
   };
   const machine = qemuMachine(parts);
-  onTestFinished(async () => void (await stopDaemon(places.qemuRecord, { graceMs: 1_000, pace: realPace })));
+  onTestFinished(async () => void (await stopDaemon(places.qemuRecord, { graceMs: 1_000, clock: steadyClock })));
   return {
     directory,
     places,

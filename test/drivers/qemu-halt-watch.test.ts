@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
+import type { Clock } from '../../src/clock.ts';
 import { unlessHalted } from '../../src/drivers/machines/qemu/halt-watch.ts';
 import type { Monitor } from '../../src/drivers/machines/qemu/monitor.ts';
 import { RdError } from '../../src/errors.ts';
-import type { Pace } from '../../src/process/pace.ts';
 
 const never = new AbortController().signal;
 
@@ -25,14 +25,14 @@ function machine(status: string, cont: string) {
     },
   };
   let time = 0;
-  const pace: Pace = {
+  const clock: Clock = {
     now: () => time,
     async sleep(ms) {
       time += ms;
       await new Promise((resolve) => setImmediate(resolve));
     },
   };
-  return { world, told, parts: { monitor, pace }, time: () => time };
+  return { world, told, parts: { monitor, clock }, time: () => time };
 }
 
 /** Ends with the signal alone, as a program in a guest that stands still. */
@@ -54,7 +54,7 @@ test('work in a guest that is halted and cannot go on is given up, with the reas
 test('work in a guest that goes on when it is told to is waited for', async () => {
   const { parts, told, world } = machine('io-error', 'running');
   const work = async () => {
-    while (world.status !== 'running') await parts.pace.sleep(100);
+    while (world.status !== 'running') await parts.clock.sleep(100);
     return 'done';
   };
   expect(await unlessHalted(parts, never, work)).toBe('done');
@@ -65,8 +65,8 @@ test('a guest that somebody halted is left halted, and what the work throws come
   const { parts, told } = machine('paused', 'running');
   const failure = new RdError('ERR_DRIVER_FAILED', 'of its own');
   const work = async () => {
-    await parts.pace.sleep(5_000);
-    await parts.pace.sleep(5_000);
+    await parts.clock.sleep(5_000);
+    await parts.clock.sleep(5_000);
     throw failure;
   };
   await expect(unlessHalted(parts, never, work)).rejects.toBe(failure);

@@ -1,6 +1,7 @@
 import { cpSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { steadyClock } from '../../src/clock.ts';
 import type { HostRun } from '../../src/drivers/machines/qemu/disks.ts';
 import type { Connection } from '../../src/drivers/machines/qemu/guest.ts';
 import { type QemuMachineParts, qemuMachine } from '../../src/drivers/machines/qemu/machine.ts';
@@ -11,7 +12,6 @@ import { RdError } from '../../src/errors.ts';
 import type { GuestImage } from '../../src/guest-images/image.ts';
 import type { JsonValue } from '../../src/json.ts';
 import { stopDaemon } from '../../src/process/daemon.ts';
-import { realPace } from '../../src/process/pace.ts';
 import { readProcesses, signalProcess } from '../../src/process/proc.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
 import { rounds } from '../helpers/rounds.ts';
@@ -138,7 +138,7 @@ function machineOf(directory: string, { call }: Life = life(), changes: Partial<
         // The guest has a QEMU.
         while ((await qemu.status(signal)) !== 'running') {
           if (!(await isAlive())) throw new RdError('ERR_DRIVER_FAILED', 'QEMU ended while the guest was starting');
-          await realPace.sleep(20);
+          await steadyClock.sleep(20);
         }
         if (!readFileSync(places.qemuRecord, 'utf8').includes('-incoming')) writeFileSync(mounted, 'yes');
       }),
@@ -181,7 +181,7 @@ function machineOf(directory: string, { call }: Life = life(), changes: Partial<
     },
     accelerator: () => call('accelerator', async () => ({ accelerator: 'tcg' as const, emulatedBecause: 'no KVM' })),
     freezes: true,
-    pace: { now: realPace.now, sleep: (ms, abort) => call('sleep', () => realPace.sleep(ms, abort)) },
+    clock: { now: steadyClock.now, sleep: (ms, abort) => call('sleep', () => steadyClock.sleep(ms, abort)) },
     log: () => undefined,
     ...changes,
   };
@@ -202,7 +202,7 @@ function place(): string {
   const directory = temporaryDirectory();
   const { data, qemuRecord } = qemuPlaces(directory, join(directory, 'runtime'));
   writeFileSync(data, 'the data');
-  onTestFinished(async () => void (await stopDaemon(qemuRecord, { graceMs: 1_000, pace: realPace })));
+  onTestFinished(async () => void (await stopDaemon(qemuRecord, { graceMs: 1_000, clock: steadyClock })));
   return directory;
 }
 

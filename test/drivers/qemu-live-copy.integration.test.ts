@@ -137,7 +137,7 @@ async function scene() {
       writeFileSync(String(argv.at(-2)), 'a copy');
       return { exitCode: 0, stdout: '', stderr: '' };
     },
-    pace: {
+    clock: {
       now: () => world.time,
       async sleep(ms) {
         world.time += ms;

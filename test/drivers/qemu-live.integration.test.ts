@@ -35,7 +35,7 @@ async function scene(
   const monitor = qemuMonitor(path);
   let time = 0;
   let recorded = SPEC;
-  const pace = {
+  const clock = {
     now: () => time,
     async sleep(ms: number) {
       time += ms;
@@ -56,7 +56,7 @@ async function scene(
           progress,
           monitor,
           guest: scriptedGuest(world),
-          pace,
+          clock,
           recorded,
           async record(change) {
             recorded = { ...recorded, ...change };
@@ -182,7 +182,7 @@ describe('memory of a running guest', () => {
     const called = new AbortController();
     let looks = 0;
     const { adjust, running, unfinished, world } = await scene({
-      pace: GIB / 64,
+      clock: GIB / 64,
       onSleep: () => {
         looks += 1;
         if (looks === 32) called.abort();
@@ -201,7 +201,7 @@ describe('memory of a running guest', () => {
   });
 
   test('that takes long tells each time that it has come nearer, and at nothing else', async () => {
-    const { adjust, world } = await scene({ pace: GIB / 4, silentLooks: 1 });
+    const { adjust, world } = await scene({ clock: GIB / 4, silentLooks: 1 });
     let heard = 0;
     const progress = () => {
       heard += 1;
@@ -320,7 +320,7 @@ test('one that fails does not keep the others from being done, and every reason 
 test('is cancelled while it waits, and goes on from there', async () => {
   const abort = new AbortController();
   let looks = 0;
-  const { adjust, running, unfinished } = await scene({ pace: GIB / 8 }, () => {
+  const { adjust, running, unfinished } = await scene({ clock: GIB / 8 }, () => {
     looks += 1;
     if (looks === 30) abort.abort();
     return true;

@@ -1,6 +1,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { steadyClock } from '../../src/clock.ts';
 import type { MachineSpec } from '../../src/drivers/driver.ts';
 import type { Connection } from '../../src/drivers/machines/qemu/guest.ts';
 import { type QemuMachine, qemuMachine } from '../../src/drivers/machines/qemu/machine.ts';
@@ -10,7 +11,6 @@ import { readQemuRecord, writeQemuRecord } from '../../src/drivers/machines/qemu
 import { RdError } from '../../src/errors.ts';
 import { imageStore } from '../../src/guest-images/store.ts';
 import { findDaemon, startDaemon, stopDaemon } from '../../src/process/daemon.ts';
-import { realPace } from '../../src/process/pace.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { GIB, isOrder, scriptedGuest, scriptedMonitor, scriptedWorld } from './scripted-qemu.ts';
@@ -35,7 +35,7 @@ async function scene() {
   const argv = ['sleep', '1000', '0'];
   await startDaemon({ argv, recordFile: places.qemuRecord, logFile, env: process.env });
   onTestFinished(async () => {
-    await stopDaemon(places.qemuRecord, { graceMs: 1_000, pace: realPace });
+    await stopDaemon(places.qemuRecord, { graceMs: 1_000, clock: steadyClock });
     await new Promise((resolve) => monitor.close(resolve));
   });
   const record = { spec: MACHINE, image: 'sha256:0', sshPort: 1, accelerator: 'tcg', booted: true } as const;
@@ -88,12 +88,12 @@ async function scene() {
     },
     accelerator: async () => ({ accelerator: 'tcg', emulatedBecause: 'no KVM' }),
     freezes: true,
-    pace: {
+    clock: {
       now: () => world.time,
       async sleep(ms) {
         world.time += ms;
         // The program in the place of QEMU is a real one, and ends in real time.
-        await realPace.sleep(1);
+        await steadyClock.sleep(1);
       },
     },
     log: () => undefined,
@@ -361,7 +361,7 @@ test('a start that was not finished, and a record that is damaged, are broken; a
   writeFileSync(places.record, '{');
   expect(await machine.observe(signal)).toMatchObject({ state: 'broken', reason: 'RecordDamaged' });
   await writeQemuRecord(places.record, { ...record, power: 'on' });
-  await stopDaemon(places.qemuRecord, { graceMs: 1_000, pace: realPace });
+  await stopDaemon(places.qemuRecord, { graceMs: 1_000, clock: steadyClock });
   expect(await machine.observe(signal)).toEqual({ state: 'off' });
 });
 

@@ -3,6 +3,7 @@ import { mkdirSync, readlinkSync, realpathSync, symlinkSync, writeFileSync } fro
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { steadyClock } from '../../src/clock.ts';
 import { qemu } from '../../src/drivers/index.ts';
 import { comma } from '../../src/drivers/machines/qemu/arguments.ts';
 import { homeFacts, homeToShare } from '../../src/drivers/machines/qemu/mounts/home.ts';
@@ -18,7 +19,6 @@ import { chooseImage } from '../../src/drivers/machines/qemu/start.ts';
 import { RdError } from '../../src/errors.ts';
 import { blockOf } from '../../src/plan/blocks.ts';
 import { machineDrift } from '../../src/plan/drift.ts';
-import { realPace } from '../../src/process/pace.ts';
 import type { RunOptions } from '../../src/process/run.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
 import { runs } from '../helpers/rounds.ts';
@@ -260,7 +260,7 @@ function scene(facts: HostFacts = EVERYTHING) {
         return what === 'place' ? { ...world.place, stderr: '' } : { exitCode: 0, stdout: '', stderr: '' };
       },
     },
-    pace: realPace,
+    clock: steadyClock,
     logFile: join(directory, 'log'),
     environment: {},
     port: async () => 1,

@@ -75,7 +75,7 @@ function world(file = join(temporaryDirectory(), 'ports.json')) {
       ways: { ssh: way('ssh'), qemu: way('qemu') },
       record: forwardRecord(file),
       portConflict: async (port) => (taken.has(port) ? 'it is taken' : undefined),
-      pace: { now: () => state.now },
+      clock: { now: () => state.now },
       log: (_level, message) => void logged.push(message),
     });
   const line = (...ports: number[]) =>

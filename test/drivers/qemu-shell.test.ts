@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
+import { steadyClock } from '../../src/clock.ts';
 import type { Connection } from '../../src/drivers/machines/qemu/guest.ts';
 import { qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
 import { qemuShell } from '../../src/drivers/machines/qemu/shell.ts';
-import { realPace } from '../../src/process/pace.ts';
 import type { RunOptions } from '../../src/process/run.ts';
 
 /** A guest that notes what it is to run. */
@@ -25,7 +25,7 @@ function scene() {
     places: qemuPlaces('/d', '/r'),
     guest,
     claim: async () => () => undefined,
-    pace: realPace,
+    clock: steadyClock,
     log: () => undefined,
   });
   return { asked, shell };

@@ -33,7 +33,7 @@ export interface ScriptedWorld {
   held: number;
   target: number;
   /** The balloon moves so much at each look, and never takes what the guest does not give up. */
-  pace: number;
+  clock: number;
   keeps: number;
   /** Memory that the guest uses, what its kernel keeps included, and when it last said so (seconds since 1970). */
   used: number;
@@ -74,7 +74,7 @@ export function scriptedWorld(changes: Partial<ScriptedWorld> = {}): ScriptedWor
     maxMemory: 16 * GIB,
     held: 0,
     target: 0,
-    pace: GIB / 2,
+    clock: GIB / 2,
     keeps: 0,
     used: GIB / 2,
     told: Date.now() / 1000,
@@ -150,7 +150,7 @@ function answerOf(world: ScriptedWorld, execute: string, given: Record<string, u
     case 'query-balloon': {
       const most = Math.max(world.held, whole - world.keeps);
       const goal = Math.min(world.target, most);
-      const step = Math.min(world.pace, Math.abs(goal - world.held));
+      const step = Math.min(world.clock, Math.abs(goal - world.held));
       world.held += goal > world.held ? step : -step;
       return { actual: whole - world.held };
     }

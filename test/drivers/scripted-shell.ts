@@ -16,7 +16,7 @@ export function scriptedShell() {
   let time = 0;
   const shell: Shell = {
     places: PLACES,
-    pace: {
+    clock: {
       now: () => time,
       async sleep(ms) {
         time += ms;

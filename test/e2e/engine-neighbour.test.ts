@@ -2,8 +2,8 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { steadyClock } from '../../src/clock.ts';
 import { startDaemon, stopDaemon } from '../../src/process/daemon.ts';
-import { realPace } from '../../src/process/pace.ts';
 import { run } from '../../src/process/run.ts';
 import { engineSpec, MACHINE } from '../contract/driver-suite.ts';
 import { busyboxRoot } from '../helpers/busybox.ts';
@@ -80,7 +80,7 @@ describe.skipIf(reason !== undefined)('beside a docker of the system with defaul
     address = (NetworkSettings as { IPAddress: string }).IPAddress;
   });
   afterAll(async () => {
-    await stopDaemon(join(root, 'record.json'), { graceMs: 30_000, pace: realPace });
+    await stopDaemon(join(root, 'record.json'), { graceMs: 30_000, clock: steadyClock });
     await outside?.close();
     await removeSystemTraces();
     writeFileSync(FORWARD, forwarding);

@@ -2,13 +2,13 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type { Server } from 'node:net';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import { type Clock, steadyClock } from '../../src/clock.ts';
 import type { ClusterEngine } from '../../src/drivers/cluster-engine.ts';
 import { type K3sOptions, k3sCluster } from '../../src/drivers/clusters/k3s/k3s.ts';
 import type { ClusterSpec } from '../../src/drivers/driver.ts';
 import { hostShell } from '../../src/drivers/machines/host/shell.ts';
 import type { Shell } from '../../src/drivers/shell.ts';
 import { findDaemon } from '../../src/process/daemon.ts';
-import { type Pace, realPace } from '../../src/process/pace.ts';
 import { run } from '../../src/process/run.ts';
 import { freePort } from './free-port.ts';
 import { CERTIFICATES, type ClusterCertificates } from './k3s-certificates.ts';
@@ -70,7 +70,7 @@ export async function k3sMachine(change: (shell: Shell) => Shell = (shell) => sh
     run: (argv, options) => run(argv, { ...options, env: environment }),
     environment,
     // Real time, looked at more often.
-    pace: { ...realPace, sleep: (ms, signal) => realPace.sleep(Math.min(ms, 40), signal) },
+    clock: { ...steadyClock, sleep: (ms, signal) => steadyClock.sleep(Math.min(ms, 40), signal) },
     network: async () => ({ bridge: '', pool: '', shared: false }),
     log: (level, message, values) => logged.push(`${level} ${message} ${JSON.stringify(values ?? {})}`),
   });
@@ -144,14 +144,14 @@ export async function k3sMachine(change: (shell: Shell) => Shell = (shell) => sh
      */
     impatient: (isUp: (log: string) => boolean) => {
       let time = 0;
-      const pace: Pace = {
+      const clock: Clock = {
         now: () => time,
         async sleep(ms, signal) {
-          await realPace.sleep(Math.min(ms, 40), signal);
+          await steadyClock.sleep(Math.min(ms, 40), signal);
           if (isUp((await shell.tail('k3s')).join('\n'))) time += ms;
         },
       };
-      return k3sCluster({ ...shell, pace }, { ...options, readyMs: 1_500 });
+      return k3sCluster({ ...shell, clock }, { ...options, readyMs: 1_500 });
     },
     /** As the next service makes it. */
     again: (more: Partial<K3sOptions> = {}) => k3sCluster(shell, { ...options, ...more }),

@@ -3,7 +3,7 @@ import { onTestFinished } from 'vitest';
 import type { Client } from '../../src/client/client.ts';
 import { createClient } from '../../src/client/client.ts';
 import { polled, waitConverged } from '../../src/client/converge.ts';
-import { systemClock } from '../../src/reconcile/clock.ts';
+import { systemClock } from '../../src/clock.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import type { RunningService, ServiceOptions } from '../../src/service/options.ts';
 import { runService } from '../../src/service.ts';

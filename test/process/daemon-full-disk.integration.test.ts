@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { steadyClock } from '../../src/clock.ts';
 import { findDaemon, startDaemon, stopDaemon } from '../../src/process/daemon.ts';
-import { realPace } from '../../src/process/pace.ts';
 import { readProcess } from '../../src/process/proc.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
@@ -25,10 +25,10 @@ test.skipIf(cannotMount())('a program is found although the disk had no room for
   const recordFile = join(disk, 'record.json');
   const argv = [process.execPath, '-e', 'setInterval(() => undefined, 1000)', join(own, 'own')];
   const pid = await startDaemon({ argv, recordFile, logFile: join(own, 'log'), env: {} });
-  onTestFinished(async () => void (await stopDaemon(recordFile, { graceMs: 1_000, pace: realPace })));
+  onTestFinished(async () => void (await stopDaemon(recordFile, { graceMs: 1_000, clock: steadyClock })));
   expect(readdirSync(disk)).toContain('record.json');
   expect(await findDaemon(recordFile)).toEqual({ state: 'running', pid });
-  expect(await stopDaemon(recordFile, { graceMs: 60_000, pace: realPace })).toBe('stopped');
+  expect(await stopDaemon(recordFile, { graceMs: 60_000, clock: steadyClock })).toBe('stopped');
   expect(await readProcess(pid)).toBeUndefined();
   expect(await findDaemon(recordFile)).toEqual({ state: 'none' });
 });

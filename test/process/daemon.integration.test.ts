@@ -1,12 +1,12 @@
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import type { Clock } from '../../src/clock.ts';
+import { steadyClock } from '../../src/clock.ts';
 import type { DaemonSpec } from '../../src/process/daemon.ts';
 import { findDaemon, startDaemon, stopDaemon } from '../../src/process/daemon.ts';
 import { writeRecord } from '../../src/process/daemon-record.ts';
 import { boundLog, tailOf } from '../../src/process/log-file.ts';
-import type { Pace } from '../../src/process/pace.ts';
-import { realPace } from '../../src/process/pace.ts';
 import { readProcess, readProcesses } from '../../src/process/proc.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
@@ -28,7 +28,7 @@ async function up(spec: DaemonSpec): Promise<void> {
 }
 
 /** A clock on which every wait is over at once. */
-function fastPace(): Pace {
+function fastPace(): Clock {
   let time = 0;
   return {
     now: () => time,
@@ -46,10 +46,10 @@ describe.skipIf(process.platform !== 'linux')('a long-lived program', () => {
     const pid = await startDaemon(spec);
     expect(await startDaemon(spec)).toBe(pid);
     expect(await findDaemon(spec.recordFile)).toEqual({ state: 'running', pid });
-    expect(await stopDaemon(spec.recordFile, { graceMs: 60_000, pace: realPace })).toBe('stopped');
+    expect(await stopDaemon(spec.recordFile, { graceMs: 60_000, clock: steadyClock })).toBe('stopped');
     expect(await readProcess(pid)).toBeUndefined();
     expect(await findDaemon(spec.recordFile)).toEqual({ state: 'none' });
-    expect(await stopDaemon(spec.recordFile, { graceMs: 60_000, pace: realPace })).toBe('none');
+    expect(await stopDaemon(spec.recordFile, { graceMs: 60_000, clock: steadyClock })).toBe('none');
   });
 
   test('is not that of a copied record, and that of a moved one', async () => {
@@ -60,11 +60,11 @@ describe.skipIf(process.platform !== 'linux')('a long-lived program', () => {
     const [copy, moved] = [join(parent, 'copy'), join(parent, 'moved')];
     cpSync(dirname(spec.recordFile), copy, { recursive: true });
     expect(await findDaemon(join(copy, 'record.json'))).toEqual({ state: 'none' });
-    expect(await stopDaemon(join(copy, 'record.json'), { graceMs: 60_000, pace: realPace })).toBe('none');
+    expect(await stopDaemon(join(copy, 'record.json'), { graceMs: 60_000, clock: steadyClock })).toBe('none');
     expect(await findDaemon(spec.recordFile)).toEqual({ state: 'running', pid });
     renameSync(dirname(spec.recordFile), moved);
     expect(await findDaemon(join(moved, 'record.json'))).toEqual({ state: 'running', pid });
-    expect(await stopDaemon(join(moved, 'record.json'), { graceMs: 60_000, pace: realPace })).toBe('stopped');
+    expect(await stopDaemon(join(moved, 'record.json'), { graceMs: 60_000, clock: steadyClock })).toBe('stopped');
   });
 
   test('is not started twice on the same files when its record is gone', async () => {
@@ -78,17 +78,20 @@ describe.skipIf(process.platform !== 'linux')('a long-lived program', () => {
     });
     expect(existsSync(spec.recordFile)).toBe(false);
     writeFileSync(spec.recordFile, record);
-    expect(await stopDaemon(spec.recordFile, { graceMs: 60_000, pace: realPace })).toBe('stopped');
+    expect(await stopDaemon(spec.recordFile, { graceMs: 60_000, clock: steadyClock })).toBe('stopped');
   });
 
   test('is killed when it does not end within the grace', async () => {
     const spec = daemon(STUBBORN);
     const pid = await startDaemon(spec);
     await up(spec);
-    const pace = fastPace();
+    const clock = fastPace();
     // On the fast clock the grace passes at once; the killed process still needs the machine's time to go.
-    const waits: Pace = { now: pace.now, sleep: (ms) => (pace.now() < 200 ? pace.sleep(ms) : realPace.sleep(1)) };
-    expect(await stopDaemon(spec.recordFile, { graceMs: 200, pace: waits })).toBe('killed');
+    const waits: Clock = {
+      now: clock.now,
+      sleep: (ms) => (clock.now() < 200 ? clock.sleep(ms) : steadyClock.sleep(1)),
+    };
+    expect(await stopDaemon(spec.recordFile, { graceMs: 200, clock: waits })).toBe('killed');
     expect(await readProcess(pid)).toBeUndefined();
   });
 
@@ -96,10 +99,10 @@ describe.skipIf(process.platform !== 'linux')('a long-lived program', () => {
     const spec = daemon(STUBBORN);
     await startDaemon(spec);
     await up(spec);
-    const stopping = stopDaemon(spec.recordFile, { graceMs: 60_000, pace: realPace, signal: AbortSignal.abort() });
+    const stopping = stopDaemon(spec.recordFile, { graceMs: 60_000, clock: steadyClock, signal: AbortSignal.abort() });
     await expect(stopping).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
     expect((await findDaemon(spec.recordFile)).state).toBe('running');
-    await stopDaemon(spec.recordFile, { graceMs: 0, pace: realPace });
+    await stopDaemon(spec.recordFile, { graceMs: 0, clock: steadyClock });
   });
 
   test('is found although its starter was killed before it could record the process', async () => {
@@ -107,7 +110,7 @@ describe.skipIf(process.platform !== 'linux')('a long-lived program', () => {
     const pid = await startDaemon(spec);
     await writeRecord(spec.recordFile, { argv: spec.argv });
     expect(await findDaemon(spec.recordFile)).toEqual({ state: 'running', pid });
-    await stopDaemon(spec.recordFile, { graceMs: 60_000, pace: realPace });
+    await stopDaemon(spec.recordFile, { graceMs: 60_000, clock: steadyClock });
     expect(await readProcess(pid)).toBeUndefined();
   });
 
@@ -125,7 +128,7 @@ describe.skipIf(process.platform !== 'linux')('a long-lived program', () => {
     });
     expect(await findDaemon(spec.recordFile)).toEqual({ state: 'ended' });
     // The proof that nothing was signalled is that this goes on.
-    expect(await stopDaemon(spec.recordFile, { graceMs: 0, pace: realPace })).toBe('none');
+    expect(await stopDaemon(spec.recordFile, { graceMs: 0, clock: steadyClock })).toBe('none');
   });
 
   test('is found under the name that it gave itself in the place of its arguments', async () => {
@@ -139,7 +142,7 @@ describe.skipIf(process.platform !== 'linux')('a long-lived program', () => {
     expect(await findDaemon(spec.recordFile)).toEqual({ state: 'running', pid });
     await writeRecord(spec.recordFile, { argv: spec.argv });
     expect(await findDaemon(spec.recordFile)).toEqual({ state: 'running', pid });
-    expect(await stopDaemon(spec.recordFile, { graceMs: 60_000, pace: realPace })).toBe('stopped');
+    expect(await stopDaemon(spec.recordFile, { graceMs: 60_000, clock: steadyClock })).toBe('stopped');
   });
 
   test('is there at every moment in which a script becomes its interpreter', async () => {
@@ -151,7 +154,7 @@ describe.skipIf(process.platform !== 'linux')('a long-lived program', () => {
       await startDaemon(spec);
       const looks = [];
       for (let look = 0; look < 20; look++) looks.push(await findDaemon(spec.recordFile));
-      await stopDaemon(spec.recordFile, { graceMs: 1_000, pace: realPace });
+      await stopDaemon(spec.recordFile, { graceMs: 1_000, clock: steadyClock });
       expect(looks.filter(({ state }) => state !== 'running')).toEqual([]);
     }
   });
@@ -183,7 +186,7 @@ describe.skipIf(process.platform !== 'linux')('a long-lived program', () => {
     const partners = async () =>
       (await readProcesses()).filter(({ parent, argv }) => parent === process.pid && argv.join(' ') === 'cat -u');
     expect(await partners()).toHaveLength(1);
-    await stopDaemon(spec.recordFile, { graceMs: 60_000, pace: realPace });
+    await stopDaemon(spec.recordFile, { graceMs: 60_000, clock: steadyClock });
     await expect.poll(partners).toEqual([]);
   });
 

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, onTestFinished, test } from 'vitest';
+import { steadyClock } from '../../src/clock.ts';
 import { endGroupAfter } from '../../src/process/end-group.ts';
-import { realPace } from '../../src/process/pace.ts';
 import { readProcess } from '../../src/process/proc.ts';
 import { rdctl } from '../helpers/cli.ts';
 
@@ -26,25 +26,25 @@ async function parent(leads: boolean) {
 
 test('what a leader leaves in its group is ended after it', async () => {
   const { pid, left, end } = await parent(true);
-  const waiting = endGroupAfter(pid, realPace, NEVER);
+  const waiting = endGroupAfter(pid, steadyClock, NEVER);
   expect(await readProcess(left)).toBeDefined();
   end();
   await waiting;
-  while (await readProcess(left)) await realPace.sleep(5);
+  while (await readProcess(left)) await steadyClock.sleep(5);
 });
 
 test('one that leads no group, or is not there, ends nothing', async () => {
   const { pid, left, end } = await parent(false);
-  await endGroupAfter(pid, realPace, NEVER);
+  await endGroupAfter(pid, steadyClock, NEVER);
   expect(await readProcess(left)).toBeDefined();
   end();
-  await expect(endGroupAfter(2 ** 22 + 1, realPace, NEVER)).resolves.toBeUndefined();
+  await expect(endGroupAfter(2 ** 22 + 1, steadyClock, NEVER)).resolves.toBeUndefined();
 });
 
 test('waiting can be interrupted', async () => {
   const { pid, left } = await parent(true);
   const controller = new AbortController();
-  const waiting = endGroupAfter(pid, realPace, controller.signal);
+  const waiting = endGroupAfter(pid, steadyClock, controller.signal);
   controller.abort();
   await expect(waiting).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
   expect(await readProcess(left)).toBeDefined();
@@ -55,6 +55,6 @@ test('as a command', async () => {
   const { pid, left, end } = await parent(true);
   end();
   expect(await rdctl(['internal', 'process', 'wait-kill', `--pid=${pid}`])).toEqual({ exit: 0, out: '', err: '' });
-  while (await readProcess(left)) await realPace.sleep(5);
+  while (await readProcess(left)) await steadyClock.sleep(5);
   expect(await rdctl(['internal', 'process', 'wait-kill', '--pid', '0'])).toMatchObject({ exit: 0 });
 });

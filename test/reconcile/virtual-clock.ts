@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/reconcile/clock.ts';
+import type { Clock } from '../../src/clock.ts';
 
 /** A clock whose time passes only when somebody sleeps (`auto`) or when the test says so. */
 export interface VirtualClock extends Clock {
@@ -41,17 +41,17 @@ export function createVirtualClock({ auto = false } = {}): VirtualClock {
     sleepers: () => asleep.length,
     sleep: (ms, signal) =>
       new Promise((resolve) => {
-        if (signal.aborted) return resolve();
+        if (signal?.aborted) return resolve();
         const sleeper: Sleeper = {
           at: time + ms,
           wake() {
             asleep = asleep.filter((other) => other !== sleeper);
-            signal.removeEventListener('abort', sleeper.wake);
+            signal?.removeEventListener('abort', sleeper.wake);
             resolve();
           },
         };
         asleep.push(sleeper);
-        signal.addEventListener('abort', sleeper.wake, { once: true });
+        signal?.addEventListener('abort', sleeper.wake, { once: true });
         pump();
       }),
     async advance(ms) {

@@ -33,7 +33,7 @@ function stage(facts: Facts, maintenance: { held?: boolean; idle?: boolean } = {
       sleep: (ms, signal) =>
         new Promise((wake) => {
           sleepers.push({ ms, wake });
-          signal.addEventListener('abort', () => wake());
+          signal?.addEventListener('abort', () => wake());
         }),
     },
   });

@@ -1,11 +1,11 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
 import type { Driver } from '../../src/drivers/driver.ts';
 import { memorySimulation } from '../../src/drivers/machines/simulated/memory.ts';
 import { emptyModel } from '../../src/drivers/machines/simulated/model.ts';
 import { RdError } from '../../src/errors.ts';
-import { systemClock } from '../../src/reconcile/clock.ts';
 import type { Desired } from '../../src/reconcile/contract.ts';
 import { createControllers } from '../../src/reconcile/controllers.ts';
 import { createMaintenance } from '../../src/service/maintenance.ts';

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { downloadProgress } from '../../cli/views/download-progress.ts';
-import type { Pace } from '../../src/process/pace.ts';
+import type { Clock } from '../../src/clock.ts';
 import { fakeIo } from '../helpers/cli.ts';
 
 const MIB = 1024 ** 2;
 
 /** Time that a test lets pass. */
-function fakePace(): Pace & { pass(ms: number): Promise<void> } {
+function fakePace(): Clock & { pass(ms: number): Promise<void> } {
   let now = 0;
   const sleepers = new Set<{ until: number; wake(): void }>();
   return {
@@ -31,13 +31,13 @@ function fakePace(): Pace & { pass(ms: number): Promise<void> } {
 
 test('is drawn ten times a second at most, and ends with what was there last', async () => {
   const io = fakeIo({ progress: true });
-  const pace = fakePace();
-  const progress = downloadProgress(io, pace);
+  const clock = fakePace();
+  const progress = downloadProgress(io, clock);
   for (let part = 1; part <= 2000; part += 1) {
     progress.show(part * MIB, 2000 * MIB);
-    if (part < 2000) await pace.pass(1);
+    if (part < 2000) await clock.pass(1);
   }
-  await pace.pass(100);
+  await clock.pass(100);
   const drawn = io.text.err.split('\r\u001b[2K');
   expect(drawn.length).toBeGreaterThan(15);
   expect(drawn.length).toBeLessThanOrEqual(21);
@@ -49,27 +49,27 @@ test('is drawn ten times a second at most, and ends with what was there last', a
 
 test('is not drawn after its end, nor over the reason of another try', async () => {
   const io = fakeIo({ progress: true });
-  const pace = fakePace();
-  const progress = downloadProgress(io, pace);
+  const clock = fakePace();
+  const progress = downloadProgress(io, clock);
   progress.show(MIB, undefined);
   progress.show(2 * MIB, undefined);
   progress.retry('the server has gone');
-  await pace.pass(200);
+  await clock.pass(200);
   expect(io.text.err).toBe('1.0 MiB\r\u001b[2Kthe server has gone; trying again.\n');
   progress.show(3 * MIB, undefined);
   progress.show(4 * MIB, undefined);
   progress.end();
-  await pace.pass(200);
+  await clock.pass(200);
   expect(io.text.err.endsWith('3.0 MiB\r\u001b[2K')).toBe(true);
 });
 
 test('is not there without a terminal; the reason of another try is', async () => {
   const io = fakeIo();
-  const pace = fakePace();
-  const progress = downloadProgress(io, pace);
+  const clock = fakePace();
+  const progress = downloadProgress(io, clock);
   progress.show(MIB, 2 * MIB);
   progress.show(2 * MIB, 2 * MIB);
-  await pace.pass(200);
+  await clock.pass(200);
   progress.retry('the server has gone');
   progress.end();
   expect(io.text.err).toBe('the server has gone; trying again.\n');

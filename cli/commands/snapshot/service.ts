@@ -2,9 +2,9 @@ import { type Client, createClient } from '../../../src/client/client.ts';
 import { blockingCondition } from '../../../src/client/converge.ts';
 import { homeService } from '../../../src/client/home-service.ts';
 import { type SnapshotCalls, snapshotCalls } from '../../../src/client/snapshots.ts';
+import { steadyClock } from '../../../src/clock.ts';
 import { RdError } from '../../../src/errors.ts';
 import type { PlanRequest } from '../../../src/plan/change.ts';
-import { realPace } from '../../../src/process/pace.ts';
 import { COMPATIBLE } from '../../../src/product.ts';
 import type { StatusDocument } from '../../../src/reconcile/status-document.ts';
 import type { FlagTable, Io } from '../../command.ts';
@@ -116,10 +116,10 @@ async function hasEnded({ connection }: Client, error: RdError, { globals, io }:
   if (connection.foreign || namesService(globals, io)) return false;
   if (error.code !== 'ERR_CONNECTION' && error.code !== 'ERR_NOT_RUNNING') return false;
   // A killed process closes its connections before it disappears.
-  const deadline = realPace.now() + EXIT_LIMIT_MS;
+  const deadline = steadyClock.now() + EXIT_LIMIT_MS;
   while (await serviceLives(io)) {
-    if (realPace.now() >= deadline) return false;
-    await realPace.sleep(LOOK_MS);
+    if (steadyClock.now() >= deadline) return false;
+    await steadyClock.sleep(LOOK_MS);
   }
   return true;
 }

@@ -204,7 +204,7 @@ function runningContainer(id: string, namespace: string, kept: readonly string[]
 
 /** Stops every running task and waits for it within the grace period. The caller clears what is left. */
 async function endTasks(shell: Shell, daemon: ContainerdDaemon, signal: AbortSignal): Promise<void> {
-  const deadline = shell.pace.now() + TASK_GRACE_MS;
+  const deadline = shell.clock.now() + TASK_GRACE_MS;
   const ctr = async (namespace: string, args: string[]) => {
     try {
       return await daemon.ctr(['--namespace', namespace, ...args], signal);
@@ -221,9 +221,9 @@ async function endTasks(shell: Shell, daemon: ContainerdDaemon, signal: AbortSig
     }
   }
   for (const namespace of namespaces) {
-    while (runningTasks(await ctr(namespace, ['tasks', 'ls'])).length > 0 && shell.pace.now() < deadline) {
+    while (runningTasks(await ctr(namespace, ['tasks', 'ls'])).length > 0 && shell.clock.now() < deadline) {
       if (signal.aborted) throw new RdError('ERR_CANCELLED', 'waiting for containers to end was cancelled');
-      await shell.pace.sleep(POLL_MS, signal);
+      await shell.clock.sleep(POLL_MS, signal);
     }
     for (const task of names(await ctr(namespace, ['tasks', 'ls', '-q']))) {
       await ctr(namespace, ['tasks', 'delete', '--force', task]);

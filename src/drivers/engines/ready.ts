@@ -29,15 +29,15 @@ export async function startReady(
   { before, needs = [], program, answers }: EngineStart,
   signal: AbortSignal,
 ): Promise<void> {
-  const { pace } = shell;
+  const { clock } = shell;
   const programs = [...needs, program];
-  const deadline = pace.now() + program.readyMs;
+  const deadline = clock.now() + program.readyMs;
   await shell.start(programs, { ...(before ? { before } : {}), signal });
-  let look = pace.now() + LOOK_MS;
+  let look = clock.now() + LOOK_MS;
   for (;;) {
     if (signal.aborted) throw new RdError('ERR_CANCELLED', `waiting for ${program.name} was cancelled`);
     if (await answers()) return;
-    if (pace.now() >= look) {
+    if (clock.now() >= look) {
       for (const { name } of programs) {
         const { state } = await shell.find(name);
         if (state === 'running') continue;
@@ -45,12 +45,12 @@ export async function startReady(
         if (name !== program.name) await shell.stop(program.name, AT_ONCE_MS, signal);
         throw await failure(shell, name, `${name} ended while it was starting`);
       }
-      look = pace.now() + LOOK_MS;
+      look = clock.now() + LOOK_MS;
     }
-    if (pace.now() >= deadline) {
+    if (clock.now() >= deadline) {
       throw await failure(shell, program.name, `${program.name} did not answer within ${program.readyMs / 1000} s`);
     }
-    await pace.sleep(POLL_MS, signal);
+    await clock.sleep(POLL_MS, signal);
   }
 }
 

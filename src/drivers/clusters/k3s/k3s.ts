@@ -77,7 +77,7 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
     url: options.sources.releases,
     directory: options.cache,
     fetch,
-    sleep: (ms, signal) => shell.pace.sleep(ms, signal),
+    sleep: (ms, signal) => shell.clock.sleep(ms, signal),
   });
   const area = mountsOf(places, shell.places.run);
 

@@ -15,17 +15,17 @@ export async function untilUp(
   limitMs: number,
   signal: AbortSignal,
 ): Promise<void> {
-  const deadline = shell.pace.now() + limitMs;
+  const deadline = shell.clock.now() + limitMs;
   for (;;) {
     if (signal.aborted) throw new RdError('ERR_CANCELLED', 'waiting for the cluster was cancelled');
     const now = await health();
     if (now.ready) return;
     if ((await shell.find(name)).state !== 'running')
       throw await failure(shell, name, 'k3s ended while it was starting');
-    if (shell.pace.now() >= deadline) {
+    if (shell.clock.now() >= deadline) {
       throw await failure(shell, name, `the cluster was not ready within ${limitMs / 1000} s: ${now.waiting}`);
     }
-    await shell.pace.sleep(POLL_MS, signal);
+    await shell.clock.sleep(POLL_MS, signal);
   }
 }
 

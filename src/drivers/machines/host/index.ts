@@ -1,4 +1,4 @@
-import { realPace } from '../../../process/pace.ts';
+import { steadyClock } from '../../../clock.ts';
 import { programPath } from '../../../process/program.ts';
 import { run as runProgram } from '../../../process/run.ts';
 import { readIfThere } from '../../../storage/atomic-file.ts';
@@ -43,13 +43,13 @@ function openHost(context: DriverContext, enginesOf: EnginesOf, networksOf: (dat
   const networks = async () => (await readIfThere(networksOf(places.data))) ?? '';
   const machine = hostMachine({ places, run, forwarding: hostForwarding, networks, log: context.log });
   const { network } = machine;
-  const lines = lifelines(realPace);
+  const lines = lifelines(steadyClock);
   const shell = hostShell({
     places,
     logs: context.logs,
     run,
     environment,
-    pace: realPace,
+    clock: steadyClock,
     network,
     hold: lines.hold,
     log: context.log,

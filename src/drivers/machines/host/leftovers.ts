@@ -1,7 +1,7 @@
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import type { Clock } from '../../../clock.ts';
 import { RdError } from '../../../errors.ts';
-import type { Pace } from '../../../process/pace.ts';
 import { type ProcessEntry, readProcesses, signalProcess } from '../../../process/proc.ts';
 import type { EngineArea } from '../../shell.ts';
 import type { Run } from './commands.ts';
@@ -86,19 +86,19 @@ export async function findLeftovers(area: EngineArea): Promise<string[]> {
  * programs have ended.
  * @throws RdError `ERR_DRIVER_FAILED` naming what remains.
  */
-export async function clearLeftovers(area: EngineArea, run: Run, pace: Pace): Promise<void> {
-  const deadline = pace.now() + END_MS;
+export async function clearLeftovers(area: EngineArea, run: Run, clock: Clock): Promise<void> {
+  const deadline = clock.now() + END_MS;
   for (;;) {
     const processes = await processesOf(area);
     if (processes.length === 0) break;
     for (const entry of processes) await signalProcess(entry, 'SIGKILL');
-    if (pace.now() >= deadline) {
+    if (clock.now() >= deadline) {
       throw new RdError(
         'ERR_DRIVER_FAILED',
         `processes of containers cannot be ended: pid ${processes.map(({ pid }) => pid).join(', ')}`,
       );
     }
-    await pace.sleep(POLL_MS);
+    await clock.sleep(POLL_MS);
   }
   for (const point of await mountsOf(area)) {
     const { exitCode } = await run(['umount', point], { accept: [0, 1, 32] });

@@ -3,10 +3,10 @@ import { chmod, copyFile, mkdir, open, rename, rm, rmdir } from 'node:fs/promise
 import { connect, type TcpSocketConnectOpts } from 'node:net';
 import { basename, dirname, join, sep } from 'node:path';
 import type { Duplex } from 'node:stream';
+import type { Clock } from '../../../clock.ts';
 import { RdError } from '../../../errors.ts';
 import { findDaemon, startDaemon, stopDaemon } from '../../../process/daemon.ts';
 import { boundLog, tailOf } from '../../../process/log-file.ts';
-import type { Pace } from '../../../process/pace.ts';
 import { takesConnections } from '../../../process/socket.ts';
 import { stream } from '../../../process/stream.ts';
 import { readIfThere, writeFileAtomic } from '../../../storage/atomic-file.ts';
@@ -23,20 +23,20 @@ export interface HostShellParts {
   logs: string;
   run: Run;
   environment: Readonly<Record<string, string>>;
-  pace: Pace;
+  clock: Clock;
   network: () => Promise<EngineNetwork>;
   hold: Shell['hold'];
   log: DriverContext['log'];
 }
 
 /** This host as engines see it. */
-export function hostShell({ places, logs, run, environment, pace, network, hold, log }: HostShellParts): Shell {
+export function hostShell({ places, logs, run, environment, clock, network, hold, log }: HostShellParts): Shell {
   const recordOf = (name: string) => join(places.run, `${name}.pid.json`);
   const logOf = (name: string) => join(logs, `${name}.log`);
 
   return {
     places,
-    pace,
+    clock,
     run,
     stream: (argv, options) => stream(argv, { ...options, env: environment }),
     network,
@@ -56,7 +56,7 @@ export function hostShell({ places, logs, run, environment, pace, network, hold,
       return findDaemon(recordOf(name));
     },
     async stop(name, graceMs, signal) {
-      await stopDaemon(recordOf(name), { graceMs, pace, signal });
+      await stopDaemon(recordOf(name), { graceMs, clock, signal });
     },
     tail: (name) => tailOf(logOf(name)),
     read: readIfThere,
@@ -72,7 +72,7 @@ export function hostShell({ places, logs, run, environment, pace, network, hold,
     closePort: async () => undefined,
     dial: (address, port, signal) => connectTo({ host: address, port }, signal),
     leftovers: findLeftovers,
-    clear: (area) => clearLeftovers(area, run, pace),
+    clear: (area) => clearLeftovers(area, run, clock),
   };
 }
 

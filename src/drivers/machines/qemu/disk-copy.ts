@@ -1,6 +1,6 @@
+import type { Clock } from '../../../clock.ts';
 import { RdError } from '../../../errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../../json.ts';
-import type { Pace } from '../../../process/pace.ts';
 import { DATA_NODE } from './arguments.ts';
 import type { HostRun } from './disks.ts';
 import type { Monitor } from './monitor.ts';
@@ -32,7 +32,7 @@ export interface DiskCopy {
 export interface DiskCopyParts {
   monitor: Pick<Monitor, 'use'>;
   run: HostRun;
-  pace: Pace;
+  clock: Clock;
   isAlive(): Promise<boolean>;
 }
 
@@ -43,7 +43,7 @@ interface Job {
   error?: string;
 }
 
-export function diskCopy({ monitor, run, pace, isAlive }: DiskCopyParts): DiskCopy {
+export function diskCopy({ monitor, run, clock, isAlive }: DiskCopyParts): DiskCopy {
   const ask = (command: string, args: JsonObject | undefined, signal: AbortSignal) =>
     monitor.use((qmp) => qmp.execute(command, args, { signal }), signal);
 
@@ -56,7 +56,7 @@ export function diskCopy({ monitor, run, pace, isAlive }: DiskCopyParts): DiskCo
       if (!(await isAlive())) {
         throw new RdError('ERR_DRIVER_FAILED', 'QEMU ended while it copied the data disk', { cause: error });
       }
-      if (pace.now() - since > SILENCE_MS) throw error;
+      if (clock.now() - since > SILENCE_MS) throw error;
       return 'silent';
     }
   }
@@ -84,12 +84,12 @@ export function diskCopy({ monitor, run, pace, isAlive }: DiskCopyParts): DiskCo
       await ask('blockdev-backup', { 'job-id': JOB, device: DATA_NODE, target: NODE, ...how }, signal);
     },
     async finish(signal, progress) {
-      let heard = pace.now();
+      let heard = clock.now();
       for (;;) {
         const now = await job(heard, signal);
         if (now === undefined) throw new RdError('ERR_DRIVER_FAILED', 'QEMU knows nothing of the copy any more');
         if (now !== 'silent') {
-          heard = pace.now();
+          heard = clock.now();
           if (now.status === 'concluded') {
             if (now.error !== undefined) throw copyFailed(now.error);
             progress(1);
@@ -97,23 +97,23 @@ export function diskCopy({ monitor, run, pace, isAlive }: DiskCopyParts): DiskCo
           }
           if (now.total > 0) progress(now.done / now.total);
         }
-        await pace.sleep(POLL_MS, signal);
+        await clock.sleep(POLL_MS, signal);
         if (signal.aborted) throw new RdError('ERR_CANCELLED', 'copying the data disk was cancelled');
       }
       await monitor.use((qmp) => releaseCopy(qmp, signal), signal);
     },
     async drop(signal) {
-      const begun = pace.now();
+      const begun = clock.now();
       for (let asked = false; ; ) {
         const now = await job(begun, signal);
         if (now === undefined || (now !== 'silent' && now.status === 'concluded')) break;
         // A job that just finished refuses the cancel; the next poll finds it.
         if (!asked) await ask('job-cancel', { id: JOB }, signal).catch(() => undefined);
         asked = now !== 'silent';
-        if (pace.now() - begun > SILENCE_MS) {
+        if (clock.now() - begun > SILENCE_MS) {
           throw new RdError('ERR_DRIVER_FAILED', 'QEMU does not end a copy of the data disk');
         }
-        await pace.sleep(POLL_MS / 5, signal);
+        await clock.sleep(POLL_MS / 5, signal);
       }
       await monitor.use((qmp) => releaseCopy(qmp, signal), signal);
     },

@@ -10,14 +10,14 @@ const RESUME_CHECKS = 5;
  * @throws RdError `ERR_DRIVER_FAILED` when QEMU refuses, `ERR_CANCELLED`.
  */
 export async function resumeFrom(
-  { monitor, pace }: Pick<MachineParts, 'monitor' | 'pace'>,
+  { monitor, clock }: Pick<MachineParts, 'monitor' | 'clock'>,
   status: string,
   signal: AbortSignal,
 ): Promise<string> {
   await monitor.use((qmp) => qmp.execute('cont', undefined, { signal }), signal);
   let now = status;
   for (let look = 0; look < RESUME_CHECKS; look++) {
-    await pace.sleep(POLL_MS, signal);
+    await clock.sleep(POLL_MS, signal);
     now = await monitor.status(signal);
     if (now === status) return now;
   }

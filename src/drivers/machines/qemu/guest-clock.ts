@@ -1,4 +1,4 @@
-import type { Pace } from '../../../process/pace.ts';
+import type { Clock } from '../../../clock.ts';
 import type { Connection } from './guest.ts';
 
 /** Corrects the guest clock, which misses the time that the host slept or the guest was halted. */
@@ -13,16 +13,16 @@ export interface GuestClock {
 const LOOK_MS = 60_000;
 const LIMIT_S = 5;
 
-export function guestClock(guest: Pick<Connection, 'run'>, pace: Pace): GuestClock {
+export function createGuestClock(guest: Pick<Connection, 'run'>, clock: Clock): GuestClock {
   let seen: { at: number; off: boolean } | undefined;
   return {
     async isOff(signal) {
-      if (seen && !seen.off && pace.now() - seen.at < LOOK_MS) return false;
+      if (seen && !seen.off && clock.now() - seen.at < LOOK_MS) return false;
       const before = seconds();
       const { stdout } = await guest.run(['date', '+%s'], { signal });
       const there = Number(stdout.trim());
       const off = there < before - LIMIT_S || there > seconds() + LIMIT_S;
-      seen = { at: pace.now(), off };
+      seen = { at: clock.now(), off };
       return off;
     },
     async set(signal) {

@@ -1,9 +1,9 @@
 import { rm } from 'node:fs/promises';
 import { createConnection } from 'node:net';
+import type { Clock } from '../../../clock.ts';
 import { RdError } from '../../../errors.ts';
 import { findDaemon, startDaemon, stopDaemon } from '../../../process/daemon.ts';
 import { tailOf } from '../../../process/log-file.ts';
-import type { Pace } from '../../../process/pace.ts';
 import { failed, type RunOptions, type RunResult, run as runProgram } from '../../../process/run.ts';
 import { stream as streamProgram } from '../../../process/stream.ts';
 import type { QemuPlaces } from './places.ts';
@@ -42,7 +42,7 @@ export interface ConnectionParts {
   places: QemuPlaces;
   logFile: string;
   environment: Readonly<Record<string, string>>;
-  pace: Pace;
+  clock: Clock;
   /** Port of 127.0.0.1 that leads to the guest's ssh. Throws `ERR_DRIVER_FAILED` while the machine is off. */
   port(): Promise<number>;
 }
@@ -60,7 +60,7 @@ const SSH_FAILED = 255;
 const NOT_FOUND = 127;
 const ALL_STATUSES = Array.from({ length: 256 }, (_, status) => status);
 
-export function guestConnection({ places, logFile, environment, pace, port }: ConnectionParts): Connection {
+export function guestConnection({ places, logFile, environment, clock, port }: ConnectionParts): Connection {
   const listeners: (() => Promise<void>)[] = [];
   const local = (argv: readonly string[], options: GuestRunOptions = {}) =>
     runProgram(argv, { ...options, env: environment });
@@ -75,7 +75,7 @@ export function guestConnection({ places, logFile, environment, pace, port }: Co
   }
 
   async function startMaster(at: number): Promise<void> {
-    await stopDaemon(places.sshRecord, { graceMs: 1_000, pace });
+    await stopDaemon(places.sshRecord, { graceMs: 1_000, clock });
     // A killed ssh leaves its socket, and ssh refuses to listen on an existing one.
     await rm(places.control, { force: true });
     await startDaemon({ argv: masterArguments(places, at), recordFile: places.sshRecord, logFile, env: environment });
@@ -92,19 +92,19 @@ export function guestConnection({ places, logFile, environment, pace, port }: Co
     up?: 'up',
   ): Promise<void> {
     const at = await port();
-    const deadline = pace.now() + limitMs;
+    const deadline = clock.now() + limitMs;
     let started = false;
     for (;;) {
       if (signal.aborted) throw new RdError('ERR_CANCELLED', 'waiting for the guest was cancelled');
       if (started && (await isThere(at, signal))) return renew();
       if (!(await isAlive())) throw await unreachable('QEMU ended while the guest was starting');
-      if (pace.now() >= deadline) throw await unreachable(`the guest did not answer within ${limitMs / 1000} s`);
+      if (clock.now() >= deadline) throw await unreachable(`the guest did not answer within ${limitMs / 1000} s`);
       // QEMU accepts connections before the guest does, so only a banner proves that sshd is up.
       const running = started && (await findDaemon(places.sshRecord)).state === 'running';
       if (!running && ((up && !started) || (await hasSshBanner(at)))) {
         await startMaster(at);
         started = true;
-      } else await pace.sleep(POLL_MS, signal);
+      } else await clock.sleep(POLL_MS, signal);
     }
   }
 
@@ -133,16 +133,16 @@ export function guestConnection({ places, logFile, environment, pace, port }: Co
     const at = await port();
     if (await isThere(at, signal)) return true;
     if (!(await hasSshBanner(at))) return false;
-    const deadline = pace.now() + RECONNECT_MS;
+    const deadline = clock.now() + RECONNECT_MS;
     await startMaster(at);
-    while (pace.now() < deadline) {
+    while (clock.now() < deadline) {
       if (signal.aborted) throw new RdError('ERR_CANCELLED', 'looking for the guest was cancelled');
       if (await isThere(at, signal)) {
         await renew();
         return true;
       }
       if ((await findDaemon(places.sshRecord)).state !== 'running') return false;
-      await pace.sleep(POLL_MS, signal);
+      await clock.sleep(POLL_MS, signal);
     }
     return false;
   }
@@ -169,7 +169,7 @@ export function guestConnection({ places, logFile, environment, pace, port }: Co
       return stdout.trim();
     },
     async close() {
-      await stopDaemon(places.sshRecord, { graceMs: 2_000, pace });
+      await stopDaemon(places.sshRecord, { graceMs: 2_000, clock });
     },
   };
 }

@@ -3,7 +3,7 @@ import { resumeFrom } from './go-on.ts';
 import { HALTED, WRITE_FAILED } from './monitor.ts';
 import type { MachineParts } from './parts.ts';
 
-type WatchParts = Pick<MachineParts, 'monitor' | 'pace'>;
+type WatchParts = Pick<MachineParts, 'monitor' | 'clock'>;
 
 const LOOK_MS = 1_000;
 
@@ -29,7 +29,7 @@ export async function unlessHalted<T>(
   const watch = async () => {
     const until = AbortSignal.any([signal, done.signal]);
     while (!until.aborted) {
-      await parts.pace.sleep(LOOK_MS, until);
+      await parts.clock.sleep(LOOK_MS, until);
       const why = until.aborted ? undefined : await haltReason(parts, until).catch(() => undefined);
       if (why === undefined) continue;
       given.abort();

@@ -1,9 +1,9 @@
 import { totalmem } from 'node:os';
 import { join } from 'node:path';
+import { steadyClock } from '../../../clock.ts';
 import { RdError } from '../../../errors.ts';
 import { imageStore } from '../../../guest-images/store.ts';
 import { findDaemon } from '../../../process/daemon.ts';
-import { realPace } from '../../../process/pace.ts';
 import { programPath } from '../../../process/program.ts';
 import { run as runProgram } from '../../../process/run.ts';
 import { places as homePlaces, identityOf } from '../../../storage/places.ts';
@@ -84,14 +84,20 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     if (record !== undefined && record !== 'damaged' && record.power === 'on') return record.sshPort;
     throw new RdError('ERR_DRIVER_FAILED', 'the machine is not on', { advice: 'Start the machine first.' });
   }
-  const lines = lifelines(realPace);
-  const guest = guestConnection({ places, logFile: join(logs, 'guest-ssh.log'), environment, pace: realPace, port });
+  const lines = lifelines(steadyClock);
+  const guest = guestConnection({
+    places,
+    logFile: join(logs, 'guest-ssh.log'),
+    environment,
+    clock: steadyClock,
+    port,
+  });
   const facts = async () => hostFacts(env.PATH, featuresOf(await images.list()));
   const mounts = guestMounts({
     places,
     guest,
     environment,
-    pace: realPace,
+    clock: steadyClock,
     port,
     logFile: join(logs, 'guest-home.log'),
     home: env.HOME,
@@ -105,7 +111,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     ways: { ssh: sshWay(guest), qemu: qemuWay(monitor, NETWORK) },
     record: forwardRecord(places.forwards),
     portConflict,
-    pace: realPace,
+    clock: steadyClock,
     log,
   });
   const machine = qemuMachine({
@@ -120,7 +126,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     ports,
     accelerator: accelerators(directory, run),
     freezes: env.RDCTL_QEMU_FREEZE !== '0',
-    pace: realPace,
+    clock: steadyClock,
     log,
   });
   const copies = liveCopies({
@@ -128,17 +134,17 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     guest,
     monitor,
     run,
-    pace: realPace,
+    clock: steadyClock,
     isAlive: async () => (await findDaemon(places.qemuRecord)).state === 'running',
     answers: async (signal) => (await machine.isUp()) && machine.answers(signal),
     log,
   });
-  const shell = qemuShell({ places, guest, claim: ports.claim, hold: lines.hold, pace: realPace, log });
+  const shell = qemuShell({ places, guest, claim: ports.claim, hold: lines.hold, clock: steadyClock, log });
   const inside = programs.engines(shell, `/rdctl-${places.id}`);
   const state: GuestState = {
     isUp: machine.isUp,
     isConnected: machine.answers,
-    unlessHalted: (signal, work) => unlessHalted({ monitor, pace: realPace }, signal, work),
+    unlessHalted: (signal, work) => unlessHalted({ monitor, clock: steadyClock }, signal, work),
   };
   const engines = { moby: engineInGuest(inside.moby, state), containerd: engineInGuest(inside.containerd, state) };
   const memo = join(directory, 'k3s-release');

@@ -1,6 +1,6 @@
 import { cp, rm } from 'node:fs/promises';
+import type { Clock } from '../../../clock.ts';
 import { RdError } from '../../../errors.ts';
-import type { Pace } from '../../../process/pace.ts';
 import { writeFileAtomic } from '../../../storage/atomic-file.ts';
 import { ioError } from '../../../storage/io-error.ts';
 import { isThere } from '../../../storage/presence.ts';
@@ -17,7 +17,7 @@ export interface LiveCopyParts {
   guest: Pick<Connection, 'run'>;
   monitor: Monitor;
   run: HostRun;
-  pace: Pace;
+  clock: Clock;
   /** Whether a QEMU of this machine runs. */
   isAlive(): Promise<boolean>;
   /** Whether the guest runs and responds. */
@@ -40,8 +40,8 @@ const UNDO_MS = 90_000;
 
 /** Copies a running machine's data. A marker file records that a copy is in progress, for the next service. */
 export function liveCopies(parts: LiveCopyParts): LiveCopies {
-  const { places, guest, monitor, run, pace, isAlive, answers, log } = parts;
-  const disk = diskCopy({ monitor, run, pace, isAlive });
+  const { places, guest, monitor, run, clock, isAlive, answers, log } = parts;
+  const disk = diskCopy({ monitor, run, clock, isAlive });
   const freeze = guestFreeze(guest);
   let underway = false;
   let settling: Promise<void> | undefined;

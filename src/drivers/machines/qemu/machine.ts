@@ -2,7 +2,7 @@ import { RdError } from '../../../errors.ts';
 import { findDaemon } from '../../../process/daemon.ts';
 import type { MachineDriver, MachineSpec, MachineStatus } from '../../driver.ts';
 import { resumeFrom } from './go-on.ts';
-import { guestClock } from './guest-clock.ts';
+import { createGuestClock } from './guest-clock.ts';
 import { adjustMachine } from './live/adjust.ts';
 import { growthWatch } from './live/disk-growth.ts';
 import { readFacts } from './live/facts.ts';
@@ -26,17 +26,17 @@ export interface QemuMachine extends MachineDriver {
   answers(signal: AbortSignal): Promise<boolean>;
 }
 
-export type QemuMachineParts = Omit<MachineParts, 'clock' | 'isAlive'>;
+export type QemuMachineParts = Omit<MachineParts, 'guestClock' | 'isAlive'>;
 
 /** A virtual machine in QEMU. */
 export function qemuMachine(input: QemuMachineParts): QemuMachine {
-  const { places, guest, pace } = input;
+  const { places, guest, clock } = input;
   const parts: MachineParts = {
     ...input,
-    clock: guestClock(guest, pace),
+    guestClock: createGuestClock(guest, clock),
     isAlive: async () => (await findDaemon(places.qemuRecord)).state === 'running',
   };
-  const { monitor, clock, mounts, ports, isAlive } = parts;
+  const { monitor, guestClock, mounts, ports, isAlive } = parts;
   const growth = growthWatch(guest);
   let silentSince: number | undefined;
   /** An observation resumed the guest, and its clock is behind. */
@@ -76,11 +76,11 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     silentSince = undefined;
     ports.look(forwardRoute(record.spec));
     if (stoodStill) {
-      await clock.set(signal);
+      await guestClock.set(signal);
       stoodStill = false;
     }
     const unfinished = isUnfinished(record.spec, facts) ? UNFINISHED : undefined;
-    const clockOff = (await clock.isOff(signal)) ? 'the clock of the guest is not that of this host' : undefined;
+    const clockOff = (await guestClock.isOff(signal)) ? 'the clock of the guest is not that of this host' : undefined;
     const repair = unfinished ?? clockOff ?? home.repair;
     const { flaw: recorded, ...rest } = on;
     const flaw = record.growing ? await growth.lack(facts.diskBytes, signal) : recorded;
@@ -90,8 +90,8 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
 
   /** A busy guest and a hung one look alike for a while; only a hung one is stopped. */
   function silent(reason: string, message: string): MachineStatus {
-    silentSince ??= pace.now();
-    if (pace.now() - silentSince > PATIENCE_MS) return broken(reason, message);
+    silentSince ??= clock.now();
+    if (clock.now() - silentSince > PATIENCE_MS) return broken(reason, message);
     throw new RdError('ERR_DRIVER_FAILED', message, {
       advice: `The machine is ended and started again when that goes on for ${PATIENCE_MS / 1000} seconds.`,
     });
@@ -122,8 +122,8 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
   /** Applies live changes to the running guest and restores what the last observation found missing. */
   async function adjust(spec: MachineSpec, signal: AbortSignal, progress?: () => void): Promise<void> {
     await goOn(signal);
-    if (await clock.isOff(signal)) await clock.set(signal);
-    clock.forget();
+    if (await guestClock.isOff(signal)) await guestClock.set(signal);
+    guestClock.forget();
     if ((await mounts.look()).repair !== undefined) await mounts.mount(spec, signal);
     const { sshPortForwarder } = spec;
     const recorded = await record({});
@@ -132,7 +132,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
       await record({ sshPortForwarder });
       await ports.use(forwardRoute(spec));
     }
-    await adjustMachine({ monitor, guest, pace, progress, recorded, record }, spec, signal);
+    await adjustMachine({ monitor, guest, clock, progress, recorded, record }, spec, signal);
   }
 
   /** Records what the machine runs with, and returns it. `lack`: what is missing until its file system has grown. */

@@ -1,5 +1,5 @@
+import type { Clock } from '../../../clock.ts';
 import type { ImageStore } from '../../../guest-images/store.ts';
-import type { Pace } from '../../../process/pace.ts';
 import type { DriverContext } from '../../driver.ts';
 import type { Acceleration } from './accelerator.ts';
 import type { HostRun } from './disks.ts';
@@ -20,7 +20,7 @@ export interface MachineParts {
   environment: Readonly<Record<string, string>>;
   guest: Connection;
   monitor: Monitor;
-  clock: GuestClock;
+  guestClock: GuestClock;
   mounts: GuestMounts;
   ports: Pick<PortForwarder, 'look' | 'use' | 'forget'>;
   /** Detects the accelerator of this host, once. */
@@ -29,6 +29,6 @@ export interface MachineParts {
   freezes: boolean;
   /** Whether a QEMU of this machine runs. */
   isAlive(): Promise<boolean>;
-  pace: Pace;
+  clock: Clock;
   log: DriverContext['log'];
 }

@@ -1,4 +1,4 @@
-import type { Pace } from '../../../process/pace.ts';
+import type { Clock } from '../../../clock.ts';
 import type { MachineStart } from '../../driver.ts';
 
 /** Measures the duration of consecutive phases. */
@@ -9,11 +9,11 @@ export interface Phases {
   all(): MachineStart['phases'];
 }
 
-export function phases(pace: Pick<Pace, 'now'>): Phases {
-  const begin = pace.now();
+export function phases(clock: Pick<Clock, 'now'>): Phases {
+  const begin = clock.now();
   const ends: { name: string; at: number }[] = [];
   return {
-    end: (name) => void ends.push({ name, at: Math.round(pace.now() - begin) }),
+    end: (name) => void ends.push({ name, at: Math.round(clock.now() - begin) }),
     all: () => ends.map(({ name, at }, index) => ({ name, ms: at - (ends[index - 1]?.at ?? 0) })),
   };
 }

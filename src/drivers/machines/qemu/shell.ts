@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { basename, join, posix } from 'node:path';
+import type { Clock } from '../../../clock.ts';
 import type { DaemonState } from '../../../process/daemon.ts';
-import type { Pace } from '../../../process/pace.ts';
 import { lastLines, type RunOptions, type RunResult } from '../../../process/run.ts';
 import { takesConnections } from '../../../process/socket.ts';
 import type { DriverContext } from '../../driver.ts';
@@ -30,7 +30,7 @@ export interface QemuShellParts {
   guest: Connection;
   claim: ClaimPort;
   hold: Shell['hold'];
-  pace: Pace;
+  clock: Clock;
   log: DriverContext['log'];
 }
 
@@ -54,7 +54,7 @@ const CLEAR_KILL_S = 5;
 const CLEAR_MORE_MS = 10_000;
 
 /** The guest as engines see it. Programs run as systemd units, so that systemd can find, stop and log them. */
-export function qemuShell({ places, guest, claim, hold, pace, log }: QemuShellParts): Shell {
+export function qemuShell({ places, guest, claim, hold, clock, log }: QemuShellParts): Shell {
   const unit = (name: string) => `rdctl-${name}.service`;
   const logOf = (name: string) => posix.join(LOGS, `${name}.log`);
   const environmentOf = (name: string) => posix.join(RUN, `${name}.env`);
@@ -80,7 +80,7 @@ export function qemuShell({ places, guest, claim, hold, pace, log }: QemuShellPa
 
   const shell: Shell = {
     places: { id: places.id, data: DATA, run: RUN },
-    pace,
+    clock,
     log,
     environment: {},
     run,

@@ -39,8 +39,8 @@ const QUIT_MS = 10_000;
  *   not come up, `ERR_CANCELLED`.
  */
 export async function startMachine(parts: MachineParts, spec: MachineSpec, signal: AbortSignal): Promise<void> {
-  const { places, run, guest, clock, accelerator, freezes, mounts, pace, log } = parts;
-  const times = phases(pace);
+  const { places, run, guest, guestClock, accelerator, freezes, mounts, clock, log } = parts;
+  const times = phases(clock);
   const known = await readQemuRecord(places.record);
   const before = known === 'damaged' ? undefined : known;
   const image = await imageFor(parts, before, featureFor(spec));
@@ -53,7 +53,7 @@ export async function startMachine(parts: MachineParts, spec: MachineSpec, signa
     ...(await accelerator(signal)),
     booted: false,
   };
-  clock.forget();
+  guestClock.forget();
   await makeRuntime(places);
   await ensureKeys(places, sshPort, run, signal);
   const diskParts = { places, run, log, signal };
@@ -126,7 +126,7 @@ async function resumed(
   signal: AbortSignal,
 ): Promise<string | undefined> {
   if (key === undefined) return undefined;
-  const { places, guest, pace, log } = parts;
+  const { places, guest, clock, log } = parts;
   const files = frozenPlaces(places);
   const frozen = await readFrozen(files.directory, key);
   if (frozen === undefined) return undefined;
@@ -146,7 +146,7 @@ async function resumed(
     { why },
   );
   await guest.close();
-  await stopDaemon(places.qemuRecord, { graceMs: QUIT_MS, pace, signal });
+  await stopDaemon(places.qemuRecord, { graceMs: QUIT_MS, clock, signal });
   if (unfit) await removeFrozen(files);
   times.end('failed resume');
   return undefined;

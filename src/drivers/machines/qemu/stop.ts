@@ -21,7 +21,7 @@ const HALT_LOOK_MS = 1_000;
  * releases its data disk and is not waited for: nothing else of it is kept. Idempotent.
  */
 export async function stopMachine(parts: MachineParts, signal: AbortSignal): Promise<void> {
-  const { places, guest, monitor, mounts, ports, pace, isAlive } = parts;
+  const { places, guest, monitor, mounts, ports, clock, isAlive } = parts;
   const known = await readQemuRecord(places.record);
   const record = known === 'damaged' ? undefined : known;
   await ports.forget();
@@ -39,7 +39,7 @@ export async function stopMachine(parts: MachineParts, signal: AbortSignal): Pro
       await monitor.use((qmp) => qmp.execute('quit', undefined, { signal }), signal).catch(() => undefined);
     }
   }
-  await stopDaemon(places.qemuRecord, { graceMs: QUIT_MS, pace, signal });
+  await stopDaemon(places.qemuRecord, { graceMs: QUIT_MS, clock, signal });
   await mounts.end(signal);
   await guest.close();
   if (saved && record?.frozenKey !== undefined) await keep(parts, saved, record.frozenKey);
@@ -134,7 +134,7 @@ async function keep(parts: MachineParts, saved: FrozenDraft, key: string): Promi
 
 /** Presses the power button and waits. */
 async function powerDown(parts: MachineParts, signal: AbortSignal): Promise<void> {
-  const { monitor, pace, log, isAlive } = parts;
+  const { monitor, clock, log, isAlive } = parts;
   const asked = await monitor
     .use((qmp) => qmp.execute('system_powerdown', undefined, { signal }), signal)
     .then(
@@ -145,12 +145,12 @@ async function powerDown(parts: MachineParts, signal: AbortSignal): Promise<void
       },
     );
   if (!asked) return;
-  const deadline = pace.now() + POWER_DOWN_MS;
-  for (let look = pace.now() + HALT_LOOK_MS; (await isAlive()) && pace.now() < deadline; ) {
+  const deadline = clock.now() + POWER_DOWN_MS;
+  for (let look = clock.now() + HALT_LOOK_MS; (await isAlive()) && clock.now() < deadline; ) {
     if (signal.aborted) throw new RdError('ERR_CANCELLED', 'stopping the guest was cancelled');
-    await pace.sleep(POLL_MS, signal);
-    if (pace.now() < look) continue;
-    look = pace.now() + HALT_LOOK_MS;
+    await clock.sleep(POLL_MS, signal);
+    if (clock.now() < look) continue;
+    look = clock.now() + HALT_LOOK_MS;
     // A full disk blocks the shutdown, and waiting frees no space.
     const why = await haltReason(parts, signal);
     if (why === undefined) continue;

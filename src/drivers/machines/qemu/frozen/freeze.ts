@@ -9,7 +9,7 @@ import { type FrozenPlaces, frozenPlaces, ROOT, STATE } from './places.ts';
 import { CANNOT, END_SESSIONS_SCRIPT, GIVE_BACK_SCRIPT, SHARES } from './scripts.ts';
 import { receiveState, sumOf } from './transfer.ts';
 
-type FreezeParts = Pick<MachineParts, 'places' | 'guest' | 'monitor' | 'pace' | 'log'>;
+type FreezeParts = Pick<MachineParts, 'places' | 'guest' | 'monitor' | 'clock' | 'log'>;
 
 /** A full guest cache has to be flushed to disk. */
 const GIVE_BACK_MS = 30_000;
@@ -24,7 +24,7 @@ const BYTES_PER_SECOND = 2 ** 40;
  * @returns why it refuses, as a clause. @throws RdError `ERR_CANCELLED`.
  */
 export async function releaseData(parts: FreezeParts, signal: AbortSignal): Promise<string | undefined> {
-  const { guest, places, pace } = parts;
+  const { guest, places, clock } = parts;
   try {
     const { exitCode, stderr } = await guest.run(['sh', '-s'], {
       input: GIVE_BACK_SCRIPT,
@@ -39,10 +39,10 @@ export async function releaseData(parts: FreezeParts, signal: AbortSignal): Prom
     await guest.run(['sh', '-s'], { input: END_SESSIONS_SCRIPT, signal }).catch((error: unknown) => {
       if (signal.aborted) throw error;
     });
-    const deadline = pace.now() + SESSIONS_MS;
+    const deadline = clock.now() + SESSIONS_MS;
     while ((await findDaemon(places.sshRecord)).state === 'running') {
-      if (pace.now() > deadline) return 'the connection to it does not end';
-      await pace.sleep(POLL_MS, signal);
+      if (clock.now() > deadline) return 'the connection to it does not end';
+      await clock.sleep(POLL_MS, signal);
     }
   } catch (error) {
     if (signal.aborted) throw error;
@@ -62,7 +62,7 @@ export interface FrozenDraft {
  * @throws RdError `ERR_DRIVER_FAILED` when it fails; the guest then continues and nothing is left. `ERR_CANCELLED`.
  */
 export async function saveState(
-  { places, monitor, pace }: FreezeParts,
+  { places, monitor, clock }: FreezeParts,
   memoryGiB: number,
   signal: AbortSignal,
 ): Promise<FrozenDraft> {
@@ -85,15 +85,15 @@ export async function saveState(
       try {
         await qmp.execute('migrate-set-parameters', { 'max-bandwidth': BYTES_PER_SECOND }, { signal });
         await qmp.execute('migrate', { uri: `unix:${socket}` }, { signal });
-        const deadline = pace.now() + SAVE_MS;
+        const deadline = clock.now() + SAVE_MS;
         for (;;) {
           const progress = progressOf(await qmp.execute('query-migrate', undefined, { signal }));
           if (progress === 'completed') return;
-          if (progress !== 'going on' || pace.now() > deadline) {
+          if (progress !== 'going on' || clock.now() > deadline) {
             const why = progress === 'going on' ? `it takes more than ${SAVE_MS / 1000} s` : progress;
             throw new RdError('ERR_DRIVER_FAILED', `QEMU did not hand over its state: ${why}`);
           }
-          await pace.sleep(POLL_MS, signal);
+          await clock.sleep(POLL_MS, signal);
         }
       } catch (error) {
         await qmp.execute('migrate_cancel').catch(() => undefined);

@@ -47,7 +47,7 @@ export async function resumeMachine(
   phases: Phases,
   signal: AbortSignal,
 ): Promise<Resume> {
-  const { places, guest, monitor, pace, isAlive } = parts;
+  const { places, guest, monitor, clock, isAlive } = parts;
   const failed = (error: unknown, unfit: boolean): Resume => {
     signal.throwIfAborted();
     return { how: 'failed', unfit, why: error instanceof Error ? error.message : String(error) };
@@ -65,7 +65,7 @@ export async function resumeMachine(
     return failed(error, true);
   }
   phases.end('state');
-  let begun = pace.now();
+  let begun = clock.now();
   let told: { exitCode: number; stdout: string; stderr: string };
   try {
     await monitor.use((qmp) => qmp.execute('cont', undefined, { signal }), signal);
@@ -73,7 +73,7 @@ export async function resumeMachine(
     phases.end('connection');
     const now = (Date.now() / 1000).toFixed(3);
     const hostname = (await readFile(places.hostname, 'utf8')).trim();
-    begun = pace.now();
+    begun = clock.now();
     told = await guest.run(['sh', '-c', WAKE_SCRIPT, 'wake', now, hostname], {
       input: randomBytes(64),
       timeoutMs: WAKE_MS,
@@ -81,7 +81,7 @@ export async function resumeMachine(
       signal,
     });
   } catch (error) {
-    if (!signal.aborted && pace.now() - begun >= WAKE_MS - POLL_MS) throw endlessCheck(error);
+    if (!signal.aborted && clock.now() - begun >= WAKE_MS - POLL_MS) throw endlessCheck(error);
     // A guest with an unexpected response is not the one that was frozen. If QEMU was killed, its state is unknown.
     return failed(error, await isAlive());
   }
@@ -99,7 +99,7 @@ async function loadState(
   argv: QemuArguments,
   signal: AbortSignal,
 ): Promise<{ memory: Summed; root: Summed }> {
-  const { places, logFile, environment, monitor, run, pace, isAlive } = parts;
+  const { places, logFile, environment, monitor, run, clock, isAlive } = parts;
   const { directory, layer, socket } = frozenPlaces(places);
   const root = join(directory, ROOT);
   await rm(layer, { force: true });
@@ -116,15 +116,15 @@ async function loadState(
   });
   // Also limits the sender: QEMU may stop reading.
   const limit = AbortSignal.any([signal, AbortSignal.timeout(LOAD_MS)]);
-  const deadline = pace.now() + LOAD_MS;
+  const deadline = clock.now() + LOAD_MS;
   const until = async <T>(look: () => Promise<T | undefined>, what: string): Promise<T> => {
     for (;;) {
       const found = await look();
       if (found !== undefined) return found;
       signal.throwIfAborted();
       if (!(await isAlive())) throw await qemuFailed(logFile);
-      if (pace.now() > deadline) throw new RdError('ERR_DRIVER_FAILED', `QEMU does not ${what}`);
-      await pace.sleep(POLL_MS, signal);
+      if (clock.now() > deadline) throw new RdError('ERR_DRIVER_FAILED', `QEMU does not ${what}`);
+      await clock.sleep(POLL_MS, signal);
     }
   };
   const rootSum = sumOf(root, limit);

@@ -92,7 +92,7 @@ getconf _NPROCESSORS_ONLN
  * @throws RdError `ERR_DRIVER_FAILED` for fewer than there are, when QEMU refuses or the guest does not use them, `ERR_CANCELLED`.
  */
 async function setProcessors(parts: LiveParts, before: MachineFacts['cpus'], count: number, signal: AbortSignal) {
-  const { monitor, guest, pace } = parts;
+  const { monitor, guest, clock } = parts;
   if (count < before.count) {
     throw new RdError('ERR_DRIVER_FAILED', `a running machine keeps its ${before.count} processors`);
   }
@@ -103,7 +103,7 @@ async function setProcessors(parts: LiveParts, before: MachineFacts['cpus'], cou
     }
   }, signal);
   const look = async () => Number((await guest.run(['sh', '-s'], { input: ONLINE, signal })).stdout.trim());
-  const used = await pollUntilSettled(pace, look, (value) => value >= count, signal);
+  const used = await pollUntilSettled(clock, look, (value) => value >= count, signal);
   if (used >= count) return;
   throw new RdError('ERR_DRIVER_FAILED', `the guest uses ${used} of ${count} processors`, {
     advice: 'It is tried again. When that does not help, stop and start the machine.',

@@ -52,7 +52,7 @@ export function degradationOf(growth: Growth, whole: number): string | undefined
  *   not grow, `ERR_CANCELLED`.
  */
 export async function growDisk(parts: LiveParts, before: number, bytes: number, signal: AbortSignal): Promise<Growth> {
-  const { monitor, guest, pace } = parts;
+  const { monitor, guest, clock } = parts;
   if (bytes < before) {
     throw new RdError(
       'ERR_DRIVER_FAILED',
@@ -63,16 +63,16 @@ export async function growDisk(parts: LiveParts, before: number, bytes: number, 
     await monitor.use((qmp) => qmp.execute('block_resize', { device: DATA_DRIVE, size: bytes }, { signal }), signal);
   }
   const look = async () => Number((await guest.run(['blockdev', '--getsize64', DEVICE], { signal })).stdout.trim());
-  const seen = await pollUntilSettled(pace, look, (value) => value >= bytes, signal);
+  const seen = await pollUntilSettled(clock, look, (value) => value >= bytes, signal);
   if (seen < bytes) {
     throw new RdError('ERR_DRIVER_FAILED', `the guest sees ${seen} of the ${bytes} bytes of its disk`, {
       advice: 'It is tried again. When that does not help, stop and start the machine.',
     });
   }
-  const patience = pace.now() + PATIENCE_MS;
+  const patience = clock.now() + PATIENCE_MS;
   let growth = await askGrowth(guest, 'begin', signal);
-  while (growth.state === 'going' && pace.now() < patience) {
-    await pace.sleep(POLL_MS, signal);
+  while (growth.state === 'going' && clock.now() < patience) {
+    await clock.sleep(POLL_MS, signal);
     if (signal.aborted) throw new RdError('ERR_CANCELLED', `waiting for ${SUBJECT} to grow was cancelled`);
     growth = await askGrowth(guest, 'look', signal);
   }

@@ -1,4 +1,4 @@
-import type { Pace } from '../../../../process/pace.ts';
+import type { Clock } from '../../../../clock.ts';
 import type { Connection } from '../guest.ts';
 import type { Monitor } from '../monitor.ts';
 
@@ -6,7 +6,7 @@ import type { Monitor } from '../monitor.ts';
 export interface LiveParts {
   monitor: Pick<Monitor, 'use'>;
   guest: Pick<Connection, 'run'>;
-  pace: Pace;
+  clock: Clock;
   /** Called on progress of a long-running change. */
   progress?: (() => void) | undefined;
 }

@@ -25,7 +25,7 @@ grep '^MemTotal:' /proc/meminfo
  * @throws RdError `ERR_DRIVER_FAILED` when QEMU refuses or the guest does not accept or release it, `ERR_CANCELLED`.
  */
 export async function setMemory(parts: LiveParts, before: MachineFacts['memory'], bytes: number, signal: AbortSignal) {
-  const { guest, pace } = parts;
+  const { guest, clock } = parts;
   const look = async () => totalIn((await guest.run(['sh', '-s'], { input: USE, signal })).stdout);
   const total = await look();
   const lack = bytes - before.whole;
@@ -44,7 +44,7 @@ export async function setMemory(parts: LiveParts, before: MachineFacts['memory']
   const gained = bytes - before.bytes;
   const kept = KEPT_BYTES + Math.max(before.whole, bytes) * KEPT_PART;
   const least = Math.max(bytes - kept, total + gained - Math.abs(gained) * KEPT_PART);
-  const seen = await pollUntilSettled(pace, look, (value) => value >= least, signal);
+  const seen = await pollUntilSettled(clock, look, (value) => value >= least, signal);
   if (seen >= least) return awaitStatistics(parts, signal);
   throw new RdError('ERR_DRIVER_FAILED', `the guest uses ${gibText(seen)} of the ${gibText(bytes)} that it was given`, {
     advice: 'It is tried again. When that does not help, stop and start the machine.',
@@ -55,7 +55,7 @@ export async function setMemory(parts: LiveParts, before: MachineFacts['memory']
  * Waits for fresh memory statistics from the guest, so that the next plan is current. Setting the interval makes QEMU poll at once. A
  * silent guest blocks nothing.
  */
-async function awaitStatistics({ monitor, pace }: LiveParts, signal: AbortSignal): Promise<void> {
+async function awaitStatistics({ monitor, clock }: LiveParts, signal: AbortSignal): Promise<void> {
   const look = (ask: boolean) =>
     monitor.use(async (qmp) => {
       for (const value of ask ? [0, STATS_S] : []) {
@@ -69,7 +69,7 @@ async function awaitStatistics({ monitor, pace }: LiveParts, signal: AbortSignal
     }, signal);
   const before = await look(false);
   await pollUntilSettled(
-    pace,
+    clock,
     () => look(true),
     (at) => at > before,
     signal,
@@ -94,7 +94,7 @@ async function hotPlug({ monitor }: LiveParts, bytes: number, signal: AbortSigna
  * Sets the balloon and waits until it stops moving. Returns the guest's memory then.
  * @throws RdError `ERR_CANCELLED` with the progress: the balloon continues, and a large change takes minutes.
  */
-async function balloon({ monitor, pace, progress }: LiveParts, bytes: number, signal: AbortSignal): Promise<number> {
+async function balloon({ monitor, clock, progress }: LiveParts, bytes: number, signal: AbortSignal): Promise<number> {
   await monitor.use((qmp) => qmp.execute('balloon', { value: bytes }, { signal }), signal);
   let seen: number | undefined;
   let nearest = Number.POSITIVE_INFINITY;
@@ -105,7 +105,7 @@ async function balloon({ monitor, pace, progress }: LiveParts, bytes: number, si
     nearest = Math.min(nearest, distance);
     return seen;
   };
-  return pollUntilSettled(pace, look, (value) => value === bytes, signal).catch((cause: unknown) => {
+  return pollUntilSettled(clock, look, (value) => value === bytes, signal).catch((cause: unknown) => {
     if (!signal.aborted || seen === undefined) throw cause;
     const text = `the memory of the guest is still changing, has come to ${gibText(seen)} and is to be ${gibText(bytes)}`;
     throw new RdError('ERR_CANCELLED', text, {

@@ -1,5 +1,5 @@
+import type { Clock } from '../../../../clock.ts';
 import { RdError } from '../../../../errors.ts';
-import type { Pace } from '../../../../process/pace.ts';
 
 const POLL_MS = 250;
 /** Without hardware virtualization, on a busy host, a guest may be silent for some seconds. */
@@ -10,18 +10,18 @@ const STALL_MS = 20_000;
  * @throws RdError `ERR_CANCELLED`, and what `look` throws.
  */
 export async function pollUntilSettled(
-  pace: Pace,
+  clock: Clock,
   look: () => Promise<number>,
   isGood: (value: number) => boolean,
   signal: AbortSignal,
 ): Promise<number> {
   let value = await look();
-  let moved = pace.now();
-  while (!isGood(value) && pace.now() - moved < STALL_MS) {
-    await pace.sleep(POLL_MS, signal);
+  let moved = clock.now();
+  while (!isGood(value) && clock.now() - moved < STALL_MS) {
+    await clock.sleep(POLL_MS, signal);
     if (signal.aborted) throw new RdError('ERR_CANCELLED', 'waiting for the guest to take a change was cancelled');
     const next = await look();
-    if (next !== value) moved = pace.now();
+    if (next !== value) moved = clock.now();
     value = next;
   }
   return value;

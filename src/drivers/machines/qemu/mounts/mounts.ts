@@ -50,7 +50,7 @@ export interface GuestMounts {
 }
 
 export function guestMounts(parts: GuestMountsParts): GuestMounts {
-  const { places, guest, pace, home, own, facts, log } = parts;
+  const { places, guest, clock, home, own, facts, log } = parts;
   const file = places.home;
 
   async function decide(spec: MachineSpec, found: HostFacts): Promise<HomeRecord> {
@@ -81,7 +81,7 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
 
   async function withdraw(record: HomeShown, signal: AbortSignal): Promise<void> {
     if (MOUNT_WAYS[record.type].daemon === 'into the guest') {
-      await stopDaemon(places.homeDaemon, { graceMs: END_MS, pace, signal });
+      await stopDaemon(places.homeDaemon, { graceMs: END_MS, clock, signal });
     }
     await clear(record, signal);
     await writeHomeRecord(file, { ...record, mounted: false });
@@ -115,7 +115,7 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
 
   return {
     async begin(spec, signal) {
-      await stopDaemon(places.homeDaemon, { graceMs: END_MS, pace, signal });
+      await stopDaemon(places.homeDaemon, { graceMs: END_MS, clock, signal });
       const found = await facts();
       const record = await decide(spec, found);
       await writeHomeRecord(file, record);
@@ -153,7 +153,7 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
         : undefined;
     },
     async end(signal) {
-      await stopDaemon(places.homeDaemon, { graceMs: END_MS, pace, signal });
+      await stopDaemon(places.homeDaemon, { graceMs: END_MS, clock, signal });
     },
   };
 }

@@ -31,7 +31,7 @@ export const virtiofs: MountWay = {
     `vhost-user-fs-pci,chardev=home,tag=${TAG}`,
   ],
   async begin({ home, facts, parts, signal }) {
-    const { places, pace, logFile, environment } = parts;
+    const { places, clock, logFile, environment } = parts;
     await rm(places.homeSocket, { force: true });
     await startDaemon({
       argv: virtiofsdArguments(facts, home.real, places.homeSocket),
@@ -39,15 +39,15 @@ export const virtiofs: MountWay = {
       logFile,
       env: environment,
     });
-    const deadline = pace.now() + READY_MS;
+    const deadline = clock.now() + READY_MS;
     while (!(await isThere(places.homeSocket))) {
-      if ((await findDaemon(places.homeDaemon)).state !== 'running' || pace.now() >= deadline) {
+      if ((await findDaemon(places.homeDaemon)).state !== 'running' || clock.now() >= deadline) {
         throw new RdError('ERR_DRIVER_FAILED', 'virtiofsd did not get ready', {
           details: await tailOf(logFile),
           advice: `See ${logFile}, or choose another virtualMachine.mount.type.`,
         });
       }
-      await pace.sleep(POLL_MS, signal);
+      await clock.sleep(POLL_MS, signal);
     }
   },
   async mount({ home, parts, signal }) {

@@ -1,5 +1,5 @@
+import type { Clock } from '../../../../clock.ts';
 import type { JsonValue } from '../../../../json.ts';
-import type { Pace } from '../../../../process/pace.ts';
 import type { MachineSpec } from '../../../driver.ts';
 import type { Connection } from '../guest.ts';
 import type { QemuPlaces } from '../places.ts';
@@ -18,7 +18,7 @@ export function isMountType(value: JsonValue | undefined): value is MountType {
 export interface WayParts {
   places: QemuPlaces;
   guest: Pick<Connection, 'run'>;
-  pace: Pace;
+  clock: Clock;
   /** Receives the output of host programs. */
   logFile: string;
   environment: Readonly<Record<string, string>>;

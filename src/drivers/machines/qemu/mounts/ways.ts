@@ -59,7 +59,7 @@ const reverseSshfs: MountWay = {
   qemuArguments: () => [],
   async mount(work) {
     const { home, facts, parts, signal } = work;
-    const { places, guest, pace, logFile, environment, port } = parts;
+    const { places, guest, clock, logFile, environment, port } = parts;
     const { stdout } = await guest.run(['sshfs', '--help'], { accept: [0, 1], signal });
     const options = ['passive', 'allow_other', `fsname=${TAG}`, `dcache_timeout=${CACHE_S}`];
     if (stdout.includes(LINKS)) options.push(LINKS);
@@ -71,24 +71,24 @@ const reverseSshfs: MountWay = {
       logFile,
       env: environment,
     });
-    await mounted(work, pace.now() + MOUNT_MS);
+    await mounted(work, clock.now() + MOUNT_MS);
   },
 };
 
 async function mounted({ home, parts, signal }: MountWork, deadline: number): Promise<void> {
-  const { places, guest, pace, logFile } = parts;
+  const { places, guest, clock, logFile } = parts;
   for (;;) {
     const { stdout } = await guest.run(['cat', '/proc/self/mountinfo'], { signal });
     if (parseMounts(stdout).some(({ point, type }) => point === home.real && type === TYPE)) return;
     const ended = (await findDaemon(places.homeDaemon)).state !== 'running';
-    if (ended || pace.now() >= deadline) {
+    if (ended || clock.now() >= deadline) {
       const why = ended ? 'the connection for it ended' : `it was not there after ${MOUNT_MS / 1000} s`;
       throw new RdError('ERR_DRIVER_FAILED', `${home.real} could not be shown in the machine: ${why}`, {
         details: await tailOf(logFile),
         advice: `See ${logFile}.`,
       });
     }
-    await pace.sleep(POLL_MS, signal);
+    await clock.sleep(POLL_MS, signal);
   }
 }
 

@@ -1,5 +1,5 @@
+import type { Clock } from '../../../../clock.ts';
 import { RdError } from '../../../../errors.ts';
-import type { Pace } from '../../../../process/pace.ts';
 import type { DriverContext, PublishedPort } from '../../../driver.ts';
 import type { Connection } from '../guest.ts';
 import { changes, type Forward, type ForwardRoute, MAX_FORWARDS, wantedPorts } from './changes.ts';
@@ -30,7 +30,7 @@ export interface PortForwarderParts {
   record: ForwardRecord;
   /** Why a host port is unavailable, as a clause. */
   portConflict(port: number): Promise<string | undefined>;
-  pace: Pick<Pace, 'now'>;
+  clock: Pick<Clock, 'now'>;
   log: DriverContext['log'];
 }
 
@@ -38,7 +38,7 @@ export interface PortForwarderParts {
 const OWN_PORTS: ReadonlySet<number> = new Set([22, 6444, 10010, 10248, 10249, 10250, 10256, 10257, 10258, 10259]);
 
 export function portForwarder(parts: PortForwarderParts): PortForwarder {
-  const { guest, ways, record, portConflict, pace, log } = parts;
+  const { guest, ways, record, portConflict, clock, log } = parts;
   const claimed = new Set<number>();
   const have = new Map<number, Forward>();
   /** The last report; undefined while the watch is down. */
@@ -87,7 +87,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
       if (listening === undefined) return;
       const wanted = wantedPorts(listening, (port) => OWN_PORTS.has(port) || claimed.has(port));
       tellMany(wanted.size);
-      const { close, open } = changes(wanted, have, way, pace.now());
+      const { close, open } = changes(wanted, have, way, clock.now());
       for (const forward of close) await take(forward);
       const to = way;
       // Record the intent first: the next service must know what a killed one created.
@@ -146,7 +146,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
     const began = connection;
     // A retry costs a process and a log line.
     if (before?.state === 'failed' && (await portConflict(port)) === before.reason) {
-      have.set(port, { ...before, ...at, at: pace.now() });
+      have.set(port, { ...before, ...at, at: clock.now() });
       return;
     }
     try {
@@ -156,7 +156,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
     } catch (error) {
       if (end.signal.aborted) return;
       const reason = (await portConflict(port)) ?? (error instanceof Error ? error.message : String(error));
-      have.set(port, { ...at, state: 'failed', reason, at: pace.now() });
+      have.set(port, { ...at, state: 'failed', reason, at: clock.now() });
       const isNew = before?.state !== 'failed' || before.reason !== reason;
       if (isNew) log('warn', 'a port of the guest cannot be forwarded', { port, reason });
     }

@@ -1,0 +1,21 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** Time as the code that waits sees it; tests bring their own. */
+export interface Clock {
+  /** Milliseconds. */
+  now(): number;
+  /** Resolves after `ms`, or as soon as the signal aborts; the caller checks the signal. Never rejects. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+}
+
+async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  await delay(ms, undefined, signal ? { signal } : {}).catch((error: unknown) => {
+    if (!signal?.aborted) throw error;
+  });
+}
+
+/** Milliseconds since the epoch: for timestamps, and to compare with them. */
+export const systemClock: Clock = { now: () => Date.now(), sleep };
+
+/** Milliseconds that only grow, also while the system's clock is set: for waits. */
+export const steadyClock: Clock = { now: () => performance.now(), sleep };
