@@ -2,7 +2,7 @@ import { RdError } from '../errors.ts';
 import type { Plan, PlanRequest } from '../plan/change.ts';
 import { type ExtensionStep, extensionFailure, extensionSteps } from '../plan/extension-changes.ts';
 import { patchOf } from '../plan/patch.ts';
-import { blindSteps, forwardName, mentionsForwards, NO_FORWARDS } from '../plan/port-forwards.ts';
+import { blindSteps, forwardName, mentionsForwards, NO_FORWARDS, throwForwardFailure } from '../plan/port-forwards.ts';
 import type { ApplyStep } from '../reconcile/status-document.ts';
 import { fillDefaults } from '../settings/defaults.ts';
 import type { ApplyInput } from './apply.ts';
@@ -98,22 +98,11 @@ export async function sendForeignForwards(
   const done = (name: string) =>
     onEvent({ type: 'step', step: { what: 'forward', name } satisfies ApplyStep, again: true });
   for (const key of steps.remove) {
-    await client.removePortForward(key, { signal }).catch(named(forwardName(key)));
+    await client.removePortForward(key, { signal }).catch(throwForwardFailure(forwardName(key)));
     done(`${forwardName(key)} → (removed)`);
   }
   for (const forward of steps.ensure) {
-    await client.addPortForward(forward, { signal }).catch(named(forwardName(forward)));
+    await client.addPortForward(forward, { signal }).catch(throwForwardFailure(forwardName(forward)));
     done(`${forwardName(forward)} → ${forward.hostPort}`);
   }
-}
-
-function named(name: string): (error: unknown) => never {
-  return (error) => {
-    if (!(error instanceof RdError) || error.message.includes(name)) throw error;
-    throw new RdError(error.code, `The forward ${name} could not be set: ${error.message}.`, {
-      cause: error,
-      details: error.details,
-      advice: error.advice ?? 'Choose another host port or see what holds this one, and apply again.',
-    });
-  };
 }

@@ -1,3 +1,4 @@
+import { RdError } from '../errors.ts';
 import { isObject, type JsonObject } from '../json.ts';
 import type { ForwardKey, ForwardReport, ForwardsReport } from '../port-forwards/forward.ts';
 import type { Change, Plan, PlanRequest, WantedForwards } from './change.ts';
@@ -178,4 +179,16 @@ function unseenWarnings({ entries, exclusive }: WantedForwards): string[] {
 function keyOf(name: string): ForwardKey {
   const [, namespace = '', service = '', port = ''] = /^([^/]*)\/([^:]*):(.*)$/.exec(name) ?? [];
   return { namespace, service, k8sPort: /^\d+$/.test(port) ? Number(port) : port };
+}
+
+/** For the `catch` of a call that makes or removes a forward: rethrows its failure with the forward's name. */
+export function throwForwardFailure(name: string): (error: unknown) => never {
+  return (error) => {
+    if (!(error instanceof RdError) || error.message.includes(name)) throw error;
+    throw new RdError(error.code, `The forward ${name} could not be set: ${error.message}.`, {
+      cause: error,
+      details: error.details,
+      advice: error.advice ?? 'Choose another host port or see what holds this one, and apply again.',
+    });
+  };
 }

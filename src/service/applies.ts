@@ -3,7 +3,13 @@ import type { Clock } from '../clock.ts';
 import { RdError } from '../errors.ts';
 import type { Extensions } from '../extensions/contract.ts';
 import { type ExtensionStep, extensionFailure, extensionSteps } from '../plan/extension-changes.ts';
-import { type ForwardSteps, forwardName, forwardSteps, NO_FORWARDS } from '../plan/port-forwards.ts';
+import {
+  type ForwardSteps,
+  forwardName,
+  forwardSteps,
+  NO_FORWARDS,
+  throwForwardFailure,
+} from '../plan/port-forwards.ts';
 import type { PortForwards } from '../port-forwards/manager.ts';
 import type { Controllers } from '../reconcile/contract.ts';
 import type { ApplyStep, ApplyWork } from '../reconcile/status-document.ts';
@@ -94,12 +100,12 @@ async function changeForwards({ portForwards, begun }: Work, forwards: ForwardSt
   for (const key of forwards.remove) {
     const name = forwardName(key);
     if (!moved.has(name)) begun({ what: 'forward', name: `${name} → (removed)` });
-    await portForwards.remove(key).catch(named(name));
+    await portForwards.remove(key).catch(throwForwardFailure(name));
   }
   for (const forward of forwards.ensure) {
     const name = forwardName(forward);
     begun({ what: 'forward', name: `${name} → ${forward.hostPort}` });
-    await portForwards.ensure({ ...forward }, 'later').catch(named(name));
+    await portForwards.ensure({ ...forward }, 'later').catch(throwForwardFailure(name));
   }
 }
 
@@ -150,17 +156,6 @@ function lineOf({ message, cause }: RdError): string {
   if (!(cause instanceof Error)) return message;
   const advice = cause instanceof RdError && cause.advice !== undefined ? `. ${cause.advice}` : '';
   return `${message} (${advice === '' ? cause.message : `${cause.message.replace(/\.$/, '')}${advice}`})`;
-}
-
-function named(name: string): (error: unknown) => never {
-  return (error) => {
-    if (!(error instanceof RdError) || error.message.includes(name)) throw error;
-    throw new RdError(error.code, `The forward ${name} could not be set: ${error.message}.`, {
-      cause: error,
-      details: error.details,
-      advice: error.advice ?? 'Choose another host port or see what holds this one, and apply again.',
-    });
-  };
 }
 
 function serviceEnds(): RdError {
