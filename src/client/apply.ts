@@ -215,7 +215,12 @@ async function carryOut(
     const asFound = input.started === 'idle' || hasConverged(found, planned);
     return { status: asFound ? found : await settle(input, { generation: planned, found }), writes: 0 };
   }
-  const reply = await client.apply(request, plan.tag ?? '', { signal }).catch((error: unknown) => {
+  if (plan.tag === undefined) {
+    throw new RdError('ERR_NOT_FOUND', 'The running service is an older release, which cannot carry out a plan.', {
+      advice: 'Stop it with `rdctl shutdown` and apply again: that starts the new release.',
+    });
+  }
+  const reply = await client.apply(request, plan.tag, { signal }).catch((error: unknown) => {
     if (error instanceof RdError && STALE_PLAN_ERRORS.has(error.code)) return 'moved' as const;
     throw error;
   });

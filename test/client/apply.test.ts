@@ -74,7 +74,7 @@ function scripted({ plans, moved = 0, statuses = [], foreign, sent = ['settings'
       const plan = plans[Math.min(planned, plans.length - 1)];
       planned += 1;
       if (!plan) throw new Error('no plan in the script');
-      return plan;
+      return { tag: 'a', ...plan };
     },
     putSettings: async (body, { ifMatch } = {}) => {
       calls.push({ call: 'put', body, ifMatch });
@@ -261,6 +261,16 @@ describe('a backend that gave up', () => {
     });
     expect(writes()).toEqual([]);
   });
+});
+
+test('an older release, whose plans have no tag, is named with what to do', async () => {
+  const { client, writes } = scripted({ plans: [planWith([ENGINE_CHANGE])] });
+  const { tag: _, ...old } = await client.plan(REQUEST);
+  await expect(applyDesired(input({ ...client, plan: async () => old }))).rejects.toMatchObject({
+    code: 'ERR_NOT_FOUND',
+    advice: expect.stringContaining('rdctl shutdown'),
+  });
+  expect(writes()).toEqual([]);
 });
 
 test('the phases of an apply are those that were not over before its first write', async () => {
