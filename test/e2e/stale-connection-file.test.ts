@@ -63,7 +63,6 @@ const commands = ({ profile }: Victim, marker: string): string[][] => [
   ['shell', 'touch', marker],
   ['plan', '-f', profile],
   ['snapshot', 'list'],
-  ['shutdown'],
   ['apply', '-f', profile],
 ];
 
@@ -110,6 +109,22 @@ describe.each(users)('the service of $who was killed, and another user listens o
     },
   );
 });
+
+test.each(users)(
+  'a shutdown of a killed service of $who sends nothing there, and the stale file goes',
+  async ({ uid }) => {
+    if (cannotBeOthers()) return;
+    const { home, file, secrets, rdctl } = await killedService(uid);
+    rmSync(join(home, 'state', 'run', 'service.sock'));
+    const other = await impostor(secrets.port, { uid: OTHER });
+    const { exit, out, err } = await rdctl('shutdown');
+    expect(`${out}${err}`).toContain(`${file} is stale: the process that wrote it (pid ${secrets.pid})`);
+    expect(exit).toBe(0);
+    expect(other.received()).not.toContain('Authorization');
+    // What runs is stopped, and nothing leads to the port any more.
+    expect((await rdctl('list-settings')).err).not.toContain('is stale');
+  },
+);
 
 test('a socket that another user put there is not used', async () => {
   if (cannotBeOthers()) return;
