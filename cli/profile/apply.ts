@@ -160,7 +160,7 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
       await recordRollback(client, where, back, io.signal);
     },
     onEvent(event) {
-      if (event.type === 'sent') sent = true;
+      if (event.type === 'sent' || event.type === 'step') sent = true;
       view.event(event, wanted.locate);
     },
   };

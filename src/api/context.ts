@@ -65,10 +65,19 @@ export interface ApiContext {
 
 /** What is done after the settings of an apply are written. */
 export interface Applies {
-  /** Begins the extensions and port forwards of a plan; false where it has none. One at a time: none may be running. */
-  begin(plan: Plan, request: PlanRequest, generation: number): boolean;
+  /**
+   * Reserves the port forwards and extensions of a plan; undefined if it has none. Until they are done or released no other plan is
+   * carried out. Throws `ERR_BACKEND_LOCKED` while another one is.
+   */
+  reserve(plan: Plan, request: PlanRequest): ReservedSteps | undefined;
   /** Of the last one. */
   report(): ApplyWork | undefined;
+}
+
+/** Exactly one of the two is called. */
+export interface ReservedSteps {
+  begin(generation: number): void;
+  release(): void;
 }
 
 /** Counted since the service started; a client that has nothing to change leaves them alone. */

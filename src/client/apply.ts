@@ -3,14 +3,12 @@ import { RdError } from '../errors.ts';
 import { refuseBlocked } from '../plan/blocks.ts';
 import { type Change, type Plan, type PlanRequest, SEVERITIES } from '../plan/change.ts';
 import { extendedPlan } from '../plan/extended-plan.ts';
-import { extensionSteps } from '../plan/extension-changes.ts';
 import { forwardsWithout } from '../plan/port-forwards.ts';
 import { SERVICE_START } from '../plan/runtime-changes.ts';
-import type { Phase } from '../reconcile/status.ts';
 import type { ApplyStep, StatusDocument } from '../reconcile/status-document.ts';
 import { removeLeaf } from '../settings/leaf-paths.ts';
+import { carryOut, waitForEarlierApply, withOwnPhases } from './carry-out.ts';
 import type { Client, SettingsReply } from './client.ts';
-import { hasConverged, waitConverged, watched } from './converge.ts';
 
 /** Maximum replans after concurrent settings changes. */
 const MOST_PLANS = 5;
@@ -103,8 +101,12 @@ export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
     await input.inspect?.(plan);
     begun ??= clock.now();
     const done = made.live
-      ? await carryOutForeign(input, { plan, request, live: made.live })
+      ? await (await import('./foreign-apply.ts')).carryOutForeign(input, { plan, request, live: made.live })
       : await carryOut(input, plan, request, found);
+    if (done === 'busy') {
+      found = await waitForEarlierApply(input);
+      continue;
+    }
     if (done === 'moved' && input.exact) {
       throw new RdError('ERR_PLAN_STALE', 'The settings changed since the plan was checked; nothing was changed.', {
         advice: 'Make a new plan.',
@@ -194,163 +196,4 @@ function withoutChanges(request: PlanRequest, changes: readonly Change[]): PlanR
     ...(wishes ? { wishes: wishes.filter((path) => !paths.has(path)) } : {}),
     ...(portForwards ? { portForwards: forwardsWithout(portForwards, changes) } : {}),
   };
-}
-
-interface Done {
-  status: StatusDocument;
-  writes: number;
-}
-
-/** Has the service carry out the plan, and waits for convergence as requested. */
-async function carryOut(
-  input: ApplyInput,
-  plan: Plan,
-  request: PlanRequest,
-  found: StatusDocument,
-): Promise<Done | 'moved'> {
-  const { client, onEvent, signal } = input;
-  const gaveUp = found.backendState === 'ERROR' && found.power === 'started';
-  const { generation: planned } = plan;
-  if (plan.changes.length === 0 && !gaveUp) {
-    const asFound = input.started === 'idle' || hasConverged(found, planned);
-    return { status: asFound ? found : await settle(input, { generation: planned, found }), writes: 0 };
-  }
-  if (plan.tag === undefined) {
-    throw new RdError('ERR_NOT_FOUND', 'The running service is an older release, which cannot carry out a plan.', {
-      advice: 'Stop it with `rdctl shutdown` and apply again: that starts the new release.',
-    });
-  }
-  const reply = await client.apply(request, plan.tag, { signal }).catch((error: unknown) => {
-    if (error instanceof RdError && STALE_PLAN_ERRORS.has(error.code)) return 'moved' as const;
-    throw error;
-  });
-  if (reply === 'moved') return reply;
-  for (const what of reply.sent) {
-    onEvent(what === 'retry' ? { type: 'retrying' } : { type: 'sent', what, ignoredKeys: [] });
-  }
-  const { generation } = reply;
-  const status = await settle(input, { generation, found, ...(reply.continues ? { work: generation } : {}) });
-  const steps = status.apply?.generation === generation ? status.apply.steps.length : 0;
-  return { status, writes: reply.sent.length + steps };
-}
-
-/** A concurrent write, or an earlier apply still running: either way a new plan would differ. */
-const STALE_PLAN_ERRORS: ReadonlySet<string> = new Set(['ERR_PLAN_STALE', 'ERR_BACKEND_LOCKED']);
-
-/** `work`: the generation of an apply whose steps must finish as well. */
-interface Aim {
-  generation: number;
-  found: StatusDocument;
-  work?: number;
-}
-
-/** Waits and returns the status to report. Throws a step's failure once everything else has converged. */
-async function settle(input: ApplyInput, { generation, found, work }: Aim): Promise<StatusDocument> {
-  const { client, clock, signal, onEvent, started } = input;
-  const idle = started === 'idle';
-  if (idle ? work === undefined : !input.wait) return client.status();
-  let shown = 0;
-  const feed = watched(client, { clock, signal });
-  try {
-    const status = await waitConverged({
-      feed,
-      generation,
-      ...(idle ? { converged: () => true } : {}),
-      isOver: (now) => work === undefined || isWorkOver(now, work),
-      timeoutMs: input.leftMs?.() ?? input.timeoutMs,
-      askedMs: input.timeoutMs,
-      clock,
-      signal,
-      onStatus(next) {
-        if (work !== undefined && next.apply?.generation === work) {
-          for (const step of next.apply.steps.slice(shown)) onEvent({ type: 'step', step });
-          shown = Math.max(shown, next.apply.steps.length);
-        }
-        onEvent({ type: 'progress', status: withOwnPhases(next, found) });
-      },
-    });
-    if (status.apply?.generation === work && status.apply?.error) throw stepFailure(status.apply.error);
-    return status;
-  } finally {
-    feed.close();
-  }
-}
-
-/** Throws when the service was restarted meanwhile and has lost the steps. */
-function isWorkOver({ apply, generation }: StatusDocument, work: number): boolean {
-  if (apply && apply.generation >= work) return apply.generation > work || apply.state !== 'running';
-  if (generation <= work) return false;
-  throw new RdError('ERR_CONNECTION', 'The service was started anew while it was at work.', {
-    advice: 'What was written is kept. Apply again: it finishes.',
-  });
-}
-
-function stepFailure({ code, message, ...rest }: NonNullable<NonNullable<StatusDocument['apply']>['error']>): RdError {
-  return new RdError(code, message, rest);
-}
-
-/** Waits for the steps of an earlier apply, so that the next plan sees their result. */
-async function waitForEarlierApply(input: ApplyInput): Promise<StatusDocument> {
-  const { client, clock, signal, onEvent } = input;
-  onEvent({ type: 'earlier' });
-  const feed = watched(client, { clock, signal });
-  try {
-    return await waitConverged({
-      feed,
-      generation: 0,
-      converged: () => true,
-      clock,
-      signal,
-      isOver: ({ apply }) => apply?.state !== 'running',
-      timeoutMs: input.leftMs?.() ?? input.timeoutMs,
-      askedMs: input.timeoutMs,
-      onStatus: (status) => onEvent({ type: 'progress', status: withOwnPhases(status, input.status) }),
-    });
-  } finally {
-    feed.close();
-  }
-}
-
-/** Carries out the plan step by step. Extensions need a running engine, so a plan with extensions always waits. */
-async function carryOutForeign(
-  input: ApplyInput,
-  made: { plan: Plan; request: PlanRequest; live: SettingsReply },
-): Promise<Done | 'moved'> {
-  const { changeForeignExtensions, sendForeignForwards, writeForeign } = await import('./foreign-apply.ts');
-  const begun = input.clock.now();
-  const leftMs = input.leftMs ?? (() => input.timeoutMs - (input.clock.now() - begun));
-  const sent = await writeForeign(input, made);
-  if (sent.moved) return 'moved';
-  let writes = sent.count;
-  const extensions = extensionSteps(made.plan).length > 0;
-  const { client, onEvent, signal } = input;
-  let status = await client.status();
-  // Converged settings but an abandoned attempt: its cause may be gone, so retry once.
-  if (writes === 0 && status.backendState === 'ERROR' && status.power === 'started') {
-    onEvent({ type: 'retrying' });
-    await client.setBackendState('STARTED', { signal });
-    writes += 1;
-    status = await client.status();
-  }
-  const waiting = { ...input, wait: input.wait || extensions, leftMs };
-  const settled = () => settle(waiting, { generation: status.generation, found: status });
-  status = await settled();
-  await sendForeignForwards(input, made.request);
-  // Last, so that a failure here leaves everything else applied.
-  if (extensions) {
-    writes += await changeForeignExtensions(input, made.plan, leftMs);
-    status = await client.status();
-    status = await settled();
-  }
-  return { status, writes };
-}
-
-/**
- * Removes from a status the phases that were over when `found` was read: a service also reports those of earlier
- * changes. A phase in progress stays, because the apply waits for it.
- */
-function withOwnPhases(status: StatusDocument, found: StatusDocument): StatusDocument {
-  const nameOf = ({ name, startedAt }: Phase) => `${name} ${startedAt}`;
-  const earlier = new Set(found.phases.filter(({ ms }) => ms !== undefined).map(nameOf));
-  return { ...status, phases: status.phases.filter((phase) => !earlier.has(nameOf(phase))) };
 }

@@ -6,6 +6,7 @@ import { blindSteps, forwardName, mentionsForwards, NO_FORWARDS, throwForwardFai
 import type { ApplyStep } from '../reconcile/status-document.ts';
 import { fillDefaults } from '../settings/defaults.ts';
 import type { ApplyInput } from './apply.ts';
+import { type Carried, settle } from './carry-out.ts';
 import type { SettingsReply, WriteReply } from './client.ts';
 import { type ExtensionReply, installExtension, uninstallExtension } from './extensions.ts';
 import { ANY_HOST } from './offline.ts';
@@ -13,8 +14,41 @@ import { ANY_HOST } from './offline.ts';
 /** Retry interval while the application is not ready for extensions, in milliseconds. */
 const PAUSE = 250;
 
+/** Carries out the plan step by step. Extensions need a running engine, so a plan with extensions always waits. */
+export async function carryOutForeign(
+  input: ApplyInput,
+  made: { plan: Plan; request: PlanRequest; live: SettingsReply },
+): Promise<Carried> {
+  const begun = input.clock.now();
+  const leftMs = input.leftMs ?? (() => input.timeoutMs - (input.clock.now() - begun));
+  const sent = await writeForeign(input, made);
+  if (sent.moved) return 'moved';
+  let writes = sent.count;
+  const extensions = extensionSteps(made.plan).length > 0;
+  const { client, onEvent, signal } = input;
+  let status = await client.status();
+  // Converged settings but an abandoned attempt: its cause may be gone, so retry once.
+  if (writes === 0 && status.backendState === 'ERROR' && status.power === 'started') {
+    onEvent({ type: 'retrying' });
+    await client.setBackendState('STARTED', { signal });
+    writes += 1;
+    status = await client.status();
+  }
+  const waiting = { ...input, wait: input.wait || extensions, leftMs };
+  const settled = () => settle(waiting, { generation: status.generation, found: status });
+  status = await settled();
+  await sendForeignForwards(input, made.request);
+  // Last, so that a failure here leaves everything else applied.
+  if (extensions) {
+    writes += await changeForeignExtensions(input, made.plan, leftMs);
+    status = await client.status();
+    status = await settled();
+  }
+  return { status, writes };
+}
+
 /** The writes sent so far. */
-export interface Writes {
+interface Writes {
   count: number;
   moved: boolean;
 }
@@ -24,7 +58,7 @@ export interface Writes {
  * and the power state if it differs. Writing settings may start its backend, so a stop comes last. `moved` when the
  * settings no longer match the plan.
  */
-export async function writeForeign(
+async function writeForeign(
   { client, signal, onEvent }: ApplyInput,
   { plan, request, live }: { plan: Plan; request: PlanRequest; live: SettingsReply },
 ): Promise<Writes> {
@@ -55,7 +89,7 @@ export async function writeForeign(
  * @returns the number changed.
  * @throws RdError `ERR_EXTENSION_INVALID` with a line per failure, `ERR_CANCELLED`, `ERR_DEADLINE`.
  */
-export async function changeForeignExtensions(input: ApplyInput, plan: Plan, leftMs: () => number): Promise<number> {
+async function changeForeignExtensions(input: ApplyInput, plan: Plan, leftMs: () => number): Promise<number> {
   const steps = extensionSteps(plan);
   const failures: string[] = [];
   for (const step of steps) {
@@ -88,10 +122,7 @@ function lineOf({ status, text, reason }: ExtensionReply): string {
 }
 
 /** Sends all forwards of a request, because existing ones cannot be listed. Throws the refusal, naming the forward. */
-export async function sendForeignForwards(
-  { client, signal, onEvent }: ApplyInput,
-  request: PlanRequest,
-): Promise<void> {
+async function sendForeignForwards({ client, signal, onEvent }: ApplyInput, request: PlanRequest): Promise<void> {
   const { portForwards = NO_FORWARDS } = request;
   if (!mentionsForwards(portForwards)) return;
   const steps = blindSteps(portForwards);

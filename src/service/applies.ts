@@ -33,6 +33,7 @@ export function createApplies(input: AppliesInput): Applies & { close(): void } 
   const { log, onChange } = input;
   const closed = new AbortController();
   let report: ApplyWork | undefined;
+  let reserved = false;
 
   function begun(step: ApplyStep): void {
     if (report) report = { ...report, steps: [...report.steps, step] };
@@ -41,23 +42,36 @@ export function createApplies(input: AppliesInput): Applies & { close(): void } 
 
   function ended(end: Pick<ApplyWork, 'state' | 'error'>): void {
     if (report) report = { ...report, ...end };
+    reserved = false;
     onChange();
   }
 
   return {
-    begin(plan, request, generation) {
+    reserve(plan, request) {
+      if (reserved) {
+        throw new RdError('ERR_BACKEND_LOCKED', 'an earlier apply is still running', {
+          advice: 'Wait until `apply` in GET /v2/status is no longer running, and plan again.',
+        });
+      }
       const extensions = extensionSteps(plan);
       const forwards = forwardSteps(plan, request.portForwards ?? NO_FORWARDS);
-      if (extensions.length + forwards.ensure.length + forwards.remove.length === 0) return false;
-      report = { generation, state: 'running', steps: [] };
-      carryOut({ ...input, begun, signal: closed.signal }, extensions, forwards).then(
-        () => ended({ state: 'done' }),
-        (thrown: unknown) => {
-          log('warn', 'an apply could not be finished', { error: thrown });
-          ended({ state: 'failed', error: errorOf(thrown) });
+      if (extensions.length + forwards.ensure.length + forwards.remove.length === 0) return undefined;
+      reserved = true;
+      return {
+        begin(generation) {
+          report = { generation, state: 'running', steps: [] };
+          carryOut({ ...input, begun, signal: closed.signal }, extensions, forwards).then(
+            () => ended({ state: 'done' }),
+            (thrown: unknown) => {
+              log('warn', 'an apply could not be finished', { error: thrown });
+              ended({ state: 'failed', error: errorOf(thrown) });
+            },
+          );
         },
-      );
-      return true;
+        release() {
+          reserved = false;
+        },
+      };
     },
     report: () => report,
     close: () => closed.abort(),

@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { RdError } from '../../src/errors.ts';
 import type { Plan, PlanRequest } from '../../src/plan/change.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import { startApi } from '../helpers/api.ts';
@@ -108,6 +109,58 @@ test('while an earlier apply is at work nothing is written', async () => {
   open();
   await vi.waitFor(async () => expect((await client.status()).apply?.state).toBe('done'));
   expect(await apply(other)).toMatchObject({ sent: ['settings'] });
+});
+
+test('of two at once, one is carried out and the other refused', async () => {
+  let open = () => {};
+  const held = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const ensure = vi.fn(() =>
+    held.then(() => ({ ...FORWARDS.entries[0], state: 'listening', connections: 0 }) as never),
+  );
+  // Neither the generation nor the list of forwards tells them apart.
+  const { client } = startApi({
+    persist: async () => undefined,
+    portForwards: {
+      ensure,
+      remove: async () => false,
+      list: () => ({ kind: 'PortForwards', formatVersion: 1, supported: true, portForwards: [] }),
+      close: async () => undefined,
+    },
+  });
+  const asked = request({ portForwards: FORWARDS });
+  const { tag = '' } = await client.plan(asked);
+  const ended = await Promise.allSettled([
+    client.apply(asked, tag),
+    client.apply(asked, tag),
+    client.apply(asked, tag),
+  ]);
+  expect(ended.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected', 'rejected']);
+  open();
+  await vi.waitFor(async () => expect((await client.status()).apply?.state).toBe('done'));
+  expect(ensure).toHaveBeenCalledTimes(1);
+});
+
+test('a state that cannot be saved leaves the way free for the next apply', async () => {
+  let full = true;
+  const { client } = startApi({
+    persist: async () => {
+      if (full) throw new RdError('ERR_IO', 'no space left on the device');
+    },
+    portForwards: {
+      ensure: async () => ({ ...FORWARDS.entries[0], state: 'listening', connections: 0 }) as never,
+      remove: async () => false,
+      list: () => ({ kind: 'PortForwards', formatVersion: 1, supported: true, portForwards: [] }),
+      close: async () => undefined,
+    },
+  });
+  const asked = request({ settings: CONTAINERD, portForwards: FORWARDS });
+  const { tag = '' } = await client.plan(asked);
+  await expect(client.apply(asked, tag)).rejects.toMatchObject({ code: 'ERR_IO' });
+  expect((await client.status()).apply).toBeUndefined();
+  full = false;
+  expect(await client.apply(asked, tag)).toMatchObject({ sent: ['settings'], continues: true });
 });
 
 test('the tag is of what was agreed to: what runs is no part of it, cost and losses are', async () => {

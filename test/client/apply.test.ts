@@ -181,6 +181,30 @@ describe('a service of ours', () => {
   });
 });
 
+test('a service that began another apply after it was looked at is waited for, also by a saved plan', async () => {
+  const work: ApplyWork = { generation: 3, state: 'running', steps: [] };
+  for (const exact of [false, true]) {
+    const statuses = [statusWith({ apply: work }), statusWith({ apply: { ...work, state: 'done' } })];
+    const { client, writes } = scripted({ plans: [tagged('a'), tagged('b')], statuses });
+    let busy = true;
+    const running = input(
+      {
+        ...client,
+        apply: async (...args) => {
+          if (!busy) return client.apply(...args);
+          busy = false;
+          throw new RdError('ERR_BACKEND_LOCKED', 'an earlier apply is still at work');
+        },
+      },
+      { exact },
+    );
+    expect(await applyDesired(running)).toMatchObject({ outcome: 'applied' });
+    expect(running.events.map(({ type }) => type)).toEqual(expect.arrayContaining(['earlier']));
+    expect(running.events.map(({ type }) => type)).not.toContain('moved');
+    expect(writes().map(({ tag }) => tag)).toEqual(['b']);
+  }
+});
+
 describe('the steps that follow the settings', () => {
   const work = (rest: Partial<ApplyWork>): ApplyWork => ({ generation: 3, state: 'running', steps: [], ...rest });
   const step: ApplyStep = { what: 'install', name: 'example/tool:1' };
@@ -208,7 +232,7 @@ describe('the steps that follow the settings', () => {
 
   test('are not known to a service that was started anew', async () => {
     const running = stage(statusWith({ generation: 4, observedGeneration: 4 }));
-    await expect(applyDesired(running)).rejects.toMatchObject({ message: expect.stringContaining('started anew') });
+    await expect(applyDesired(running)).rejects.toMatchObject({ message: expect.stringContaining('was restarted') });
   });
 });
 

@@ -70,7 +70,7 @@ async function ended({ applies }: ReturnType<typeof stage>) {
 
 test('port forwards are made, then extensions go before they come', async () => {
   const running = stage();
-  expect(running.applies.begin(planWith([INSTALL, OPEN, UNINSTALL, CLOSE]), REQUEST, 7)).toBe(true);
+  running.applies.reserve(planWith([INSTALL, OPEN, UNINSTALL, CLOSE]), REQUEST)?.begin(7);
   expect(running.applies.report()).toMatchObject({ generation: 7, state: 'running' });
   expect(await ended(running)).toEqual({
     generation: 7,
@@ -87,7 +87,7 @@ test('port forwards are made, then extensions go before they come', async () => 
 
 test('a plan without such steps begins nothing', () => {
   const { applies } = stage();
-  expect(applies.begin(planWith([change({ path: 'images.showAll' })]), REQUEST, 7)).toBe(false);
+  expect(applies.reserve(planWith([change({ path: 'images.showAll' })]), REQUEST)).toBeUndefined();
   expect(applies.report()).toBeUndefined();
 });
 
@@ -96,7 +96,7 @@ test('what fails is reported with its cause, and keeps nothing else back', async
   const cause = new RdError('ERR_IO', 'the disk is full', { advice: 'Free some space.' });
   running.install.mockRejectedValueOnce(new RdError('ERR_EXTENSION_INVALID', 'no extension', { cause }));
   const second = change({ key: 'example/second', after: '1' });
-  running.applies.begin(planWith([INSTALL, second, OPEN]), REQUEST, 7);
+  running.applies.reserve(planWith([INSTALL, second, OPEN]), REQUEST)?.begin(7);
   expect(await ended(running)).toMatchObject({
     state: 'failed',
     error: {
@@ -110,14 +110,14 @@ test('what fails is reported with its cause, and keeps nothing else back', async
 test('an engine that extensions have not heard of yet is waited for', async () => {
   const running = stage();
   running.install.mockRejectedValueOnce(new RdError('ERR_NOT_READY', 'not ready yet'));
-  running.applies.begin(planWith([INSTALL]), REQUEST, 7);
+  running.applies.reserve(planWith([INSTALL]), REQUEST)?.begin(7);
   expect(await ended(running)).toMatchObject({ state: 'done' });
   expect(running.install).toHaveBeenCalledTimes(2);
 });
 
 test('without a backend no extension is changed', async () => {
   const running = stage(statusWith({ converged: false, backendState: 'ERROR' }));
-  running.applies.begin(planWith([INSTALL, OPEN]), REQUEST, 7);
+  running.applies.reserve(planWith([INSTALL, OPEN]), REQUEST)?.begin(7);
   expect(await ended(running)).toMatchObject({
     error: { code: 'ERR_CONVERGE_FAILED', message: expect.stringContaining('state ERROR') },
   });
@@ -128,7 +128,7 @@ test('a forward that cannot be made is named', async () => {
   const running = stage();
   running.ensure.mockRejectedValueOnce(new RdError('ERR_PORT_IN_USE', '127.0.0.1:8080 is in use by another program'));
   running.install.mockRejectedValueOnce(new RdError('ERR_EXTENSION_INVALID', 'no extension'));
-  running.applies.begin(planWith([OPEN, INSTALL]), REQUEST, 7);
+  running.applies.reserve(planWith([OPEN, INSTALL]), REQUEST)?.begin(7);
   expect(await ended(running)).toMatchObject({
     error: {
       code: 'ERR_PORT_IN_USE',
@@ -144,7 +144,22 @@ test('the end of the service ends it', async () => {
     running.applies.close();
     throw new RdError('ERR_NOT_READY', 'called off');
   });
-  running.applies.begin(planWith([INSTALL, OPEN]), REQUEST, 7);
+  running.applies.reserve(planWith([INSTALL, OPEN]), REQUEST)?.begin(7);
   expect(await ended(running)).toMatchObject({ state: 'failed', error: { code: 'ERR_CANCELLED' } });
   expect(running.calls).toEqual([OPENED]);
+});
+
+test('one at a time: reserved, running, and free again after the end or a release', async () => {
+  const running = stage();
+  const { applies } = running;
+  const plan = planWith([OPEN]);
+  const refused = { code: 'ERR_BACKEND_LOCKED' };
+  const first = applies.reserve(plan, REQUEST);
+  expect(() => applies.reserve(plan, REQUEST)).toThrow(expect.objectContaining(refused));
+  first?.release();
+  applies.reserve(plan, REQUEST)?.begin(7);
+  // Also for a plan that has no such steps: what it was made of is about to change.
+  expect(() => applies.reserve(planWith([]), REQUEST)).toThrow(expect.objectContaining(refused));
+  expect(await ended(running)).toMatchObject({ state: 'done' });
+  expect(applies.reserve(plan, REQUEST)).toBeDefined();
 });

@@ -5,7 +5,7 @@ import type { Plan, PlanRequest } from '../../plan/change.ts';
 import { patchOf } from '../../plan/patch.ts';
 import type { Desired } from '../../reconcile/contract.ts';
 import type { ApplyReply } from '../../reconcile/status-document.ts';
-import type { ApiContext } from '../context.ts';
+import type { ApiContext, ReservedSteps } from '../context.ts';
 import { checkedRequest, PLAN_REQUEST, planOf } from '../planning.ts';
 import { documented, schemaOf } from '../route-doc.ts';
 import { decideUpdate } from '../settings-update.ts';
@@ -62,34 +62,37 @@ export function applyRoutes(app: FastifyInstance, context: ApiContext): void {
     async ({ body }, reply) => {
       const { tag, ...asked } = body;
       const request = checkedRequest(asked, context);
-      const { answer, now } = await store.write(({ desired }) => {
-        if (applies.report()?.state === 'running') {
-          throw new RdError('ERR_BACKEND_LOCKED', 'an earlier apply is still at work', {
-            advice: 'Wait until `apply` in GET /v2/status is over, and plan again.',
-          });
-        }
-        const plan = planOf(request, context, { desired });
-        if (plan.tag !== tag) {
-          throw new RdError('ERR_PLAN_STALE', 'a plan made now is another one, so nothing was changed', {
-            advice: 'Plan again, and look at what is different.',
-          });
-        }
-        refuseBlocked(plan);
-        const next = nextState(plan, request, desired, context);
-        const sent: ApplyReply['sent'] = [];
-        if (next.settings !== desired.settings) sent.push('settings');
-        if (next.power !== desired.power) sent.push('power');
-        // Everything is as asked, and an earlier attempt was given up. What stood in its way may be gone.
-        const gaveUp = next.power === 'started' && controllers.status().backendState === 'ERROR';
-        if (sent.length === 0 && gaveUp) sent.push('retry');
-        return { ...(sent.length > 0 ? { next } : {}), answer: { plan, sent } };
-      });
+      let steps: ReservedSteps | undefined;
+      const { answer, now } = await store
+        .write(({ desired }) => {
+          const plan = planOf(request, context, { desired });
+          steps = applies.reserve(plan, request);
+          if (plan.tag !== tag) {
+            throw new RdError('ERR_PLAN_STALE', 'a plan made now is another one, so nothing was changed', {
+              advice: 'Plan again, and look at what is different.',
+            });
+          }
+          refuseBlocked(plan);
+          const next = nextState(plan, request, desired, context);
+          const sent: ApplyReply['sent'] = [];
+          if (next.settings !== desired.settings) sent.push('settings');
+          if (next.power !== desired.power) sent.push('power');
+          // Nothing differs, and an earlier attempt was given up. Its cause may be gone.
+          const gaveUp = next.power === 'started' && controllers.status().backendState === 'ERROR';
+          if (sent.length === 0 && gaveUp) sent.push('retry');
+          return { ...(sent.length > 0 ? { next } : {}), answer: { plan, sent } };
+        })
+        .catch((error: unknown) => {
+          steps?.release();
+          throw error;
+        });
       const { plan, sent } = answer;
       const { generation } = now.desired;
       if (sent.includes('settings')) counters.settingsWrites += 1;
       const changes = plan.changes.map(({ path, key }) => (key === undefined ? path : `${path}[${key}]`));
       log('info', 'applied', { changes, sent, generation });
-      const continues = applies.begin(plan, request, generation);
+      steps?.begin(generation);
+      const continues = steps !== undefined;
       const document: ApplyReply = { kind: 'ApplyReply', formatVersion: 1, generation, sent, continues };
       return reply
         .code(202)

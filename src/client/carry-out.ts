@@ -1,0 +1,132 @@
+import { RdError } from '../errors.ts';
+import type { Plan, PlanRequest } from '../plan/change.ts';
+import type { Phase } from '../reconcile/status.ts';
+import type { StatusDocument } from '../reconcile/status-document.ts';
+import type { ApplyInput } from './apply.ts';
+import { hasConverged, waitConverged, watched } from './converge.ts';
+
+/** What carrying out a plan came to. `moved`: nothing was written, because a plan made now differs; `busy`: because an earlier apply is running. */
+export type Carried = Done | 'moved' | 'busy';
+
+interface Done {
+  status: StatusDocument;
+  writes: number;
+}
+
+/** Has the service carry out the plan, and waits for convergence as requested. */
+export async function carryOut(
+  input: ApplyInput,
+  plan: Plan,
+  request: PlanRequest,
+  found: StatusDocument,
+): Promise<Carried> {
+  const { client, onEvent, signal } = input;
+  const gaveUp = found.backendState === 'ERROR' && found.power === 'started';
+  const { generation: planned } = plan;
+  if (plan.changes.length === 0 && !gaveUp) {
+    const asFound = input.started === 'idle' || hasConverged(found, planned);
+    return { status: asFound ? found : await settle(input, { generation: planned, found }), writes: 0 };
+  }
+  if (plan.tag === undefined) {
+    throw new RdError('ERR_NOT_FOUND', 'The running service is an older release, which cannot carry out a plan.', {
+      advice: 'Stop it with `rdctl shutdown` and apply again: that starts the new release.',
+    });
+  }
+  const reply = await client.apply(request, plan.tag, { signal }).catch((error: unknown) => {
+    if (error instanceof RdError && error.code === 'ERR_PLAN_STALE') return 'moved' as const;
+    if (error instanceof RdError && error.code === 'ERR_BACKEND_LOCKED') return 'busy' as const;
+    throw error;
+  });
+  if (reply === 'moved' || reply === 'busy') return reply;
+  for (const what of reply.sent) {
+    onEvent(what === 'retry' ? { type: 'retrying' } : { type: 'sent', what, ignoredKeys: [] });
+  }
+  const { generation } = reply;
+  const status = await settle(input, { generation, found, ...(reply.continues ? { work: generation } : {}) });
+  const steps = status.apply?.generation === generation ? status.apply.steps.length : 0;
+  return { status, writes: reply.sent.length + steps };
+}
+
+/** `work`: the generation of an apply whose steps must finish as well. */
+interface Aim {
+  generation: number;
+  found: StatusDocument;
+  work?: number;
+}
+
+/** Waits and returns the status to report. Throws a step's failure once everything else has converged. */
+export async function settle(input: ApplyInput, { generation, found, work }: Aim): Promise<StatusDocument> {
+  const { client, clock, signal, onEvent, started } = input;
+  const idle = started === 'idle';
+  if (idle ? work === undefined : !input.wait) return client.status();
+  let shown = 0;
+  const feed = watched(client, { clock, signal });
+  try {
+    const status = await waitConverged({
+      feed,
+      generation,
+      ...(idle ? { converged: () => true } : {}),
+      isOver: (now) => work === undefined || isWorkOver(now, work),
+      timeoutMs: input.leftMs?.() ?? input.timeoutMs,
+      askedMs: input.timeoutMs,
+      clock,
+      signal,
+      onStatus(next) {
+        if (work !== undefined && next.apply?.generation === work) {
+          for (const step of next.apply.steps.slice(shown)) onEvent({ type: 'step', step });
+          shown = Math.max(shown, next.apply.steps.length);
+        }
+        onEvent({ type: 'progress', status: withOwnPhases(next, found) });
+      },
+    });
+    if (status.apply?.generation === work && status.apply?.error) throw stepFailure(status.apply.error);
+    return status;
+  } finally {
+    feed.close();
+  }
+}
+
+/** Throws when the service was restarted meanwhile and has lost the steps. */
+function isWorkOver({ apply, generation }: StatusDocument, work: number): boolean {
+  if (apply && apply.generation >= work) return apply.generation > work || apply.state !== 'running';
+  if (generation <= work) return false;
+  throw new RdError('ERR_CONNECTION', 'The service was restarted while it was at work.', {
+    advice: 'What was written is kept. Apply again: it finishes.',
+  });
+}
+
+function stepFailure({ code, message, ...rest }: NonNullable<NonNullable<StatusDocument['apply']>['error']>): RdError {
+  return new RdError(code, message, rest);
+}
+
+/** Waits for the steps of an earlier apply, so that the next plan sees their result. */
+export async function waitForEarlierApply(input: ApplyInput): Promise<StatusDocument> {
+  const { client, clock, signal, onEvent } = input;
+  onEvent({ type: 'earlier' });
+  const feed = watched(client, { clock, signal });
+  try {
+    return await waitConverged({
+      feed,
+      generation: 0,
+      converged: () => true,
+      clock,
+      signal,
+      isOver: ({ apply }) => apply?.state !== 'running',
+      timeoutMs: input.leftMs?.() ?? input.timeoutMs,
+      askedMs: input.timeoutMs,
+      onStatus: (status) => onEvent({ type: 'progress', status: withOwnPhases(status, input.status) }),
+    });
+  } finally {
+    feed.close();
+  }
+}
+
+/**
+ * Removes from a status the phases that were over when `found` was read: a service also reports those of earlier
+ * changes. A phase in progress stays, because the apply waits for it.
+ */
+export function withOwnPhases(status: StatusDocument, found: StatusDocument): StatusDocument {
+  const nameOf = ({ name, startedAt }: Phase) => `${name} ${startedAt}`;
+  const earlier = new Set(found.phases.filter(({ ms }) => ms !== undefined).map(nameOf));
+  return { ...status, phases: status.phases.filter((phase) => !earlier.has(nameOf(phase))) };
+}
