@@ -63,9 +63,13 @@ function statusDocument(context: ApiContext): StatusDocument {
   };
 }
 
+/** Milliseconds: notices, user files and the progress of a snapshot change without a word of the loop. */
+const RECHECK_MS = 1_000;
+
 /**
  * `GET /v2/events`: server-sent events (WHATWG HTML, 9.2). There is one kind, `status`, whose data is the document of `GET /v2/status` on
- * a line: first as it is now, then whenever it has changed. A reader that is slow misses states in between, never the last one.
+ * a line: first as it is now, then whenever it has changed, at the latest a second after. A slow reader misses states in between, never
+ * the last one.
  */
 export function eventRoutes(app: FastifyInstance, context: ApiContext): void {
   const doc = documented({
@@ -89,10 +93,12 @@ export function eventRoutes(app: FastifyInstance, context: ApiContext): void {
     };
     const unsubscribe = context.onStatus(send);
     raw.on('drain', send);
+    const recheck = setInterval(send, RECHECK_MS).unref();
     const end = () => raw.end();
     context.streams.add(end);
     raw.once('close', () => {
       unsubscribe();
+      clearInterval(recheck);
       context.streams.delete(end);
     });
     send();
