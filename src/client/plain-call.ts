@@ -1,5 +1,6 @@
-import { type Client, refusal, unauthorized } from './client.ts';
+import type { Client } from './client.ts';
 import { type HttpRequest, type HttpResponse, isWebPage, notOurService } from './http.ts';
+import { refusal, unauthorized } from './refusal.ts';
 import { fullConnectionError } from './request-text.ts';
 
 type Caller = Pick<Client, 'connection' | 'request'>;

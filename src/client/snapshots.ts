@@ -1,8 +1,9 @@
 import { RdError } from '../errors.ts';
 import { isObject } from '../json.ts';
 import type { SnapshotRecord } from '../snapshots/contract.ts';
-import { type Client, unauthorized } from './client.ts';
+import type { Client } from './client.ts';
 import { isWebPage, notOurService } from './http.ts';
+import { unauthorized } from './refusal.ts';
 
 /** Copying terabytes is slow, and the user can cancel. */
 const LIMIT_MS = 24 * 3_600_000;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { processTable } from '../../src/storage/process-identity.ts';
 import { type Outcome, rdctlProgram } from '../helpers/cli.ts';
-import { freePort } from '../helpers/free-port.ts';
+import { freePort, isFree } from '../helpers/free-port.ts';
 import { impostor } from '../helpers/impostor.ts';
 import { writeConnection } from '../helpers/scripted-server.ts';
 
@@ -51,6 +51,8 @@ async function killedService(uid: number): Promise<Victim> {
   const secrets = JSON.parse(readFileSync(file, 'utf8'));
   process.kill(secrets.pid, 'SIGKILL');
   await expect.poll(() => processTable.isAlive({ pid: secrets.pid })).toBe(false);
+  // A process counts as dead when its first thread has ended; the others hold the port a moment longer.
+  await expect.poll(() => isFree(secrets.port)).toBe(true);
   return { home, file, profile, secrets, rdctl };
 }
 
