@@ -6,12 +6,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import type { GuestImage } from '../src/drivers/guest-images/image.ts';
 import { accelerators } from '../src/drivers/machines/qemu/accelerator.ts';
 import { qemuArguments } from '../src/drivers/machines/qemu/arguments.ts';
 import { qemuPlaces } from '../src/drivers/machines/qemu/places.ts';
 import { openQmp, type Qmp } from '../src/drivers/machines/qemu/qmp.ts';
-import type { GuestImage } from '../src/guest-images/image.ts';
-import { run as runProgram } from '../src/process/run.ts';
+import { run as runProgram } from '../src/os/run.ts';
 
 const POLL_MS = 100;
 const LIMIT_MS = 600_000;

@@ -6,10 +6,10 @@ import { basename, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { Driver, EngineSpec, MachineSpec } from '../src/drivers/driver.ts';
+import type { GuestImage } from '../src/drivers/guest-images/image.ts';
+import { imageStore } from '../src/drivers/guest-images/store.ts';
 import { qemu } from '../src/drivers/index.ts';
 import { ceilings } from '../src/drivers/machines/qemu/start.ts';
-import type { GuestImage } from '../src/guest-images/image.ts';
-import { imageStore } from '../src/guest-images/store.ts';
 import { type BareMachine, bareMachine, pings } from './bare-machine.ts';
 import { compare, type Result, result } from './measure.ts';
 

@@ -12,83 +12,77 @@ interface Rule {
   because: string;
 }
 
-const OPEN = ['src/json.ts', 'src/product.ts', 'src/errors.ts', 'src/clock.ts'];
+/** Open to all. */
+const OPEN = ['src/json.ts', 'src/product.ts', 'src/errors.ts'];
+/** These import nothing but what is open to all and their own files. */
+const GROUND = [...OPEN, 'src/os/', 'src/settings/'];
+/** These touch no file, clock or process. All others may use `src/os/`. */
+const PURE = ['src/plan/', 'src/allowed-images/'];
 
 /** Which way imports point. `ARCHITECTURE.md` shows the same as a picture. */
 const TABLE: readonly Rule[] = [
   { module: 'src/json.ts', may: [], because: 'it is open to all' },
   { module: 'src/product.ts', may: [], because: 'it is open to all' },
   { module: 'src/errors.ts', may: [], because: 'it is open to all' },
-  { module: 'src/clock.ts', may: [], because: 'it is open to all' },
   { module: 'src/settings/', may: ['src/settings/'], because: 'pure code is where hard tests are cheap' },
   {
     module: 'src/plan/',
-    may: ['src/plan/', 'src/allowed-images/', 'src/settings/'],
-    types: ['src/drivers/driver.ts', 'src/port-forwards/forward.ts'],
+    may: ['src/plan/', 'src/allowed-images/'],
+    types: ['src/drivers/driver.ts', 'src/features/port-forwards/forward.ts'],
     because: 'a plan is a function of settings, driver capabilities and what was observed, and does nothing',
   },
   {
     module: 'src/reconcile/',
-    may: ['src/reconcile/', 'src/plan/', 'src/settings/'],
+    may: ['src/reconcile/', 'src/plan/'],
     types: ['src/drivers/driver.ts'],
     because: 'the loop must not know which machine it drives',
   },
+  { module: 'src/os/', may: ['src/os/'], because: 'files, processes and clocks know nothing of desktops' },
   {
-    module: 'src/process/',
-    may: ['src/process/', 'src/storage/directory.ts', 'src/storage/place.ts', 'src/storage/regular-file.ts'],
-    because:
-      'spawning programs is one small concern; their logs are opened as all our files are, and their records know where they are',
-  },
-  {
-    module: 'src/documents/',
-    may: ['src/documents/', 'src/settings/'],
-    because: 'a document of others is read within bounds and in a thread of its own, whoever wants it',
-  },
-  {
-    module: 'src/storage/',
-    may: ['src/storage/', 'src/settings/'],
+    module: 'src/state/',
+    may: ['src/state/'],
     types: ['src/plan/', 'profiles/policies/'],
-    because: 'files know nothing of what runs',
+    because: 'what the service remembers knows nothing of what runs',
   },
   {
-    module: 'src/allowed-images/',
-    may: ['src/allowed-images/', 'src/settings/'],
-    because: 'whether an image is allowed is a function of its name and the patterns',
-  },
-  {
-    module: 'src/extensions/',
-    may: ['src/extensions/', 'src/documents/', 'src/storage/', 'src/process/', 'src/settings/'],
+    module: 'src/features/extensions/',
+    may: ['src/features/extensions/', 'src/state/'],
     types: ['src/drivers/driver.ts'],
     because: 'an extension is an image and a directory; which engine read the image does not matter',
   },
   {
-    module: 'src/snapshots/',
-    may: ['src/snapshots/', 'src/storage/', 'src/process/', 'src/settings/'],
+    module: 'src/features/snapshots/',
+    may: ['src/features/snapshots/', 'src/state/'],
     types: ['src/drivers/driver.ts', 'src/reconcile/'],
     because: 'a snapshot is a copy of files that a stopped driver names',
   },
   {
-    module: 'src/diagnostics/',
-    may: ['src/diagnostics/', 'src/host-integration/', 'src/storage/', 'src/process/', 'src/settings/'],
+    module: 'src/features/diagnostics/',
+    may: ['src/features/diagnostics/', 'src/features/host-integration/', 'src/state/'],
     types: ['src/drivers/driver.ts', 'src/reconcile/'],
     because: 'a check looks and changes nothing',
   },
   {
-    module: 'src/port-forwards/',
-    may: ['src/port-forwards/', 'src/storage/', 'src/settings/'],
+    module: 'src/features/port-forwards/',
+    may: ['src/features/port-forwards/', 'src/state/'],
     types: ['src/drivers/driver.ts', 'src/reconcile/'],
     because: 'a forward is a listener and a way into some cluster',
   },
   {
-    module: 'src/host-integration/',
-    may: ['src/host-integration/', 'src/storage/', 'src/process/', 'src/settings/'],
+    module: 'src/features/host-integration/',
+    may: ['src/features/host-integration/', 'src/state/'],
     types: ['src/plan/'],
     because: 'it edits files of a user and knows nothing of what runs',
   },
   {
-    module: 'src/guest-images/',
-    may: ['src/guest-images/', 'src/storage/', 'src/process/', 'src/settings/'],
+    module: 'src/drivers/guest-images/',
+    may: ['src/drivers/guest-images/', 'src/state/'],
     because: 'an image is files with sums; which machine is made from it does not matter',
+  },
+  {
+    module: 'src/allowed-images/',
+    may: ['src/allowed-images/'],
+    because: 'whether an image is allowed is a function of its name and the patterns',
   },
   {
     module: 'src/drivers/driver.ts',
@@ -99,7 +93,7 @@ const TABLE: readonly Rule[] = [
   { module: 'src/drivers/engine-powers.ts', may: [], because: 'it is a part of the interface' },
   {
     module: 'src/drivers/machines/simulated/',
-    may: ['src/drivers/machines/simulated/', 'src/allowed-images/', 'src/settings/'],
+    may: ['src/drivers/machines/simulated/', 'src/allowed-images/'],
     types: ['src/drivers/driver.ts'],
     because: 'a driver is removed by deleting its folder',
   },
@@ -111,9 +105,7 @@ const TABLE: readonly Rule[] = [
       'src/drivers/engine-support.ts',
       'src/drivers/lifelines.ts',
       'src/drivers/shell.ts',
-      'src/process/',
-      'src/storage/',
-      'src/settings/',
+      'src/state/',
     ],
     types: ['src/drivers/driver.ts'],
     because: 'a driver is removed by deleting its folder',
@@ -126,41 +118,32 @@ const TABLE: readonly Rule[] = [
       'src/drivers/engine-support.ts',
       'src/drivers/lifelines.ts',
       'src/drivers/shell.ts',
-      'src/guest-images/',
-      'src/process/',
-      'src/storage/',
-      'src/settings/',
+      'src/drivers/guest-images/',
+      'src/state/',
     ],
     types: ['src/drivers/driver.ts', 'src/drivers/k3s.ts'],
     because: 'a driver is removed by deleting its folder',
   },
   {
     module: 'src/drivers/engines/',
-    may: [
-      'src/drivers/engines/',
-      'src/allowed-images/',
-      'src/drivers/shell.ts',
-      'src/process/',
-      'src/storage/',
-      'src/settings/',
-    ],
+    may: ['src/drivers/engines/', 'src/allowed-images/', 'src/drivers/shell.ts', 'src/state/'],
     types: ['src/drivers/driver.ts', 'src/drivers/cluster-engine.ts'],
     because: 'an engine runs inside a machine and knows nothing about which one',
   },
   {
     module: 'src/drivers/clusters/',
-    may: ['src/drivers/clusters/', 'src/drivers/shell.ts', 'src/process/', 'src/storage/', 'src/settings/'],
+    may: ['src/drivers/clusters/', 'src/drivers/shell.ts', 'src/state/'],
     types: ['src/drivers/driver.ts', 'src/drivers/cluster-engine.ts'],
     because: 'a cluster runs on an engine inside a machine, and is handed both',
   },
   {
     module: 'src/drivers/',
-    may: ['src/drivers/', 'src/settings/', 'src/process/'],
+    may: ['src/drivers/'],
     because: 'the list of drivers knows them all',
   },
   {
     module: 'src/drivers/way-in.ts',
-    may: ['src/drivers/', 'src/storage/'],
+    may: ['src/drivers/', 'src/state/'],
     because: 'a way to what runs is made of records on this disk, and of nothing that was answered',
   },
   {
@@ -171,28 +154,28 @@ const TABLE: readonly Rule[] = [
   },
   {
     module: 'src/api/',
-    may: ['src/api/', 'src/reconcile/', 'src/plan/', 'src/settings/'],
+    may: ['src/api/', 'src/reconcile/', 'src/plan/'],
     types: [
       'src/drivers/driver.ts',
-      'src/diagnostics/',
-      'src/extensions/',
-      'src/port-forwards/',
-      'src/snapshots/',
-      'src/storage/',
+      'src/features/diagnostics/',
+      'src/features/extensions/',
+      'src/features/port-forwards/',
+      'src/features/snapshots/',
+      'src/state/',
     ],
     because: 'routes translate; they do not decide, and they know no concrete driver',
   },
   {
     module: 'src/client/',
-    may: ['src/client/', 'src/plan/', 'src/settings/', 'src/storage/'],
+    may: ['src/client/', 'src/plan/', 'src/state/'],
     types: [
       'src/reconcile/',
       'src/drivers/driver.ts',
-      'src/diagnostics/',
-      'src/extensions/',
+      'src/features/diagnostics/',
+      'src/features/extensions/',
       'profiles/policies/',
-      'src/port-forwards/',
-      'src/snapshots/',
+      'src/features/port-forwards/',
+      'src/features/snapshots/',
     ],
     because: 'the client loop reaches the system only by the API',
   },
@@ -204,34 +187,34 @@ const TABLE: readonly Rule[] = [
   { module: 'src/service/', may: ['src/', 'profiles/policies/'], because: 'it is a part of the composition root' },
   {
     module: 'profiles/document/',
-    may: ['profiles/document/', 'profiles/formats/', 'src/settings/'],
+    may: ['profiles/document/', 'profiles/formats/'],
     because: 'documents are read and written with no service running',
   },
   {
     module: 'profiles/check/',
-    may: ['profiles/check/', 'profiles/document/', 'profiles/formats/', 'src/settings/'],
+    may: ['profiles/check/', 'profiles/document/', 'profiles/formats/'],
     because: 'what releases make of a profile is a function of what stands in it',
   },
   {
     module: 'profiles/formats/',
-    may: ['profiles/formats/', 'src/settings/'],
+    may: ['profiles/formats/'],
     because: 'a format is text and values, the same for the service that obeys it and for the tool that shows it',
   },
   {
     module: 'profiles/policies/',
-    may: ['profiles/policies/', 'profiles/formats/', 'src/storage/', 'src/process/', 'src/settings/'],
+    may: ['profiles/policies/', 'profiles/formats/', 'src/state/'],
     types: ['src/plan/'],
     because: 'what an administrator wrote is the same for the service and for a plan without one',
   },
   {
     module: 'cli/commands/serve.ts',
-    may: ['cli/', 'src/client/', 'src/settings/', 'src/storage/', 'src/service.ts', 'src/service/stop-left.ts'],
+    may: ['cli/', 'src/client/', 'src/state/', 'src/service.ts', 'src/service/stop-left.ts'],
     types: ['src/plan/', 'src/reconcile/'],
     because: 'the one command that is the service; it loads it lazily',
   },
   {
     module: 'cli/commands/shell.ts',
-    may: ['cli/', 'src/client/', 'src/drivers/way-in.ts', 'src/process/'],
+    may: ['cli/', 'src/client/', 'src/drivers/way-in.ts'],
     types: ['src/reconcile/'],
     because: 'it runs what the records of this home say, whatever a service answers',
   },
@@ -245,13 +228,11 @@ const TABLE: readonly Rule[] = [
     may: [
       'cli/',
       'src/client/',
-      'src/guest-images/',
-      'src/host-integration/',
+      'src/drivers/guest-images/',
+      'src/features/host-integration/',
       'src/plan/port-forwards.ts',
-      'src/settings/',
-      'src/snapshots/',
-      'src/storage/',
-      'src/process/',
+      'src/features/snapshots/',
+      'src/state/',
       'profiles/',
     ],
     types: ['src/plan/', 'src/reconcile/', 'src/drivers/driver.ts', 'src/drivers/index.ts'],
@@ -270,6 +251,12 @@ function files(folder: string): string[] {
   });
 }
 
+function ground(file: string): string[] {
+  const within = (prefixes: string[]) => prefixes.some((prefix) => file.startsWith(prefix));
+  if (within(GROUND)) return [];
+  return within(PURE) ? ['src/settings/'] : ['src/settings/', 'src/os/'];
+}
+
 function violations(file: string, text: string): string[] {
   const rule = TABLE.filter((row) => file.startsWith(row.module)).sort((a, b) => b.module.length - a.module.length)[0];
   if (!rule) return [`${file}: no row of the import table covers it`];
@@ -277,7 +264,7 @@ function violations(file: string, text: string): string[] {
   for (const match of text.matchAll(IMPORT)) {
     const specifier = match[3] ?? match[4] ?? '';
     const target = relative(process.cwd(), resolve(dirname(file), specifier)).replaceAll('\\', '/');
-    const allowed = [...OPEN, ...rule.may, ...(match[2] ? (rule.types ?? []) : [])];
+    const allowed = [...OPEN, ...ground(file), ...rule.may, ...(match[2] ? (rule.types ?? []) : [])];
     if (!allowed.some((prefix) => target.startsWith(prefix))) {
       found.push(`${file} imports ${match[2] ? 'types of ' : ''}${target}: not allowed, because ${rule.because}`);
     }
@@ -303,6 +290,6 @@ test('only one folder spawns programs', () => {
   const spawning = ['src', 'cli', 'profiles']
     .flatMap(files)
     .filter((file) => /from 'node:child_process'/.test(readFileSync(file, 'utf8')))
-    .filter((file) => !file.startsWith('src/process/'));
+    .filter((file) => !file.startsWith('src/os/'));
   expect(spawning).toEqual([]);
 });

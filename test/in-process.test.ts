@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { run } from '../src/process/run.ts';
+import { run } from '../src/os/run.ts';
 
 test('a unit test starts no program and opens no port', async () => {
   expect(() => spawn('true')).toThrow('*.integration.test.ts');

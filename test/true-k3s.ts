@@ -8,7 +8,7 @@ import { mobyEngine } from '../src/drivers/engines/moby.ts';
 import { mobyNetworks } from '../src/drivers/engines/moby-config.ts';
 import { k3sOn, podNetwork } from '../src/drivers/k3s.ts';
 import { hostFactory } from '../src/drivers/machines/host/index.ts';
-import { run } from '../src/process/run.ts';
+import { run } from '../src/os/run.ts';
 import { engineSpec, MACHINE } from './contract/driver-suite.ts';
 import { releaseServer } from './helpers/k3s-release-server.ts';
 

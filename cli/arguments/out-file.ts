@@ -55,7 +55,7 @@ export async function writeOutFiles(
 ): Promise<boolean[]> {
   const [{ chmod, lstat, realpath, writeFile }, { fileOperations, writeFilesAtomic }] = await Promise.all([
     import('node:fs/promises'),
-    import('../../src/storage/atomic-file.ts'),
+    import('../../src/os/atomic-file.ts'),
   ]);
   const operations = {
     ...fileOperations,
@@ -104,7 +104,7 @@ async function reachedBy(path: string): Promise<Stats> {
 
 /** The storage layer's advice concerns our own directories and does not apply here. */
 async function outFileError(path: string | undefined, failure: unknown): Promise<RdError> {
-  const { ioError, systemCode } = await import('../../src/storage/io-error.ts');
+  const { ioError, systemCode } = await import('../../src/os/io-error.ts');
   const { message, cause, advice } = ioError('write', path ?? '', failure);
   const code = systemCode(cause);
   if (code === 'ENOENT' && path !== undefined) {

@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { RdError } from '../../src/errors.ts';
 import { NO_FORWARDS } from '../../src/plan/port-forwards.ts';
-import { refuseExposed } from '../../src/storage/ownership.ts';
-import type { Places } from '../../src/storage/places.ts';
+import { refuseExposed } from '../../src/state/ownership.ts';
+import type { Places } from '../../src/state/places.ts';
 import { FILE_FLAG } from '../arguments/file-flag.ts';
 import { defineCommand, type Io } from '../command.ts';
 import { applyNow, type RequestedState } from '../profile/apply.ts';
@@ -129,7 +129,7 @@ async function planText(path: string, name: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (cause) {
-    const { systemCode } = await import('../../src/storage/io-error.ts');
+    const { systemCode } = await import('../../src/os/io-error.ts');
     const code = systemCode(cause);
     const reason = code === 'ENOENT' ? 'there is no such file' : code === 'EISDIR' ? 'it is a directory' : String(code);
     throw new RdError('ERR_IO', `${name} could not be read: ${reason}`, {

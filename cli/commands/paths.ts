@@ -1,7 +1,8 @@
 import { dirname, join } from 'node:path';
+import type { Environment } from '../../src/os/user-home.ts';
+import { userHome } from '../../src/os/user-home.ts';
 import { COMPATIBLE } from '../../src/product.ts';
-import type { Environment, Places } from '../../src/storage/places.ts';
-import { userHome } from '../../src/storage/user-home.ts';
+import type { Places } from '../../src/state/places.ts';
 import { noArguments } from '../arguments/arguments.ts';
 import { packageRoot } from '../arguments/schema-address.ts';
 import { defineCommand, type Io } from '../command.ts';

@@ -63,8 +63,8 @@ async function save(
   }
   const [{ savePlan }, { writeFileAtomic }, { exposureOf, exposureText }] = await Promise.all([
     import('../../src/client/saved-plan.ts'),
-    import('../../src/storage/atomic-file.ts'),
-    import('../../src/storage/ownership.ts'),
+    import('../../src/os/atomic-file.ts'),
+    import('../../src/state/ownership.ts'),
   ]);
   const { client, status } = service;
   const { settings } = await client.settings();

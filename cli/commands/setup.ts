@@ -1,7 +1,7 @@
 import { RdError } from '../../src/errors.ts';
-import { manageAutostart } from '../../src/host-integration/autostart.ts';
-import { writeLauncher } from '../../src/host-integration/launcher.ts';
-import { adoptPlaces, requireAdopted } from '../../src/storage/adoption.ts';
+import { manageAutostart } from '../../src/features/host-integration/autostart.ts';
+import { writeLauncher } from '../../src/features/host-integration/launcher.ts';
+import { adoptPlaces, requireAdopted } from '../../src/state/adoption.ts';
 import { noArguments, usage } from '../arguments/arguments.ts';
 import { defineCommand, type Io } from '../command.ts';
 import { homeOf } from '../session/absence.ts';

@@ -88,7 +88,7 @@ async function ownShell(status: StatusDocument, args: readonly string[], io: Io)
   }
   const { bin } = here;
   const env = engineEnvironment({ name, endpoint }, io.env, existsSync(bin) ? [bin] : []);
-  const { runAttached } = await import('../../src/process/attached.ts');
+  const { runAttached } = await import('../../src/os/attached.ts');
   const argv = command.length > 0 ? command : [io.env.SHELL || '/bin/sh'];
   return runAttached({ argv, env, terminal: io.interactive });
 }
@@ -113,8 +113,8 @@ function withoutSeparator(args: readonly string[]): readonly string[] {
  * the exit status.
  */
 async function guestShell(access: MachineAccess, command: readonly string[], io: Io): Promise<number> {
-  const { runAttached } = await import('../../src/process/attached.ts');
-  const { shellLine } = await import('../../src/process/shell-words.ts');
+  const { runAttached } = await import('../../src/os/attached.ts');
+  const { shellLine } = await import('../../src/os/shell-words.ts');
   const line = command.length > 0 ? [signalExitLine(shellLine([...access.before, ...command]))] : [];
   const argv = [...access.ssh, io.interactive ? '-t' : '-T', access.target, ...line];
   return runAttached({ argv, env: io.env, terminal: io.interactive });

@@ -3,8 +3,8 @@ import { type Client, createClient } from '../../src/client/client.ts';
 import type { Connection } from '../../src/client/connection.ts';
 import { RdError } from '../../src/errors.ts';
 import { isObject } from '../../src/json.ts';
-import type { LockHolder } from '../../src/storage/home-lock.ts';
-import { type ProcessIdentity, processTable } from '../../src/storage/process-identity.ts';
+import { type ProcessIdentity, processTable } from '../../src/os/process-identity.ts';
+import type { LockHolder } from '../../src/state/home-lock.ts';
 import { noArguments } from '../arguments/arguments.ts';
 import { defineCommand, type Invocation, type Io } from '../command.ts';
 import { requireNamed, TARGET_FLAG } from '../session/service.ts';
@@ -174,7 +174,7 @@ async function warnLeftover(port: number | undefined, io: Io): Promise<void> {
 }
 
 async function endBySignal(holder: ProcessIdentity, who: string, wait: boolean, io: Io): Promise<void> {
-  const { terminate } = await import('../../src/storage/process-identity.ts');
+  const { terminate } = await import('../../src/os/process-identity.ts');
   if (!(await terminate(holder))) {
     throw new RdError('ERR_CONNECTION', `the service (${who}) cannot be reached, because its connection file is lost`, {
       advice: `See that the process ${holder.pid} is the service, and end it.`,

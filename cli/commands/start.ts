@@ -1,11 +1,11 @@
 import { type Client, createClient } from '../../src/client/client.ts';
 import { polled, waitConverged } from '../../src/client/converge.ts';
 import { homeService } from '../../src/client/home-service.ts';
-import { type Clock, steadyClock } from '../../src/clock.ts';
 import { type ErrorCode, RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
+import { type Clock, steadyClock } from '../../src/os/clock.ts';
 import { COMPATIBLE } from '../../src/product.ts';
-import { noting } from '../../src/storage/background-log.ts';
+import { noting } from '../../src/state/background-log.ts';
 import { noArguments, usage } from '../arguments/arguments.ts';
 import { formatDuration, quote } from '../arguments/literals.ts';
 import { platformName } from '../arguments/platform.ts';

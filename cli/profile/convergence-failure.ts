@@ -2,7 +2,7 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RdError } from '../../src/errors.ts';
 import { isObject, type JsonObject } from '../../src/json.ts';
-import type { Places } from '../../src/storage/places.ts';
+import type { Places } from '../../src/state/places.ts';
 import { type Service, targetOf } from '../session/service.ts';
 import { plainText } from '../views/value.ts';
 
@@ -71,7 +71,7 @@ export async function withServiceExit(
   sent: boolean,
 ): Promise<never> {
   if (!(error instanceof RdError) || !CONNECTION_ERRORS.includes(error.code) || client.foreign) throw error;
-  const { processTable } = await import('../../src/storage/process-identity.ts');
+  const { processTable } = await import('../../src/os/process-identity.ts');
   const lives = await processTable.isAlive({ pid: status.pid });
   const saved = sent ? 'the settings are saved' : 'whether the settings were saved is not known';
   throw new RdError(

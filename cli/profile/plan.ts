@@ -62,6 +62,6 @@ async function userFiles(driver: string | undefined, io: Io): Promise<Parameters
   const hasCluster = driver === 'qemu';
   const targets = hostTargets(io);
   if (driver === 'simulated' || 'offBecause' in targets) return { hasCluster };
-  const { previewChanges } = await import('../../src/host-integration/parts.ts');
+  const { previewChanges } = await import('../../src/features/host-integration/parts.ts');
   return { facts: await previewChanges(targets), hasCluster };
 }

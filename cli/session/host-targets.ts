@@ -1,5 +1,5 @@
-import { type IntegrationTargets, integrationTargets } from '../../src/host-integration/targets.ts';
-import { userHome } from '../../src/storage/user-home.ts';
+import { type IntegrationTargets, integrationTargets } from '../../src/features/host-integration/targets.ts';
+import { userHome } from '../../src/os/user-home.ts';
 import { supportedPlatform } from '../arguments/platform.ts';
 import type { Io } from '../command.ts';
 import { homeOf } from './absence.ts';

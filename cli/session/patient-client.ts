@@ -1,6 +1,6 @@
 import type { Client } from '../../src/client/client.ts';
 import { answerLimit } from '../../src/client/http.ts';
-import { steadyClock } from '../../src/clock.ts';
+import { steadyClock } from '../../src/os/clock.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import type { FlagTable, Io } from '../command.ts';
 import { passingLine } from '../views/passing-line.ts';

@@ -2,8 +2,8 @@ import { policyPlaces } from '../../profiles/policies/places.ts';
 import type { Policies, PolicyHost } from '../../profiles/policies/policy.ts';
 import { policyPrograms } from '../../profiles/policies/programs.ts';
 import { type PolicySources, readPolicies } from '../../profiles/policies/read.ts';
+import { userHome } from '../../src/os/user-home.ts';
 import type { Platform } from '../../src/settings/field.ts';
-import { userHome } from '../../src/storage/user-home.ts';
 import type { Io } from '../command.ts';
 
 /** The deployment profiles that a service started now would use. Throws `ERR_PROFILE_INVALID` as it would. */

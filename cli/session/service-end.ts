@@ -1,8 +1,8 @@
 import type { Client } from '../../src/client/client.ts';
 import { SERVICE_STOP_MS } from '../../src/client/stop-limits.ts';
-import { type Clock, steadyClock } from '../../src/clock.ts';
 import { RdError } from '../../src/errors.ts';
-import { type LockHolder, lockHolder } from '../../src/storage/home-lock.ts';
+import { type Clock, steadyClock } from '../../src/os/clock.ts';
+import { type LockHolder, lockHolder } from '../../src/state/home-lock.ts';
 import type { Io } from '../command.ts';
 import { passingLine } from '../views/passing-line.ts';
 import { homeOf, namesService } from './absence.ts';

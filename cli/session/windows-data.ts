@@ -1,5 +1,5 @@
 import { RdError } from '../../src/errors.ts';
-import { run } from '../../src/process/run.ts';
+import { run } from '../../src/os/run.ts';
 
 export interface WindowsDataInput {
   env: Readonly<Record<string, string | undefined>>;

@@ -1,5 +1,5 @@
-import { type Clock, steadyClock } from '../../src/clock.ts';
-import { sizeText } from '../../src/storage/size.ts';
+import { type Clock, steadyClock } from '../../src/os/clock.ts';
+import { sizeText } from '../../src/os/size.ts';
 import type { Io } from '../command.ts';
 import { passingLine } from './passing-line.ts';
 

@@ -1,4 +1,4 @@
-import type { ResetSummary } from '../../src/storage/factory-reset.ts';
+import type { ResetSummary } from '../../src/state/factory-reset.ts';
 
 /** The result of a factory reset, as text. */
 export function summaryText({ removed, kept, failed }: ResetSummary): string {

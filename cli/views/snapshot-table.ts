@@ -1,4 +1,4 @@
-import type { SnapshotRecord } from '../../src/snapshots/contract.ts';
+import type { SnapshotRecord } from '../../src/features/snapshots/contract.ts';
 import { plainText } from './value.ts';
 
 const GAP = 4;

@@ -1,12 +1,12 @@
 import { lstat } from 'node:fs/promises';
 import { RdError } from '../../src/errors.ts';
 import { isObject, isTooDeep, MOST_LEVELS } from '../../src/json.ts';
+import { ioError, systemCode } from '../../src/os/io-error.ts';
+import { openToRead } from '../../src/os/regular-file.ts';
+import { shellQuoted } from '../../src/os/shell-quoted.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { tooLong } from '../../src/settings/source-text.ts';
-import { ioError, systemCode } from '../../src/storage/io-error.ts';
-import { exposureFix, exposureOf, exposureText, trustOfSystem, trustOfUser } from '../../src/storage/ownership.ts';
-import { openToRead } from '../../src/storage/regular-file.ts';
-import { shellQuoted } from '../../src/storage/shell-quoted.ts';
+import { exposureFix, exposureOf, exposureText, trustOfSystem, trustOfUser } from '../../src/state/ownership.ts';
 import { decoded, PROFILE_LIMIT } from '../formats/format.ts';
 import { jsonObject, parsedJson } from '../formats/json.ts';
 import { isUtf8Xml, jsonOf } from '../formats/plist.ts';

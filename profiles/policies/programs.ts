@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { RdError } from '../../src/errors.ts';
-import { run } from '../../src/process/run.ts';
+import { run } from '../../src/os/run.ts';
 import { PROFILE_LIMIT } from '../formats/format.ts';
 
 /** The programs of the operating systems that know where profiles are. Tests give others. */

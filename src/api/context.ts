@@ -1,14 +1,14 @@
-import type { Diagnostics } from '../diagnostics/report.ts';
 import type { Driver, DriverInfo } from '../drivers/driver.ts';
-import type { Extensions } from '../extensions/contract.ts';
+import type { Diagnostics } from '../features/diagnostics/report.ts';
+import type { Extensions } from '../features/extensions/contract.ts';
+import type { PortForwards } from '../features/port-forwards/manager.ts';
+import type { Snapshots } from '../features/snapshots/contract.ts';
 import type { Plan, PlanRequest } from '../plan/change.ts';
 import type { LayerFacts } from '../plan/layers.ts';
 import type { UserFileFacts } from '../plan/user-files.ts';
-import type { PortForwards } from '../port-forwards/manager.ts';
 import type { Controllers } from '../reconcile/contract.ts';
 import type { ApplyWork, StatusDocument } from '../reconcile/status-document.ts';
 import type { Platform } from '../settings/field.ts';
-import type { Snapshots } from '../snapshots/contract.ts';
 import type { DesiredStore } from './desired-store.ts';
 import type { TransientStore } from './transient-settings.ts';
 

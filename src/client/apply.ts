@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.ts';
 import { RdError } from '../errors.ts';
+import type { Clock } from '../os/clock.ts';
 import { refuseBlocked } from '../plan/blocks.ts';
 import { type Change, type Plan, type PlanRequest, SEVERITIES } from '../plan/change.ts';
 import { extendedPlan } from '../plan/extended-plan.ts';

@@ -1,7 +1,7 @@
+import type { ForwardKey, ForwardsReport } from '../features/port-forwards/forward.ts';
 import type { JsonObject } from '../json.ts';
 import { isObject } from '../json.ts';
 import type { Plan, PlanRequest } from '../plan/change.ts';
-import type { ForwardKey, ForwardsReport } from '../port-forwards/forward.ts';
 import type { BackendState } from '../reconcile/status.ts';
 import type { ApplyReply, StatusDocument } from '../reconcile/status-document.ts';
 import type { Connection } from './connection.ts';

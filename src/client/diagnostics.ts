@@ -1,5 +1,5 @@
-import type { CheckRecord } from '../diagnostics/report.ts';
 import { RdError } from '../errors.ts';
+import type { CheckRecord } from '../features/diagnostics/report.ts';
 import { isObject, type JsonObject } from '../json.ts';
 import type { Client } from './client.ts';
 import { notOurService } from './http.ts';

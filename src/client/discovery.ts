@@ -3,16 +3,17 @@ import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync, sta
 import { basename, posix } from 'node:path';
 import { RdError } from '../errors.ts';
 import { isObject } from '../json.ts';
+import { ioError, systemCode } from '../os/io-error.ts';
+import { shellQuoted } from '../os/shell-quoted.ts';
+import type { Environment } from '../os/user-home.ts';
+import { userHome } from '../os/user-home.ts';
 import { COMPATIBLE } from '../product.ts';
 import type { Platform } from '../settings/field.ts';
-import { ioError, systemCode } from '../storage/io-error.ts';
-import { lockStanding } from '../storage/lock-place.ts';
-import { exposedBy, requirePrivate, trustOfUser } from '../storage/ownership.ts';
-import type { Environment, Places } from '../storage/places.ts';
-import { places } from '../storage/places.ts';
-import { serviceSocket } from '../storage/service-socket.ts';
-import { shellQuoted } from '../storage/shell-quoted.ts';
-import { userHome } from '../storage/user-home.ts';
+import { lockStanding } from '../state/lock-place.ts';
+import { exposedBy, requirePrivate, trustOfUser } from '../state/ownership.ts';
+import type { Places } from '../state/places.ts';
+import { places } from '../state/places.ts';
+import { serviceSocket } from '../state/service-socket.ts';
 import type { Connection, Reached } from './connection.ts';
 
 /** The global flags that name the service; an empty string and port 0 count as not given. */
@@ -142,7 +143,7 @@ async function defaultFile(
  */
 async function withoutSocket({ reached, pid, port }: ConnectionFile, { serviceLock }: Places): Promise<Reached> {
   if (reached.by !== 'proof') return reached;
-  const { lockHolder } = await import('../storage/home-lock.ts');
+  const { lockHolder } = await import('../state/home-lock.ts');
   const holder = await lockHolder(serviceLock);
   const isLiving = holder?.alive === true && holder.announced === true && holder.pid === pid && holder.port === port;
   return isLiving ? { ...reached, orUser: true } : reached;
@@ -155,7 +156,7 @@ async function withoutSocket({ reached, pid, port }: ConnectionFile, { serviceLo
 async function isOfThisHome({ serviceLock }: Places): Promise<boolean> {
   const stands = lockStanding(serviceLock);
   if (stands === 'moved') {
-    const { lockHolder } = await import('../storage/home-lock.ts');
+    const { lockHolder } = await import('../state/home-lock.ts');
     await lockHolder(serviceLock);
   }
   return stands !== 'copied';
@@ -168,8 +169,8 @@ async function isOfThisHome({ serviceLock }: Places): Promise<boolean> {
 async function belongsToOther({ dropIn, serviceLock, connectionFile }: Places): Promise<boolean> {
   if (dropIn === undefined) return false;
   const [{ lockHolder }, { isStale }] = await Promise.all([
-    import('../storage/home-lock.ts'),
-    import('../storage/connection-file.ts'),
+    import('../state/home-lock.ts'),
+    import('../state/connection-file.ts'),
   ]);
   const holder = await lockHolder(serviceLock);
   if (holder?.alive) return !holder.announced;

@@ -1,12 +1,12 @@
 import { statSync } from 'node:fs';
 import { uptime } from 'node:os';
-import { backendLock } from '../storage/backend-lock.ts';
-import { type LockHolder, lockHolder } from '../storage/home-lock.ts';
-import { homeMoved } from '../storage/home-move.ts';
-import { lockStanding } from '../storage/lock-place.ts';
-import type { Places } from '../storage/places.ts';
-import { processTable } from '../storage/process-identity.ts';
-import { loadState } from '../storage/state-file.ts';
+import { homeMoved } from '../os/home-move.ts';
+import { processTable } from '../os/process-identity.ts';
+import { backendLock } from '../state/backend-lock.ts';
+import { type LockHolder, lockHolder } from '../state/home-lock.ts';
+import { lockStanding } from '../state/lock-place.ts';
+import type { Places } from '../state/places.ts';
+import { loadState } from '../state/state-file.ts';
 
 /** The state of a home's service according to its lock, independent of any listener. */
 export type HomeService =

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, RequestOptions } from 'node:http';
 import { request as send } from 'node:http';
 import { RdError } from '../errors.ts';
-import { systemCode } from '../storage/io-error.ts';
+import { systemCode } from '../os/io-error.ts';
 import type { Connection } from './connection.ts';
 import { addressOf, requestText } from './request-text.ts';
 import { staleAdvice } from './stale-file.ts';

@@ -10,9 +10,9 @@ import type { Platform } from '../settings/field.ts';
 import { lockRecord } from '../settings/locks.ts';
 import { mergeSettings } from '../settings/merge.ts';
 import type { Settings } from '../settings/settings.gen.ts';
-import type { Places } from '../storage/places.ts';
-import { loadSettings, usableSettings } from '../storage/settings-file.ts';
-import { loadState } from '../storage/state-file.ts';
+import type { Places } from '../state/places.ts';
+import { loadSettings, usableSettings } from '../state/settings-file.ts';
+import { loadState } from '../state/state-file.ts';
 
 /** For complete settings, where no default applies. */
 export const ANY_HOST: Omit<Host, 'memoryBytes'> = { platform: 'linux', arch: 'x64' };

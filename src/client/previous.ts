@@ -3,12 +3,12 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RdError } from '../errors.ts';
 import { isObject, type JsonObject } from '../json.ts';
+import { readIfThere, removeLeftovers, writeFileAtomic } from '../os/atomic-file.ts';
+import { ioError, systemCode } from '../os/io-error.ts';
 import type { PlanRequest, Target } from '../plan/change.ts';
 import { isWantedForwards, type WantedForwards } from '../plan/port-forwards.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
-import { readIfThere, removeLeftovers, writeFileAtomic } from '../storage/atomic-file.ts';
-import { ioError, systemCode } from '../storage/io-error.ts';
-import type { Places } from '../storage/places.ts';
+import type { Places } from '../state/places.ts';
 import { isSameTarget, isTarget, targetName } from './target.ts';
 
 /** The state before an apply, for the rollback. */

@@ -1,5 +1,5 @@
 import { RdError } from '../errors.ts';
-import { systemCode } from '../storage/io-error.ts';
+import { systemCode } from '../os/io-error.ts';
 import type { Connection } from './connection.ts';
 import type { HttpRequest } from './http.ts';
 

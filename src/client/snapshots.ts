@@ -1,6 +1,6 @@
 import { RdError } from '../errors.ts';
+import type { SnapshotRecord } from '../features/snapshots/contract.ts';
 import { isObject } from '../json.ts';
-import type { SnapshotRecord } from '../snapshots/contract.ts';
 import type { Client } from './client.ts';
 import { isWebPage, notOurService } from './http.ts';
 import { unauthorized } from './refusal.ts';

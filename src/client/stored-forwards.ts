@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { isObject, type JsonValue } from '../json.ts';
+import { readIfThere } from '../os/atomic-file.ts';
 import { type ForwardsReport, isWantedForwards } from '../plan/port-forwards.ts';
-import { readIfThere } from '../storage/atomic-file.ts';
-import type { Places } from '../storage/places.ts';
+import type { Places } from '../state/places.ts';
 
 /** The forwards of this home's next service. A file that the service could not use counts as empty. */
 export async function storedForwards({ state }: Places): Promise<ForwardsReport> {

@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../os/clock.ts';
 
 /** Connections to running programs, held only to detect their end immediately. */
 export interface Lifelines {

@@ -1,8 +1,8 @@
 import type { Server } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { Clock } from '../clock.ts';
-import type { DaemonState } from '../process/daemon.ts';
-import type { RunOptions, RunResult } from '../process/run.ts';
+import type { Clock } from '../os/clock.ts';
+import type { DaemonState } from '../os/daemon.ts';
+import type { RunOptions, RunResult } from '../os/run.ts';
 import type { DriverContext } from './driver.ts';
 
 /**
@@ -15,9 +15,9 @@ export interface Shell {
   readonly log: DriverContext['log'];
   /** Environment of every program that is started. */
   readonly environment: Readonly<Record<string, string>>;
-  /** See `src/process/run.ts`, also for the errors. Programs are found by name. */
+  /** See `src/os/run.ts`, also for the errors. Programs are found by name. */
   run(argv: readonly string[], options?: Omit<RunOptions, 'env' | 'cwd'>): Promise<RunResult>;
-  /** As `run`, but streams output of any length. See `src/process/stream.ts`. */
+  /** As `run`, but streams output of any length. See `src/os/stream.ts`. */
   stream(argv: readonly string[], options?: Pick<RunOptions, 'signal' | 'timeoutMs'>): AsyncIterable<Uint8Array>;
   /**
    * Starts long-lived programs that are not running yet, by name and all at once: none may depend on another at its very beginning.

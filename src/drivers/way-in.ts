@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { isOwnDirectory, runtimeDirectory } from '../storage/runtime-directory.ts';
-import { loadState } from '../storage/state-file.ts';
+import { isOwnDirectory, runtimeDirectory } from '../os/runtime-directory.ts';
+import { loadState } from '../state/state-file.ts';
 import type { EngineName, MachineAccess } from './driver.ts';
 import { containerdPlaces } from './engines/containerd-config.ts';
 import { mobyPlaces } from './engines/moby-config.ts';

@@ -1,5 +1,5 @@
+import type { ForwardKey } from '../features/port-forwards/forward.ts';
 import type { JsonValue } from '../json.ts';
-import type { ForwardKey } from '../port-forwards/forward.ts';
 import type { UserFileChange } from './user-files.ts';
 
 /** The cost of a change, in ascending order: stored only; applied live; restarts the backend; destroys cluster data. */

@@ -1,10 +1,10 @@
 import { RdError } from '../errors.ts';
+import type { ForwardKey, ForwardReport, ForwardsReport } from '../features/port-forwards/forward.ts';
 import { isObject, type JsonObject } from '../json.ts';
-import type { ForwardKey, ForwardReport, ForwardsReport } from '../port-forwards/forward.ts';
 import type { Change, Plan, PlanRequest, WantedForwards } from './change.ts';
 import { extendedPlan } from './extended-plan.ts';
 
-export type { ForwardKey, ForwardsReport } from '../port-forwards/forward.ts';
+export type { ForwardKey, ForwardsReport } from '../features/port-forwards/forward.ts';
 export type { WantedForwards } from './change.ts';
 
 /** Whether a value read from a file has this shape. */

@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.ts';
 import { RdError } from '../errors.ts';
+import type { Clock } from '../os/clock.ts';
 import { CLUSTER_ANSWER_MS, minutesText } from './step-limits.ts';
 
 /** The `what` of the failure of a started cluster that does not answer. */

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Clock } from '../clock.ts';
 import type { Driver, DriverContext } from '../drivers/driver.ts';
 import type { RdError } from '../errors.ts';
+import type { Clock } from '../os/clock.ts';
 import type { Observed } from '../plan/observed.ts';
 import { assumed } from './assumed.ts';
 import { backendState } from './backend-state.ts';

@@ -1,6 +1,6 @@
-import type { Clock } from '../clock.ts';
 import type { Driver, DriverInfo, EngineStatus } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
+import type { Clock } from '../os/clock.ts';
 import type { Observed } from '../plan/observed.ts';
 import type { LoopStatus } from './status.ts';
 import type { Step } from './step.ts';

@@ -1,6 +1,6 @@
-import type { Clock } from '../clock.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
+import type { Clock } from '../os/clock.ts';
 import type { Observed } from '../plan/observed.ts';
 import type { Spent } from './backoff.ts';
 import { failureOf, perform } from './perform.ts';

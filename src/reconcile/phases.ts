@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../os/clock.ts';
 import type { Phase } from './status.ts';
 
 /** A long repair drops its oldest phases. */

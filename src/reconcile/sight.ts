@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.ts';
 import type { Driver } from '../drivers/driver.ts';
+import type { Clock } from '../os/clock.ts';
 import type { Observed } from '../plan/observed.ts';
 import { observeInTime } from './observe.ts';
 

@@ -1,7 +1,8 @@
 import type { Applies, Log } from '../api/context.ts';
-import type { Clock } from '../clock.ts';
 import { RdError } from '../errors.ts';
-import type { Extensions } from '../extensions/contract.ts';
+import type { Extensions } from '../features/extensions/contract.ts';
+import type { PortForwards } from '../features/port-forwards/manager.ts';
+import type { Clock } from '../os/clock.ts';
 import { type ExtensionStep, extensionFailure, extensionSteps } from '../plan/extension-changes.ts';
 import {
   type ForwardSteps,
@@ -10,7 +11,6 @@ import {
   NO_FORWARDS,
   throwForwardFailure,
 } from '../plan/port-forwards.ts';
-import type { PortForwards } from '../port-forwards/manager.ts';
 import type { Controllers } from '../reconcile/contract.ts';
 import type { ApplyStep, ApplyWork } from '../reconcile/status-document.ts';
 

@@ -1,9 +1,9 @@
-import { type Clock, systemClock } from '../clock.ts';
 import { RdError } from '../errors.ts';
+import { type Clock, systemClock } from '../os/clock.ts';
+import type { LogFile } from '../os/log-file.ts';
 import { COMPATIBLE } from '../product.ts';
 import type { Controllers, Desired } from '../reconcile/contract.ts';
 import type { LoopStatus } from '../reconcile/status.ts';
-import type { LogFile } from '../storage/log-file.ts';
 import { changedInTime } from './backend-wait.ts';
 import type { Maintenance } from './maintenance.ts';
 

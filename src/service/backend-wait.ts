@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.ts';
 import { RdError } from '../errors.ts';
+import type { Clock } from '../os/clock.ts';
 import type { Controllers } from '../reconcile/contract.ts';
 import type { LoopStatus } from '../reconcile/status.ts';
 

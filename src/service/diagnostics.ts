@@ -1,16 +1,16 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { Clock } from '../clock.ts';
-import { createBackground } from '../diagnostics/background.ts';
-import { allChecks } from '../diagnostics/checks/index.ts';
-import type { CheckContext } from '../diagnostics/context.ts';
-import type { Diagnostics } from '../diagnostics/report.ts';
-import { createRunner } from '../diagnostics/runner.ts';
-import { run } from '../process/run.ts';
+import { createBackground } from '../features/diagnostics/background.ts';
+import { allChecks } from '../features/diagnostics/checks/index.ts';
+import type { CheckContext } from '../features/diagnostics/context.ts';
+import type { Diagnostics } from '../features/diagnostics/report.ts';
+import { createRunner } from '../features/diagnostics/runner.ts';
+import type { Clock } from '../os/clock.ts';
+import { run } from '../os/run.ts';
+import { userHome } from '../os/user-home.ts';
 import { PRODUCT } from '../product.ts';
 import type { Controllers } from '../reconcile/contract.ts';
-import { userHome } from '../storage/user-home.ts';
 
 /** Milliseconds that one check may take. */
 const CHECK_LIMIT = 15_000;

@@ -2,12 +2,13 @@ import { join } from 'node:path';
 import type { Driver } from '../drivers/driver.ts';
 import { chooseDriver, driverNamed } from '../drivers/index.ts';
 import { RdError } from '../errors.ts';
-import { makeDirectory } from '../storage/directory.ts';
-import type { LogFile } from '../storage/log-file.ts';
-import type { Environment, Places } from '../storage/places.ts';
-import { setAside } from '../storage/set-aside.ts';
-import type { ServiceState } from '../storage/state-file.ts';
-import { loadState } from '../storage/state-file.ts';
+import { makeDirectory } from '../os/directory.ts';
+import type { LogFile } from '../os/log-file.ts';
+import { setAside } from '../os/set-aside.ts';
+import type { Environment } from '../os/user-home.ts';
+import type { Places } from '../state/places.ts';
+import type { ServiceState } from '../state/state-file.ts';
+import { loadState } from '../state/state-file.ts';
 
 /** Milliseconds that a start waits for the list of cluster versions. */
 const VERSIONS_LIMIT = 2_000;

@@ -1,5 +1,5 @@
-import { checkPlaces, type ResetSummary, factoryReset as removeFiles } from '../storage/factory-reset.ts';
-import type { Places } from '../storage/places.ts';
+import { checkPlaces, type ResetSummary, factoryReset as removeFiles } from '../state/factory-reset.ts';
+import type { Places } from '../state/places.ts';
 import type { FollowingIntegration } from './host-integration.ts';
 
 /** What the end of a service depends on, as far as it has come. */

@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import type { Applies } from '../api/context.ts';
-import { systemClock } from '../clock.ts';
 import type { Driver } from '../drivers/driver.ts';
-import type { Extensions } from '../extensions/contract.ts';
-import { createPortForwards, type ForwardsInput, type PortForwards } from '../port-forwards/manager.ts';
-import { forwardFile } from '../port-forwards/store.ts';
-import { identityOf, type Places } from '../storage/places.ts';
-import type { Undo } from '../storage/teardown.ts';
+import type { Extensions } from '../features/extensions/contract.ts';
+import { createPortForwards, type ForwardsInput, type PortForwards } from '../features/port-forwards/manager.ts';
+import { forwardFile } from '../features/port-forwards/store.ts';
+import { systemClock } from '../os/clock.ts';
+import type { Undo } from '../os/teardown.ts';
+import { identityOf, type Places } from '../state/places.ts';
 import { createApplies } from './applies.ts';
 import type { Backend } from './backend.ts';
 import { type BackendData, createBackendData } from './backend-data.ts';

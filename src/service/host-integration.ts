@@ -1,19 +1,20 @@
 import { isAbsolute } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { DriverInfo } from '../drivers/driver.ts';
-import { writeLauncher } from '../host-integration/launcher.ts';
-import type { HostIntegration, IntegrationOutcome } from '../host-integration/outcome.ts';
-import { previewChanges, reconcilePart } from '../host-integration/parts.ts';
-import { type IntegrationTargets, integrationTargets } from '../host-integration/targets.ts';
-import { undoIntegration } from '../host-integration/undo.ts';
+import { writeLauncher } from '../features/host-integration/launcher.ts';
+import type { HostIntegration, IntegrationOutcome } from '../features/host-integration/outcome.ts';
+import { previewChanges, reconcilePart } from '../features/host-integration/parts.ts';
+import { type IntegrationTargets, integrationTargets } from '../features/host-integration/targets.ts';
+import { undoIntegration } from '../features/host-integration/undo.ts';
+import type { LogFile } from '../os/log-file.ts';
+import type { Environment } from '../os/user-home.ts';
+import { userHome } from '../os/user-home.ts';
 import { type DesiredFiles, desiredFilesOf, dueParts, type UserFileFacts } from '../plan/user-files.ts';
 import type { Controllers, Desired } from '../reconcile/contract.ts';
 import type { LoopStatus } from '../reconcile/status.ts';
 import type { Platform } from '../settings/field.ts';
 import type { Settings } from '../settings/settings.gen.ts';
-import type { LogFile } from '../storage/log-file.ts';
-import type { Environment, Places } from '../storage/places.ts';
-import { userHome } from '../storage/user-home.ts';
+import type { Places } from '../state/places.ts';
 
 export interface IntegrationInput {
   env: Environment;

@@ -1,8 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { DesiredStore } from '../api/desired-store.ts';
-import type { JsonObject } from '../json.ts';
-import type { Settings } from '../settings/settings.gen.ts';
-import { type Journal, readJournal, type SwapPart } from '../snapshots/journal.ts';
+import { type Journal, readJournal, type SwapPart } from '../features/snapshots/journal.ts';
 import {
   clean,
   confirm,
@@ -13,8 +11,10 @@ import {
   stage,
   swap,
   undo,
-} from '../snapshots/swap.ts';
-import type { LogFile } from '../storage/log-file.ts';
+} from '../features/snapshots/swap.ts';
+import type { JsonObject } from '../json.ts';
+import type { LogFile } from '../os/log-file.ts';
+import type { Settings } from '../settings/settings.gen.ts';
 import type { MaintenanceWork } from './maintenance.ts';
 
 /** Puts other state in the place of what the driver keeps, or nothing. All of it happens while the backend is held off. */

@@ -1,10 +1,10 @@
-import type { Clock } from '../clock.ts';
 import { RdError } from '../errors.ts';
+import type { Clock } from '../os/clock.ts';
+import type { LogFile } from '../os/log-file.ts';
 import type { Controllers, Desired } from '../reconcile/contract.ts';
 import type { Hold } from '../reconcile/hold.ts';
 import type { LoopStatus } from '../reconcile/status.ts';
-import { type BackendLock, LOCKED } from '../storage/backend-lock.ts';
-import type { LogFile } from '../storage/log-file.ts';
+import { type BackendLock, LOCKED } from '../state/backend-lock.ts';
 import { reached } from './backend-wait.ts';
 
 /** What work on the data of the stopped backend is given. */

@@ -1,8 +1,8 @@
 import type { Connection } from '../client/connection.ts';
 import type { JsonObject } from '../json.ts';
+import type { Environment } from '../os/user-home.ts';
 import type { Platform } from '../settings/field.ts';
-import type { ResetSummary } from '../storage/factory-reset.ts';
-import type { Environment } from '../storage/places.ts';
+import type { ResetSummary } from '../state/factory-reset.ts';
 import type { PolicyOptions } from './policies.ts';
 
 export interface ServiceOptions {

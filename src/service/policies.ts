@@ -3,12 +3,13 @@ import { policyPlaces } from '../../profiles/policies/places.ts';
 import { layerFacts, type Policies } from '../../profiles/policies/policy.ts';
 import { policyPrograms } from '../../profiles/policies/programs.ts';
 import { type PolicySources, readPolicies } from '../../profiles/policies/read.ts';
+import type { Environment } from '../os/user-home.ts';
+import { userHome } from '../os/user-home.ts';
 import type { FirstRun, LayerFacts } from '../plan/layers.ts';
 import type { Platform } from '../settings/field.ts';
-import { recordedFirstRun, recordFirstRun } from '../storage/first-run.ts';
-import type { Environment, Places } from '../storage/places.ts';
-import type { SettingsHost } from '../storage/startup-settings.ts';
-import { userHome } from '../storage/user-home.ts';
+import { recordedFirstRun, recordFirstRun } from '../state/first-run.ts';
+import type { Places } from '../state/places.ts';
+import type { SettingsHost } from '../state/startup-settings.ts';
 
 /** What tests put in the place of the system's own. */
 export type PolicyOptions = Partial<PolicySources>;

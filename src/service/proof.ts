@@ -1,8 +1,8 @@
 import { RdError } from '../errors.ts';
+import { quoted } from '../features/snapshots/name.ts';
+import type { LogFile } from '../os/log-file.ts';
 import type { Controllers, Desired } from '../reconcile/contract.ts';
 import type { LoopStatus } from '../reconcile/status.ts';
-import { quoted } from '../snapshots/name.ts';
-import type { LogFile } from '../storage/log-file.ts';
 import { changed, troubleOf } from './backend-wait.ts';
 import { type KeptState, same } from './kept-state.ts';
 import type { Maintenance } from './maintenance.ts';

@@ -1,15 +1,15 @@
 import { RdError } from '../errors.ts';
+import { renewMarks, sweep } from '../features/snapshots/catalogue.ts';
+import { endCopy } from '../features/snapshots/copy.ts';
+import { type Journal, readJournal } from '../features/snapshots/journal.ts';
+import { isOwnMark } from '../features/snapshots/manifest.ts';
+import { quoted } from '../features/snapshots/name.ts';
+import { clean, findLeftovers, rollBack, type SwapOperations, swapOperations } from '../features/snapshots/swap.ts';
+import { writeFileAtomic } from '../os/atomic-file.ts';
 import { COMPATIBLE } from '../product.ts';
 import type { Hold } from '../reconcile/hold.ts';
-import { renewMarks, sweep } from '../snapshots/catalogue.ts';
-import { endCopy } from '../snapshots/copy.ts';
-import { type Journal, readJournal } from '../snapshots/journal.ts';
-import { isOwnMark } from '../snapshots/manifest.ts';
-import { quoted } from '../snapshots/name.ts';
-import { clean, findLeftovers, rollBack, type SwapOperations, swapOperations } from '../snapshots/swap.ts';
-import { writeFileAtomic } from '../storage/atomic-file.ts';
-import { backendLock } from '../storage/backend-lock.ts';
-import type { Places } from '../storage/places.ts';
+import { backendLock } from '../state/backend-lock.ts';
+import type { Places } from '../state/places.ts';
 import { copyRecord, journalFile } from './backend-data.ts';
 import { holdOfLock } from './maintenance.ts';
 

@@ -1,12 +1,12 @@
 import { dirname } from 'node:path';
 import type { Driver } from '../drivers/driver.ts';
+import { deleteSnapshot, findSnapshot, readCatalogue } from '../features/snapshots/catalogue.ts';
+import type { SnapshotRecord } from '../features/snapshots/contract.ts';
+import { checkSpace } from '../features/snapshots/copy.ts';
+import { createDraft, type Draft, type DraftInput } from '../features/snapshots/draft.ts';
+import { checkUnique } from '../features/snapshots/name.ts';
+import { sizeText } from '../os/size.ts';
 import type { Desired } from '../reconcile/contract.ts';
-import { deleteSnapshot, findSnapshot, readCatalogue } from '../snapshots/catalogue.ts';
-import type { SnapshotRecord } from '../snapshots/contract.ts';
-import { checkSpace } from '../snapshots/copy.ts';
-import { createDraft, type Draft, type DraftInput } from '../snapshots/draft.ts';
-import { checkUnique } from '../snapshots/name.ts';
-import { sizeText } from '../storage/size.ts';
 import type { BackendRest } from './backend-rest.ts';
 import type { Maintenance } from './maintenance.ts';
 

@@ -3,7 +3,7 @@ import { request } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { RdError } from '../../src/errors.ts';
-import type { Extensions } from '../../src/extensions/contract.ts';
+import type { Extensions } from '../../src/features/extensions/contract.ts';
 import { startApi } from '../helpers/api.ts';
 import { startService, type TestService, type TestServiceOptions } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';

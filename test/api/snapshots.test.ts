@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { RdError } from '../../src/errors.ts';
-import type { Snapshots } from '../../src/snapshots/contract.ts';
+import type { Snapshots } from '../../src/features/snapshots/contract.ts';
 import { startApi } from '../helpers/api.ts';
 
 const GOES_ON = { stop: false };

@@ -5,7 +5,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { withServiceExit } from '../../cli/profile/convergence-failure.ts';
 import { createClient } from '../../src/client/client.ts';
 import { RdError } from '../../src/errors.ts';
-import { lockApply } from '../../src/storage/home-lock.ts';
+import { lockApply } from '../../src/state/home-lock.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { foreignApp } from '../helpers/foreign-app.ts';
 import { recordingProxy } from '../helpers/recording-proxy.ts';

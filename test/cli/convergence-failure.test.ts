@@ -5,7 +5,7 @@ import { withRollbackAdvice } from '../../cli/profile/convergence-failure.ts';
 import { type Service, targetOf } from '../../cli/session/service.ts';
 import { recordPrevious } from '../../src/client/previous.ts';
 import { RdError } from '../../src/errors.ts';
-import { places } from '../../src/storage/places.ts';
+import { places } from '../../src/state/places.ts';
 import { statusWith } from '../helpers/plans.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 

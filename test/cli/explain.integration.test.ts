@@ -8,7 +8,7 @@ import type { PolicySources } from '../../profiles/policies/read.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
-import { places } from '../../src/storage/places.ts';
+import { places } from '../../src/state/places.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { scriptedServer } from '../helpers/scripted-server.ts';
 import { startService } from '../helpers/service.ts';

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { idOf } from '../../src/extensions/directory.ts';
+import { idOf } from '../../src/features/extensions/directory.ts';
 import { leafAt } from '../../src/settings/leaf-paths.ts';
 import { rdctl, type Stage } from '../helpers/cli.ts';
 import { scriptedServer } from '../helpers/scripted-server.ts';

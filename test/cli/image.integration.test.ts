@@ -4,8 +4,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { imageStore } from '../../src/guest-images/store.ts';
-import { sampleImage } from '../guest-images/guest-image.ts';
+import { imageStore } from '../../src/drivers/guest-images/store.ts';
+import { sampleImage } from '../drivers/guest-images/guest-image.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 

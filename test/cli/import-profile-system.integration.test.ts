@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Io } from '../../cli/command.ts';
 import { policyPlaces } from '../../profiles/policies/places.ts';
-import { run } from '../../src/process/run.ts';
+import { run } from '../../src/os/run.ts';
 import { rdctl, type Stage } from '../helpers/cli.ts';
 import { standIn } from '../helpers/policy-programs.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';

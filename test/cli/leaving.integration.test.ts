@@ -10,10 +10,10 @@ import { isStaying, waitForExit, waitForOtherService } from '../../cli/session/s
 import { createClient } from '../../src/client/client.ts';
 import type { Connection } from '../../src/client/connection.ts';
 import { SERVICE_STOP_MS } from '../../src/client/stop-limits.ts';
-import { type Clock, steadyClock } from '../../src/clock.ts';
 import { RdError } from '../../src/errors.ts';
-import { type Lock, lockHome } from '../../src/storage/home-lock.ts';
-import { processTable } from '../../src/storage/process-identity.ts';
+import { type Clock, steadyClock } from '../../src/os/clock.ts';
+import { processTable } from '../../src/os/process-identity.ts';
+import { type Lock, lockHome } from '../../src/state/home-lock.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { fakeIo, rdctl, rdctlProgram } from '../helpers/cli.ts';
 import { scriptedServer, writeConnection } from '../helpers/scripted-server.ts';

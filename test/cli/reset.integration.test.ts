@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { places } from '../../src/storage/places.ts';
+import { places } from '../../src/state/places.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { type ScriptedServer, scriptedServer, writeConnection } from '../helpers/scripted-server.ts';

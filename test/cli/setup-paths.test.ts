@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { requireAdopted } from '../../src/storage/adoption.ts';
-import { places } from '../../src/storage/places.ts';
+import { requireAdopted } from '../../src/state/adoption.ts';
+import { places } from '../../src/state/places.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { fingerprint } from '../helpers/user-home.ts';

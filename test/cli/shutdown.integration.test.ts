@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { places } from '../../src/storage/places.ts';
+import { places } from '../../src/state/places.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { type Received, type ScriptedServer, scriptedServer, writeConnection } from '../helpers/scripted-server.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';

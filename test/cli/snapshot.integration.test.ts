@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { snapshot } from '../../cli/commands/snapshot.ts';
 import { commandHelp } from '../../cli/help.ts';
 import { localTime, snapshotTable } from '../../cli/views/snapshot-table.ts';
-import { lockHome } from '../../src/storage/home-lock.ts';
+import { lockHome } from '../../src/state/home-lock.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { rdctl, rdctlProgram } from '../helpers/cli.ts';
 import { type Received, type Reply, scriptedServer, writeConnection } from '../helpers/scripted-server.ts';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
-import { integrationTargets } from '../../src/host-integration/targets.ts';
-import { places } from '../../src/storage/places.ts';
+import { integrationTargets } from '../../src/features/host-integration/targets.ts';
+import { places } from '../../src/state/places.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';

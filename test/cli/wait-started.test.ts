@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { waitStarted } from '../../cli/commands/start.ts';
 import type { Client } from '../../src/client/client.ts';
-import type { Clock } from '../../src/clock.ts';
 import { RdError } from '../../src/errors.ts';
+import type { Clock } from '../../src/os/clock.ts';
 import { fakeIo } from '../helpers/cli.ts';
 
 /** Time that passes only while somebody sleeps. */

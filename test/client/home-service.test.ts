@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { absenceText } from '../../cli/session/absence.ts';
 import { homeService } from '../../src/client/home-service.ts';
-import { lockHome } from '../../src/storage/home-lock.ts';
-import { type Places, places } from '../../src/storage/places.ts';
-import { saveState } from '../../src/storage/state-file.ts';
+import { lockHome } from '../../src/state/home-lock.ts';
+import { type Places, places } from '../../src/state/places.ts';
+import { saveState } from '../../src/state/state-file.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const home = (): Places => places({ RDCTL_HOME: temporaryDirectory() }, 'linux', '');

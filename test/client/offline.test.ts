@@ -6,7 +6,7 @@ import { offlinePlan, type StoredSettings, storedSettings } from '../../src/clie
 import type { Plan, PlanRequest } from '../../src/plan/change.ts';
 import { withPortForwards } from '../../src/plan/port-forwards.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
-import { places } from '../../src/storage/places.ts';
+import { places } from '../../src/state/places.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { requestFor } from '../plan/planning.ts';
 import { settingsWith } from '../reconcile/worlds.ts';

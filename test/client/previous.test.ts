@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { previousState, recordPrevious } from '../../src/client/previous.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
-import { places } from '../../src/storage/places.ts';
+import { places } from '../../src/state/places.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const TARGET = { product: 'rdctl', home: '/home/user/.local/share/rdctl', driver: 'simulated', simulated: true };

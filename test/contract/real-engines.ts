@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Driver, EngineName } from '../../src/drivers/driver.ts';
-import { run } from '../../src/process/run.ts';
+import { run } from '../../src/os/run.ts';
 import { busyboxImage } from '../helpers/busybox.ts';
 import { callEngine, engineJson } from '../helpers/engine-client.ts';
 import { endpointOf } from '../helpers/host-instance.ts';

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
 import type { Driver } from '../../src/drivers/driver.ts';
 import { simulated } from '../../src/drivers/machines/simulated/index.ts';
+import { systemClock } from '../../src/os/clock.ts';
 import type { Desired } from '../../src/reconcile/contract.ts';
 import { createControllers } from '../../src/reconcile/controllers.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';

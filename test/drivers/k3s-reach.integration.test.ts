@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { connectTo, copyIn } from '../../src/drivers/machines/host/shell.ts';
 import { guestReach } from '../../src/drivers/machines/qemu/reach.ts';
-import { run } from '../../src/process/run.ts';
+import { run } from '../../src/os/run.ts';
 import { freePort } from '../helpers/free-port.ts';
 import { listening, NEVER } from '../helpers/k3s-machine.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { networkConfigOf } from '../../src/drivers/clusters/k3s/places.ts';
 import { RdError } from '../../src/errors.ts';
-import { run } from '../../src/process/run.ts';
+import { run } from '../../src/os/run.ts';
 import { freePort } from '../helpers/free-port.ts';
 import { k3sMachine, listening, NEVER } from '../helpers/k3s-machine.ts';
 

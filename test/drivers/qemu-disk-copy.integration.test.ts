@@ -2,13 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { steadyClock } from '../../src/clock.ts';
 import { diskCopy } from '../../src/drivers/machines/qemu/disk-copy.ts';
 import { checkDiskCopy, type HostRun } from '../../src/drivers/machines/qemu/disks.ts';
 import { qemuMonitor } from '../../src/drivers/machines/qemu/monitor.ts';
-import { findDaemon, startDaemon, stopDaemon } from '../../src/process/daemon.ts';
-import { findProgram, programPath } from '../../src/process/program.ts';
-import { run as runProgram } from '../../src/process/run.ts';
+import { steadyClock } from '../../src/os/clock.ts';
+import { findDaemon, startDaemon, stopDaemon } from '../../src/os/daemon.ts';
+import { findProgram, programPath } from '../../src/os/program.ts';
+import { run as runProgram } from '../../src/os/run.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const MIB = 2 ** 20;

@@ -1,7 +1,6 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { steadyClock } from '../../src/clock.ts';
 import { dataBytes } from '../../src/drivers/machines/qemu/disks.ts';
 import { degradationOf, growDisk, growthWatch, parseGrowth } from '../../src/drivers/machines/qemu/live/disk-growth.ts';
 import {
@@ -10,8 +9,9 @@ import {
   START_SCRIPT,
 } from '../../src/drivers/machines/qemu/live/growth-script.ts';
 import { qemuMonitor } from '../../src/drivers/machines/qemu/monitor.ts';
-import { findProgram, programPath } from '../../src/process/program.ts';
-import { run } from '../../src/process/run.ts';
+import { steadyClock } from '../../src/os/clock.ts';
+import { findProgram, programPath } from '../../src/os/program.ts';
+import { run } from '../../src/os/run.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { GIB, type ScriptedWorld, scriptedGuest, scriptedMonitor, scriptedWorld } from './scripted-qemu.ts';
 

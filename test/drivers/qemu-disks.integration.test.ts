@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import type { GuestImage } from '../../src/drivers/guest-images/image.ts';
 import { accelerationFailure, accelerators } from '../../src/drivers/machines/qemu/accelerator.ts';
 import {
   type DiskParts,
@@ -12,9 +13,8 @@ import {
   type HostRun,
 } from '../../src/drivers/machines/qemu/disks.ts';
 import { RdError } from '../../src/errors.ts';
-import type { GuestImage } from '../../src/guest-images/image.ts';
-import { findProgram, programPath } from '../../src/process/program.ts';
-import { run as runProgram } from '../../src/process/run.ts';
+import { findProgram, programPath } from '../../src/os/program.ts';
+import { run as runProgram } from '../../src/os/run.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const MIB = 2 ** 20;

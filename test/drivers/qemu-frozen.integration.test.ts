@@ -11,7 +11,6 @@ import {
 } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { steadyClock } from '../../src/clock.ts';
 import type { QemuArguments } from '../../src/drivers/machines/qemu/arguments.ts';
 import type { HostRun } from '../../src/drivers/machines/qemu/disks.ts';
 import { type FrozenFacts, frozenKey, machineShape } from '../../src/drivers/machines/qemu/frozen/key.ts';
@@ -22,7 +21,8 @@ import { qemuMonitor } from '../../src/drivers/machines/qemu/monitor.ts';
 import { qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
 import { type QemuRecord, readQemuRecord, writeQemuRecord } from '../../src/drivers/machines/qemu/record.ts';
 import { RdError } from '../../src/errors.ts';
-import { stopDaemon } from '../../src/process/daemon.ts';
+import { steadyClock } from '../../src/os/clock.ts';
+import { stopDaemon } from '../../src/os/daemon.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { IMAGE } from './scripted-qemu.ts';

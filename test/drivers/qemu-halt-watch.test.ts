@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import type { Clock } from '../../src/clock.ts';
 import { unlessHalted } from '../../src/drivers/machines/qemu/halt-watch.ts';
 import type { Monitor } from '../../src/drivers/machines/qemu/monitor.ts';
 import { RdError } from '../../src/errors.ts';
+import type { Clock } from '../../src/os/clock.ts';
 
 const never = new AbortController().signal;
 

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { type QemuPlaces, qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
 import { forwardRecord } from '../../src/drivers/machines/qemu/ports/record.ts';
 import { ensureKeys } from '../../src/drivers/machines/qemu/start.ts';
-import { findProgram, programPath } from '../../src/process/program.ts';
-import { run } from '../../src/process/run.ts';
+import { findProgram, programPath } from '../../src/os/program.ts';
+import { run } from '../../src/os/run.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const signal = new AbortController().signal;

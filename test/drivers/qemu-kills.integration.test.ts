@@ -1,7 +1,7 @@
 import { cpSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { steadyClock } from '../../src/clock.ts';
+import type { GuestImage } from '../../src/drivers/guest-images/image.ts';
 import type { HostRun } from '../../src/drivers/machines/qemu/disks.ts';
 import type { Connection } from '../../src/drivers/machines/qemu/guest.ts';
 import { type QemuMachineParts, qemuMachine } from '../../src/drivers/machines/qemu/machine.ts';
@@ -9,10 +9,10 @@ import { type Monitor, qemuMonitor } from '../../src/drivers/machines/qemu/monit
 import { qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
 import { readQemuRecord } from '../../src/drivers/machines/qemu/record.ts';
 import { RdError } from '../../src/errors.ts';
-import type { GuestImage } from '../../src/guest-images/image.ts';
 import type { JsonValue } from '../../src/json.ts';
-import { stopDaemon } from '../../src/process/daemon.ts';
-import { readProcesses, signalProcess } from '../../src/process/proc.ts';
+import { steadyClock } from '../../src/os/clock.ts';
+import { stopDaemon } from '../../src/os/daemon.ts';
+import { readProcesses, signalProcess } from '../../src/os/proc.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
 import { rounds } from '../helpers/rounds.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';

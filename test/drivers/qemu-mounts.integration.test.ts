@@ -3,7 +3,6 @@ import { mkdirSync, readlinkSync, realpathSync, symlinkSync, writeFileSync } fro
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { steadyClock } from '../../src/clock.ts';
 import { qemu } from '../../src/drivers/index.ts';
 import { comma } from '../../src/drivers/machines/qemu/arguments.ts';
 import { homeFacts, homeToShare } from '../../src/drivers/machines/qemu/mounts/home.ts';
@@ -17,9 +16,10 @@ import { featureFor, MOUNT_WAYS } from '../../src/drivers/machines/qemu/mounts/w
 import { qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
 import { chooseImage } from '../../src/drivers/machines/qemu/start.ts';
 import { RdError } from '../../src/errors.ts';
+import { steadyClock } from '../../src/os/clock.ts';
+import type { RunOptions } from '../../src/os/run.ts';
 import { blockOf } from '../../src/plan/blocks.ts';
 import { machineDrift } from '../../src/plan/drift.ts';
-import type { RunOptions } from '../../src/process/run.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
 import { runs } from '../helpers/rounds.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';

@@ -15,8 +15,8 @@ import {
   parseWatchLine,
   WATCH_SCRIPT,
 } from '../../src/drivers/machines/qemu/ports/listening.ts';
-import { run } from '../../src/process/run.ts';
-import { stream } from '../../src/process/stream.ts';
+import { run } from '../../src/os/run.ts';
+import { stream } from '../../src/os/stream.ts';
 import { freePort } from '../helpers/free-port.ts';
 
 const none = (): boolean => false;

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { steadyClock } from '../../src/clock.ts';
 import type { Connection } from '../../src/drivers/machines/qemu/guest.ts';
 import { qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
 import { qemuShell } from '../../src/drivers/machines/qemu/shell.ts';
-import type { RunOptions } from '../../src/process/run.ts';
+import { steadyClock } from '../../src/os/clock.ts';
+import type { RunOptions } from '../../src/os/run.ts';
 
 /** A guest that notes what it is to run. */
 function scene() {

@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
+import type { GuestImage } from '../../src/drivers/guest-images/image.ts';
 import type { Connection } from '../../src/drivers/machines/qemu/guest.ts';
 import { RdError } from '../../src/errors.ts';
-import type { GuestImage } from '../../src/guest-images/image.ts';
 
 export const GIB = 2 ** 30;
 const KEPT = 120 * 2 ** 20;

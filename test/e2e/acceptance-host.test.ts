@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { run } from '../../src/process/run.ts';
+import { run } from '../../src/os/run.ts';
 import { busyboxImage, busyboxRoot } from '../helpers/busybox.ts';
 import { callEngine, engineJson, publishedPort, runContainer, startContainer } from '../helpers/engine-client.ts';
 import { hostTraces } from '../helpers/host-instance.ts';

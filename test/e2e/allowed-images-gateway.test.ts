@@ -17,7 +17,7 @@ import { mobyNetworks, mobyPlaces } from '../../src/drivers/engines/moby-config.
 import { hostFactory } from '../../src/drivers/machines/host/index.ts';
 import { hostPlaces } from '../../src/drivers/machines/host/places.ts';
 import type { Arrangement } from '../../src/drivers/shell.ts';
-import { run } from '../../src/process/run.ts';
+import { run } from '../../src/os/run.ts';
 import { engineSpec, MACHINE } from '../contract/driver-suite.ts';
 import { callEngine } from '../helpers/engine-client.ts';
 import { endpointOf, FOREVER, hostTraces } from '../helpers/host-instance.ts';

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { hostPlaces } from '../../src/drivers/machines/host/places.ts';
-import { run } from '../../src/process/run.ts';
+import { run } from '../../src/os/run.ts';
 import { callEngine, engineJson } from '../helpers/engine-client.ts';
 import { hostTraces, pidOf } from '../helpers/host-instance.ts';
 import type { LoopbackRegistry } from '../helpers/loopback-registry.ts';

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { readProcess, readProcesses } from '../../src/process/proc.ts';
-import { run } from '../../src/process/run.ts';
+import { readProcess, readProcesses } from '../../src/os/proc.ts';
+import { run } from '../../src/os/run.ts';
 import { engineSpec, MACHINE } from '../contract/driver-suite.ts';
 import { busyboxImage } from '../helpers/busybox.ts';
 import type { HostInstance } from '../helpers/host-instance.ts';

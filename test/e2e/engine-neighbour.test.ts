@@ -2,9 +2,9 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { steadyClock } from '../../src/clock.ts';
-import { startDaemon, stopDaemon } from '../../src/process/daemon.ts';
-import { run } from '../../src/process/run.ts';
+import { steadyClock } from '../../src/os/clock.ts';
+import { startDaemon, stopDaemon } from '../../src/os/daemon.ts';
+import { run } from '../../src/os/run.ts';
 import { engineSpec, MACHINE } from '../contract/driver-suite.ts';
 import { busyboxRoot } from '../helpers/busybox.ts';
 import { callEngine, engineJson, publishedPort, runContainer, startContainer } from '../helpers/engine-client.ts';

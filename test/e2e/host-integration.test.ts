@@ -12,7 +12,7 @@ import {
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { hostPlaces } from '../../src/drivers/machines/host/places.ts';
-import { run } from '../../src/process/run.ts';
+import { run } from '../../src/os/run.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { callEngine } from '../helpers/engine-client.ts';
 import { hostTraces } from '../helpers/host-instance.ts';

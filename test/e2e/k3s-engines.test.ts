@@ -12,7 +12,7 @@ import { mobyPods } from '../../src/drivers/engines/moby-pods.ts';
 import { podNetwork } from '../../src/drivers/k3s.ts';
 import { hostFactory } from '../../src/drivers/machines/host/index.ts';
 import type { Shell } from '../../src/drivers/shell.ts';
-import { run } from '../../src/process/run.ts';
+import { run } from '../../src/os/run.ts';
 import { engineSpec, MACHINE } from '../contract/driver-suite.ts';
 import { busyboxImage } from '../helpers/busybox.ts';
 import { callEngine } from '../helpers/engine-client.ts';

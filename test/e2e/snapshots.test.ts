@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { run } from '../../src/process/run.ts';
+import { run } from '../../src/os/run.ts';
 import { busyboxImage, busyboxRoot } from '../helpers/busybox.ts';
 import { callEngine, engineJson, runContainer, startContainer } from '../helpers/engine-client.ts';
 import { hostTraces } from '../helpers/host-instance.ts';

@@ -9,23 +9,23 @@ import { createClient } from '../../src/client/client.ts';
 import type { HttpResponse, Transport } from '../../src/client/http.ts';
 import { requestHeaders } from '../../src/client/http.ts';
 import { proofOf } from '../../src/client/service-proof.ts';
-import { systemClock } from '../../src/clock.ts';
-import type { Diagnostics } from '../../src/diagnostics/report.ts';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
 import { RdError } from '../../src/errors.ts';
-import type { Extensions } from '../../src/extensions/contract.ts';
+import type { Diagnostics } from '../../src/features/diagnostics/report.ts';
+import type { Extensions } from '../../src/features/extensions/contract.ts';
+import type { PortForwards } from '../../src/features/port-forwards/manager.ts';
+import type { Snapshots } from '../../src/features/snapshots/contract.ts';
 import type { JsonObject } from '../../src/json.ts';
+import { systemClock } from '../../src/os/clock.ts';
 import type { Observed } from '../../src/plan/observed.ts';
 import { clusterSpec, engineSpec, machineSpec } from '../../src/plan/spec.ts';
 import type { UserFileFacts } from '../../src/plan/user-files.ts';
-import type { PortForwards } from '../../src/port-forwards/manager.ts';
 import type { Controllers, Desired } from '../../src/reconcile/contract.ts';
 import type { BackendState, Power } from '../../src/reconcile/status.ts';
 import { createApplies } from '../../src/service/applies.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
-import type { Snapshots } from '../../src/snapshots/contract.ts';
 
 /** What the scripted controllers report; a test sets it. */
 interface Script {

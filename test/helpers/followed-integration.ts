@@ -3,7 +3,7 @@ import type { Desired } from '../../src/reconcile/contract.ts';
 import type { LoopStatus, Power } from '../../src/reconcile/status.ts';
 import { createHostIntegration, type IntegrationInput } from '../../src/service/host-integration.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
-import { places } from '../../src/storage/places.ts';
+import { places } from '../../src/state/places.ts';
 import { startApi } from './api.ts';
 
 /** The integration of a service for this user, and what the rest of that service says to it. */

@@ -1,8 +1,8 @@
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
+import { imageStore } from '../../src/drivers/guest-images/store.ts';
 import { qemu } from '../../src/drivers/index.ts';
-import { imageStore } from '../../src/guest-images/store.ts';
 
 /** A store of guest images that CI fills once with `rdctl image build`; tests only look into it. */
 const STORE = resolve(process.env.RDCTL_TEST_IMAGES ?? 'node_modules/.cache/rdctl/guest-images');

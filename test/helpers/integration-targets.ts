@@ -1,6 +1,6 @@
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import type { IntegrationTargets } from '../../src/host-integration/targets.ts';
+import type { IntegrationTargets } from '../../src/features/host-integration/targets.ts';
 import { DROP_IN_IDENTITY, OWN_IDENTITY } from '../../src/product.ts';
 import { temporaryDirectory } from './temp-home.ts';
 

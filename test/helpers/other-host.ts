@@ -4,7 +4,7 @@ import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { vi } from 'vitest';
-import { type RunOptions, type RunResult, run } from '../../src/process/run.ts';
+import { type RunOptions, type RunResult, run } from '../../src/os/run.ts';
 import { callEngine } from './engine-client.ts';
 
 /** Makes the namespaces a host with nothing on it, under a first process that ends with its input. */

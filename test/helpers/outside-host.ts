@@ -5,7 +5,7 @@ import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { run } from '../../src/process/run.ts';
+import { run } from '../../src/os/run.ts';
 
 /** A host outside: a network namespace that knows only its own link, so that answers to untranslated packets get lost. */
 export interface OutsideHost {

@@ -3,12 +3,12 @@ import { onTestFinished } from 'vitest';
 import type { Client } from '../../src/client/client.ts';
 import { createClient } from '../../src/client/client.ts';
 import { polled, waitConverged } from '../../src/client/converge.ts';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/os/clock.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import type { RunningService, ServiceOptions } from '../../src/service/options.ts';
 import { runService } from '../../src/service.ts';
-import type { Places } from '../../src/storage/places.ts';
-import { places } from '../../src/storage/places.ts';
+import type { Places } from '../../src/state/places.ts';
+import { places } from '../../src/state/places.ts';
 import { temporaryDirectory } from './temp-home.ts';
 
 export interface TestService {

@@ -9,7 +9,7 @@ import type { Field } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { setLeaf } from '../../src/settings/leaf-paths.ts';
 import { mergeSettings } from '../../src/settings/merge.ts';
-import { saveSettings, usableSettings } from '../../src/storage/settings-file.ts';
+import { saveSettings, usableSettings } from '../../src/state/settings-file.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const HOST = { platform: 'linux', arch: 'x64' } as const;

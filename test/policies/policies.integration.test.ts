@@ -4,7 +4,7 @@ import { beforeEach, expect, test } from 'vitest';
 import { policyPlaces } from '../../profiles/policies/places.ts';
 import { policyPrograms } from '../../profiles/policies/programs.ts';
 import { readPolicies } from '../../profiles/policies/read.ts';
-import { run } from '../../src/process/run.ts';
+import { run } from '../../src/os/run.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 

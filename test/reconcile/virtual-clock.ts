@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/clock.ts';
+import type { Clock } from '../../src/os/clock.ts';
 
 /** A clock whose time passes only when somebody sleeps (`auto`) or when the test says so. */
 export interface VirtualClock extends Clock {

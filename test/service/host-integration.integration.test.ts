@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
-import { places } from '../../src/storage/places.ts';
+import { places } from '../../src/state/places.ts';
 import { followedIntegration } from '../helpers/followed-integration.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 

@@ -2,8 +2,14 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { COMPLETE, METADATA } from '../../src/snapshots/catalogue.ts';
-import { contentsOf, formatManifest, markOf, type SavedPart, savedNames } from '../../src/snapshots/manifest.ts';
+import { COMPLETE, METADATA } from '../../src/features/snapshots/catalogue.ts';
+import {
+  contentsOf,
+  formatManifest,
+  markOf,
+  type SavedPart,
+  savedNames,
+} from '../../src/features/snapshots/manifest.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 

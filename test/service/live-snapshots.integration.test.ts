@@ -1,17 +1,17 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
 import type { Driver } from '../../src/drivers/driver.ts';
 import { memorySimulation } from '../../src/drivers/machines/simulated/memory.ts';
 import { emptyModel } from '../../src/drivers/machines/simulated/model.ts';
 import { RdError } from '../../src/errors.ts';
+import { stagedPath } from '../../src/features/snapshots/swap.ts';
+import { systemClock } from '../../src/os/clock.ts';
 import type { Desired } from '../../src/reconcile/contract.ts';
 import { createControllers } from '../../src/reconcile/controllers.ts';
 import { createMaintenance } from '../../src/service/maintenance.ts';
 import { createSnapshots } from '../../src/service/snapshots.ts';
-import { stagedPath } from '../../src/snapshots/swap.ts';
-import { backendLock } from '../../src/storage/backend-lock.ts';
+import { backendLock } from '../../src/state/backend-lock.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { settingsWith } from '../reconcile/worlds.ts';
 

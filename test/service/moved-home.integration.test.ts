@@ -5,7 +5,7 @@ import { createClient } from '../../src/client/client.ts';
 import { discover } from '../../src/client/discovery.ts';
 import { homeService } from '../../src/client/home-service.ts';
 import { stopLeft } from '../../src/service/stop-left.ts';
-import { places } from '../../src/storage/places.ts';
+import { places } from '../../src/state/places.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';

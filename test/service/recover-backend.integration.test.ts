@@ -4,11 +4,11 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { RdError } from '../../src/errors.ts';
+import { recordedCopy } from '../../src/features/snapshots/copy.ts';
+import { readJournal } from '../../src/features/snapshots/journal.ts';
+import { processTable } from '../../src/os/process-identity.ts';
 import { copyRecord, journalFile } from '../../src/service/backend-data.ts';
 import { recoverBackend } from '../../src/service/recover-backend.ts';
-import { recordedCopy } from '../../src/snapshots/copy.ts';
-import { readJournal } from '../../src/snapshots/journal.ts';
-import { processTable } from '../../src/storage/process-identity.ts';
 import { keptStateOf, OLD, REPLACED, real, replacement, type Scene, scene } from '../helpers/kept-scene.ts';
 import { startService } from '../helpers/service.ts';
 

@@ -10,7 +10,7 @@ import { RdError } from '../../src/errors.ts';
 import { runService } from '../../src/service.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
-import { places } from '../../src/storage/places.ts';
+import { places } from '../../src/state/places.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { downloadProgress } from '../../cli/views/download-progress.ts';
-import type { Clock } from '../../src/clock.ts';
+import type { Clock } from '../../src/os/clock.ts';
 import { fakeIo } from '../helpers/cli.ts';
 
 const MIB = 1024 ** 2;

@@ -1,5 +1,5 @@
 import { RdError } from '../../../src/errors.ts';
-import { sizeText } from '../../../src/storage/size.ts';
+import { sizeText } from '../../../src/os/size.ts';
 import { noArguments } from '../../arguments/arguments.ts';
 import { defineCommand } from '../../command.ts';
 import { OUTPUT_FLAG } from '../../views/choose.ts';
@@ -33,8 +33,8 @@ The cloud kernel is small and starts fast; the generic one has drivers for more,
         advice: 'Give a base URL, for example http://deb.debian.org/debian.',
       });
     }
-    const { buildImage } = await import('../../../src/guest-images/build.ts');
-    const { run } = await import('../../../src/process/run.ts');
+    const { buildImage } = await import('../../../src/drivers/guest-images/build.ts');
+    const { run } = await import('../../../src/os/run.ts');
     const image = await buildImage({
       asRoot: process.getuid?.() === 0,
       store: ownImages(io),

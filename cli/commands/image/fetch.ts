@@ -30,8 +30,8 @@ A file with another sum is deleted; nothing of it is used.
         advice: 'Addresses with a user and a password are not taken.',
       });
     }
-    const { download } = await import('../../../src/storage/download.ts');
-    const { addArchive } = await import('../../../src/guest-images/archive.ts');
+    const { download } = await import('../../../src/os/download.ts');
+    const { addArchive } = await import('../../../src/drivers/guest-images/archive.ts');
     const progress = downloadProgress(io);
     const file = await download({
       url,

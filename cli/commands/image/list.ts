@@ -1,4 +1,4 @@
-import { sizeText } from '../../../src/storage/size.ts';
+import { sizeText } from '../../../src/os/size.ts';
 import { noArguments } from '../../arguments/arguments.ts';
 import { defineCommand } from '../../command.ts';
 import { OUTPUT_FLAG } from '../../views/choose.ts';

@@ -1,5 +1,5 @@
+import { imageInUse } from '../../../src/drivers/guest-images/use.ts';
 import { RdError } from '../../../src/errors.ts';
-import { imageInUse } from '../../../src/guest-images/use.ts';
 import { usage } from '../../arguments/arguments.ts';
 import { defineCommand } from '../../command.ts';
 import { homeOf } from '../../session/absence.ts';

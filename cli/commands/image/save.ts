@@ -20,7 +20,7 @@ file.`,
     const store = ownImages(io);
     const image = await store.find(wanted);
     await store.verify(image, io.signal);
-    const { saveArchive } = await import('../../../src/guest-images/archive.ts');
+    const { saveArchive } = await import('../../../src/drivers/guest-images/archive.ts');
     const sha256 = await saveArchive(image, path, io.signal);
     io.out(`sha256:${sha256}\n`);
     return 0;

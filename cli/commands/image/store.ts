@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { type GuestImage, IMAGE_FILES } from '../../../src/guest-images/image.ts';
-import { type ImageStore, imageStore } from '../../../src/guest-images/store.ts';
+import { type GuestImage, IMAGE_FILES } from '../../../src/drivers/guest-images/image.ts';
+import { type ImageStore, imageStore } from '../../../src/drivers/guest-images/store.ts';
 import type { Io } from '../../command.ts';
 import { homeOf } from '../../session/absence.ts';
 

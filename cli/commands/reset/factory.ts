@@ -5,11 +5,11 @@ import { homeService } from '../../../src/client/home-service.ts';
 import { sentenceOf } from '../../../src/client/plain-call.ts';
 import { RdError } from '../../../src/errors.ts';
 import { COMPATIBLE, PRODUCT } from '../../../src/product.ts';
-import { requireMarked } from '../../../src/storage/adoption.ts';
-import { checkPlaces, factoryReset, type ResetSummary, untouchedSummary } from '../../../src/storage/factory-reset.ts';
-import { lockHome } from '../../../src/storage/home-lock.ts';
-import { isInstalled } from '../../../src/storage/own-files.ts';
-import type { Places } from '../../../src/storage/places.ts';
+import { requireMarked } from '../../../src/state/adoption.ts';
+import { checkPlaces, factoryReset, type ResetSummary, untouchedSummary } from '../../../src/state/factory-reset.ts';
+import { lockHome } from '../../../src/state/home-lock.ts';
+import { isInstalled } from '../../../src/state/own-files.ts';
+import type { Places } from '../../../src/state/places.ts';
 import type { Invocation, Io } from '../../command.ts';
 import { homeOf, leftoverText, namesService } from '../../session/absence.ts';
 import { hostTargets } from '../../session/host-targets.ts';
@@ -131,7 +131,7 @@ async function removeAll(here: Places, { cache }: FactoryResetInput, io: Io): Pr
   const targets = hostTargets(io);
   const failed: ResetSummary['failed'] = [];
   if (!('offBecause' in targets)) {
-    const { undoIntegration } = await import('../../../src/host-integration/undo.ts');
+    const { undoIntegration } = await import('../../../src/features/host-integration/undo.ts');
     for (const { state, file, message = '' } of await undoIntegration(targets)) {
       if (state === 'failed') failed.push({ path: file, reason: message });
     }

@@ -2,10 +2,10 @@ import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Connection } from '../../../src/client/connection.ts';
 import { RdError } from '../../../src/errors.ts';
-import { runAttached } from '../../../src/process/attached.ts';
-import { run } from '../../../src/process/run.ts';
+import { runAttached } from '../../../src/os/attached.ts';
+import { run } from '../../../src/os/run.ts';
+import { userHome } from '../../../src/os/user-home.ts';
 import { COMPATIBLE } from '../../../src/product.ts';
-import { userHome } from '../../../src/storage/user-home.ts';
 import type { Io } from '../../command.ts';
 import { notInState, refuse } from './vm-state-texts.ts';
 

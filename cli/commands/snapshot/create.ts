@@ -1,4 +1,4 @@
-import { checkName } from '../../../src/snapshots/name.ts';
+import { checkName } from '../../../src/features/snapshots/name.ts';
 import { exactArguments, usage } from '../../arguments/arguments.ts';
 import { readInput } from '../../arguments/input.ts';
 import { defineCommand } from '../../command.ts';

@@ -1,5 +1,5 @@
 import { snapshotCalls } from '../../../src/client/snapshots.ts';
-import type { SnapshotRecord } from '../../../src/snapshots/contract.ts';
+import type { SnapshotRecord } from '../../../src/features/snapshots/contract.ts';
 import { noArguments } from '../../arguments/arguments.ts';
 import { defineCommand } from '../../command.ts';
 import { homeOf } from '../../session/absence.ts';

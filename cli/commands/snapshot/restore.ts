@@ -1,5 +1,5 @@
+import { quoted } from '../../../src/features/snapshots/name.ts';
 import { COMPATIBLE } from '../../../src/product.ts';
-import { quoted } from '../../../src/snapshots/name.ts';
 import { exactArguments } from '../../arguments/arguments.ts';
 import { defineCommand } from '../../command.ts';
 import { askYes } from '../../views/consent.ts';

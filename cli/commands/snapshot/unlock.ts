@@ -1,5 +1,5 @@
-import { requireAdopted } from '../../../src/storage/adoption.ts';
-import { backendLock } from '../../../src/storage/backend-lock.ts';
+import { requireAdopted } from '../../../src/state/adoption.ts';
+import { backendLock } from '../../../src/state/backend-lock.ts';
 import { noArguments } from '../../arguments/arguments.ts';
 import { defineCommand } from '../../command.ts';
 import { homeOf } from '../../session/absence.ts';

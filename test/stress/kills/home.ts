@@ -12,8 +12,8 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
-import { findSnapshot } from '../../../src/snapshots/catalogue.ts';
-import { readManifest, verify } from '../../../src/snapshots/manifest.ts';
+import { findSnapshot } from '../../../src/features/snapshots/catalogue.ts';
+import { readManifest, verify } from '../../../src/features/snapshots/manifest.ts';
 import { rdctlProgram } from '../../helpers/cli.ts';
 import { fingerprint } from '../../helpers/user-home.ts';
 

@@ -6,7 +6,7 @@ import { expect } from 'vitest';
 import { emptyModel, type Model } from '../../../src/drivers/machines/simulated/model.ts';
 import type { JsonObject } from '../../../src/json.ts';
 import type { Change, Plan } from '../../../src/plan/change.ts';
-import { type LockHolder, lockHolder } from '../../../src/storage/home-lock.ts';
+import { type LockHolder, lockHolder } from '../../../src/state/home-lock.ts';
 import { type Outcome, rdctlProgram } from '../../helpers/cli.ts';
 import { isAlive } from '../kills/home.ts';
 

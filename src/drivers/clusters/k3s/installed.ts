@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises';
-import { readIfThere, writeFileAtomic } from '../../../storage/atomic-file.ts';
+import { readIfThere, writeFileAtomic } from '../../../os/atomic-file.ts';
 import type { Shell } from '../../shell.ts';
 import type { K3sPlaces } from './places.ts';
 import { type K3sVersion, parseK3s } from './version.ts';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RdError } from '../../../errors.ts';
-import { readIfThere, writeFileAtomic } from '../../../storage/atomic-file.ts';
+import { readIfThere, writeFileAtomic } from '../../../os/atomic-file.ts';
 import type { ClusterEngine } from '../../cluster-engine.ts';
 import type { ClusterDriver, ClusterSpec, ClusterStatus, EngineName } from '../../driver.ts';
 import type { Shell } from '../../shell.ts';

@@ -1,6 +1,6 @@
 import { RdError } from '../../../errors.ts';
 import { isObject } from '../../../json.ts';
-import { readIfThere, writeFileAtomic } from '../../../storage/atomic-file.ts';
+import { readIfThere, writeFileAtomic } from '../../../os/atomic-file.ts';
 import { smallText } from './small-text.ts';
 import { isSupported, type K3sVersion, newestFirst, OLDEST, parseK3s, plainVersion } from './version.ts';
 

@@ -1,4 +1,4 @@
-import type { RunOptions, RunResult } from '../../../process/run.ts';
+import type { RunOptions, RunResult } from '../../../os/run.ts';
 
 /** Runs a program of the host with a clean environment. */
 export type Run = (argv: readonly string[], options?: Omit<RunOptions, 'env' | 'cwd'>) => Promise<RunResult>;

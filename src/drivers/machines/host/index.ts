@@ -1,7 +1,7 @@
-import { steadyClock } from '../../../clock.ts';
-import { programPath } from '../../../process/program.ts';
-import { run as runProgram } from '../../../process/run.ts';
-import { readIfThere } from '../../../storage/atomic-file.ts';
+import { readIfThere } from '../../../os/atomic-file.ts';
+import { steadyClock } from '../../../os/clock.ts';
+import { programPath } from '../../../os/program.ts';
+import { run as runProgram } from '../../../os/run.ts';
 import type { Driver, DriverContext, DriverFactory, DriverInfo } from '../../driver.ts';
 import { lifelines } from '../../lifelines.ts';
 import type { Shell } from '../../shell.ts';

@@ -1,8 +1,8 @@
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import type { Clock } from '../../../clock.ts';
 import { RdError } from '../../../errors.ts';
-import { type ProcessEntry, readProcesses, signalProcess } from '../../../process/proc.ts';
+import type { Clock } from '../../../os/clock.ts';
+import { type ProcessEntry, readProcesses, signalProcess } from '../../../os/proc.ts';
 import type { EngineArea } from '../../shell.ts';
 import type { Run } from './commands.ts';
 import { removeControlGroup } from './runtime.ts';

@@ -1,5 +1,5 @@
 import { access, readFile } from 'node:fs/promises';
-import { findProgram, programPath } from '../../../process/program.ts';
+import { findProgram, programPath } from '../../../os/program.ts';
 import { platformText } from '../../../settings/field.ts';
 import type { Probe } from '../../driver.ts';
 

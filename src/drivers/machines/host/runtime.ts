@@ -1,6 +1,6 @@
 import { mkdir, readdir, rm, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { systemCode } from '../../../storage/io-error.ts';
+import { systemCode } from '../../../os/io-error.ts';
 import type { HostPlaces } from './places.ts';
 
 /** Private directories for sockets and data. Idempotent. */

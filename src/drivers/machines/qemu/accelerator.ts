@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RdError } from '../../../errors.ts';
-import { lastLines } from '../../../process/run.ts';
+import { lastLines } from '../../../os/run.ts';
 import { type Accelerator, cpuModel } from './arguments.ts';
 import type { HostRun } from './disks.ts';
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import type { GuestImage } from '../../../guest-images/image.ts';
-import { DATA_SERIAL, FIRMWARE_FOLDER } from '../../../guest-images/recipe.ts';
+import type { GuestImage } from '../../guest-images/image.ts';
+import { DATA_SERIAL, FIRMWARE_FOLDER } from '../../guest-images/recipe.ts';
 import type { QemuPlaces } from './places.ts';
 
 /** What runs guest instructions: the host kernel, or QEMU itself. */

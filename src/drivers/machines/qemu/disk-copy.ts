@@ -1,6 +1,6 @@
-import type { Clock } from '../../../clock.ts';
 import { RdError } from '../../../errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../../json.ts';
+import type { Clock } from '../../../os/clock.ts';
 import { DATA_NODE } from './arguments.ts';
 import type { HostRun } from './disks.ts';
 import type { Monitor } from './monitor.ts';

@@ -2,10 +2,10 @@ import { open, rename, rm } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { RdError } from '../../../errors.ts';
 import { isObject } from '../../../json.ts';
-import type { RunOptions, RunResult } from '../../../process/run.ts';
-import { fileOperations } from '../../../storage/atomic-file.ts';
-import { isThere } from '../../../storage/presence.ts';
-import { syncFile } from '../../../storage/sync-file.ts';
+import { fileOperations } from '../../../os/atomic-file.ts';
+import { isThere } from '../../../os/presence.ts';
+import type { RunOptions, RunResult } from '../../../os/run.ts';
+import { syncFile } from '../../../os/sync-file.ts';
 import type { DriverContext } from '../../driver.ts';
 import type { QemuPlaces } from './places.ts';
 

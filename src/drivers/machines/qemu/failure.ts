@@ -1,5 +1,5 @@
 import { RdError } from '../../../errors.ts';
-import { tailOf } from '../../../process/log-file.ts';
+import { tailOf } from '../../../os/program-log.ts';
 
 /** Error for a QEMU that has exited unexpectedly. */
 export async function qemuFailed(logFile: string, cause?: unknown): Promise<RdError> {

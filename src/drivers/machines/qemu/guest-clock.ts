@@ -1,4 +1,4 @@
-import type { Clock } from '../../../clock.ts';
+import type { Clock } from '../../../os/clock.ts';
 import type { Connection } from './guest.ts';
 
 /** Corrects the guest clock, which misses the time that the host slept or the guest was halted. */

@@ -1,11 +1,11 @@
 import { rm } from 'node:fs/promises';
 import { createConnection } from 'node:net';
-import type { Clock } from '../../../clock.ts';
 import { RdError } from '../../../errors.ts';
-import { findDaemon, startDaemon, stopDaemon } from '../../../process/daemon.ts';
-import { tailOf } from '../../../process/log-file.ts';
-import { failed, type RunOptions, type RunResult, run as runProgram } from '../../../process/run.ts';
-import { stream as streamProgram } from '../../../process/stream.ts';
+import type { Clock } from '../../../os/clock.ts';
+import { findDaemon, startDaemon, stopDaemon } from '../../../os/daemon.ts';
+import { tailOf } from '../../../os/program-log.ts';
+import { failed, type RunOptions, type RunResult, run as runProgram } from '../../../os/run.ts';
+import { stream as streamProgram } from '../../../os/stream.ts';
 import type { QemuPlaces } from './places.ts';
 import { shareObservation } from './shared-look.ts';
 import { control, guestCommand, masterArguments } from './ssh.ts';
@@ -15,11 +15,11 @@ type GuestRunOptions = Omit<RunOptions, 'env' | 'cwd'>;
 /** The system in the machine, reached by ssh. Requires a running machine; every method throws `ERR_DRIVER_FAILED` otherwise. */
 interface Guest {
   /**
-   * As `src/process/run.ts`, for a program of the guest. Output contains only what the program prints. A program that times out may
+   * As `src/os/run.ts`, for a program of the guest. Output contains only what the program prints. A program that times out may
    * continue in the guest.
    */
   run(argv: readonly string[], options?: GuestRunOptions): Promise<RunResult>;
-  /** As `src/process/stream.ts`. */
+  /** As `src/os/stream.ts`. */
   stream(argv: readonly string[], options?: Pick<RunOptions, 'signal' | 'timeoutMs'>): AsyncIterable<Uint8Array>;
   /** Adds or cancels an ssh forward (`-L`, `-R`). Returns ssh's output: the port, if ssh allocated one. */
   forward(order: 'forward' | 'cancel', ...words: string[]): Promise<string>;

@@ -1,9 +1,9 @@
 import { cp, rm } from 'node:fs/promises';
-import type { Clock } from '../../../clock.ts';
 import { RdError } from '../../../errors.ts';
-import { writeFileAtomic } from '../../../storage/atomic-file.ts';
-import { ioError } from '../../../storage/io-error.ts';
-import { isThere } from '../../../storage/presence.ts';
+import { writeFileAtomic } from '../../../os/atomic-file.ts';
+import type { Clock } from '../../../os/clock.ts';
+import { ioError } from '../../../os/io-error.ts';
+import { isThere } from '../../../os/presence.ts';
 import type { Driver, DriverContext } from '../../driver.ts';
 import { diskCopy } from './disk-copy.ts';
 import type { HostRun } from './disks.ts';

@@ -1,5 +1,5 @@
 import { RdError } from '../../../errors.ts';
-import { findDaemon } from '../../../process/daemon.ts';
+import { findDaemon } from '../../../os/daemon.ts';
 import type { MachineDriver, MachineSpec, MachineStatus } from '../../driver.ts';
 import { resumeFrom } from './go-on.ts';
 import { createGuestClock } from './guest-clock.ts';

@@ -1,6 +1,6 @@
-import type { Clock } from '../../../clock.ts';
-import type { ImageStore } from '../../../guest-images/store.ts';
+import type { Clock } from '../../../os/clock.ts';
 import type { DriverContext } from '../../driver.ts';
+import type { ImageStore } from '../../guest-images/store.ts';
 import type { Acceleration } from './accelerator.ts';
 import type { HostRun } from './disks.ts';
 import type { Connection } from './guest.ts';

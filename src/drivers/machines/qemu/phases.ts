@@ -1,4 +1,4 @@
-import type { Clock } from '../../../clock.ts';
+import type { Clock } from '../../../os/clock.ts';
 import type { MachineStart } from '../../driver.ts';
 
 /** Measures the duration of consecutive phases. */

@@ -1,4 +1,4 @@
-import { findProgram, programPath } from '../../../process/program.ts';
+import { findProgram, programPath } from '../../../os/program.ts';
 import { platformText } from '../../../settings/field.ts';
 import type { Probe } from '../../driver.ts';
 

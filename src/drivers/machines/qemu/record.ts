@@ -1,5 +1,5 @@
 import { isObject } from '../../../json.ts';
-import { readIfThere, writeFileAtomic } from '../../../storage/atomic-file.ts';
+import { readIfThere, writeFileAtomic } from '../../../os/atomic-file.ts';
 import type { MachineSpec, MachineStart } from '../../driver.ts';
 import { parseMachineSpec } from '../../machine-spec.ts';
 import type { Acceleration } from './accelerator.ts';

@@ -1,9 +1,9 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { RdError } from '../../../errors.ts';
-import { makeDirectory } from '../../../storage/directory.ts';
-import { ioError } from '../../../storage/io-error.ts';
-import { isOwnDirectory } from '../../../storage/runtime-directory.ts';
+import { makeDirectory } from '../../../os/directory.ts';
+import { ioError } from '../../../os/io-error.ts';
+import { isOwnDirectory } from '../../../os/runtime-directory.ts';
 import type { QemuPlaces } from './places.ts';
 
 /**

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { basename, join, posix } from 'node:path';
-import type { Clock } from '../../../clock.ts';
-import type { DaemonState } from '../../../process/daemon.ts';
-import { lastLines, type RunOptions, type RunResult } from '../../../process/run.ts';
-import { takesConnections } from '../../../process/socket.ts';
+import type { Clock } from '../../../os/clock.ts';
+import type { DaemonState } from '../../../os/daemon.ts';
+import { lastLines, type RunOptions, type RunResult } from '../../../os/run.ts';
+import { takesConnections } from '../../../os/socket.ts';
 import type { DriverContext } from '../../driver.ts';
 import type { Arrangement, EngineArea, Shell } from '../../shell.ts';
 import { type Connection, missingProgram } from './guest.ts';

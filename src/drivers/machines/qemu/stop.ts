@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { RdError } from '../../../errors.ts';
-import { stopDaemon } from '../../../process/daemon.ts';
+import { stopDaemon } from '../../../os/daemon.ts';
 import { type FrozenDraft, keepFrozen, releaseData, saveState } from './frozen/freeze.ts';
 import { frozenPlaces } from './frozen/places.ts';
 import { resumeFrom } from './go-on.ts';

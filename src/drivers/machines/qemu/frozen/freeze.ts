@@ -2,7 +2,7 @@ import { chmod, mkdir, rename, rm, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { RdError } from '../../../../errors.ts';
 import { isObject, type JsonValue } from '../../../../json.ts';
-import { findDaemon } from '../../../../process/daemon.ts';
+import { findDaemon } from '../../../../os/daemon.ts';
 import type { MachineParts } from '../parts.ts';
 import { type Summed, writeFrozen } from './manifest.ts';
 import { type FrozenPlaces, frozenPlaces, ROOT, STATE } from './places.ts';

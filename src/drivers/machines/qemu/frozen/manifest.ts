@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isObject, type JsonValue } from '../../../../json.ts';
-import { readIfThere, writeFileAtomic } from '../../../../storage/atomic-file.ts';
+import { readIfThere, writeFileAtomic } from '../../../../os/atomic-file.ts';
 import { MANIFEST, ROOT, STATE } from './places.ts';
 
 /** A file as it was written. */

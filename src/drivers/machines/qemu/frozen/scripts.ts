@@ -1,4 +1,4 @@
-import { DATA_SCRIPT } from '../../../../guest-images/recipe.ts';
+import { DATA_SCRIPT } from '../../../guest-images/recipe.ts';
 import { SETTLE_SCRIPT } from '../settle.ts';
 
 /** Exit statuses of the scripts below. */

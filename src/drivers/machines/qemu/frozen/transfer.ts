@@ -6,7 +6,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { Transform, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { RdError } from '../../../../errors.ts';
-import { systemCode } from '../../../../storage/io-error.ts';
+import { systemCode } from '../../../../os/io-error.ts';
 import type { Summed } from './manifest.ts';
 
 /** Large chunks: a state has hundreds of megabytes. */

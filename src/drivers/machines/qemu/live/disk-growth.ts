@@ -1,5 +1,5 @@
 import { RdError } from '../../../../errors.ts';
-import { DATA_SERIAL } from '../../../../guest-images/recipe.ts';
+import { DATA_SERIAL } from '../../../guest-images/recipe.ts';
 import { DATA_DRIVE } from '../arguments.ts';
 import { GROWTH_SCRIPT } from './growth-script.ts';
 import type { LiveParts } from './live-parts.ts';

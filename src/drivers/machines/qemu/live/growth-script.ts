@@ -1,4 +1,4 @@
-import { DATA_SERIAL } from '../../../../guest-images/recipe.ts';
+import { DATA_SERIAL } from '../../../guest-images/recipe.ts';
 
 /** A running growth holds the lock, and records its target size, and its error when it failed. */
 const LOCK = '/run/rdctl-growth';

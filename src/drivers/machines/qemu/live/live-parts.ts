@@ -1,4 +1,4 @@
-import type { Clock } from '../../../../clock.ts';
+import type { Clock } from '../../../../os/clock.ts';
 import type { Connection } from '../guest.ts';
 import type { Monitor } from '../monitor.ts';
 

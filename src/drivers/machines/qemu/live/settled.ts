@@ -1,5 +1,5 @@
-import type { Clock } from '../../../../clock.ts';
 import { RdError } from '../../../../errors.ts';
+import type { Clock } from '../../../../os/clock.ts';
 
 const POLL_MS = 250;
 /** Without hardware virtualization, on a busy host, a guest may be silent for some seconds. */

@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
-import { findProgram, programPath } from '../../../../process/program.ts';
+import { findProgram, programPath } from '../../../../os/program.ts';
 
 /** What this host has for sharing directories. */
 export interface HostFacts {

@@ -1,6 +1,6 @@
 import { isObject, type JsonValue } from '../../../../json.ts';
-import { findDaemon, stopDaemon } from '../../../../process/daemon.ts';
-import { readIfThere, writeFileAtomic } from '../../../../storage/atomic-file.ts';
+import { readIfThere, writeFileAtomic } from '../../../../os/atomic-file.ts';
+import { findDaemon, stopDaemon } from '../../../../os/daemon.ts';
 import type { DriverContext, MachineSpec, SharedDirectory } from '../../../driver.ts';
 import { homeFacts, homeToShare, type SharedHome } from './home.ts';
 import type { HostFacts } from './host-facts.ts';

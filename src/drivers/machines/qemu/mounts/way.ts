@@ -1,5 +1,5 @@
-import type { Clock } from '../../../../clock.ts';
 import type { JsonValue } from '../../../../json.ts';
+import type { Clock } from '../../../../os/clock.ts';
 import type { MachineSpec } from '../../../driver.ts';
 import type { Connection } from '../guest.ts';
 import type { QemuPlaces } from '../places.ts';

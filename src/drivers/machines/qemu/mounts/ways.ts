@@ -1,6 +1,6 @@
 import { RdError } from '../../../../errors.ts';
-import { findDaemon, startDaemon } from '../../../../process/daemon.ts';
-import { tailOf } from '../../../../process/log-file.ts';
+import { findDaemon, startDaemon } from '../../../../os/daemon.ts';
+import { tailOf } from '../../../../os/program-log.ts';
 import type { MachineSpec } from '../../../driver.ts';
 import { comma } from '../arguments.ts';
 import { ownConnection } from '../ssh.ts';

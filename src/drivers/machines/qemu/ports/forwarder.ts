@@ -1,5 +1,5 @@
-import type { Clock } from '../../../../clock.ts';
 import { RdError } from '../../../../errors.ts';
+import type { Clock } from '../../../../os/clock.ts';
 import type { DriverContext, PublishedPort } from '../../../driver.ts';
 import type { Connection } from '../guest.ts';
 import { changes, type Forward, type ForwardRoute, MAX_FORWARDS, wantedPorts } from './changes.ts';

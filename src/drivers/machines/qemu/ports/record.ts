@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { isObject } from '../../../../json.ts';
-import { readIfThere, writeFileAtomic } from '../../../../storage/atomic-file.ts';
+import { readIfThere, writeFileAtomic } from '../../../../os/atomic-file.ts';
 import type { Forward } from './changes.ts';
 import type { GuestAddress } from './listening.ts';
 

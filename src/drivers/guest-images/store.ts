@@ -1,0 +1,220 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { RdError } from '../../errors.ts';
+import { isObject } from '../../json.ts';
+import { fileOperations, writeFileAtomic } from '../../os/atomic-file.ts';
+import { makeDirectory } from '../../os/directory.ts';
+import { ioError, systemCode } from '../../os/io-error.ts';
+import type { ProcessTable } from '../../os/process-identity.ts';
+import { processTable } from '../../os/process-identity.ts';
+import { syncFile } from '../../os/sync-file.ts';
+import {
+  digestOf,
+  type GuestImage,
+  IMAGE_FILES,
+  type ImageFile,
+  type ImageManifest,
+  manifestText,
+  parseManifest,
+  type StoredFile,
+} from './image.ts';
+
+/** Name of the manifest in the directory of an image. */
+export const MANIFEST = 'manifest.json';
+const DRAFT = '.draft-';
+const GONE = '.gone-';
+const OWNER = 'owner.json';
+
+/** The metadata that turns a draft into an image. */
+type DraftFacts = Omit<ImageManifest, 'format' | 'files'>;
+
+/** A staging directory for an image. End it with exactly one of the two methods. */
+export interface Draft {
+  readonly directory: string;
+  /** Hashes the files and commits the image. Keeps an existing one unchanged. */
+  keep(facts: DraftFacts, names: Readonly<Record<ImageFile, string>>, signal: AbortSignal): Promise<GuestImage>;
+  /** The same for files hashed in advance. `undefined`: a digest does not match, and nothing was kept. */
+  keepKnown(manifest: ImageManifest, signal: AbortSignal): Promise<GuestImage | undefined>;
+  discard(): Promise<void>;
+}
+
+/** The guest images of a home: one directory each, named by digest, complete or absent. */
+export interface ImageStore {
+  /** Newest first. Directories without a readable manifest are not images. */
+  list(): Promise<GuestImage[]>;
+  /**
+   * Finds an image by digest, by digest prefix (with or without `sha256:`, at least four digits) or by name, of which the newest wins.
+   * @throws RdError `ERR_NOT_FOUND` with the available images; `ERR_USAGE` for an ambiguous prefix.
+   */
+  find(wanted: string): Promise<GuestImage>;
+  draft(): Promise<Draft>;
+  /** @throws RdError `ERR_IO`. The caller ensures that no machine uses it. */
+  remove(image: GuestImage): Promise<void>;
+  /** Verifies the digest of every file. @throws RdError `ERR_DRIVER_TERMINAL` naming the damaged or missing file. */
+  verify(image: GuestImage, signal: AbortSignal): Promise<void>;
+}
+
+/** @param root created with the first image. */
+export function imageStore(root: string, processes: ProcessTable = processTable): ImageStore {
+  async function entries(): Promise<string[]> {
+    return readdir(root).catch((error: unknown) => {
+      if (systemCode(error) === 'ENOENT') return [];
+      throw ioError('read', root, error);
+    });
+  }
+
+  async function read(entry: string): Promise<GuestImage | undefined> {
+    if (!/^sha256-[0-9a-f]{64}$/.test(entry)) return undefined;
+    const directory = join(root, entry);
+    const text = await readFile(join(directory, MANIFEST), 'utf8').catch(() => undefined);
+    const manifest = text === undefined ? undefined : parseManifest(text);
+    if (text === undefined || manifest === undefined || 'problem' in manifest) return undefined;
+    const digest = digestOf(text);
+    return digest.replace(':', '-') === entry ? { ...manifest, digest, directory } : undefined;
+  }
+
+  async function list(): Promise<GuestImage[]> {
+    const found = await Promise.all((await entries()).map(read));
+    const images = found.filter((image) => image !== undefined);
+    return images.sort((a, b) => Date.parse(b.created) - Date.parse(a.created) || (a.digest < b.digest ? -1 : 1));
+  }
+
+  /** Leftovers of killed commands. */
+  async function sweep(): Promise<void> {
+    for (const entry of await entries()) {
+      const directory = join(root, entry);
+      const left = entry.startsWith(GONE) || (entry.startsWith(DRAFT) && !(await isOwned(directory, processes)));
+      if (left) await rm(directory, { recursive: true, force: true });
+    }
+  }
+
+  async function place(draft: string, manifest: ImageManifest): Promise<GuestImage> {
+    const text = manifestText(manifest);
+    const digest = digestOf(text);
+    const name = digest.replace(':', '-');
+    const directory = join(root, name);
+    try {
+      // Digests are verified only after a start has failed.
+      for (const file of IMAGE_FILES) await syncFile(join(draft, manifest.files[file].name));
+      await writeFileAtomic(join(draft, MANIFEST), text);
+      await rm(join(draft, OWNER), { force: true });
+      await rename(draft, directory);
+      await fileOperations.syncDirectory(root);
+    } catch (cause) {
+      if (!(await read(name))) throw ioError('write', directory, cause);
+      await rm(draft, { recursive: true, force: true });
+    }
+    return { ...manifest, digest, directory };
+  }
+
+  return {
+    list,
+    async find(wanted) {
+      const images = await list();
+      const digits = wanted.replace(/^sha256:/, '');
+      const begins = /^[0-9a-f]{4,64}$/.test(digits)
+        ? images.filter(({ digest }) => digest.startsWith(`sha256:${digits}`))
+        : [];
+      const [first, second] = begins;
+      if (first && second) {
+        throw new RdError('ERR_USAGE', `several images begin with ${wanted}`, {
+          details: begins.map(({ digest, name }) => `${digest} ${name}`),
+          advice: 'Give more digits.',
+        });
+      }
+      const image = first ?? images.find(({ name }) => name === wanted);
+      if (image) return image;
+      throw new RdError('ERR_NOT_FOUND', `there is no guest image ${JSON.stringify(wanted)}`, {
+        details: images.map(({ digest, name }) => `${digest.slice(0, 19)} ${name}`),
+        advice: /^[0-9a-f]{1,3}$/.test(digits)
+          ? 'A digest is given with 4 digits at least; see `rdctl image list`.'
+          : 'See `rdctl image list`; make one with `rdctl image build`, or get one with `rdctl image fetch`.',
+      });
+    },
+    async draft() {
+      await makeDirectory(root);
+      await sweep();
+      const directory = await mkdtemp(join(root, DRAFT)).catch((cause: unknown) => {
+        throw ioError('create a directory in', root, cause);
+      });
+      await writeFileAtomic(join(directory, OWNER), JSON.stringify(await processes.self()));
+      const sums = async (names: Readonly<Record<ImageFile, string>>, signal: AbortSignal) => ({
+        kernel: await summed(directory, names.kernel, signal),
+        initrd: await summed(directory, names.initrd, signal),
+        disk: await summed(directory, names.disk, signal),
+      });
+      return {
+        directory,
+        keep: async (facts, names, signal) =>
+          place(directory, { format: 1, ...facts, files: await sums(names, signal) }),
+        async keepKnown(manifest, signal) {
+          const { kernel, initrd, disk } = manifest.files;
+          const files = await sums({ kernel: kernel.name, initrd: initrd.name, disk: disk.name }, signal);
+          const found = { ...manifest, files };
+          return manifestText(found) === manifestText(manifest) ? place(directory, found) : undefined;
+        },
+        discard: () => rm(directory, { recursive: true, force: true }),
+      };
+    },
+    async remove({ digest, directory }) {
+      const gone = join(root, `${GONE}${digest.slice(7)}`);
+      try {
+        await rm(gone, { recursive: true, force: true });
+        await rename(directory, gone);
+        await fileOperations.syncDirectory(root);
+        await rm(gone, { recursive: true, force: true });
+      } catch (cause) {
+        throw ioError('remove', directory, cause);
+      }
+    },
+    async verify({ directory, files, name }, signal) {
+      for (const file of IMAGE_FILES) {
+        const wanted = files[file];
+        const found = await summed(directory, wanted.name, signal).catch((cause: unknown) => {
+          signal.throwIfAborted();
+          throw damaged(name, join(directory, wanted.name), cause);
+        });
+        if (found.sha256 !== wanted.sha256) throw damaged(name, join(directory, wanted.name));
+      }
+    },
+  };
+}
+
+async function summed(directory: string, name: string, signal: AbortSignal): Promise<StoredFile> {
+  const path = join(directory, name);
+  const hash = createHash('sha256');
+  try {
+    const { size } = await stat(path);
+    await pipeline(createReadStream(path, { highWaterMark: 1 << 20 }), hash, { signal });
+    return { name, bytes: size, sha256: hash.digest('hex') };
+  } catch (cause) {
+    if (signal.aborted) throw new RdError('ERR_CANCELLED', 'reading the image was cancelled', { cause });
+    throw ioError('read', path, cause);
+  }
+}
+
+function damaged(name: string, path: string, cause?: unknown): RdError {
+  return new RdError('ERR_DRIVER_TERMINAL', `the guest image ${name} is damaged: ${path} is not what was stored`, {
+    ...(cause === undefined ? {} : { cause }),
+    advice:
+      'Remove it with `rdctl image remove` and build or fetch it again; the data of machines is on disks of their own.',
+  });
+}
+
+async function isOwned(directory: string, processes: ProcessTable): Promise<boolean> {
+  const text = await readFile(join(directory, OWNER), 'utf8').catch(() => undefined);
+  if (text === undefined) return false;
+  try {
+    const owner: unknown = JSON.parse(text);
+    if (!isObject(owner) || typeof owner.pid !== 'number') return false;
+    return await processes.isAlive({
+      pid: owner.pid,
+      ...(typeof owner.started === 'string' ? { started: owner.started } : {}),
+    });
+  } catch {
+    return false;
+  }
+}

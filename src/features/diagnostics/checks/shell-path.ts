@@ -1,0 +1,58 @@
+import { delimiter } from 'node:path';
+import { findProgram, programPath } from '../../../os/program.ts';
+import { type Check, failed, passed } from '../check.ts';
+import type { CheckContext } from '../context.ts';
+
+/** Milliseconds; some start-up files are slow. */
+const LIMIT = 8_000;
+/** Delimits the output, because start-up files may print. */
+const MARK = '\u0001';
+const PRINT_PATH = `printf '${MARK}%s${MARK}' "$PATH"`;
+
+/** A new login shell has the tools directory on its search path. */
+export function shellPath(id: string, shell: string, options: readonly string[]): Check {
+  return {
+    id,
+    category: 'Utilities',
+    followsSettings: true,
+    applies: ({ platform, binDirectory, integration }) =>
+      platform !== 'win32' && binDirectory !== undefined && integration.offBecause === undefined,
+    async run(context, signal) {
+      const { binDirectory = '' } = context;
+      const program = await findProgram(shell, programPath(context.env.PATH));
+      if (program === undefined) return [passed(`${shell} is not installed.`)];
+      const isManual = context.settings().application.pathManagementStrategy === 'manual';
+      // After a first start the files have not been written yet.
+      if (!isManual && !isWritten(context)) return [];
+      const path = await loginPath([program, ...options, PRINT_PATH], context, signal);
+      if (path.split(delimiter).includes(binDirectory)) {
+        return [passed(`\`${binDirectory}\` is on the search path of ${shell}.`)];
+      }
+      return [
+        failed(`\`${binDirectory}\` is not on the search path of ${shell}.`, [
+          {
+            description: isManual
+              ? `Put it there yourself, or let it be done: \`rdctl set --application.path-management-strategy rcfiles\``
+              : 'The findings of `PATH_MANAGEMENT` say which start-up file could not be edited.',
+          },
+        ]),
+      ];
+    },
+  };
+}
+
+/** Editing the start-up files is finished or has failed. */
+function isWritten({ integration }: CheckContext): boolean {
+  return integration.integrationOutcomes().some(({ part, state }) => part === 'path' && state !== 'clean');
+}
+
+/** The search path of a new shell that inherits one without our directory. */
+async function loginPath(argv: readonly string[], context: CheckContext, signal: AbortSignal): Promise<string> {
+  const inherited = programPath(context.env.PATH)
+    .split(delimiter)
+    .filter((entry) => entry !== context.binDirectory)
+    .join(delimiter);
+  const env = { ...context.env, HOME: context.home, PATH: inherited };
+  const { stdout } = await context.run(argv, { env, signal, timeoutMs: LIMIT });
+  return stdout.split(MARK)[1] ?? '';
+}

@@ -1,0 +1,167 @@
+import { RdError } from '../../errors.ts';
+import { type ImageReference, parseImageReference, permits } from '../../settings/image-reference.ts';
+import { bringUp } from './bring-up.ts';
+import type { Extensions, ExtensionsInput, Installed, RunningEngine } from './contract.ts';
+import type { ExtensionRecord } from './directory.ts';
+import { fetchImage, placeExtension, tagFor } from './installer.ts';
+import { notAllowed, otherwiseFailed } from './refusals.ts';
+import { removeExtension } from './removal.ts';
+
+const NOT_READY = 'Extension manager is not ready yet.';
+
+/**
+ * Opens the extensions of a service after completing what a killed one left half done: finishes removals, and lists in the settings what is
+ * on disk. Throws `ERR_IO`.
+ */
+export async function openExtensions(input: ExtensionsInput): Promise<Extensions> {
+  const { files, log } = input;
+  const ending = new AbortController();
+  const { signal } = ending;
+  let ready = false;
+  let queue: Promise<unknown> = Promise.resolve();
+
+  await files.recover((names) =>
+    input.record((installed) =>
+      Object.fromEntries(Object.entries(installed).filter(([name]) => !names.includes(name))),
+    ),
+  );
+  if (input.lockedBy() === undefined) await adoptFiles(input);
+
+  /** Serialized; none once the service stops. */
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = queue.then(() => {
+      if (signal.aborted) throw stopping();
+      return work();
+    });
+    queue = result.catch(() => undefined);
+    return result.catch((error: unknown) => {
+      throw signal.aborted ? stopping(error) : error;
+    });
+  }
+
+  async function install(id: string): Promise<Installed> {
+    const image = parseImageReference(id);
+    if (!image) throw notAllowed(id, `${JSON.stringify(id)} is not the name of an image`, nameAdvice(id));
+    checkAllowed(id, image, input);
+    const engine = imageEngine(input.engine());
+    const tag = image.tag ?? (await tagFor(image, engine.images, input, signal));
+    checkAllowed(id, { ...image, tag }, input);
+    const { installed } = input.settings();
+    const present = (await files.readable()).get(image.name);
+    if (present === tag && installed[image.name] === tag) return { outcome: 'unchanged', version: tag, leftOut: [] };
+    checkUnlocked(input);
+    let leftOut: string[] = [];
+    if (present !== tag) {
+      const wanted = { id, image, tag };
+      await fetchImage(wanted, engine.images, signal);
+      leftOut = await placeExtension(wanted, engine, input, signal);
+    }
+    await input.record((before) => ({ ...before, [image.name]: tag }));
+    log('info', 'extension installed', { name: image.name, version: tag, ...(present ? { before: present } : {}) });
+    return { outcome: 'installed', version: tag, leftOut };
+  }
+
+  async function uninstall(id: string): Promise<'removed' | 'unchanged'> {
+    const image = parseImageReference(id);
+    if (!image) return 'unchanged';
+    const { name, tag } = image;
+    const known = (await files.versions()).get(name) ?? ownEntry(input.settings().installed, name);
+    if (known === undefined || (tag !== undefined && tag !== known)) return 'unchanged';
+    checkUnlocked(input);
+    await removeExtension(name, input, signal);
+    return 'removed';
+  }
+
+  return {
+    get ready() {
+      return ready;
+    },
+    async list() {
+      const found: Record<string, ExtensionRecord> = {};
+      for (const name of (await files.versions()).keys()) {
+        try {
+          found[name] = await files.read(name);
+        } catch (error) {
+          log('warn', 'an extension cannot be read and is left out of the list', { name, error });
+        }
+      }
+      return found;
+    },
+    install: (id) => (ready ? inTurn(() => install(id)).catch(wireError) : Promise.reject(notReady())),
+    uninstall: (id) => (ready ? inTurn(() => uninstall(id)).catch(wireError) : Promise.reject(notReady())),
+    engineIsUp() {
+      ready = true;
+      void inTurn(() => bringUp(input, signal)).catch((error: unknown) => {
+        if (!signal.aborted) log('error', 'extensions could not be brought in line with the settings', { error });
+      });
+    },
+    async idle() {
+      await queue;
+    },
+    async close() {
+      ending.abort();
+      await queue;
+    },
+  };
+}
+
+/** Lists in the settings what is on disk: a service may have been killed between the two. */
+async function adoptFiles({ files, settings, record, log }: ExtensionsInput): Promise<void> {
+  const found = Object.fromEntries(await files.versions());
+  const { installed } = settings();
+  const differing = Object.keys(found).filter((name) => ownEntry(installed, name) !== found[name]);
+  if (differing.length === 0) return;
+  await record((before) => ({ ...before, ...found }));
+  log('warn', 'the settings did not name what is installed, and do so now', { extensions: differing });
+}
+
+function checkAllowed(id: string, image: ImageReference, { settings }: Pick<ExtensionsInput, 'settings'>): void {
+  const { allowed } = settings();
+  if (!allowed.enabled || permits(allowed.list, image)) return;
+  throw notAllowed(
+    id,
+    'application.extensions.allowed.list has no entry for it',
+    'Add one to that list, or ask whoever manages it.',
+  );
+}
+
+/** A name without a dot is not a registry here, though container clients accept `localhost` as one. */
+function nameAdvice(id: string): string {
+  const local = /^localhost(:\d+)?\//.exec(id);
+  if (local) return `Write the registry as 127.0.0.1${local[1] ?? ''}: its name needs a dot here.`;
+  return 'Write it as [REGISTRY[:PORT]/]NAME[:TAG], in lower case and without a digest.';
+}
+
+function checkUnlocked({ lockedBy }: Pick<ExtensionsInput, 'lockedBy'>): void {
+  const holder = lockedBy();
+  if (holder === undefined) return;
+  throw new RdError('ERR_SETTING_LOCKED', `"application.extensions.installed" is locked by ${holder}.`);
+}
+
+function imageEngine(engine: RunningEngine | undefined): RunningEngine & Required<Pick<RunningEngine, 'images'>> {
+  if (!engine) {
+    throw new RdError('ERR_NOT_READY', 'The container engine is not running, and an extension comes out of an image.');
+  }
+  const { images } = engine;
+  if (!images) throw otherwiseFailed(new RdError('ERR_DRIVER_TERMINAL', `${engine.name} cannot be asked for images`));
+  return { ...engine, images };
+}
+
+/** Passes errors that have a response of their own; wraps the rest and keeps the cause. */
+function wireError(error: unknown): never {
+  const known = ['ERR_EXTENSION_INVALID', 'ERR_FORBIDDEN', 'ERR_NOT_READY', 'ERR_SETTING_LOCKED', 'ERR_INTERNAL'];
+  if (error instanceof RdError && !known.includes(error.code)) throw otherwiseFailed(error);
+  throw error;
+}
+
+function ownEntry(map: Readonly<Record<string, string>>, name: string): string | undefined {
+  return Object.hasOwn(map, name) ? map[name] : undefined;
+}
+
+function notReady(): RdError {
+  return new RdError('ERR_NOT_READY', NOT_READY);
+}
+
+function stopping(cause?: unknown): RdError {
+  return new RdError('ERR_NOT_READY', 'the service is shutting down', { cause });
+}

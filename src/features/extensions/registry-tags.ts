@@ -1,0 +1,131 @@
+import { RdError } from '../../errors.ts';
+import { isObject } from '../../json.ts';
+import { isImageTag } from '../../settings/image-name.ts';
+import type { ImageReference } from '../../settings/image-reference.ts';
+
+/** `fetch`, replaceable by tests. */
+export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+
+/** Timeout and size limit of one response, and the number of pages of one list. */
+const ANSWER_MS = 20_000;
+const MAX_BYTES = 4 * 1024 * 1024;
+const MAX_PAGES = 50;
+/** Maximum number of tags. */
+const MAX_TAGS = 10_000;
+
+/**
+ * Tags of a repository, fetched from its registry over HTTPS without credentials (with an anonymous token where required); over plain HTTP
+ * from a registry on the loopback. Throws `ERR_NOT_FOUND` for an unknown repository, `ERR_CONNECTION` when it does not respond as a
+ * registry,
+ * `ERR_CANCELLED`.
+ */
+export async function registryTags(image: ImageReference, signal: AbortSignal, fetch: Fetch): Promise<string[]> {
+  const base = registryAddress(image.registry);
+  const tags: string[] = [];
+  let token: string | undefined;
+  let next: URL | undefined = new URL(`${base}/v2/${image.repository}/tags/list`);
+  for (let page = 0; next && page < MAX_PAGES && tags.length < MAX_TAGS; page += 1) {
+    let response = await ask(next, token, signal, fetch);
+    if (response.status === 401 && token === undefined) {
+      token = await publicToken(response, image, base, signal, fetch);
+      response = await ask(next, token, signal, fetch);
+    }
+    if (response.status !== 200) throw refused(image, response.status);
+    const { tags: some } = await objectOf(response, image);
+    if (Array.isArray(some)) tags.push(...tagsIn(some, MAX_TAGS - tags.length));
+    next = nextPage(response, next);
+  }
+  return tags;
+}
+
+/** Limited; skips invalid tags. */
+function tagsIn(list: readonly unknown[], most: number): string[] {
+  return list
+    .filter((tag) => typeof tag === 'string')
+    .filter(isImageTag)
+    .slice(0, most);
+}
+
+/** The API host of a registry. The default one uses another name. */
+function registryAddress(registry: string): string {
+  if (registry === 'docker.io') return 'https://registry-1.docker.io';
+  const host = registry.split(':', 1)[0] ?? '';
+  return /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(host) ? `http://${registry}` : `https://${registry}`;
+}
+
+async function ask(url: URL, token: string | undefined, signal: AbortSignal, fetch: Fetch): Promise<Response> {
+  const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  try {
+    return await fetch(url.href, { headers, signal: AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)]) });
+  } catch (cause) {
+    throw unreachable(url, cause, signal);
+  }
+}
+
+/** The challenge of a registry: `WWW-Authenticate: Bearer realm="…",service="…",scope="…"`. */
+async function publicToken(
+  response: Response,
+  image: ImageReference,
+  base: string,
+  signal: AbortSignal,
+  fetch: Fetch,
+): Promise<string> {
+  const challenge = response.headers.get('www-authenticate') ?? '';
+  const words = new Map([...challenge.matchAll(/([a-z]+)="([^"]*)"/gi)].map(([, name, value]) => [name, value]));
+  const realm = words.get('realm');
+  if (!/^bearer /i.test(challenge) || realm === undefined || !URL.canParse(realm)) throw refused(image, 401);
+  const url = new URL(realm);
+  // A registry reached over HTTPS must not downgrade us to plaintext.
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && base.startsWith('http:'))) throw refused(image, 401);
+  const service = words.get('service');
+  if (service !== undefined) url.searchParams.set('service', service);
+  url.searchParams.set('scope', `repository:${image.repository}:pull`);
+  const answer = await ask(url, undefined, signal, fetch);
+  if (answer.status !== 200) throw refused(image, answer.status);
+  const { token, access_token: other } = await objectOf(answer, image);
+  if (typeof token === 'string') return token;
+  if (typeof other === 'string') return other;
+  throw refused(image, 401);
+}
+
+async function objectOf(response: Response, { registry }: ImageReference): Promise<Record<string, unknown>> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of response.body ?? []) {
+      const bytes: Uint8Array = chunk;
+      size += bytes.length;
+      if (size > MAX_BYTES) throw new Error(`the answer is larger than ${MAX_BYTES} bytes`);
+      chunks.push(bytes);
+    }
+    const value: unknown = JSON.parse(Buffer.concat(chunks).toString('utf8'));
+    if (isObject(value)) return value;
+    throw new Error('the answer is no object');
+  } catch (cause) {
+    const text = cause instanceof Error ? cause.message : String(cause);
+    throw new RdError('ERR_CONNECTION', `the registry ${registry} did not answer with a list of tags: ${text}`, {
+      cause,
+    });
+  }
+}
+
+/** The `next` of a `Link` header, on the same server only. */
+function nextPage(response: Response, present: URL): URL | undefined {
+  const target = /<([^>]+)>\s*;\s*rel="?next"?/.exec(response.headers.get('link') ?? '')?.[1];
+  if (target === undefined || !URL.canParse(target, present.href)) return undefined;
+  const next = new URL(target, present);
+  return next.origin === present.origin ? next : undefined;
+}
+
+function refused({ registry, repository }: ImageReference, status: number): RdError {
+  if (status === 404) return new RdError('ERR_NOT_FOUND', `the registry ${registry} has no ${repository}`);
+  const why = status === 401 || status === 403 ? `does not show ${repository} to everybody` : `answered ${status}`;
+  return new RdError('ERR_CONNECTION', `the registry ${registry} ${why}`);
+}
+
+function unreachable(url: URL, cause: unknown, signal: AbortSignal): RdError {
+  if (signal.aborted) return new RdError('ERR_CANCELLED', 'asking a registry for tags was cancelled', { cause });
+  const inner = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
+  const text = inner instanceof Error ? inner.message : String(inner);
+  return new RdError('ERR_CONNECTION', `the registry at ${url.host} cannot be reached: ${text}`, { cause });
+}

@@ -1,0 +1,227 @@
+import { createHash } from 'node:crypto';
+import { rmdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { isObject } from '../../json.ts';
+import { readIfThere } from '../../os/atomic-file.ts';
+import { acceptsConnections } from '../../os/listening.ts';
+import { PRODUCT } from '../../product.ts';
+import { outcomeOf } from './attempt.ts';
+import { currentContext, deselect, type Selection, select, selectionFrom } from './docker-config.ts';
+import type { IntegrationOutcome } from './outcome.ts';
+import type { IntegrationTargets } from './targets.ts';
+import {
+  type EditSurroundings,
+  editUserFile,
+  isFreeOf,
+  missingDirectories,
+  removeDrafts,
+  removeEmptyDirectories,
+} from './user-file.ts';
+
+const DESELECTS = 'selects docker context default';
+
+/** Our part of a context's metadata; docker preserves unknown members. */
+interface ContextRecord {
+  endpoint?: string;
+  /** Absent: we never selected the context. */
+  selection?: Selection;
+  /** Deselected because the engine stopped, or not yet selected: the next start selects the context. */
+  givenBack?: true;
+  /** Created for the file of the context. */
+  directories: number;
+}
+
+/**
+ * Creates our engine's context, and selects it where that overrides nothing: `config.json` selects `default` or nothing, and no system
+ * engine responds there. A selection that a user made after ours stays. Restores what `releaseContext` undid, unless another context is
+ * selected by now. Never throws.
+ */
+export async function provideContext(
+  endpoint: string,
+  targets: IntegrationTargets,
+  around: EditSurroundings = {},
+): Promise<IntegrationOutcome[]> {
+  const meta = metaFile(targets);
+  const config = join(targets.dockerConfig, 'config.json');
+  const name = targets.identity.dockerContext;
+  let ours: ContextRecord | undefined;
+  let does: 'makes' | 'updates' = 'updates';
+  const made = await outcomeOf({ part: 'docker-context', file: meta }, async () => {
+    const before = await readRecord(targets);
+    if (before === 'foreign') return { left: `somebody else has made a context of the name ${name}` };
+    ours = { ...(before ?? { directories: await missingDirectories(meta) }), endpoint };
+    if (!before) does = 'makes';
+    await writeRecord(ours, targets, around, does);
+    return 'managed';
+  });
+  if (made.state !== 'managed' || !ours) return [made];
+  const record: ContextRecord = ours;
+  const selected = await outcomeOf({ part: 'docker-context', file: config }, async () => {
+    const text = await textOf(config);
+    const current = currentContext(text);
+    const { givenBack, ...settled } = record;
+    const { selection } = settled;
+    if (current === name || current !== 'default') {
+      // A selection made meanwhile takes precedence from now on.
+      if (givenBack) await writeRecord(settled, targets, around);
+      return current === name ? 'managed' : { left: `the context ${current} is selected there, and stays so` };
+    }
+    if (selection && !givenBack) return { left: `${name} was selected, and somebody has gone back to default` };
+    const chosen = selection?.how === 'chosen' ? selection : undefined;
+    if (!chosen && (await acceptsConnections({ path: targets.systemSocket }))) {
+      return {
+        left: `default is an engine that answers at ${targets.systemSocket}; \`docker context use ${name}\` selects ours`,
+      };
+    }
+    let undo = chosen ?? select(text, name).selection;
+    // Before the selection: a service that is killed in between would mistake our selection for the user's.
+    await writeRecord({ ...settled, selection: undo, givenBack: true }, targets, around);
+    const change = (now: string | undefined) => {
+      const made = select(now, name);
+      undo = chosen ?? made.selection;
+      return made.text;
+    };
+    const what = `selects docker context ${name}`;
+    await editUserFile(config, change, { ...options(targets, around), mode: 0o600, what });
+    await writeRecord({ ...settled, selection: undo }, targets, around, does);
+    return 'managed';
+  });
+  return [made, selected];
+}
+
+/**
+ * Undoes our selection because the engine has stopped: a selected context without its engine would hide a system engine. The context itself
+ * stays. Never throws.
+ */
+export async function releaseContext(
+  targets: IntegrationTargets,
+  around: EditSurroundings = {},
+): Promise<IntegrationOutcome[]> {
+  const config = join(targets.dockerConfig, 'config.json');
+  const name = targets.identity.dockerContext;
+  const record = await readRecord(targets).catch(() => undefined);
+  if (record === 'foreign' || !record) return [];
+  const ours = async () =>
+    !(await isFreeOf(config, `"${name}"`, around)) && currentContext(await textOf(config)) === name;
+  const selection = record.selection ?? { how: 'chosen' };
+  const noted = await outcomeOf({ part: 'docker-context', file: metaFile(targets) }, async () => {
+    if (await ours().catch(() => false)) await writeRecord({ ...record, selection, givenBack: true }, targets, around);
+    return 'managed';
+  });
+  const released = await outcomeOf({ part: 'docker-context', file: config }, async () => {
+    const change = (text: string | undefined) =>
+      text === undefined || currentContext(text) !== name ? text : deselect(text, selection);
+    if (await ours()) await editUserFile(config, change, { ...options(targets, around), what: DESELECTS });
+    return 'clean';
+  });
+  return [noted, released];
+}
+
+/** Removes the context, and the selection where it is still ours. Never throws. */
+export async function withdrawContext(
+  targets: IntegrationTargets,
+  around: EditSurroundings = {},
+): Promise<IntegrationOutcome[]> {
+  const meta = metaFile(targets);
+  const config = join(targets.dockerConfig, 'config.json');
+  const name = targets.identity.dockerContext;
+  const record = await readRecord(targets).catch(() => undefined);
+  if (record === 'foreign') return [];
+  const outcomes: IntegrationOutcome[] = [];
+  if ((await textOf(config).catch(() => '')) === undefined) await removeDrafts(config, around);
+  else {
+    const deselected = await outcomeOf({ part: 'docker-context', file: config }, async () => {
+      if (await isFreeOf(config, `"${name}"`, around)) return 'clean';
+      const change = (text: string | undefined) =>
+        text === undefined || currentContext(text) !== name
+          ? text
+          : deselect(text, record?.selection ?? { how: 'inserted' });
+      await editUserFile(config, change, { ...options(targets, around), what: DESELECTS });
+      return 'clean';
+    });
+    outcomes.push(deselected);
+    // Docker fails while a missing context is selected.
+    if (deselected.state === 'failed') return outcomes;
+  }
+  const removed = await outcomeOf({ part: 'docker-context', file: meta }, async () => {
+    const what = `removes docker context ${name}`;
+    await editUserFile(meta, () => undefined, { ...options(targets, around), what });
+    if (around.rehearsal) return 'clean';
+    await rmdir(dirname(meta)).catch(() => undefined);
+    // The first of them was just removed.
+    await removeEmptyDirectories(dirname(meta), Math.max(0, (record?.directories ?? 1) - 1), around);
+    return 'clean';
+  });
+  return [...outcomes, removed];
+}
+
+/** The endpoint of our existing context. */
+export async function contextEndpoint(targets: IntegrationTargets): Promise<string | undefined> {
+  const record = await readRecord(targets).catch(() => undefined);
+  return record === 'foreign' ? undefined : record?.endpoint;
+}
+
+/** Docker names a context's directory after the digest of its name. */
+function metaFile({ dockerConfig, identity: { dockerContext } }: IntegrationTargets): string {
+  const digest = createHash('sha256').update(dockerContext).digest('hex');
+  return join(dockerConfig, 'contexts', 'meta', digest, 'meta.json');
+}
+
+/** `foreign`: a context of that name without our mark. In drop-in mode the name is ours in any case. */
+async function readRecord(targets: IntegrationTargets): Promise<ContextRecord | 'foreign' | undefined> {
+  const text = await textOf(metaFile(targets));
+  if (text === undefined) return undefined;
+  const value: unknown = tryParse(text);
+  const mark = isObject(value) && isObject(value.Metadata) ? value.Metadata[PRODUCT.name] : undefined;
+  if (!isObject(mark)) {
+    return targets.identity.dockerContext === PRODUCT.name ? 'foreign' : { ...endpointOf(value), directories: 1 };
+  }
+  const selection = selectionFrom(mark.selection);
+  const directories = typeof mark.directories === 'number' ? mark.directories : 1;
+  return {
+    ...endpointOf(value),
+    directories,
+    ...(selection ? { selection } : {}),
+    ...(mark.givenBack === true ? { givenBack: true } : {}),
+  };
+}
+
+function endpointOf(document: unknown): { endpoint?: string } {
+  const endpoints = isObject(document) ? document.Endpoints : undefined;
+  const docker = isObject(endpoints) ? endpoints.docker : undefined;
+  return isObject(docker) && typeof docker.Host === 'string' ? { endpoint: docker.Host } : {};
+}
+
+async function writeRecord(
+  record: ContextRecord,
+  targets: IntegrationTargets,
+  around: EditSurroundings,
+  does: 'makes' | 'updates' = 'updates',
+): Promise<void> {
+  const { endpoint, ...mark } = record;
+  const document = {
+    Name: targets.identity.dockerContext,
+    Metadata: { Description: `The moby engine of ${PRODUCT.name}`, [PRODUCT.name]: mark },
+    Endpoints: { docker: { Host: endpoint, SkipTLSVerify: false } },
+  };
+  const text = Buffer.from(JSON.stringify(document), 'utf8').toString('latin1');
+  const what = `${does} docker context ${targets.identity.dockerContext}`;
+  await editUserFile(metaFile(targets), () => text, { ...options(targets, around), mode: 0o644, what });
+}
+
+function options({ home, dockerConfig }: IntegrationTargets, around: EditSurroundings) {
+  return { within: [home, dockerConfig], ...around };
+}
+
+/** Users who keep their files elsewhere have links here. */
+async function textOf(file: string): Promise<string | undefined> {
+  return readIfThere(file, { follow: true });
+}
+
+function tryParse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,193 @@
+import { open, rmdir, stat, unlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { RdError } from '../../errors.ts';
+import { isObject } from '../../json.ts';
+import { readIfThere } from '../../os/atomic-file.ts';
+import { makeDirectory } from '../../os/directory.ts';
+import { ioError, systemCode } from '../../os/io-error.ts';
+import { outcomeOf } from './attempt.ts';
+import type { KubeEntry } from './kube-entries.ts';
+import type { IntegrationOutcome } from './outcome.ts';
+import type { IntegrationTargets } from './targets.ts';
+import { type DryRun, type EditSurroundings, editUserFile, isFreeOf } from './user-file.ts';
+
+interface KubeSurroundings extends EditSurroundings {
+  sleep?(ms: number): Promise<void>;
+}
+
+const LOCK_TRIES = 20;
+const LOCK_PAUSE_MS = 100;
+type Entries = typeof import('./kube-entries.ts');
+
+/**
+ * Adds cluster, user and context of our cluster to the user's kubeconfig, and selects the context where none is selected. `kubeconfig` is
+ * the file of the cluster. Never throws.
+ */
+export async function provideKubeContext(
+  kubeconfig: string,
+  targets: IntegrationTargets,
+  around: KubeSurroundings = {},
+): Promise<IntegrationOutcome> {
+  const file = await writtenFile(targets.kubeconfigs);
+  const name = targets.identity.kubeContext;
+  return outcomeOf({ part: 'kubeconfig', file }, async () =>
+    putEntry(file, await entryOf(kubeconfig, name), targets, around),
+  );
+}
+
+/**
+ * What `provideKubeContext` would change at a start of the cluster. An existing cluster keeps its keys; those of a `renewed` one are not
+ * known yet.
+ */
+export async function foreseeKubeContext(
+  renewed: boolean,
+  targets: IntegrationTargets,
+  rehearsal: DryRun,
+): Promise<void> {
+  const file = await writtenFile(targets.kubeconfigs);
+  const name = targets.identity.kubeContext;
+  const fresh = { name, cluster: { server: 'https://127.0.0.1' }, user: { 'client-key-data': 'not known yet' } };
+  await outcomeOf({ part: 'kubeconfig', file }, async () => {
+    const there = renewed ? undefined : await ownEntry(file, name);
+    return putEntry(file, there ?? fresh, targets, { rehearsal });
+  });
+}
+
+/** The port of our cluster in the user's kubeconfig. */
+export async function kubePort({ kubeconfigs, identity }: IntegrationTargets): Promise<number | undefined> {
+  const entry = await ownEntry(await writtenFile(kubeconfigs), identity.kubeContext).catch(() => undefined);
+  const port = /:(\d+)\/?$/.exec(entry?.cluster.server ?? '')?.[1];
+  return port === undefined ? undefined : Number(port);
+}
+
+async function ownEntry(file: string, name: string): Promise<KubeEntry | undefined> {
+  const text = await readIfThere(file, { follow: true });
+  return text === undefined ? undefined : (await import('./kube-entries.ts')).entryIn(text, name);
+}
+
+async function putEntry(file: string, entry: KubeEntry, targets: IntegrationTargets, around: KubeSurroundings) {
+  const { name } = entry;
+  let foreign = false;
+  const what = `adds cluster, user and context ${name}`;
+  await edit(file, targets, { ...around, what }, ({ withEntry }) => (text) => {
+    const next = withEntry(text, entry);
+    foreign = next === 'foreign';
+    return foreign ? text : next;
+  });
+  return foreign ? { left: `a cluster ${name} in it is on another computer` } : ('managed' as const);
+}
+
+/** Removes them from every file that kubectl reads. Never throws. */
+export async function withdrawKubeContext(
+  targets: IntegrationTargets,
+  around: KubeSurroundings = {},
+): Promise<IntegrationOutcome[]> {
+  const name = targets.identity.kubeContext;
+  const outcomes: IntegrationOutcome[] = [];
+  for (const file of targets.kubeconfigs) {
+    if (!(await exists(file))) continue;
+    const outcome = await outcomeOf({ part: 'kubeconfig', file }, async () => {
+      if (await isFreeOf(file, name, around)) return 'clean';
+      await edit(
+        file,
+        targets,
+        { ...around, what: `removes cluster, user and context ${name}` },
+        ({ withoutEntry }) =>
+          (text) =>
+            text === undefined ? undefined : withoutEntry(text, name),
+      );
+      // Created by us, if it is now empty and in the default location.
+      if (!around.rehearsal && dirname(file) === join(targets.home, '.kube'))
+        await rmdir(dirname(file)).catch(() => undefined);
+      return 'clean';
+    });
+    outcomes.push(outcome);
+  }
+  return outcomes;
+}
+
+/** The file that kubectl writes new entries into: the first existing one, else the last. */
+async function writtenFile(files: readonly string[]): Promise<string> {
+  for (const file of files) if (await exists(file)) return file;
+  return files.at(-1) ?? '';
+}
+
+async function edit(
+  file: string,
+  { home }: IntegrationTargets,
+  { sleep = pause, ...around }: KubeSurroundings & { what: string },
+  changeWith: (entries: Entries) => (text: string | undefined) => string | undefined,
+): Promise<void> {
+  const change = changeWith(await import('./kube-entries.ts'));
+  const inBytes = (bytes: string | undefined) => {
+    const text = bytes === undefined ? undefined : textOf(bytes);
+    const next = change(text);
+    // Checked before a write, which happens only after a change.
+    return next === text ? bytes : next === undefined ? undefined : Buffer.from(next, 'utf8').toString('latin1');
+  };
+  const options = { within: [home, dirname(file)], mode: 0o600, ...around };
+  if (around.rehearsal) await editUserFile(file, inBytes, options);
+  else await locked(file, sleep, () => editUserFile(file, inBytes, options));
+}
+
+/** Bytes as one character each, as they are edited. */
+function textOf(bytes: string): string {
+  const buffer = Buffer.from(bytes, 'latin1');
+  const text = buffer.toString('utf8');
+  if (Buffer.from(text, 'utf8').equals(buffer)) return text;
+  throw new RdError('ERR_IO', 'the kubeconfig was not changed: it is not UTF-8', { advice: 'Save it as UTF-8.' });
+}
+
+/** With the lock file that kubectl uses for the same purpose. */
+async function locked(file: string, sleep: (ms: number) => Promise<void>, work: () => Promise<unknown>): Promise<void> {
+  const lock = `${file}.lock`;
+  await makeDirectory(dirname(file));
+  for (let tries = 1; ; tries += 1) {
+    try {
+      const handle = await open(lock, 'wx', 0o600);
+      await handle.close();
+      break;
+    } catch (cause) {
+      if (systemCode(cause) !== 'EEXIST') throw ioError('create', lock, cause);
+      if (tries >= LOCK_TRIES) {
+        throw new RdError('ERR_IO', `${file} was not changed: another program holds its lock, ${lock}`, {
+          advice: 'If no kubectl is at work, delete the lock.',
+        });
+      }
+      await sleep(LOCK_PAUSE_MS);
+    }
+  }
+  try {
+    await work();
+  } finally {
+    await unlink(lock).catch(() => undefined);
+  }
+}
+
+/** The only cluster and user in a file that was generated for them. */
+async function entryOf(file: string, name: string): Promise<KubeEntry> {
+  const text = await readIfThere(file);
+  if (text === undefined) throw new RdError('ERR_IO', `the kubeconfig of the cluster is missing: ${file}`);
+  const value: unknown = JSON.parse(text);
+  const first = (list: unknown, key: string) => {
+    const item: unknown = Array.isArray(list) ? list[0] : undefined;
+    const inner = isObject(item) ? item[key] : undefined;
+    if (!isObject(inner)) throw new RdError('ERR_IO', `the kubeconfig of the cluster has no ${key}: ${file}`);
+    return Object.fromEntries(
+      Object.entries(inner).flatMap(([member, text]) => (typeof text === 'string' ? [[member, text] as const] : [])),
+    );
+  };
+  if (!isObject(value)) throw new RdError('ERR_IO', `the kubeconfig of the cluster is damaged: ${file}`);
+  return { name, cluster: first(value.clusters, 'cluster'), user: first(value.users, 'user') };
+}
+
+async function exists(file: string): Promise<boolean> {
+  return stat(file).then(
+    () => true,
+    (error: unknown) => systemCode(error) !== 'ENOENT' && systemCode(error) !== 'ENOTDIR',
+  );
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

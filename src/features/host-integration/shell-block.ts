@@ -1,0 +1,125 @@
+import { RdError } from '../../errors.ts';
+
+/** The marker lines around our content. */
+export interface BlockMarks {
+  start: string;
+  end: string;
+}
+
+/** Lines inside a block that record how to undo it, so that the file suffices after our own records are lost. */
+const CREATED = '# This file holds nothing else; it was made for these lines and goes with them.';
+const LINE_ENDED = '# The line above had no end; it got one for these lines.';
+const directoriesNote = (count: number): string => `# Directories made for this file: ${count}.`;
+const DIRECTORIES = /^# Directories made for this file: (\d{1,3})\.$/;
+
+interface Block {
+  /** Offsets of the whole block: from the start mark to after the line of the end mark. */
+  from: number;
+  to: number;
+  /** The lines between the marks, without line endings. */
+  lines: string[];
+}
+
+/** What remains without the blocks. */
+export interface WithoutBlock {
+  /** Absent: the file is deleted too, because it was created for the block and is otherwise empty. */
+  text?: string;
+  /** How many empty parent directories are deleted with the file. */
+  directories: number;
+}
+
+/**
+ * Puts the block with these lines into the text of a shell file: replaces an existing one, otherwise appends. A text that has it is
+ * returned unchanged. `undefined` stands for a missing file that needs this many new `directories`. Texts are latin1, so that every other
+ * byte is preserved.
+ * @throws RdError `ERR_IO` when our marks are in an unexpected order.
+ */
+export function withBlock(
+  text: string | undefined,
+  lines: readonly string[],
+  marks: BlockMarks,
+  directories = 0,
+): string {
+  if (text === undefined) {
+    const notes = directories === 0 ? [CREATED] : [CREATED, directoriesNote(directories)];
+    return blockText([...notes, ...lines], marks);
+  }
+  const [first, ...others] = blocksIn(text, marks);
+  if (first) {
+    // Merged dotfiles may duplicate it: the first stays.
+    const rest = others.length === 0 ? text : cut(text, others);
+    const kept = first.lines.filter(isNote);
+    if (first.lines.join('\n') === [...kept, ...lines].join('\n')) return rest;
+    return rest.slice(0, first.from) + blockText([...kept, ...lines], marks) + rest.slice(first.to);
+  }
+  if (text === '' || text.endsWith('\n')) return text + blockText(lines, marks);
+  return `${text}\n${blockText([LINE_ENDED, ...lines], marks)}`;
+}
+
+/**
+ * Removes every block. What `withBlock` was given is restored byte for byte.
+ * @throws as `withBlock`.
+ */
+export function withoutBlock(text: string, marks: BlockMarks): WithoutBlock {
+  const blocks = blocksIn(text, marks);
+  const rest = cut(text, blocks);
+  const notes = blocks.flatMap(({ lines }) => lines.filter(isNote));
+  if (rest !== '' || !notes.includes(CREATED)) return { text: rest, directories: 0 };
+  const [, count = 0] = notes.map((note) => DIRECTORIES.exec(note)).find((match) => match !== null) ?? [];
+  return { directories: Number(count) };
+}
+
+function isNote(line: string): boolean {
+  return line === CREATED || line === LINE_ENDED || DIRECTORIES.test(line);
+}
+
+function cut(text: string, blocks: readonly Block[]): string {
+  let rest = text;
+  for (const { from, to, lines } of [...blocks].reverse()) {
+    const after = rest.slice(to);
+    const before = rest.slice(0, from);
+    // If user lines follow, the line ending added above is needed.
+    const shortened = lines.includes(LINE_ENDED) && after === '' ? before.replace(/\n$/, '') : before;
+    rest = shortened + after;
+  }
+  return rest;
+}
+
+function blockText(lines: readonly string[], { start, end }: BlockMarks): string {
+  return [start, ...lines, end].map((line) => `${line}\n`).join('');
+}
+
+function blocksIn(text: string, marks: BlockMarks): Block[] {
+  const blocks: Block[] = [];
+  let open: { from: number; lines: string[] } | undefined;
+  for (const { from, to, line } of linesOf(text)) {
+    if (line === marks.start) {
+      if (open) throw misplacedMarks(marks, 'starts twice');
+      open = { from, lines: [] };
+    } else if (line === marks.end) {
+      if (!open) throw misplacedMarks(marks, 'ends without a start');
+      blocks.push({ ...open, to });
+      open = undefined;
+    } else {
+      open?.lines.push(line);
+    }
+  }
+  if (open) throw misplacedMarks(marks, 'has no end');
+  return blocks;
+}
+
+/** An editor may have added trailing blanks or Windows line endings. */
+function* linesOf(text: string): Generator<{ from: number; to: number; line: string }> {
+  for (let from = 0; from < text.length; ) {
+    const at = text.indexOf('\n', from);
+    const to = at < 0 ? text.length : at + 1;
+    yield { from, to, line: text.slice(from, to).trimEnd() };
+    from = to;
+  }
+}
+
+function misplacedMarks({ start, end }: BlockMarks, what: string): RdError {
+  return new RdError('ERR_IO', `the managed block in it ${what}, so that nobody can tell where it is`, {
+    advice: `Remove the lines from "${start}" to "${end}" by hand.`,
+  });
+}

@@ -1,0 +1,127 @@
+import { posix } from 'node:path';
+import { isThere } from '../../os/presence.ts';
+import { findProgram } from '../../os/program.ts';
+import { outcomeOf } from './attempt.ts';
+import type { IntegrationOutcome } from './outcome.ts';
+import { PATH_LINES } from './quoting.ts';
+import { withBlock, withoutBlock } from './shell-block.ts';
+import type { IntegrationTargets } from './targets.ts';
+import {
+  type EditSurroundings,
+  editUserFile,
+  isFreeOf,
+  missingDirectories,
+  removeEmptyDirectories,
+} from './user-file.ts';
+
+/** `application.pathManagementStrategy` */
+export type PathStrategy = 'manual' | 'rcfiles';
+
+type ShellName = 'bash' | 'zsh' | 'csh' | 'tcsh' | 'fish';
+
+interface ShellFile {
+  path: string;
+  line: (directory: string) => string;
+  shells: readonly ShellName[];
+}
+
+/** A bash login shell reads only the first of these that exists. */
+const BASH_LOGIN = ['.bash_profile', '.bash_login', '.profile'];
+
+/**
+ * Adds our directory to the PATH of the user's shells, or removes it: a marked block in each of their files. Creates a missing file where
+ * its shell is installed, and deletes it with the block. Never throws: a file that cannot be changed does not prevent the others.
+ * @returns one outcome per checked file, in a fixed order.
+ */
+export async function managePath(
+  strategy: PathStrategy,
+  targets: IntegrationTargets,
+  around: EditSurroundings = {},
+): Promise<IntegrationOutcome[]> {
+  const all = shellFiles(targets.home);
+  const wanted = strategy === 'rcfiles' ? await filesToManage(all, targets.searchPath) : new Set<string>();
+  const outcomes: IntegrationOutcome[] = [];
+  for (const file of all) {
+    const outcome = wanted.has(file.path) ? await put(file, targets, around) : await take(file, targets, around);
+    if (outcome) outcomes.push(outcome);
+  }
+  return outcomes;
+}
+
+function shellFiles(home: string): ShellFile[] {
+  const file = (name: string, line: ShellFile['line'], ...shells: ShellName[]) => ({
+    path: posix.join(home, name),
+    line,
+    shells,
+  });
+  return [
+    file('.bashrc', PATH_LINES.posix, 'bash'),
+    ...BASH_LOGIN.map((name) => file(name, PATH_LINES.posix, 'bash')),
+    file('.zshrc', PATH_LINES.posix, 'zsh'),
+    file('.cshrc', PATH_LINES.csh, 'csh', 'tcsh'),
+    file('.tcshrc', PATH_LINES.csh, 'tcsh'),
+    file('.config/fish/config.fish', PATH_LINES.fish, 'fish'),
+  ];
+}
+
+/** A missing file is created only for an installed shell. */
+async function filesToManage(all: readonly ShellFile[], searchPath: string): Promise<Set<string>> {
+  const there = new Set<string>();
+  for (const { path } of all) if (await isThere(path)) there.add(path);
+  const login = all.filter(({ path }) => BASH_LOGIN.includes(posix.basename(path))).map(({ path }) => path);
+  const firstLogin = login.find((path) => there.has(path)) ?? login[0];
+  const wanted = new Set<string>();
+  for (const { path, shells } of all) {
+    if (login.includes(path) && path !== firstLogin) continue;
+    // tcsh reads .cshrc only without a .tcshrc: a new one would hide the user's .cshrc.
+    const hides = posix.basename(path) === '.tcshrc';
+    if (there.has(path) || (!hides && (await isAnyInstalled(shells, searchPath)))) wanted.add(path);
+  }
+  return wanted;
+}
+
+async function isAnyInstalled(shells: readonly ShellName[], searchPath: string): Promise<boolean> {
+  for (const name of shells) if ((await findProgram(name, searchPath)) !== undefined) return true;
+  return false;
+}
+
+function put({ path, line }: ShellFile, targets: IntegrationTargets, around: EditSurroundings) {
+  const { home, bin, identity } = targets;
+  return outcomeOf({ part: 'path', file: path }, async () => {
+    const lines = [bytes(line(bin))];
+    const directories = await missingDirectories(path);
+    await editUserFile(path, (text) => withBlock(text, lines, marksOf(identity), directories), {
+      within: [home],
+      what: `adds ${bin} to PATH`,
+      ...around,
+    });
+    return 'managed';
+  });
+}
+
+/** Most files do not exist, and have no outcome. */
+async function take({ path }: ShellFile, targets: IntegrationTargets, around: EditSurroundings) {
+  if (!(await isThere(path))) return undefined;
+  const { home, bin, identity } = targets;
+  return outcomeOf({ part: 'path', file: path }, async () => {
+    if (await isFreeOf(path, bytes(identity.blockStart), around)) return 'clean';
+    let directories = 0;
+    const change = (text: string | undefined) => {
+      const rest = text === undefined ? { directories: 0 } : withoutBlock(text, marksOf(identity));
+      directories = rest.directories;
+      return 'text' in rest ? rest.text : undefined;
+    };
+    await editUserFile(path, change, { within: [home], what: `removes ${bin} from PATH`, ...around });
+    await removeEmptyDirectories(path, directories, around);
+    return 'clean';
+  });
+}
+
+function marksOf({ blockStart, blockEnd }: IntegrationTargets['identity']) {
+  return { start: blockStart, end: blockEnd };
+}
+
+/** File texts are one character per byte. */
+function bytes(text: string): string {
+  return Buffer.from(text, 'utf8').toString('latin1');
+}

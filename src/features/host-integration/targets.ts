@@ -1,0 +1,77 @@
+import { posix, win32 } from 'node:path';
+import { programPath } from '../../os/program.ts';
+import type { Environment } from '../../os/user-home.ts';
+import { type Identity, PRODUCT } from '../../product.ts';
+import type { Platform } from '../../settings/field.ts';
+import { identityOf, type Places } from '../../state/places.ts';
+
+/** The files of one user's environment. All paths are absolute. */
+export interface IntegrationTargets {
+  platform: Platform;
+  identity: Identity;
+  /** Home directory: shell files are below it, and links must not lead out of it. */
+  home: string;
+  /** Directory of `config.json` and `contexts` of the docker command line. */
+  dockerConfig: string;
+  /** Files that kubectl merges, in order of precedence; never empty. */
+  kubeconfigs: readonly string[];
+  /** Socket of a system docker engine, which the docker command line uses by default. */
+  systemSocket: string;
+  /** Absent on Windows, where it is a registry value. */
+  autostartFile?: string;
+  /** Our directory for the PATH. */
+  bin: string;
+  /** Command that starts this tool: `[node, script]`. */
+  self: readonly string[];
+  /** Where the user's shells are found. */
+  searchPath: string;
+}
+
+export interface TargetInput {
+  env: Environment;
+  platform: Platform;
+  homedir: string;
+  here: Places;
+  self: readonly string[];
+  /** The driver is a model. */
+  simulated?: boolean;
+}
+
+/**
+ * The integration targets, or a clause that says why it is off. With `RDCTL_HOME` an installation is isolated: several may exist, and none
+ * may change the user's environment.
+ */
+export function integrationTargets(input: TargetInput): IntegrationTargets | { offBecause: string } {
+  const { env, platform, homedir, here, self } = input;
+  if (here.home !== undefined) return { offBecause: 'RDCTL_HOME keeps this installation to itself' };
+  if (input.simulated) return { offBecause: 'the simulated driver touches nothing real' };
+  if (homedir === '') return { offBecause: 'the home directory of the user is not known' };
+  if (self.length === 0) return { offBecause: 'the command that starts the service is not known' };
+  const { join, isAbsolute } = platform === 'win32' ? win32 : posix;
+  const identity = identityOf(here);
+  const { DOCKER_CONFIG, KUBECONFIG = '', XDG_CONFIG_HOME } = env;
+  const named = KUBECONFIG.split(platform === 'win32' ? ';' : ':').filter((path) => isAbsolute(path));
+  const config = XDG_CONFIG_HOME && isAbsolute(XDG_CONFIG_HOME) ? XDG_CONFIG_HOME : join(homedir, '.config');
+  const autostart = {
+    linux: join(config, 'autostart', identity.autostart.linux),
+    darwin: join(homedir, 'Library', 'LaunchAgents', identity.autostart.darwin),
+    win32: undefined,
+  }[platform];
+  return {
+    platform,
+    identity,
+    home: homedir,
+    dockerConfig: DOCKER_CONFIG && isAbsolute(DOCKER_CONFIG) ? DOCKER_CONFIG : join(homedir, '.docker'),
+    kubeconfigs: named.length > 0 ? named : [join(homedir, '.kube', 'config')],
+    systemSocket: '/var/run/docker.sock',
+    ...(autostart === undefined ? {} : { autostartFile: autostart }),
+    bin: here.bin,
+    self,
+    searchPath: programPath(env.PATH),
+  };
+}
+
+/** The launcher of this tool, for the PATH and for the autostart entry. */
+export function launcherOf({ bin, platform }: Pick<IntegrationTargets, 'bin' | 'platform'>): string {
+  return platform === 'win32' ? win32.join(bin, `${PRODUCT.name}.cmd`) : posix.join(bin, PRODUCT.name);
+}

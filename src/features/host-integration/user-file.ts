@@ -1,0 +1,276 @@
+import { randomBytes } from 'node:crypto';
+import type { BigIntStats } from 'node:fs';
+import { copyFile, lstat, open, realpath, rename, rm, rmdir, stat, unlink } from 'node:fs/promises';
+import { basename, dirname, join, sep } from 'node:path';
+import { RdError } from '../../errors.ts';
+import { removeLeftovers } from '../../os/atomic-file.ts';
+import { makeDirectory } from '../../os/directory.ts';
+import { ioError, systemCode } from '../../os/io-error.ts';
+import { readRegular } from '../../os/regular-file.ts';
+import { run } from '../../os/run.ts';
+import type { UserFileChange } from '../../plan/user-files.ts';
+import { exposureOf, exposureText } from '../../state/ownership.ts';
+
+/** We never edit larger user files. */
+const MAX_BYTES = 4 * 1024 * 1024;
+/** Bytes: larger files are not searched for our content. */
+const MAX_SEARCHED = 256 * 1024 * 1024;
+const ADVICE = 'Make it a plain file that you can write, or do by hand what is wanted there.';
+
+/** The file operations of an edit; tests replace them to inject failures. */
+export interface EditOperations {
+  /** Creates a file with all attributes of another one: mode, owner, access list, extended attributes. */
+  copy(from: string, to: string): Promise<void>;
+  /** Replaces the content of a file and flushes it; creates a missing one with `mode`. */
+  write(path: string, data: string, mode: number): Promise<void>;
+  rename(from: string, to: string): Promise<void>;
+  unlink(path: string): Promise<void>;
+}
+
+export const editOperations: EditOperations = {
+  async copy(from, to) {
+    try {
+      // Node has no API for extended attributes and access lists; these two programs preserve them.
+      await run(process.platform === 'darwin' ? ['cp', '-p', from, to] : ['cp', '--preserve=all', '--', from, to]);
+    } catch (error) {
+      // Node's own copy fails with a system error code, which is more precise.
+      await rm(to, { force: true });
+      await copyFile(from, to);
+      throw error;
+    }
+  },
+  async write(path, data, mode) {
+    const handle = await open(path, 'w', mode);
+    try {
+      await handle.writeFile(data, 'latin1');
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+  },
+  rename,
+  unlink,
+};
+
+/** The planned result of an edit, by file. */
+export type DryRun = Map<string, UserFileChange>;
+
+/** Test replacements, and the switch that turns an edit into a dry run. */
+export interface EditSurroundings {
+  operations?: EditOperations;
+  /** Dry run: nothing is changed, and the planned result is recorded here. */
+  rehearsal?: DryRun;
+}
+
+export interface EditOptions extends EditSurroundings {
+  /** Links may lead only below these directories; a directory that is itself a link counts by its target. */
+  within: readonly string[];
+  /** The caller named the file and is responsible for who else may write there. */
+  shared?: boolean;
+  /** Mode of a created file; by default the usual one (0666 less the umask). */
+  mode?: number;
+  /** What the edit is for, as a clause: `selects docker context rdctl`. */
+  what?: string;
+}
+
+/**
+ * Edits a text file of a user; at every instant it has the old or the new content. Texts are latin1: each character is one byte. `change`
+ * gets `undefined` for a missing file and returns `undefined` to delete it; an unchanged text causes no write.
+ *
+ * A symbolic link, of the file or of a parent directory, is followed: the target is replaced, and the link stays. Refuses unsafe edits:
+ * links that form a loop, dangle, or lead out of `within`; files with a second hard link; what another user owns or can write, including
+ * parents; anything that is not a file.
+ * @returns true when something was written or removed.
+ * @throws RdError `ERR_IO` with the reason; the file is then unchanged.
+ */
+export async function editUserFile(
+  path: string,
+  change: (text: string | undefined) => string | undefined,
+  { within, shared = false, mode = 0o666, what = 'changes it', operations = editOperations, rehearsal }: EditOptions,
+): Promise<boolean> {
+  if (!shared) refuseExposedFile(path);
+  const file = await realPathWithin(path, within);
+  // Left by a killed writer; nothing else uses such names.
+  if (!rehearsal) await removeLeftovers(file);
+  const found = await look(file);
+  const before = found && (await read(file));
+  const after = change(before);
+  if (after === before) {
+    // Of several edits of a file the last one counts: in a dry run each starts from the current content.
+    rehearsal?.delete(path);
+    return false;
+  }
+  if (rehearsal) {
+    const action = after === undefined ? 'delete' : found ? 'update' : 'create';
+    rehearsal.set(path, { file: path, action, what });
+  } else if (after === undefined) await attempt('remove', file, () => operations.unlink(file));
+  else if (found) await replace(file, found, after, operations);
+  else await create(file, after, mode, operations);
+  return true;
+}
+
+/** Removes what a killed writer of a file left beside it, wherever its links lead, and also when the file is missing. */
+export async function removeDrafts(path: string, { rehearsal }: EditSurroundings): Promise<void> {
+  if (rehearsal || exposureOf(path)) return;
+  const file = await realpath(path).catch(() => path);
+  // Not worth an error: the file itself is intact.
+  await removeLeftovers(file).catch(() => []);
+}
+
+/**
+ * True when a file certainly lacks our content, wherever its links lead: then it needs no edit, and whatever would forbid one is
+ * irrelevant.
+ * `mark` is latin1. Removes what a killed writer left beside it, as an edit does.
+ */
+export async function isFreeOf(path: string, mark: string, around: EditSurroundings): Promise<boolean> {
+  await removeDrafts(path, around);
+  try {
+    const facts = await stat(path);
+    // We only ever create files.
+    if (!facts.isFile()) return true;
+    return !(await readRegular(path, { follow: true, limit: MAX_SEARCHED })).includes(mark, 0, 'latin1');
+  } catch (error) {
+    return ['ENOENT', 'ENOTDIR', 'ELOOP'].includes(systemCode(error) ?? '');
+  }
+}
+
+/** A link or parent directory that another user can change would redirect our write. */
+function refuseExposedFile(path: string): void {
+  const exposure = exposureOf(path);
+  if (exposure) throw refused(path, exposureText(exposure));
+}
+
+/** The real path of the file, whichever part of its path is a link. */
+async function realPathWithin(path: string, within: readonly string[]): Promise<string> {
+  const target = await reached(path);
+  if (target === path) return path;
+  // A parent directory may lead anywhere that belongs to the user.
+  if (!(await lstat(path).catch(() => undefined))?.isSymbolicLink()) return target;
+  const roots = await Promise.all(within.map((root) => realpath(root).catch(() => root)));
+  if (!roots.some((root) => target.startsWith(root.endsWith(sep) ? root : root + sep))) {
+    throw refused(path, `it is a link to ${target}, which is outside of the home directory`);
+  }
+  return target;
+}
+
+/** The path without links. A missing file is resolved through its directory. */
+async function reached(path: string): Promise<string> {
+  const there = await lstat(path).catch((cause: unknown) => {
+    if (systemCode(cause) === 'ENOENT') return undefined;
+    throw ioError('read', path, cause);
+  });
+  if (!there) return dirname(path) === path ? path : join(await reached(dirname(path)), basename(path));
+  return realpath(path).catch((cause: unknown) => {
+    if (systemCode(cause) === 'ELOOP') throw refused(path, 'it is a link that leads in a circle');
+    if (systemCode(cause) === 'ENOENT') throw refused(path, 'it is a link that leads nowhere');
+    throw ioError('follow', path, cause);
+  });
+}
+
+/** Facts about a file that may be replaced; `undefined` for a missing one. */
+async function look(file: string): Promise<BigIntStats | undefined> {
+  const facts = await lstat(file, { bigint: true }).catch((cause: unknown) => {
+    if (systemCode(cause) === 'ENOENT') return undefined;
+    throw ioError('read', file, cause);
+  });
+  if (!facts) return undefined;
+  if (!facts.isFile()) throw refused(file, 'it is not a file');
+  if (facts.nlink > 1n) throw refused(file, 'it has a second name (a hard link), which would keep the old content');
+  if (facts.size > MAX_BYTES) throw refused(file, `it is larger than ${MAX_BYTES} bytes`);
+  const own = process.getuid?.();
+  if (own !== undefined && own !== 0 && facts.uid !== BigInt(own)) throw refused(file, 'it belongs to another user');
+  return facts;
+}
+
+function read(file: string): Promise<string> {
+  return attempt('read', file, async () => (await readRegular(file)).toString('latin1'));
+}
+
+async function replace(file: string, found: BigIntStats, text: string, operations: EditOperations): Promise<void> {
+  const temporary = besides(file);
+  await attempt('write', file, async () => {
+    try {
+      await operations.copy(file, temporary);
+      await operations.write(temporary, text, 0o600);
+      const made = await lstat(temporary, { bigint: true });
+      if (made.uid !== found.uid || made.gid !== found.gid || made.mode !== found.mode) {
+        throw refused(file, 'its owner and permissions cannot be kept');
+      }
+      // Another program may have written meanwhile; the remaining window is one system call.
+      const now = await lstat(file, { bigint: true });
+      if (now.ino !== found.ino || now.mtimeNs !== found.mtimeNs || now.size !== found.size) {
+        throw refused(file, 'another program is changing it');
+      }
+      await operations.rename(temporary, file);
+    } catch (error) {
+      await unlink(temporary).catch(() => undefined);
+      throw error;
+    }
+  });
+}
+
+async function create(file: string, text: string, mode: number, operations: EditOperations): Promise<void> {
+  const temporary = besides(file);
+  await attempt('create', file, async () => {
+    await makeDirectory(dirname(file));
+    try {
+      await operations.write(temporary, text, mode);
+      await operations.rename(temporary, file);
+    } catch (error) {
+      await unlink(temporary).catch(() => undefined);
+      throw error;
+    }
+  });
+}
+
+/** The number of directories to create for a file. */
+export async function missingDirectories(file: string): Promise<number> {
+  let count = 0;
+  for (let at = dirname(file); at !== dirname(at); at = dirname(at), count += 1) {
+    const there = await stat(at).then(
+      () => true,
+      (error: unknown) => systemCode(error) !== 'ENOENT',
+    );
+    if (there) break;
+  }
+  return count;
+}
+
+/** Removes the directory of a file and its parents, `count` altogether, while they are empty. */
+export async function removeEmptyDirectories(
+  file: string,
+  count: number,
+  { rehearsal }: EditSurroundings,
+): Promise<void> {
+  if (rehearsal) return;
+  let at = dirname(file);
+  for (let left = count; left > 0; left -= 1, at = dirname(at)) {
+    try {
+      await rmdir(at);
+    } catch {
+      // In use by now.
+      return;
+    }
+  }
+}
+
+function besides(file: string): string {
+  return join(dirname(file), `.${basename(file)}.${randomBytes(6).toString('hex')}.tmp`);
+}
+
+async function attempt<T>(deed: string, file: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    if (cause instanceof RdError) throw cause;
+    const { message, advice = ADVICE } = ioError(deed, file, cause);
+    const full = ['ENOSPC', 'EDQUOT'].includes(systemCode(cause) ?? '');
+    throw new RdError('ERR_IO', message, { cause, advice: full ? advice : ADVICE });
+  }
+}
+
+function refused(file: string, why: string): RdError {
+  return new RdError('ERR_IO', `${file} was not changed: ${why}`, {
+    advice: ADVICE,
+  });
+}

@@ -1,0 +1,93 @@
+import { RdError } from '../../errors.ts';
+import type { JsonObject, JsonValue } from '../../json.ts';
+
+/** A port of a service: the key of a forward. */
+export interface ForwardKey {
+  namespace: string;
+  service: string;
+  /** Number or name of the port of the service. */
+  k8sPort: number | string;
+}
+
+/** A requested forward. With `hostPort` 0 the system allocates the local port. */
+export interface WantedForward extends ForwardKey {
+  hostPort: number;
+}
+
+/** `waiting`: the cluster is not running, and the forward opens with it. `failed`: it cannot be opened, for the given reason. */
+export interface ForwardReport extends WantedForward {
+  state: 'listening' | 'waiting' | 'failed';
+  reason?: string;
+  /** Open now. */
+  connections: number;
+  /** Error of the last failed connection; absent since the forward was opened. */
+  lastError?: string;
+}
+
+/** The document of `GET /v2/port_forwards`. */
+export interface ForwardsReport {
+  kind: 'PortForwards';
+  formatVersion: 1;
+  /** False for a driver without a reachable cluster; `reason` says why. */
+  supported: boolean;
+  reason?: string;
+  portForwards: ForwardReport[];
+}
+
+/** A label of RFC 1123, as names of namespaces and services are. */
+const LABEL = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
+/** A port name: at most 15 letters, digits and inner hyphens, at least one of them a letter. */
+const PORT_NAME = /^(?=[-0-9]*[a-z])[a-z0-9](?:-?[a-z0-9]){0,14}$/;
+const HIGHEST_PORT = 65_535;
+
+/** `default/web:80` */
+export function forwardName({ namespace, service, k8sPort }: ForwardKey): string {
+  return `${namespace}/${service}:${k8sPort}`;
+}
+
+/**
+ * Parses a forward from a body with all its keys. Ports may be decimal strings; an empty namespace is `default`.
+ * Throws `ERR_BODY_INVALID` with a clause that names the error.
+ */
+export function readForward(body: JsonObject): WantedForward {
+  const { hostPort } = body;
+  const port = numberOf(hostPort);
+  if (typeof port !== 'number' || !Number.isInteger(port) || port < 0 || port > HIGHEST_PORT) {
+    throw invalid('hostPort', hostPort, `a number from 0 to ${HIGHEST_PORT}`);
+  }
+  const { namespace, service, k8sPort } = body;
+  return { ...readKey(namespace, service, k8sPort), hostPort: port };
+}
+
+/** Parses the key of a forward. Throws as `readForward` does. */
+export function readKey(
+  namespace: JsonValue | undefined,
+  service: JsonValue | undefined,
+  k8sPort: JsonValue | undefined,
+): ForwardKey {
+  const space = namespace === '' ? 'default' : namespace;
+  if (typeof space !== 'string' || !LABEL.test(space)) throw invalid('namespace', namespace, 'the name of a namespace');
+  if (typeof service !== 'string' || !LABEL.test(service)) throw invalid('service', service, 'the name of a service');
+  const port = numberOf(k8sPort);
+  if (typeof port === 'number' ? !isPort(port) : typeof port !== 'string' || !PORT_NAME.test(port)) {
+    throw invalid('k8sPort', k8sPort, `a number from 1 to ${HIGHEST_PORT}, or the name of a port`);
+  }
+  return { namespace: space, service, k8sPort: port };
+}
+
+function isPort(value: number): boolean {
+  return Number.isInteger(value) && value >= 1 && value <= HIGHEST_PORT;
+}
+
+/** Converts a decimal string to a number; leaves anything else unchanged. */
+function numberOf(value: JsonValue | undefined): number | string {
+  if (typeof value === 'number') return value;
+  if (typeof value !== 'string') return Number.NaN;
+  return /^[0-9]{1,6}$/.test(value) ? Number(value) : value;
+}
+
+function invalid(key: string, value: JsonValue | undefined, expected: string): RdError {
+  const shown = JSON.stringify(value) ?? 'nothing';
+  const text = shown.length > 80 ? `${shown.slice(0, 80)}…` : shown;
+  return new RdError('ERR_BODY_INVALID', `${key} must be ${expected}, not ${text}`);
+}

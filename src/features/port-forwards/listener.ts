@@ -1,0 +1,131 @@
+import { createServer, type Server, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { RdError } from '../../errors.ts';
+
+const HOST = '127.0.0.1';
+
+/** An open port of this machine. */
+export interface OpenListener {
+  /** The requested port, or the one that the system allocated. */
+  readonly port: number;
+  connections(): number;
+  /** Closes the port and every connection through it. */
+  close(): Promise<void>;
+}
+
+export interface ListenerOptions {
+  /** 0: any free one. */
+  hostPort: number;
+  /** Opens the other side, once per connection. */
+  dial(signal: AbortSignal): Promise<Duplex>;
+  /** Dial timeout in milliseconds. */
+  dialLimitMs: number;
+  /** Further connections are closed at once. */
+  mostConnections: number;
+  onDialError(error: unknown): void;
+}
+
+/**
+ * Listens on the loopback address and connects each client to what `dial` opens; resets the client when that fails. Throws
+ * `ERR_PORT_IN_USE`, `ERR_FORBIDDEN` for a privileged port, and `ERR_IO` with the cause.
+ */
+export async function openListener(options: ListenerOptions): Promise<OpenListener> {
+  const closing = new AbortController();
+  const open = new Map<Socket, Duplex | undefined>();
+  const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) => {
+    open.set(socket, undefined);
+    socket.on('error', () => undefined);
+    socket.once('close', () => open.delete(socket));
+    connectClient(socket, options, closing.signal, (far) => open.set(socket, far));
+  });
+  server.maxConnections = options.mostConnections;
+  const port = await listen(server, options.hostPort);
+  return {
+    port,
+    connections: () => open.size,
+    async close() {
+      closing.abort();
+      const closed = new Promise<void>((done) => server.close(() => done()));
+      for (const [socket, far] of open) {
+        breakOff(socket);
+        if (far) breakOff(far);
+      }
+      await closed;
+    },
+  };
+}
+
+async function connectClient(
+  socket: Socket,
+  { dial, dialLimitMs, onDialError }: ListenerOptions,
+  closing: AbortSignal,
+  opened: (far: Duplex) => void,
+): Promise<void> {
+  const gone = new AbortController();
+  const leave = () => gone.abort();
+  socket.once('close', leave);
+  try {
+    const far = await dial(AbortSignal.any([closing, gone.signal, AbortSignal.timeout(dialLimitMs)]));
+    if (socket.destroyed || closing.aborted) {
+      breakOff(far.on('error', () => undefined));
+      return;
+    }
+    opened(far);
+    tunnel(socket, far);
+  } catch (error) {
+    if (!closing.aborted && !gone.signal.aborted) onDialError(error);
+    // A reset shows the client that nothing was there; an orderly close would look like an empty response.
+    breakOff(socket);
+  } finally {
+    socket.removeListener('close', leave);
+  }
+}
+
+function listen(server: Server, hostPort: number): Promise<number> {
+  return new Promise((done, fail) => {
+    server.once('error', (error) => fail(refused(hostPort, error)));
+    server.listen({ host: HOST, port: hostPort, exclusive: true }, () => {
+      const address = server.address();
+      done(typeof address === 'object' && address !== null ? address.port : hostPort);
+    });
+  });
+}
+
+function refused(port: number, cause: Error): RdError {
+  const code = 'code' in cause ? String(cause.code) : '';
+  if (code === 'EADDRINUSE')
+    return new RdError('ERR_PORT_IN_USE', `${HOST}:${port} is in use by another program`, {
+      cause,
+      advice: 'Use another host port, or end the program that has this one.',
+    });
+  if (code === 'EACCES' || code === 'EPERM') {
+    return new RdError('ERR_FORBIDDEN', `this user may not open ${HOST}:${port}`, {
+      cause,
+      advice: 'Use a host port from 1024 on.',
+    });
+  }
+  return new RdError('ERR_IO', `${HOST}:${port} cannot be opened: ${cause.message}`, {
+    cause,
+    advice: 'Use another host port.',
+  });
+}
+
+/** Copies bytes both ways until both sides have ended. Supports half-close and backpressure; when one side is reset, so is the other. */
+function tunnel(one: Duplex, other: Duplex): void {
+  pipeHalf(one, other);
+  pipeHalf(other, one);
+}
+
+/** Ends both halves at once. A plain close would look like a half-close, and a peer could wait forever. */
+function breakOff(stream: Duplex): void {
+  if (stream instanceof Socket) stream.resetAndDestroy();
+  else stream.destroy();
+}
+
+function pipeHalf(from: Duplex, to: Duplex): void {
+  from.on('error', () => breakOff(to));
+  from.once('close', () => {
+    if (!from.readableEnded || !from.writableFinished) breakOff(to);
+  });
+  from.pipe(to);
+}

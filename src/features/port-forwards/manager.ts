@@ -1,0 +1,249 @@
+import type { ClusterDriver } from '../../drivers/driver.ts';
+import { RdError } from '../../errors.ts';
+import type { JsonObject } from '../../json.ts';
+import type { Clock } from '../../os/clock.ts';
+import type { Controllers } from '../../reconcile/contract.ts';
+import type { LoopStatus } from '../../reconcile/status.ts';
+import {
+  type ForwardKey,
+  type ForwardReport,
+  type ForwardsReport,
+  forwardName,
+  readForward,
+  readKey,
+  type WantedForward,
+} from './forward.ts';
+import { type OpenListener, openListener } from './listener.ts';
+import type { ForwardStore } from './store.ts';
+
+const MAX_FORWARDS = 200;
+const MAX_CONNECTIONS = 500;
+const DIAL_LIMIT_MS = 15_000;
+/** Retry interval in milliseconds for a port in use. */
+const RETRY_MS = 5_000;
+
+export interface ForwardsInput {
+  store: ForwardStore;
+  /** Absent for a driver without a cluster. */
+  cluster: Pick<ClusterDriver, 'connect'> | undefined;
+  /** For the refusal without a cluster. */
+  driverName: string;
+  controllers: Pick<Controllers, 'status' | 'onChange'>;
+  clock: Clock;
+  log(level: 'debug' | 'info' | 'warn', message: string, values?: Record<string, unknown>): void;
+  /** A sentence for the status. */
+  notice(text: string): void;
+}
+
+/** The forwards of a service. They survive restarts, and are open exactly while the cluster responds. */
+export interface PortForwards {
+  /**
+   * Ensures a forward, given as received (`readForward`). A forward of the same service port on another host port moves; `hostPort` 0
+   * always moves it. `now`: refused while the cluster is not running; `later`: it may wait for the cluster. Throws `ERR_BODY_INVALID`,
+   * `ERR_SETTING_UNSUPPORTED` without a cluster, `ERR_NOT_READY`, `ERR_PORT_IN_USE`, `ERR_FORBIDDEN`, `ERR_IO`, each with a clause as its
+   * message; the previous state is then unchanged.
+   */
+  ensure(asked: JsonObject, when: 'now' | 'later'): Promise<ForwardReport>;
+  /** False when there was none, also for an invalid name. Throws `ERR_IO`; it then still exists. */
+  remove(asked: Record<keyof ForwardKey, string | number>): Promise<boolean>;
+  list(): ForwardsReport;
+  /** Closes all ports. The desired forwards stay. */
+  close(): Promise<void>;
+}
+
+interface Entry {
+  wanted: WantedForward;
+  listener?: OpenListener;
+  failure?: string;
+  lastError?: string;
+}
+
+/** Loads the desired forwards and follows the cluster until closed. Throws `ERR_IO` when the file cannot be read. */
+export async function createPortForwards(input: ForwardsInput): Promise<PortForwards> {
+  const { store, cluster, controllers, log } = input;
+  const entries = new Map<string, Entry>();
+  const closed = new AbortController();
+  let turns: Promise<unknown> = Promise.resolve();
+  let retrying = false;
+
+  const kept = await store.load();
+  if (kept.notice !== undefined) input.notice(kept.notice);
+  for (const wanted of kept.wanted) entries.set(forwardName(wanted), { wanted });
+
+  let up = isUp(controllers.status());
+  const unsubscribe = controllers.onChange((status) => {
+    const now = isUp(status);
+    if (now === up) return;
+    up = now;
+    follow();
+  });
+  if (up) follow();
+
+  /** Serialized, so that two requests for one port cannot both get it. */
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = turns.then(work);
+    turns = result.catch(() => undefined);
+    return result;
+  }
+
+  function follow(): void {
+    inTurn(bringInLine).catch((error: unknown) => log('warn', 'port forwards could not follow the cluster', { error }));
+  }
+
+  async function bringInLine(): Promise<void> {
+    for (const entry of entries.values()) {
+      if (!up || closed.signal.aborted) await shut(entry);
+      else if (!entry.listener) await tryOpen(entry);
+    }
+    retryLater();
+  }
+
+  function retryLater(): void {
+    const waits = [...entries.values()].some((entry) => entry.failure !== undefined);
+    if (retrying || !waits || !up || closed.signal.aborted) return;
+    retrying = true;
+    input.clock.sleep(RETRY_MS, closed.signal).then(() => {
+      retrying = false;
+      if (!closed.signal.aborted) follow();
+    });
+  }
+
+  async function tryOpen(entry: Entry): Promise<void> {
+    try {
+      entry.listener = await open(entry, entry.wanted.hostPort);
+      delete entry.failure;
+      log('info', 'port forward opened', { forward: forwardName(entry.wanted), hostPort: entry.listener.port });
+    } catch (error) {
+      if (!(error instanceof RdError)) throw error;
+      if (entry.failure !== error.message) {
+        log('warn', 'port forward cannot be opened', { forward: forwardName(entry.wanted), reason: error.message });
+      }
+      entry.failure = error.message;
+    }
+  }
+
+  async function open(entry: Entry, hostPort: number): Promise<OpenListener> {
+    const { namespace, service, k8sPort: port } = entry.wanted;
+    const connect = cluster?.connect;
+    if (!connect) throw unsupported(input.driverName);
+    delete entry.lastError;
+    return openListener({
+      hostPort,
+      dial: (signal) => connect({ namespace, service, port }, signal),
+      dialLimitMs: DIAL_LIMIT_MS,
+      mostConnections: MAX_CONNECTIONS,
+      onDialError(error) {
+        entry.lastError = error instanceof Error ? error.message : String(error);
+        log('debug', 'port forward could not reach the service', { forward: forwardName(entry.wanted), error });
+      },
+    });
+  }
+
+  async function shut(entry: Entry): Promise<void> {
+    const { listener } = entry;
+    delete entry.listener;
+    delete entry.failure;
+    await listener?.close();
+  }
+
+  function save(changed: readonly Entry[]): Promise<void> {
+    return store.save(changed.map((entry) => entry.wanted));
+  }
+
+  async function ensure(wanted: WantedForward, when: 'now' | 'later'): Promise<ForwardReport> {
+    if (!cluster?.connect) throw unsupported(input.driverName);
+    if (closed.signal.aborted) throw new RdError('ERR_NOT_READY', 'the service is stopping');
+    if (!up && (when === 'now' || wanted.hostPort === 0)) {
+      throw new RdError('ERR_NOT_READY', 'the cluster does not run');
+    }
+    const name = forwardName(wanted);
+    const before = entries.get(name);
+    const others = [...entries.values()].filter((entry) => entry !== before);
+    const holder = others.find((entry) => wanted.hostPort !== 0 && entry.wanted.hostPort === wanted.hostPort);
+    if (holder) {
+      const text = `127.0.0.1:${wanted.hostPort} is forwarded to ${forwardName(holder.wanted)}`;
+      throw new RdError('ERR_PORT_IN_USE', text, { advice: 'Use another host port, or remove that forward.' });
+    }
+    if (others.length >= MAX_FORWARDS) {
+      throw new RdError('ERR_FORBIDDEN', `there are ${MAX_FORWARDS} forwards already`, {
+        advice: 'Remove some of them.',
+      });
+    }
+    const same = before !== undefined && before.wanted.hostPort === wanted.hostPort;
+    if (same && (before.listener || !up)) return reportOf(before, up);
+    const next: Entry = { wanted };
+    if (up) {
+      const listener = await open(next, wanted.hostPort);
+      next.listener = listener;
+      next.wanted = { ...wanted, hostPort: listener.port };
+    }
+    try {
+      await save([...others, next]);
+    } catch (error) {
+      await next.listener?.close();
+      throw error;
+    }
+    entries.set(name, next);
+    if (before) await shut(before);
+    log('info', 'port forward set', { forward: name, hostPort: next.wanted.hostPort });
+    return reportOf(next, up);
+  }
+
+  return {
+    ensure: (asked, when) => inTurn(async () => ensure(readForward(asked), when)),
+    remove: (asked) =>
+      inTurn(async () => {
+        const name = nameOf(asked);
+        if (name === undefined) return false;
+        const entry = entries.get(name);
+        if (!entry) return false;
+        await save([...entries.values()].filter((each) => each !== entry));
+        entries.delete(name);
+        await shut(entry);
+        log('info', 'port forward removed', { forward: name });
+        return true;
+      }),
+    list: () => ({
+      kind: 'PortForwards',
+      formatVersion: 1,
+      ...(cluster?.connect ? { supported: true } : { supported: false, reason: noCluster(input.driverName) }),
+      portForwards: [...entries.values()].map((entry) => reportOf(entry, up)),
+    }),
+    async close() {
+      closed.abort();
+      unsubscribe();
+      await inTurn(bringInLine);
+    },
+  };
+}
+
+function nameOf({ namespace, service, k8sPort }: Record<keyof ForwardKey, string | number>): string | undefined {
+  try {
+    return forwardName(readKey(namespace, service, k8sPort));
+  } catch {
+    return undefined;
+  }
+}
+
+/** A cluster that does not respond yet would refuse every connection. */
+function isUp({ cluster }: LoopStatus): boolean {
+  return cluster.state === 'running' && cluster.ready;
+}
+
+function reportOf({ wanted, listener, failure, lastError }: Entry, up: boolean): ForwardReport {
+  const connections = listener?.connections() ?? 0;
+  const last = lastError === undefined ? {} : { lastError };
+  if (listener) return { ...wanted, state: 'listening', connections, ...last };
+  if (up && failure !== undefined) return { ...wanted, state: 'failed', reason: failure, connections };
+  return { ...wanted, state: 'waiting', reason: 'the cluster does not run', connections };
+}
+
+function noCluster(driver: string): string {
+  return `the ${driver} driver has no cluster`;
+}
+
+function unsupported(driver: string): RdError {
+  return new RdError('ERR_SETTING_UNSUPPORTED', noCluster(driver), {
+    advice: 'Use a driver that has a cluster, or leave port forwards out.',
+  });
+}

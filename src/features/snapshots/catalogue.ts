@@ -1,0 +1,156 @@
+import { lstat, readdir, rename, rm } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { RdError } from '../../errors.ts';
+import { isObject } from '../../json.ts';
+import { ioError, systemCode } from '../../os/io-error.ts';
+import { isThere } from '../../os/presence.ts';
+import { readText } from '../../os/regular-file.ts';
+import type { SnapshotRecord } from './contract.ts';
+import { instantOf } from './created.ts';
+import { quoted } from './name.ts';
+
+/** Files of a snapshot beside the saved state. */
+export const METADATA = 'metadata.json';
+/**
+ * Marks a snapshot as complete, and ours. The compatible application has another mark, and lists, deletes and restores what has it by
+ * replacing files: it must not find that here.
+ */
+export const COMPLETE = 'rdctl-complete.txt';
+/** The mark of the compatible application, and of snapshots of our early releases. */
+const COMPATIBLE_COMPLETE = 'complete.txt';
+export const SETTINGS = 'settings.json';
+
+export const MARKS: readonly string[] = [COMPLETE, COMPATIBLE_COMPLETE];
+
+/** Maximum size of the small files: a description may be long. */
+const MAX_BYTES = 1024 * 1024;
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+/** Snapshots being created or deleted have a name that is not an id, so they are never listed. */
+const UNFINISHED = /^\.[0-9a-f-]{36}\.(?:partial|deleted)$/i;
+
+/** A complete snapshot on the disk. */
+export interface Snapshot extends SnapshotRecord {
+  /** A UUID, and the name of its directory. */
+  id: string;
+  directory: string;
+  /** Path of its mark of completeness. */
+  mark: string;
+}
+
+export interface Catalogue {
+  /** Oldest first. */
+  snapshots: Snapshot[];
+  /** A sentence for each directory that is named like a snapshot and unusable. */
+  warnings: string[];
+}
+
+/** Reads the directory of snapshots; empty when it is missing. @throws RdError `ERR_IO` when it cannot be read. */
+export async function readCatalogue(root: string): Promise<Catalogue> {
+  const names = await readdir(root).catch((cause: unknown) => {
+    if (systemCode(cause) === 'ENOENT') return [];
+    throw ioError('read the snapshots in', root, cause);
+  });
+  const snapshots: Snapshot[] = [];
+  const warnings: string[] = [];
+  for (const id of names.filter((name) => UUID.test(name))) {
+    const directory = join(root, id);
+    const found = await readSnapshot(id, directory);
+    if (typeof found === 'string') {
+      warnings.push(`The snapshot in ${directory} is passed over: ${found}. Remove it if nobody needs it.`);
+    } else snapshots.push(found);
+  }
+  return { snapshots: snapshots.sort(byAge), warnings: warnings.sort() };
+}
+
+/**
+ * The compatible application may have created one of the same name, because it does not see ours; ours is preferred.
+ * @throws RdError `ERR_SNAPSHOT` with the cause that scripts match on.
+ */
+export async function findSnapshot(root: string, name: string): Promise<Snapshot> {
+  const named = (await readCatalogue(root)).snapshots.filter((snapshot) => snapshot.name === name);
+  const found = named.find(({ mark }) => basename(mark) === COMPLETE) ?? named[0];
+  if (found) return found;
+  throw new RdError('ERR_SNAPSHOT', `can't find snapshot ${quoted(name)}`);
+}
+
+/** Where a snapshot is created. */
+export function partialDirectory(root: string, id: string): string {
+  return join(root, `.${id}.partial`);
+}
+
+/** It stops being a snapshot when its mark is removed, even if interrupted. @throws RdError `ERR_IO`. */
+export async function deleteSnapshot(
+  root: string,
+  { id, directory }: Pick<Snapshot, 'id' | 'directory'>,
+): Promise<void> {
+  const gone = join(root, `.${id}.deleted`);
+  try {
+    for (const mark of MARKS) await rm(join(directory, mark), { force: true });
+    await rename(directory, gone);
+    await rm(gone, { recursive: true, force: true });
+  } catch (cause) {
+    throw ioError('delete', directory, cause);
+  }
+}
+
+/**
+ * Removes partial and partly deleted snapshots of a killed service. Call it only while no operation works on snapshots.
+ * @returns the errors for those that stay, which are harmless.
+ */
+export async function sweep(root: string): Promise<RdError[]> {
+  const names = await readdir(root).catch(() => []);
+  const failures: RdError[] = [];
+  for (const name of names.filter((each) => UNFINISHED.test(each))) {
+    await rm(join(root, name), { recursive: true, force: true }).catch((cause: unknown) => {
+      failures.push(ioError('remove', join(root, name), cause));
+    });
+  }
+  return failures;
+}
+
+/**
+ * Gives snapshots of our early releases the mark that only we look for. `isOwn` recognizes ours by the text of a mark.
+ * @returns the errors for those that keep the old one; they remain usable.
+ */
+export async function renewMarks(root: string, isOwn: (mark: string) => boolean): Promise<RdError[]> {
+  const failures: RdError[] = [];
+  const { snapshots } = await readCatalogue(root).catch(() => ({ snapshots: [] }));
+  for (const { directory, mark } of snapshots.filter((each) => basename(each.mark) === COMPATIBLE_COMPLETE)) {
+    try {
+      if (isOwn(await readText(mark, MAX_BYTES))) await rename(mark, join(directory, COMPLETE));
+    } catch (cause) {
+      failures.push(ioError('rename', mark, cause));
+    }
+  }
+  return failures;
+}
+
+/** The snapshot, or why it is invalid, as a clause. */
+async function readSnapshot(id: string, directory: string): Promise<Snapshot | string> {
+  const kind = await lstat(directory).catch(() => undefined);
+  // The target of a link is foreign, and would be deleted with the snapshot.
+  if (!kind?.isDirectory()) return 'it is no directory';
+  const marks = MARKS.map((name) => join(directory, name));
+  const present = await Promise.all(marks.map(isThere));
+  const mark = marks.find((_, index) => present[index]);
+  if (mark === undefined) return 'it is not complete';
+  let value: unknown;
+  try {
+    value = JSON.parse(await readText(join(directory, METADATA), MAX_BYTES));
+  } catch (error) {
+    return error instanceof SyntaxError ? `its ${METADATA} is not JSON` : `its ${METADATA} cannot be read`;
+  }
+  if (!isObject(value) || typeof value.name !== 'string' || typeof value.created !== 'string') {
+    return `its ${METADATA} does not say its name and when it was made`;
+  }
+  const { created, name, description } = value;
+  if (instantOf(created) === undefined) return `its ${METADATA} has no date`;
+  return { id, directory, mark, created, name, description: typeof description === 'string' ? description : '' };
+}
+
+function byAge(a: Snapshot, b: Snapshot): number {
+  const [first, second] = [instantOf(a.created) ?? 0n, instantOf(b.created) ?? 0n];
+  if (first === second) return a.name < b.name ? -1 : 1;
+  return first < second ? -1 : 1;
+}

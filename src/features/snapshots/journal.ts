@@ -1,0 +1,116 @@
+import { unlink } from 'node:fs/promises';
+import { RdError } from '../../errors.ts';
+import { isObject, type JsonObject } from '../../json.ts';
+import { readIfThere, writeFileAtomic } from '../../os/atomic-file.ts';
+import { ioError, systemCode } from '../../os/io-error.ts';
+
+/**
+ * Progress of replacing kept state. Written before the step that it names, so that a reader knows what may have been done.
+ *
+ * ```
+ * copying ─▶ swapping ─▶ settings ─▶ proving ─▶ confirmed ─▶ (none)      the replaced state goes last
+ *    └──────────┴───────────┴───────────┴─────▶ undone ────▶ (none)      what was there is back
+ * ```
+ *
+ * A journal that begins while another is at `proving` keeps that one as `earlier`: rolled back, it leaves the earlier one behind instead of
+ * none, and at `proving` or `confirmed` it stands for both.
+ */
+const PHASES = ['copying', 'swapping', 'settings', 'proving', 'confirmed', 'undone'] as const;
+
+type Phase = (typeof PHASES)[number];
+
+export interface Journal {
+  phase: Phase;
+  /** Name of the restored snapshot; absent when state is only removed. */
+  snapshot?: string;
+  parts: SwapPart[];
+  /** Settings for a rollback, and those of the snapshot. */
+  settings?: { before: JsonObject; after: JsonObject };
+  /** The previous swap, which has not been seen to run yet. */
+  earlier?: Journal;
+}
+
+/** One path that a driver keeps. */
+export interface SwapPart {
+  /** Its live path. */
+  live: string;
+  /** There was something before. */
+  hadLive: boolean;
+  /** There will be something after. */
+  comes: boolean;
+  /** The current state was put there by the `earlier` journal, which still keeps what was there before. */
+  unproven?: true;
+}
+
+const FORMAT = 1;
+
+/**
+ * Validated as a whole before use: what it names is moved and removed. `kept`: the driver's kept paths, the only ones it may name.
+ * @throws RdError `ERR_IO` when it cannot be read or parsed: it must not be ignored.
+ */
+export async function readJournal(path: string, kept: readonly string[]): Promise<Journal | undefined> {
+  const text = await readIfThere(path).catch((cause: unknown) => {
+    throw ioError('read', path, cause);
+  });
+  if (text === undefined) return undefined;
+  try {
+    const value: unknown = JSON.parse(text);
+    if (!isObject(value) || value.format !== FORMAT) throw new Error('its format is not known');
+    return journalOf(value, kept, PHASES);
+  } catch (cause) {
+    const why = cause instanceof SyntaxError || !(cause instanceof Error) ? 'it is not JSON' : cause.message;
+    throw new RdError('ERR_IO', `the journal ${path} says what is half done and cannot be understood: ${why}`, {
+      cause,
+      advice: 'Start the release that wrote it, or put the data in order yourself and then remove the journal.',
+    });
+  }
+}
+
+export async function writeJournal(path: string, journal: Journal): Promise<void> {
+  await writeFileAtomic(path, `${JSON.stringify({ format: FORMAT, ...journal }, null, 2)}\n`);
+}
+
+export async function removeJournal(path: string): Promise<void> {
+  await unlink(path).catch((cause: unknown) => {
+    if (systemCode(cause) !== 'ENOENT') throw ioError('remove', path, cause);
+  });
+}
+
+/** Throws the problem as a clause. */
+function journalOf(value: unknown, kept: readonly string[], phases: readonly Phase[]): Journal {
+  if (!isObject(value)) throw new Error('it is no object');
+  const { snapshot, settings, earlier } = value;
+  const phase = phases.find((each) => each === value.phase);
+  if (phase === undefined) throw new Error(`its phase is ${JSON.stringify(value.phase)}`);
+  if (snapshot !== undefined && typeof snapshot !== 'string') throw new Error('the name of its snapshot is no text');
+  if (!Array.isArray(value.parts)) throw new Error('it has no parts');
+  const parts = value.parts.map((part) => partOf(part, kept));
+  if (new Set(parts.map(({ live }) => live)).size < parts.length) throw new Error('it has a part twice');
+  if (earlier === undefined && parts.some(({ unproven }) => unproven)) throw new Error('what was earlier is missing');
+  const pair = settings === undefined ? undefined : settingsOf(settings);
+  if (!pair && (phase === 'settings' || phase === 'proving')) throw new Error('it has no settings');
+  return {
+    phase,
+    parts,
+    ...(snapshot === undefined ? {} : { snapshot }),
+    ...(pair ? { settings: pair } : {}),
+    ...(earlier === undefined ? {} : { earlier: journalOf(earlier, kept, ['proving']) }),
+  };
+}
+
+function partOf(value: unknown, kept: readonly string[]): SwapPart {
+  if (!isObject(value)) throw new Error('one of its parts is no object');
+  const { hadLive, comes, unproven } = value;
+  const live = kept.find((path) => path === value.live);
+  if (live === undefined)
+    throw new Error(`it names ${JSON.stringify(value.live)}, and the data is in ${kept.join(', ')}`);
+  if (typeof hadLive !== 'boolean' || typeof comes !== 'boolean' || (unproven !== undefined && unproven !== true)) {
+    throw new Error(`it does not say what was in ${live}`);
+  }
+  return { live, hadLive, comes, ...(unproven === undefined ? {} : { unproven }) };
+}
+
+function settingsOf(value: unknown): { before: JsonObject; after: JsonObject } {
+  if (!isObject(value) || !isObject(value.before) || !isObject(value.after)) throw new Error('its settings are none');
+  return { before: value.before, after: value.after };
+}

@@ -1,0 +1,200 @@
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { RdError } from '../errors.ts';
+import type { Clock } from './clock.ts';
+import { readRecord, removeRecord, writeRecord } from './daemon-record.ts';
+import type { ProcessEntry } from './proc.ts';
+import { readProcess, readProcesses, signalProcess } from './proc.ts';
+import { installAdvice } from './program.ts';
+import { openLog } from './program-log.ts';
+
+/** A long-lived program that outlives this process. Its arguments must include a path of its own, which identifies it. */
+export interface DaemonSpec {
+  argv: readonly string[];
+  /** A wrapper with arguments that executes the program, such as `nsenter`. */
+  within?: readonly string[];
+  /** Path of its record. */
+  recordFile: string;
+  /** Receives its output, appended and bounded. */
+  logFile: string;
+  env: Readonly<Record<string, string | undefined>>;
+  maxLogBytes?: number;
+  /** A program piped to this one in both directions. It ends with its streams, and is not recorded. */
+  partner?: readonly string[];
+}
+
+/** `ended`: it was started and not stopped, and its process is gone. */
+export type DaemonState = { state: 'none' } | { state: 'running'; pid: number } | { state: 'ended' };
+
+/**
+ * Spawns the program in a session of its own, unless it runs already. Resolves once it has been spawned, without checking its health.
+ * @throws RdError `ERR_DRIVER_TERMINAL` when it is missing, with an install hint, and when the same program runs without a record.
+ */
+export async function startDaemon(spec: DaemonSpec): Promise<number> {
+  const [program = ''] = spec.argv;
+  const found = await findDaemon(spec.recordFile);
+  if (found.state === 'running') return found.pid;
+  if (found.state === 'none') await refuseUnrecorded(spec);
+
+  // Record the intent first: if this process is killed after the spawn, the program can still be found.
+  await writeRecord(spec.recordFile, { argv: spec.argv });
+  const log = await openLog(spec.logFile, spec.maxLogBytes);
+  try {
+    const children = spec.partner === undefined ? spawnAlone(spec, log.fd) : spawnJoined(spec, spec.partner, log.fd);
+    // Both at once: an event without a listener in time is missed.
+    await Promise.all(children.map(spawned));
+    const pid = children[0].pid ?? 0;
+    const entry = await readProcess(pid);
+    // A program that exited at once keeps the record of the intent, so that it is found as ended. So does one whose process cannot be
+    // recorded on a full disk: it runs, and is found by its arguments.
+    if (entry) {
+      const known = { argv: spec.argv, process: { pid, started: entry.started } };
+      await writeRecord(spec.recordFile, known).catch(() => undefined);
+    }
+    return pid;
+  } catch (cause) {
+    await removeRecord(spec.recordFile);
+    const missing = cause instanceof Error && 'code' in cause && cause.code === 'ENOENT';
+    const which = missing && 'path' in cause && typeof cause.path === 'string' ? cause.path : program;
+    throw new RdError(missing ? 'ERR_DRIVER_TERMINAL' : 'ERR_DRIVER_FAILED', `${which} could not be started`, {
+      cause,
+      ...(missing ? { advice: installAdvice(which) } : {}),
+    });
+  } finally {
+    await log.close();
+  }
+}
+
+/** Two instances on the same files would corrupt them. Arguments with a path of its own identify a program. */
+async function refuseUnrecorded({ argv, recordFile }: DaemonSpec): Promise<void> {
+  const entry = (await readProcesses()).find((each) => isProgram(each, argv));
+  if (entry) throw unrecorded(entry, recordFile);
+}
+
+/** Error for a program that runs on our files without a record of its owner. */
+export function unrecorded({ pid, argv }: ProcessEntry, record: string): RdError {
+  return new RdError(
+    'ERR_DRIVER_TERMINAL',
+    `${argv[0]} (pid ${pid}) runs already on the same files, and ${record}, which would tell whose it is, is gone`,
+    {
+      advice: `The directory was moved or removed while it ran. If you moved it, move it back; else end the process with \`kill ${pid}\`, and try again.`,
+    },
+  );
+}
+
+function spawnApart(
+  { env }: DaemonSpec,
+  [program = '', ...args]: readonly string[],
+  stdio: StdioOptions,
+): ChildProcess {
+  return spawn(program, args, { detached: true, cwd: '/', env: { ...env }, stdio });
+}
+
+/** Resolves once it has been spawned, and detaches from it. */
+async function spawned(child: ChildProcess): Promise<void> {
+  await once(child, 'spawn');
+  // Without a listener a late error, such as a failed signal, would crash this process.
+  child.on('error', () => undefined);
+  child.unref();
+}
+
+function spawnAlone(spec: DaemonSpec, log: number): [ChildProcess] {
+  return [spawnApart(spec, [...(spec.within ?? []), ...spec.argv], ['ignore', log, log])];
+}
+
+/**
+ * Passes this process's two ends of the partner's streams to the program, before anything is read from them here: from then on the two talk
+ * directly, independent of this process.
+ */
+function spawnJoined(spec: DaemonSpec, argv: readonly string[], log: number): [ChildProcess, ...ChildProcess[]] {
+  const partner = spawnApart(spec, argv, ['pipe', 'pipe', log]);
+  const { stdin, stdout } = partner;
+  // A missing one has no process and emits an error; the program is not started then.
+  if (partner.pid === undefined || !stdin || !stdout) return [partner];
+  const child = spawnApart(spec, spec.argv, [stdout, stdin, log]);
+  stdin.destroy();
+  stdout.destroy();
+  return [child, partner];
+}
+
+/** Looks for the recorded program. A process with only the same pid does not match. */
+export async function findDaemon(recordFile: string): Promise<DaemonState> {
+  const record = await readRecord(recordFile);
+  if (!record) return { state: 'none' };
+  const entry = await processOf(record);
+  return entry ? { state: 'running', pid: entry.pid } : { state: 'ended' };
+}
+
+async function processOf(record: { argv: readonly string[]; process?: { pid: number; started: string } }) {
+  if (record.process) {
+    const entry = await readProcess(record.process.pid);
+    if (entry?.started !== record.process.started) return undefined;
+    // During an exec, as of a script's interpreter, a process briefly has no arguments.
+    return entry.argv.length === 0 || isProgram(entry, record.argv) ? entry : undefined;
+  }
+  return (await readProcesses()).find((entry) => isProgram(entry, record.argv));
+}
+
+/**
+ * The program may appear as an interpreter and a path; the arguments stay as given. A program at a path of its own may also overwrite them
+ * with
+ * `PATH SUBCOMMAND`, as k3s does to hide the rest.
+ */
+function isProgram(entry: ProcessEntry, argv: readonly string[]): boolean {
+  const [program = '', ...args] = argv;
+  if (program.startsWith('/') && args.length > 0 && entry.argv[0] === `${program} ${args[0]}`) return true;
+  const tail = entry.argv.slice(-args.length);
+  return args.length > 0 && tail.length === args.length && args.every((arg, index) => arg === tail[index]);
+}
+
+export interface StopOptions {
+  /** Time after SIGTERM until the program is killed. */
+  graceMs: number;
+  clock: Clock;
+  signal?: AbortSignal;
+}
+
+const POLL_MS = 50;
+/** A killed process ends at once, unless the kernel blocks it (a dead network file system). */
+const KILL_MS = 15_000;
+
+/**
+ * SIGTERM, SIGKILL after the grace period, and the record is removed once the process is gone. Idempotent.
+ * @returns how it ended.
+ * @throws RdError `ERR_DRIVER_FAILED` when it survives a kill; `ERR_CANCELLED` when the signal aborts.
+ */
+export async function stopDaemon(recordFile: string, options: StopOptions): Promise<'none' | 'stopped' | 'killed'> {
+  const record = await readRecord(recordFile);
+  const entry = record && (await processOf(record));
+  let how: 'none' | 'stopped' | 'killed' = 'none';
+  if (entry) {
+    how = 'stopped';
+    await signalProcess(entry, 'SIGTERM');
+    if (!(await gone(entry, options.graceMs, options))) {
+      how = 'killed';
+      await signalProcess(entry, 'SIGKILL');
+      if (!(await gone(entry, KILL_MS, options))) {
+        throw new RdError(
+          'ERR_DRIVER_FAILED',
+          `${record?.argv[0] ?? 'the program'} (pid ${entry.pid}) cannot be ended`,
+          {
+            advice:
+              'The kernel holds it, most likely in a file system that does not answer; restart the machine if it stays.',
+          },
+        );
+      }
+    }
+  }
+  await removeRecord(recordFile);
+  return how;
+}
+
+async function gone(entry: ProcessEntry, limitMs: number, { clock, signal }: StopOptions): Promise<boolean> {
+  const deadline = clock.now() + limitMs;
+  for (;;) {
+    if ((await readProcess(entry.pid))?.started !== entry.started) return true;
+    if (clock.now() >= deadline) return false;
+    if (signal?.aborted) throw new RdError('ERR_CANCELLED', `waiting for pid ${entry.pid} to end was cancelled`);
+    await clock.sleep(POLL_MS, signal);
+  }
+}

@@ -1,0 +1,124 @@
+import { randomBytes } from 'node:crypto';
+import { constants } from 'node:fs';
+import { copyFile, link, lstat, readFile, unlink } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { RdError } from '../errors.ts';
+import { isObject } from '../json.ts';
+import { fileOperations, removeLeftovers } from '../os/atomic-file.ts';
+import { makeDirectory } from '../os/directory.ts';
+import { ioError, systemCode } from '../os/io-error.ts';
+import { type ProcessIdentity, type ProcessTable, processTable } from '../os/process-identity.ts';
+
+/**
+ * The file that keeps the backend stopped while a snapshot or restore works on its data. Other tools check its presence and `action`; the
+ * process is our own addition, to distinguish a stale lock from one in use.
+ */
+export interface BackendLock {
+  /** The file exists, whatever its content. */
+  isHeld(): Promise<boolean>;
+  /** What the file says; `undefined` when there is none. */
+  read(): Promise<BackendLockFacts | undefined>;
+  /** Creates the file. @throws RdError `ERR_BACKEND_LOCKED` when it already exists, `ERR_IO`. */
+  take(action: string): Promise<void>;
+  /** Removes the file, unless another process owns it by now. */
+  release(): Promise<void>;
+  /** Removes the file of any owner. Idempotent. */
+  remove(): Promise<void>;
+}
+
+interface BackendLockFacts {
+  /** The holder's activity: `Creating snapshot "x"`. Absent when the file does not say. */
+  action?: string;
+  /** The holder, when it was a service of ours. */
+  holder?: ProcessIdentity;
+  /** True when the holder is known and dead. */
+  abandoned: boolean;
+}
+
+/** Scripts match on this sentence. */
+export const LOCKED =
+  'backend lock file already exists; if there is no snapshot operation in progress, you can remove this error with `rdctl snapshot unlock`';
+
+export function backendLock(path: string, processes: ProcessTable = processTable): BackendLock {
+  async function read(): Promise<BackendLockFacts | undefined> {
+    let text: string;
+    try {
+      text = await readFile(path, 'utf8');
+    } catch (error) {
+      // An unreadable file exists all the same.
+      return isMissing(error) ? undefined : { abandoned: false };
+    }
+    const { action, holder } = parse(text);
+    return {
+      ...(action === undefined ? {} : { action }),
+      ...(holder ? { holder } : {}),
+      abandoned: holder !== undefined && !(await processes.isAlive(holder)),
+    };
+  }
+
+  async function remove(): Promise<void> {
+    await unlink(path).catch((cause: unknown) => {
+      if (!isMissing(cause)) throw ioError('remove', path, cause);
+    });
+  }
+
+  return {
+    read,
+    remove,
+    isHeld: () =>
+      lstat(path).then(
+        () => true,
+        (error: unknown) => !isMissing(error),
+      ),
+    async take(action) {
+      const self = await processes.self();
+      try {
+        await makeDirectory(dirname(path));
+        await removeLeftovers(path);
+        await createWhole(path, `${JSON.stringify({ action, ...self }, null, 2)}\n`);
+      } catch (cause) {
+        if (systemCode(cause) === 'EEXIST') throw new RdError('ERR_BACKEND_LOCKED', LOCKED, { cause });
+        throw ioError('create', path, cause);
+      }
+    },
+    async release() {
+      const facts = await read();
+      const self = await processes.self();
+      if (facts?.holder?.pid === self.pid && facts.holder.started === self.started) await remove();
+    },
+  };
+}
+
+/** A lock without its holder would look foreign after a kill, so it appears complete. */
+async function createWhole(path: string, text: string): Promise<void> {
+  const temporary = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`);
+  try {
+    await fileOperations.writeNew(temporary, text, 0o644);
+    await link(temporary, path).catch(async (error: unknown) => {
+      if (systemCode(error) === 'EEXIST') throw error;
+      // Fallback for a file system without hard links.
+      await copyFile(temporary, path, constants.COPYFILE_EXCL);
+    });
+  } finally {
+    await unlink(temporary).catch(() => undefined);
+  }
+}
+
+function parse(text: string): { action?: string; holder?: ProcessIdentity } {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return {};
+  }
+  if (!isObject(value)) return {};
+  const { action, pid, started } = value;
+  return {
+    ...(typeof action === 'string' ? { action } : {}),
+    ...(typeof pid === 'number' ? { holder: { pid, ...(typeof started === 'string' ? { started } : {}) } } : {}),
+  };
+}
+
+function isMissing(error: unknown): boolean {
+  return ['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '');
+}

@@ -1,0 +1,252 @@
+import { lstat, readdir, readFile, readlink, realpath, rmdir, unlink } from 'node:fs/promises';
+import { dirname, join, sep } from 'node:path';
+import { RdError } from '../errors.ts';
+import { ioError, systemCode } from '../os/io-error.ts';
+import { isThere } from '../os/presence.ts';
+import { userHome } from '../os/user-home.ts';
+import { PRODUCT } from '../product.ts';
+import { type OwnPlace, ownPlaces } from './own-files.ts';
+import type { Places } from './places.ts';
+import { removeServiceSocket } from './socket-place.ts';
+
+/** The result of a factory reset. Paths are absolute, and each list is in the order of the work. */
+export interface ResetSummary {
+  removed: string[];
+  kept: { path: string; why: string }[];
+  /** `reason` is a clause. */
+  failed: { path: string; reason: string }[];
+}
+
+export interface ResetOptions {
+  /** Downloads too. */
+  cache: boolean;
+  operations?: RemovalOperations;
+}
+
+/**
+ * Removes the files of an installation: settings, state, data, extensions, logs, with `cache` the downloads. Keeps existing snapshots, and
+ * shims that a user has added. Call it while holding the service lock, with nothing running, in places where `isInstalled`; the lock goes
+ * last, and only when nothing failed, so that a repeated call knows that the rest is ours. Links are removed, never followed; nothing
+ * outside of our directories, no foreign file in shared directories, and nothing on another file system is touched. Failures are reported.
+ * @throws RdError `ERR_IO` as `checkPlaces`; nothing is removed then.
+ */
+export async function factoryReset(here: Places, options: ResetOptions): Promise<ResetSummary> {
+  const { operations = removalOperations, cache } = options;
+  checkPlaces(here, cache);
+  const places = ownPlaces(here, cache);
+  const reasons = await reasonsToKeep(here, cache);
+  const last = [here.serviceLock, ...(here.dropInMarker === undefined ? [] : [here.dropInMarker])];
+  const removal: Removal = {
+    keep: new Set([...reasons.keys(), ...last]),
+    mounts: await operations.mounts(),
+    operations,
+    failed: [],
+  };
+  const summary: ResetSummary = { removed: [], kept: [], failed: removal.failed };
+  // Of a killed service; it may be outside of these places. A path that is not our socket is handled again below.
+  await removeServiceSocket(here).catch(() => undefined);
+  for (const place of places) {
+    if (!(await isThere(place.path))) continue;
+    const { removed, kept } = await (place.owns ? removeNames : removeWhole)(place, here, removal);
+    summary.removed.push(...removed.filter((path) => !reasons.has(path)));
+    summary.kept.push(...kept);
+  }
+  if (summary.failed.length === 0) await removeLast(here, places, { ...removal, keep: new Set(reasons.keys()) });
+  for (const [path, why] of reasons) if (await isThere(path)) summary.kept.push({ path, why });
+  return summary;
+}
+
+/** The result of a reset where nothing proves that we created the files. */
+export async function untouchedSummary(here: Places, cache: boolean): Promise<ResetSummary> {
+  const kept: ResetSummary['kept'] = [];
+  for (const place of ownPlaces(here, cache)) {
+    for (const path of await ownIn(place)) {
+      if ((await entryCount(path)) !== 0) kept.push({ path, why: `nothing tells that ${PRODUCT.name} made it` });
+    }
+  }
+  return { removed: [], kept, failed: [] };
+}
+
+/**
+ * Refuses a reset when a directory that would be removed entirely holds more than ours: the root, its direct children, a home and its
+ * parent.
+ * @throws RdError `ERR_IO`.
+ */
+export function checkPlaces(here: Places, cache: boolean): void {
+  const user = userHome();
+  for (const { path, owns } of ownPlaces(here, cache)) {
+    const depth = path.split(/[/\\]/).filter((part) => part !== '').length;
+    if (owns || (depth > 1 && path !== user && !user.startsWith(path + sep))) continue;
+    throw new RdError('ERR_IO', `${path} is not a directory that is ours alone, and nothing was removed`, {
+      advice: 'Look at the output of `rdctl paths` and at the variables that it depends on.',
+    });
+  }
+}
+
+/**
+ * Removes only the downloads.
+ * @throws RdError `ERR_IO` naming what could not be removed.
+ */
+export async function clearCache(here: Places, operations: RemovalOperations = removalOperations): Promise<void> {
+  checkPlaces(here, true);
+  const places = ownPlaces(here, true);
+  const removal: Removal = { keep: new Set(), mounts: await operations.mounts(), operations, failed: [] };
+  if (places.some(({ path, owns }) => !owns && isWithin(here.cache, path))) {
+    if (await isThere(here.cache)) await remove(here.cache, removal);
+  } else {
+    for (const place of places) if (place.path === here.cache) await removeNames(place, here, removal);
+  }
+  const [first, ...others] = removal.failed;
+  if (!first) return;
+  throw new RdError('ERR_IO', `the cache was not cleared: could not remove ${first.path}: ${first.reason}`, {
+    details: others.map(({ path, reason }) => `${path}: ${reason}`),
+    advice: 'Remove what is in the way, and call again.',
+  });
+}
+
+type Outcome = Pick<ResetSummary, 'removed' | 'kept'>;
+
+async function removeWhole({ path }: OwnPlace, _: Places, removal: Removal): Promise<Outcome> {
+  const failures = removal.failed.length;
+  const link = await readlink(path).catch(() => undefined);
+  const gone = await remove(path, removal);
+  return {
+    removed: gone || removal.failed.length === failures ? [path] : [],
+    kept: gone && link !== undefined ? [{ path: link, why: 'a link led there' }] : [],
+  };
+}
+
+/** The directory itself goes once only the lock is left in it, which goes later. */
+async function removeNames(place: OwnPlace, { home, serviceLock }: Places, removal: Removal): Promise<Outcome> {
+  const link = await readlink(place.path).catch(() => undefined);
+  if (link !== undefined) return { removed: [], kept: [{ path: place.path, why: 'a link, which is not followed' }] };
+  const removed: string[] = [];
+  for (const path of await ownIn(place)) if (await remove(path, removal)) removed.push(path);
+  const left = await readdir(place.path).catch(() => ['it cannot be read']);
+  if (place.path === home || left.some((name) => join(place.path, name) !== serviceLock)) return { removed, kept: [] };
+  if (left.length === 0) await remove(place.path, removal);
+  return { removed: [place.path], kept: [] };
+}
+
+/** Our entries in a directory, as of now. */
+async function ownIn({ path, owns }: OwnPlace): Promise<string[]> {
+  if (!owns) return (await isThere(path)) ? [path] : [];
+  const names = await readdir(path).catch(() => []);
+  return names.filter(owns).map((name) => join(path, name));
+}
+
+async function reasonsToKeep(here: Places, cache: boolean): Promise<Map<string, string>> {
+  const reasons = new Map<string, string>();
+  for (const path of [here.snapshots, join(here.data, 'containerd-shims')]) {
+    if (await entryCount(path)) reasons.set(path, 'not empty');
+  }
+  if (reasons.size > 0 && here.dropInMarker !== undefined) {
+    reasons.set(here.dropInMarker, 'says whose the directory is');
+  }
+  // The copy that an adoption kept is not part of a reset.
+  for (const name of here.dropInMarker === undefined ? [] : await readdir(here.config).catch(() => [])) {
+    if (/^settings\.before-rdctl-[0-9TZ]+\.json$/.test(name)) {
+      reasons.set(join(here.config, name), 'the settings from before the adoption');
+    }
+  }
+  if (!cache && here.home === undefined && (await isThere(here.cache))) {
+    reasons.set(here.cache, 'downloads, which --cache removes');
+  }
+  return reasons;
+}
+
+/** The lock is removed last: it keeps another service from starting in what is half removed. */
+async function removeLast(here: Places, places: readonly OwnPlace[], removal: Removal): Promise<void> {
+  for (const path of [here.dropInMarker, here.serviceLock]) {
+    const root = places.find((each) => path?.startsWith(each.path + sep))?.path;
+    if (path === undefined || root === undefined || !(await isThere(path)) || !(await remove(path, removal))) continue;
+    for (let at = dirname(path); isWithin(at, root) && at !== here.home; at = dirname(at)) {
+      const isGone = await removal.operations.rmdir(at).then(
+        () => true,
+        // Not empty: something was kept in it, or reported as not removed.
+        () => false,
+      );
+      if (!isGone) break;
+    }
+  }
+}
+
+function isWithin(path: string, root: string): boolean {
+  return path === root || path.startsWith(root + sep);
+}
+
+/** Number of entries in a directory; `undefined` when it is not a directory or unreadable. */
+async function entryCount(path: string): Promise<number | undefined> {
+  return readdir(path).then(
+    ({ length }) => length,
+    () => undefined,
+  );
+}
+
+/** The operations of a removal; tests replace them to inject failures. */
+export interface RemovalOperations {
+  unlink(path: string): Promise<void>;
+  rmdir(path: string): Promise<void>;
+  /** Absolute paths of all mount points. */
+  mounts(): Promise<readonly string[]>;
+}
+
+export const removalOperations: RemovalOperations = { unlink, rmdir, mounts: mountPoints };
+
+interface Removal {
+  /** Paths to keep, with their contents. */
+  keep: ReadonlySet<string>;
+  mounts: readonly string[];
+  operations: RemovalOperations;
+  /** `reason` is a clause. */
+  failed: { path: string; reason: string }[];
+}
+
+/** Removes a file, a link or a directory tree; never follows links. Returns true when it is gone. */
+async function remove(path: string, removal: Removal): Promise<boolean> {
+  return removeAt(path, await real(path), removal);
+}
+
+async function removeAt(path: string, realPath: string, removal: Removal): Promise<boolean> {
+  const { keep, mounts, operations, failed } = removal;
+  if (keep.has(path)) return false;
+  try {
+    const facts = await lstat(path);
+    if (!facts.isDirectory()) {
+      await operations.unlink(path);
+      return true;
+    }
+    if (mounts.includes(realPath)) {
+      failed.push({ path, reason: 'something is mounted there' });
+      return false;
+    }
+    let empty = true;
+    for (const name of await readdir(path)) {
+      if (!(await removeAt(join(path, name), join(realPath, name), removal))) empty = false;
+    }
+    if (empty) await operations.rmdir(path);
+    return empty;
+  } catch (cause) {
+    if (systemCode(cause) === 'ENOENT') return true;
+    const { message } = ioError('remove', '', cause);
+    failed.push({ path, reason: message.slice(message.indexOf(': ') + 2) });
+    return false;
+  }
+}
+
+/** Its real path, without following the last component: as in the mount table. */
+async function real(path: string): Promise<string> {
+  const above = dirname(path);
+  const realAbove = await realpath(above).catch(() => above);
+  return join(realAbove, path.slice(above.length + (above.endsWith(sep) ? 0 : 1)));
+}
+
+/** Only on Linux; elsewhere no engine of ours mounts anything. */
+async function mountPoints(): Promise<string[]> {
+  const text = await readFile('/proc/self/mountinfo', 'utf8').catch(() => '');
+  return text
+    .split('\n')
+    .map((line) => line.split(' ')[4] ?? '')
+    .filter((path) => path !== '')
+    .map((path) => path.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8))));
+}

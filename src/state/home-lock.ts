@@ -1,0 +1,314 @@
+import { randomBytes } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { RdError } from '../errors.ts';
+import { isObject } from '../json.ts';
+import { makeDirectory } from '../os/directory.ts';
+import { homeMoved } from '../os/home-move.ts';
+import { ioError, systemCode } from '../os/io-error.ts';
+import { type Place, parsePlace, placeOf, placeStatus } from '../os/place.ts';
+import { isThere } from '../os/presence.ts';
+import type { ProcessIdentity, ProcessTable } from '../os/process-identity.ts';
+import { processTable } from '../os/process-identity.ts';
+import { reserveBeside } from './reserve.ts';
+
+/** Holder of a lock, as recorded in its file. */
+interface Holder extends ProcessIdentity {
+  /** RFC 3339. */
+  since: string;
+  /** Port of a service, once it listens. */
+  port?: number;
+  /** The connection file of the service exists: true from its writing to its removal. */
+  announced?: boolean;
+  /** It serves a single command, which ends it. */
+  idle?: boolean;
+  /** It is stopping on request. */
+  ending?: boolean;
+  /** It released the lock, and its backend may still run. */
+  left?: boolean;
+  /** The lock directory as it was when the lock was taken. */
+  at?: Place;
+}
+
+export interface Lock {
+  /** Adds facts that became known after the lock was taken. */
+  update(facts: { port?: number; announced?: boolean; idle?: boolean; ending?: boolean }): Promise<void>;
+  /** Releases the lock. Idempotent. */
+  release(): Promise<void>;
+  /** As `release`, when the backend did not stop: the next reader sees that, as after a killed service. */
+  leave(): Promise<void>;
+}
+
+/** Time and processes, replaced in tests. */
+export interface LockSurroundings {
+  processes: ProcessTable;
+  now(): number;
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+}
+
+const REAL: LockSurroundings = {
+  processes: processTable,
+  now: Date.now,
+  async sleep(ms, signal) {
+    await delay(ms, undefined, signal ? { signal } : {});
+  },
+};
+
+const POLL_MS = 100;
+/** Rounds in which two concurrent attempts back off for each other. */
+const ROUNDS = 50;
+
+interface Entry extends Holder {
+  name: string;
+  held: boolean;
+}
+
+/**
+ * Takes the lock that one service per home holds for its lifetime.
+ * @throws RdError `ERR_ALREADY_RUNNING` naming pid and port of the holder, `ERR_HOME_MOVED` when a live holder took the lock in a directory
+ *   that was moved since.
+ */
+export async function lockHome(directory: string, home: string, around: LockSurroundings = REAL): Promise<Lock> {
+  const outcome = await take(directory, around);
+  if ('lock' in outcome) return outcome.lock;
+  const { pid, port } = outcome.holder;
+  const where = port === undefined ? `pid ${pid}` : `pid ${pid}, port ${port}`;
+  throw new RdError('ERR_ALREADY_RUNNING', `a service for ${home} is already running (${where})`, {
+    advice: 'Use it, stop it with `rdctl shutdown`, or set RDCTL_HOME to another directory for a second one.',
+  });
+}
+
+/** Read-only view of a lock holder. */
+export interface LockHolder {
+  pid: number;
+  /** Start time of the process, which distinguishes it from a later one with the same pid; absent where the system does not provide it. */
+  started?: string;
+  /** RFC 3339: since when. */
+  startedAt?: string;
+  /** Of a service, once it listens. */
+  port?: number;
+  /** Of a service: its connection file exists. */
+  announced?: boolean;
+  /** Of a service: it serves a single command, which ends it. */
+  idle?: boolean;
+  /** Of a service: it is stopping on request. It may respond for a while, but accepts no changes. */
+  ending?: boolean;
+  /** False when the process ended without a release, as after kill -9, and when its backend did not stop. */
+  alive: boolean;
+  /** Its backend did not stop. */
+  left?: boolean;
+  /** Of a dead holder: the original lock directory, which has been moved since. */
+  movedFrom?: string;
+}
+
+/**
+ * The holder of the lock in `directory`: the live one, else a dead one that left its file; `undefined` when the lock is free. Changes
+ * nothing on the disk; ignores unrelated files and copies from another lock.
+ * @throws RdError `ERR_IO` when the directory cannot be read, `ERR_HOME_MOVED` when the holder took it in another directory that was moved
+ * here.
+ */
+export async function lockHolder(
+  directory: string,
+  processes: Pick<ProcessTable, 'isAlive'> = processTable,
+): Promise<LockHolder | undefined> {
+  const names = await readdir(directory).catch((cause: unknown) => {
+    if (systemCode(cause) === 'ENOENT' || systemCode(cause) === 'ENOTDIR') return [];
+    throw ioError('read the lock', directory, cause);
+  });
+  let dead: LockHolder | undefined;
+  for (const name of names.filter((each) => each.endsWith('.json'))) {
+    const entry = await read(directory, name).catch(() => undefined);
+    if (!entry?.held) continue;
+    const { name: _, held: __, since: startedAt, at, ...facts } = entry;
+    const stands = placeStatus(at, directory);
+    if (stands === 'copied') continue;
+    const holder = { ...facts, startedAt };
+    if (!entry.left && (await processes.isAlive(entry))) {
+      if (at && stands === 'moved') throw homeMoved(at.path, directory, { pid: entry.pid, alive: true });
+      return { ...holder, alive: true };
+    }
+    dead = { ...holder, alive: false, ...(at && stands === 'moved' ? { movedFrom: at.path } : {}) };
+  }
+  return dead;
+}
+
+export interface WaitOptions {
+  timeoutMs: number;
+  /** Called once, when the lock is taken by another process. */
+  onWait?: (holder: Holder) => void;
+  signal?: AbortSignal;
+}
+
+/**
+ * Takes the lock that one `apply` holds at a time, and waits for its holder.
+ * @throws RdError `ERR_DEADLINE` naming the holder at the timeout, `ERR_CANCELLED` by the signal.
+ */
+export async function lockApply(
+  directory: string,
+  options: WaitOptions,
+  around: LockSurroundings = REAL,
+): Promise<Lock> {
+  const deadline = around.now() + options.timeoutMs;
+  let told = false;
+  for (;;) {
+    const outcome = await take(directory, around);
+    if ('lock' in outcome) return outcome.lock;
+    const left = deadline - around.now();
+    if (left <= 0) {
+      const { pid, since } = outcome.holder;
+      throw new RdError('ERR_DEADLINE', `another apply (pid ${pid}, since ${since}) did not finish in time`, {
+        advice: 'Wait for it, or give more time with --timeout.',
+      });
+    }
+    if (!told) options.onWait?.(outcome.holder);
+    told = true;
+    await around.sleep(Math.min(POLL_MS, left), options.signal).catch((cause: unknown) => {
+      if (!options.signal?.aborted) throw cause;
+      throw new RdError('ERR_CANCELLED', 'waiting for another apply was cancelled', { cause });
+    });
+  }
+}
+
+/**
+ * The lock is a directory with one file per process that holds or wants it; a process holds it if it finds no other live one after its own
+ * file is in place. Names are never reused, so that removing the file of a dead process can never hit that of a live one; a single lock
+ * file could not be taken over without that race.
+ */
+async function take(directory: string, around: LockSurroundings): Promise<{ lock: Lock } | { holder: Holder }> {
+  const self = await around.processes.self();
+  await makeDirectory(directory);
+  const at = placeOf(directory);
+  const base = { ...self, since: new Date(around.now()).toISOString(), ...(at ? { at } : {}) };
+  for (let round = 0; ; round += 1) {
+    const name = `${self.pid}-${randomBytes(8).toString('hex')}.json`;
+    const path = join(directory, name);
+    await announce(path, { ...base, held: false });
+    const all = await living(directory, around).catch(async (error: unknown) => {
+      await remove(path);
+      throw error;
+    });
+    const others = all.filter((entry) => entry.name !== name);
+    if (others.length === 0) {
+      await announce(path, { ...base, held: true });
+      return { lock: lockOf(path, base) };
+    }
+    await remove(path);
+    const holder = others.find((entry) => entry.held) ?? (round >= ROUNDS ? others[0] : undefined);
+    if (holder) return { holder };
+    // Only other contenders: back off for a random delay.
+    await around.sleep(1 + (randomBytes(1)[0] ?? 0) / 4);
+  }
+}
+
+function lockOf(path: string, base: Holder): Lock {
+  let released = false;
+  let known = base;
+  let last: Promise<void> = Promise.resolve();
+  /** Serialized: no older content may come last, nor any content after the release. */
+  function inTurn(work: () => Promise<void>): Promise<void> {
+    const turn = last.then(work);
+    last = turn.catch(() => undefined);
+    return turn;
+  }
+  return {
+    async update(facts) {
+      if (released) return;
+      const content = { ...known, ...facts };
+      known = content;
+      await inTurn(() => announce(path, { ...content, held: true }));
+    },
+    async release() {
+      if (released) return;
+      released = true;
+      await inTurn(() => remove(path));
+    },
+    async leave() {
+      if (released) return;
+      released = true;
+      await inTurn(() => announce(path, { ...known, held: true, left: true }));
+    },
+  };
+}
+
+/** Also on a full disk: recording a stop, and cleaning up after one, must always work. */
+async function announce(path: string, content: Omit<Entry, 'name'>): Promise<void> {
+  const temporary = `${path}.${randomBytes(4).toString('hex')}`;
+  const operations = reserveBeside(dirname(path));
+  try {
+    await makeDirectory(dirname(path));
+    await operations.writeNew(temporary, `${JSON.stringify(content)}\n`, 0o600);
+    await operations.rename(temporary, path);
+  } catch (cause) {
+    await operations.unlink(temporary).catch(() => undefined);
+    throw ioError('create the lock', path, cause);
+  }
+}
+
+async function remove(path: string): Promise<void> {
+  await reserveBeside(dirname(path))
+    .unlink(path)
+    .catch((error: unknown) => {
+      if (systemCode(error) !== 'ENOENT') throw ioError('remove the lock', path, error);
+    });
+}
+
+/**
+ * Removes the files of dead processes from the lock that one `apply` holds at a time. Holders and waiters are unaffected.
+ * @throws RdError `ERR_IO`.
+ */
+export async function sweepLock(directory: string, around: LockSurroundings = REAL): Promise<void> {
+  if (await isThere(directory)) await living(directory, around);
+}
+
+/** The temporary files of `announce`, with their writer. */
+const DRAFT = /^(\d+)-[0-9a-f]{16}\.json\.[0-9a-f]{8}$/;
+
+/** The entries of live processes of this home. Removes others on the way: foreign and partial files, and copies from another home. */
+async function living(directory: string, around: LockSurroundings): Promise<Entry[]> {
+  const names = await readdir(directory);
+  for (const name of names) {
+    const writer = Number(DRAFT.exec(name)?.[1] ?? Number.NaN);
+    if (writer > 0 && !(await around.processes.isAlive({ pid: writer }))) await remove(join(directory, name));
+  }
+  const entries: Entry[] = [];
+  for (const name of names.filter((each) => each.endsWith('.json'))) {
+    const entry = await read(directory, name);
+    if (!entry) continue;
+    const stands = placeStatus(entry.at, directory);
+    if (stands !== 'copied' && !entry.left && (await around.processes.isAlive(entry))) {
+      if (entry.at && stands === 'moved') throw homeMoved(entry.at.path, directory, { pid: entry.pid, alive: true });
+      entries.push(entry);
+    } else await remove(join(directory, name));
+  }
+  return entries;
+}
+
+async function read(directory: string, name: string): Promise<Entry | undefined> {
+  const path = join(directory, name);
+  let value: unknown;
+  try {
+    value = JSON.parse(await readFile(path, 'utf8'));
+  } catch (error) {
+    // Gone meanwhile. Content is renamed into place atomically, so anything else was not written by us.
+    if (systemCode(error) === 'ENOENT') return undefined;
+    throw ioError('read the lock', path, error);
+  }
+  if (!isObject(value) || typeof value.pid !== 'number' || typeof value.since !== 'string') {
+    throw new RdError('ERR_IO', `the lock file ${path} is not one of ours`, { advice: 'Remove it and try again.' });
+  }
+  const at = parsePlace(value.at);
+  return {
+    name,
+    pid: value.pid,
+    since: value.since,
+    held: value.held === true,
+    ...(typeof value.started === 'string' ? { started: value.started } : {}),
+    ...(typeof value.port === 'number' ? { port: value.port } : {}),
+    ...(typeof value.announced === 'boolean' ? { announced: value.announced } : {}),
+    ...(value.idle === true ? { idle: true } : {}),
+    ...(value.ending === true ? { ending: true } : {}),
+    ...(value.left === true ? { left: true } : {}),
+    ...(at ? { at } : {}),
+  };
+}

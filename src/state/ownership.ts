@@ -1,0 +1,261 @@
+// Synchronous and light: commands that take milliseconds check this before they trust a file.
+import { existsSync, lstatSync, readFileSync, readlinkSync } from 'node:fs';
+import { posix } from 'node:path';
+import { RdError } from '../errors.ts';
+import { systemCode } from '../os/io-error.ts';
+import { shellQuoted } from '../os/shell-quoted.ts';
+import { PRODUCT } from '../product.ts';
+import type { Places } from './places.ts';
+
+/** A component of a path, with its system attributes. */
+export interface NameFacts {
+  kind: 'directory' | 'link' | 'file';
+  uid: number;
+  gid: number;
+  /** With or without the file type bits. */
+  mode: number;
+  /** The target of the path itself; absent for its parents. */
+  last?: true;
+}
+
+/** Trusted owners and groups. */
+export interface Trust {
+  /** An owner that is us, or has full control over us anyway. */
+  owner(uid: number): boolean;
+  /** A group whose only members are trusted owners. */
+  group(gid: number): boolean;
+}
+
+/** Why others can change what a path leads to. */
+export interface Exposure extends NameFacts {
+  path: string;
+  by: 'owner' | 'writers';
+}
+
+const { dirname, join } = posix;
+const ROOT = '/';
+const STICKY = 0o1000;
+const MAX_LINKS = 40;
+
+/**
+ * The rule for one component: a trusted owner, and no other writers. Parent directories with the sticky bit may be world-writable (`/tmp`):
+ * only the owner of an entry can replace it. The mode of a link is meaningless.
+ */
+export function exposedBy({ kind, uid, gid, mode, last }: NameFacts, trust: Trust): Exposure['by'] | undefined {
+  if (!trust.owner(uid)) return 'owner';
+  if (kind === 'link' || (kind === 'directory' && !last && (mode & STICKY) !== 0)) return undefined;
+  return (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && !trust.group(gid)) ? 'writers' : undefined;
+}
+
+/**
+ * The first component of an absolute path that lets others change its target: every directory from the root on, every link and the
+ * directories that it leads through, and the path itself. `undefined` when it is safe. Missing components count as safe, because we will
+ * create them. Always `undefined` on Windows, where modes are meaningless.
+ * @param seen components already verified; added to.
+ */
+export function exposureOf(path: string, trust: Trust = trustOfUser(), seen = new Set<string>()): Exposure | undefined {
+  if (process.platform === 'win32') return undefined;
+  const rest = ['', ...path.split(ROOT).filter(Boolean)];
+  let links = 0;
+  for (let at: string = ROOT; rest.length > 0; ) {
+    const name = rest.shift();
+    const next = name === '..' ? dirname(at) : join(at, name ?? '');
+    const known = rest.length > 0 && seen.has(next);
+    if (!known) {
+      const facts = factsOf(next);
+      if (!facts) return undefined;
+      const named: NameFacts = rest.length === 0 ? { ...facts, last: true } : facts;
+      const by = exposedBy(named, trust);
+      if (by) return { ...named, path: next, by };
+      if (facts.kind === 'link') {
+        links += 1;
+        // Opening it fails with the reason.
+        if (links > MAX_LINKS) return undefined;
+        const target = readlinkSync(next);
+        rest.unshift(...target.split(ROOT).filter((part) => part !== '' && part !== '.'));
+        if (target.startsWith(ROOT)) at = ROOT;
+        continue;
+      }
+      if (rest.length > 0) seen.add(next);
+    }
+    at = next;
+  }
+  return undefined;
+}
+
+/** Empty for a missing or unreadable entry: opening it fails with the reason. */
+function factsOf(path: string): NameFacts | undefined {
+  try {
+    const facts = lstatSync(path);
+    const { uid, gid, mode } = facts;
+    return { kind: facts.isSymbolicLink() ? 'link' : facts.isDirectory() ? 'directory' : 'file', uid, gid, mode };
+  } catch (error) {
+    const code = systemCode(error);
+    if (code === undefined) throw error;
+    return undefined;
+  }
+}
+
+/** The system's account files as text. */
+export interface Accounts {
+  passwd: string;
+  group: string;
+}
+
+/** The local accounts; excludes those of a directory service. */
+function localAccounts(): Accounts {
+  const text = (path: string) => {
+    try {
+      return readFileSync(path, 'utf8');
+    } catch {
+      return '';
+    }
+  };
+  return { passwd: text('/etc/passwd'), group: text('/etc/group') };
+}
+
+interface Account {
+  name: string;
+  uid: number;
+  gid: number;
+}
+
+function accountsIn(passwd: string): Account[] {
+  return passwd.split('\n').flatMap((line) => {
+    const [name = '', , uid = '', gid = ''] = line.split(':');
+    return /^\d+$/.test(uid) && /^\d+$/.test(gid) ? [{ name, uid: Number(uid), gid: Number(gid) }] : [];
+  });
+}
+
+/**
+ * True for a group whose only members are accepted by `owner`: root's group, and the user-private groups of systems with a umask of 002. A
+ * group missing in the files counts as user-private when its number equals the user's.
+ */
+export function isPrivateGroup(
+  gid: number,
+  uid: number,
+  owner: Trust['owner'],
+  { passwd, group }: Accounts = localAccounts(),
+): boolean {
+  if (gid === 0) return true;
+  const users = accountsIn(passwd);
+  const [, , , members] =
+    group
+      .split('\n')
+      .map((line) => line.split(':'))
+      .find((fields) => fields[2] === String(gid)) ?? [];
+  if (members === undefined) return gid === uid;
+  const isOurs = (name: string) => users.some((user) => user.name === name && owner(user.uid));
+  return (
+    members
+      .split(',')
+      .map((name) => name.trim())
+      .filter(Boolean)
+      .every(isOurs) && users.every((user) => user.gid !== gid || owner(user.uid))
+  );
+}
+
+/**
+ * The user, root, and the owner of the root directory, who can replace everything (not root inside a user namespace). For root in a
+ * container also an owner without an account there: nothing in the container runs as that user, and the host mounted it.
+ */
+export function trustOfUser(): Trust {
+  const uid = process.geteuid?.() ?? 0;
+  const root = factsOf(ROOT)?.uid ?? 0;
+  const owner = (other: number) => other === uid || other === 0 || other === root || (uid === 0 && isMountedIn(other));
+  return trustIn(uid, owner);
+}
+
+/** Only the administrator of the computer. */
+export function trustOfSystem(): Trust {
+  const root = factsOf(ROOT)?.uid ?? 0;
+  return trustIn(0, (other) => other === 0 || other === root);
+}
+
+function trustIn(uid: number, owner: Trust['owner']): Trust {
+  // macOS has no file with group members; members of its group 80 can become root.
+  const group = (gid: number) =>
+    process.platform === 'darwin' ? gid === 0 || gid === 80 : isPrivateGroup(gid, uid, owner);
+  return { owner, group };
+}
+
+function isMountedIn(uid: number): boolean {
+  const inContainer =
+    existsSync('/.dockerenv') || existsSync('/run/.containerenv') || process.env.KUBERNETES_SERVICE_HOST !== undefined;
+  return inContainer && !accountsIn(localAccounts().passwd).some((user) => user.uid === uid);
+}
+
+/** `/home/a can be written by other users (owner root, mode 0777)` */
+export function exposureText({ path, by, uid, mode, kind }: Exposure): string {
+  const owner = nameOf(uid);
+  const bits = (mode & 0o7777).toString(8).padStart(4, '0');
+  if (by === 'writers') return `${path} can be written by other users (owner ${owner}, mode ${bits})`;
+  const us = nameOf(process.geteuid?.() ?? 0);
+  return `${kind === 'link' ? 'the link ' : ''}${path} belongs to another user (owner ${owner}, mode ${bits}, and you are ${us})`;
+}
+
+/** The command that makes it private; absent where only its owner can. */
+export function exposureFix({ path, by }: Exposure): string | undefined {
+  return by === 'writers' ? `chmod go-w ${shellQuoted(path)}` : undefined;
+}
+
+function nameOf(uid: number): string {
+  const name = accountsIn(localAccounts().passwd).find((user) => user.uid === uid)?.name;
+  return name === undefined ? `uid ${uid}` : name;
+}
+
+/**
+ * Refuses paths that others can change, and names the command that fixes it.
+ * @param because the consequence, as a clause: `so nothing in it can be trusted`.
+ * @param otherwise an alternative to the command: `set RDCTL_HOME to …`.
+ * @throws RdError `ERR_NOT_PRIVATE` naming the path, its owner and mode.
+ */
+export function refuseExposed(
+  paths: readonly string[],
+  { because, otherwise }: { because: string; otherwise: string },
+): void {
+  if (process.platform === 'win32') return;
+  const trust = trustOfUser();
+  const seen = new Set<string>();
+  for (const path of paths) {
+    const exposure = exposureOf(path, trust, seen);
+    if (!exposure) continue;
+    const fix = exposureFix(exposure);
+    throw new RdError('ERR_NOT_PRIVATE', `${exposureText(exposure)}, ${because}`, {
+      advice: fix === undefined ? `${otherwise}.` : `Run \`${fix}\`. Otherwise: ${lowered(otherwise)}.`,
+    });
+  }
+}
+
+function lowered(text: string): string {
+  return text.charAt(0).toLowerCase() + text.slice(1);
+}
+
+/**
+ * Refuses an installation whose directories, or whose files that decide what is run, can be changed by others. Call it before anything
+ * there is trusted, created or removed.
+ * @throws RdError `ERR_NOT_PRIVATE`.
+ */
+export function requirePrivate(here: Places): void {
+  const { data, config, logs, state, cache, snapshots, extensions, guestImages, bin, serviceLock, applyLock } = here;
+  const { settingsFile, previousSettingsFile, stateFile, connectionFile } = here;
+  const directories = [
+    data,
+    config,
+    logs,
+    state,
+    cache,
+    snapshots,
+    extensions,
+    guestImages,
+    bin,
+    serviceLock,
+    applyLock,
+  ];
+  const files = [settingsFile, previousSettingsFile, stateFile, connectionFile];
+  refuseExposed([...directories, join(state, 'drivers'), ...files], {
+    because: `so nothing that ${PRODUCT.name} keeps there can be trusted`,
+    otherwise:
+      'Set RDCTL_HOME to a directory that is yours alone, with parents that are yours or of root (with sudo, `sudo -H` takes the home of root)',
+  });
+}

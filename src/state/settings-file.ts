@@ -1,0 +1,160 @@
+import { RdError } from '../errors.ts';
+import { isObject, isTooDeep, type JsonObject, type JsonValue, MOST_LEVELS } from '../json.ts';
+import type { FileOperations } from '../os/atomic-file.ts';
+import { readIfThere, writeFileAtomic } from '../os/atomic-file.ts';
+import { ioError } from '../os/io-error.ts';
+import { shellQuoted } from '../os/shell-quoted.ts';
+import { canonicalize } from '../settings/canonical.ts';
+import { defaultSettings, fillDefaults } from '../settings/defaults.ts';
+import type { Platform } from '../settings/field.ts';
+import type { IssueCode } from '../settings/issue.ts';
+import { migrate, versionProblem } from '../settings/migrate.ts';
+import { SCHEMA_VERSION, type Settings } from '../settings/settings.gen.ts';
+import { unknownKeys, validate } from '../settings/validate.ts';
+import { validate as hasShape } from '../settings/validators/settings-v19.gen.js';
+
+/** Host facts that affect parsing settings. */
+export interface FileHost {
+  platform: Platform;
+  arch: string;
+  osRelease?: string;
+}
+
+export type LoadedSettings =
+  /** There is no file: the first run, or it was deleted. */
+  | { kind: 'missing' }
+  /** `ignored`: dotted paths of unknown settings. */
+  | { kind: 'loaded'; settings: Settings; ignored: string[] }
+  /** Not JSON: truncated, empty, or something else. */
+  | { kind: 'garbled' };
+
+/** Problems of the settings themselves. Host- or driver-specific problems do not invalidate a file. */
+const OWN_MISTAKES: ReadonlySet<string> = new Set([
+  'section',
+  'type',
+  'range',
+  'enum',
+  'format',
+  'duplicates',
+] satisfies IssueCode[]);
+
+/**
+ * Reads the settings file: migrated, canonical, complete. Changes nothing on the disk.
+ * @throws RdError `ERR_SETTINGS_FILE` when the file cannot be read, was written by a newer release, or is JSON with errors: it is
+ * deliberate, and replacing one bad value with a default could disable a protection. `details` has every error with its position.
+ */
+export async function loadSettings(path: string, previous: string, host: FileHost): Promise<LoadedSettings> {
+  const stored = await readStored(path);
+  if (stored.kind !== 'json') return stored;
+  const { value, text } = stored;
+  const read = interpret(value, host);
+  if (read && !(await hasDuplicates(path, text, value))) return { kind: 'loaded', ...read };
+  if (isObject(value) && isNewer(value.version)) throw newer(path, Number(value.version));
+  throw await invalidSettings(path, previous, stored, host);
+}
+
+/** The settings in a file, or nothing when it is missing or unusable. */
+export async function usableSettings(path: string, host: FileHost): Promise<Settings | undefined> {
+  const stored = await readStored(path).catch(() => undefined);
+  return stored?.kind === 'json' ? interpret(stored.value, host)?.settings : undefined;
+}
+
+/** Writes settings durably; keeps the previous file as `previous`, if named. */
+export async function saveSettings(
+  path: string,
+  previous: string | undefined,
+  settings: Settings,
+  operations?: FileOperations,
+): Promise<void> {
+  await writeFileAtomic(path, `${JSON.stringify(settings, null, 2)}\n`, {
+    ...(previous === undefined ? {} : { previous }),
+    ...(operations ? { operations } : {}),
+  });
+}
+
+type Stored = { kind: 'missing' } | { kind: 'garbled' } | { kind: 'json'; text: string; value: JsonValue };
+
+async function readStored(path: string): Promise<Stored> {
+  let text: string | undefined;
+  try {
+    // Users who keep their settings elsewhere put a link here.
+    text = await readIfThere(path, { follow: true });
+  } catch (cause) {
+    throw ioError('read the settings file', path, cause, 'ERR_SETTINGS_FILE');
+  }
+  if (text === undefined) return { kind: 'missing' };
+  let value: JsonValue;
+  try {
+    // Windows editors may add a byte order mark.
+    value = JSON.parse(text.replace(/^\uFEFF/, ''));
+  } catch {
+    return { kind: 'garbled' };
+  }
+  // Everything below is flushed level by level.
+  if (isTooDeep(text)) throw tooDeep(path);
+  return { kind: 'json', text, value };
+}
+
+function interpret(stored: JsonValue, host: FileHost): { settings: Settings; ignored: string[] } | undefined {
+  if (!isObject(stored) || versionProblem(stored.version) !== undefined) return undefined;
+  const canonical = canonicalize(upToDate(stored, Number(stored.version), host.platform));
+  const settings = fillDefaults(canonical, host);
+  const issues = validate(canonical, { platform: host.platform, arch: host.arch, current: defaultSettings(host) });
+  if (issues.some(({ code }) => OWN_MISTAKES.has(code)) || !hasShape(settings)) return undefined;
+  return { settings, ignored: unknownKeys(canonical).map(({ path }) => path) };
+}
+
+function upToDate(stored: JsonObject, version: number, platform: Platform): JsonObject {
+  return version < SCHEMA_VERSION ? migrate(stored, { platform }) : stored;
+}
+
+/** A duplicate key may mean one thing to a person and another to a parser. */
+async function hasDuplicates(path: string, text: string, value: JsonValue): Promise<boolean> {
+  // Our own formatting has none, and the search costs more than all the rest.
+  if (text === `${JSON.stringify(value, null, 2)}\n`) return false;
+  const { documentMistakes } = await import('./settings-mistakes.ts');
+  return documentMistakes(path, text).length > 0;
+}
+
+async function invalidSettings(
+  path: string,
+  previous: string,
+  { text, value }: { text: string; value: JsonValue },
+  host: FileHost,
+): Promise<RdError> {
+  const { settingsMistakes } = await import('./settings-mistakes.ts');
+  const wayBack = (await usableSettings(previous, host)) !== undefined;
+  const way = wayBack ? `, or go back with: ${moveCommand(previous, path, host)}` : '';
+  return new RdError(
+    'ERR_SETTINGS_FILE',
+    `the settings file ${path} has mistakes, and nothing was started or changed`,
+    {
+      details: await settingsMistakes(path, text, value, { host, counts: (code) => OWN_MISTAKES.has(code) }),
+      // A missing file with an intact copy is replaced by it.
+      advice: `Correct it, or remove it${wayBack ? ` and ${previous}` : ''} to begin with default settings${way}`,
+    },
+  );
+}
+
+function moveCommand(from: string, to: string, { platform }: FileHost): string {
+  if (platform === 'win32') return `move /Y "${from}" "${to}"`;
+  return `mv ${shellQuoted(from)} ${shellQuoted(to)}`;
+}
+
+function tooDeep(path: string): RdError {
+  return new RdError('ERR_SETTINGS_FILE', `the settings file ${path} nests deeper than ${MOST_LEVELS} levels`, {
+    advice: 'Correct it, or move it away; nothing was started or changed.',
+  });
+}
+
+function isNewer(version: JsonValue | undefined): boolean {
+  return typeof version === 'number' && Number.isInteger(version) && version > SCHEMA_VERSION;
+}
+
+function newer(path: string, version: number): RdError {
+  return new RdError(
+    'ERR_SETTINGS_FILE',
+    `${path} has settings of version ${version}, and this release knows versions up to ${SCHEMA_VERSION}`,
+    { advice: 'Use the release that wrote it, or move the file away.' },
+  );
+}

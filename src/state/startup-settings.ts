@@ -1,0 +1,105 @@
+import { existsSync } from 'node:fs';
+import type { Policies } from '../../profiles/policies/policy.ts';
+import type { JsonObject } from '../json.ts';
+import { keepAside } from '../os/set-aside.ts';
+import { defaultSettings } from '../settings/defaults.ts';
+import type { Platform } from '../settings/field.ts';
+import { lockRecord } from '../settings/locks.ts';
+import { changedPaths, mergeSettings } from '../settings/merge.ts';
+import type { Settings } from '../settings/settings.gen.ts';
+import type { Places } from './places.ts';
+import { loadSettings, usableSettings } from './settings-file.ts';
+
+/** Host facts that affect settings. */
+export interface SettingsHost {
+  platform: Platform;
+  arch: string;
+  osRelease?: string;
+  memoryBytes?: number;
+}
+
+export interface StartupSettings {
+  settings: Settings;
+  /** The file is not JSON: it must not become the backup of the next write. */
+  fileIsGarbled: boolean;
+  /** The file does not hold these settings yet. */
+  unsaved: boolean;
+  /** Record of locked fields. */
+  locks: JsonObject;
+  /** There were no previous settings: the administrator's defaults have been applied. */
+  firstRun: boolean;
+  /** Notices for the user. */
+  notices: string[];
+}
+
+/**
+ * The initial settings: the file, or on a first run the defaults with the administrator's; the locked profile overrides either. A missing
+ * or invalid file is replaced by the backup from before the last change. Profiles are read first: a bad one stops the start before any file
+ * is touched.
+ * @throws RdError `ERR_SETTINGS_FILE`, `ERR_IO`.
+ */
+export async function startupSettings(
+  places: Places,
+  policies: Policies,
+  host: SettingsHost,
+  now: number,
+): Promise<StartupSettings> {
+  const loaded = await loadSettings(places.settingsFile, places.previousSettingsFile, host);
+  const notices = [...policies.warnings];
+  const { kind } = loaded;
+  if (kind === 'loaded' && loaded.ignored.length > 0) {
+    const names = loaded.ignored.map((path) => `"${path}"`).join(', ');
+    notices.push(`${places.settingsFile}: there are no settings ${names}; they are passed over.`);
+  }
+  const isGone = kind === 'missing' && existsSync(places.previousSettingsFile);
+  const recovered = kind === 'garbled' || isGone ? await recover(kind, places, host, now) : undefined;
+  if (recovered) notices.push(recovered.notice);
+  const stored =
+    kind === 'loaded' ? loaded.settings : (recovered?.settings ?? firstSettings(host, policies.defaults?.settings));
+  const { locked } = policies;
+  const settings = locked ? mergeSettings(stored, locked.settings) : stored;
+  return {
+    settings,
+    fileIsGarbled: kind === 'garbled',
+    unsaved: kind !== 'loaded' || changedPaths(stored, settings).length > 0,
+    locks: locked ? lockRecord(locked.settings) : {},
+    firstRun: kind !== 'loaded' && !recovered?.settings,
+    notices,
+  };
+}
+
+/**
+ * Finds the settings from before the last change. A file that is not JSON is set aside; it keeps its name until the next write, so that a
+ * start after a crash sees the same. A missing one may have been deleted by mistake or by another program; the notice says how to get
+ * defaults.
+ */
+async function recover(
+  kind: 'garbled' | 'missing',
+  { settingsFile, previousSettingsFile }: Places,
+  host: SettingsHost,
+  now: number,
+): Promise<{ settings?: Settings; notice: string }> {
+  const found =
+    kind === 'missing'
+      ? `The settings file ${settingsFile} was gone`
+      : `The settings file was not JSON. It is kept as ${await keepAside(settingsFile, now)}`;
+  const settings = await usableSettings(previousSettingsFile, host);
+  if (settings) {
+    const notice = `${found}, and the settings from before the last change are in force again.`;
+    const way = `To begin with default settings, stop the service and delete ${previousSettingsFile} together with it.`;
+    return { settings, notice: kind === 'missing' ? `${notice} ${way}` : notice };
+  }
+  const defaults = `${found}, and default settings are in force`;
+  if (!existsSync(previousSettingsFile))
+    return { notice: `${defaults}: there is no copy from before the last change.` };
+  // The next change would overwrite it.
+  const other = await keepAside(previousSettingsFile, now);
+  return {
+    notice: `${defaults}: the copy from before the last change cannot be used either, and is kept as ${other}.`,
+  };
+}
+
+function firstSettings(host: SettingsHost, defaults: JsonObject | undefined): Settings {
+  const settings = defaultSettings(host);
+  return defaults ? mergeSettings(settings, defaults) : settings;
+}

@@ -1,0 +1,144 @@
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { gzipSync } from 'node:zlib';
+import { pack } from 'tar-stream';
+import { describe, expect, test } from 'vitest';
+import { addArchive, saveArchive } from '../../../src/drivers/guest-images/archive.ts';
+import { manifestText } from '../../../src/drivers/guest-images/image.ts';
+import { imageStore } from '../../../src/drivers/guest-images/store.ts';
+import { temporaryDirectory } from '../../helpers/temp-home.ts';
+import { sampleImage } from './guest-image.ts';
+
+const never = new AbortController().signal;
+
+async function savedSample() {
+  const directory = temporaryDirectory();
+  const image = await sampleImage(imageStore(join(directory, 'images')));
+  const path = join(directory, 'image.tar');
+  await saveArchive(image, path, never);
+  return { directory, image, path };
+}
+
+/** An archive of these entries. */
+async function archive(
+  entries: readonly { name: string; text?: string; type?: 'symlink' | 'directory' }[],
+): Promise<Buffer> {
+  const tar = pack();
+  for (const { name, text = '', type } of entries) {
+    if (type === undefined) tar.entry({ name }, text);
+    else tar.entry({ name, type, ...(type === 'symlink' ? { linkname: '/etc/passwd' } : {}) });
+  }
+  tar.finalize();
+  return buffer(tar);
+}
+
+describe('an image in a file', () => {
+  test('is the same image when it is taken out, compressed or not', async () => {
+    const { directory, image, path } = await savedSample();
+    writeFileSync(`${path}.gz`, gzipSync(readFileSync(path)));
+    for (const [index, file] of [path, `${path}.gz`].entries()) {
+      const other = imageStore(join(directory, `other-${index}`));
+      const taken = await addArchive(file, other, never);
+      expect({ ...taken, directory: '' }).toEqual({ ...image, directory: '' });
+      expect(await other.list()).toEqual([taken]);
+      await other.verify(taken, never);
+    }
+  });
+
+  test('has the same bytes each time', async () => {
+    const { directory, image, path } = await savedSample();
+    await saveArchive(image, join(directory, 'again.tar'), never);
+    expect(readFileSync(join(directory, 'again.tar')).equals(readFileSync(path))).toBe(true);
+  });
+
+  test('leaves what was there when it cannot be written', async () => {
+    const { directory, image, path } = await savedSample();
+    const before = statSync(path).size;
+    const gone = { ...image, directory: join(directory, 'nowhere') };
+    await expect(saveArchive(gone, path, never)).rejects.toMatchObject({ code: 'ERR_IO' });
+    expect(statSync(path).size).toBe(before);
+    expect(existsSync(`${path}.part`)).toBe(false);
+  });
+
+  test('taking it out again does no harm to the one that is there', async () => {
+    const { directory, image, path } = await savedSample();
+    const store = imageStore(join(directory, 'images'));
+    expect(await addArchive(path, store, never)).toEqual(image);
+    expect(await store.list()).toEqual([image]);
+  });
+
+  test.each<[string, (saved: Awaited<ReturnType<typeof savedSample>>) => Promise<Buffer> | Buffer, string]>([
+    ['nothing', () => Buffer.alloc(0), 'it is empty'],
+    ['no archive', () => Buffer.from('hello\n'.repeat(500)), 'it is damaged or no tar archive'],
+    ['the first half', ({ path }) => readFileSync(path).subarray(0, 30_000), 'it is damaged or no tar archive'],
+    ['half a compressed file', ({ path }) => gzipSync(readFileSync(path)).subarray(0, 400), 'it is damaged'],
+    [
+      'a changed byte',
+      ({ path }) => {
+        const bytes = readFileSync(path);
+        const at = bytes.indexOf('disk.qcow2 a\ndisk');
+        bytes.write('D', at);
+        return bytes;
+      },
+      'a file in it has not the sum',
+    ],
+    ['another file first', () => archive([{ name: 'vmlinuz', text: 'x' }]), 'it does not begin with manifest.json'],
+    [
+      'a manifest alone',
+      ({ image }) => archive([{ name: 'manifest.json', text: manifestText(image) }]),
+      'vmlinuz, initrd, disk.qcow2 is missing',
+    ],
+    [
+      'a file that leads elsewhere',
+      ({ image }) =>
+        archive([
+          { name: 'manifest.json', text: manifestText(image) },
+          { name: '../../x', text: 'y' },
+        ]),
+      'belongs to no image',
+    ],
+    [
+      'a link',
+      ({ image }) =>
+        archive([
+          { name: 'manifest.json', text: manifestText(image) },
+          { name: 'vmlinuz', type: 'symlink' },
+        ]),
+      'is no plain file',
+    ],
+    [
+      'a file of another size',
+      ({ image }) =>
+        archive([
+          { name: 'manifest.json', text: manifestText(image) },
+          { name: 'vmlinuz', text: 'y' },
+        ]),
+      'vmlinuz in it has 1 bytes',
+    ],
+  ])('is refused when it is %s, and nothing stays', async (_, bytes, reason) => {
+    const saved = await savedSample();
+    const file = join(saved.directory, 'bad.tar');
+    writeFileSync(file, await bytes(saved));
+    const root = join(saved.directory, 'other');
+    await expect(addArchive(file, imageStore(root), never)).rejects.toMatchObject({
+      code: 'ERR_DRIVER_TERMINAL',
+      message: expect.stringContaining(reason),
+    });
+    expect(readdirSync(root)).toEqual([]);
+  });
+
+  test('is refused before it is taken out when the disk has no room for what it says to hold', async () => {
+    const { directory, image } = await savedSample();
+    const { disk } = image.files;
+    const huge = { ...image, files: { ...image.files, disk: { ...disk, bytes: Number.MAX_SAFE_INTEGER } } };
+    const file = join(directory, 'huge.tar');
+    writeFileSync(file, await archive([{ name: 'manifest.json', text: manifestText(huge) }]));
+    const root = join(directory, 'other');
+    await expect(addArchive(file, imageStore(root), never)).rejects.toMatchObject({
+      code: 'ERR_IO',
+      message: expect.stringMatching(/ holds 8192\.0 TiB, and .+ is free in /),
+    });
+    expect(readdirSync(root)).toEqual([]);
+  });
+});

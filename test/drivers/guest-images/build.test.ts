@@ -1,0 +1,57 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { extract } from 'tar-stream';
+import { expect, test } from 'vitest';
+import { type BuildInput, buildImage } from '../../../src/drivers/guest-images/build.ts';
+import { imageStore } from '../../../src/drivers/guest-images/store.ts';
+import { RdError } from '../../../src/errors.ts';
+import { temporaryDirectory } from '../../helpers/temp-home.ts';
+
+const { signal } = new AbortController();
+
+/** mmdebstrap as far as we see it: it reads the files that it is given, and brings those that it is asked for. */
+function scripted(home: string) {
+  const given: { name: string; mode: number | undefined; uid: number | undefined }[] = [];
+  const orders: string[] = [];
+  const run: BuildInput['run'] = async (argv) => {
+    const hooks = argv.filter((word) => word.startsWith('--customize-hook=')).map((word) => word.slice(17));
+    for (const hook of hooks) {
+      const [order = '', one = '', other = ''] = hook.split(/ (?=['/])/).map((word) => word.replace(/^'(.*)'$/, '$1'));
+      orders.push(order.split('\n')[0] ?? '');
+      if (order === 'tar-in') {
+        const reader = extract();
+        reader.end(readFileSync(one));
+        for await (const entry of reader) {
+          const { name, mode, uid } = entry.header;
+          given.push({ name, mode, uid });
+          // One that is not read holds the next one up.
+          entry.resume();
+        }
+      }
+      if (order === 'download') writeFileSync(other, `made ${one}`);
+    }
+    return { exitCode: 0, stdout: '', stderr: '' };
+  };
+  const store = imageStore(join(home, 'guest images'));
+  return { run, store, given, orders };
+}
+
+test('files go into the root as those of root, and come out of it, whoever builds and whatever the home is called', async () => {
+  const home = temporaryDirectory();
+  const { run, store, given, orders } = scripted(home);
+  const image = await buildImage({ store, run, asRoot: false, now: () => 0, signal });
+  expect(orders).toEqual(['tar-in', 'set -eu', 'download', 'download', 'download']);
+  expect(given.map(({ uid }) => uid)).toEqual(given.map(() => 0));
+  expect(given).toContainEqual({ name: 'usr/lib/rdctl/boot', mode: 0o755, uid: 0 });
+  expect(readFileSync(join(image.directory, image.files.disk.name), 'utf8')).toBe('made /rdctl-image/disk.qcow2');
+  expect((await store.list()).map(({ digest }) => digest)).toEqual([image.digest]);
+});
+
+test('a user who has no namespace is told how to get one, and nothing is left', async () => {
+  const { store } = scripted(temporaryDirectory());
+  const run = () => Promise.reject(new RdError('ERR_DRIVER_FAILED', 'mmdebstrap failed with exit status 25'));
+  const build = (asRoot: boolean) => buildImage({ store, run, asRoot, now: () => 0, signal });
+  await expect(build(false)).rejects.toMatchObject({ advice: expect.stringContaining('uidmap') });
+  await expect(build(true)).rejects.toMatchObject({ advice: undefined });
+  expect(await store.list()).toEqual([]);
+});

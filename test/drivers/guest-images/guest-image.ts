@@ -1,0 +1,21 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { GuestImage } from '../../../src/drivers/guest-images/image.ts';
+import type { ImageStore } from '../../../src/drivers/guest-images/store.ts';
+
+const never = new AbortController().signal;
+
+/** An image of small files, as a build would leave it. `content` tells it from others. */
+export async function sampleImage(
+  store: ImageStore,
+  content = 'a',
+  created = '2026-11-01T12:00:00.000Z',
+): Promise<GuestImage> {
+  const draft = await store.draft();
+  mkdirSync(draft.directory, { recursive: true });
+  for (const name of ['vmlinuz', 'initrd', 'disk.qcow2']) {
+    writeFileSync(join(draft.directory, name), `${name} ${content}\n`.repeat(1000));
+  }
+  const facts = { name: `debian-${content}`, architecture: 'x86_64', rootBytes: 3 * 1024 ** 3, created };
+  return draft.keep(facts, { kernel: 'vmlinuz', initrd: 'initrd', disk: 'disk.qcow2' }, never);
+}

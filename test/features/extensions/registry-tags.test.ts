@@ -1,0 +1,96 @@
+import { describe, expect, test } from 'vitest';
+import { registryTags } from '../../../src/features/extensions/registry-tags.ts';
+import { parseImageReference } from '../../../src/settings/image-reference.ts';
+
+type Script = Record<string, { status?: number; headers?: Record<string, string>; body?: string; needs?: string }>;
+
+/** Answers by address; what needs a token is refused with a challenge that leads to `https://auth.test/token`. */
+async function ask(name: string, script: Script, signal = new AbortController().signal) {
+  const asked: string[] = [];
+  const image = parseImageReference(name);
+  if (!image) throw new Error(`${name} is no name`);
+  const tags = registryTags(image, signal, async (url, init) => {
+    asked.push(url);
+    const found = script[url];
+    if (!found) throw new TypeError('fetch failed', { cause: new Error('connect ECONNREFUSED') });
+    const token = new Headers(init.headers).get('authorization');
+    if (found.needs !== undefined && token !== found.needs) {
+      const realm = script.realm?.body ?? 'https://auth.test/token';
+      return new Response('', {
+        status: 401,
+        headers: { 'www-authenticate': `Bearer realm="${realm}",service="reg",scope="repository:x:pull"` },
+      });
+    }
+    return new Response(found.body ?? '', { status: found.status ?? 200, headers: found.headers ?? {} });
+  });
+  return { tags: await tags, asked };
+}
+
+const list = (...tags: string[]) => JSON.stringify({ name: 'x', tags });
+
+test('a registry on the loopback is asked over HTTP, others over HTTPS', async () => {
+  expect(await ask('127.0.0.1:5000/a/b', { 'http://127.0.0.1:5000/v2/a/b/tags/list': { body: list('1') } })).toEqual({
+    tags: ['1'],
+    asked: ['http://127.0.0.1:5000/v2/a/b/tags/list'],
+  });
+  const { tags } = await ask('reg.test/a', { 'https://reg.test/v2/a/tags/list': { body: list('1', '2') } });
+  expect(tags).toEqual(['1', '2']);
+});
+
+test('the default registry has its API elsewhere, and wants a token for everybody', async () => {
+  const { tags, asked } = await ask('org/tool', {
+    'https://registry-1.docker.io/v2/org/tool/tags/list': { body: list('1'), needs: 'Bearer t' },
+    'https://auth.test/token?service=reg&scope=repository%3Aorg%2Ftool%3Apull': { body: '{"token":"t"}' },
+  });
+  expect(tags).toEqual(['1']);
+  expect(asked).toHaveLength(3);
+});
+
+test('long lists come in parts, all from the same server', async () => {
+  const first = 'https://reg.test/v2/a/tags/list';
+  const script = {
+    [first]: { body: list('1'), headers: { link: '</v2/a/tags/list?last=1>; rel="next"' } },
+    [`${first}?last=1`]: { body: list('2'), headers: { link: '<https://elsewhere.test/x>; rel="next"' } },
+  };
+  expect((await ask('reg.test/a', script)).tags).toEqual(['1', '2']);
+});
+
+test('what is no tag is passed over, and a list has an end', async () => {
+  const first = 'https://reg.test/v2/a/tags/list';
+  const many = Array.from({ length: 9_999 }, (_, at) => `t${at}`);
+  const script = {
+    [first]: {
+      body: list('1.0.0', '9'.repeat(200), 'a b', '1\u009b', ...many),
+      headers: { link: `<${first}?last=1>; rel="next"` },
+    },
+    [`${first}?last=1`]: { body: list('2.0.0'), headers: { link: `<${first}?last=2>; rel="next"` } },
+    [`${first}?last=2`]: { body: list('3.0.0') },
+  };
+  const { tags, asked } = await ask('reg.test/a', script);
+  expect(tags).toEqual(['1.0.0', ...many]);
+  expect(asked).toEqual([first]);
+});
+
+describe('refused', () => {
+  const address = 'https://reg.test/v2/a/tags/list';
+  test.each<[string, Script, string, RegExp]>([
+    ['no such repository', { [address]: { status: 404 } }, 'ERR_NOT_FOUND', /has no a/],
+    ['nobody there', {}, 'ERR_CONNECTION', /reg\.test cannot be reached: connect ECONNREFUSED/],
+    ['no JSON', { [address]: { body: '<html>' } }, 'ERR_CONNECTION', /did not answer with a list/],
+    ['too long', { [address]: { body: 'x'.repeat(5_000_000) } }, 'ERR_CONNECTION', /larger than/],
+    ['a list', { [address]: { body: '[]' } }, 'ERR_CONNECTION', /no object/],
+    ['private', { [address]: { needs: 'never' }, 'https://auth.test/token': {} }, 'ERR_CONNECTION', /./],
+    [
+      'a way to the token that others can read',
+      { [address]: { needs: 'x' }, realm: { body: 'http://auth.test/t' } },
+      'ERR_CONNECTION',
+      /does not show/,
+    ],
+  ])('%s', async (_what, script, code, message) => {
+    await expect(ask('reg.test/a', script)).rejects.toMatchObject({ code, message: expect.stringMatching(message) });
+  });
+
+  test('called off', async () => {
+    await expect(ask('reg.test/a', {}, AbortSignal.abort())).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
+  });
+});

@@ -1,0 +1,105 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { withBlock, withoutBlock } from '../../../src/features/host-integration/shell-block.ts';
+import { OWN_IDENTITY } from '../../../src/product.ts';
+import { runs } from '../../helpers/rounds.ts';
+
+const MARKS = { start: OWN_IDENTITY.blockStart, end: OWN_IDENTITY.blockEnd };
+const LINES = ['export PATH="/x/bin:$PATH"'];
+const BLOCK = `${MARKS.start}\n${LINES[0]}\n${MARKS.end}\n`;
+
+/** Any bytes at all, with more line ends than chance would have. */
+const TEXT = fc
+  .array(
+    fc.oneof(fc.constant('\n'), fc.constant('\r\n'), fc.string({ unit: 'binary-ascii' }), fc.constant('export A=1\n')),
+  )
+  .map((parts) => parts.join(''));
+
+describe('a block', () => {
+  test.each([
+    ['an empty file', '', BLOCK],
+    ['a file with a line', 'a\n', `a\n${BLOCK}`],
+    ['a file that ends in blank lines', 'a\n\n\n', `a\n\n\n${BLOCK}`],
+    ['a file of Windows', 'a\r\n', `a\r\n${BLOCK}`],
+  ])('goes to the end of %s, and nothing else changes', (_, before, after) => {
+    expect(withBlock(before, LINES, MARKS)).toBe(after);
+    expect(withoutBlock(after, MARKS)).toEqual({ text: before, directories: 0 });
+  });
+
+  test('makes a line end where the last line has none, and takes it away again', () => {
+    const text = withBlock('no end', LINES, MARKS);
+    expect(text.startsWith(`no end\n${MARKS.start}\n`)).toBe(true);
+    expect(withoutBlock(text, MARKS).text).toBe('no end');
+    expect(withoutBlock(`${text}added later\n`, MARKS).text).toBe('no end\nadded later\n');
+  });
+
+  test('takes the file with it that was made for it, and leaves one that was empty before', () => {
+    expect(withoutBlock(withBlock(undefined, LINES, MARKS), MARKS)).toEqual({ directories: 0 });
+    expect(withoutBlock(withBlock(undefined, LINES, MARKS, 2), MARKS)).toEqual({ directories: 2 });
+    expect(withoutBlock(withBlock('', LINES, MARKS), MARKS)).toEqual({ text: '', directories: 0 });
+    const added = `${withBlock(undefined, LINES, MARKS, 2)}mine\n`;
+    expect(withoutBlock(added, MARKS)).toEqual({ text: 'mine\n', directories: 0 });
+  });
+
+  test('stays where a person has moved it, with other lines in it', () => {
+    const moved = `a\n${BLOCK}b\n`;
+    expect(withBlock(moved, LINES, MARKS)).toBe(moved);
+    const changed = withBlock(moved, ['export PATH="/y:$PATH"'], MARKS);
+    expect(changed).toBe(`a\n${MARKS.start}\nexport PATH="/y:$PATH"\n${MARKS.end}\nb\n`);
+    expect(withoutBlock(changed, MARKS).text).toBe('a\nb\n');
+  });
+
+  test('keeps what it says about its file when its lines change', () => {
+    const created = withBlock(undefined, LINES, MARKS, 1);
+    expect(withoutBlock(withBlock(created, ['other'], MARKS), MARKS)).toEqual({ directories: 1 });
+  });
+
+  test('is found with the line ends of Windows and with blanks behind the marks', () => {
+    const edited = `a\r\n${BLOCK.replaceAll('\n', ' \r\n')}b\r\n`;
+    expect(withoutBlock(edited, MARKS).text).toBe('a\r\nb\r\n');
+    expect(withBlock(edited, LINES, MARKS)).toBe(edited);
+  });
+
+  test('that was copied is one again', () => {
+    expect(withBlock(`${BLOCK}a\n${BLOCK}b\n`, LINES, MARKS)).toBe(`${BLOCK}a\nb\n`);
+    expect(withoutBlock(`${BLOCK}a\n${BLOCK}b\n`, MARKS).text).toBe('a\nb\n');
+  });
+
+  test.each([
+    ['has no end', `a\n${MARKS.start}\nb\n`],
+    ['starts twice', `${MARKS.start}\n${MARKS.start}\n${MARKS.end}\n`],
+    ['ends without a start', `a\n${MARKS.end}\n`],
+  ])('that %s is left to a person', (what, text) => {
+    expect(() => withBlock(text, LINES, MARKS)).toThrow(what);
+    expect(() => withoutBlock(text, MARKS)).toThrow(what);
+  });
+
+  test('of another application is none of ours', () => {
+    const other = BLOCK.replaceAll('RDCTL', 'RANCHER DESKTOP');
+    expect(withoutBlock(other, MARKS).text).toBe(other);
+    expect(withBlock(other, LINES, MARKS)).toBe(other + BLOCK);
+  });
+});
+
+test('whatever a file holds: put in and taken out, it is the same, byte for byte', () => {
+  fc.assert(
+    fc.property(TEXT, (text) => {
+      const once = withBlock(text, LINES, MARKS);
+      expect(withBlock(once, LINES, MARKS)).toBe(once);
+      expect(withoutBlock(once, MARKS)).toEqual({ text, directories: 0 });
+      expect(withoutBlock(withBlock(once, ['another'], MARKS), MARKS)).toEqual({ text, directories: 0 });
+    }),
+    { numRuns: runs(2000) },
+  );
+});
+
+test('whatever is added behind it stays, whole lines of it', () => {
+  fc.assert(
+    fc.property(TEXT, TEXT, (text, added) => {
+      const { text: rest = '' } = withoutBlock(withBlock(text, LINES, MARKS) + added, MARKS);
+      const between = text !== '' && !text.endsWith('\n') && added !== '' ? '\n' : '';
+      expect(rest).toBe(text + between + added);
+    }),
+    { numRuns: runs(1000) },
+  );
+});

@@ -1,0 +1,34 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { flush } from '../../../src/features/snapshots/copy.ts';
+import { temporaryDirectory } from '../../helpers/temp-home.ts';
+
+/** A `sync` that says what it was asked, and fails so when it gets words. */
+function program(words: string): string {
+  const directory = temporaryDirectory();
+  const asked = join(directory, 'asked');
+  mkdirSync(join(directory, 'bin'));
+  writeFileSync(
+    join(directory, 'bin', 'sync'),
+    `#!/bin/sh\necho "sync $*" >> '${asked}'\n[ $# -eq 0 ] && exit 0\necho '${words}' >&2\n[ -z '${words}' ]\n`,
+    { mode: 0o755 },
+  );
+  onTestFinished(() => void vi.unstubAllEnvs());
+  vi.stubEnv('PATH', `${join(directory, 'bin')}:${process.env.PATH}`);
+  return asked;
+}
+
+test.skipIf(process.platform !== 'linux')('what cannot be brought to the disk is no copy', async () => {
+  program('sync: error syncing /copy: Input/output error');
+  await expect(flush(['/copy'])).rejects.toMatchObject({
+    code: 'ERR_IO',
+    message: expect.stringContaining('Input/output error'),
+  });
+});
+
+test.skipIf(process.platform !== 'linux')('a program without that option brings everything to the disk', async () => {
+  const asked = program('sync: unrecognized option: file-system');
+  await flush(['/copy', '/other']);
+  expect(readFileSync(asked, 'utf8')).toBe('sync --file-system /copy /other\nsync \n');
+});

@@ -1,0 +1,215 @@
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import type { Clock } from '../../src/os/clock.ts';
+import { steadyClock } from '../../src/os/clock.ts';
+import type { DaemonSpec } from '../../src/os/daemon.ts';
+import { findDaemon, startDaemon, stopDaemon } from '../../src/os/daemon.ts';
+import { writeRecord } from '../../src/os/daemon-record.ts';
+import { readProcess, readProcesses } from '../../src/os/proc.ts';
+import { boundLog, tailOf } from '../../src/os/program-log.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const STUBBORN = 'process.on("SIGTERM", () => undefined); console.log("up"); setInterval(() => undefined, 1000)';
+const WILLING = 'console.log("up"); setInterval(() => undefined, 1000)';
+
+function daemon(script: string, directory = temporaryDirectory()): DaemonSpec {
+  return {
+    argv: [process.execPath, '-e', script, join(directory, 'own')],
+    recordFile: join(directory, 'record.json'),
+    logFile: join(directory, 'log'),
+    env: {},
+  };
+}
+
+/** Waits until the program has printed: before that its signal handlers are not in place. */
+async function up(spec: DaemonSpec): Promise<void> {
+  await expect.poll(() => tailOf(spec.logFile)).toContain('up');
+}
+
+/** A clock on which every wait is over at once. */
+function fastPace(): Clock {
+  let time = 0;
+  return {
+    now: () => time,
+    async sleep(ms) {
+      time += ms;
+      await new Promise((resolve) => setImmediate(resolve));
+    },
+  };
+}
+
+describe.skipIf(process.platform !== 'linux')('a long-lived program', () => {
+  test('is found by its record, once only, and stopped', async () => {
+    const spec = daemon(WILLING);
+    expect(await findDaemon(spec.recordFile)).toEqual({ state: 'none' });
+    const pid = await startDaemon(spec);
+    expect(await startDaemon(spec)).toBe(pid);
+    expect(await findDaemon(spec.recordFile)).toEqual({ state: 'running', pid });
+    expect(await stopDaemon(spec.recordFile, { graceMs: 60_000, clock: steadyClock })).toBe('stopped');
+    expect(await readProcess(pid)).toBeUndefined();
+    expect(await findDaemon(spec.recordFile)).toEqual({ state: 'none' });
+    expect(await stopDaemon(spec.recordFile, { graceMs: 60_000, clock: steadyClock })).toBe('none');
+  });
+
+  test('is not that of a copied record, and that of a moved one', async () => {
+    const parent = temporaryDirectory();
+    const spec = daemon(WILLING, join(parent, 'one'));
+    mkdirSync(dirname(spec.recordFile));
+    const pid = await startDaemon(spec);
+    const [copy, moved] = [join(parent, 'copy'), join(parent, 'moved')];
+    cpSync(dirname(spec.recordFile), copy, { recursive: true });
+    expect(await findDaemon(join(copy, 'record.json'))).toEqual({ state: 'none' });
+    expect(await stopDaemon(join(copy, 'record.json'), { graceMs: 60_000, clock: steadyClock })).toBe('none');
+    expect(await findDaemon(spec.recordFile)).toEqual({ state: 'running', pid });
+    renameSync(dirname(spec.recordFile), moved);
+    expect(await findDaemon(join(moved, 'record.json'))).toEqual({ state: 'running', pid });
+    expect(await stopDaemon(join(moved, 'record.json'), { graceMs: 60_000, clock: steadyClock })).toBe('stopped');
+  });
+
+  test('is not started twice on the same files when its record is gone', async () => {
+    const spec = daemon(WILLING);
+    const pid = await startDaemon(spec);
+    const record = readFileSync(spec.recordFile, 'utf8');
+    rmSync(spec.recordFile);
+    await expect(startDaemon(spec)).rejects.toMatchObject({
+      code: 'ERR_DRIVER_TERMINAL',
+      message: expect.stringContaining(`(pid ${pid}) runs already on the same files`),
+    });
+    expect(existsSync(spec.recordFile)).toBe(false);
+    writeFileSync(spec.recordFile, record);
+    expect(await stopDaemon(spec.recordFile, { graceMs: 60_000, clock: steadyClock })).toBe('stopped');
+  });
+
+  test('is killed when it does not end within the grace', async () => {
+    const spec = daemon(STUBBORN);
+    const pid = await startDaemon(spec);
+    await up(spec);
+    const clock = fastPace();
+    // On the fast clock the grace passes at once; the killed process still needs the machine's time to go.
+    const waits: Clock = {
+      now: clock.now,
+      sleep: (ms) => (clock.now() < 200 ? clock.sleep(ms) : steadyClock.sleep(1)),
+    };
+    expect(await stopDaemon(spec.recordFile, { graceMs: 200, clock: waits })).toBe('killed');
+    expect(await readProcess(pid)).toBeUndefined();
+  });
+
+  test('is left alone by a stop whose signal aborts', async () => {
+    const spec = daemon(STUBBORN);
+    await startDaemon(spec);
+    await up(spec);
+    const stopping = stopDaemon(spec.recordFile, { graceMs: 60_000, clock: steadyClock, signal: AbortSignal.abort() });
+    await expect(stopping).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
+    expect((await findDaemon(spec.recordFile)).state).toBe('running');
+    await stopDaemon(spec.recordFile, { graceMs: 0, clock: steadyClock });
+  });
+
+  test('is found although its starter was killed before it could record the process', async () => {
+    const spec = daemon(WILLING);
+    const pid = await startDaemon(spec);
+    await writeRecord(spec.recordFile, { argv: spec.argv });
+    expect(await findDaemon(spec.recordFile)).toEqual({ state: 'running', pid });
+    await stopDaemon(spec.recordFile, { graceMs: 60_000, clock: steadyClock });
+    expect(await readProcess(pid)).toBeUndefined();
+  });
+
+  test('is not taken for another process that was given its pid', async () => {
+    const spec = daemon(WILLING);
+    const self = await readProcess(process.pid);
+    await writeRecord(spec.recordFile, {
+      argv: spec.argv,
+      process: { pid: process.pid, started: self?.started ?? '' },
+    });
+    expect(await findDaemon(spec.recordFile)).toEqual({ state: 'ended' });
+    await writeRecord(spec.recordFile, {
+      argv: self?.argv ?? [],
+      process: { pid: process.pid, started: 'other boot:1' },
+    });
+    expect(await findDaemon(spec.recordFile)).toEqual({ state: 'ended' });
+    // The proof that nothing was signalled is that this goes on.
+    expect(await stopDaemon(spec.recordFile, { graceMs: 0, clock: steadyClock })).toBe('none');
+  });
+
+  test('is found under the name that it gave itself in the place of its arguments', async () => {
+    const file = join(temporaryDirectory(), 'own-program');
+    const text =
+      "process.title = process.argv[1] + ' server'; console.log('renamed'); setInterval(() => undefined, 1000);";
+    writeFileSync(file, `#!${process.execPath}\n${text}\n`, { mode: 0o755 });
+    const spec = { ...daemon(WILLING), argv: [file, 'server', '--config', `${file}.with-a-long-name`] };
+    const pid = await startDaemon(spec);
+    await expect.poll(async () => (await readProcess(pid))?.argv[0]).toBe(`${file} server`);
+    expect(await findDaemon(spec.recordFile)).toEqual({ state: 'running', pid });
+    await writeRecord(spec.recordFile, { argv: spec.argv });
+    expect(await findDaemon(spec.recordFile)).toEqual({ state: 'running', pid });
+    expect(await stopDaemon(spec.recordFile, { graceMs: 60_000, clock: steadyClock })).toBe('stopped');
+  });
+
+  test('is there at every moment in which a script becomes its interpreter', async () => {
+    const directory = temporaryDirectory();
+    const script = join(directory, 'script');
+    writeFileSync(script, '#!/usr/bin/env node\nsetInterval(() => undefined, 1000);\n', { mode: 0o755 });
+    for (let index = 0; index < 20; index++) {
+      const spec = { ...daemon(''), argv: [script, join(directory, `own${index}`)], env: { PATH: process.env.PATH } };
+      await startDaemon(spec);
+      const looks = [];
+      for (let look = 0; look < 20; look++) looks.push(await findDaemon(spec.recordFile));
+      await stopDaemon(spec.recordFile, { graceMs: 1_000, clock: steadyClock });
+      expect(looks.filter(({ state }) => state !== 'running')).toEqual([]);
+    }
+  });
+
+  test('is reported as ended once it has ended by itself', async () => {
+    const spec = daemon('process.exit(3)');
+    await startDaemon(spec);
+    await expect.poll(async () => (await findDaemon(spec.recordFile)).state).toBe('ended');
+  });
+
+  test('leaves no record when it cannot be started, and tells how to get it', async () => {
+    const spec = { ...daemon(''), argv: ['dockerd', '--config-file', '/nowhere'], env: { PATH: '/nonexistent' } };
+    await expect(startDaemon(spec)).rejects.toMatchObject({
+      code: 'ERR_DRIVER_TERMINAL',
+      advice: 'Install it: apt-get install --no-install-recommends docker.io',
+    });
+    expect(await findDaemon(spec.recordFile)).toEqual({ state: 'none' });
+  });
+
+  test('talks with a partner through both their streams, and the partner ends with it', async () => {
+    const directory = temporaryDirectory();
+    const heard = join(directory, 'heard');
+    const asks = `process.stdout.write("a".repeat(300000) + "\\n"); let all = "";
+      process.stdin.on("data", (d) => { all += d; require("fs").writeFileSync(process.argv[1], String(all.length)); })`;
+    const spec = { ...daemon('', directory), argv: [process.execPath, '-e', asks, heard], partner: ['cat', '-u'] };
+    const pid = await startDaemon(spec);
+    await expect.poll(() => existsSync(heard) && readFileSync(heard, 'utf8')).toBe('300001');
+    expect(await findDaemon(spec.recordFile)).toEqual({ state: 'running', pid });
+    const partners = async () =>
+      (await readProcesses()).filter(({ parent, argv }) => parent === process.pid && argv.join(' ') === 'cat -u');
+    expect(await partners()).toHaveLength(1);
+    await stopDaemon(spec.recordFile, { graceMs: 60_000, clock: steadyClock });
+    await expect.poll(partners).toEqual([]);
+  });
+
+  test('is not started without its partner', async () => {
+    const spec = { ...daemon(WILLING), partner: [join(temporaryDirectory(), 'missing')] };
+    await expect(startDaemon(spec)).rejects.toMatchObject({
+      code: 'ERR_DRIVER_TERMINAL',
+      message: expect.stringContaining('missing could not'),
+    });
+    expect(await findDaemon(spec.recordFile)).toEqual({ state: 'none' });
+  });
+});
+
+describe('its log', () => {
+  test('starts anew when it is too large, and keeps what was there once', async () => {
+    const file = join(temporaryDirectory(), 'log');
+    writeFileSync(file, `${'x'.repeat(100)}\nlast\n`);
+    await boundLog(file, 1000);
+    expect(existsSync(`${file}.1`)).toBe(false);
+    expect(await tailOf(file, 1)).toEqual(['last']);
+    await boundLog(file, 50);
+    expect(statSync(file).size).toBe(0);
+    expect(readFileSync(`${file}.1`, 'utf8')).toContain('last');
+    expect(await tailOf(join(temporaryDirectory(), 'missing'))).toEqual([]);
+  });
+});

@@ -1,0 +1,55 @@
+import { existsSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const SYNC_FILE = '../../src/os/sync-file.ts';
+const done: string[] = [];
+beforeAll(() => {
+  vi.resetModules();
+  vi.doMock(SYNC_FILE, () => ({
+    async syncFile(path: string) {
+      done.push(`${basename(path)} is on the disk`);
+    },
+  }));
+});
+afterAll(() => {
+  vi.doUnmock(SYNC_FILE);
+  vi.resetModules();
+});
+beforeEach(() => {
+  done.length = 0;
+  vi.restoreAllMocks();
+});
+
+test('a new data disk is on the disk before it has its name, and the name after it', async () => {
+  const { ensureData } = await import('../../src/drivers/machines/qemu/disks.ts');
+  const { fileOperations } = await import('../../src/os/atomic-file.ts');
+  const data = join(temporaryDirectory(), 'data.qcow2');
+  vi.spyOn(fileOperations, 'syncDirectory').mockImplementation(async () => {
+    done.push(existsSync(data) ? 'the name is, too' : 'too early');
+  });
+  await ensureData(
+    {
+      places: { disk: '/nowhere', data },
+      async run(argv) {
+        writeFileSync(String(argv.at(-2)), 'a disk');
+        return { exitCode: 0, stdout: '', stderr: '' };
+      },
+      log: () => undefined,
+      signal: new AbortController().signal,
+    },
+    1024,
+  );
+  expect(done).toEqual(['data.qcow2.new is on the disk', 'the name is, too']);
+});
+
+test('the files of a guest image are on the disk before there is an image', async () => {
+  const { imageStore } = await import('../../src/drivers/guest-images/store.ts');
+  const { fileOperations } = await import('../../src/os/atomic-file.ts');
+  const { sampleImage } = await import('../drivers/guest-images/guest-image.ts');
+  vi.spyOn(fileOperations, 'rename').mockImplementation(async () => void done.push('manifest'));
+  await sampleImage(imageStore(temporaryDirectory())).catch(() => undefined);
+  const files = ['vmlinuz', 'initrd', 'disk.qcow2'].map((name) => `${name} is on the disk`);
+  expect(done.slice(-4)).toEqual([...files, 'manifest']);
+});

@@ -1,0 +1,71 @@
+import { describe, expect, test } from 'vitest';
+import { lastLines, run } from '../../src/os/run.ts';
+
+const node = (script: string) => [process.execPath, '-e', script];
+
+describe('run', () => {
+  test('gives what the program printed, and passes its input', async () => {
+    const script = 'process.stdin.pipe(process.stdout); console.error("aside")';
+    expect(await run(node(script), { input: 'through' })).toEqual({
+      exitCode: 0,
+      stdout: 'through',
+      stderr: 'aside\n',
+    });
+  });
+
+  test('names the program, its exit status and its last words when it fails', async () => {
+    const script = 'console.error("first\\nlast words"); process.exitCode = 7';
+    await expect(run(node(script))).rejects.toMatchObject({
+      code: 'ERR_DRIVER_FAILED',
+      message: `${process.execPath} failed with exit status 7: last words`,
+      details: ['first', 'last words'],
+    });
+  });
+
+  test('takes an accepted exit status for an answer', async () => {
+    expect(await run(node('process.exitCode = 3'), { accept: [0, 3] })).toMatchObject({ exitCode: 3 });
+  });
+
+  test('tells how to install a program that is missing', async () => {
+    const failure = run(['iptables'], { env: { PATH: '/nonexistent' } });
+    await expect(failure).rejects.toMatchObject({
+      code: 'ERR_DRIVER_TERMINAL',
+      message: 'iptables was not found',
+      advice: 'Install it: apt-get install --no-install-recommends iptables',
+    });
+  });
+
+  test('ends the program when the signal aborts, and starts none for one that has', async () => {
+    const control = new AbortController();
+    const running = run(node('console.log("up"); setInterval(() => undefined, 1000)'), { signal: control.signal });
+    control.abort();
+    await expect(running).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
+    await expect(run(['/nonexistent'], { signal: control.signal })).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
+  });
+
+  test('ends a program that takes too long or prints too much', async () => {
+    const silent = run(node('setInterval(() => undefined, 1000)'), { timeoutMs: 100 });
+    await expect(silent).rejects.toThrow('did not end within 0.1 s');
+    const loud = run(node('process.stdout.write("x".repeat(5000)); setInterval(() => undefined, 1000)'), {
+      maxOutput: 100,
+    });
+    await expect(loud).rejects.toThrow('printed more than 100 bytes');
+  });
+
+  test('gives the program the environment it is told and no other', async () => {
+    process.env.RDCTL_TEST_SECRET = 'hidden';
+    const script = 'console.log(process.env.RDCTL_TEST_SECRET ?? "none", process.env.GIVEN)';
+    const { stdout } = await run(node(script), { env: { GIVEN: 'yes' } });
+    delete process.env.RDCTL_TEST_SECRET;
+    expect(stdout).toBe('none yes\n');
+  });
+
+  test('never goes through a shell', async () => {
+    const { stdout } = await run([process.execPath, '-e', 'console.log(process.argv[1])', '$(id); `id`']);
+    expect(stdout).toBe('$(id); `id`\n');
+  });
+});
+
+test('the last lines leave out empty ones', () => {
+  expect(lastLines('a\n\nb  \n\nc\n', 2)).toEqual(['b', 'c']);
+});

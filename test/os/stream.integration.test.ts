@@ -1,0 +1,38 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { stream } from '../../src/os/stream.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+/** Says that it is there, and notes that it was asked to end. */
+const PROGRAM = `process.on('SIGTERM', () => { require('node:fs').writeFileSync(process.argv[1], ''); process.exit(0); });
+console.log('there'); setInterval(() => undefined, 1000);`;
+
+test.each([
+  [undefined, true],
+  [0, false],
+])('a program that nobody wants any more is asked to end, unless it has no time for it: %s', async (graceMs, asked) => {
+  const note = join(temporaryDirectory(), 'asked');
+  const argv = [process.execPath, '-e', PROGRAM, note];
+  const options = graceMs === undefined ? {} : { graceMs };
+  for await (const chunk of stream(argv, options)) {
+    expect(Buffer.from(chunk).toString()).toContain('there');
+    break;
+  }
+  expect(existsSync(note)).toBe(asked);
+});
+
+test('one that is called off is not waited for by way of others that hold its output', async () => {
+  const abort = new AbortController();
+  const holder = 'sleep 600 & echo $!; wait';
+  let pid = 0;
+  const reading = (async () => {
+    for await (const chunk of stream(['sh', '-c', holder], { signal: abort.signal, graceMs: 0 })) {
+      pid = Number(Buffer.from(chunk).toString());
+      abort.abort();
+    }
+  })();
+  await expect(reading).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
+  // It is still there, with the other end of the pipe.
+  expect(process.kill(pid, 'SIGKILL')).toBe(true);
+});
