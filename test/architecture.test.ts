@@ -278,7 +278,7 @@ test('imports point one way', () => {
   expect(all.flatMap((file) => violations(file, readFileSync(file, 'utf8')))).toEqual([]);
 });
 
-test('the check sees a forbidden import, also a lazy one and one without names', () => {
+test('the check detects a forbidden import, including a lazy one and one without bindings', () => {
   expect(violations('cli/x.ts', "import '../src/api/app.ts';")).toHaveLength(1);
   expect(violations('cli/x.ts', "import { a } from '../src/api/app.ts';")).toHaveLength(1);
   expect(violations('cli/x.ts', "const a = await import('../src/api/app.ts');")).toHaveLength(1);

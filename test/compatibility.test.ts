@@ -68,7 +68,7 @@ function exists(path: string): boolean {
 }
 
 describe('the tables of differences', () => {
-  test.each(DIFFERENCES)('%s: every row says what it is about, and what is here; none is there twice', (heading) => {
+  test.each(DIFFERENCES)('%s: every row names its subject and our behavior, and no row appears twice', (heading) => {
     const table = differences(heading);
     expect(table.length).toBeGreaterThan(5);
     for (const row of table) {
@@ -80,7 +80,7 @@ describe('the tables of differences', () => {
     expect(topics.filter((topic, index) => topics.indexOf(topic) !== index)).toEqual([]);
   });
 
-  test('endpoints, headers, variables and checks that are named exist', () => {
+  test('every endpoint, header, variable and check named in a table exists', () => {
     const text = DIFFERENCES.flatMap(differences).flat().join('\n');
     const known = sources('src', 'cli', 'schemas');
     const named = (pattern: RegExp) => [...new Set([...text.matchAll(pattern)].map(([, name = '']) => name))];
@@ -95,7 +95,7 @@ describe('the tables of differences', () => {
     expect(ours.filter((name) => !listed.includes(name) && !known.includes(`'${name.split(' ')[1]}'`))).toEqual([]);
   });
 
-  test('links lead to documents and headings that are there', () => {
+  test('links resolve to documents and headings', () => {
     const links = [...document.matchAll(/\]\(([\w-]+\.md)(?:#([\w-]+))?\)/g)];
     expect(links.length).toBeGreaterThan(5);
     for (const [, file = '', anchor] of links) {
@@ -107,8 +107,8 @@ describe('the tables of differences', () => {
   });
 });
 
-describe('the tables of what is compatible', () => {
-  test('every endpoint is there, in the order of the listings, with rows that call it', () => {
+describe('the tables of compatible behavior', () => {
+  test('list every endpoint, in listing order, with wire rows that call it', () => {
     const table = rows('Endpoints and their tests');
     expect(table.map(([endpoint]) => quoted(endpoint)[0])).toEqual([
       'GET /',
@@ -128,7 +128,7 @@ describe('the tables of what is compatible', () => {
     }
   });
 
-  test('every command of the specification is there, exists, and has rows', () => {
+  test('list every command of the specification; each exists and has wire rows', () => {
     const table = rows('Commands and their tests');
     expect(table.map(([command]) => quoted(command)[0])).toEqual(SPECIFIED);
     const files = ['test/cli/command-rows.ts', 'test/cli/matrix.integration.test.ts'];

@@ -38,25 +38,25 @@ async function planOf(name: string, driver: DriverInfo) {
   });
 }
 
-test('there are examples of both forms', () => {
+test('there are examples in both forms', () => {
   expect(FILES.length).toBeGreaterThanOrEqual(7);
   expect(FILES.filter((name) => name.endsWith('.json'))).not.toEqual([]);
 });
 
 describe.each(FILES)('%s', (name) => {
-  test('is valid, without a warning', async () => {
+  test('validates without warnings', async () => {
     const loaded = await loadDesired([name], CONTEXT);
     expect(loaded.findings).toEqual([]);
     expect(loaded.warnings).toEqual([]);
     expect(loaded.desired).toBeDefined();
   });
 
-  test('is explained, and the table of examples names it', () => {
+  test('has an explanation and a row in the table of examples', () => {
     expect(readFileSync('examples/README.md', 'utf8')).toContain(`\`${name}\``);
     if (!name.endsWith('.json')) expect(readFileSync(`examples/${name}`, 'utf8')).toMatch(/^# \S/);
   });
 
-  test('agrees with the schema that editors use', async () => {
+  test('matches the schema that editors use', async () => {
     if (name.endsWith('.json')) return;
     const { parse } = await import('yaml');
     expect(validProfile(parse(readFileSync(`examples/${name}`, 'utf8')))).toBe(true);
@@ -77,14 +77,14 @@ describe('on the host driver', () => {
     },
   );
 
-  test('the list of allowed images is accepted', async () => {
+  test('accepts the list of allowed images', async () => {
     const { changes } = await planOf('locked-down.yaml', host);
     const list = changes.filter((change) => change.path.startsWith('containerEngine.allowedImages.'));
     expect(list).toHaveLength(2);
     expect(list.filter((change) => change.blocked)).toEqual([]);
   });
 
-  test('a cluster that it does not have', async () => {
+  test('warns about the cluster that the driver lacks', async () => {
     const plan = await planOf('kubernetes-traefik-off.yaml', host);
     expect(plan.warnings.join()).toContain('kubernetes.options.traefik');
   });

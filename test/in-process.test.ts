@@ -5,14 +5,14 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { run } from '../src/os/run.ts';
 
-test('a unit test starts no program and opens no port', async () => {
+test('unit tests start no programs and open no ports', async () => {
   expect(() => spawn('true')).toThrow('*.integration.test.ts');
   await expect(run(['true'])).rejects.toThrow();
   expect(() => createServer().listen(0)).toThrow('*.integration.test.ts');
 });
 
 // Unit tests share their modules, so that a mock that is not taken back would be one for all files that follow.
-test('a unit test mocks no module beyond its end', () => {
+test('unit tests restore every module they mock', () => {
   const files = readdirSync('test', { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.test.ts') && !name.endsWith('.integration.test.ts'))
     .filter((name) => !/^(?:e2e|stress)\//.test(name) && name !== 'in-process.test.ts');

@@ -49,13 +49,13 @@ describe.each(DOCUMENTS)('%s', (document) => {
     entries = existsSync(file) ? readTable(file) : [];
   });
 
-  test('every sentence that promises is in the table', () => {
+  test('every sentence that makes a promise is in the table', () => {
     const missing = sentences.filter((sentence) => !entries.some((entry) => holds(entry, sentence)));
     const paste = missing.map((text) => ({ text, once: 'test/FILE.test.ts › title of the test' }));
     expect(missing, `add to ${file} (${ALTERNATIVES}):\n\n${stringify(paste, { lineWidth: 0 })}\n`).toEqual([]);
   });
 
-  test('every entry of the table is a sentence', () => {
+  test('every entry of the table quotes a sentence', () => {
     const gone = entries.filter((entry) => !sentences.some((sentence) => holds(entry, sentence)));
     const advice = gone.map((entry) => {
       const was = 'text' in entry ? entry.text : entry.pattern;
@@ -64,7 +64,7 @@ describe.each(DOCUMENTS)('%s', (document) => {
     expect(gone, `no longer in ${document}; edit ${file}:\n\n${advice.join('')}`).toEqual([]);
   });
 
-  test('every sentence has one entry', () => {
+  test('no sentence has two entries', () => {
     const texts = entries.flatMap((entry) => ('text' in entry ? [entry.text] : []));
     expect(
       texts.filter((text, index) => texts.indexOf(text) !== index),
@@ -72,7 +72,7 @@ describe.each(DOCUMENTS)('%s', (document) => {
     ).toEqual([]);
   });
 
-  test('every test that the table names exists', () => {
+  test('every test named in the table exists', () => {
     const missing = entries.flatMap(testsNamed).filter((named) => !hasTest(named));
     expect(missing, `named in ${file}`).toEqual([]);
   });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { testSeed } from './helpers/seed.ts';
 
-describe('random values of tests begin with one seed', () => {
+describe('random values in tests come from one seed', () => {
   const numbers = fc.array(fc.nat(), { minLength: 5 });
 
   test('in properties', () => {
@@ -14,7 +14,7 @@ describe('random values of tests begin with one seed', () => {
     expect(fc.sample(numbers, 20)).not.toEqual(fc.sample(numbers, { numRuns: 20, seed: testSeed() + 1 }));
   });
 
-  test('that is fixed, given, or another one each time', () => {
+  test('which is fixed, given, or random', () => {
     expect(testSeed('')).toBe(testSeed(''));
     expect(testSeed('-12')).toBe(-12);
     expect(new Set(Array.from({ length: 10 }, () => testSeed('random'))).size).toBeGreaterThan(1);

@@ -88,7 +88,7 @@ test.each([
   ['-x.y/z', /registry/],
   ['a'.repeat(600), /longer/],
   ['foo/(a|b)', /\(a\|b\)/],
-])('%j can match nothing, and says why', (pattern, why) => {
+])('%j matches nothing, with a reason', (pattern, why) => {
   expect(parsePattern(pattern)).toEqual({ unusable: expect.stringMatching(why) });
   const list = createAllowList([pattern, 'busybox']);
   expect(list.unusable).toEqual([{ pattern, reason: expect.stringMatching(why) }]);
@@ -100,7 +100,7 @@ test('an empty list allows nothing', () => {
   expect(createAllowList([]).reaches('registry-1.docker.io')).toBe(false);
 });
 
-test('all tags of an image need a pattern for any tag', () => {
+test('allowing every tag of an image takes a pattern for any tag', () => {
   const every = { registry: 'docker.io', repository: 'library/busybox' };
   expect(createAllowList(['busybox:1.36', 'busybox:*']).allows(every)).toBe(false);
   expect(createAllowList(['busybox']).allows(every)).toBe(true);
@@ -122,7 +122,7 @@ test.each([
   ['registry.example.com:5000/x', 'registry.example.com:5000', true],
   ['registry.example.com:5000/x', 'registry.example.com', false],
   ['*', 'anything.example', true],
-])('a client with %s may connect to %s: %s', (pattern, host, reachable) => {
+])('a client that uses %s may connect to %s: %s', (pattern, host, reachable) => {
   expect(createAllowList([pattern]).reaches(host)).toBe(reachable);
 });
 
@@ -149,12 +149,12 @@ test.each([
   'a.b:99999999/c',
   'é',
   'x'.repeat(2000),
-])('%j is no image name, and is never allowed', (text) => {
+])('%j is not an image name and is never allowed', (text) => {
   expect(parseReference(text)).toBeUndefined();
   expect(isAllowed(['*'], text)).toBe(false);
 });
 
-test('a refusal names the image, the setting and the way out, on one line that a header can carry', () => {
+test('a refusal names the image, the setting and the remedy on one line that fits in a header', () => {
   const image = parseReference('alpine:3') ?? never();
   const text = explainImage(image, ['busybox', 'é\n\r"', 'a', 'b', 'c', 'd', 'x'.repeat(90)]);
   expect(text).toContain('docker.io/library/alpine:3 is not among the allowed images');
@@ -169,7 +169,7 @@ const word = fc.stringMatching(/^[a-z0-9]{1,8}$/);
 const repository = fc.array(word, { minLength: 1, maxLength: 4 }).map((parts) => parts.join('/'));
 const registry = fc.constantFrom('ghcr.io', 'a.b:5000', 'localhost:5000');
 
-test('an image is allowed by its own name, by its repository, by everything above it, and by nothing beside it', () => {
+test('an image is allowed by its own name, its repository or any parent path, and by nothing else', () => {
   fc.assert(
     fc.property(registry, repository, word, word, (host, path, tag, other) => {
       const image = `${host}/${path}:${tag}`;
@@ -186,7 +186,7 @@ test('an image is allowed by its own name, by its repository, by everything abov
   );
 });
 
-test('more patterns never allow less', () => {
+test('removing patterns never allows more', () => {
   fc.assert(
     fc.property(
       fc.array(fc.string({ maxLength: 12 })),
@@ -199,7 +199,7 @@ test('more patterns never allow less', () => {
   );
 });
 
-test('a glob means what the same expression would mean', () => {
+test('a glob matches what the equivalent regular expression matches', () => {
   const glob = fc.stringMatching(/^[ab*]{0,8}$/);
   fc.assert(
     fc.property(glob, fc.stringMatching(/^[ab]{0,10}$/), (pattern, text) => {
@@ -208,7 +208,7 @@ test('a glob means what the same expression would mean', () => {
   );
 });
 
-test('no pattern and no name takes long: steps are bounded by the product of their lengths', () => {
+test('matching takes at most as many steps as the product of the lengths', () => {
   let steps = 0;
   const counted = (length: number) =>
     new Proxy(new String('a'.repeat(length)), {
@@ -221,7 +221,7 @@ test('no pattern and no name takes long: steps are bounded by the product of the
   expect(steps).toBeLessThan(1000 * 202);
 });
 
-test('any text is taken without an error', () => {
+test('any text is accepted without an error', () => {
   fc.assert(
     fc.property(fc.array(fc.string({ unit: 'binary' })), fc.string({ unit: 'binary' }), (patterns, text) => {
       expect(typeof isAllowed(patterns, text)).toBe('boolean');

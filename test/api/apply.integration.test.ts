@@ -25,7 +25,7 @@ function watching({ client }: Awaited<ReturnType<typeof startService>>) {
   return { statuses, over, leave };
 }
 
-test('settings and power are written at once, as one version of the desired state', async () => {
+test('settings and power are written at once, as one generation', async () => {
   const running = await startService();
   const { client } = running;
   const { generation } = await running.converged();
@@ -48,7 +48,7 @@ test('settings and power are written at once, as one version of the desired stat
   expect(await client.apply(asked, empty.tag ?? '')).toMatchObject({ generation: generation + 1, sent: [] });
 });
 
-test('what was accepted is finished with nobody there', async () => {
+test('an accepted apply finishes after its client disconnects', async () => {
   const running = await startService();
   const { client } = running;
   await running.converged();
@@ -69,7 +69,7 @@ test('what was accepted is finished with nobody there', async () => {
   expect(forwards?.portForwards).toMatchObject([{ service: 'web', hostPort: HOST_PORT }]);
 });
 
-test('another plan than the one that was agreed to is refused, and so is what cannot be made', async () => {
+test('refuses a plan other than the approved one, and a plan that cannot be carried out', async () => {
   const { client, context } = startApi({ locks: { containerEngine: { name: true } } });
   const asked = request({ settings: { images: { showAll: false } } });
   const { tag = '' } = await client.plan(asked);
@@ -81,7 +81,7 @@ test('another plan than the one that was agreed to is refused, and so is what ca
   expect(context.store.snapshot().desired).toMatchObject({ generation: 2, settings: { images: { showAll: true } } });
 });
 
-test('port forwards without a cluster are refused, and nothing is written', async () => {
+test('refuses port forwards without a cluster, and writes nothing', async () => {
   const { client, context } = startApi();
   const asked = request({ settings: CONTAINERD, portForwards: FORWARDS });
   const { tag = '', changes } = await client.plan(asked);
@@ -90,7 +90,7 @@ test('port forwards without a cluster are refused, and nothing is written', asyn
   expect(context.store.snapshot().desired.generation).toBe(1);
 });
 
-test('while an earlier apply is at work nothing is written', async () => {
+test('writes nothing while an earlier apply is in progress', async () => {
   let open = () => {};
   const held = new Promise<void>((resolve) => {
     open = resolve;
@@ -113,7 +113,7 @@ test('while an earlier apply is at work nothing is written', async () => {
   expect(await apply(other)).toMatchObject({ sent: ['settings'] });
 });
 
-test('of two at once, one is carried out and the other refused', async () => {
+test('of two concurrent applies, one succeeds and the other is refused', async () => {
   let open = () => {};
   const held = new Promise<void>((resolve) => {
     open = resolve;
@@ -144,7 +144,7 @@ test('of two at once, one is carried out and the other refused', async () => {
   expect(ensure).toHaveBeenCalledTimes(1);
 });
 
-test('a state that cannot be saved leaves the way free for the next apply', async () => {
+test('a failed save does not block the next apply', async () => {
   let full = true;
   const { client } = startApi({
     persist: async () => {
@@ -165,7 +165,7 @@ test('a state that cannot be saved leaves the way free for the next apply', asyn
   expect(await client.apply(asked, tag)).toMatchObject({ sent: ['settings'], continues: true });
 });
 
-test('the tag is of what was agreed to: what runs is no part of it, cost and losses are', async () => {
+test('the tag covers cost and losses, but not what is currently running', async () => {
   const { client, script } = startApi();
   const asked = request({ settings: CONTAINERD });
   const tagOf = async () => (await client.plan(asked)).tag;
@@ -177,7 +177,7 @@ test('the tag is of what was agreed to: what runs is no part of it, cost and los
   expect(other.tag).not.toBe(before);
 });
 
-test('events tell the status as it is and every change, to several readers, until the service ends', async () => {
+test('events stream the current status and every change to several readers until the service stops', async () => {
   const running = await startService();
   await running.converged();
   const [one, two] = [watching(running), watching(running)];
@@ -197,7 +197,7 @@ test('events tell the status as it is and every change, to several readers, unti
   expect(await one.over).toBeUndefined();
 });
 
-test('events tell what changes beside the loop, such as the progress of a snapshot', async () => {
+test('events include changes from outside the loop, such as snapshot progress', async () => {
   const { app, context, client } = startApi();
   await app.listen({ host: '127.0.0.1', port: 0 });
   onTestFinished(() => app.close());

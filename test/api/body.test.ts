@@ -10,7 +10,7 @@ test.each([
   ['lists', nest(MOST_LEVELS, '[', ']')],
   ['brackets in a text', JSON.stringify({ a: '[{'.repeat(1000), b: '\\"[[['.repeat(1000) })],
   ['many siblings', JSON.stringify(Array.from({ length: 1000 }, () => [{}]))],
-])('%s are read as they are', (_, text) => {
+])('%s are read unchanged', (_, text) => {
   expect(parseJson(Buffer.from(text))).toEqual(JSON.parse(text));
 });
 
@@ -19,7 +19,7 @@ test.each([
   ['lists', nest(200_000, '[', ']')],
   ['both', nest(200_000, '{"a":[', ']}')],
   ['after a text with a quotation mark', `{"\\"":"\\\\","b":${nest(MOST_LEVELS)}}`],
-])('%s that nest too deeply are refused with a sentence', (_, text) => {
+])('%s that nest too deeply are refused with a message', (_, text) => {
   expect(() => settingsPayload(Buffer.from(text))).toThrow(
     expect.objectContaining({
       code: 'ERR_BODY_INVALID',
@@ -28,7 +28,7 @@ test.each([
   );
 });
 
-test('a caller who goes away in the middle is no failure of ours', async () => {
+test('a client that disconnects halfway is not logged as our failure', async () => {
   async function* cutOff() {
     yield Buffer.from('{"ver');
     throw new Error('aborted');
@@ -36,7 +36,7 @@ test('a caller who goes away in the middle is no failure of ours', async () => {
   await expect(bodyCollector()(cutOff())).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
 });
 
-test.each(['/v1/settings', '/v1/propose_settings'])('PUT %s refuses a body without end', async (path) => {
+test.each(['/v1/settings', '/v1/propose_settings'])('PUT %s refuses an endless body', async (path) => {
   const { client } = startApi();
   const { status, body } = await client.request({ method: 'PUT', path, body: nest(200_000, '{"version":', '}') });
   expect({ status, text: body.toString() }).toEqual({
@@ -45,7 +45,7 @@ test.each(['/v1/settings', '/v1/propose_settings'])('PUT %s refuses a body witho
   });
 });
 
-test('a body of 250,000 unknown keys is answered, with as many of them as a header holds', async () => {
+test('a body with 250,000 unknown keys is answered, naming as many as fit in a header', async () => {
   const { client } = startApi();
   const keys = Object.fromEntries(Array.from({ length: 250_000 }, (_, index) => [`k${index}`, 1]));
   const answer = await client.request({
@@ -57,7 +57,7 @@ test('a body of 250,000 unknown keys is answered, with as many of them as a head
   expect(String(answer.headers['rdctl-ignored-keys'])).toMatch(/^kubernetes\.k0, kubernetes\.k1, .*%E2%80%A6$/);
 });
 
-test('bodies that are under way share their room, and a small one always has it', async () => {
+test('concurrent bodies share a memory budget, and a small one always fits', async () => {
   const collect = bodyCollector(1_000_000);
   const held: (() => void)[] = [];
   async function* unfinished(size: number) {

@@ -13,7 +13,7 @@ function problemsOf(schema: string, document: unknown): unknown {
   return check(document) ? [] : check.errors;
 }
 
-test('the status of a service is what its schema says, in every state', async () => {
+test('the status document matches its schema in every state', async () => {
   const { client, script } = startApi();
   expect(problemsOf('status', await client.status())).toEqual([]);
   const settings = (await client.settings()).settings;
@@ -32,7 +32,7 @@ test('the status of a service is what its schema says, in every state', async ()
   expect(await client.status()).toMatchObject({ engine: { name: 'moby', state: 'unresponsive' } });
 });
 
-test('the way into a machine and its ports are told while it is on', async () => {
+test('the status shows machine access and ports while the machine is on', async () => {
   const access = { ssh: ['ssh', '-S', '/a'], target: 'there', before: [] };
   const ports = [
     { port: 80, state: 'failed', reason: 'it is taken' },
@@ -50,7 +50,7 @@ test('the way into a machine and its ports are told while it is on', async () =>
   expect(problemsOf('status', { ...on, ports: [{ port: 0, state: 'forwarded' }] })).not.toEqual([]);
 });
 
-test('a real status, too, with the file that leads to it', async () => {
+test('the status document of a real service matches its schema, including the path of its connection file', async () => {
   const { client, converged, here } = await startService({ power: 'started' });
   expect(problemsOf('status', await converged())).toEqual([]);
   expect(problemsOf('connection', JSON.parse(readFileSync(here.connectionFile, 'utf8')))).toEqual([]);
@@ -62,7 +62,7 @@ test('a real status, too, with the file that leads to it', async () => {
   expect(problemsOf('plan', plan)).toEqual([]);
 });
 
-test('a plan lists the files of the user that it touches, as the schema says', async () => {
+test('the plan document lists the user files it touches, as its schema says', async () => {
   const update = [{ file: '/home/user/.bashrc', action: 'update', what: 'removes /home/user/bin from PATH' }] as const;
   const foreseen = {
     path: { manual: update, rcfiles: [] },
@@ -86,7 +86,7 @@ test('a plan lists the files of the user that it touches, as the schema says', a
   expect(untouched.userFiles, 'where the integration is off').toEqual([]);
 });
 
-test('the schemas notice what is missing or wrong', async () => {
+test('the schemas reject missing and wrong fields', async () => {
   const { kind: _, ...rest } = await startApi().client.status();
   expect(problemsOf('status', rest)).not.toEqual([]);
   expect(problemsOf('status', { ...rest, kind: 'Status', generation: 0 })).not.toEqual([]);
@@ -94,7 +94,7 @@ test('the schemas notice what is missing or wrong', async () => {
   expect(problemsOf('error', { code: 'oops', message: 'x' })).not.toEqual([]);
 });
 
-test('every code of the catalogue makes a valid error document', async () => {
+test('every error code produces a valid error document', async () => {
   for (const code of Object.keys(ERRORS)) expect(problemsOf('error', { code, message: 'm' })).toEqual([]);
   const { client } = startApi();
   const refused = await client.request({

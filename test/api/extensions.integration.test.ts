@@ -58,7 +58,7 @@ async function installed(service: TestService): Promise<unknown> {
 
 const INSTALLED = 'application.extensions.installed';
 
-test('before an engine has run nothing is ready, and that is said first of all but the id', async () => {
+test('before an engine has run, every route says it is not ready, except when the id is missing', async () => {
   const service = await running({ power: 'stopped' });
   for (const [method, path] of [
     ['GET', ''],
@@ -75,7 +75,7 @@ test('before an engine has run nothing is ready, and that is said first of all b
   });
 });
 
-test.each(['install', 'uninstall'])('an id is needed, and one only: %s', async (word) => {
+test.each(['install', 'uninstall'])('exactly one id is required: %s', async (word) => {
   const service = await running();
   for (const query of ['', '?id=', '?other=x']) {
     expect(await raw(service, 'POST', `/v1/extensions/${word}${query}`)).toMatchObject({
@@ -89,7 +89,7 @@ test.each(['install', 'uninstall'])('an id is needed, and one only: %s', async (
   });
 });
 
-test('the life of an extension', async () => {
+test('install, list, upgrade and uninstall an extension', async () => {
   const service = await running();
   expect(await list(service)).toMatchObject({ status: 200, type: 'application/json; charset=utf-8', body: '{}' });
   expect(existsSync(join(service.home, 'extensions'))).toBe(false);
@@ -139,7 +139,7 @@ test('the life of an extension', async () => {
   expect(counters.restarts).toBe(0);
 });
 
-describe('refusals leave nothing behind', () => {
+describe('a refused installation leaves nothing behind', () => {
   test.each([
     [
       'simulated/broken:1.0.0',
@@ -183,7 +183,7 @@ describe('refusals leave nothing behind', () => {
     expect(existsSync(root) ? readdirSync(root) : []).toEqual([]);
   });
 
-  test('an upgrade that fails keeps what was there', async () => {
+  test('a failed upgrade keeps the installed version', async () => {
     const service = await running();
     await install(service, 'simulated/hello:1.0.0');
     expect(await install(service, 'simulated/hello:9.9.9')).toMatchObject({ status: 422 });
@@ -192,7 +192,7 @@ describe('refusals leave nothing behind', () => {
   });
 });
 
-test('the allow list is asked before anything is fetched', async () => {
+test('the allow list is checked before anything is fetched', async () => {
   const service = await running();
   const allowed = { enabled: true, list: ['simulated/hello:1.0.0'] };
   await service.client.putSettings({ version: 19, application: { extensions: { allowed } } });
@@ -207,7 +207,7 @@ test('the allow list is asked before anything is fetched', async () => {
   expect(await install(service, 'simulated/hello:1.0.0')).toMatchObject({ status: 201 });
 });
 
-test('a PUT neither installs nor uninstalls', async () => {
+test('a settings PUT neither installs nor uninstalls', async () => {
   const service = await running();
   const body = { version: 19, application: { extensions: { installed: { 'simulated/hello': '1.0.0' } } } };
   await expect(service.client.putSettings(body)).rejects.toMatchObject({
@@ -215,7 +215,7 @@ test('a PUT neither installs nor uninstalls', async () => {
   });
 });
 
-test('one that is damaged does not hide the others', async () => {
+test('a damaged extension does not hide the others', async () => {
   const service = await running();
   await install(service, 'simulated/hello');
   await install(service, 'simulated/panel');
@@ -224,7 +224,7 @@ test('one that is damaged does not hide the others', async () => {
   expect(Object.keys(JSON.parse((await list(service)).body))).toEqual(['simulated/panel']);
 });
 
-test('calls at the same time take turns', async () => {
+test('concurrent calls run one after the other', async () => {
   const service = await running();
   const ids = ['simulated/hello:1.0.0', 'simulated/hello:1.1.0', 'simulated/panel:v1', 'simulated/panel:v2'];
   const answers = await Promise.all([...ids, ...ids].map((id) => install(service, id)));
@@ -235,7 +235,7 @@ test('calls at the same time take turns', async () => {
   expect(Object.keys(versions).sort()).toEqual(['simulated/hello', 'simulated/panel']);
 });
 
-test('a lock on the map holds it, also against these calls', async () => {
+test('a lock on the map also applies to these routes', async () => {
   const home = temporaryDirectory();
   const locked = join(home, 'locked.json');
   writeFileSync(
@@ -252,7 +252,7 @@ test('a lock on the map holds it, also against these calls', async () => {
   expect(Object.keys(JSON.parse((await list(service)).body))).toEqual(['simulated/hello']);
 });
 
-test('what is installed stays over a stop, an engine switch and a restart of the service', async () => {
+test('installed extensions survive a stop, an engine switch and a service restart', async () => {
   const first = await running();
   await install(first, 'simulated/panel:v1');
   const { generation = 0 } = await first.client.putSettings({ version: 19, containerEngine: { name: 'containerd' } });
@@ -267,7 +267,7 @@ test('what is installed stays over a stop, an engine switch and a restart of the
 test.each([
   ['a character that the cut would split', `x${'\u{1F433}'.repeat(1500)}`, `x${'\u{1F433}'.repeat(999)}`],
   ['half a character', 'a \ud83d b', 'a \ufffd b'],
-])('a reason with %s is told', async (_what, message, told) => {
+])('a reason with %s is reported', async (_what, message, told) => {
   const cause = new RdError('ERR_EXTENSION_INVALID', message);
   const refusal = new RdError('ERR_EXTENSION_INVALID', 'The image x:1 failed to install', { cause });
   const extensions: Extensions = {

@@ -19,7 +19,7 @@ test.each([
   ['{}', 'factory reset, downloads too'],
   ['{"keepSystemImages":false}', 'factory reset, downloads too'],
   ['{"keepSystemImages":true}', 'factory reset, without downloads'],
-])('%s: answered first, then done', async (body, done) => {
+])('%s: answers first, then acts', async (body, done) => {
   expect(await put(body)).toEqual({
     status: 202,
     type: 'text/plain; charset=utf-8',
@@ -35,11 +35,11 @@ test.each([
   ['null', 'error processing JSON request block'],
   ['[]', 'error processing JSON request block'],
   ['{', 'error processing JSON request block'],
-])('%s is refused, and nothing is done', async (body, text) => {
+])('%s is refused and nothing happens', async (body, text) => {
   expect(await put(body)).toMatchObject({ status: 400, text: expect.stringContaining(text), stops: [] });
 });
 
-test('a service stops its backend, removes its files and ends', async () => {
+test('a factory reset stops the backend, removes the files and ends the service', async () => {
   const { client, service, converged, home, here } = await startService({ power: 'started' });
   await converged();
   expect(existsSync(here.settingsFile)).toBe(true);
@@ -53,7 +53,7 @@ test('a service stops its backend, removes its files and ends', async () => {
   await expect(client.status()).rejects.toMatchObject({ code: 'ERR_NOT_RUNNING' });
 });
 
-test('a service that only stops removes nothing', async () => {
+test('a plain shutdown removes nothing', async () => {
   const { service, here } = await startService();
   await service.stop('the test asked for it');
   expect(service.resetSummary()).toBeUndefined();

@@ -35,7 +35,7 @@ function schema(): JsonSchema {
   return only;
 }
 
-test('the layers are those of the service, as the route says, without a secret in any of them', async () => {
+test('the layers are those of the service, as the route documents them, without secrets', async () => {
   const { client, context } = stage();
   const { status, body } = await client.request({ method: 'GET', path: '/v2/settings/layers' });
   expect(status).toBe(200);

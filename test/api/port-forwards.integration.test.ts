@@ -21,7 +21,7 @@ async function stage() {
 const WEB = { namespace: 'default', service: 'web', k8sPort: 80, hostPort: 0 };
 const QUERY = `${PATH}?namespace=default&service=web&k8sPort=80`;
 
-test('a forward is made, kept, moved and removed with the words of the interface', async () => {
+test('a forward is created, kept, moved and removed with the fixed messages', async () => {
   const { post, send } = await stage();
   const [status, port, type] = await post(WEB);
   expect([status, type]).toEqual([200, 'text/plain']);
@@ -70,7 +70,7 @@ test.each([
   expect(await send('DELETE', `${PATH}${query}`)).toEqual([400, text, 'text/plain']);
 });
 
-test('a port of another program, a stopped cluster and a driver without one are told after the fixed words', async () => {
+test('the fixed messages are followed by the reason: port in use, stopped cluster, unsupported driver', async () => {
   const { post, client, converged } = await stage();
   const other = createServer();
   onTestFinished(() => void other.close());
@@ -86,12 +86,12 @@ test('a port of another program, a stopped cluster and a driver without one are 
   expect(answer.body.toString()).toBe('Could not forward port: the test driver has no cluster');
 });
 
-test('a body that is too long is 413', async () => {
+test('a body that is too long gets 413', async () => {
   const { post } = await stage();
   expect((await post(' '.repeat(4 * 1024 * 1024 + 1)))[0]).toBe(413);
 });
 
-test('a settings server without the shape of settings is not believed', async () => {
+test('settings that do not have the expected shape are not trusted', async () => {
   const api = startApi();
   const lying = createClient(api.client.connection, async () => ({
     status: 200,

@@ -45,14 +45,14 @@ test('listings are compact JSON in the order of the compatible interface', async
   expect(await answer('GET /v0')).toEqual({ status: 200, type: json, text: '["GET /v0"]' });
 });
 
-test.each(LISTING)('%s, which is listed, is served', async (line) => {
+test.each(LISTING)('%s, which is listed, exists', async (line) => {
   expect((await answer(line, line.startsWith('GET') ? undefined : '{}')).status).not.toBe(404);
 });
 
 test.each([
   ['GET /v1/extensions', 'Extension manager is not ready yet.'],
   ['POST /v1/extensions/install?id=x', 'Extension manager is not ready yet.'],
-])('%s says that it is not ready yet', async (line, text) => {
+])('%s reports that it is not ready yet', async (line, text) => {
   expect(await answer(line)).toEqual({ status: 503, type: 'text/plain; charset=utf-8', text });
 });
 
@@ -85,14 +85,14 @@ test.each([
   });
 });
 
-test('about is a sentence', async () => {
+test('about returns a sentence', async () => {
   expect(await answer('GET /v1/about')).toMatchObject({
     status: 200,
     text: expect.stringMatching(/version 1 .* experimental/),
   });
 });
 
-test('shutdown answers first', async () => {
+test('shutdown answers before it acts', async () => {
   for (const path of ['/v1/shutdown', '/v0/shutdown']) {
     const { client, stops } = startApi();
     const response = await client.request({ method: 'PUT', path });
@@ -101,7 +101,7 @@ test('shutdown answers first', async () => {
   }
 });
 
-test('backend state is compact and tells of the lock', async () => {
+test('backend state is compact and includes the lock', async () => {
   const { client, script } = startApi({ backendLocked: true });
   script.backendState = 'STARTING';
   const response = await client.request({ method: 'GET', path: '/v1/backend_state' });
@@ -109,7 +109,7 @@ test('backend state is compact and tells of the lock', async () => {
   expect(await startApi().client.backendState()).toEqual({ vmState: 'STOPPED', locked: false });
 });
 
-test('a wish for power is kept and handed on; the same again changes nothing', async () => {
+test('a desired power state is stored and passed on; repeating it changes nothing', async () => {
   const kept: string[] = [];
   const { client, script } = startApi({ power: 'stopped', persist: async ({ power }) => void kept.push(power) });
   expect(await client.setBackendState('STARTED')).toMatchObject({ text: 'received backend state', generation: 2 });
@@ -119,7 +119,7 @@ test('a wish for power is kept and handed on; the same again changes nothing', a
   expect(script.desired.map(({ power }) => power)).toEqual(['started', 'stopped']);
 });
 
-test('a start that failed can be asked for again', async () => {
+test('a failed start can be requested again', async () => {
   const { client, script } = startApi({ power: 'started' });
   script.backendState = 'ERROR';
   expect(await client.setBackendState('STARTED')).toMatchObject({ generation: 2 });
@@ -132,17 +132,17 @@ test.each([
   ['null', 'invalid desired VM state "undefined"'],
   ['{', 'error processing JSON request block'],
   ['', 'error processing JSON request block'],
-])('backend state %j is 400', async (body, text) => {
+])('backend state %j gets 400', async (body, text) => {
   const response = await answer('PUT /v1/backend_state', body);
   expect(response.status).toBe(400);
   expect(response.text.split('\n')[0]).toBe(text);
 });
 
-test('the member `locked` of the snapshot code is accepted', async () => {
+test('accepts the `locked` field that the snapshot code sends', async () => {
   expect(await answer('PUT /v1/backend_state', '{"vmState":"STOPPED","locked":true}')).toMatchObject({ status: 202 });
 });
 
-test('a proposal names what would restart among what was proposed, and changes nothing', async () => {
+test('propose names what would restart, and changes nothing', async () => {
   const settings = defaultSettings({ platform: 'linux', arch: 'x64' });
   settings.kubernetes.version = '1.30.1';
   const { client, script } = startApi({ settings, versions: ['1.30.1', '1.29.4'] });
@@ -158,7 +158,7 @@ test('a proposal names what would restart among what was proposed, and changes n
   expect(await client.proposal({})).toEqual({});
 });
 
-test('a bad proposal has a heading of its own', async () => {
+test('a bad proposal gets its own heading', async () => {
   expect(await answer('PUT /v1/propose_settings', '{"kubernetes":{"port":0}}')).toMatchObject({
     status: 400,
     text: 'Errors in proposed settings:\nInvalid value for "kubernetes.port": <0>',
@@ -170,7 +170,7 @@ test('a bad proposal has a heading of its own', async () => {
   expect(await answer('PUT /v1/propose_settings', '[]')).toMatchObject({ text: 'settings payload is not an object' });
 });
 
-test('a plan is made by the service for its own state', async () => {
+test('the service plans against its own state', async () => {
   const { client, context } = startApi();
   const plan = await client.plan({
     settings: { version: 19, containerEngine: { name: 'docker' } },
@@ -194,7 +194,7 @@ test('a plan is made by the service for its own state', async () => {
   );
 });
 
-test('a plan is made of what a new look shows', async () => {
+test('a plan is based on a fresh observation', async () => {
   const { client, script } = startApi();
   const settings = defaultSettings({ platform: 'linux', arch: 'x64' });
   script.look = () => {
@@ -218,7 +218,7 @@ function neverLooks(signal: AbortSignal): Promise<boolean> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(false), { once: true }));
 }
 
-test('a plan waits for a look as long as it is asked to, and says when there was none', async () => {
+test('a plan waits for an observation up to the given limit, and says when there was none', async () => {
   const { client, script } = startApi();
   script.look = neverLooks;
   const plan = await client.plan(NOTHING, { waitMs: 5 });
@@ -239,7 +239,7 @@ test.each(['-1', '', '1.5', '600001', '1&waitMs=2'])('waitMs=%s is refused', asy
   expect(reply.body).toContain('waitMs is a number of milliseconds');
 });
 
-test('nobody is waited for who has gone', async () => {
+test('stops waiting when the client has disconnected', async () => {
   const { app, script } = startApi();
   const asked = new Promise<AbortSignal>((resolve) => {
     script.look = (signal) => {
@@ -263,7 +263,7 @@ test('nobody is waited for who has gone', async () => {
   await Promise.all([expect(call).rejects.toThrow(), ended]);
 });
 
-test('a plan request with mistakes is refused without a look', async () => {
+test('a plan request with errors is refused without an observation', async () => {
   const { client, script } = startApi();
   script.look = () => {
     throw new Error('not needed');
@@ -274,7 +274,7 @@ test('a plan request with mistakes is refused without a look', async () => {
   });
 });
 
-test('a locked change is blocked in the plan, naming the file, and is no error', async () => {
+test('a locked change is blocked in the plan, with the file that locks it, and is not an error', async () => {
   const { client, context } = startApi({ locks: { containerEngine: { name: true } } });
   context.about.lockedBy = '/etc/p/locked.json';
   const plan = await client.plan({
@@ -295,14 +295,14 @@ test.each([
   ['{"settings":{},"state":"on","prune":[]}', 'ERR_BODY_INVALID', 'state'],
   ['{"settings":{},"state":"started","prune":[],"x":1}', 'ERR_BODY_INVALID', 'additional'],
   ['{"settings":{},"state":"started","prune":"a"}', 'ERR_BODY_INVALID', 'prune'],
-])('a bad plan request %j is a document', async (body, code, text) => {
+])('a bad plan request %j gets an error document', async (body, code, text) => {
   const response = await answer('POST /v2/plan', body);
   expect(response.status).toBe(400);
   expect(response.type).toBe('application/json; charset=utf-8');
   expect(JSON.parse(response.text)).toMatchObject({ code, message: expect.stringContaining(text) });
 });
 
-test('a plan request names every bad setting with its pointer and the nearest name', async () => {
+test('a bad plan request lists every bad setting with its pointer and the nearest name', async () => {
   const { client } = startApi();
   const settings = { kubernetes: { prot: 1, port: 0 }, containerEngine: { name: 'podman' } };
   const error = await client.plan({ settings, state: 'started', prune: [] }).catch((thrown: unknown) => thrown);

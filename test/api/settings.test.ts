@@ -17,7 +17,7 @@ async function put(body: unknown, options: TestApiOptions = {}, path = '/v1/sett
   return { ...api, status: response.status, text: response.body.toString(), headers: response.headers };
 }
 
-test('GET is indented JSON as text, with a tag that is never answered with 304', async () => {
+test('GET returns indented JSON as text, with an ETag that never leads to 304', async () => {
   const { client } = startApi();
   const first = await client.request({ method: 'GET', path: '/v1/settings' });
   expect(first.status).toBe(200);
@@ -34,7 +34,7 @@ test('GET is indented JSON as text, with a tag that is never answered with 304',
   expect(old.body).toEqual(first.body);
 });
 
-test('a change is kept, handed on with the next generation, and read back', async () => {
+test('a change is stored, passed on with the next generation, and read back', async () => {
   const { client, script, context } = startApi();
   const before = await client.settings();
   const reply = await client.putSettings({ version: 19, images: { namespace: 'k8s.io' } });
@@ -59,7 +59,7 @@ test('a newer version is refused alone, whatever else is wrong', async () => {
   expect((await client.settings()).settings).toEqual(defaults());
 });
 
-test.each([true, false])('updates that do not exist are %s as they were set, and set nothing off', async (enabled) => {
+test.each([true, false])('updates on a platform without them are %s as given, and trigger nothing', async (enabled) => {
   const { client, script } = startApi();
   const updater = { version: 19, application: { updater: { enabled } } };
   await client.putSettings(updater);
@@ -68,7 +68,7 @@ test.each([true, false])('updates that do not exist are %s as they were set, and
   expect(await client.putSettings(updater)).toMatchObject({ text: 'no changes necessary' });
 });
 
-test('nothing differs: no write, no new generation, the same tag', async () => {
+test('a PUT without differences: no write, no new generation, the same ETag', async () => {
   let writes = 0;
   const { client, script } = startApi({ persist: async () => void writes++ });
   const { settings, etag } = await client.settings();
@@ -83,14 +83,14 @@ test.each([
   ['a disk size spelled differently', { experimental: { virtualMachine: { diskSize: '100 GiB' } } }],
   ['a number as text', { kubernetes: { port: '6443' } }],
   ['a part of a map', { diagnostics: { mutedChecks: { A: true } } }],
-])('an equal value in another spelling is no change: %s', async (_name, body) => {
+])('an equal value in another spelling is not a change: %s', async (_name, body) => {
   const settings = defaults();
   settings.diagnostics.mutedChecks = { A: true, B: false };
   const { text } = await put({ version: 19, ...body }, { settings });
   expect(text).toBe('no changes necessary');
 });
 
-test('an empty cluster version takes the place of a stored one, costs nothing, and is no change in a plan', async () => {
+test('an empty cluster version replaces a stored one, costs nothing, and is not a change in a plan', async () => {
   const settings = defaults();
   settings.kubernetes.version = '1.30.2';
   const { client, script } = startApi({ settings, versions: ['1.30.2', '1.31.0'] });
@@ -106,14 +106,14 @@ test.each([
   ['DISABLED', 'reconfiguring Rancher Desktop to apply changes (this may take a while)'],
   ['STARTING', 'UI is currently busy, but will eventually be reconfigured to apply requested changes'],
   ['STOPPING', 'UI is currently busy, but will eventually be reconfigured to apply requested changes'],
-] as const)('a change that restarts says so: %s', async (state, text) => {
+] as const)('a change that restarts something says so: %s', async (state, text) => {
   const { client, script } = startApi();
   script.observed = runsWith(defaults());
   script.backendState = state;
   expect((await client.putSettings(CONTAINERD)).text).toBe(text);
 });
 
-test('a change that would restart says nothing of it while nothing runs, or is wanted', async () => {
+test('a change that would restart something does not mention it while nothing runs or should run', async () => {
   expect((await put(CONTAINERD)).text).toBe('settings updated; no restart required');
   const { client, script } = startApi({ power: 'stopped' });
   script.observed = runsWith(defaults());
@@ -140,7 +140,7 @@ test.each([
   ],
   ['{"version":0}', `${HEADING}updating settings requires specifying an API version, but "0" is not a positive number`],
   ['{"version":20}', `${HEADING}Changing field "version" via the API isn't supported.`],
-])('bad body %j is 400 with its text', async (body, text) => {
+])('bad body %j gets 400 with its text', async (body, text) => {
   for (const path of ['/v1/settings', '/v0/settings']) {
     const answer = await put(body, {}, path);
     expect(answer.status).toBe(400);
@@ -150,7 +150,7 @@ test.each([
   }
 });
 
-test('bytes that are not UTF-8 are no JSON', async () => {
+test('bytes that are not UTF-8 are not JSON', async () => {
   const { client } = startApi();
   const body = Buffer.concat([
     Buffer.from('{"version":19,"images":{"namespace":"'),
@@ -161,7 +161,7 @@ test('bytes that are not UTF-8 are no JSON', async () => {
   expect(answer.body.toString()).toBe('error processing JSON request block');
 });
 
-test('all errors are named, in the order of the payload, and nothing is changed', async () => {
+test('all errors are reported, in payload order, and nothing is changed', async () => {
   const { text, status, script } = await put({
     version: 19,
     portForwarding: 'bob',
@@ -178,7 +178,7 @@ test('all errors are named, in the order of the payload, and nothing is changed'
   expect(script.desired).toEqual([]);
 });
 
-test('a locked field cannot be changed, and its present value is welcome', async () => {
+test('a locked field cannot be changed, but may repeat its current value', async () => {
   const locks = { version: true, containerEngine: { name: true } };
   expect((await put(CONTAINERD, { locks })).text).toBe(`${HEADING}field "containerEngine.name" is locked`);
   expect((await put({ version: 19, containerEngine: { name: 'moby' } }, { locks })).text).toBe('no changes necessary');
@@ -189,7 +189,7 @@ test('a locked field cannot be changed, and its present value is welcome', async
   expect(await startApi().client.locked()).toEqual({});
 });
 
-test('a field that the platform and the driver refuse gets one line', async () => {
+test('a field refused by both platform and driver gets one line', async () => {
   const unsupported = { level: 'unsupported', reason: 'there is no WSL' } as const;
   const driver = { ...SIMULATED_INFO, support: { ...SIMULATED_INFO.support, 'WSL.integrations': unsupported } };
   const body = { version: 19, WSL: { integrations: { Debian: true } } };
@@ -201,7 +201,7 @@ test('a field that the platform and the driver refuse gets one line', async () =
   );
 });
 
-test('what the driver cannot give effect to is refused with its reason, beside the other errors', async () => {
+test('a change the driver does not support is refused with its reason, along with the other errors', async () => {
   const driver = {
     ...SIMULATED_INFO,
     support: {
@@ -229,7 +229,7 @@ test('what the driver cannot give effect to is refused with its reason, beside t
   );
 });
 
-test('unknown keys are never stored, and named', async () => {
+test('unknown keys are reported and never stored', async () => {
   const { client, logged } = startApi();
   const reply = await client.putSettings({ version: 19, imagez: 1, images: { namespace: 'x', 'b, ä': 2 } });
   expect(reply.text).toBe('settings updated; no restart required');
@@ -241,7 +241,7 @@ test('unknown keys are never stored, and named', async () => {
   expect((await client.putSettings({ version: 19, nothing: {} })).text).toBe('no changes necessary');
 });
 
-test('the header with unknown keys stays small and valid, whatever was sent', async () => {
+test('the unknown-keys header stays short and valid for any input', async () => {
   const { client } = startApi();
   const keys = Object.fromEntries(Array.from({ length: 50_000 }, (_, index) => [`unknown_${index}`, 1]));
   const { ignoredKeys } = await client.putSettings({ version: 19, '\ud800half': 1, 'line\r\nbreak': 1, ...keys });
@@ -251,7 +251,7 @@ test('the header with unknown keys stays small and valid, whatever was sent', as
   expect((await client.putSettings({ version: 19, ['x'.repeat(9000)]: 1 })).ignoredKeys).toEqual(['…']);
 });
 
-test('keys with a meaning to JavaScript do no harm', async () => {
+test('keys with a special meaning in JavaScript are harmless', async () => {
   const { client } = startApi();
   const body =
     '{"version":19,"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}},"images":{"__proto__":{"namespace":"p"}}}';
@@ -260,7 +260,7 @@ test('keys with a meaning to JavaScript do no harm', async () => {
   expect(({} as Record<string, unknown>).polluted).toBeUndefined();
 });
 
-test('older versions are migrated, and add nothing that was not sent', async () => {
+test('older versions are migrated, and nothing that was not sent is added', async () => {
   const settings = defaults();
   settings.containerEngine.mobyStorageDriver = 'classic';
   const { client } = startApi({ settings });
@@ -278,7 +278,7 @@ test('older versions are migrated, and add nothing that was not sent', async () 
   });
 });
 
-test('If-Match is checked against the state in the queue', async () => {
+test('If-Match is compared inside the write queue', async () => {
   const { client } = startApi();
   const { etag = '' } = await client.settings();
   const body = (namespace: string) => ({ version: 19, images: { namespace } });
@@ -298,14 +298,14 @@ test('If-Match is checked against the state in the queue', async () => {
   });
 });
 
-test('locks are part of the tag', async () => {
+test('locks are part of the ETag', async () => {
   const one = await startApi().client.settings();
   const other = await startApi({ locks: { version: true } }).client.settings();
   expect(one.text).toBe(other.text);
   expect(one.etag).not.toBe(other.etag);
 });
 
-test('writes at the same time are done one after the other, and none is lost', async () => {
+test('concurrent writes are serialized and none is lost', async () => {
   let running = 0;
   const { client, script } = startApi({
     async persist() {
@@ -328,7 +328,7 @@ test('writes at the same time are done one after the other, and none is lost', a
   });
 });
 
-test('what cannot be kept is not in force either: 500 with a sentence', async () => {
+test('a change that cannot be stored does not take effect: 500 with a message', async () => {
   let full = true;
   const { client, script, logged } = startApi({
     async persist() {
@@ -349,7 +349,7 @@ test('what cannot be kept is not in force either: 500 with a sentence', async ()
   expect((await client.putSettings(CONTAINERD)).generation).toBe(2);
 });
 
-test('a bug answers 500 without a word about itself, and is in the log with its stack', async () => {
+test('a bug gets 500 without details, and its stack is logged', async () => {
   const { client, logged } = startApi({
     persist: () => Promise.reject(new TypeError('secret detail')),
   });

@@ -30,7 +30,7 @@ function noted(): { calls: unknown[][]; snapshots: Snapshots } {
   };
 }
 
-describe('rows of the interface', () => {
+describe('the snapshot routes', () => {
   test.each<[string, string, string | undefined, number, string, unknown[][]]>([
     ['GET', '/v1/snapshots', undefined, 200, '[{"created":"2026-01-02T03:04:05Z","name":"one","description":""}]', []],
     ['POST', '/v1/snapshots', '{"name":"a"}', 200, 'Snapshot successfully created', [['create', 'a', '', GOES_ON]]],
@@ -102,7 +102,7 @@ describe('rows of the interface', () => {
     expect(modes).toEqual(expected);
   });
 
-  test('a list that cannot be read is no empty list', async () => {
+  test('a list that cannot be read is an error, not an empty list', async () => {
     const list = async () => {
       throw new RdError('ERR_IO', 'could not read the snapshots in /x: permission denied');
     };

@@ -36,21 +36,18 @@ async function raw(requestLine: string, headers: Record<string, string | undefin
   };
 }
 
-test.each(['/V1/Settings', '/v1/settings/', '/v1/settings?x=1', '/v0/settings', '/v0/'])(
-  '%s is matched',
-  async (path) => {
-    expect((await raw(`GET ${path}`)).status).toBe(200);
-  },
-);
+test.each(['/V1/Settings', '/v1/settings/', '/v1/settings?x=1', '/v0/settings', '/v0/'])('%s matches', async (path) => {
+  expect((await raw(`GET ${path}`)).status).toBe(200);
+});
 
 test.each(['//v1/settings', '/v1//settings', '/v1/sett%69ngs', '/v1/settings%2F', '/v1/settings%3Fx'])(
-  '%s is not matched, and named as it was sent',
+  '%s does not match, and is named as it was sent',
   async (path) => {
     expect(await raw(`GET ${path}?q=1`)).toMatchObject({ status: 404, body: `Unknown command: GET ${path}` });
   },
 );
 
-test.each(['/v1/%', '/v1/%zz', '/%ff'])('the malformed escape in %s is 400', async (path) => {
+test.each(['/v1/%', '/v1/%zz', '/%ff'])('the malformed escape in %s gets 400', async (path) => {
   expect(await raw(`GET ${path}`)).toMatchObject({ status: 400, body: `Malformed escape in the path: ${path}` });
 });
 
@@ -64,7 +61,7 @@ test('HEAD is GET without the body', async () => {
   expect(await raw('HEAD /v1/nothing')).toMatchObject({ status: 404, body: '' });
 });
 
-test('OPTIONS is 204 for any path, without credentials and without any permission for foreign pages', async () => {
+test('OPTIONS gets 204 for any path, without credentials, and grants nothing to foreign pages', async () => {
   for (const path of ['/v1/settings', '/nothing', '/v1/sett%69ngs']) {
     const { status, headers, body } = await raw(`OPTIONS ${path}`, {
       Authorization: undefined,
@@ -114,7 +111,7 @@ test.each([
   '[::1]:6107',
   '192.168.5.2',
   'desk.example:6107',
-])('the host %s is ours', async (host) => expect((await raw('GET /v1/about', { Host: host })).status).toBe(200));
+])('the host %s is accepted', async (host) => expect((await raw('GET /v1/about', { Host: host })).status).toBe(200));
 
 test.each([
   'evil.example',
@@ -125,13 +122,13 @@ test.each([
   'a b',
   'x@localhost',
   '',
-])('the host %j is refused before the credentials are looked at', async (host) => {
+])('the host %j is refused before credentials are checked', async (host) => {
   const { status, body } = await raw('GET /v1/settings', { Host: host, Authorization: undefined });
   expect(status).toBe(403);
   expect(body).toContain(`requests for the host ${JSON.stringify(host)} are not accepted`);
 });
 
-test('pages of a foreign origin are refused, our own may ask', async () => {
+test('pages of a foreign origin are refused; our own are accepted', async () => {
   for (const origin of ['http://evil.example', 'null', 'https://127.0.0.1:6107', 'http://localhost:3000']) {
     expect((await raw('PUT /v1/shutdown', { Origin: origin })).status).toBe(403);
   }
@@ -154,17 +151,17 @@ test.each([
   expect(await raw('PUT /v1/settings', headers, body)).toMatchObject({ status: 202, body: 'no changes necessary' });
 });
 
-test('a request without any body is an empty one', async () => {
+test('a missing body is an empty body', async () => {
   expect(await raw('PUT /v1/settings')).toMatchObject({ status: 400, body: 'no settings specified in the request' });
   expect((await raw('PUT /v1/settings', { 'Content-Length': '0' })).status).toBe(400);
 });
 
-test('a body in pieces is put together', async () => {
+test('a chunked body is reassembled', async () => {
   const chunked = '9\r\n{"version\r\n5\r\n":19}\r\n0\r\n\r\n';
   expect(await raw('PUT /v1/settings', { 'Transfer-Encoding': 'chunked' }, chunked)).toMatchObject({ status: 202 });
 });
 
-test('4 MiB are accepted, one byte more is read to the end and refused with the text', async () => {
+test('4 MiB are accepted; one byte more is read to the end and refused with the message', async () => {
   const connection = {
     host: '127.0.0.1',
     port: listener.port,
@@ -187,13 +184,13 @@ test('4 MiB are accepted, one byte more is read to the end and refused with the 
   expect(JSON.parse(plan.body.toString())).toMatchObject({ code: 'ERR_BODY_TOO_LARGE' });
 });
 
-test('errors of our own part are documents, whatever refused', async () => {
+test('errors of v2 routes are documents, whatever refused the request', async () => {
   const answer = await raw('GET /v2/status', { Authorization: undefined });
   expect(answer.status).toBe(401);
   expect(JSON.parse(answer.body)).toMatchObject({ code: 'ERR_UNAUTHORIZED' });
 });
 
-test('no answer carries a caching or an implementation header', async () => {
+test('no response carries a caching or implementation header', async () => {
   const { headers } = await raw('GET /v1/about');
   for (const name of ['etag', 'x-powered-by', 'server', 'cache-control']) expect(headers).not.toHaveProperty(name);
 });

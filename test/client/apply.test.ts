@@ -131,15 +131,15 @@ function input(client: Client, rest: Partial<ApplyInput> = {}): ApplyInput & { e
 /** With the tag that a service gives it. */
 const tagged = (tag: string, changes = [ENGINE_CHANGE]) => planWith(changes, { tag });
 
-describe('a service of ours', () => {
-  test('is sent nothing when nothing differs', async () => {
+describe('an rdctl service', () => {
+  test('receives nothing when nothing differs', async () => {
     const { client, writes } = scripted({ plans: [planWith([])] });
     const outcome = await applyDesired(input(client));
     expect(outcome).toMatchObject({ outcome: 'unchanged', writes: 0 });
     expect(writes()).toEqual([]);
   });
 
-  test('carries out the plan that was agreed to, settings and power at once', async () => {
+  test('carries out the approved plan, settings and power in one request', async () => {
     const request: PlanRequest = { ...REQUEST, state: 'started' };
     const { client, writes } = scripted({ plans: [tagged('a', [ENGINE_CHANGE, POWER])], sent: ['settings', 'power'] });
     const running = input(client, { request });
@@ -148,12 +148,12 @@ describe('a service of ours', () => {
     expect(running.events.filter(({ type }) => type === 'sent')).toHaveLength(2);
   });
 
-  test('without waiting it returns after the write', async () => {
+  test('is not waited for with --wait=false', async () => {
     const { client } = scripted({ plans: [planWith([ENGINE_CHANGE])] });
     expect((await applyDesired(input(client, { wait: false }))).outcome).toBe('sent');
   });
 
-  test('plans again when the plan is another one by then; a saved plan is not made again', async () => {
+  test('is planned again when the plan has changed; a saved plan is not', async () => {
     const again = scripted({ plans: [tagged('a'), tagged('b'), tagged('c')], moved: 2 });
     const running = input(again.client);
     expect(await applyDesired(running)).toMatchObject({ writes: 1 });
@@ -164,13 +164,13 @@ describe('a service of ours', () => {
     expect(exact.writes()).toHaveLength(1);
   });
 
-  test('is given up on when its settings never stop moving', async () => {
+  test('is given up on when its settings keep changing', async () => {
     const { client, writes } = scripted({ plans: [tagged('a')], moved: 99 });
     await expect(applyDesired(input(client))).rejects.toMatchObject({ code: 'ERR_PLAN_STALE' });
     expect(writes()).toHaveLength(5);
   });
 
-  test('that is at work for an earlier apply is waited for before the first plan', async () => {
+  test('that is still applying is waited for before the first plan', async () => {
     const work = { generation: 3, state: 'running' as const, steps: [] };
     const statuses = [statusWith({ apply: work }), statusWith({ apply: { ...work, state: 'done' } })];
     const { client, calls } = scripted({ plans: [planWith([])], statuses });
@@ -181,7 +181,7 @@ describe('a service of ours', () => {
   });
 });
 
-test('a service that began another apply after it was looked at is waited for, also by a saved plan', async () => {
+test('that starts another apply after the plan is waited for, also with a saved plan', async () => {
   const work: ApplyWork = { generation: 3, state: 'running', steps: [] };
   for (const exact of [false, true]) {
     const statuses = [statusWith({ apply: work }), statusWith({ apply: { ...work, state: 'done' } })];
@@ -205,7 +205,7 @@ test('a service that began another apply after it was looked at is waited for, a
   }
 });
 
-describe('the steps that follow the settings', () => {
+describe('the steps after the settings', () => {
   const work = (rest: Partial<ApplyWork>): ApplyWork => ({ generation: 3, state: 'running', steps: [], ...rest });
   const step: ApplyStep = { what: 'install', name: 'example/tool:1' };
   const error = { code: 'ERR_EXTENSION_INVALID' as const, message: 'no', details: ['why'], advice: 'do that' };
@@ -230,7 +230,7 @@ describe('the steps that follow the settings', () => {
     await expect(applyDesired(running)).rejects.toMatchObject(error);
   });
 
-  test('are not known to a service that was started anew', async () => {
+  test('are unknown to a restarted service', async () => {
     const running = stage(statusWith({ generation: 4, observedGeneration: 4 }));
     await expect(applyDesired(running)).rejects.toMatchObject({ message: expect.stringContaining('was restarted') });
   });
@@ -239,7 +239,7 @@ describe('the steps that follow the settings', () => {
 describe('another application', () => {
   const foreign = true;
 
-  test('gets one PUT with only what differs, on the tag that was read', async () => {
+  test('gets one PUT with only the differences, conditional on the ETag that was read', async () => {
     const { client, writes } = scripted({ plans: [planWith([ENGINE_CHANGE])], foreign });
     const outcome = await applyDesired(input(client));
     expect(outcome).toMatchObject({ outcome: 'applied', writes: 1 });
@@ -248,7 +248,7 @@ describe('another application', () => {
     ]);
   });
 
-  test('gets the power state alone where only that differs, and after the settings where both do', async () => {
+  test('gets only the power state where only that differs, and after the settings where both do', async () => {
     const request: PlanRequest = { ...REQUEST, state: 'started' };
     const alone = scripted({ plans: [planWith([POWER])], foreign });
     await applyDesired(input(alone.client, { request }));
@@ -258,7 +258,7 @@ describe('another application', () => {
     expect(both.writes().map(({ call, body }) => (call === 'power' ? body : call))).toEqual(['put', 'STOPPED']);
   });
 
-  test('whose settings moved is planned for again', async () => {
+  test('is planned again when its settings have changed', async () => {
     const { client, writes } = scripted({ plans: [planWith([ENGINE_CHANGE])], moved: 2, foreign });
     expect(await applyDesired(input(client))).toMatchObject({ writes: 1 });
     expect(writes().map(({ ifMatch }) => ifMatch)).toEqual(['"0"', '"1"', '"2"']);
@@ -268,7 +268,7 @@ describe('another application', () => {
 describe('a backend that gave up', () => {
   const failed = statusWith({ converged: false, backendState: 'ERROR' });
 
-  test('is asked to try again, though nothing differs', async () => {
+  test('is asked to retry, even when nothing differs', async () => {
     const again = statusWith({ converged: false, backendState: 'STARTING', observedGeneration: 2 });
     const { client, writes } = scripted({ plans: [planWith([])], statuses: [again, statusWith()], sent: ['retry'] });
     const running = input(client, { status: failed });
@@ -277,7 +277,7 @@ describe('a backend that gave up', () => {
     expect(running.events.map(({ type }) => type)).toContain('retrying');
   });
 
-  test('is not, when it is to stay stopped', async () => {
+  test('is left alone when it should stay stopped', async () => {
     const stopped = { ...failed, power: 'stopped' as const };
     const { client, writes } = scripted({ plans: [planWith([])], statuses: [stopped] });
     await expect(applyDesired(input(client, { status: stopped }))).rejects.toMatchObject({
@@ -287,7 +287,7 @@ describe('a backend that gave up', () => {
   });
 });
 
-test('an older release, whose plans have no tag, is named with what to do', async () => {
+test('an older release, whose plans have no tag, is named with a remedy', async () => {
   const { client, writes } = scripted({ plans: [planWith([ENGINE_CHANGE])] });
   const { tag: _, ...old } = await client.plan(REQUEST);
   await expect(applyDesired(input({ ...client, plan: async () => old }))).rejects.toMatchObject({
@@ -297,7 +297,7 @@ test('an older release, whose plans have no tag, is named with what to do', asyn
   expect(writes()).toEqual([]);
 });
 
-test('the phases of an apply are those that were not over before its first write', async () => {
+test('an apply reports only phases that were still open at its first write', async () => {
   const phase = (name: string, startedAt: string, ms?: number) => ({
     name,
     startedAt,
@@ -331,7 +331,7 @@ describe('refusals come before any write', () => {
     expect(writes()).toEqual([]);
   });
 
-  test('--skip-locked does the rest and lists what it skipped', async () => {
+  test('--skip-locked applies the rest and lists what it skipped', async () => {
     const { client, calls } = scripted({ plans: [planWith([ENGINE_CHANGE, LOCKED]), planWith([ENGINE_CHANGE])] });
     const request = { ...REQUEST, settings: { ...REQUEST.settings, images: { showAll: false, namespace: 'x' } } };
     const outcome = await applyDesired(input(client, { request, skipLocked: true }));
@@ -345,7 +345,7 @@ describe('refusals come before any write', () => {
   });
 });
 
-test('what the driver does not support is passed over where that is asked for, and a lock still refuses', async () => {
+test('unsupported settings are skipped where requested, but a lock still refuses', async () => {
   const unsupported: Change = { ...LOCKED, blocked: { by: 'unsupported', message: 'host has no cluster' } };
   const plans = [planWith([ENGINE_CHANGE, unsupported]), planWith([ENGINE_CHANGE])];
   const { client, calls } = scripted({ plans });
@@ -362,7 +362,7 @@ test('what the driver does not support is passed over where that is asked for, a
   });
 });
 
-test('a forward that the driver cannot make does not keep the rest from coming back', async () => {
+test('a forward that the driver cannot create does not block a restore of the rest', async () => {
   const blocked = { by: 'unsupported' as const, message: 'Port forwards: there is no cluster.' };
   const forward: Change = { ...LOCKED, path: 'portForwards', key: 'default/web:80', after: 8080, blocked };
   const { client, writes } = scripted({ plans: [planWith([ENGINE_CHANGE, forward]), planWith([ENGINE_CHANGE])] });
@@ -374,7 +374,7 @@ test('a forward that the driver cannot make does not keep the rest from coming b
   expect(writes()).toMatchObject([{ call: 'apply', body: { portForwards } }]);
 });
 
-test('what would help depends on what is in the way', async () => {
+test('the advice depends on what blocks the change', async () => {
   const blocked = (one: Change['blocked']) => ({ ...LOCKED, ...(one ? { blocked: one } : {}) });
   const adviceOf = async (...changes: Change[]) => {
     const { client } = scripted({ plans: [planWith(changes)] });
@@ -391,7 +391,7 @@ test('what would help depends on what is in the way', async () => {
 });
 
 describe('consent', () => {
-  test('without it nothing is destroyed', async () => {
+  test('nothing is destroyed without it', async () => {
     const { client, writes } = scripted({ plans: [planWith([RESET], LOSS)] });
     await expect(applyDesired(input(client))).rejects.toMatchObject({
       code: 'ERR_CONSENT_NEEDED',
@@ -400,7 +400,7 @@ describe('consent', () => {
     expect(writes()).toEqual([]);
   });
 
-  test('is not asked for a restart', async () => {
+  test('is not needed for a restart', async () => {
     const { client } = scripted({ plans: [planWith([ENGINE_CHANGE])] });
     const consent = async () => {
       throw new Error('asked');
@@ -408,7 +408,7 @@ describe('consent', () => {
     await expect(applyDesired(input(client, { consent }))).resolves.toMatchObject({ writes: 1 });
   });
 
-  test('is asked again only when the new plan is worse', async () => {
+  test('is asked for again only when the new plan is worse', async () => {
     const request: PlanRequest = { ...REQUEST, settings: { version: 19, kubernetes: { version: '1.32.8' } } };
     const asked: string[] = [];
     const consent = async (plan: Plan) => {
@@ -423,7 +423,7 @@ describe('consent', () => {
     expect(asked.slice(1)).toEqual(['deletes the cluster', 'deletes the cluster,deletes more']);
   });
 
-  test('a plan is worse by severity, by resets and by losses', () => {
+  test('a plan is worse when its severity, resets or losses grow', () => {
     const restart = planWith([ENGINE_CHANGE]);
     expect(isWorse(planWith([RESET]), restart)).toBe(true);
     expect(isWorse(planWith([ENGINE_CHANGE], LOSS), restart)).toBe(true);

@@ -58,8 +58,8 @@ const proves = (password: string, portShift = 0) =>
       void response.end(JSON.stringify({ proof: proofOf({ password, port: port + portShift }, nonce) })),
   );
 
-describe('a service of ours on a port', () => {
-  test('gets the request on the connection on which it has proved to be the one that wrote the file', async () => {
+describe('a service on a TCP port', () => {
+  test('receives the request on the connection on which it proved that it wrote the file', async () => {
     const { port, requests } = await proves(PASSWORD);
     expect(await httpTransport(to(port, { by: 'proof', password: PASSWORD }), GET)).toMatchObject({ status: 200 });
     expect(requests.map(({ line }) => line)).toEqual(['GET /v2/proof', 'GET /v1/settings']);
@@ -81,7 +81,7 @@ describe('a service of ours on a port', () => {
           response.end(JSON.stringify({ proof: proofOf({ password: PASSWORD, port }, nonce) }));
         }),
     ],
-  ])('that answers with %s gets nothing', async (_, begin) => {
+  ])('that answers with %s receives nothing', async (_, begin) => {
     const { port, requests } = await begin();
     const answer = httpTransport(to(port, { by: 'proof', password: PASSWORD }, 77), GET);
     await expect(answer).rejects.toMatchObject({
@@ -92,7 +92,7 @@ describe('a service of ours on a port', () => {
     expect(requests.map(({ line }) => line)).toEqual(['GET /v2/proof']);
   });
 
-  test('that is no HTTP at all gets nothing, and one that says nothing is not waited for longer than the request', async () => {
+  test('that does not speak HTTP receives nothing, and a silent one is given up at the request timeout', async () => {
     const got: string[] = [];
     const noise = createTcpServer((socket) => {
       socket.on('error', () => undefined).on('data', (part) => got.push(part.toString()));
@@ -107,14 +107,14 @@ describe('a service of ours on a port', () => {
     expect(got.join('')).not.toContain('Authorization');
   });
 
-  test('of another application under the name of ours is taken when it is this user’s, and the file was named', async () => {
+  test('of another application under our name is accepted when it runs as this user and the file was given explicitly', async () => {
     const { port, requests } = await server((_nonce, _port, response) => void response.writeHead(401).end());
     const reached = { by: 'proof', password: PASSWORD, orUser: true } as const;
     expect(await httpTransport(to(port, reached), GET)).toMatchObject({ status: 200 });
     expect(requests.at(-1)).toMatchObject({ line: 'GET /v1/settings', authorization: expect.any(String) });
   });
 
-  test('a cancelled request stays one', async () => {
+  test('a canceled request stays canceled', async () => {
     const { port } = await server(() => undefined);
     const controller = new AbortController();
     const reached = { by: 'proof', password: PASSWORD } as const;
@@ -124,7 +124,7 @@ describe('a service of ours on a port', () => {
   });
 });
 
-test('a file without a password lets nobody prove anything with none', async () => {
+test('a file without a password proves nothing', async () => {
   const { port, requests } = await proves('');
   const home = temporaryDirectory();
   const file = join(home, 'c.json');
@@ -137,7 +137,7 @@ test('a file without a password lets nobody prove anything with none', async () 
   expect(requests.map(({ line }) => line)).toEqual(['GET /v2/proof']);
 });
 
-test('a service of an older release, which can prove nothing, is known by its lock and its user', async () => {
+test('an older release, which cannot prove anything, is identified by its lock and its user', async () => {
   const home = temporaryDirectory();
   const { port, requests } = await server((_nonce, _port, response) => void response.writeHead(401).end());
   const here = places({ RDCTL_HOME: home }, 'linux', '');
@@ -152,7 +152,7 @@ test('a service of an older release, which can prove nothing, is known by its lo
   expect(requests.at(-1)).toMatchObject({ line: 'GET /v1/settings', authorization: expect.any(String) });
 });
 
-test('a named file that leads to another computer, or that a shell writes, is the word of the user', async () => {
+test('a given file that points to another computer, or that a shell writes, is trusted on the word of the user', async () => {
   const home = temporaryDirectory();
   const file = join(home, 'c.json');
   const text = JSON.stringify({ user: 'u', password: 'p', port: 1, host: 'desktop.example' });
@@ -165,8 +165,8 @@ test('a named file that leads to another computer, or that a shell writes, is th
   await once(writer, 'exit');
 });
 
-describe('a true service', () => {
-  test('is reached by its socket, and without one by its proof', async () => {
+describe('a real service', () => {
+  test('is reached by its socket, or by its proof where there is none', async () => {
     const { env, here, service } = await startService({ power: 'stopped' });
     const socket = join(here.state, 'run', 'service.sock');
     const bySocket = await discover({}, env, 'linux');
@@ -185,7 +185,7 @@ describe('a true service', () => {
   });
 });
 
-test('so many proofs are answered in a second and no more', async () => {
+test('answers a limited number of proofs per second', async () => {
   const app = fastify();
   let now = 5000;
   proofRoutes(app, { prove: (nonce) => nonce }, () => now);
@@ -198,7 +198,7 @@ test('so many proofs are answered in a second and no more', async () => {
   expect(await ask()).toBe(200);
 });
 
-test('a proof is for one password, one port and one nonce', () => {
+test('proves one password, one port and one nonce', () => {
   const key = { password: PASSWORD, port: 6107 };
   const nonce = newNonce();
   expect(nonce).toMatch(/^[0-9a-f]{64}$/);
@@ -212,7 +212,7 @@ test('a proof is for one password, one port and one nonce', () => {
     expect(isProof(key, nonce, wrong)).toBe(false);
 });
 
-describe('whose program listens', () => {
+describe('the owner of a listening socket', () => {
   const line = (local: string, uid: number, state = '0A') =>
     `   0: ${local} 00000000:0000 ${state} 00000000:00000000 00:00000000 00000000 ${uid}        0 1 1 0 100 0 0 10 0`;
   const users = (address: string, ...lines: string[]) => {
@@ -221,7 +221,7 @@ describe('whose program listens', () => {
     return listeningUsers(address, 6107, [table, '/nowhere/tcp6']);
   };
 
-  test('is read from the tables of the kernel', () => {
+  test("is read from the kernel's tables", () => {
     const here = line('0100007F:17DB', 7);
     const all = line('00000000:17DB', 8);
     const six = line('00000000000000000000000000000000:17DB', 9);
@@ -234,12 +234,12 @@ describe('whose program listens', () => {
     expect(users('fe80::1', all)).toEqual([]);
   });
 
-  test('is told of one in this process', async () => {
+  test('is found when it is this process', async () => {
     if (process.platform !== 'linux') return;
     expect(listeningUsers('127.0.0.1', await listening(createServer()))).toEqual([own]);
   });
 
-  test('where no table tells, the process of the file has to be this user’s and older than the file', async () => {
+  test('where no table has it, the recorded process must belong to this user and be older than the file', async () => {
     const nowhere = { address: 'fe80::1', port: 1 };
     const file = join(temporaryDirectory(), 'rd-engine.json');
     writeConnection(file, {});
@@ -253,7 +253,7 @@ describe('whose program listens', () => {
   });
 });
 
-test('what a connection file says is not believed when others can write it, and a pipe in its place ends nothing', async () => {
+test('a connection file that others can write is not trusted, and a FIFO in its place does not block', async () => {
   const home = temporaryDirectory();
   const file = join(home, 'app-engine.json');
   writeFileSync(file, JSON.stringify({ user: 'u', password: 'p', port: 1, pid: 1 }));

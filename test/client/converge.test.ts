@@ -69,7 +69,7 @@ describe('waiting', () => {
     expect(clock.sleeps).toEqual([]);
   });
 
-  test('does not take the convergence of an older generation for its own', async () => {
+  test('ignores the convergence of an older generation', async () => {
     const { promise, clock } = wait(answers(statusWith(), statusWith({ generation: 4, observedGeneration: 4 })), {
       generation: 4,
     });
@@ -77,7 +77,7 @@ describe('waiting', () => {
     expect(clock.sleeps).toHaveLength(1);
   });
 
-  test('looks less often while nothing changes, and often again after a change', async () => {
+  test('polls less often while nothing changes, and more often after a change', async () => {
     const still = statusWith(WORKING);
     const moved = statusWith({ ...WORKING, phases: [{ name: 'engine start', startedAt: '2026-01-02T03:04:05.000Z' }] });
     const { promise, clock } = wait(answers(still, still, still, moved, statusWith()));
@@ -85,13 +85,13 @@ describe('waiting', () => {
     expect(clock.sleeps).toEqual([50, 75, 112.5, 50]);
   });
 
-  test('reports each status that differs once', async () => {
+  test('reports each different status once', async () => {
     const seen: StatusDocument[] = [];
     await wait(answers(statusWith(WORKING), statusWith(WORKING), statusWith()), { seen }).promise;
     expect(seen.map((status) => status.converged)).toEqual([false, true]);
   });
 
-  test('gives up at the deadline, naming what is open', async () => {
+  test('gives up at the deadline and names what is pending', async () => {
     const open = statusWith({
       ...WORKING,
       conditions: [condition({ concern: 'patience', reason: 'Starting', message: 'moby is starting' })],
@@ -118,12 +118,12 @@ describe('waiting', () => {
     });
   });
 
-  test('an error of an older generation is waited out', async () => {
+  test('waits out an error of an older generation', async () => {
     const old = statusWith({ ...WORKING, backendState: 'ERROR', conditions: [condition({ observedGeneration: 2 })] });
     await expect(wait(answers(old, statusWith())).promise).resolves.toMatchObject({ converged: true });
   });
 
-  test('survives a service that is away for a moment, and not one that is gone', async () => {
+  test('survives a short outage of the service, but not a long one', async () => {
     const away = new RdError('ERR_NOT_RUNNING', 'connection refused');
     await expect(wait(answers(away, away, statusWith())).promise).resolves.toMatchObject({ converged: true });
     const { promise, clock } = wait(answers(away));
@@ -136,14 +136,14 @@ describe('waiting', () => {
     expect(clock.now()).toBeLessThan(6000);
   });
 
-  test('other errors end it at once', async () => {
+  test('fails at once on other errors', async () => {
     const refused = new RdError('ERR_UNAUTHORIZED', 'no');
     const { promise, clock } = wait(answers(refused));
     await expect(promise).rejects.toBe(refused);
     expect(clock.sleeps).toEqual([]);
   });
 
-  test('ends when it is interrupted', async () => {
+  test('stops when it is interrupted', async () => {
     const controller = new AbortController();
     controller.abort();
     const promise = waitConverged({
@@ -157,7 +157,7 @@ describe('waiting', () => {
   });
 });
 
-describe('to blame is', () => {
+describe('the condition to blame', () => {
   const converged = condition({ type: 'Converged', reason: 'Failed' });
   const engine = condition({});
   const noCluster = condition({ type: 'ClusterReady', reason: 'NotSupportedByDriver', concern: 'none' });

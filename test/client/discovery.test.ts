@@ -22,7 +22,7 @@ function write(path: string, content: unknown): void {
 const FILE = { user: 'user', password: 'secret-word', port: 6107, pid: 1 };
 const find = (flags = {}, env = {}) => discover(flags, env, 'linux', { homedir: home });
 
-test('our file comes before the one of the compatible application', async () => {
+test('our file takes precedence over that of the compatible application', async () => {
   write(own, FILE);
   write(foreign, { ...FILE, port: 7000 });
   expect(await find()).toEqual({
@@ -37,12 +37,12 @@ test('our file comes before the one of the compatible application', async () => 
   });
 });
 
-test('without ours, the other one is found and marked', async () => {
+test('without ours, finds and marks the file of the compatible application', async () => {
   write(foreign, FILE);
   expect(await find()).toMatchObject({ file: foreign, foreign: true });
 });
 
-test('with RDCTL_HOME only the file there counts', async () => {
+test('with RDCTL_HOME, only the file there counts', async () => {
   write(own, FILE);
   write(foreign, FILE);
   const env = { RDCTL_HOME: join(home, 'one') };
@@ -51,7 +51,7 @@ test('with RDCTL_HOME only the file there counts', async () => {
   expect(await find({}, env)).toMatchObject({ port: 6200, foreign: false });
 });
 
-test('RDCTL_CONFIG_PATH names a file, and --config-path goes before it', async () => {
+test('RDCTL_CONFIG_PATH names a file, and --config-path overrides it', async () => {
   const a = join(home, 'a.json');
   const b = join(home, 'b', 'rd-engine.json');
   write(a, { ...FILE, port: 1001 });
@@ -61,7 +61,7 @@ test('RDCTL_CONFIG_PATH names a file, and --config-path goes before it', async (
   expect(await find({ 'config-path': '' }, { RDCTL_CONFIG_PATH: a })).toMatchObject({ port: 1001 });
 });
 
-test('flags go before the file; empty text and port 0 are not given', async () => {
+test('flags override the file; empty text and port 0 count as not given', async () => {
   write(own, { ...FILE, host: '10.0.0.9' });
   expect(await find({ host: '::1', port: 99, user: 'me', password: 'pw' })).toMatchObject({
     host: '::1',
@@ -89,7 +89,7 @@ test('the password may come from a file or the environment', async () => {
   );
 });
 
-test('without a file, flags that say everything are enough, and fewer mean that nothing runs', async () => {
+test('complete flags need no file; incomplete ones mean that nothing runs', async () => {
   const all = { user: 'u', password: 'p', port: 5 };
   expect(await find(all)).toEqual({
     ...{ host: '127.0.0.1', ...all, passwordFrom: '--password', foreign: false },
@@ -102,7 +102,7 @@ test('without a file, flags that say everything are enough, and fewer mean that 
   });
 });
 
-test('an explicit file must be there, even when the flags say everything', async () => {
+test('an explicit file must exist, even with complete flags', async () => {
   const flags = { 'config-path': '/nowhere/x.json', user: 'u', password: 'p', port: 5 };
   await expect(find(flags)).rejects.toMatchObject({
     code: 'ERR_CONNECTION_SETTINGS',
@@ -117,7 +117,7 @@ test.each([
   [{ ...FILE, port: '6107' }, '"port" is not an integer'],
   [{ ...FILE, port: 70_000 }, '"port" is not between 1 and 65535'],
   [{ ...FILE, user: 5 }, '"user" is not a string'],
-])('a bad file %# has its sentence, without the password in it', async (content, reason) => {
+])('bad file %# has its message, without the password in it', async (content, reason) => {
   write(own, content);
   const error = await find().catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({
@@ -127,14 +127,14 @@ test.each([
   expect(JSON.stringify(error, Object.getOwnPropertyNames(error))).not.toContain('secret-word');
 });
 
-test('a file with something missing says so', async () => {
+test('an incomplete file is reported', async () => {
   write(own, { ...FILE, password: '' });
   await expect(find()).rejects.toThrow(
     'failed to get connection info: insufficient connection settings (missing one or more of: port, user, and password)',
   );
 });
 
-test('names in the file are read without regard to case, and unknown ones are passed over', async () => {
+test('keys in the file are case-insensitive, and unknown keys are ignored', async () => {
   write(own, { USER: 'u', Password: 'p', Port: 6, extra: [] });
   expect(await find()).toMatchObject({ user: 'u', password: 'p', port: 6 });
 });
@@ -144,7 +144,7 @@ test('a directory in its place is an error', async () => {
   await expect(find()).rejects.toThrow(`open ${own}: is a directory`);
 });
 
-test('outside WSL nobody is asked for the Windows directory', async () => {
+test('outside WSL, Windows is not asked for its directory', async () => {
   write(foreign, FILE);
   const connection = await discover({}, {}, 'linux', {
     homedir: home,
@@ -153,7 +153,7 @@ test('outside WSL nobody is asked for the Windows directory', async () => {
   expect(connection.file).toBe(foreign);
 });
 
-test('in drop-in mode a file is of the other application, unless who wrote it has ended', async () => {
+test('in drop-in mode a file belongs to the other application unless its writer has ended', async () => {
   const base = temporaryDirectory();
   const env = { XDG_DATA_HOME: base, RDCTL_COMPAT: 'rancher-desktop' };
   const file = join(base, 'rancher-desktop', 'rd-engine.json');

@@ -19,7 +19,7 @@ test.each([
   expect(read([Buffer.from(text)])).toEqual(data);
 });
 
-test('wherever the stream is cut, characters included', () => {
+test('can be split anywhere, including inside a character', () => {
   const text = Buffer.from('event: status\ndata: {"name":"é → 🙂"}\n\ndata: b\n\n');
   fc.assert(
     fc.property(fc.array(fc.nat(text.length), { maxLength: 8 }), (cuts) => {

@@ -20,12 +20,12 @@ function dead(where: Places, since = Date.now()): void {
   writeFileSync(join(where.serviceLock, 'x.json'), JSON.stringify(entry));
 }
 
-test('a new home has no service, and asking creates nothing', async () => {
+test('a new home has no service, and looking creates nothing', async () => {
   const where = home();
   expect(await homeService(where)).toEqual({ kind: 'none' });
 });
 
-test('a service passes from its lock to its connection file and back', async () => {
+test('finds a service by its lock, then its connection file, then its lock again', async () => {
   const where = home();
   const lock = await lockHome(where.serviceLock, where.data);
   await lock.update({ port: 6107 });
@@ -40,7 +40,7 @@ test('a service passes from its lock to its connection file and back', async () 
   expect(await homeService(where)).toEqual({ kind: 'none' });
 });
 
-test('a service that ended without a stop has left what a real driver runs', async () => {
+test('a service that was killed leaves what a real driver runs', async () => {
   const where = home();
   dead(where);
   expect(await homeService(where)).toEqual({ kind: 'none' });
@@ -57,7 +57,7 @@ test('a service that ended without a stop has left what a real driver runs', asy
   );
 });
 
-test('a connection file without a lock tells the same; nothing survives a restart of the computer', async () => {
+test('finds the same by a connection file without a lock; nothing survives a reboot', async () => {
   const where = home();
   await recorded(where, 'host');
   expect(await homeService(where)).toEqual({ kind: 'none' });

@@ -42,7 +42,7 @@ test('sends the body byte for byte, with credentials and length', async () => {
   expect(Buffer.from(headers.authorization.slice(6), 'base64').toString()).toBe('user:pa:ss wörd');
 });
 
-test('is never proxied', async () => {
+test('bypasses proxies', async () => {
   const connection = await answering(200, 'direct');
   process.env.HTTP_PROXY = 'http://127.0.0.1:1';
   process.env.NODE_USE_ENV_PROXY = '1';
@@ -53,7 +53,7 @@ test('is never proxied', async () => {
   expect((await httpTransport(connection, { method: 'GET', path: '/' })).body.toString()).toBe('direct');
 });
 
-test('nothing listens: says so and what to do', async () => {
+test('reports that nothing listens, with a remedy', async () => {
   const connection = await answering(200, '');
   const closed = { ...connection, port: 1 };
   await expect(httpTransport(closed, { method: 'GET', path: '/' })).rejects.toMatchObject({
@@ -63,7 +63,7 @@ test('nothing listens: says so and what to do', async () => {
   });
 });
 
-test('no answer in time, a cancelled call, a host that does not exist', async () => {
+test('reports a timeout, a canceled call, and an unknown host', async () => {
   const silent = await listening(createServer(() => undefined));
   await expect(httpTransport(silent, { method: 'GET', path: '/', timeoutMs: 20 })).rejects.toMatchObject({
     code: 'ERR_DEADLINE',
@@ -82,7 +82,7 @@ test('no answer in time, a cancelled call, a host that does not exist', async ()
   });
 });
 
-test('another program on the port is recognised by what it answers', async () => {
+test('recognizes another program on the port by its answers', async () => {
   const notHttp = await listening(createTcpServer((socket) => socket.end('220 mail ready\r\n')));
   await expect(createClient(notHttp).settings()).rejects.toThrow(
     /another program answers on .* \/f\.json: its answer is not HTTP/,
@@ -154,19 +154,22 @@ test.each([
   ['--password', 'of --password', /^Correct --password, or leave it out to use that of \/f\.json\.$/],
   ['--password-file /p', 'of --password-file /p', /^Correct --password-file \/p, or leave it out/],
   ['RDCTL_PASSWORD', 'of RDCTL_PASSWORD', /^Correct RDCTL_PASSWORD, or unset it to use that of \/f\.json\.$/],
-])('a password from %s that is refused: who, where, and what to do', async (passwordFrom, source, advice) => {
-  for (const body of ['Unauthorized', '{"code":"ERR_UNAUTHORIZED","message":"Unauthorized"}']) {
-    const connection = await answering(401, body);
-    const client = createClient({ ...connection, ...(passwordFrom === undefined ? {} : { passwordFrom }) });
-    await expect(client.status()).rejects.toMatchObject({
-      code: 'ERR_UNAUTHORIZED',
-      message: `401 Unauthorized: user/password not accepted by http://127.0.0.1:${connection.port} for the user "user" with the password ${source}`,
-      advice: expect.stringMatching(advice),
-    });
-  }
-});
+])(
+  'a password from %s that is refused: reports who refused it, its source and a remedy',
+  async (passwordFrom, source, advice) => {
+    for (const body of ['Unauthorized', '{"code":"ERR_UNAUTHORIZED","message":"Unauthorized"}']) {
+      const connection = await answering(401, body);
+      const client = createClient({ ...connection, ...(passwordFrom === undefined ? {} : { passwordFrom }) });
+      await expect(client.status()).rejects.toMatchObject({
+        code: 'ERR_UNAUTHORIZED',
+        message: `401 Unauthorized: user/password not accepted by http://127.0.0.1:${connection.port} for the user "user" with the password ${source}`,
+        advice: expect.stringMatching(advice),
+      });
+    }
+  },
+);
 
-test('a web page is never an answer of a service, whatever its status', async () => {
+test('never takes a web page for an answer of a service, whatever its status', async () => {
   for (const status of [200, 400, 401, 403, 500]) {
     const connection = await answering(status, '<html>hello</html>', { 'content-type': 'text/html' });
     const error = await createClient(connection)
@@ -176,7 +179,7 @@ test('a web page is never an answer of a service, whatever its status', async ()
   }
 });
 
-test('every request has a limit, and a command that has less time left a shorter one', async () => {
+test('every request has a timeout, shortened to the time the command has left', async () => {
   expect(answerLimit({ method: 'GET' })).toBe(10_000);
   expect(answerLimit({ method: 'PUT' })).toBe(60_000);
   const asked: (number | undefined)[] = [];
@@ -196,7 +199,7 @@ test('every request has a limit, and a command that has less time left a shorter
   expect(asked).toEqual([3000, 20, 10_000, 1]);
 });
 
-test('an answer that begins and never ends is given up as well', async () => {
+test('an answer that never ends times out as well', async () => {
   const dripping = await listening(
     createServer((_request, response) => {
       const timer = setInterval(() => response.write('x'), 5);
@@ -209,7 +212,7 @@ test('an answer that begins and never ends is given up as well', async () => {
   });
 });
 
-test('an answer that breaks off', async () => {
+test('reports an answer that breaks off', async () => {
   const cutting = await listening(
     createServer((_request, response) => {
       response.writeHead(200, { 'Content-Length': '10' }).write('{"a"');
@@ -222,7 +225,7 @@ test('an answer that breaks off', async () => {
   });
 });
 
-test('large answers arrive whole', async () => {
+test('receives large answers whole', async () => {
   const big = JSON.stringify({ version: 19, kubernetes: {}, text: 'x'.repeat(3_000_000) });
   const { text } = await createClient(await answering(200, big)).settings();
   expect(text).toBe(big);
@@ -235,7 +238,7 @@ test.each([
     (client: ReturnType<typeof createClient>) => client.plan({ settings: {}, state: 'unmanaged', prune: [] }),
     '{"kind":"Plan","changes":[]}',
   ],
-])('does not take what only looks like %s for one', async (_what, ask, body) => {
+])('does not mistake what only looks like %s for one', async (_what, ask, body) => {
   const client = createClient(await answering(200, body));
   await expect(ask(client)).rejects.toThrow(/another program answers/);
 });

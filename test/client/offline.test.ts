@@ -13,7 +13,7 @@ import { settingsWith } from '../reconcile/worlds.ts';
 
 const HOST = { arch: 'x64', memoryBytes: 64 * 1024 ** 3 };
 
-test('where nothing is stored, the settings are those that a first start takes on this computer', async () => {
+test('where nothing is stored, plans with the settings of a first start on this computer', async () => {
   const home = temporaryDirectory();
   const stored = await storedSettings(places({}, 'linux', home), 'linux', HOST);
   const defaults = defaultSettings({ ...HOST, platform: 'linux' });
@@ -31,7 +31,7 @@ test('where nothing is stored, the settings are those that a first start takes o
   expect(text).not.toContain('memoryInGB');
 });
 
-test('what is stored stays, whatever the computer has', async () => {
+test('stored settings win over those of the computer', async () => {
   const where = places({}, 'linux', temporaryDirectory());
   mkdirSync(dirname(where.settingsFile), { recursive: true });
   writeFileSync(where.settingsFile, JSON.stringify({ version: 19, virtualMachine: { memoryInGB: 3 } }));
@@ -39,7 +39,7 @@ test('what is stored stays, whatever the computer has', async () => {
   expect({ from, memory: settings.virtualMachine.memoryInGB }).toEqual({ from: 'file', memory: 3 });
 });
 
-describe('a plan after a service that was killed', () => {
+describe('a plan after the service was killed', () => {
   const stored: StoredSettings = {
     settings: settingsWith(),
     from: 'file',
@@ -52,7 +52,7 @@ describe('a plan after a service that was killed', () => {
   const planned = (request: PlanRequest) => offlinePlan(request, stored, where, { hasCluster: false });
   const costs = ({ changes }: Plan) => changes.map(({ path, severity }) => [path, severity]);
 
-  test('a stop comes before the settings, so that they restart nothing; and it interrupts what runs', () => {
+  test('stopping comes before the settings, so they restart nothing; the stop interrupts what runs', () => {
     const plan = planned({ ...requestFor({ 'virtualMachine.memoryInGB': 3 }), state: 'stopped' });
     expect(costs(plan)).toEqual([
       ['virtualMachine.memoryInGB', 'none'],
@@ -65,7 +65,7 @@ describe('a plan after a service that was killed', () => {
     });
   });
 
-  test('the start of the service comes first', () => {
+  test('starting the service comes first', () => {
     const plan = planned(requestFor({ 'virtualMachine.memoryInGB': 3 }));
     expect(costs(plan)).toEqual([
       ['service', 'live'],
@@ -73,7 +73,7 @@ describe('a plan after a service that was killed', () => {
     ]);
   });
 
-  test('port forwards make no promise of it', () => {
+  test('port forwards do not appear in its promises', () => {
     const forwards = { kind: 'PortForwards', formatVersion: 1, portForwards: [], supported: true } as const;
 
     const web = { namespace: 'default', service: 'web', k8sPort: 80, hostPort: 8080 };

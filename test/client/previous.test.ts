@@ -31,7 +31,7 @@ test('the same home with another driver is another target', async () => {
   );
 });
 
-test('port forwards come back alone; a record without them says nothing about them', async () => {
+test('port forwards are restored on their own; a record without them says nothing about them', async () => {
   const where = await kept();
   expect((await previousState(where))(TARGET)).not.toHaveProperty('portForwards');
   const portForwards = [{ namespace: 'default', service: 'web', k8sPort: 80, hostPort: 8080 }];
@@ -44,7 +44,7 @@ test('port forwards come back alone; a record without them says nothing about th
   expect(() => wayBackFor(TARGET)).toThrow(expect.objectContaining({ code: 'ERR_IO' }));
 });
 
-test('a file that does not hold a state is named', async () => {
+test('reports a file that does not hold a state', async () => {
   const where = await kept();
   const [name = ''] = readdirSync(where.state);
   writeFileSync(join(where.state, name), '{"formatVersion":1}');

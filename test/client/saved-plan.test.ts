@@ -52,7 +52,7 @@ describe('the document', () => {
     expect(document.saved).toMatchObject({ createdAt: NOW.toISOString(), files: ['/team/profile.yaml'] });
   });
 
-  test('holds no secret and nothing that depends on one', () => {
+  test('contains no secret and nothing derived from one', () => {
     const one = JSON.stringify(saved(planWith([PASSWORD_CHANGE]), request(SECRET)).document);
     const two = JSON.stringify(saved(planWith([PASSWORD_CHANGE]), request('battery staple')).document);
     expect(one).not.toContain(SECRET);
@@ -76,9 +76,9 @@ describe('the document', () => {
   });
 });
 
-describe('the target', () => {
+describe('the target of the plan', () => {
   const { plan } = saved();
-  test.each([{ product: 'other' }, { home: '/elsewhere' }, { driver: 'host' }])('must be the same: %o', (other) => {
+  test.each([{ product: 'other' }, { home: '/elsewhere' }, { driver: 'host' }])('must match: %o', (other) => {
     const target = planWith([]).target;
     expect(() => checkTarget(plan, target)).not.toThrow();
     expect(() => checkTarget(plan, { ...target, ...other })).toThrow(
@@ -87,15 +87,15 @@ describe('the target', () => {
   });
 });
 
-describe('what moved makes it stale', () => {
+describe('staleness', () => {
   const fresh = planWith([ENGINE_CHANGE]);
   const { plan } = saved();
 
-  test('nothing moved', () => {
+  test('a plan stays fresh when nothing has changed', () => {
     expect(() => checkFresh(plan, fresh, live())).not.toThrow();
   });
 
-  test('fields that it does not manage may move', () => {
+  test('a plan stays fresh when unmanaged fields change', () => {
     const other = live((settings) => {
       settings.images.showAll = false;
     });
@@ -121,11 +121,11 @@ describe('what moved makes it stale', () => {
     ['the locks', fresh, { ...live(), locks: { images: { showAll: true } } }],
     ['what a change costs', planWith([{ ...ENGINE_CHANGE, severity: 'reset' }]), live()],
     ['what would be lost', planWith([ENGINE_CHANGE], { blastRadius: [{ what: 'all', lost: true }] }), live()],
-  ])('%s', (_what, now, state) => {
+  ])('%s makes it stale', (_what, now, state) => {
     expect(() => checkFresh(plan, now, state)).toThrow(expect.objectContaining({ code: 'ERR_PLAN_STALE' }));
   });
 
-  test('the profile, when it is given again', () => {
+  test('a different profile makes it stale', () => {
     expect(replayRequest(plan, request())).toEqual(request());
     expect(() => replayRequest(plan, { ...request(), state: 'stopped' })).toThrow(
       expect.objectContaining({ code: 'ERR_PLAN_STALE' }),
@@ -134,7 +134,7 @@ describe('what moved makes it stale', () => {
 });
 
 describe('secrets', () => {
-  test('one that the plan sets needs the profile again', () => {
+  test('a secret that the plan sets needs the profile again', () => {
     const { plan } = saved(planWith([PASSWORD_CHANGE]), request(SECRET));
     expect(() => replayRequest(plan, undefined)).toThrow(
       expect.objectContaining({ code: 'ERR_PLAN_INVALID', advice: expect.stringContaining('-f /team/profile.yaml') }),
@@ -142,13 +142,13 @@ describe('secrets', () => {
     expect(replayRequest(plan, request(SECRET)).settings).toEqual(request(SECRET).settings);
   });
 
-  test('one that the plan leaves alone is left out', () => {
+  test('a secret that the plan leaves alone is left out', () => {
     const { plan } = saved(planWith([ENGINE_CHANGE]), request(SECRET));
     expect(JSON.stringify(replayRequest(plan, undefined))).not.toMatch(/password|sensitive/);
   });
 });
 
-test('equal values have one canonical form and one digest', () => {
+test('equal values have the same canonical form and digest', () => {
   expect(canonicalJson({ b: [1, { d: null, c: 'x' }], a: true })).toBe('{"a":true,"b":[1,{"c":"x","d":null}]}');
   expect(digestOf({ a: 1, b: 2 })).toBe(digestOf({ b: 2, a: 1 }));
   expect(digestOf([1, 2])).not.toBe(digestOf([2, 1]));
