@@ -73,7 +73,7 @@ describe('a plan after the service was killed', () => {
     ]);
   });
 
-  test('port forwards do not appear in its promises', () => {
+  test('with port forwards, the plan does not promise that nothing is lost', () => {
     const forwards = { kind: 'PortForwards', formatVersion: 1, portForwards: [], supported: true } as const;
 
     const web = { namespace: 'default', service: 'web', k8sPort: 80, hostPort: 8080 };
