@@ -1,5 +1,6 @@
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import type { Platform } from '../../src/settings/field.ts';
+import { splitTag } from '../../src/settings/image-reference.ts';
 import { leafAt, setLeaf } from '../../src/settings/leaf-paths.ts';
 import { migrateWithOrigins, namesBefore } from '../../src/settings/migrate.ts';
 import type { SettingPath } from '../../src/settings/settings.gen.ts';
@@ -277,8 +278,7 @@ function replacements({ system }: Circumstances, settings: JsonObject): Migratio
 
 /** Every release up to the newest splits a reference at its first colon. */
 function withPort([reference, wanted]: [string, unknown]): MigrationEffect[] {
-  const colon = reference.indexOf(':');
-  if (!wanted || colon === -1 || colon > reference.lastIndexOf('/')) return [];
+  if (!wanted || !splitTag(reference).name.includes(':')) return [];
   const reason = 'the migration takes the port of the registry for the tag of the image';
   return [{ effect: 'refused', names: ['extensions', reference], reason }];
 }

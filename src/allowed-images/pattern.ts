@@ -1,7 +1,12 @@
-import { matchesGlob } from './glob.ts';
-import type { ImageReference } from './reference.ts';
-import { isDigest, splitRegistry, splitTag } from './reference.ts';
-import { canonicalRegistry, hasOfficialImages, isRegistryName } from './registry-name.ts';
+import {
+  canonicalRegistry,
+  hasOfficialImages,
+  type ImageReference,
+  isDigest,
+  isRegistryName,
+  splitRegistry,
+  splitTag,
+} from '../settings/image-reference.ts';
 
 /**
  * One entry of `containerEngine.allowedImages.patterns`. The grammar, with its examples, is in `docs/allowed-images.md`:
@@ -103,4 +108,31 @@ function withPath(registry: string, path: string, chosen: Pick<Pattern, 'tag' | 
 
 function notAPart(part: string): string {
   return `"${part}" can be no part of an image's name; the only sign with a meaning is *`;
+}
+
+/**
+ * Whether a text matches a glob in which `*` stands for any characters, possibly none. Backtracks to the last `*` only: at most the product
+ * of both lengths in steps, for any glob.
+ */
+export function matchesGlob(glob: string, text: string): boolean {
+  let at = 0;
+  let index = 0;
+  let star = -1;
+  let resume = 0;
+  while (index < text.length) {
+    if (glob[at] === '*') {
+      star = at;
+      at += 1;
+      resume = index;
+    } else if (glob[at] === text[index]) {
+      at += 1;
+      index += 1;
+    } else if (star !== -1) {
+      at = star + 1;
+      resume += 1;
+      index = resume;
+    } else return false;
+  }
+  while (glob[at] === '*') at += 1;
+  return at === glob.length;
 }

@@ -2,7 +2,8 @@ import { isAllowed } from '../allowed-images/allow-list.ts';
 import { RdError } from '../errors.ts';
 import type { JsonObject, JsonValue } from '../json.ts';
 import { isObject } from '../json.ts';
-import { parseImageReference, permits } from '../settings/image-reference.ts';
+import { parseExtensionImage, permits } from '../settings/extension-image.ts';
+import { formatReference } from '../settings/image-reference.ts';
 import { leafAt } from '../settings/leaf-paths.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 import type { Change, Plan } from './change.ts';
@@ -102,7 +103,7 @@ export function extensionFailure(failures: readonly string[]): RdError {
 
 function isPermitted(name: string, tag: JsonValue, { allowed }: ExtensionGate): boolean {
   if (!allowed.enabled) return true;
-  const image = parseImageReference(`${name}:${String(tag)}`);
+  const image = parseExtensionImage(`${name}:${String(tag)}`);
   return image !== undefined && permits(allowed.list, image);
 }
 
@@ -114,10 +115,12 @@ export function deniedImages(found: readonly Difference[], { containerEngine }: 
   const { name, allowedImages } = containerEngine;
   if (!allowedImages.enabled) return [];
   return found.flatMap(({ path, key = '', after }) => {
-    const image = `${key}:${String(after)}`;
-    if (path !== EXTENSIONS || after === undefined || isAllowed(allowedImages.patterns, image)) return [];
+    if (path !== EXTENSIONS || after === undefined) return [];
+    const id = `${key}:${String(after)}`;
+    const image = parseExtensionImage(id);
+    if (image && isAllowed(allowedImages.patterns, formatReference(image))) return [];
     return [
-      `The extension ${image} is not among the allowed images: it can be installed only where ${name} has it already.`,
+      `The extension ${id} is not among the allowed images: it can be installed only where ${name} has it already.`,
     ];
   });
 }

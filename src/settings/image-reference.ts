@@ -1,60 +1,154 @@
-import { isImageName, isImageTag, parseExtensionPattern } from './image-name.ts';
-
-/** An image reference as written by the user. */
-export interface ImageReference {
-  /** Without the tag: the key of an installed extension. */
-  name: string;
-  /** Normalized for the default registry: `docker.io`, `registry.example.com:5000`. */
-  registry: string;
-  /** Path in the registry: `library/busybox`. */
-  repository: string;
-  tag?: string;
-}
-
-const DEFAULT_REGISTRY = 'docker.io';
-const DEFAULT_NAMES = ['docker.io', 'index.docker.io', 'registry-1.docker.io'];
-
 /**
- * Parses `[registry[:port]/]name[:tag]`; undefined for anything else, including digests. A colon followed by a slash
- * belongs to the port. A registry contains a dot; without one the image is in the default registry.
+ * Image references, for extensions, allowed images and engines alike. Names are parsed by hand in one pass: a regular
+ * expression for this grammar takes exponential time on near matches.
+ *
+ * ```
+ * reference  = [registry '/'] repository [':' tag] ['@' digest]
+ * repository = component { '/' component }
+ * ```
  */
-export function parseImageReference(text: string): ImageReference | undefined {
-  const colon = text.indexOf(':', text.lastIndexOf('/') + 1);
-  const name = colon === -1 ? text : text.slice(0, colon);
-  const tag = colon === -1 ? undefined : text.slice(colon + 1);
-  if (!isImageName(name) || (tag !== undefined && !isImageTag(tag))) return undefined;
-  const parsed = parseExtensionPattern(name);
-  if (!parsed) return undefined;
-  return { name, ...placeOf(parsed.registry, parsed.name), ...(tag === undefined ? {} : { tag }) };
+export interface ImageReference {
+  /** Canonical: lower case, `docker.io` for Docker Hub, without the HTTPS port. */
+  registry: string;
+  /** With `library/` where clients add it. */
+  repository: string;
+  /** Absent together with the digest: every tag of the repository. */
+  tag?: string;
+  /** `sha256:…`, lower case. Takes precedence: clients with a digest ignore the tag. */
+  digest?: string;
 }
 
-/** `registry/name`, unambiguous for engines. */
-export function wholeName({ registry, repository }: Pick<ImageReference, 'registry' | 'repository'>): string {
+/** The default registry. */
+export const HUB = 'docker.io';
+
+/** Aliases of the same registry: all spellings mean the same images. */
+const HUB_NAMES = [HUB, 'index.docker.io', 'registry-1.docker.io', 'registry.hub.docker.com'];
+
+/** Aliases for which clients prefix `library/` to a one-part repository. */
+const OFFICIAL_HUB_NAMES = [HUB, 'index.docker.io'];
+
+/** Longer texts are not image references; limits the work that untrusted text can cause. */
+const MAX_LENGTH = 1024;
+
+/** Parses a reference as container clients do; undefined for anything else. */
+export function parseReference(text: string): ImageReference | undefined {
+  if (text.length > MAX_LENGTH) return undefined;
+  const at = text.indexOf('@');
+  const digest = at === -1 ? undefined : text.slice(at + 1).toLowerCase();
+  if (digest !== undefined && !isDigest(digest)) return undefined;
+  const { name, tag } = splitTag(at === -1 ? text : text.slice(0, at));
+  if (tag !== undefined && !isImageTag(tag)) return undefined;
+  const { registry, rest } = splitRegistry(name);
+  if (!isRegistryName(registry) || !isRepository(rest)) return undefined;
+  return {
+    registry: canonicalRegistry(registry),
+    repository: hasOfficialImages(registry) && !rest.includes('/') ? `library/${rest}` : rest,
+    ...(tag === undefined ? {} : { tag }),
+    ...(digest === undefined ? {} : { digest }),
+  };
+}
+
+/** The default of a reference without tag and digest. */
+export function withDefaultTag(reference: ImageReference): ImageReference {
+  return reference.tag === undefined && reference.digest === undefined ? { ...reference, tag: 'latest' } : reference;
+}
+
+/** `registry/repository`, unambiguous for engines. */
+export function fullName({ registry, repository }: Pick<ImageReference, 'registry' | 'repository'>): string {
   return `${registry}/${repository}`;
 }
 
-/**
- * Whether a list of extension patterns permits an image, or, for a reference without a tag, any tag of it. Invalid
- * patterns permit nothing.
- */
-export function permits(patterns: readonly string[], image: ImageReference): boolean {
-  return patterns.some((text) => {
-    const pattern = parseExtensionPattern(text);
-    if (!pattern) return false;
-    if (pattern.tag !== undefined && image.tag !== undefined && pattern.tag !== image.tag) return false;
-    // In the default registry a bare name is an official image; a pattern with only a registry permits everything in
-    // it.
-    const { registry, repository } = placeOf(pattern.registry, pattern.name);
-    if (registry !== image.registry) return false;
-    return (
-      repository === '' ||
-      (repository.endsWith('/') ? image.repository.startsWith(repository) : repository === image.repository)
-    );
-  });
+/** The whole reference, for display. */
+export function formatReference({ tag, digest, ...place }: ImageReference): string {
+  return `${fullName(place)}${tag === undefined ? '' : `:${tag}`}${digest === undefined ? '' : `@${digest}`}`;
 }
 
-function placeOf(registry: string | undefined, name: string): Pick<ImageReference, 'registry' | 'repository'> {
-  const host = registry?.toLowerCase().replace(/:443$/, '') ?? DEFAULT_REGISTRY;
-  if (!DEFAULT_NAMES.includes(host)) return { registry: host, repository: name };
-  return { registry: DEFAULT_REGISTRY, repository: name.includes('/') ? name : `library/${name}` };
+/** Splits at the colon that begins the tag: the first one after the last slash. */
+export function splitTag(text: string): { name: string; tag?: string } {
+  const colon = text.indexOf(':', text.lastIndexOf('/') + 1);
+  return colon === -1 ? { name: text } : { name: text.slice(0, colon), tag: text.slice(colon + 1) };
+}
+
+/**
+ * By the rule of container clients, the first part of a name is a registry if it contains a dot, a port or a capital
+ * letter, or is `localhost`. A one-part name never contains a registry.
+ */
+export function splitRegistry(text: string): { registry: string; rest: string } {
+  const slash = text.indexOf('/');
+  const head = slash === -1 ? '' : text.slice(0, slash);
+  return /[.:A-Z]/.test(head) || head === 'localhost'
+    ? { registry: head, rest: text.slice(slash + 1) }
+    : { registry: HUB, rest: text };
+}
+
+/** Canonical registry name: lower case, without the HTTPS port, one name for Docker Hub. */
+export function canonicalRegistry(written: string): string {
+  const name = written.toLowerCase().replace(/:443$/, '');
+  return HUB_NAMES.includes(name) ? HUB : name;
+}
+
+/** True where `nginx` means `library/nginx`. */
+export function hasOfficialImages(written: string): boolean {
+  return OFFICIAL_HUB_NAMES.includes(written.toLowerCase());
+}
+
+/** Where the API of a canonical registry is served. */
+export function registryOrigin(registry: string): string {
+  if (registry === HUB) return 'https://registry-1.docker.io';
+  return `${isLoopback(registry) ? 'http' : 'https'}://${registry}`;
+}
+
+/** True for names that container clients treat as insecure local registries: plain HTTP, and never through a proxy. */
+export function isLoopback(registry: string): boolean {
+  const host = registry.replace(/:\d+$/, '');
+  return host === 'localhost' || host === '[::1]' || /^127(?:\.\d{1,3}){3}$/.test(host);
+}
+
+/** True for a valid `host` or `host:port`. Brackets hold an IPv6 address. */
+export function isRegistryName(text: string): boolean {
+  return /^(?:[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/.test(text);
+}
+
+/** True for `algorithm:hexadecimal`. */
+export function isDigest(text: string): boolean {
+  return /^[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[0-9a-f]{32,128}$/.test(text);
+}
+
+/** True for 1 to 128 letters, digits, `_`, `.` and `-`, not starting with `.` or `-`. */
+export function isImageTag(text: string): boolean {
+  return /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/.test(text);
+}
+
+/** True for `name/name` as a registry names it. */
+export function isRepository(text: string): boolean {
+  return text !== '' && text.split('/').every(isComponent);
+}
+
+/** Runs of lowercase letters and digits separated by a dot, one or two underscores, or hyphens. */
+function isComponent(text: string): boolean {
+  let index = 0;
+  for (;;) {
+    const end = runEnd(text, index, isLowerOrDigit);
+    if (end === index) return false;
+    if (end === text.length) return true;
+    index = separatorEnd(text, end);
+    if (index === end) return false;
+  }
+}
+
+function separatorEnd(text: string, start: number): number {
+  const sign = text[start];
+  if (sign === '.') return start + 1;
+  if (sign === '_') return start + (text[start + 1] === '_' ? 2 : 1);
+  return runEnd(text, start, (code) => code === 0x2d);
+}
+
+function runEnd(text: string, start: number, member: (code: number) => boolean): number {
+  let end = start;
+  while (end < text.length && member(text.charCodeAt(end))) end += 1;
+  return end;
+}
+
+function isLowerOrDigit(code: number): boolean {
+  return (code >= 0x61 && code <= 0x7a) || (code >= 0x30 && code <= 0x39);
 }

@@ -1,4 +1,5 @@
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import { splitTag } from './image-reference.ts';
 import { leafAt, removeLeaf, setLeaf } from './leaf-paths.ts';
 import type { MigrateOptions } from './migrate.ts';
 import { own, put } from './own.ts';
@@ -79,10 +80,8 @@ function extensionsByName({ document }: MigrationContext): void {
   const after: JsonObject = {};
   for (const [reference, wanted] of Object.entries(before)) {
     if (!wanted) continue;
-    const colon = reference.lastIndexOf(':');
-    // A colon before the last slash belongs to a registry's port.
-    const tagged = colon > reference.lastIndexOf('/');
-    put(after, tagged ? reference.slice(0, colon) : reference, tagged ? reference.slice(colon + 1) : 'latest');
+    const { name, tag = 'latest' } = splitTag(reference);
+    put(after, name, tag);
   }
   put(document, 'extensions', after);
 }

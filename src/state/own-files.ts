@@ -1,6 +1,6 @@
 import { basename, dirname, sep } from 'node:path';
 import { isThere } from '../os/presence.ts';
-import { isImageName } from '../settings/image-name.ts';
+import { isExtensionName } from '../settings/extension-image.ts';
 import type { Places } from './places.ts';
 import { identityOf } from './places.ts';
 
@@ -80,5 +80,5 @@ function isExtension(name: string): boolean {
   if (name.startsWith('.staged-')) return true;
   const id = name.replace(/^\.(?:old|gone)-/, '');
   const image = Buffer.from(id, 'base64url').toString('utf8');
-  return isImageName(image) && Buffer.from(image).toString('base64url') === id;
+  return isExtensionName(image) && Buffer.from(image).toString('base64url') === id;
 }

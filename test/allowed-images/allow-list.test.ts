@@ -1,10 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createAllowList, isAllowed } from '../../src/allowed-images/allow-list.ts';
-import { explainImage, explainRegistry } from '../../src/allowed-images/denial.ts';
-import { matchesGlob } from '../../src/allowed-images/glob.ts';
-import { parsePattern } from '../../src/allowed-images/pattern.ts';
-import { formatReference, parseReference } from '../../src/allowed-images/reference.ts';
+import { createAllowList, explainImage, explainRegistry, isAllowed } from '../../src/allowed-images/allow-list.ts';
+import { matchesGlob, parsePattern } from '../../src/allowed-images/pattern.ts';
+import { formatReference, parseReference } from '../../src/settings/image-reference.ts';
 
 const D1 = `sha256:${'a'.repeat(64)}`;
 const D2 = `sha256:${'b'.repeat(64)}`;

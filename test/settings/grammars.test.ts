@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseByteSize } from '../../src/settings/byte-size.ts';
-import { isImageName, isImageTag, parseExtensionPattern } from '../../src/settings/image-name.ts';
+import { isExtensionName, parseExtensionPattern } from '../../src/settings/extension-image.ts';
+import { isImageTag } from '../../src/settings/image-reference.ts';
 import { canonicalKubernetesVersion, isKubernetesVersion } from '../../src/settings/kubernetes-version.ts';
 import { nearest } from '../../src/settings/nearest.ts';
 import { isNoproxyEntry } from '../../src/settings/rules/index.ts';
@@ -62,7 +63,7 @@ describe('image names', () => {
   test.each(['a', 'org/name', 'a.b/c', 'ghcr.io/org/name', 'Ghcr.IO:5000/x', 'a__b', 'a-----b', 'x/y/z', 'a.b'])(
     'takes %s',
     (name) => {
-      expect(isImageName(name)).toBe(true);
+      expect(isExtensionName(name)).toBe(true);
     },
   );
   test.each([
@@ -84,7 +85,7 @@ describe('image names', () => {
     'a.',
     'é',
   ])('refuses %j', (name) => {
-    expect(isImageName(name)).toBe(false);
+    expect(isExtensionName(name)).toBe(false);
   });
 
   test.each<[string, ReturnType<typeof parseExtensionPattern>]>([
@@ -115,7 +116,7 @@ describe('image names', () => {
     'a hundred thousand times %j and a wrong sign is refused within the time of a test',
     (part) => {
       const hostile = `${part.repeat(100_000)}!`;
-      expect(isImageName(hostile)).toBe(false);
+      expect(isExtensionName(hostile)).toBe(false);
       expect(parseExtensionPattern(hostile)).toBeUndefined();
       expect(isNoproxyEntry(hostile)).toBe(false);
       expect(parseByteSize(hostile)).toBeUndefined();

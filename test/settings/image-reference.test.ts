@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { parseImageReference, permits, wholeName } from '../../src/settings/image-reference.ts';
+import { isAllowed } from '../../src/allowed-images/allow-list.ts';
+import { parseExtensionImage, permits } from '../../src/settings/extension-image.ts';
+import { formatReference, fullName, parseReference, registryOrigin } from '../../src/settings/image-reference.ts';
 
 describe('references', () => {
   test.each([
@@ -13,8 +15,8 @@ describe('references', () => {
     ['127.0.0.1:5000/a/b/c:latest', '127.0.0.1:5000/a/b/c', 'latest'],
     ['ghcr.io:443/a/b', 'ghcr.io/a/b', undefined],
   ])('%s', (text, whole, tag) => {
-    const image = parseImageReference(text);
-    expect(image && wholeName(image)).toBe(whole);
+    const image = parseExtensionImage(text);
+    expect(image && fullName(image)).toBe(whole);
     expect(image?.tag).toBe(tag);
     expect(image?.name).toBe(tag === undefined ? text : text.slice(0, -tag.length - 1));
   });
@@ -35,9 +37,41 @@ describe('references', () => {
     '-registry.example.com/a',
     'registry-.example.com/-a',
   ])('not %j', (text) => {
-    expect(parseImageReference(text)).toBeUndefined();
+    expect(parseExtensionImage(text)).toBeUndefined();
   });
 });
+
+describe.each(['docker.io', 'index.docker.io', 'registry-1.docker.io', 'registry.hub.docker.com', 'Docker.IO:443'])(
+  '%s is Docker Hub',
+  (alias) => {
+    test('for extensions and allowed images alike', () => {
+      const image = parseExtensionImage(`${alias}/org/tool:1`);
+      expect(image && formatReference(image)).toBe('docker.io/org/tool:1');
+      expect(parseReference(`${alias}/org/tool:1`)).toEqual(parseReference('org/tool:1'));
+      const plain = parseExtensionImage('org/tool:1');
+      expect(plain && permits([`${alias}/org/tool`], plain)).toBe(true);
+      expect(isAllowed([`${alias}/org/tool`], 'org/tool:1')).toBe(true);
+    });
+
+    test('a one-part name means the same image for extensions and allowed images', () => {
+      const image = parseExtensionImage(`${alias}/tool:1`);
+      expect(image && formatReference(image)).toBe(formatReference(parseReference(`${alias}/tool:1`) ?? never()));
+    });
+
+    test('alone in the list of allowed extensions it permits official images only', () => {
+      const [official, other] = [parseExtensionImage('tool:1'), parseExtensionImage('org/tool:1')];
+      expect(official && permits([`${alias}/`], official)).toBe(true);
+      expect(other && permits([`${alias}/`], other)).toBe(false);
+    });
+  },
+);
+
+test.each([
+  ['docker.io', 'https://registry-1.docker.io'],
+  ['ghcr.io', 'https://ghcr.io'],
+  ['127.0.0.1:5000', 'http://127.0.0.1:5000'],
+  ['localhost:5000', 'http://localhost:5000'],
+])('the API of %s is at %s', (registry, origin) => expect(registryOrigin(registry)).toBe(origin));
 
 describe('the list of allowed extensions', () => {
   test.each([
@@ -64,12 +98,16 @@ describe('the list of allowed extensions', () => {
     ['*', 'org/tool:1', false],
     ['', 'org/tool:1', false],
   ])('%j and %s: %s', (pattern, text, expected) => {
-    const image = parseImageReference(text);
+    const image = parseExtensionImage(text);
     expect(image && permits([pattern], image)).toBe(expected);
   });
 
   test('an empty one permits nothing', () => {
-    const image = parseImageReference('org/tool:1');
+    const image = parseExtensionImage('org/tool:1');
     expect(image && permits([], image)).toBe(false);
   });
 });
+
+function never(): never {
+  throw new Error('not reached');
+}

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
-import { explainImage, explainUnnamed } from '../../allowed-images/denial.ts';
+import { explainImage, explainUnnamed } from '../../allowed-images/allow-list.ts';
 import { isObject } from '../../json.ts';
 import type { EngineCall } from './authz-request.ts';
 import { parseEngineCall } from './authz-request.ts';

@@ -1,8 +1,12 @@
 import { posix } from 'node:path';
-import type { ImageReference } from '../../allowed-images/reference.ts';
-import { isDigest, parseReference, withDefaultTag } from '../../allowed-images/reference.ts';
 import { isObject, isTooDeep, repeatsKeys } from '../../json.ts';
-import { isImageTag } from '../../settings/image-name.ts';
+import {
+  type ImageReference,
+  isDigest,
+  isImageTag,
+  parseReference,
+  withDefaultTag,
+} from '../../settings/image-reference.ts';
 
 /** A request to dockerd as its authorization plugin sees it. */
 export interface EngineCall {

@@ -1,5 +1,6 @@
 import { RdError } from '../../errors.ts';
 import { isObject, type JsonObject } from '../../json.ts';
+import { isLoopback, splitRegistry, splitTag } from '../../settings/image-reference.ts';
 import type { ImageStore } from '../driver.ts';
 import type { Shell } from '../shell.ts';
 import { readLayers } from './layer-archive.ts';
@@ -71,7 +72,7 @@ export function containerdImages({ shell, socket, hostsDirectory }: ContainerdIm
     has: async (reference, signal) => (await digestOf(reference, signal)) !== undefined,
     async pull(reference, signal) {
       const hosts = await hostsDirectory();
-      const plain = isLoopback(reference) ? ['--plain-http'] : [];
+      const plain = isLoopback(splitRegistry(reference).registry) ? ['--plain-http'] : [];
       const args = ['images', 'pull', ...(hosts === undefined ? [] : ['--hosts-dir', hosts]), ...plain, reference];
       try {
         // It redraws its progress continuously.
@@ -83,8 +84,8 @@ export function containerdImages({ shell, socket, hostsDirectory }: ContainerdIm
     async tags(name, signal) {
       const lines = (await ctr(['images', 'ls', '-q'], signal)).split('\n');
       return lines.flatMap((line) => {
-        const at = line.lastIndexOf(':');
-        return line.slice(0, at) === name ? [line.slice(at + 1)] : [];
+        const found = splitTag(line);
+        return found.name === name && found.tag !== undefined ? [found.tag] : [];
       });
     },
     async open(reference, signal, look) {
@@ -109,10 +110,6 @@ function labelsOf(config: unknown): Record<string, string> {
   return Object.fromEntries(
     Object.entries(labels).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
   );
-}
-
-function isLoopback(reference: string): boolean {
-  return /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}[:/]/.test(reference);
 }
 
 /** The names that image formats use. */

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { canonicalRegistry, HUB, isLoopback, isRegistryName } from '../../allowed-images/registry-name.ts';
 import { RdError } from '../../errors.ts';
+import { canonicalRegistry, isRegistryName, registryOrigin } from '../../settings/image-reference.ts';
 import type { EngineDriver, EngineSpec, EngineStatus, RunningContainer, Workload } from '../driver.ts';
 import type { EngineArea, Shell } from '../shell.ts';
 import { adoptGuard } from './adoption.ts';
@@ -126,17 +126,12 @@ async function serve(
     return denyRegistry(response, 403, why);
   }
   query.delete('ns');
-  const origin = originOf(registry);
+  const origin = registryOrigin(registry);
   const target = new URL(`${origin}${path}${query.size > 0 ? `?${query}` : ''}`);
   // An address such as 127.1 means something else when connecting than in the list.
   if (target.origin !== origin) return denyRegistry(response, 400, `${registry} is not spelled as clients spell it`);
   const location = (value: string) => throughGateway(value, target, namespace);
   await forwardRequest({ request, response, registry, asked, target, out, here: true, policy, location });
-}
-
-function originOf(registry: string): string {
-  if (registry === HUB) return 'https://registry-1.docker.io';
-  return `${isLoopback(registry) ? 'http' : 'https'}://${registry}`;
 }
 
 /** An API path leads back here; any other address, such as layer storage, is reached directly. */

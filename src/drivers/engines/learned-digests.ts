@@ -1,5 +1,5 @@
-import { isDigest } from '../../allowed-images/reference.ts';
 import { isObject } from '../../json.ts';
+import { isDigest } from '../../settings/image-reference.ts';
 
 /** Number of remembered manifests; the oldest go first. */
 const MAX_MANIFESTS = 10_000;

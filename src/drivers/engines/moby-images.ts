@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline';
 import { RdError } from '../../errors.ts';
 import { isObject, type JsonObject } from '../../json.ts';
 import { PRODUCT } from '../../product.ts';
-import { parseImageReference, wholeName } from '../../settings/image-reference.ts';
+import { fullName, parseReference, splitTag } from '../../settings/image-reference.ts';
 import type { ImageStore, OpenImage } from '../driver.ts';
 import { askMoby, callMoby, mobyRefusal, textOf } from './moby-http.ts';
 
@@ -21,8 +21,8 @@ export function mobyImages(socket: () => Promise<string>): ImageStore {
   return {
     has: async (reference, signal) => (await inspect(reference, signal)) !== undefined,
     async pull(reference, signal) {
-      const at = reference.lastIndexOf(':');
-      const query = new URLSearchParams({ fromImage: reference.slice(0, at), tag: reference.slice(at + 1) });
+      const { name, tag = 'latest' } = splitTag(reference);
+      const query = new URLSearchParams({ fromImage: name, tag });
       const call = { method: 'POST', path: `/images/create?${query}`, silenceMs: PULL_SILENCE_MS } as const;
       const answer = await callMoby(await socket(), call, signal);
       if (answer.statusCode !== 200) throw mobyRefusal(answer.statusCode ?? 0, await textOf(answer));
@@ -38,8 +38,8 @@ export function mobyImages(socket: () => Promise<string>): ImageStore {
         ? list.flatMap((image) => (isObject(image) ? textsOf(image.RepoTags) : []))
         : [];
       return references.flatMap((text) => {
-        const found = parseImageReference(text);
-        return found?.tag !== undefined && wholeName(found) === name ? [found.tag] : [];
+        const found = parseReference(text);
+        return found?.tag !== undefined && fullName(found) === name ? [found.tag] : [];
       });
     },
     async open(reference, signal, look) {

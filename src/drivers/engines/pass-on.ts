@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { request as sendRequest } from 'node:http';
-import { isDigest } from '../../allowed-images/reference.ts';
+import { isDigest } from '../../settings/image-reference.ts';
 import { digestsOfIndex } from './learned-digests.ts';
 import type { PullPolicy } from './pull-policy.ts';
 import { denyRegistry, relay, requestHeaders } from './registry-answer.ts';

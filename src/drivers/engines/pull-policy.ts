@@ -1,7 +1,5 @@
-import type { AllowList } from '../../allowed-images/allow-list.ts';
-import { createAllowList } from '../../allowed-images/allow-list.ts';
-import { explainImage, explainRegistry } from '../../allowed-images/denial.ts';
-import { formatReference } from '../../allowed-images/reference.ts';
+import { type AllowList, createAllowList, explainImage, explainRegistry } from '../../allowed-images/allow-list.ts';
+import { formatReference } from '../../settings/image-reference.ts';
 import { learnedDigests } from './learned-digests.ts';
 import type { RegistryRequest } from './registry-request.ts';
 

@@ -1,5 +1,4 @@
-import { isDigest, isRepository } from '../../allowed-images/reference.ts';
-import { isImageTag } from '../../settings/image-name.ts';
+import { isDigest, isImageTag, isRepository } from '../../settings/image-reference.ts';
 
 /** What a registry request refers to. */
 export type RegistryRequest =

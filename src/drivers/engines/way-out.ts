@@ -3,7 +3,7 @@ import { request } from 'node:http';
 import type { Socket } from 'node:net';
 import { BlockList, connect as connectTcp, isIP } from 'node:net';
 import { connect as connectTls, rootCertificates } from 'node:tls';
-import { isLoopback } from '../../allowed-images/registry-name.ts';
+import { isLoopback } from '../../settings/image-reference.ts';
 
 /** Connections from this host to registries, by way of the proxy that the environment names. */
 export interface RegistryDialer {

@@ -1,5 +1,6 @@
 import { RdError } from '../../errors.ts';
-import { parseImageReference, permits, wholeName } from '../../settings/image-reference.ts';
+import { parseExtensionImage, permits } from '../../settings/extension-image.ts';
+import { fullName } from '../../settings/image-reference.ts';
 import type { ExtensionsInput, RunningEngine } from './contract.ts';
 import { idOf } from './directory.ts';
 import { fetchImage, placeExtension, startCompanion } from './installer.ts';
@@ -26,7 +27,7 @@ async function removeRefused(input: ExtensionsInput, signal: AbortSignal): Promi
   const { allowed } = input.settings();
   if (!allowed.enabled) return;
   for (const [name, tag] of await input.files.versions()) {
-    const image = parseImageReference(`${name}:${tag}`);
+    const image = parseExtensionImage(`${name}:${tag}`);
     if (image && permits(allowed.list, image)) continue;
     input.log('warn', 'the list of allowed extensions no longer permits one that was installed', { name, tag });
     await removeExtension(name, input, signal);
@@ -42,7 +43,7 @@ async function installMissing(input: ExtensionsInput, signal: AbortSignal): Prom
     const engine = input.engine();
     if (!engine?.images) return;
     const id = `${name}:${tag}`;
-    const image = parseImageReference(id);
+    const image = parseExtensionImage(id);
     if (!image || (allowed.enabled && !permits(allowed.list, image))) {
       log('warn', 'an extension of the settings is not allowed', { id });
       await forget(name, input);
@@ -81,9 +82,9 @@ async function runCompanions(
     try {
       const { metadata: document } = await files.read(name);
       const parsed = parseMetadata(JSON.stringify(document), platform);
-      const image = parseImageReference(`${name}:${tag}`);
+      const image = parseExtensionImage(`${name}:${tag}`);
       if (!image || !('metadata' in parsed)) continue;
-      const service = companionImage(parsed.metadata, `${wholeName(image)}:${tag}`);
+      const service = companionImage(parsed.metadata, `${fullName(image)}:${tag}`);
       if (service !== undefined) wanted.set(idOf(name), service);
     } catch (error) {
       log('warn', 'an extension cannot be read', { name, error });

@@ -5,7 +5,8 @@ import { isObject, type JsonObject } from '../../json.ts';
 import { fileOperations } from '../../os/atomic-file.ts';
 import { makeDirectory } from '../../os/directory.ts';
 import { ioError, systemCode } from '../../os/io-error.ts';
-import { isImageName, isImageTag } from '../../settings/image-name.ts';
+import { isExtensionName } from '../../settings/extension-image.ts';
+import { isImageTag } from '../../settings/image-reference.ts';
 
 /** An extension as the API returns it (docs/extensions.md). */
 export interface ExtensionRecord {
@@ -142,7 +143,7 @@ export function idOf(name: string): string {
 
 function nameOf(entry: string): string | undefined {
   const name = Buffer.from(entry, 'base64url').toString('utf8');
-  return isImageName(name) && idOf(name) === entry ? name : undefined;
+  return isExtensionName(name) && idOf(name) === entry ? name : undefined;
 }
 
 async function moveIfThere(from: string, to: string): Promise<void> {

@@ -1,7 +1,8 @@
 import semver from 'semver';
 import type { ImageStore } from '../../drivers/driver.ts';
 import { RdError } from '../../errors.ts';
-import { type ImageReference, wholeName } from '../../settings/image-reference.ts';
+import type { ExtensionImage } from '../../settings/extension-image.ts';
+import { fullName } from '../../settings/image-reference.ts';
 import type { ExtensionsInput, RunningEngine } from './contract.ts';
 import { idOf } from './directory.ts';
 import type { Metadata } from './metadata.ts';
@@ -14,7 +15,7 @@ type Surroundings = Pick<ExtensionsInput, 'files' | 'platform' | 'fetch' | 'log'
 /** An extension to be installed; `id` is as requested. */
 export interface Wanted {
   id: string;
-  image: ImageReference;
+  image: ExtensionImage;
   tag: string;
 }
 
@@ -23,14 +24,14 @@ export interface Wanted {
  * when there are none.
  */
 export async function tagFor(
-  image: ImageReference,
+  image: ExtensionImage,
   images: ImageStore,
   { fetch, log }: Surroundings,
   signal: AbortSignal,
 ): Promise<string> {
-  const local = await images.tags(wholeName(image), signal);
+  const local = await images.tags(fullName(image), signal);
   let failure: RdError | undefined;
-  const offered = await (images.offeredTags?.(wholeName(image)) ?? registryTags(image, signal, fetch)).catch(
+  const offered = await (images.offeredTags?.(fullName(image)) ?? registryTags(image, signal, fetch)).catch(
     (error: unknown) => {
       if (signal.aborted || !(error instanceof RdError)) throw error;
       failure = error;
@@ -44,7 +45,7 @@ export async function tagFor(
   return tag;
 }
 
-function noTag({ name }: ImageReference, failure: RdError | undefined): RdError {
+function noTag({ name }: ExtensionImage, failure: RdError | undefined): RdError {
   const why = failure ? `: ${failure.message}` : '';
   return new RdError('ERR_NOT_FOUND', `${name} has no tag that could be meant${why}`, {
     cause: failure,
@@ -54,7 +55,7 @@ function noTag({ name }: ImageReference, failure: RdError | undefined): RdError 
 
 /** Ensures that the engine has the image; pulls only a missing one. */
 export async function fetchImage({ id, image, tag }: Wanted, images: ImageStore, signal: AbortSignal): Promise<void> {
-  const reference = `${wholeName(image)}:${tag}`;
+  const reference = `${fullName(image)}:${tag}`;
   try {
     if (!(await images.has(reference, signal))) await images.pull(reference, signal);
   } catch (error) {
@@ -81,7 +82,7 @@ export async function placeExtension(
   signal: AbortSignal,
 ): Promise<string[]> {
   const { id, image, tag } = wanted;
-  const reference = `${wholeName(image)}:${tag}`;
+  const reference = `${fullName(image)}:${tag}`;
   const staged = await files.stage();
   try {
     const metadata = await engine.images
@@ -107,7 +108,7 @@ async function runCompanion(
   { name, images, companions }: RunningEngine,
   signal: AbortSignal,
 ): Promise<string[]> {
-  const service = companionImage(metadata, `${wholeName(image)}:${tag}`);
+  const service = companionImage(metadata, `${fullName(image)}:${tag}`);
   const key = idOf(image.name);
   if (service === undefined) {
     await companions?.remove(key, signal);

@@ -1,5 +1,5 @@
 import { RdError } from '../../errors.ts';
-import { type ImageReference, parseImageReference, permits } from '../../settings/image-reference.ts';
+import { type ExtensionImage, parseExtensionImage, permits } from '../../settings/extension-image.ts';
 import { bringUp } from './bring-up.ts';
 import type { Extensions, ExtensionsInput, Installed, RunningEngine } from './contract.ts';
 import type { ExtensionRecord } from './directory.ts';
@@ -40,7 +40,7 @@ export async function openExtensions(input: ExtensionsInput): Promise<Extensions
   }
 
   async function install(id: string): Promise<Installed> {
-    const image = parseImageReference(id);
+    const image = parseExtensionImage(id);
     if (!image) throw notAllowed(id, `${JSON.stringify(id)} is not the name of an image`, nameAdvice(id));
     checkAllowed(id, image, input);
     const engine = imageEngine(input.engine());
@@ -62,7 +62,7 @@ export async function openExtensions(input: ExtensionsInput): Promise<Extensions
   }
 
   async function uninstall(id: string): Promise<'removed' | 'unchanged'> {
-    const image = parseImageReference(id);
+    const image = parseExtensionImage(id);
     if (!image) return 'unchanged';
     const { name, tag } = image;
     const known = (await files.versions()).get(name) ?? ownEntry(input.settings().installed, name);
@@ -115,7 +115,7 @@ async function adoptFiles({ files, settings, record, log }: ExtensionsInput): Pr
   log('warn', 'the settings did not name what is installed, and do so now', { extensions: differing });
 }
 
-function checkAllowed(id: string, image: ImageReference, { settings }: Pick<ExtensionsInput, 'settings'>): void {
+function checkAllowed(id: string, image: ExtensionImage, { settings }: Pick<ExtensionsInput, 'settings'>): void {
   const { allowed } = settings();
   if (!allowed.enabled || permits(allowed.list, image)) return;
   throw notAllowed(

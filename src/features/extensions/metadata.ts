@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import { isObject, isTooDeep, type JsonObject, type JsonValue } from '../../json.ts';
+import { parseExtensionImage } from '../../settings/extension-image.ts';
 import type { Platform } from '../../settings/field.ts';
-import { parseImageReference } from '../../settings/image-reference.ts';
 
 /** Maximum size of an image's `metadata.json`. */
 export const METADATA_LIMIT = 1024 * 1024;
@@ -75,7 +75,7 @@ function read(document: JsonObject, platform: Platform): Metadata {
 function machineOf(vm: JsonObject): Metadata['vm'] {
   const { image, composefile } = vm;
   if (image !== undefined && (typeof image !== 'string' || image === '')) throw new Mistake('"vm.image" is not a name');
-  if (image !== undefined && !parseImageReference(image.replaceAll(OWN_IMAGE, 'image'))) {
+  if (image !== undefined && !parseExtensionImage(image.replaceAll(OWN_IMAGE, 'image'))) {
     throw new Mistake(`"vm.image" is not the name of an image: ${JSON.stringify(image)}`);
   }
   if (image !== undefined && composefile !== undefined) throw new Mistake('"vm" has both an image and a composefile');

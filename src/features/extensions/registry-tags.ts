@@ -1,7 +1,7 @@
 import { RdError } from '../../errors.ts';
 import { isObject } from '../../json.ts';
-import { isImageTag } from '../../settings/image-name.ts';
-import type { ImageReference } from '../../settings/image-reference.ts';
+import type { ExtensionImage } from '../../settings/extension-image.ts';
+import { isImageTag, registryOrigin } from '../../settings/image-reference.ts';
 
 /** `fetch`, replaceable by tests. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
@@ -19,8 +19,8 @@ const MAX_TAGS = 10_000;
  * registry,
  * `ERR_CANCELLED`.
  */
-export async function registryTags(image: ImageReference, signal: AbortSignal, fetch: Fetch): Promise<string[]> {
-  const base = registryAddress(image.registry);
+export async function registryTags(image: ExtensionImage, signal: AbortSignal, fetch: Fetch): Promise<string[]> {
+  const base = registryOrigin(image.registry);
   const tags: string[] = [];
   let token: string | undefined;
   let next: URL | undefined = new URL(`${base}/v2/${image.repository}/tags/list`);
@@ -46,13 +46,6 @@ function tagsIn(list: readonly unknown[], most: number): string[] {
     .slice(0, most);
 }
 
-/** The API host of a registry. The default one uses another name. */
-function registryAddress(registry: string): string {
-  if (registry === 'docker.io') return 'https://registry-1.docker.io';
-  const host = registry.split(':', 1)[0] ?? '';
-  return /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(host) ? `http://${registry}` : `https://${registry}`;
-}
-
 async function ask(url: URL, token: string | undefined, signal: AbortSignal, fetch: Fetch): Promise<Response> {
   const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
   try {
@@ -65,7 +58,7 @@ async function ask(url: URL, token: string | undefined, signal: AbortSignal, fet
 /** The challenge of a registry: `WWW-Authenticate: Bearer realm="…",service="…",scope="…"`. */
 async function publicToken(
   response: Response,
-  image: ImageReference,
+  image: ExtensionImage,
   base: string,
   signal: AbortSignal,
   fetch: Fetch,
@@ -88,7 +81,7 @@ async function publicToken(
   throw refused(image, 401);
 }
 
-async function objectOf(response: Response, { registry }: ImageReference): Promise<Record<string, unknown>> {
+async function objectOf(response: Response, { registry }: ExtensionImage): Promise<Record<string, unknown>> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   try {
@@ -117,7 +110,7 @@ function nextPage(response: Response, present: URL): URL | undefined {
   return next.origin === present.origin ? next : undefined;
 }
 
-function refused({ registry, repository }: ImageReference, status: number): RdError {
+function refused({ registry, repository }: ExtensionImage, status: number): RdError {
   if (status === 404) return new RdError('ERR_NOT_FOUND', `the registry ${registry} has no ${repository}`);
   const why = status === 401 || status === 403 ? `does not show ${repository} to everybody` : `answered ${status}`;
   return new RdError('ERR_CONNECTION', `the registry ${registry} ${why}`);

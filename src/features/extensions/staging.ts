@@ -3,8 +3,9 @@ import { basename, join, posix } from 'node:path';
 import type { OpenImage } from '../../drivers/driver.ts';
 import { RdError } from '../../errors.ts';
 import { isObject, type JsonObject } from '../../json.ts';
+import { parseExtensionImage } from '../../settings/extension-image.ts';
 import type { Platform } from '../../settings/field.ts';
-import { parseImageReference, wholeName } from '../../settings/image-reference.ts';
+import { fullName } from '../../settings/image-reference.ts';
 import { type Budget, extract, fullBudget, readFileOf } from './extract.ts';
 import { readForeignYaml } from './foreign-yaml.ts';
 import { METADATA_LIMIT, type Metadata, OWN_IMAGE, parseMetadata } from './metadata.ts';
@@ -57,8 +58,8 @@ export async function stageExtension(input: StagingInput): Promise<Metadata> {
 /** The image that `vm.image` runs, fully qualified, with the extension's own name filled in. */
 export function companionImage(metadata: Metadata, reference: string): string | undefined {
   const written = metadata.vm.image?.replace(OWN_IMAGE, () => reference);
-  const image = written === undefined ? undefined : parseImageReference(written);
-  return image ? `${wholeName(image)}:${image.tag ?? 'latest'}` : written;
+  const image = written === undefined ? undefined : parseExtensionImage(written);
+  return image ? `${fullName(image)}:${image.tag ?? 'latest'}` : written;
 }
 
 async function metadataOf({ image, id, platform }: StagingInput): Promise<Metadata> {

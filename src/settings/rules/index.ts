@@ -1,7 +1,8 @@
 import { isIP } from 'node:net';
 import { isObject, type JsonObject } from '../../json.ts';
 import { parseByteSize } from '../byte-size.ts';
-import { isImageName, isImageTag, parseExtensionPattern } from '../image-name.ts';
+import { isExtensionName, parseExtensionPattern } from '../extension-image.ts';
+import { isImageTag } from '../image-reference.ts';
 import type { Problem } from '../issue.ts';
 import { equal, own } from '../own.ts';
 import type { SettingPath } from '../settings.gen.ts';
@@ -121,7 +122,7 @@ const installedExtensions: Rule = ({ field, desired, current, changed }) => {
 function entryProblems(path: string, map: JsonObject, name: string): Problem[] {
   const tag = own(map, name) ?? null;
   const problems: string[] = [];
-  if (!isImageName(name)) problems.push(`${path}: "${name}" is an invalid name`);
+  if (!isExtensionName(name)) problems.push(`${path}: "${name}" is an invalid name`);
   if (typeof tag !== 'string') problems.push(`${path}: "${name}" has non-string tag "${tag}"`);
   else if (!isImageTag(tag)) problems.push(`${path}: "${name}" has invalid tag "${tag}"`);
   return problems.map((message) => ({

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { registryTags } from '../../../src/features/extensions/registry-tags.ts';
-import { parseImageReference } from '../../../src/settings/image-reference.ts';
+import { parseExtensionImage } from '../../../src/settings/extension-image.ts';
 
 type Script = Record<string, { status?: number; headers?: Record<string, string>; body?: string; needs?: string }>;
 
 /** Answers by address; what needs a token is refused with a challenge that leads to `https://auth.test/token`. */
 async function ask(name: string, script: Script, signal = new AbortController().signal) {
   const asked: string[] = [];
-  const image = parseImageReference(name);
+  const image = parseExtensionImage(name);
   if (!image) throw new Error(`${name} is no name`);
   const tags = registryTags(image, signal, async (url, init) => {
     asked.push(url);

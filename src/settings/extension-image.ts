@@ -1,0 +1,83 @@
+import {
+  canonicalRegistry,
+  HUB,
+  hasOfficialImages,
+  type ImageReference,
+  isImageTag,
+  isRepository,
+  splitTag,
+} from './image-reference.ts';
+
+/** The image of an extension as written by the user. Digests are not supported. */
+export interface ExtensionImage extends Omit<ImageReference, 'digest'> {
+  /** Without the tag: the key of an installed extension. */
+  name: string;
+}
+
+/** An entry of the list of allowed extensions. */
+export interface ExtensionPattern {
+  /** Registry with port, as written; absent for the default registry. */
+  registry?: string;
+  /** Empty for a whole registry; with a final slash for everything below. */
+  name: string;
+  tag?: string;
+}
+
+/** True for `[registry/]name` without a tag. */
+export function isExtensionName(text: string): boolean {
+  return isRepository(splitName(text).rest);
+}
+
+/** Parses `[registry/]name[:tag]`; undefined for anything else, including digests. */
+export function parseExtensionImage(text: string): ExtensionImage | undefined {
+  const { name, tag } = splitTag(text);
+  if (!isExtensionName(name) || (tag !== undefined && !isImageTag(tag))) return undefined;
+  const { registry = HUB, rest } = splitName(name);
+  return { name, ...placeOf(registry, rest), ...(tag === undefined ? {} : { tag }) };
+}
+
+/** Parses `[registry/]name[:tag]`, where the name may be empty after a registry or end in a slash. */
+export function parseExtensionPattern(text: string): ExtensionPattern | undefined {
+  const { registry, rest } = splitName(text);
+  const { name, tag } = splitTag(rest);
+  if (tag !== undefined && !isImageTag(tag)) return undefined;
+  const whole = name === '' && registry !== undefined;
+  if (!whole && !isRepository(name.endsWith('/') ? name.slice(0, -1) : name)) return undefined;
+  return { ...(registry === undefined ? {} : { registry }), name, ...(tag === undefined ? {} : { tag }) };
+}
+
+/**
+ * Whether a list of extension patterns permits an image, or, for a reference without a tag, any tag of it. Invalid
+ * patterns permit nothing.
+ */
+export function permits(patterns: readonly string[], image: ExtensionImage): boolean {
+  return patterns.some((text) => {
+    const pattern = parseExtensionPattern(text);
+    if (!pattern) return false;
+    if (pattern.tag !== undefined && image.tag !== undefined && pattern.tag !== image.tag) return false;
+    const { registry, repository } = placeOf(pattern.registry ?? HUB, pattern.name);
+    if (registry !== image.registry) return false;
+    if (repository !== '' && !repository.endsWith('/')) return repository === image.repository;
+    // Docker Hub alone means its official images.
+    return image.repository.startsWith(repository === '' && registry === HUB ? 'library/' : repository);
+  });
+}
+
+/** Stricter than container clients: a registry has two or more labels, and a port up to 65535; `localhost` is none. */
+function splitName(text: string): { registry?: string; rest: string } {
+  const slash = text.indexOf('/');
+  const head = slash === -1 ? '' : text.slice(0, slash);
+  return isDottedRegistry(head) ? { registry: head, rest: text.slice(slash + 1) } : { rest: text };
+}
+
+function isDottedRegistry(text: string): boolean {
+  const [host = '', port, ...more] = text.split(':');
+  if (more.length > 0 || (port !== undefined && !(/^\d{1,5}$/.test(port) && Number(port) <= 65535))) return false;
+  const labels = host.split('.');
+  return labels.length > 1 && labels.every((label) => /^[A-Za-z0-9]+(?:-+[A-Za-z0-9]+)*$/.test(label));
+}
+
+function placeOf(registry: string, name: string): Pick<ImageReference, 'registry' | 'repository'> {
+  const official = hasOfficialImages(registry) && name !== '' && !name.includes('/');
+  return { registry: canonicalRegistry(registry), repository: official ? `library/${name}` : name };
+}
