@@ -1,14 +1,10 @@
 import { existsSync } from 'node:fs';
-import { documents } from './documents.ts';
+import { documents, planTime } from './documents.ts';
 import { fleet } from './fleet.ts';
 import { machine } from './machine.ts';
 import type { Result } from './measure.ts';
-import { memory } from './memory.ts';
-import { planTime } from './plan-time.ts';
-import { startService, TOOL } from './service.ts';
+import { memory, startService, startUp, TOOL } from './service.ts';
 import { snapshot } from './snapshot.ts';
-import { startUp } from './start-up.ts';
-import { throughput } from './throughput.ts';
 
 const PROFILE = 'examples/moby.yaml';
 
@@ -39,7 +35,6 @@ async function withoutMachine(note: (lines: Result[]) => void, rounds: (full: nu
   {
     await using service = await startService(PROFILE);
     note(await startUp(service, PROFILE, rounds(40)));
-    note(await throughput(service, rounds(10)));
   }
   note(await documents(rounds(20)));
   note(await planTime(rounds(40)));

@@ -1,7 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { paired, type Result, result } from './measure.ts';
 
 /** The built tool; `npm run build` makes it. */
 export const TOOL = resolve('dist/rdctl.cjs');
@@ -10,7 +11,7 @@ export const TOOL = resolve('dist/rdctl.cjs');
  * The environment of every measured process: without the variable that triples start-up on Node 20, and without those that
  * could name a service of the user.
  */
-export function cleanEnv(extra: Record<string, string> = {}): NodeJS.ProcessEnv {
+function cleanEnv(extra: Record<string, string> = {}): NodeJS.ProcessEnv {
   const dropped = (name: string) =>
     name.startsWith('RDCTL_') || name === 'NODE_EXTRA_CA_CERTS' || name === 'NODE_OPTIONS';
   return { ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !dropped(name))), ...extra };
@@ -36,7 +37,6 @@ function finish(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<{ stat
 export interface BenchService extends AsyncDisposable {
   env: NodeJS.ProcessEnv;
   pid: number;
-  connection: { user: string; password: string; port: number };
 }
 
 /** Applies the profile once with the built tool, so that a service runs and has converged. */
@@ -45,11 +45,10 @@ export async function startService(profile: string): Promise<BenchService> {
   const env = cleanEnv({ RDCTL_HOME: home });
   const { status, output } = await finish([TOOL, 'apply', '-f', profile, '--driver', 'simulated'], env);
   if (status !== 0) throw new Error(`could not start the service to measure: ${output}`);
-  const connection = JSON.parse(readFileSync(join(home, 'app-engine.json'), 'utf8'));
+  const { pid } = JSON.parse(readFileSync(join(home, 'app-engine.json'), 'utf8'));
   return {
     env,
-    pid: connection.pid,
-    connection,
+    pid,
     async [Symbol.asyncDispose]() {
       await finish([TOOL, 'shutdown'], env);
       rmSync(home, { recursive: true, force: true });
@@ -58,14 +57,88 @@ export async function startService(profile: string): Promise<BenchService> {
 }
 
 /** Resident memory of a process in MiB. */
-export function residentMiB(pid: number): number {
+function residentMiB(pid: number): number {
   const line = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
   return Number(line?.[1]) / 1024;
 }
 
 /** Ends a child and waits for it. */
-export async function end(child: ChildProcess): Promise<void> {
+async function end(child: ChildProcess): Promise<void> {
   const closed = new Promise((done) => child.once('close', done));
   child.kill('SIGTERM');
   await closed;
+}
+
+/** Milliseconds from spawn to exit. Throws when the exit status is another than expected. */
+function spawnTime(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+  return new Promise((done, fail) => {
+    const start = process.hrtime.bigint();
+    const child = spawn(process.execPath, argv, { env, stdio: 'ignore' });
+    child.once('error', fail);
+    child.once('exit', (status) => {
+      if (status === 0) done(Number(process.hrtime.bigint() - start) / 1e6);
+      else fail(new Error(`${argv.join(' ')} exited with ${status}`));
+    });
+  });
+}
+
+/** Start-up of five commands against `node -e 0`. The service runs and has converged to the profile. */
+export async function startUp(service: BenchService, profile: string, rounds: number): Promise<Result[]> {
+  const commands = [
+    { name: 'start-up: version', argv: ['version'], aim: 1.3 },
+    { name: 'start-up: completion', argv: ['__complete', 'set', '--container-engine.name', ''], aim: 1.5 },
+    { name: 'start-up: list-settings', argv: ['list-settings'], aim: 1.7 },
+    { name: 'start-up: plan', argv: ['plan', '-f', profile], aim: 2.6 },
+    { name: 'start-up: no-op apply', argv: ['apply', '-f', profile], aim: 2.6 },
+  ];
+  const results: Result[] = [];
+  for (const { name, argv, aim } of commands) {
+    const subject = () => spawnTime([TOOL, ...argv], service.env);
+    await subject();
+    const figures = await paired(rounds, subject, () => spawnTime(['-e', '0'], cleanEnv()));
+    results.push(
+      result({
+        name,
+        compared: `rdctl ${argv[0]} / node -e 0`,
+        ...figures,
+        aim: { sign: '<=', value: aim },
+        unit: 'ms',
+        rounds,
+      }),
+    );
+  }
+  return results;
+}
+
+/** How long both servers rest before they are looked at. */
+const REST_MS = 3000;
+
+const rest = () => new Promise((done) => setTimeout(done, REST_MS));
+
+/** Resident memory of an idle service with the simulated driver against an empty fastify. */
+export async function memory(profile: string, rounds: number): Promise<Result[]> {
+  const subject = async () => {
+    await using service = await startService(profile);
+    await rest();
+    return residentMiB(service.pid);
+  };
+  const reference = async () => {
+    const child = fork('bench/fastify-server.mjs', { env: cleanEnv() });
+    await new Promise((done) => child.once('message', done));
+    await rest();
+    const resident = residentMiB(child.pid ?? 0);
+    await end(child);
+    return resident;
+  };
+  const figures = await paired(rounds, subject, reference);
+  return [
+    result({
+      name: 'memory: idle service',
+      compared: 'resident memory of the service / of an empty fastify',
+      ...figures,
+      aim: { sign: '<=', value: 1.5 },
+      unit: 'MiB',
+      rounds,
+    }),
+  ];
 }

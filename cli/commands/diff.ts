@@ -1,9 +1,14 @@
 import { arch, release, totalmem } from 'node:os';
-import { type AnyFile, loadAnyFile } from '../../profiles/document/any-file.ts';
-import { compareSettings, type Side, settleSecrets } from '../../profiles/document/comparison.ts';
+import {
+  type AnyFile,
+  compareSettings,
+  loadAnyFile,
+  type Side,
+  settleSecrets,
+} from '../../profiles/document/comparison.ts';
 import { inTextOrder } from '../../profiles/document/report.ts';
-import type { UnreadSecret } from '../../profiles/document/secrets.ts';
 import type { Shape } from '../../profiles/document/shape.ts';
+import type { UnreadSecret } from '../../profiles/document/source.ts';
 import { PARTS, type Part } from '../../profiles/formats/format.ts';
 import { RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';

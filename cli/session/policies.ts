@@ -1,6 +1,5 @@
-import { policyPlaces } from '../../profiles/policies/places.ts';
+import { policyPlaces, policyPrograms } from '../../profiles/policies/places.ts';
 import type { Policies, PolicyHost } from '../../profiles/policies/policy.ts';
-import { policyPrograms } from '../../profiles/policies/programs.ts';
 import { type PolicySources, readPolicies } from '../../profiles/policies/read.ts';
 import { userHome } from '../../src/os/user-home.ts';
 import type { Platform } from '../../src/settings/field.ts';

@@ -1,5 +1,5 @@
 import type { CheckCell, Effect, Verdict } from '../../profiles/check/finding.ts';
-import { findingLists, rangesText, type SpreadFinding, sentence, whereText } from '../../profiles/check/summary.ts';
+import { findingLists, rangesText, type SpreadFinding, sentence, whereText } from '../../profiles/check/finding.ts';
 import { PLATFORM_NAMES, PLATFORMS, type Platform } from '../../src/settings/field.ts';
 import type { Style } from './style.ts';
 import { plainText } from './value.ts';

@@ -5,9 +5,9 @@ import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import type { DeploymentInput } from '../document/deployment-input.ts';
 import type { SelectedSettings } from '../document/selection.ts';
 import type { Part } from '../formats/format.ts';
+import { ALIKE, systemOf } from './atlas.ts';
 import { type CheckCell, type CheckFinding, type CheckPart, verdictOf } from './finding.ts';
 import { partChecker } from './part-check.ts';
-import { ALIKE, systemOf } from './system.ts';
 
 /** Which cells of the table are wanted. */
 export interface CheckSelection {

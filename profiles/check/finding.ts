@@ -1,5 +1,7 @@
 import type { JsonObject } from '../../src/json.ts';
-import type { Platform } from '../../src/settings/field.ts';
+import { PLATFORM_NAMES, PLATFORMS, type Platform } from '../../src/settings/field.ts';
+import { RELEASES } from '../../src/settings/releases.ts';
+import { wordList } from '../../src/settings/word-list.ts';
 import type { Part } from '../formats/format.ts';
 import { entryPath } from '../formats/tree.ts';
 
@@ -86,4 +88,166 @@ export function verdictOf(findings: Iterable<CheckFinding>): Verdict {
     if (effect === 'ignored') verdict = 'partly';
   }
   return verdict;
+}
+
+/** A finding with all cells that it concerns. */
+export interface SpreadFinding {
+  finding: CheckFinding;
+  /** Releases by platform, in the order of the cells. */
+  where: readonly { platform: Platform; releases: readonly string[] }[];
+}
+
+const EFFECTS: readonly Effect[] = ['refused', 'ignored', 'changed'];
+
+/** Findings of one effect; `later` ones count once nothing else makes a release refuse the profile. */
+export interface FindingList {
+  effect: Effect;
+  later: boolean;
+  findings: SpreadFinding[];
+}
+
+/**
+ * The lists that a person reads: what is refused anywhere; what is ignored or changed where the application starts; and what
+ * would be where it does not, unless it is the version alone that a release refuses.
+ */
+export function findingLists(cells: readonly CheckCell[]): FindingList[] {
+  const starting = cells.filter(({ verdict }) => verdict !== 'rejected');
+  const told = new Set(starting.flatMap(({ findings }) => findings));
+  const stopped = cells
+    .filter(({ findings }) => findings.some(({ effect, path }) => effect === 'refused' && path !== 'version'))
+    .map((cell) => ({ ...cell, findings: cell.findings.filter((finding) => !told.has(finding)) }));
+  const sources = [
+    { later: false, findings: spread(cells).filter(({ finding }) => finding.effect === 'refused') },
+    { later: false, findings: spread(starting) },
+    { later: true, findings: spread(stopped).filter(({ finding }) => finding.effect !== 'refused') },
+  ];
+  return sources.flatMap(({ later, findings }) =>
+    EFFECTS.flatMap((effect) => {
+      const some = findings.filter(({ finding }) => finding.effect === effect);
+      return some.length === 0 ? [] : [{ effect, later, findings: some }];
+    }),
+  );
+}
+
+/** Each distinct finding once: the refused ones first, then in the order in which they were found. */
+export function spread(cells: readonly CheckCell[]): SpreadFinding[] {
+  const found = new Map<CheckFinding, Map<Platform, string[]>>();
+  for (const { findings, platform, release } of cells) {
+    for (const finding of findings) {
+      const where = found.get(finding) ?? new Map<Platform, string[]>();
+      found.set(finding, where.set(platform, [...(where.get(platform) ?? []), release]));
+    }
+  }
+  const all = [...found].map(([finding, where]) => ({
+    finding,
+    where: [...where].map(([platform, releases]) => ({ platform, releases })),
+  }));
+  return EFFECTS.flatMap((effect) => all.filter(({ finding }) => finding.effect === effect));
+}
+
+/** `1.8–1.12, 1.20`: neighbours among the releases that there are. */
+export function rangesText(releases: readonly string[]): string {
+  const wanted = new Set(releases);
+  const runs: string[][] = [];
+  let open = false;
+  for (const { name } of RELEASES) {
+    if (wanted.has(name)) {
+      if (open) runs.at(-1)?.push(name);
+      else runs.push([name]);
+    }
+    open = wanted.has(name);
+  }
+  return runs.map((run) => (run.length === 1 ? run[0] : `${run[0]}–${run.at(-1)}`)).join(', ');
+}
+
+/** `1.8–1.19 on Windows; 1.20 on macOS and Linux`; only what was left out of the selected cells is said. */
+export function whereText({ where }: SpreadFinding, cells: readonly CheckCell[]): string {
+  const platforms = PLATFORMS.filter((platform) => cells.some((cell) => cell.platform === platform));
+  const releases = new Set(cells.map(({ release }) => release));
+  const groups = new Map<string, Platform[]>();
+  for (const { platform, releases: some } of where) {
+    const text = some.length === releases.size && releases.size > 1 ? '' : rangesText(some);
+    groups.set(text, [...(groups.get(text) ?? []), platform]);
+  }
+  const texts = [...groups].map(([text, some]) => {
+    const everywhere = some.length === platforms.length;
+    if (text === '') return everywhere ? 'every release' : `every release on ${namesText(some)}`;
+    return everywhere ? text : `${text} on ${namesText(some)}`;
+  });
+  return texts.join('; ');
+}
+
+/** `macOS, Linux and Windows` */
+function namesText(platforms: readonly Platform[]): string {
+  const names = PLATFORMS.filter((platform) => platforms.includes(platform)).map((each) => PLATFORM_NAMES[each]);
+  return wordList(names);
+}
+
+/**
+ * `Accepted by 1.24 on macOS and Linux; refused on Windows because of 1 setting; 1.8–1.19 refuse it.` About the newest of the
+ * selected releases, and those that take it nowhere.
+ */
+export function sentence(cells: readonly CheckCell[]): string {
+  if (cells.every(({ verdict }) => verdict === 'accepted')) return `Accepted by ${allText(cells)}.`;
+  const newest = cells.at(-1)?.release ?? '';
+  const last = cells.filter(({ release }) => release === newest);
+  const clauses = VERDICTS.flatMap((verdict) => clauseOf(verdict, last));
+  const [first = '', ...rest] = clauses.map((clause, index) => (index === 0 ? clause(`by ${newest} `) : clause('')));
+  const others = last.every(({ verdict }) => verdict === 'rejected') ? [] : refusing(cells);
+  const all = [
+    ...rest,
+    ...(others.length === 0 ? [] : [`${rangesText(others)} refuse${others.length === 1 ? 's' : ''} it`]),
+  ];
+  return `${first.charAt(0).toUpperCase()}${first.slice(1)}${all.map((clause) => `; ${clause}`).join('')}.`;
+}
+
+/** Releases that refuse the profile on every platform. */
+function refusing(cells: readonly CheckCell[]): string[] {
+  const taken = new Set(cells.filter(({ verdict }) => verdict !== 'rejected').map(({ release }) => release));
+  return [...new Set(cells.map(({ release }) => release))].filter((release) => !taken.has(release));
+}
+
+const VERDICTS: readonly Verdict[] = ['accepted', 'partly', 'rejected'];
+const WORDS: Readonly<Record<Verdict, string>> = {
+  accepted: 'accepted',
+  partly: 'accepted in part',
+  rejected: 'refused',
+};
+
+/** Platforms with the same verdict for the same number of reasons share a clause. */
+function clauseOf(verdict: Verdict, cells: readonly CheckCell[]): ((by: string) => string)[] {
+  const groups = new Map<string, Platform[]>();
+  for (const cell of cells.filter((each) => each.verdict === verdict)) {
+    const because = becauseOf(cell);
+    groups.set(because, [...(groups.get(because) ?? []), cell.platform]);
+  }
+  return [...groups].map(
+    ([because, platforms]) =>
+      (by: string) =>
+        `${WORDS[verdict]} ${by}on ${namesText(platforms)}${because}`,
+  );
+}
+
+function becauseOf({ verdict, findings }: CheckCell): string {
+  if (verdict === 'accepted') return '';
+  const effect: Effect = verdict === 'rejected' ? 'refused' : 'ignored';
+  const paths = new Set(findings.filter((each) => each.effect === effect).map(({ part, path }) => `${part} ${path}`));
+  if (verdict === 'partly')
+    return `, where ${paths.size === 1 ? '1 setting is' : `${paths.size} settings are`} ignored`;
+  // The only one without names is about the file as a whole.
+  const whole = findings.find((each) => each.effect === effect && each.names.length === 0);
+  if (whole) return ` because of its ${whole.reason.startsWith('its name') ? 'name' : 'byte order mark'}`;
+  const version = [...paths].every((path) => path.endsWith(' version'));
+  if (version) return ' because of its version';
+  return ` because of ${paths.size} setting${paths.size === 1 ? '' : 's'}`;
+}
+
+function allText(cells: readonly CheckCell[]): string {
+  const releases = [...new Set(cells.map(({ release }) => release))];
+  const platforms = namesText(cells.map(({ platform }) => platform));
+  const text =
+    releases.length === RELEASES.length
+      ? `every release from ${RELEASES[0]?.name} to ${RELEASES.at(-1)?.name}`
+      : rangesText(releases);
+  return `${text} on ${platforms}`;
 }

@@ -5,11 +5,10 @@ import { leafAt, setLeaf } from '../../src/settings/leaf-paths.ts';
 import { migrateWithOrigins, namesBefore } from '../../src/settings/migrate.ts';
 import type { SettingPath } from '../../src/settings/settings.gen.ts';
 import type { Part } from '../formats/format.ts';
-import { absence, isThere } from './atlas.ts';
+import { absence, isThere, type System } from './atlas.ts';
 import { type CheckFinding, type CheckPart, type Effect, type Notes, notesOf } from './finding.ts';
 import { type Holding, holdingOf } from './holding.ts';
 import { entriesOf, type Reading, readExactly, readRegistry } from './reading.ts';
-import type { System } from './system.ts';
 import { judgeValue, lockedVersionReason, unusableVersionReason, type Values, versionFault } from './values.ts';
 
 const VERSION = ['version'];

@@ -12,9 +12,9 @@ import { ninePOption } from '../../src/settings/rules/machine.ts';
 import type { RuleInput } from '../../src/settings/rules/rule.ts';
 import { expectedValue, valueProblems } from '../../src/settings/rules/value.ts';
 import type { SettingPath } from '../../src/settings/settings.gen.ts';
+import type { System } from './atlas.ts';
 import type { Effect } from './finding.ts';
 import type { Entry, Judgement } from './reading.ts';
-import type { System } from './system.ts';
 
 /** The value that a profile has for a setting of today in one release; none where it lacks the setting or the type is wrong. */
 export type Values = (path: SettingPath) => JsonValue | undefined;

@@ -1,14 +1,20 @@
 import { RdError } from '../../src/errors.ts';
 import { isObject, type JsonObject } from '../../src/json.ts';
-import type { Platform } from '../../src/settings/field.ts';
+import { canonicalizeTexts } from '../../src/settings/canonical.ts';
+import { dependsOnSystem } from '../../src/settings/check.ts';
+import { defaultSettings } from '../../src/settings/defaults.ts';
+import { explain } from '../../src/settings/explanation.ts';
+import { PLATFORM_NAMES, type Platform } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import type { Finding } from '../../src/settings/finding.ts';
-import { leafAt, leaves, setLeaf } from '../../src/settings/leaf-paths.ts';
-import { copyOfObject } from '../../src/settings/own.ts';
+import { leafAt, leaves, pointerNames, pointerTo, setLeaf, valueAt } from '../../src/settings/leaf-paths.ts';
+import { membersOfVersion } from '../../src/settings/members.ts';
+import { migrateWithOrigins, namesBefore, versionProblem } from '../../src/settings/migrate.ts';
+import { copyOf, copyOfObject, own, put } from '../../src/settings/own.ts';
 import { SCHEMA_VERSION, type SettingPath } from '../../src/settings/settings.gen.ts';
+import { validate } from '../../src/settings/validate.ts';
 import type { ImportedPart, Part } from '../formats/format.ts';
-import type { Fidelity } from './fidelity.ts';
-import { type Interpreted, interpretPart } from './imported-part.ts';
+import { accountFor, type Fidelity } from './fidelity.ts';
 import { API_VERSION, KIND } from './shape.ts';
 import { secretVariable } from './write.ts';
 
@@ -129,4 +135,164 @@ export function importedProfile({ settings, locked, fidelity }: JoinedParts): Im
 /** The document as JSON holds it. It leaves the power state alone, as deployment profiles do. */
 export function profileDocument({ settings, locked }: ImportedProfile): JsonObject {
   return { apiVersion: API_VERSION, kind: KIND, settings, locked: lockedMap(locked), state: 'unmanaged' };
+}
+
+/** What one deployment profile means to an application of the newest version. */
+interface Interpreted {
+  part: Part;
+  source: string;
+  /** At the newest version, canonical; what an application refuses is left out. Empty where the version is unknown. */
+  settings: JsonObject;
+  fidelity: Fidelity[];
+  /** What makes the application refuse the whole profile on every computer. */
+  findings: Finding[];
+  /** What makes it refuse the profile on some. */
+  warnings: Finding[];
+  /** It has no version: nothing starts with it. It was read as one of the newest. */
+  versionless?: Finding;
+  /** Why nothing of it could be read. */
+  unread?: Finding;
+}
+
+/** What a usual computer of each system is: a profile goes to many. */
+const USUAL = {
+  darwin: { arch: 'arm64', osRelease: '24.0.0', osVersion: '15.0.0' },
+  linux: { arch: 'x64' },
+  win32: { arch: 'x64', osRelease: '10.0.22631' },
+} as const;
+
+/**
+ * Reads a part as the application does: names of today count in older profiles too, unknown ones are passed over. A profile
+ * without version is read as one of the newest.
+ */
+function interpretPart({ source, settings, lost }: ImportedPart, part: Part, platform: Platform): Interpreted {
+  // The path of a registry key says by itself which profile it is in.
+  const named = platform === 'win32';
+  const gone = lost.map(
+    ({ place, reason, outside }): Fidelity => ({
+      outcome: 'lost',
+      ...(outside || named ? {} : { part }),
+      place,
+      reason,
+    }),
+  );
+  const version = versionFinding(settings, source);
+  if (version && settings.version !== undefined) {
+    return { part, source, settings: {}, fidelity: gone, findings: [version], warnings: [], unread: version };
+  }
+  const nulls: string[][] = [];
+  const written = withoutNulls({ version: SCHEMA_VERSION, ...settings }, nulls);
+  const { document, origins } = migrateWithOrigins(written, { platform, locked: part === 'locked', partial: true });
+  const canonical = canonicalizeTexts(document);
+  const issues = validate(canonical, {
+    ...USUAL[platform],
+    platform,
+    current: defaultSettings({ platform, ...USUAL[platform] }),
+    valuesFirst: true,
+  }).filter(({ code }) => code !== 'decrease');
+  const placed = issues.map((issue) => {
+    const names = pointerNames(issue.pointer);
+    const pointer = pointerTo(namesBefore(origins, names));
+    const text = explain(issue, writtenText(written, pointer));
+    return { uncertain: dependsOnSystem(issue.code), names, finding: { file: source, pointer, ...text } };
+  });
+  const wrong = placed.filter(({ uncertain }) => !uncertain);
+  const none = judgeNulls(nulls, Number(written.version), source);
+  const findings = [...none.findings, ...wrong.map(({ finding }) => finding)];
+  const known: JsonObject = {};
+  for (const [path, value] of leaves(canonical)) setLeaf(known, path, copyOf(value));
+  for (const { names } of wrong) removeValue(known, names);
+  return {
+    part,
+    source,
+    settings: known,
+    fidelity: [
+      ...accountFor({ part, written, given: settings, known, canonical, origins, findings }),
+      ...none.idle.map(({ place, reason }): Fidelity => ({ outcome: 'lost', part, place, reason })),
+      ...gone,
+    ],
+    findings,
+    ...(version ? { versionless: version } : {}),
+    warnings: placed
+      .filter(({ uncertain }) => uncertain)
+      .map(({ finding }) => ({
+        ...finding,
+        message: `on ${PLATFORM_NAMES[platform]} the application refuses the profile: ${finding.message}`,
+      })),
+  };
+}
+
+function versionFinding({ version }: JsonObject, file: string): Finding | undefined {
+  if (version === undefined) {
+    const message = 'version is missing: the application does not start with such a profile';
+    return { file, pointer: '', message, expected: `version: ${SCHEMA_VERSION}` };
+  }
+  if (versionProblem(version) === undefined) return undefined;
+  const newer = typeof version === 'number' && Number.isInteger(version) && version > SCHEMA_VERSION;
+  const message = newer
+    ? `${version} is newer than ${SCHEMA_VERSION}, the newest settings version this release knows`
+    : 'version is not a settings version';
+  return { file, pointer: '/version', message, expected: `an integer from 1 to ${SCHEMA_VERSION}` };
+}
+
+/** In a document `null` removes something; a deployment profile cannot. Where one stood is put into `nulls`. */
+function withoutNulls(object: JsonObject, nulls: string[][], above: readonly string[] = []): JsonObject {
+  const kept: JsonObject = {};
+  for (const [name, value] of Object.entries(object)) {
+    const names = [...above, name];
+    if (value === null) nulls.push(names);
+    else put(kept, name, isObject(value) ? withoutNulls(value, nulls, names) : value);
+  }
+  return kept;
+}
+
+/**
+ * For a setting `null` is of the wrong type; for a section, and for an entry of a map of switches, the application lets it
+ * through, and an unknown name is passed over whatever its value.
+ */
+function judgeNulls(nulls: readonly string[][], version: number, file: string) {
+  const findings: Finding[] = [];
+  const idle: { place: string; reason: string }[] = [];
+  for (const names of nulls) {
+    const place = names.join('.');
+    const member = memberAt(names, version);
+    if (member === 'unknown') idle.push({ place, reason: 'it is no setting' });
+    else if (member === 'section') idle.push({ place, reason: 'null for a section sets nothing' });
+    else if (member === 'entry') idle.push({ place, reason: 'null for an entry sets nothing' });
+    else findings.push({ file, pointer: pointerTo(names), message: `"${place}" is null, which is no value` });
+  }
+  return { findings, idle };
+}
+
+function memberAt(names: readonly string[], version: number): 'setting' | 'section' | 'entry' | 'unknown' {
+  let members = membersOfVersion(version);
+  for (const [index, name] of names.entries()) {
+    const member = members.find((each) => each.name === name);
+    if (!member) return 'unknown';
+    const last = index === names.length - 1;
+    if (member.kind === 'section') {
+      if (last) return 'section';
+      members = member.members;
+    } else if (last) return member.kind === 'setting' ? 'setting' : 'unknown';
+    else return member.kind === 'setting' && member.type === 'map<string,boolean>' ? 'entry' : 'setting';
+  }
+  return 'unknown';
+}
+
+/** Takes away a value, of a map only the entry: a list without one of its items would say something else. */
+function removeValue(settings: JsonObject, names: readonly string[]): void {
+  let object = settings;
+  for (const [index, name] of names.entries()) {
+    const value = own(object, name);
+    if (!isObject(value) || index === names.length - 1) {
+      delete object[name];
+      return;
+    }
+    object = value;
+  }
+}
+
+function writtenText(settings: JsonObject, pointer: string): string | undefined {
+  const value = valueAt(settings, pointer);
+  return value === undefined || typeof value === 'object' ? undefined : JSON.stringify(value);
 }

@@ -8,9 +8,16 @@ import { namesBefore } from '../../src/settings/migrate.ts';
 import { type ParsedDocument, parseDocument } from '../../src/settings/parse.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { inTextOrder, reporter } from './report.ts';
-import { resolveSecrets, type SecretOrigin, type SecretsContext } from './secrets.ts';
 import { type DesiredState, PORT_FORWARDS, type PortForward, readShape, type Shape } from './shape.ts';
-import { oversized, readSource, type Source, type SourceContext } from './source.ts';
+import {
+  oversized,
+  readSource,
+  resolveSecrets,
+  type SecretOrigin,
+  type SecretsContext,
+  type Source,
+  type SourceContext,
+} from './source.ts';
 import { idleLock, idleLocks } from './written-settings.ts';
 
 /** What a service is asked for: settings at the newest version, canonical, secrets resolved. */

@@ -1,8 +1,12 @@
-import { open } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { open, readFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
 import { RdError } from '../../src/errors.ts';
+import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
+import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { type ParsedDocument, parseDocument } from '../../src/settings/parse.ts';
+import type { SettingPath } from '../../src/settings/settings.gen.ts';
 import { SIZE_LIMIT, tooLong } from '../../src/settings/source-text.ts';
+import { child, type Report } from './report.ts';
 
 /** What reading a source needs of its surroundings. */
 export interface SourceContext {
@@ -81,4 +85,117 @@ function reason(cause: unknown): string {
   if (code === 'EISDIR') return 'it is a directory';
   if (code === 'EACCES' || code === 'EPERM') return 'permission denied';
   return cause instanceof Error ? cause.message : String(cause);
+}
+
+/** Where a secret value of the document came from. */
+export type SecretOrigin = { env: string } | { file: string } | { literal: true };
+
+/** A secret that could not be read. */
+export interface UnreadSecret {
+  path: SettingPath;
+  /** Where it would have come from: `{ fromEnv: NAME }`. */
+  reference: JsonObject;
+  /** A clause: `the environment variable NAME is not set`. */
+  reason: string;
+}
+
+export interface SecretsContext {
+  /** Takes what cannot be read, which is a mistake without it. */
+  onUnread?(secret: UnreadSecret): void;
+  env: Readonly<Record<string, string | undefined>>;
+  cwd: string;
+}
+
+/** Settings with every secret reference replaced by its value, and where each came from, by setting path. */
+interface ResolvedSecrets {
+  settings: JsonObject;
+  origins: Record<string, SecretOrigin>;
+  warnings: string[];
+}
+
+const SENSITIVE: readonly SettingPath[] = FIELDS.filter((field) => field.sensitive).map((field) => field.path);
+
+function isSensitive(path: string): boolean {
+  return SENSITIVE.some((each) => each === path);
+}
+
+/**
+ * Replaces `{ fromEnv: NAME }` and `{ fromFile: PATH }`. A relative path starts at the document's directory. One line end at
+ * the end of the file is not part of the secret. What cannot be resolved is a finding and leaves no value behind.
+ */
+export async function resolveSecrets(
+  settings: JsonObject,
+  at: string,
+  source: Source,
+  context: SecretsContext,
+  report: Report,
+): Promise<ResolvedSecrets> {
+  const origins: Record<string, SecretOrigin> = {};
+  const warnings: string[] = [];
+
+  async function walk(value: JsonObject, prefix: string, pointer: string): Promise<JsonObject> {
+    const result: JsonObject = {};
+    for (const [key, inner] of Object.entries(value)) {
+      const path = prefix === '' ? key : `${prefix}.${key}`;
+      const here = child(pointer, key);
+      if (isReference(inner)) {
+        const secret = isSensitive(path) ? await resolveOne(inner, path, here) : refuse(path, here);
+        if (secret !== undefined) result[key] = secret;
+      } else if (isObject(inner)) {
+        result[key] = await walk(inner, path, here);
+      } else {
+        if (isSensitive(path) && typeof inner === 'string' && inner !== '') {
+          origins[path] = { literal: true };
+          warnings.push(
+            `${source.label}: ${path} is written in plain text; use { fromEnv: NAME } or { fromFile: PATH }`,
+          );
+        }
+        result[key] = inner;
+      }
+    }
+    return result;
+  }
+
+  function refuse(path: string, pointer: string): undefined {
+    report(pointer, `fromEnv and fromFile are for secrets, and ${path} is not one`, {
+      expected: `a plain value; secrets are ${SENSITIVE.join(', ')}`,
+    });
+    return undefined;
+  }
+
+  async function resolveOne(reference: JsonObject, path: string, pointer: string): Promise<string | undefined> {
+    const { fromEnv, fromFile } = reference;
+    if (Object.keys(reference).length > 1 || typeof (fromEnv ?? fromFile) !== 'string') {
+      report(pointer, 'a secret has exactly one source', { expected: '{ fromEnv: NAME } or { fromFile: PATH }' });
+    } else if (typeof fromEnv === 'string') {
+      const found = context.env[fromEnv];
+      origins[path] = { env: fromEnv };
+      if (found !== undefined) return found;
+      missing(path, reference, child(pointer, 'fromEnv'), `the environment variable ${fromEnv} is not set`);
+    } else if (typeof fromFile === 'string') {
+      const file = resolve(source.path ? dirname(source.path) : context.cwd, fromFile);
+      origins[path] = { file };
+      try {
+        return (await readFile(file, 'utf8')).replace(/\r?\n$/, '');
+      } catch (cause) {
+        const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause);
+        const message = `the secret file ${file} could not be read (${reason})`;
+        missing(path, reference, child(pointer, 'fromFile'), message);
+      }
+    }
+    return undefined;
+  }
+
+  function missing(name: string, reference: JsonObject, pointer: string, reason: string): void {
+    const path = SENSITIVE.find((each) => each === name);
+    if (context.onUnread && path) context.onUnread({ path, reference, reason });
+    else report(pointer, reason);
+  }
+
+  return { settings: await walk(settings, '', at), origins, warnings };
+}
+
+/** True for `{ fromEnv: … }` and `{ fromFile: … }`, also for one with a mistake in it. */
+export function isReference(value: JsonValue): value is JsonObject {
+  return isObject(value) && ('fromEnv' in value || 'fromFile' in value);
 }

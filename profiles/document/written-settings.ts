@@ -10,7 +10,7 @@ import { copyOfObject, own } from '../../src/settings/own.ts';
 import type { ParsedDocument } from '../../src/settings/parse.ts';
 import { positioned } from '../../src/settings/position.ts';
 import { SCHEMA_VERSION, type SettingPath } from '../../src/settings/settings.gen.ts';
-import { isReference } from './secrets.ts';
+import { isReference } from './source.ts';
 
 /** One setting as it is written in settings of some version. */
 export interface WrittenSetting {

@@ -3,8 +3,8 @@ import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { parseRegistryFile } from '../formats/reg.ts';
 import { keyAt, namesBelow, type RegistryKey, type RegistryValue } from '../formats/registry.ts';
 import { registrySettings } from '../formats/registry-settings.ts';
+import type { PolicyPrograms } from './places.ts';
 import { invalidPolicy, type WrittenPolicy } from './policy.ts';
-import type { PolicyPrograms } from './programs.ts';
 
 const VALUE = /^(?: {4}|\t)(.*?)(?: {4}|\t)(REG_[A-Z_]+)(?:(?: {4}|\t)(.*))?$/;
 const TYPES = /(?: {4}|\t)REG_[A-Z_]+/g;

@@ -1,10 +1,8 @@
 import { join } from 'node:path';
-import { policyPlaces } from '../../profiles/policies/places.ts';
+import { policyPlaces, policyPrograms } from '../../profiles/policies/places.ts';
 import { layerFacts, type Policies } from '../../profiles/policies/policy.ts';
-import { policyPrograms } from '../../profiles/policies/programs.ts';
 import { type PolicySources, readPolicies } from '../../profiles/policies/read.ts';
-import type { Environment } from '../os/user-home.ts';
-import { userHome } from '../os/user-home.ts';
+import { type Environment, userHome } from '../os/user-home.ts';
 import type { FirstRun, LayerFacts } from '../plan/layers.ts';
 import type { Platform } from '../settings/field.ts';
 import { recordedFirstRun, recordFirstRun } from '../state/first-run.ts';

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { COMMANDS } from '../../cli/commands.ts';
 import { commandHelp } from '../../cli/help.ts';
-import { policyPrograms } from '../../profiles/policies/programs.ts';
+import { policyPrograms } from '../../profiles/policies/places.ts';
 import type { PolicySources } from '../../profiles/policies/read.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';

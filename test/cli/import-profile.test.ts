@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Io } from '../../cli/command.ts';
-import { policyPrograms } from '../../profiles/policies/programs.ts';
+import { policyPrograms } from '../../profiles/policies/places.ts';
 import { rdctl, type Stage } from '../helpers/cli.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 

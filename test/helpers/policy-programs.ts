@@ -1,6 +1,6 @@
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type PolicyPrograms, policyPrograms } from '../../profiles/policies/programs.ts';
+import { type PolicyPrograms, policyPrograms } from '../../profiles/policies/places.ts';
 import { temporaryDirectory } from './temp-home.ts';
 
 /** What a stand-in does for a command line: its arguments, joined by spaces; those it does not know fail with status 1. */

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { policyPrograms } from '../../profiles/policies/programs.ts';
+import { policyPrograms } from '../../profiles/policies/places.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { startService } from '../helpers/service.ts';

@@ -1,8 +1,7 @@
 import { chmodSync, chownSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
-import { policyPlaces } from '../../profiles/policies/places.ts';
-import { policyPrograms } from '../../profiles/policies/programs.ts';
+import { policyPlaces, policyPrograms } from '../../profiles/policies/places.ts';
 import { readPolicies } from '../../profiles/policies/read.ts';
 import { run } from '../../src/os/run.ts';
 import { startService } from '../helpers/service.ts';

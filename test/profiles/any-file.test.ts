@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type AnyFileContext, loadAnyFile } from '../../profiles/document/any-file.ts';
+import { type AnyFileContext, loadAnyFile } from '../../profiles/document/comparison.ts';
 import { encodeRegistryFile } from '../../profiles/formats/format.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { ALIKE } from '../../profiles/check/atlas.ts';
 import { ALL, checkProfile } from '../../profiles/check/check.ts';
 import type { CheckCell, Effect, Verdict } from '../../profiles/check/finding.ts';
-import { ALIKE } from '../../profiles/check/system.ts';
 import type { Part } from '../../profiles/formats/format.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';

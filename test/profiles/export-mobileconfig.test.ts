@@ -12,7 +12,7 @@ import {
 import { plistText } from '../../profiles/formats/plist.ts';
 import { deploymentTree } from '../../profiles/formats/tree.ts';
 import { interpretPolicy } from '../../profiles/policies/interpretation.ts';
-import { writtenFile } from '../../profiles/policies/policy-file.ts';
+import { writtenFile } from '../../profiles/policies/read.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';

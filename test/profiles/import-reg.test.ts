@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { regImporter } from '../../profiles/formats/reg.ts';
-import type { PolicyPrograms } from '../../profiles/policies/programs.ts';
+import type { PolicyPrograms } from '../../profiles/policies/places.ts';
 import { systemParts } from '../../profiles/policies/read.ts';
 import { RdError } from '../../src/errors.ts';
 import { answering } from '../helpers/policy-programs.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { loadAnyFile } from '../../profiles/document/any-file.ts';
+import { loadAnyFile } from '../../profiles/document/comparison.ts';
 import { importedProfile, joinParts, profileDocument } from '../../profiles/document/imported-profile.ts';
 import { importedText, jsonText } from '../../profiles/document/write.ts';
 import type { JsonObject } from '../../src/json.ts';

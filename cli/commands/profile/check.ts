@@ -1,7 +1,6 @@
 import { ALL, type CheckSelection, checkProfile } from '../../../profiles/check/check.ts';
-import { type CheckCell, type CheckFinding, verdictOf } from '../../../profiles/check/finding.ts';
+import { type CheckCell, type CheckFinding, spread, verdictOf } from '../../../profiles/check/finding.ts';
 import { type CheckInput, checkInput, lossFindings, reachNotices } from '../../../profiles/check/input.ts';
-import { spread } from '../../../profiles/check/summary.ts';
 import { readSource } from '../../../profiles/document/source.ts';
 import { PARTS, type Part, PROFILE_LIMIT } from '../../../profiles/formats/format.ts';
 import { RdError } from '../../../src/errors.ts';
