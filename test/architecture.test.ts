@@ -41,7 +41,7 @@ const TABLE: readonly Rule[] = [
   {
     module: 'src/state/',
     may: ['src/state/'],
-    types: ['src/plan/', 'profiles/policies/'],
+    types: ['src/plan/', 'src/reconcile/', 'profiles/policies/'],
     because: 'what the service remembers knows nothing of what runs',
   },
   {

@@ -9,7 +9,7 @@ import type { UserFileFacts } from '../plan/user-files.ts';
 import type { Controllers } from '../reconcile/contract.ts';
 import type { ApplyWork, StatusDocument } from '../reconcile/status-document.ts';
 import type { Platform } from '../settings/field.ts';
-import type { DesiredStore } from './desired-store.ts';
+import type { DesiredStore } from '../state/desired-store.ts';
 import type { TransientStore } from './transient-settings.ts';
 
 type LogLevel = 'debug' | 'info' | 'warn' | 'error';

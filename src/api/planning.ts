@@ -3,6 +3,7 @@ import type { JsonObject } from '../json.ts';
 import type { Plan, PlanRequest } from '../plan/change.ts';
 import { makePlan } from '../plan/plan.ts';
 import { isWantedForwards } from '../plan/port-forwards.ts';
+import { validateContext } from '../plan/settings-update.ts';
 import type { UserFileFacts } from '../plan/user-files.ts';
 import { PRODUCT } from '../product.ts';
 import type { Desired } from '../reconcile/contract.ts';
@@ -15,7 +16,6 @@ import { withoutRemovals } from '../settings/removals.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 import { unknownKeys, validate } from '../settings/validate.ts';
 import type { ApiContext } from './context.ts';
-import { validateContext } from './settings-update.ts';
 
 /** What `POST /v2/plan` and `POST /v2/apply` take. */
 export const PLAN_REQUEST = {

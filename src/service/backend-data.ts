@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import type { DesiredStore } from '../api/desired-store.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
 import type { Snapshots } from '../features/snapshots/contract.ts';
@@ -13,6 +12,7 @@ import { objectOf } from '../settings/fields.ts';
 import { leafAt } from '../settings/leaf-paths.ts';
 import { isLocked } from '../settings/locks.ts';
 import type { Settings } from '../settings/settings.gen.ts';
+import type { DesiredStore } from '../state/desired-store.ts';
 import type { Places } from '../state/places.ts';
 import { type FileHost, loadSettings } from '../state/settings-file.ts';
 import { changed, troubleOf } from './backend-wait.ts';

@@ -1,8 +1,7 @@
 import { release, totalmem } from 'node:os';
 import { withOfferedVersion } from '../../profiles/policies/interpretation.ts';
 import type { Policies } from '../../profiles/policies/policy.ts';
-import { createDesiredStore, type DesiredStore } from '../api/desired-store.ts';
-import { decideUpdate, type UpdateSurroundings } from '../api/settings-update.ts';
+import { TEXTS } from '../api/wire-texts.ts';
 import { BACKEND_STOP_MS } from '../client/stop-limits.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
@@ -12,10 +11,12 @@ import type { LogFile } from '../os/log-file.ts';
 import type { Undo } from '../os/teardown.ts';
 import { unprotected } from '../plan/fail-closed.ts';
 import type { LayerFacts } from '../plan/layers.ts';
+import { decideUpdate, type UpdateSurroundings } from '../plan/settings-update.ts';
 import type { Controllers, Desired } from '../reconcile/contract.ts';
 import { createControllers } from '../reconcile/controllers.ts';
 import { SCHEMA_VERSION, type Settings } from '../settings/settings.gen.ts';
 import { backendLock } from '../state/backend-lock.ts';
+import { createDesiredStore, type DesiredStore } from '../state/desired-store.ts';
 import { saveSettings } from '../state/settings-file.ts';
 import { type SettingsHost, startupSettings } from '../state/startup-settings.ts';
 import { saveState } from '../state/state-file.ts';
@@ -180,7 +181,9 @@ async function stopBackend(
 function initialSettings(settings: Settings, wanted: JsonObject | undefined, around: UpdateSurroundings): Settings {
   const update = wanted && decideUpdate({ version: SCHEMA_VERSION, ...wanted }, settings, around);
   if (update?.kind === 'refused') {
-    throw new RdError('ERR_SETTINGS_INVALID', update.message, { advice: 'Nothing was started or changed.' });
+    throw new RdError('ERR_SETTINGS_INVALID', [TEXTS.updateErrors, ...update.problems].join('\n'), {
+      advice: 'Nothing was started or changed.',
+    });
   }
   const chosen = update?.kind === 'changed' ? update.settings : settings;
   const [missing] = unprotected(chosen, around.driver);

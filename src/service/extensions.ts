@@ -1,6 +1,5 @@
 import { join } from 'node:path';
 import type { Log } from '../api/context.ts';
-import type { DesiredStore } from '../api/desired-store.ts';
 import type { Driver, EngineName } from '../drivers/driver.ts';
 import type { Extensions, RunningEngine } from '../features/extensions/contract.ts';
 import { extensionDirectory } from '../features/extensions/directory.ts';
@@ -8,6 +7,7 @@ import { openExtensions } from '../features/extensions/manager.ts';
 import type { Controllers } from '../reconcile/contract.ts';
 import type { Platform } from '../settings/field.ts';
 import { isLocked } from '../settings/locks.ts';
+import type { DesiredStore } from '../state/desired-store.ts';
 import type { Places } from '../state/places.ts';
 
 const PATH = 'application.extensions.installed';

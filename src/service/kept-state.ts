@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { DesiredStore } from '../api/desired-store.ts';
 import { type Journal, readJournal, type SwapPart } from '../features/snapshots/journal.ts';
 import {
   clean,
@@ -15,6 +14,7 @@ import {
 import type { JsonObject } from '../json.ts';
 import type { LogFile } from '../os/log-file.ts';
 import type { Settings } from '../settings/settings.gen.ts';
+import type { DesiredStore } from '../state/desired-store.ts';
 import type { MaintenanceWork } from './maintenance.ts';
 
 /** Puts other state in the place of what the driver keeps, or nothing. All of it happens while the backend is held off. */

@@ -1,8 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { createApp } from '../../src/api/app.ts';
 import type { ApiContext } from '../../src/api/context.ts';
-import type { DesiredStoreInput } from '../../src/api/desired-store.ts';
-import { createDesiredStore } from '../../src/api/desired-store.ts';
 import { createTransientStore } from '../../src/api/transient-settings.ts';
 import type { Client } from '../../src/client/client.ts';
 import { createClient } from '../../src/client/client.ts';
@@ -26,6 +24,8 @@ import { createApplies } from '../../src/service/applies.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
+import type { DesiredStoreInput } from '../../src/state/desired-store.ts';
+import { createDesiredStore } from '../../src/state/desired-store.ts';
 
 /** What the scripted controllers report; a test sets it. */
 interface Script {

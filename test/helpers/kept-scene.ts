@@ -1,6 +1,5 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createDesiredStore } from '../../src/api/desired-store.ts';
 import { RdError } from '../../src/errors.ts';
 import type { Journal } from '../../src/features/snapshots/journal.ts';
 import { type SwapOperations, swapOperations } from '../../src/features/snapshots/swap.ts';
@@ -9,6 +8,7 @@ import { createKeptState, type KeptState } from '../../src/service/kept-state.ts
 import type { MaintenanceWork } from '../../src/service/maintenance.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
+import { createDesiredStore } from '../../src/state/desired-store.ts';
 import { saveSettings } from '../../src/state/settings-file.ts';
 import { temporaryDirectory } from './temp-home.ts';
 

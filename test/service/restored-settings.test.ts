@@ -1,12 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { createDesiredStore } from '../../src/api/desired-store.ts';
 import type { Driver, SupportMatrix } from '../../src/drivers/driver.ts';
 import { simulated } from '../../src/drivers/machines/simulated/index.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { restoredSettings } from '../../src/service/backend-data.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
+import { createDesiredStore } from '../../src/state/desired-store.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const host = { platform: 'linux', arch: 'x64' } as const;

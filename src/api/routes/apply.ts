@@ -3,13 +3,13 @@ import { RdError } from '../../errors.ts';
 import { refuseBlocked } from '../../plan/blocks.ts';
 import type { Plan, PlanRequest } from '../../plan/change.ts';
 import { patchOf } from '../../plan/patch.ts';
+import { decideUpdate } from '../../plan/settings-update.ts';
 import type { Desired } from '../../reconcile/contract.ts';
 import type { ApplyReply } from '../../reconcile/status-document.ts';
 import type { ApiContext, ReservedSteps } from '../context.ts';
 import { checkedRequest, PLAN_REQUEST, planOf } from '../planning.ts';
 import { documented, schemaOf } from '../route-doc.ts';
-import { decideUpdate } from '../settings-update.ts';
-import { JSON_TYPE } from '../wire-texts.ts';
+import { JSON_TYPE, TEXTS } from '../wire-texts.ts';
 
 const BODY = {
   ...PLAN_REQUEST,
@@ -113,6 +113,7 @@ function nextState(
   const patch = patchOf(plan, request, settings);
   if (!patch) return { settings, power: powerAfter };
   const update = decideUpdate(patch, settings, { ...context, locks: context.store.locks });
-  if (update.kind === 'refused') throw new RdError('ERR_SETTINGS_INVALID', update.message);
+  if (update.kind === 'refused')
+    throw new RdError('ERR_SETTINGS_INVALID', [TEXTS.updateErrors, ...update.problems].join('\n'));
   return { settings: update.kind === 'changed' ? update.settings : settings, power: powerAfter };
 }

@@ -1,14 +1,14 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { RdError } from '../../errors.ts';
 import { restartReasons } from '../../plan/restart-reasons.ts';
+import { decideProposal, decideUpdate } from '../../plan/settings-update.ts';
 import type { BackendState } from '../../reconcile/status.ts';
 import { leaves } from '../../settings/leaf-paths.ts';
 import { SCHEMA_VERSION } from '../../settings/settings.gen.ts';
+import type { DesiredSnapshot, Turn } from '../../state/desired-store.ts';
 import { bytesOf, settingsPayload } from '../body.ts';
 import type { ApiContext } from '../context.ts';
-import type { DesiredSnapshot, Turn } from '../desired-store.ts';
 import { documented, type RouteDoc, schemaOf } from '../route-doc.ts';
-import { decideProposal, decideUpdate } from '../settings-update.ts';
 import { JSON_TYPE, TEXT_TYPE, TEXTS } from '../wire-texts.ts';
 
 const GET_DOC = {
@@ -112,7 +112,8 @@ async function putSettings(request: FastifyRequest, reply: FastifyReply, context
     checkCondition(condition, before);
     const { desired } = before;
     const update = decideUpdate(payload, desired.settings, { ...context, locks: store.locks });
-    if (update.kind === 'refused') throw new RdError('ERR_SETTINGS_INVALID', update.message);
+    if (update.kind === 'refused')
+      throw new RdError('ERR_SETTINGS_INVALID', [TEXTS.updateErrors, ...update.problems].join('\n'));
     const { ignored } = update;
     if (update.kind === 'unchanged') return { answer: { text: TEXTS.noChange, ignored, paths: [] } };
     const { settings, paths } = update;
@@ -211,7 +212,8 @@ export function proposalRoutes(app: FastifyInstance, context: ApiContext): void 
     const payload = settingsPayload(bytesOf(request));
     const current = store.snapshot().desired.settings;
     const update = decideProposal(payload, current, { ...context, locks: store.locks });
-    if (update.kind === 'refused') throw new RdError('ERR_SETTINGS_INVALID', update.message);
+    if (update.kind === 'refused')
+      throw new RdError('ERR_SETTINGS_INVALID', [TEXTS.proposalErrors, ...update.problems].join('\n'));
     const settings = update.kind === 'changed' ? update.settings : current;
     const named = new Set<string>(leaves(payload).map(([path]) => path));
     const reasons = Object.entries(restartReasons(settings, controllers.observed(), driver, current));
